@@ -36,12 +36,12 @@ from ctxsteward.envelope.audit.alignment import folded
 from ctxsteward.envelope.cards.maker import keywords
 from ctxsteward.envelope.compaction.losses import probes
 from ctxsteward.envelope.layout.fragments import excerpt
-from ctxsteward.envelope.layout.rows import FORMS, cited, rows_of
+from ctxsteward.envelope.layout.rows import bullet_text, cited, continued, rows_of
 from ctxsteward.envelope.recall.model_tools import answer_search
 from ctxsteward.envelope.recall.room import named, outputs_named
 from ctxsteward.envelope.render.text import PromptSpan, parse, render_spans
 from ctxsteward.envelope.testing import CharTokenizer, memory_store
-from ctxsteward.language import figures, operators as wording
+from ctxsteward.language import figures, operators as wording, passage_spans
 from ctxsteward.language.values import typed_values
 from ctxsteward.language.words import clause_spans, sentences, terms
 from ctxsteward.steward.harvest.people import utterances as masking
@@ -281,9 +281,9 @@ def _enveloped(text: str) -> object:
 
 
 READERS: dict[str, Callable[[str], object]] = {
-    "rows": FORMS[2].message,
-    "rows of the renderer before": FORMS[1].message,
-    "bullets": FORMS[2].bullet,
+    "rows": continued,
+    "bullets": bullet_text,
+    "passages": passage_spans,
     "rows read": rows_of,
     "citations read": cited,
     "prompt": lambda text: parse("123456789", render_spans("123456789", [PromptSpan("dynamic user §1", text)])),

@@ -12,7 +12,7 @@ the suites, the benchmarks, the cost and recall evals and ``ctxsteward replay``.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ctxsteward.envelope import Envelope, EnvelopeBuilder, LogEntry, NewMessage, Profile, Session, Store
@@ -129,7 +129,8 @@ def budget_faults(envelope: Envelope, session: Session) -> Iterator[str]:
 def _must_tokens(envelope: Envelope, session: Session) -> int:
     state = session.state
     must = {state.last_user, state.last_text, state.ordinal, *state.pins}
-    groups = (*envelope.dynamic.closed, *envelope.dynamic.live, *envelope.dynamic.after)
+    dynamic = envelope.dynamic
+    groups = dynamic.strip.fragments[: dynamic.stop]
     return sum(
         f.tokens
         for f in groups
@@ -163,9 +164,19 @@ def _shown_faults(envelope: Envelope, session: Session, wires: Sequence[Wire], t
     if newest.ordinal not in shown:
         yield "the newest message is not shown"
     for ordinal in {state.last_user, state.last_text} - {0}:
-        if ordinal not in shown or session.entry(ordinal).message.text not in text:
+        said = session.entry(ordinal).message.text
+        if ordinal not in shown or not (said in text or is_shortened(said, ordinal, state.shortened, text)):
             yield f"last raw turn §{ordinal} is not verbatim"
     yield from _newest_faults(newest, text, envelope)
+
+
+def is_shortened(said: str, ordinal: int, shortened: Mapping[int, int], text: str) -> bool:
+    """Whether a span of `text` is the beginning and the end of what was said, with its reference between them."""
+    note = re.search(rf"\n\[… \d+ tokens in all, excerpt; §{ordinal} resolves to the whole …\]\n", text)
+    if ordinal not in shortened or note is None:
+        return False
+    head, rest = text[: note.start()].rpartition("\x00")[2], text[note.end() :].partition("\x00")[0]
+    return bool(head) and said.startswith(head) and all(line in said for line in rest.split("\n"))
 
 
 def _newest_faults(newest: LogEntry, text: str, envelope: Envelope) -> Iterator[str]:

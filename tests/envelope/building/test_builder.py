@@ -496,8 +496,9 @@ def test_recall_goes_with_a_finding_where_history_leaves_no_room_and_is_not_aske
     maker.build(session)
     asked = len(recall.requests)
     kinds: list[str] = []
-    for chars in (300, 600, 870, 880, 890):
-        session.append(reply("r" * chars))
+    for n, calls in enumerate((1, 2, 4, 4, 4)):
+        ids = [f"c{n}_{at}" for at in range(calls)]
+        session.extend((call(*ids), *(result(id, "r" * 240) for id in ids)))
         envelope = maker.build(session)
         kinds += [finding.kind for finding in envelope.findings]
         assert envelope.dynamic.context is None or not envelope.section("dynamic").overflow_tokens
@@ -513,9 +514,10 @@ def test_recalled_text_never_puts_an_envelope_over_its_budget() -> None:
     before.append(user("ok?"))
     maker.build(before)
     recalled = []
-    for chars in range(500, 1_100, 10):
+    for chars in range(90, 250, 4):
         session = before.fork(id=f"{chars}")
-        session.append(reply("r" * chars))
+        ids = [f"c{at}" for at in range(4)]
+        session.extend((call(*ids), *(result(id, "r" * chars) for id in ids)))
         envelope = maker.build(session)
         over = envelope.section("dynamic").overflow_tokens
         recalled.append(envelope.dynamic.context_tokens > 0)

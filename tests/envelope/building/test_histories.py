@@ -287,7 +287,7 @@ def verbatim_tokens(session: Session, envelope: Envelope, budgets: Budgets) -> i
 
 
 def _group_fragments(envelope: Envelope) -> list[Any]:
-    return [*envelope.dynamic.closed, *envelope.dynamic.live, *envelope.dynamic.after]
+    return list(envelope.dynamic.strip.fragments[: envelope.dynamic.stop])
 
 
 # -- single cases ----------------------------------------------------------------------------------

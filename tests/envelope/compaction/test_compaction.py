@@ -20,6 +20,7 @@ from ctxsteward.envelope.compaction.losses import text_of
 from ctxsteward.envelope.compaction.policy import Window
 from ctxsteward.envelope.layout.composition import bullet_line
 from ctxsteward.envelope.testing import CharTokenizer, FirstLine, WordOverlap, memory_store
+from ctxsteward.envelope.tokens import MESSAGE_TOKENS
 from ctxsteward.envelope.tokens.tokenizer import Counter
 from ctxsteward.evals.validity import anthropic_faults, openai_faults
 from ctxsteward.schemas import Bullet, CompressionReport, Loss, Ref, StoreError, SummarizerInput, Summary
@@ -240,25 +241,31 @@ def test_a_soft_pin_goes_last_and_a_pin_given_up_goes() -> None:
 @pytest.mark.parametrize(
     ("tokens", "stays"),
     [
-        pytest.param(250, True, id="a quarter of dynamic: stays"),
-        pytest.param(251, False, id="one token more: becomes bullets"),
+        pytest.param(254, True, id="a quarter of dynamic: stays"),
+        pytest.param(255, False, id="one token more: its beginning and end"),
         pytest.param(600, False, id="much more"),
     ],
 )
-def test_a_task_stays_up_to_a_quarter_of_dynamic_else_bullets_keep_its_reference(tokens: int, stays: bool) -> None:
+def test_a_task_stays_up_to_a_quarter_of_dynamic_else_its_beginning_and_end_do(tokens: int, stays: bool) -> None:
     session, maker = opened(), builder()
     session.append(user(words(tokens, "Port the parser, keep port 5432.")))
     compactions = 0
     for wire in chat(60, 60):
         session.append(wire)
-        compactions += len(maker.build(session).reports)
-        verbatim = 1 in shown(session)
-        cited = any("§1" in bullet.citations for bullet in session.state.bullets)
-        assert verbatim or cited, f"after {len(session)} messages the task is gone"
+        envelope = maker.build(session)
+        compactions += len(envelope.reports)
+        assert 1 in shown(session), f"after {len(session)} messages the task is gone"
+        assert "Port the parser" in envelope.section("dynamic").text
     assert compactions > 5
-    assert verbatim is stays
+    whole = session.resolve("§1").text
+    (task,) = envelope.dynamic.opening
+    said = envelope.render("openai-chat")["messages"][0]["content"]
+    assert (said == whole) is stays
+    assert task.tokens <= 250 + MESSAGE_TOKENS
     if not stays:
-        assert any("Port the parser" in bullet.text for bullet in session.state.bullets if "§1" in bullet.citations)
+        head, note, _ = said.split("\n")
+        assert whole.startswith(head)
+        assert "§1 resolves to the whole" in note
 
 
 # -- bullets -----------------------------------------------------------------------------------------------

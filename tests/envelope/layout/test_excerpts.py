@@ -148,13 +148,22 @@ def test_an_excerpt_is_counted_as_it_is_shown() -> None:
     assert cut_down.dynamic.tokens == whole.dynamic.tokens - 200 + len(text)
 
 
-def test_what_a_person_or_the_model_writes_is_never_cut() -> None:
-    session = memory_store().session("s", counter=CHARS)
-    maker = char_builder(Budgets(dynamic_tokens=900))
-    for role in ("user", "assistant", "user"):
-        session.append({"role": role, "content": f"{role} " * 200})
-    texts = [message["content"] for message in maker.build(session).render("openai-chat")["messages"]]
-    assert texts[-2:] == ["assistant " * 200, "user " * 200]
+def test_what_a_person_writes_is_never_cut_and_what_the_model_wrote_only_where_the_window_is_full() -> None:
+    def texts(dynamic_tokens: int) -> list[str]:
+        session = memory_store().session("s", counter=CHARS)
+        maker = char_builder(Budgets(dynamic_tokens=dynamic_tokens))
+        for role in ("user", "assistant", "user"):
+            session.append({"role": role, "content": f"{role} " * 200})
+        return [message["content"] for message in maker.build(session).render("openai-chat")["messages"]]
+
+    assert texts(9_000) == ["user " * 200, "assistant " * 200, "user " * 200]
+    *_, reply, asked = texts(900)
+    assert asked == "user " * 200
+    assert len(reply) <= Budgets(dynamic_tokens=900).reply_tokens
+    head, note, tail = reply.split("\n")
+    assert note == "[… 2000 tokens in all, excerpt; §2 resolves to the whole …]"
+    assert ("assistant " * 200).startswith(head)
+    assert ("assistant " * 200).rstrip().endswith(tail.strip())
 
 
 @pytest.mark.parametrize("chars", [50, 900, 5_000])

@@ -289,8 +289,8 @@ def test_bullets_are_marked_and_there_are_never_more_than_four_marks() -> None:
             assert found[0] == "system[0]"
             assert found[-1] == f"messages[{len(request['messages']) - 1}][0]"
             if envelope.dynamic.bullets is not None:
-                assert found[1] == "messages[0][0]"
-                assert request["messages"][0]["content"][0]["text"] == envelope.dynamic.bullets.text
+                assert found[1] == "messages[1][0]"  # the task stands before them
+                assert request["messages"][1]["content"][0]["text"] == envelope.dynamic.bullets.text
     assert most == 4
 
 

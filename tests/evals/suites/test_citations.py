@@ -131,7 +131,7 @@ def test_windows_that_show_something_else_are_found() -> None:
         changed = replace(envelope, dynamic=replace(envelope.dynamic, **layout))  # type: ignore[arg-type]
         found: list[Score] = [
             *citing.bullets_cited(changed, session, "here"),
-            *citing.recalled_quote(changed, said, "here"),
+            *citing.recalled_quote(changed, said, session, "here"),
             *citing.days_again(changed, days, session, said, "here"),
         ]
         return all(score.value == 1 for score in found)

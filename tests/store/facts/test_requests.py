@@ -145,7 +145,7 @@ def test_what_head_window_and_recall_say_is_not_said_again() -> None:
     window = fact("r-window", "Lives in Lisbon, says the window.", session="s-1", at=1)
     store.facts("support").commit(ANN, (*HERS, window), **TOLD)
     session = ask(opened(store, profile=profile), "I live in Lisbon")
-    ask(session)
+    ask(session, f"{ASKED} Was my daughter born there, and do I live in Lisbon?")
     assert lines(builder().build(session)) == ["r-mia"]
     why = {row["id"]: row["why"] for row in selected(session).log["facts"]}
     assert why["r-seats"] == why["r-metric"] == "the head says it"
@@ -355,9 +355,10 @@ def test_when_the_history_leaves_no_room_they_are_dropped_with_a_finding() -> No
     store = known()
     session, made = ask(opened(store)), builder(1_000)
     assert lines(made.build(session))
-    call = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
-    session.append({"role": "assistant", "content": "thinking aloud " * 60, "tool_calls": [call]})
-    session.append({"role": "tool", "tool_call_id": "c1", "content": "row"})
+    calls = [{"id": f"c{n}", "type": "function", "function": {"name": "look", "arguments": "{}"}} for n in range(5)]
+    session.append({"role": "assistant", "content": None, "tool_calls": calls})
+    for n in range(5):
+        session.append({"role": "tool", "tool_call_id": f"c{n}", "content": "row " * 40})
     envelope = made.build(session)
     assert (lines(envelope), "recall_dropped" in kinds(envelope)) == ([], True)
 

@@ -191,10 +191,10 @@ def _labelled(unit: Unit) -> EnvelopePlace:
 def _dynamic_places(envelope: Envelope, provider: str, count: int) -> Iterator[EnvelopePlace]:
     """A place for each dynamic unit; `count` is how many there are."""
     dynamic = envelope.dynamic
-    places: list[EnvelopePlace] = []
+    places = list(_strip_places(envelope, provider, 0, dynamic.task_upto))
     if dynamic.bullets:
         places.append(EnvelopePlace("dynamic", "bullets"))
-    places += _strip_places(envelope, provider, 0, dynamic.live_from)
+    places += _strip_places(envelope, provider, dynamic.task_upto, dynamic.live_from)
     if dynamic.context:
         places.append(EnvelopePlace("dynamic", "context"))
     places += _strip_places(envelope, provider, dynamic.live_from, dynamic.after_from)

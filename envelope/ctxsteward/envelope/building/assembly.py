@@ -36,14 +36,14 @@ from ..compaction import Compactor, Window
 from ..envelope import Envelope, Section, digest_behind, head_digested, seal_envelope
 from ..history import Session, State
 from ..layout import (
+    FORM,
     META_STABLE_COMPACTIONS,
     RENDERER_VERSION,
-    ROWS,
     ChooseRecords,
     DynamicLayout,
     HeadLayout,
+    LayoutForm,
     MetaCut,
-    RowForm,
     lay_dynamic,
     lay_head,
     report_of,
@@ -84,8 +84,8 @@ class Decider:
     budgets: Budgets
     counter: Counter
     histories: SupersessionIndex
-    form: RowForm = ROWS
-    """How rows are written: a builder out of a manifest has the form of the renderer that the manifest names."""
+    form: LayoutForm = FORM
+    """A builder out of a manifest has the form of the renderer that the manifest names."""
 
     def run(self, session: Session, progress: BuildProgress) -> DynamicLayout:
         """Compact and select where due; the layout that comes of it."""

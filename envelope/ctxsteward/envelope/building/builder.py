@@ -273,8 +273,8 @@ class EnvelopeBuilder:
         return build_head_sections(session, self._scale, self._target.counter, fixed, self._choose, renderer)
 
     def _scale_under(self, head: HeadSections) -> Scale:
-        """With dynamic no larger than a head that has grown leaves it; as stated before the second renderer."""
-        if self._decider.form.renderer < 2 or not any(f.kind == "head_budget_grown" for f in head.layout.findings):
+        """With dynamic no larger than a head that has grown leaves it."""
+        if not any(f.kind == "head_budget_grown" for f in head.layout.findings):
             return self._scale
         return self._scale.limited(dynamic_room(self._target, head.tokens))
 
@@ -337,7 +337,7 @@ class EnvelopeBuilder:
 
     @classmethod
     def _from_manifest(cls, manifest: Wire) -> EnvelopeBuilder:
-        """As renderers 1 and 2 have it: they differ in how they write rows."""
+        """As both renderers have it: they differ in where the task stands."""
         builder = cls(
             tokenizer=manifest["tokenizer"],
             window_tokens=manifest["window_tokens"],
@@ -355,10 +355,10 @@ class EnvelopeBuilder:
 
 
 RENDERERS: Mapping[int, Callable[[Wire], EnvelopeBuilder]] = {
-    1: EnvelopeBuilder._from_manifest,
+    2: EnvelopeBuilder._from_manifest,
     RENDERER_VERSION: EnvelopeBuilder._from_manifest,
 }
-"""What rebuilds an envelope, by the renderer that made it: this major version and the one before are kept."""
+"""What rebuilds an envelope, by the renderer that made it: this one and the one before are kept."""
 
 
 def rebuild(store: Store, address: str, *, tenant: str = "default") -> Envelope:

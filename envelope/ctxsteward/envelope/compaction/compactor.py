@@ -52,9 +52,10 @@ class _After:
 
     kept: list[ToolGroup]
     masked: frozenset[int]
+    shortened: dict[int, int]
     gone: list[LogEntry]
     hidden: list[LogEntry]
-    """What is no longer shown whole: gone, and masked tool results."""
+    """What is no longer shown whole: gone, masked tool results, shortened texts."""
     compacted_to: int
     fragments: list[Fragment]
 
@@ -85,7 +86,7 @@ class Compactor:
         verbatim_tokens = self.budgets.target_tokens - window.notes_tokens - all_tokens
         wanted = max(window.must_tokens, verbatim_tokens)
         choice = self.policy.choose(window, window.groups_tokens - wanted)
-        if not choice.drop and not choice.mask and not window.over:
+        if not (choice.drop or choice.mask or choice.shorten) and not window.over:
             return self._refuse(window, "nothing may leave the window")
         source = self._source(state, choice)
         try:
@@ -181,6 +182,7 @@ class Compactor:
             bullets=bullets,
             kept=tuple(group.ordinals for group in after.kept),
             masked=tuple(sorted(after.masked)),
+            shortened=after.shortened,
             report=report,
             checkpoint={**state.checkpoint(), "compacted_to": after.compacted_to},
         )
@@ -200,13 +202,20 @@ class Compactor:
         kept = [group for group in state.groups if group.first not in dropped]
         masked = (state.masked | {group.first for group in choice.mask}) & {group.first for group in kept}
         gone = [entry for group in choice.drop for entry in group.entries]
+        short = {**state.shortened, **{group.first: tokens for group, tokens in choice.shorten}}
+        short = {group.first: short[group.first] for group in kept if group.first in short}
         cap = self.budgets.cap_tokens
-        shapes = [RenderOptions(cap_tokens=cap, masked=group.first in masked) for group in kept]
+        shapes = [
+            RenderOptions(cap_tokens=cap, masked=group.first in masked, text_tokens=short.get(group.first))
+            for group in kept
+        ]
+        texts = [group.entries[0] for group, _ in choice.shorten]
         return _After(
             kept=kept,
             masked=masked,
+            shortened=short,
             gone=gone,
-            hidden=[*gone, *(e for group in choice.mask for e in group.entries if e.message.tool_results)],
+            hidden=[*gone, *texts, *(e for group in choice.mask for e in group.entries if e.message.tool_results)],
             compacted_to=max([state.compacted_to, *(entry.ordinal for entry in gone)]),
             fragments=[
                 group_fragment(group, shape, state.nonce, self.counter)
@@ -305,7 +314,8 @@ def _one_line(bullet: Bullet) -> Bullet:
 
 def _canonical(event: WindowCompacted) -> bytes:
     bullets = "".join(bullet.model_dump_json() for bullet in event.bullets)
-    return f"{event.report.model_dump_json()}{bullets}{event.kept}{event.masked}".encode()
+    shortened = event.shortened or ""
+    return f"{event.report.model_dump_json()}{bullets}{event.kept}{event.masked}{shortened}".encode()
 
 
 Shortened = Literal["dynamic", "meta"]

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from ..history import State, ToolGroup
-from ..layout import DynamicLayout
-from ..tokens import MIN_PROGRESS_FRACTION, Budgets
+from ..layout import DynamicLayout, Fragment, RenderOptions, group_fragment
+from ..tokens import MESSAGE_TOKENS, MIN_PROGRESS_FRACTION, Budgets
 
 POLICY = "deep-oldest-first/1"
 
@@ -25,6 +25,10 @@ class CompactionCandidate:
     tokens: int
     masked_tokens: int
     """What it would take with its tool results shown as one line; equal to `tokens` where that saves nothing."""
+    least_tokens: int
+    """What it would take with its text shown as beginning and end, where it may be; else `tokens`."""
+    text_tokens: int = 0
+    """What that text may take then; 0: it stays as it is."""
     must: bool
     """Last raw turn, newest message, pending group, pinned: never leaves."""
     live: bool
@@ -104,11 +108,11 @@ class Window:
 
     @property
     def must_tokens(self) -> int:
-        return sum(candidate.tokens for candidate in self.candidates if candidate.must)
+        return sum(candidate.least_tokens for candidate in self.candidates if candidate.must)
 
     @property
     def movable_tokens(self) -> int:
-        """Groups that may leave."""
+        """Groups that may leave, and what long texts that stay may be shortened by."""
         return self.groups_tokens - self.must_tokens
 
     @property
@@ -135,6 +139,8 @@ class CompactionChoice:
 
     drop: tuple[ToolGroup, ...] = ()
     mask: tuple[ToolGroup, ...] = ()
+    shorten: tuple[tuple[ToolGroup, int], ...] = ()
+    """Groups whose text is shown as beginning and end from now on, with the tokens it may take."""
 
 
 Due = Callable[[Window], bool]
@@ -151,22 +157,46 @@ def _candidates(state: State, layout: DynamicLayout, budgets: Budgets) -> Iterat
 
     Never leave: the newest user text, the newest assistant text, the newest message, tool results that the model has
     not seen, pins; the user text that the newest assistant text replied to, and the task, each within a task's share.
+    Of these, what the assistant said and a task longer than its share may be shown as beginning and end.
     """
     must = {state.last_user, state.last_text, state.ordinal}
     pins = state.pins
     for group, fragment in zip(state.groups, layout.strip.fragments, strict=True):
         ordinals = group.ordinals
         task = state.task in ordinals
-        short = fragment.tokens <= budgets.task_tokens and (task or state.answered in ordinals)
+        short = fragment.tokens <= budgets.task_tokens and state.answered in ordinals
         pinned = bool(pins) and any(n in pins and pins[n].strength == "keep" for n in ordinals)
         unseen = (len(ordinals) > 1 and ordinals[0] == state.last_reply) or (
             ordinals[0] > state.last_reply and bool(group.entries[0].message.tool_results)
         )  # results of the newest calls; late ones of older calls
         held = pinned or unseen or short or not must.isdisjoint(ordinals)
+        text_tokens, least = 0, fragment.tokens
+        if (held or task) and not pinned and group.first not in state.shortened:
+            text_tokens, least = _shortened(state, layout, budgets, group, fragment)
+        held = held or (task and (bool(text_tokens) or fragment.tokens <= budgets.task_tokens + MESSAGE_TOKENS))
         yield CompactionCandidate(
-            group=group, tokens=fragment.tokens, masked_tokens=fragment.tokens, must=held, pinned=pinned,
-            live=ordinals[-1] > state.last_user, task=task, soft=bool(pins) and any(n in pins for n in ordinals),
+            group=group, tokens=fragment.tokens, masked_tokens=fragment.tokens, least_tokens=least,
+            text_tokens=text_tokens, must=held, pinned=pinned, live=ordinals[-1] > state.last_user, task=task,
+            soft=bool(pins) and any(n in pins for n in ordinals),
         )  # fmt: skip
+
+
+def _shortened(
+    state: State, layout: DynamicLayout, budgets: Budgets, group: ToolGroup, fragment: Fragment
+) -> tuple[int, int]:
+    """What the text of a group that stays may take, and the group with it; (0, its tokens) where it stays as it is."""
+    first = group.entries[0]
+    text_tokens = 0
+    if first.message.role == "assistant":
+        text_tokens = budgets.reply_tokens
+    elif state.task in group.ordinals and state.task != state.last_user:
+        text_tokens = budgets.task_tokens
+    if not text_tokens or fragment.tokens <= text_tokens:
+        return 0, fragment.tokens
+    strip = layout.strip
+    shape = RenderOptions(cap_tokens=budgets.cap_tokens, masked=group.first in state.masked, text_tokens=text_tokens)
+    least = group_fragment(group, shape, strip.nonce, strip.counter).tokens
+    return (text_tokens, least) if least < fragment.tokens else (0, fragment.tokens)
 
 
 # -- when ---------------------------------------------------------------------------------------------------------
@@ -196,10 +226,13 @@ def due(window: Window) -> bool:
 
 
 def choose(window: Window, need_tokens: int) -> CompactionChoice:
-    """Closed turns, oldest first; then tool results of the live turn; then its oldest steps; a long task last."""
+    """Long texts of what stays are shortened; closed turns go, oldest first; then tool results of the live turn; then
+    its oldest steps; last a task that is long and cannot be shortened.
+    """
     drop: list[ToolGroup] = []
     mask: list[ToolGroup] = []
-    freed = 0
+    short = [row for row in window.candidates if row.must and row.text_tokens]
+    freed = sum(row.tokens - row.least_tokens for row in short)
     rows = [row for row in window.candidates if not row.must]
     closed = [row for row in rows if not row.live and not row.task]
     for row in [*(r for r in closed if not r.soft), *(r for r in closed if r.soft)]:
@@ -226,7 +259,8 @@ def choose(window: Window, need_tokens: int) -> CompactionChoice:
         if freed < need_tokens and row.task:
             drop.append(row.group)
             freed += row.tokens
-    return CompactionChoice(drop=tuple(drop), mask=tuple(mask))
+    shorten = tuple((row.group, row.text_tokens) for row in short)
+    return CompactionChoice(drop=tuple(drop), mask=tuple(mask), shorten=shorten)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -105,6 +105,8 @@ class State:
     """Highest ordinal that any compaction has taken out of the window."""
     masked: frozenset[int] = frozenset()
     """First ordinals of groups whose tool results are shown as one line."""
+    shortened: dict[int, int] = field(default_factory=dict)
+    """First ordinals of groups whose text is shown as its beginning and end, with the tokens it may take."""
     heads: int = 0
     """Head events so far."""
     task: int = 0
@@ -292,7 +294,7 @@ class State:
             groups.append(group)
         self.groups = groups
         self.bullets = event.bullets
-        self.masked = frozenset(event.masked)
+        self.masked, self.shortened = frozenset(event.masked), dict(event.shortened)
         self.compactions += 1
         self.compacted_to = event.checkpoint["compacted_to"]
         self.selection = _selection(event.checkpoint["selection"])

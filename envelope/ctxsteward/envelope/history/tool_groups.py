@@ -66,6 +66,19 @@ class LogEntry:
             self._message = decode_wire(self.event.wire)
         return self._message
 
+    def saying(self, text: str) -> LogEntry:
+        """The same message with this text in place of its own; its calls stay. None of it is an original."""
+        wire, content = self.message.wire, self.message.wire.get("content")
+        if isinstance(content, list):
+            at = next(i for i, block in enumerate(content) if isinstance(block, str) or block.get("type") == "text")
+            rest = [block for block in content[at:] if isinstance(block, dict) and block.get("type") != "text"]
+            wire = {**wire, "content": [*content[:at], {"type": "text", "text": text}, *rest]}
+        else:
+            wire = {**wire, "content": text}
+        other = LogEntry(self.event, Message.from_wire(wire), is_new=self.is_new)
+        other._tokens = {}
+        return other
+
     @property
     def controls(self) -> tuple[str, ...]:
         """Fields of the original that only an operator sets; no provider is sent them."""

@@ -40,10 +40,10 @@ from .meta_section import (
     report_of as report_of,
 )
 from .rows import (
+    FORM as FORM,
     FORMS as FORMS,
     RENDERER_VERSION as RENDERER_VERSION,
-    ROWS as ROWS,
-    RowForm as RowForm,
+    LayoutForm as LayoutForm,
     continued as continued,
     escape as escape,
     random_nonce as random_nonce,

@@ -21,10 +21,10 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeVar
 
-from ctxsteward.schemas import ImagePart, Message, ToolResultPart, Wire
+from ctxsteward.schemas import ImagePart, Message, TextPart, ToolCallPart, ToolResultPart, Wire
 from ctxsteward.store import PLAIN, process_forks as forking
 
 from ..history import LogEntry, ToolGroup, says_something, unanswered
@@ -167,12 +167,31 @@ class RenderOptions:
 
     cap_tokens: int
     masked: bool = False
+    text_tokens: int | None = None
+    """What the text of its first message may take; None: whatever it needs."""
+
+
+def shortened_entry(entry: LogEntry, text_tokens: int | None, counter: Counter) -> LogEntry:
+    """A message with its text as beginning and end, where that is longer and nothing but text and calls is in it."""
+    message = entry.message
+    if text_tokens is None or entry.tokens(counter) <= text_tokens:
+        return entry
+    if not all(isinstance(part, TextPart | ToolCallPart) for part in message.parts) or not message.text:
+        return entry
+    tokens = counter.text(message.text)
+    if tokens <= text_tokens:
+        return entry
+    text = excerpt(message.text, cap_tokens=text_tokens, ref=entry.ref, tokens=tokens, count=counter.text)
+    return entry.saying(text) if counter.text(text) < tokens else entry
 
 
 def _built(group: ToolGroup, shape: RenderOptions, nonce: str, counter: Counter) -> Fragment:
     """Make a group valid under this shape."""
-    only = group.entries[0]
+    only = shortened_entry(group.entries[0], shape.text_tokens, counter)
     if len(group.entries) == 1 and only.event.placement is PLAIN and not only.message.tool_calls:
+        if only is not group.entries[0]:
+            digest = hashlib.sha256(f"{only.ordinal}\x00short\x00{only.message.text}".encode()).digest()
+            return Fragment("group", (MessageStep(only),), only.tokens(counter), digest, "", group.ordinals)
         digest = hashlib.sha256(f"{only.ordinal}\x00{only.event.wire}".encode()).digest()
         return Fragment("group", (MessageStep(only),), only.tokens(counter), digest, "", group.ordinals)
     tokens = 0
@@ -181,9 +200,11 @@ def _built(group: ToolGroup, shape: RenderOptions, nonce: str, counter: Counter)
     answers: list[ToolResult] = []
     trailing: list[MessageStep | DerivedText] = []
     names = _call_names(group.entries[0])
-    for position, entry in enumerate(group.entries):
+    for position, entry in enumerate((only, *group.entries[1:])):
         message, placement = entry.message, entry.event.placement
         parts += [str(entry.ordinal), entry.event.wire]
+        if not position and only is not group.entries[0]:
+            parts.append(message.text)
         if message.role in ("system", "developer"):
             aside = DerivedText(fenced(nonce, f"{message.role} message {entry.ref}", message.text))
             (trailing if position else steps).append(aside)
@@ -361,7 +382,7 @@ def group_fragment(group: ToolGroup, shape: RenderOptions, nonce: str, counter: 
     cache = group.cache
     if cache is None:
         cache = group.cache = {}
-    key = (shape.cap_tokens, shape.masked, counter.name)
+    key = (shape.cap_tokens, shape.masked, shape.text_tokens, counter.name)
     fragment = cache.get(key)
     if fragment is None:
         fragment = cache[key] = _built(group, shape, nonce, counter)
@@ -373,15 +394,21 @@ class FragmentCache:
     """Fragments of groups, and after each the tokens, the digest and the number of rendered messages so far."""
 
     def __init__(
-        self, groups: list[ToolGroup], hidden: frozenset[int], cap_tokens: int, nonce: str, counter: Counter
+        self,
+        groups: list[ToolGroup],
+        hidden: frozenset[int],
+        shortened: dict[int, int],
+        cap_tokens: int,
+        nonce: str,
+        counter: Counter,
     ) -> None:
         self.groups = groups
         """The state's own list: a compaction replaces it, otherwise only its end changes."""
         self.hidden = hidden
+        self.shortened = shortened
         self.nonce = nonce
         self.counter = counter
         self._plain = RenderOptions(cap_tokens=cap_tokens)
-        self._masked = RenderOptions(cap_tokens=cap_tokens, masked=True)
         self.fragments: list[Fragment] = []
         self.tokens: list[int] = [0]
         self.chain: list[bytes] = [_START]
@@ -390,12 +417,20 @@ class FragmentCache:
         self.wires: dict[str, tuple[list[Wire], list[int]]] = {}
         """By provider: rendered messages, and how many of them stand before each fragment."""
 
-    def fits(self, groups: list[ToolGroup], hidden: frozenset[int], cap_tokens: int, counter: Counter) -> bool:
+    def fits(
+        self,
+        groups: list[ToolGroup],
+        hidden: frozenset[int],
+        shortened: dict[int, int],
+        cap_tokens: int,
+        counter: Counter,
+    ) -> bool:
         """Whether this is a strip of these groups; not if its last group has grown, since envelopes hold on to it."""
         last = len(self.fragments) - 1
         return (
             self.groups is groups
             and self.hidden is hidden
+            and self.shortened is shortened
             and self._plain.cap_tokens == cap_tokens
             and self.counter == counter
             and (last < 0 or self.fragments[last].refs == groups[last].ordinals)
@@ -405,7 +440,10 @@ class FragmentCache:
         """Take in the groups that were added since."""
         fragments = self.fragments
         for group in self.groups[len(fragments) :]:
-            shape = self._masked if group.first in self.hidden else self._plain
+            shape = self._plain
+            if group.first in self.hidden or group.first in self.shortened:
+                text_tokens = self.shortened.get(group.first)
+                shape = replace(shape, masked=group.first in self.hidden, text_tokens=text_tokens)
             fragment = group_fragment(group, shape, self.nonce, self.counter)
             fragments.append(fragment)
             self.tokens.append(self.tokens[-1] + fragment.tokens)

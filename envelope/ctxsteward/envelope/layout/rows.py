@@ -23,8 +23,8 @@ see below
 >>> rows_of("§1 user: " + continued("a\n§3 user: b") + "\n§4 user: c")
 ['§1 user: a\n§3 user: b', '§4 user: c']
 
-How rows are written is a part of the renderer's version. `FORMS` also keeps the form of the version before, which
-marked only lines that look like a row, so that envelopes it made are rebuilt byte for byte.
+How rows are written is a part of the renderer's version. `FORMS` keeps this one and the one before, so that envelopes
+that it made are rebuilt byte for byte: it had the bullets before the task.
 
 Source: the state design (trust: forged markup is inert; parse(render(x)) == x).
 """
@@ -33,7 +33,6 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -77,7 +76,7 @@ def fenced(nonce: str, label: str, text: str, *, closing: str = "") -> str:
     return f"<{nonce} {label}>\n{escape(nonce, text)}\n</{nonce}{' ' + closing if closing else ''}>\n"
 
 
-RENDERER_VERSION = 2
+RENDERER_VERSION = 3
 """Changes when the same log and budgets would give other bytes; manifests name it."""
 
 MARK = "> "
@@ -129,54 +128,18 @@ def is_date(name: str) -> bool:
     return _DATE.fullmatch(name) is not None
 
 
-# -- the renderer before -------------------------------------------------------------------------------------------
-
-_ROW = re.compile(
-    r"""
-    (?<![^\S\n])              # one run of blanks is looked at once, from its beginning
-    ([^\S\n]*)
-    (?=
-        §\s?\d+ (?:\.\d+)? \s+ (?:user|assistant|tool|system|developer) \b
-      | \d{4}-\d\d-\d\d (?:\s+ §\d+\s*[-–]\s*§\d+)? \s*:
-      | fact\s+\S+\s*:
-      | learned\ facts,\ for\ reference
-    )
-    """,
-    re.VERBOSE | re.IGNORECASE,
-)
-_A_BREAK = re.compile(f"[{_BREAKS}]")
-
-
-def _quoted_rows(text: str) -> str:
-    """The text, with a mark before each line that reads like a row of ours; its first line stands behind one."""
-
-    def marked(match: re.Match[str]) -> str:
-        opens = match.start() > 0 and _A_BREAK.match(text, match.start() - 1) is not None
-        return (MARK if opens else "") + _A_BREAK.sub(rf"\g<0>{MARK}", match[1])
-
-    return _ROW.sub(marked, text)
-
-
-def _as_it_is(text: str) -> str:
-    return text
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RowForm:
-    """How one renderer writes texts into rows."""
+class LayoutForm:
+    """What renderers differ in."""
 
     renderer: int
-    message: Callable[[str], str]
-    note: Callable[[str], str]
-    bullet: Callable[[str], str]
-    is_day: Callable[[str], bool]
+    task_first: bool
+    """Whether the task stands before the bullets."""
 
 
 FORMS = {
-    1: RowForm(
-        renderer=1, message=_quoted_rows, note=_as_it_is, bullet=_as_it_is, is_day=lambda name: True,
-    ),
-    2: RowForm(renderer=2, message=continued, note=continued, bullet=bullet_text, is_day=is_date),
-}  # fmt: skip
+    2: LayoutForm(renderer=2, task_first=False),
+    3: LayoutForm(renderer=3, task_first=True),
+}
 """By renderer: this one and the one before."""
-ROWS = FORMS[RENDERER_VERSION]
+FORM = FORMS[RENDERER_VERSION]

@@ -34,7 +34,7 @@ from ctxsteward.schemas import Finding, Message
 from ctxsteward.store import RecallSelected, process_forks as forking
 
 from ..history import LogEntry, State
-from ..tokens import LEAST_RECALL_TOKENS, RECALLED_FRACTION, Counter
+from ..tokens import LEAST_RECALL_TOKENS, RECALLED_FRACTION, RECALLED_HALF_TOKENS, Counter
 from .room import CHOSEN, NAMED, NAMED_EXCERPT, NO_ROOM, REPLACES, Pick, RecallRoom, named
 
 if TYPE_CHECKING:
@@ -194,7 +194,7 @@ def select(
         else VisibleMessages(sum(original(n).tokens(counter) for n in range(1, last + 1)))
     )
     left_out_tokens = _left_out_tokens(state, request, known, counter)
-    share = min(request.budget_tokens, max(LEAST_RECALL_TOKENS, int(left_out_tokens * RECALLED_FRACTION)))
+    share = min(request.budget_tokens, recalled_share(left_out_tokens))
     ranking = ranking_by(selector, replace(request, budget_tokens=share))
     ranked = list(islice(_usable(ranking, request), MAX_CANDIDATES))
     asked_for = _named(ranked, request)
@@ -218,6 +218,16 @@ def select(
         passages=passages,
     )  # fmt: skip
     return event, ranking.findings
+
+
+def recalled_share(left_out_tokens: int) -> int:
+    """Tokens that what is ranked may take, where the window leaves out so many.
+
+    >>> recalled_share(1_000), recalled_share(4_000), recalled_share(100_000)
+    (200, 500, 24038)
+    """
+    part = RECALLED_FRACTION * left_out_tokens / (left_out_tokens + RECALLED_HALF_TOKENS)
+    return max(LEAST_RECALL_TOKENS, int(left_out_tokens * part))
 
 
 def log_of(
@@ -257,13 +267,15 @@ def request_for(
 
 
 def verbatim(state: State) -> frozenset[int]:
-    """Ordinals that the window shows word for word: not the results of a masked group."""
+    """Ordinals that the window shows word for word: not the results of a masked group, not a shortened text."""
     shown: set[int] = set()
     for group in state.groups:
         if group.first in state.masked:
             shown.update(entry.ordinal for entry in group.entries if not entry.message.tool_results)
         else:
             shown.update(group.ordinals)
+        if group.first in state.shortened:
+            shown.discard(group.first)
     return frozenset(shown)
 
 

@@ -37,9 +37,11 @@ def render(prompt: PromptLayout, cache: bool) -> Wire:
     ]
     dynamic = prompt.dynamic
     strip = dynamic.strip
-    messages = [wire.copy() for wire in wires_of(dynamic.bullets)] if dynamic.bullets else []
+    messages = strip.rendered(NAME, 0, dynamic.task_upto, wires_of)
+    if dynamic.bullets:
+        messages += [wire.copy() for wire in wires_of(dynamic.bullets)]
     marks = [len(messages) - 1]
-    messages += strip.rendered(NAME, 0, dynamic.live_from, wires_of)
+    messages += strip.rendered(NAME, dynamic.task_upto, dynamic.live_from, wires_of)
     if dynamic.context:
         messages += wires_of(dynamic.context)
     before_live = len(messages)

@@ -88,14 +88,19 @@ def _head_shared(before: HeadLayout, now: HeadLayout) -> tuple[str | None, int]:
 
 def _dynamic_shared(before: DynamicLayout, now: DynamicLayout, count_tokens: CountTokens | None) -> int:
     old, new = before.bullets, now.bullets
-    if old is not new and (old is None or new is None or old.digest != new.digest):
-        if old is None or new is None:
-            return 0
-        text, common = new.text, common_beginning(old.text, new.text)
-        return count_tokens(common) if count_tokens else new.tokens * len(common) // (len(text) or 1)
-    if before.strip is not now.strip:
-        return _shared(before.fragments, now.fragments)
-    return (new.tokens if new else 0) + _strip_shared(before, now)
+    same_bullets = old is new or (old is not None and new is not None and old.digest == new.digest)
+    if same_bullets and before.strip is now.strip and before.task_upto == now.task_upto:
+        return (new.tokens if new else 0) + _strip_shared(before, now)
+    tokens = 0
+    for one, other in zip(before.fragments, now.fragments, strict=False):
+        if one.digest != other.digest:
+            if one is old and other is new:
+                common = common_beginning(one.text, other.text)
+                share = other.tokens * len(common) // (len(other.text) or 1)
+                tokens += count_tokens(common) if count_tokens else share
+            break
+        tokens += other.tokens
+    return tokens
 
 
 def _strip_shared(before: DynamicLayout, now: DynamicLayout) -> int:

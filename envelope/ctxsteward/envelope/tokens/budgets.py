@@ -39,6 +39,12 @@ MIN_PROGRESS_FRACTION = 0.1
 TASK_FRACTION = 0.25
 """The task stays verbatim up to this part of `dynamic_tokens`."""
 
+REPLY_FRACTION = 0.5
+"""The assistant's newest text stays whole up to this part of the history's share."""
+
+LEAST_REPLY_TOKENS = 48
+"""A shortened text is not shorter: its reference and a sentence on each side."""
+
 BULLETS_FRACTION = 0.8
 """Bullets may fill this part of the compaction target."""
 
@@ -48,8 +54,12 @@ BULLETS_FLOOR_FRACTION = 0.15
 LIKELY_FRACTION = 0.35
 """Bullets likely take this part of the messages they stand for; room beyond it stays with newer messages, verbatim."""
 
-RECALLED_FRACTION = 0.2
+RECALLED_FRACTION = 0.25
 """Of what the window leaves out, a user turn recalls this part at most; what its question names by number besides."""
+
+RECALLED_HALF_TOKENS = 4_000
+"""Where so much is left out, half of that part: what a short session left out a moment ago is seldom asked for, and
+showing it again costs more than the compaction saved."""
 
 LEAST_RECALL_TOKENS = 200
 """So much of recall's room may be filled however little was left out: a few messages and their fence."""
@@ -208,6 +218,11 @@ class Budgets(BaseModel):
     def task_tokens(self) -> int:
         """The longest task that stays verbatim once it is no longer the newest user message."""
         return int(self.dynamic_tokens * TASK_FRACTION)
+
+    @property
+    def reply_tokens(self) -> int:
+        """The longest text of the assistant that stays whole where a compaction was due."""
+        return max(LEAST_REPLY_TOKENS, _share(self.history_tokens, REPLY_FRACTION))
 
     @property
     def cap_tokens(self) -> int:

@@ -126,6 +126,9 @@ class WindowCompacted:
     """Ordinals of the messages that stay verbatim, group by group."""
     masked: tuple[int, ...] = ()
     """First ordinals of kept groups whose tool results are shown as one line from now on."""
+    shortened: dict[int, int] = field(default_factory=dict)
+    """First ordinals of kept groups whose text is shown as its beginning and end from now on, with the tokens it may
+    take."""
     report: CompressionReport
     checkpoint: dict[str, Any]
     """What else a reader needs to go on from here; see `state.State.checkpoint`."""
@@ -219,7 +222,9 @@ def to_record(event: Event) -> JournalRecord:
             )
         case WindowCompacted():
             bullets = ",".join(bullet.model_dump_json() for bullet in event.bullets)
-            rest = encoded_body({"kept": event.kept, "masked": event.masked, "checkpoint": event.checkpoint})[1:]
+            shortened = {"shortened": list(event.shortened.items())} if event.shortened else {}
+            window = {"kept": event.kept, "masked": event.masked, **shortened, "checkpoint": event.checkpoint}
+            rest = encoded_body(window)[1:]
             return JournalRecord(
                 "compaction", f'{{"bullets":[{bullets}],"report":{event.report.model_dump_json()},{rest}'
             )
@@ -253,6 +258,7 @@ def from_record(record: JournalRecord) -> Event:
                 bullets=tuple(Bullet.model_validate(bullet) for bullet in body["bullets"]),
                 kept=tuple(tuple(group) for group in body["kept"]),
                 masked=tuple(body.get("masked", ())),
+                shortened=dict(body.get("shortened", ())),
                 report=CompressionReport.model_validate(body["report"]),
                 checkpoint=body["checkpoint"],
             )

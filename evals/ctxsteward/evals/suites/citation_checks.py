@@ -29,6 +29,7 @@ _QUOTED = re.compile(r"“([^“”]+)”|「([^「」]+)」|\"([^\"]+)\"|`([^`]
 _NOTE = re.compile(r"\[… \d+ tokens in all, excerpt; (§\d+(?:\.\d+)?) resolves to the whole …\]")
 _MASKED = re.compile(r"\[(?:text|structured|image)(?: error)? result, (\d+) characters, (§\d+(?:\.\d+)?)\]")
 _COUNTED = re.compile(r"\d+ lines|JSON(?: with keys .+)?(?:; \d+ rows)?|table with columns .+; \d+ rows")
+_GAP = "…"
 _DAY = re.compile(r"\d{4}-\d\d-\d\d(?: §(\d+)-§(\d+))?:")
 
 
@@ -148,8 +149,8 @@ def _unsupported_behind_label(text: str, originals: Sequence[str]) -> list[str]:
     return _unsupported(text, originals) if best is None else best
 
 
-def recalled_quote(envelope: Envelope, said: Sequence[Wire], at: str) -> Iterator[Score]:
-    """Recalled messages are shown under their reference: whole, or, where a question names them, as an excerpt."""
+def recalled_quote(envelope: Envelope, said: Sequence[Wire], session: Session, at: str) -> Iterator[Score]:
+    """Recalled messages are shown under their reference: whole, by passages, or, where a question names them, cut."""
     fragment = envelope.dynamic.context
     rows = rows_of(unfenced(envelope.nonce, fragment.text).text) if fragment else []
     for ordinal in fragment.refs if fragment else ():
@@ -160,9 +161,30 @@ def recalled_quote(envelope: Envelope, said: Sequence[Wire], at: str) -> Iterato
         label = re.compile(rf"§{ordinal} {message.role}(?:, superseded by [§\d, ]+)?: ")
         said_of = [row[label_match.end() :] for row in rows if (label_match := label.match(row))]
         shown = any(text == whole or (note.search(text) and _is_excerpt(text, whole)) for text in said_of)
+        shown = shown or _in_passages(ordinal, message, whole, rows, session)
         yield holds(
             "quotes_match", shown, f"{at}, recalled §{ordinal}", "not whole under its reference and role", f"§{ordinal}"
         )
+
+
+def _in_passages(ordinal: int, message: Message, whole: str, rows: Sequence[str], session: Session) -> bool:
+    """Whether rows show passages of a message: each a part of it that its own reference resolves to, in order."""
+    label = re.compile(rf"§{ordinal}(?:\.(\d+)(?:-(\d+))?)? {message.role}(?:, superseded by [§\d, ]+)?: ")
+    at = 0
+    found = [(match, row[match.end() :]) for row in rows if (match := label.match(row))]
+    for match, text in found:
+        inner = text.removeprefix(_GAP if at or not whole.startswith(text[:20]) else "").removesuffix(_GAP)
+        at = whole.find(inner, at)
+        if at < 0 or inner == whole:
+            return False
+        if match[1] is not None:
+            parts = range(int(match[1]), int(match[2] or match[1]) + 1)
+            if "".join(session.resolve(f"§{ordinal}.{part}").text for part in parts).strip() != inner:
+                return False
+        elif not message.tool_results:
+            return False
+        at += len(inner)
+    return bool(found)
 
 
 def _is_excerpt(text: str, whole: str) -> bool:

@@ -183,7 +183,7 @@ def _called(run: _CitationsRun, at: str) -> Scores:
 
 def _asked(run: _CitationsRun, ask: Ask, at: str) -> Scores:
     envelope = run.builder.preview(run.session, ask.question)
-    yield from recalled_quote(envelope, run.said, at)
+    yield from recalled_quote(envelope, run.said, run.session, at)
     yield from days_again(envelope, run.days, run.session, run.said, at)
     if ask.metric == "ranges_resolve":
         first, last = map(int, ask.kind.split("-"))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import NamedTuple
 
 from ctxsteward.envelope import Envelope
@@ -207,6 +208,7 @@ def attributed(
     if dynamic.context is not None:
         read = rows_of(unfenced(envelope.nonce, dynamic.context.text).text)
         rows = [(int(row[1]), row[2]) for row in map(_ROW.match, read) if row]
+        rows = [row for row, _ in groupby(rows)]  # passages of one message have a row each
         real = [(n, _role(said[n - 1])) for n in dynamic.context.refs]
         days = [day[1] for day in map(_DAY.fullmatch, read) if day]
         right = rows == real and days == sorted(set(days))
