@@ -11,7 +11,7 @@ PEERS_VENV := .venv-peers
 PEERS_ASKED := 'langchain>=1.4,<2' 'agent-framework-core>=1.23,<2' 'pydantic-ai-harness>=0.62,<0.63' \
   'strands-agents>=1.62,<2' 'llama-index-core>=0.14,<0.15' 'headroom-ai>=0.42,<0.43'
 # Tests that run longer when they are asked to; one of them measures, so it runs apart, on a quiet machine.
-SOAKED = $(shell grep -rlE --include='test_*.py' 'CTXSTEWARD_(SOAK|DAMAGES)|examples import' tests | sort)
+SOAKED = $(shell grep -rlE --include='test_*.py' 'CTXSTEWARD_(SOAK|DAMAGES)|examples import|hypothesis import' tests | sort)
 MEASURED := tests/store/replication/test_outage.py::test_latencies_stay_where_they_were
 ROOMS := schemas envelope summarizers steward evals flows console
 

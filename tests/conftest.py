@@ -5,8 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import settings
 
+from .examples import examples
 from .s3_servers import CREDENTIALS, Ministack, S3Server, ministack_server, moto_server
+
+settings.register_profile("counted", settings.default, max_examples=examples(settings.default.max_examples))
+settings.load_profile("counted")
+"""Property tests that name no number of examples: a fifth of hypothesis's own on every run, as those that do."""
 
 LONG = (
     "tests/flows/", "tests/steward/night/", "tests/store/crashes/", "tests/steward/ingest/", "tests/store/replication/",

@@ -142,11 +142,27 @@ def test_a_gate_over_nothing_is_refused_with_the_name_of_its_file(suite: str, sa
     assert says in line
 
 
-def test_a_history_that_cannot_be_written_is_refused_before_anything_is_played(tmp_path: Path) -> None:
+@pytest.mark.parametrize("option", ["--junit", "--markdown", "--html", "--history"])
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        pytest.param("folder", "it is a folder; name a file in it", id="a folder"),
+        pytest.param("file/out", "{0}/file is no folder; name one that is there", id="in a file"),
+        pytest.param("none/out", "{0}/none is no folder; name one that is there", id="in a folder that is not there"),
+    ],
+)
+def test_an_output_that_cannot_be_written_is_refused_before_anything_is_played(
+    option: str, name: str, says: str, tmp_path: Path
+) -> None:
     (tmp_path / "file").write_text("")
-    result = run("run", "verbatim", *ONE, "--history", str(tmp_path / "file" / "h.jsonl"), code=2)
-    assert "--history" in result.stderr
-    assert not result.stdout
+    (tmp_path / "folder").mkdir()
+    if option == "--history" and name == "none/out":
+        run("run", "verbatim", *ONE, option, str(tmp_path / name))
+        assert (tmp_path / name).is_file(), "its folder is made"
+        return
+    result = run("run", "verbatim", *ONE, option, str(tmp_path / name), code=2)
+    said = f"{option} {tmp_path / name}: not a file that may be written: {says.format(tmp_path)}"
+    assert (result.stdout, result.stderr) == ("", f"ctxsteward: {said}\n")
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")

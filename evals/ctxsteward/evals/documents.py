@@ -1,11 +1,13 @@
 """Generated parts of documents: lines between two markers, ``<!-- NAME -->`` and ``<!-- /NAME -->``.
 
 The cost and recall evals, the benchmarks and the comparison with other libraries write their tables into `docs/` with
-it. They call `check_markers` before they measure, so that minutes of work do not end at a document without a place.
+it. They call `check_markers` before they measure, and whoever writes a file of results calls `check_output`, so that
+minutes of work do not end at a document without a place.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -25,6 +27,21 @@ def check_markers(path: Path, *names: str) -> None:
     for begin, end in map(markers, names):
         if not 0 <= text.find(begin) < text.find(end):
             raise InputError(f"{path}: no {begin} followed by {end}; write them where the table belongs")
+
+
+def check_output(option: str, path: Path, *, makes_folder: bool = False) -> None:
+    """Raise `InputError` where a file cannot be written; some writers make its folder."""
+    parents = path.absolute().parents
+    folder = next(filter(os.path.lexists, parents)) if makes_folder else parents[0]
+    if path.is_dir():
+        why = "it is a folder; name a file in it"
+    elif not folder.is_dir():
+        why = f"{folder} is no folder; name one that is there"
+    elif not os.access(path if path.exists() else folder, os.W_OK):
+        why = "no permission; name another"
+    else:
+        return
+    raise InputError(f"{option} {path}: not a file that may be written: {why}")
 
 
 def block_of(text: str, name: str) -> str:

@@ -10,7 +10,6 @@ Raises `InputError` with the line that does not fit, and for a file that cannot 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
@@ -76,14 +75,6 @@ def _row(line: str, where: str) -> SealedOpening:
         field = ".".join(map(str, first["loc"])) or "the line"
         todo = "restore the line, or pass another file to --sealed-log"
         raise InputError(f"{where}: not an opening ({field}: {first['msg']}); {todo}") from error
-
-
-def check(path: Path) -> None:
-    """Refuse a ledger that cannot be written, before anything is played."""
-    there = next(folder for folder in path.absolute().parents if os.path.lexists(folder))
-    target = path if os.path.lexists(path) else there
-    if path.is_dir() or not there.is_dir() or not os.access(target, os.W_OK):
-        raise InputError(f"--sealed-log {path}: not a file that may be written; an opening must be recorded")
 
 
 def append(path: Path, row: SealedOpening) -> None:

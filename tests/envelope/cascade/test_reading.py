@@ -290,6 +290,19 @@ def test_a_sub_cascade_gets_and_gives_what_its_parent_says() -> None:
         sub_input(failing, input={"zero": 0}, state={})
 
 
+def test_an_input_of_a_sub_cascade_may_be_as_long_as_instructions_and_is_no_condition(
+    tmp_path: Path,
+) -> None:
+    long = "Dig on. " * 1_000 + "{{ input.x }}"
+    outer = {
+        "cascade_id": "c", "phases": [{"name": "a", "sub_cascades": [{"ref": "in", "input_map": {"q": long}}]}],
+        "cascades": [{"cascade_id": "in", "phases": [{"name": "p"}]}],
+    }  # fmt: skip
+    (tmp_path / "c.json").write_text(json.dumps(outer))
+    (sub,) = load_cascade(tmp_path / "c.json").phases[0].sub_cascades
+    assert sub_input(sub, input={"x": 1}, state={}) == {"q": "Dig on. " * 1_000 + "1"}
+
+
 def test_importing_the_request_path_imports_no_template_engine() -> None:
     code = "import sys, ctxsteward.envelope; print([m for m in sys.modules if m.startswith('jinja2')])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

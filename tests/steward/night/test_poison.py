@@ -1,6 +1,6 @@
 """Transcripts of which ten are bad: the good are read, the bad are named, and a kill changes nothing.
 
-They are 250, and a thousand with CTXSTEWARD_SOAK=1.
+They are 100, and a thousand with CTXSTEWARD_SOAK=1.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from .desk import fill, keys_in, night, poison, settings_of, trapped
 from .kills import killed
 
 AFTER_BATCHES = 2
-BATCH = 250 if SOAK else 60
-GOOD = 990 if SOAK else 240
+BATCH = 250 if SOAK else 25
+GOOD = 990 if SOAK else 90
 
 
 def die(root: str) -> None:

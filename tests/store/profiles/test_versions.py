@@ -145,6 +145,14 @@ def test_what_a_changelog_cannot_say_is_refused_before_anything_is_written(
     assert stored(store.objects) == {}
 
 
+def test_an_entry_that_no_changelog_may_hold_goes_into_no_version(store: Store, versions: ProfileVersions) -> None:
+    """The schema is held to what is about to be signed, whoever put it together."""
+    form = versions._form
+    content = form.content(Profile.from_text("Be calm.", name="support"), None)
+    with pytest.raises(InputError, match=r"versions: version 1: changelog_entry: at \$\.who"):
+        form.body(content, None, {"who": "", "when": NOTE["when"], "why": NOTE["why"]})
+
+
 def test_what_is_not_there_is_not_found(versions: ProfileVersions) -> None:
     assert versions.head() is None
     with pytest.raises(ReferenceNotFound, match="'acme' has committed no version"):

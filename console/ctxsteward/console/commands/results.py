@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -16,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ctxsteward.evals import result_history as history
+from ctxsteward.evals.documents import check_output
 from ctxsteward.evals.result_comparison import ResultComparison, compare_runs
 from ctxsteward.evals.result_formats import (
     compared_runs,
@@ -110,13 +110,11 @@ class SuiteOutputs:
 
     def check(self) -> None:
         """Refuse places that cannot be written before an hour of work is lost."""
-        for name, path in (("junit", self.junit), ("markdown", self.markdown), ("html", self.html)):
-            if path is not None and (path.is_dir() or not path.parent.is_dir() or not os.access(path.parent, os.W_OK)):
-                raise InputError(f"--{name} {path}: not a file in a folder that exists and may be written")
-        if self.history is not None:  # its folder is made
-            there = next(folder for folder in self.history.absolute().parents if os.path.lexists(folder))
-            if not there.is_dir() or not os.access(there, os.W_OK):
-                raise InputError(f"--history {self.history}: {there} is no folder that may be written")
+        for option, path in (("--junit", self.junit), ("--markdown", self.markdown), ("--html", self.html)):
+            if path is not None:
+                check_output(option, path)
+        if self.history is not None:
+            check_output("--history", self.history, makes_folder=True)
 
 
 def output_options(command: Callable[..., Any]) -> Callable[..., Any]:

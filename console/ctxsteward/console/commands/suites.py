@@ -16,7 +16,7 @@ import click
 
 from ctxsteward.envelope import Budgets
 from ctxsteward.evals import result_history as history, sealed_openings
-from ctxsteward.evals.documents import check_markers, write_blocks
+from ctxsteward.evals.documents import check_markers, check_output, write_blocks
 from ctxsteward.evals.phrasings import SPLITS, Split
 from ctxsteward.evals.subjects import OURS, SUBJECTS, subject_named
 from ctxsteward.evals.suite_files import RunHead, Shard, play_job, run_head
@@ -66,7 +66,7 @@ class SealedOptions:
 
     def check(self) -> None:
         """Refuse a ledger or a document without a place before the split is played; say when it was opened last."""
-        sealed_openings.check(self.log)
+        check_output("--sealed-log", self.log, makes_folder=True)
         if self.write is not None:
             check_markers(self.write, sealed_openings.BLOCK)
         note(sealed_openings.told(sealed_openings.read(self.log), self.log))

@@ -23,9 +23,9 @@ from .play import (
     reaches as reaches,
     request_of as request_of,
     sound as sound,
-    texts_of as texts_of,
 )
 from .profiles import head as head, revised as revised
+from .said_texts import texts_of as texts_of
 from .suite import (
     DYNAMIC_TOKENS as DYNAMIC_TOKENS,
     LONG_TURNS as LONG_TURNS,

@@ -13,7 +13,6 @@ text, never inside a longer number.
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
@@ -30,6 +29,7 @@ from ...replay import CallTally, ModelCall, Prefix, check
 from ...subjects import Archive, Dialogue, EnvelopeDialogue, Index, Prompt, Task, answers
 from ...validity import openai_faults
 from .pasted_content import calls
+from .said_texts import SaidTexts, stands_alone, texts_of
 from .suite import DYNAMIC_TOKENS, Ask, PlayCounts, Scenario, Score, Setup, UnscoredCheck, holds
 
 NO_REPORT = "the subject gives no report of its compactions"
@@ -38,8 +38,6 @@ SEARCH_HITS = 10
 """Of one search, so many texts count: as many as our own gives unless a model asks for more."""
 LOOKUP_SLACK_CHARS = 300
 """What a lookup gives may hold so much beside the message that it leads to: as much as a passage of our own search."""
-QUOTE_CHARS = 40
-"""A message of at least this length is known again inside another text."""
 SECTION_SLACK = 0.1
 """Of the budget: what a call that may be over it may be over by, beside what must be there."""
 TASK_FRACTION = 0.25
@@ -54,6 +52,8 @@ class PromptMoment:
     dialogue: Dialogue
     wires: Sequence[Wire]
     task: Task
+    said: SaidTexts = field(default_factory=SaidTexts)
+    """Of the same conversation, read once for all of its moments."""
 
     @property
     def at(self) -> str:
@@ -73,19 +73,16 @@ class PromptMoment:
     @cached_property
     def added(self) -> str:
         """What the subject added to what was said: its messages but those that were said, quotes taken out."""
-        said = {"\n".join(texts_of(wire)) for wire in self.wires}
+        self.said.read(self.wires)
         sent = ("\n".join(texts_of(wire)) for wire in self.prompt.messages)
-        added = "\n".join(text for text in sent if text not in said)
-        for text in sorted((text for text in said if len(text) >= QUOTE_CHARS), key=len, reverse=True):
-            added = added.replace(text, "…")
-        return added
+        return self.said.taken_out_of("\n".join(text for text in sent if text not in self.said.texts))
 
     @cached_property
     def references(self) -> dict[int, str]:
         """References that stand in added words, one by one and not as the end of a range, by 1-based place."""
         declared = self.prompt.references
         added = self.added if declared else ""
-        return {place: ref for ref, place in declared.items() if ref and _stands_alone(ref, added)}
+        return {place: ref for ref, place in declared.items() if ref and stands_alone(ref, added)}
 
     def own_lines(self) -> Iterator[str]:
         """Lines that the subject calls its own, and lines of added words without their references."""
@@ -109,31 +106,6 @@ class PromptMoment:
 def gives(found: str | None, text: str) -> bool:
     """Whether what a lookup found is a message's text, with little beside it."""
     return found is not None and bool(text) and text in found and len(found) <= len(text) + LOOKUP_SLACK_CHARS
-
-
-def _stands_alone(reference: str, text: str) -> bool:
-    return re.search(rf"(?<![\w-]){re.escape(reference)}(?![\w-])", text) is not None
-
-
-def texts_of(wire: Wire) -> Iterator[str]:
-    """What a message of any shape says: its texts, its calls' names and arguments, its results."""
-    content = wire.get("content")
-    for block in content if isinstance(content, list) else [content]:
-        if isinstance(block, str):
-            yield block
-        elif isinstance(block, dict):
-            yield from _texts_of_block(block)
-    for call in wire.get("tool_calls") or ():
-        yield f"{call['function']['name']} {call['function']['arguments']}"
-
-
-def _texts_of_block(block: Wire) -> Iterator[str]:
-    if block.get("type") == "text":
-        yield str(block["text"])
-    elif block.get("type") == "tool_result":
-        yield from texts_of({"content": block.get("content")})
-    elif block.get("type") == "tool_use":
-        yield f"{block.get('name')} {block.get('input')}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -218,6 +190,7 @@ def play(
     with ExitStack() as stack:
         dialogue = stack.enter_context(setup.dialogue(scenario, task, store=store))
         wires: list[Wire] = []
+        said = SaidTexts()
         last: CallMoment | None = None
         seen: dict[str, int] = {}
         for wire in scenario.messages:
@@ -226,8 +199,9 @@ def play(
                 prompt = _timed(setup, dialogue, counts)
                 before = last.prompt.messages if last else ()
                 last = CallMoment(
-                    prompt=prompt, dialogue=dialogue, wires=wires, task=task, number=counts.builds, before=before
-                )
+                    prompt=prompt, dialogue=dialogue, wires=wires, task=task, said=said, number=counts.builds,
+                    before=before,
+                )  # fmt: skip
                 yield last
                 seen.update((ref, place) for place, ref in last.references.items())
             setup.say(dialogue, wire)
@@ -235,7 +209,7 @@ def play(
             while asks and asks[0].after == len(wires):
                 ask = asks.pop(0)
                 prompt = setup.prompt(dialogue, ask.question)
-                yield AskMoment(prompt=prompt, dialogue=dialogue, wires=wires, task=task, ask=ask)
+                yield AskMoment(prompt=prompt, dialogue=dialogue, wires=wires, task=task, said=said, ask=ask)
         yield EndMoment(dialogue=dialogue, wires=wires, last=last, references=seen)
 
 

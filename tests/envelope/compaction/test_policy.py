@@ -1,0 +1,92 @@
+"""The policy by itself: when a compaction is due and what leaves, over windows with candidates priced by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import pytest
+
+from ctxsteward.envelope import Budgets
+from ctxsteward.envelope.compaction.policy import CompactionChoice, Policy, Window, choose, due
+from ctxsteward.envelope.testing import FirstLine
+from ctxsteward.schemas import Ref, SummarizerInput, Summary
+
+from ..messages import call, char_builder, opened, reply, result, user
+
+
+def windows(budgets: Budgets, *wires: dict[str, object]) -> list[Window]:
+    """What the policy was asked about when this had been said; it never compacts."""
+    asked: list[Window] = []
+
+    def never(window: Window) -> bool:
+        asked.append(window)
+        return False
+
+    session = opened()
+    session.extend(list(wires))
+    char_builder(budgets, policy=Policy(due=never), selector=None).build(session)
+    return asked
+
+
+class Distance(NamedTuple):
+    movable_tokens: int
+    is_due: bool
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(Distance(60, False), id="pays for the cut to the target, saves less than a tenth"),
+        pytest.param(Distance(120, True), id="saves a tenth"),
+        pytest.param(Distance(30, False), id="does not pay for the cut to the target"),
+    ],
+)
+def test_a_window_within_its_budget_is_compacted_only_where_that_saves_a_tenth(case: Distance) -> None:
+    """Trigger 820 and target 780 lie close, so that what may leave pays for the cut long before it is a tenth."""
+    budgets = Budgets(dynamic_tokens=1_000, compact_at_fraction=0.82, compact_to_fraction=0.78)
+    task, moves = user("t" * 146), reply("x" * (case.movable_tokens - 4))
+    (window,) = windows(budgets, task, moves, user("q" * 246), reply("a" * 446), user("n" * 26))
+    assert (window.movable_tokens, window.over) == (case.movable_tokens, False)
+    assert due(window) is case.is_due
+
+
+STEPS = (
+    user("task"),
+    *(wire for n in range(3) for wire in (call(f"c{n}"), result(f"c{n}", "r" * 80))),
+    reply("Done so far."),
+)
+
+
+def test_a_step_that_was_masked_frees_no_more_than_was_left_of_it() -> None:
+    """105 of three steps of 100: masking frees 10 of the first, dropping it the other 90, and the second is needed."""
+    (window,) = windows(Budgets(dynamic_tokens=1_000), *STEPS)
+    steps = [row for row in window.candidates if len(row.group.ordinals) == 2]
+    priced = [replace(row, tokens=100, masked_tokens=100, must=False, live=True) for row in steps]
+    priced[0] = replace(priced[0], masked_tokens=90)
+    window.replace_candidates(tuple(priced))
+    assert choose(window, 105) == CompactionChoice(drop=(steps[0].group, steps[1].group))
+    assert choose(window, 100) == CompactionChoice(drop=(steps[0].group,))
+    assert choose(window, 10) == CompactionChoice(mask=(steps[0].group,))
+
+
+def task_worth_least(source: SummarizerInput, *, budget_tokens: int) -> Summary:
+    """A bullet a message, more than fit; what was said first is worth least."""
+    bullets = FirstLine()(source, budget_tokens=10 * budget_tokens).bullets
+    return Summary(
+        bullets=tuple(bullet.model_copy(update={"value": float(value)}) for value, bullet in enumerate(bullets))
+    )
+
+
+def test_the_bullet_of_a_task_that_leaves_stays_though_it_is_worth_least() -> None:
+    session = opened()
+    session.append(user("Port the parser. " * 20))
+    maker = char_builder(Budgets(dynamic_tokens=1_000), summarizer=task_worth_least, selector=None)
+    for number in range(20):
+        session.append((reply, user)[number % 2](f"message {number} {'x' * 50}"))
+        if reports := maker.build(session).reports:
+            break
+    gone = {Ref.parse(loss.ref).ordinal for loss in reports[0].losses}
+    assert gone > {2}, "there was no room for all bullets"
+    assert 1 not in {ordinal for group in session.state.groups for ordinal in group.ordinals}
+    assert ("§1",) in [bullet.citations for bullet in session.state.bullets]
