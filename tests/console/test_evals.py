@@ -242,7 +242,7 @@ def test_recall_writes_its_tables_into_the_page_and_touches_nothing_else(locomo:
     assert text.startswith("a <!-- recall -->\n1 questions")
     assert text.endswith("<!-- /variants --> c\n")
     assert "| heuristic | 100 | 100.0 |" in text
-    assert "| without near |" in text
+    assert "| without wide |" in text
 
 
 # -- cost ----------------------------------------------------------------------------------------------------
