@@ -6,14 +6,18 @@ signal, the order, how the room is filled, a second question.
 
 from __future__ import annotations
 
+import collections
+import random
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
 
 from ctxsteward.envelope import Heuristic, ScoredOriginal, SelectionRequest, Selector, Weights
-from ctxsteward.envelope.recall import Hybrid, Multilingual, Semantic
+from ctxsteward.envelope.compaction import text_of
+from ctxsteward.envelope.recall import Hybrid, Multilingual, Postings, Semantic
 from ctxsteward.envelope.tokens import Counter, load_tokenizer
+from ctxsteward.language import terms
 from ctxsteward.schemas import InputError, Message, TextPart
 
 SIGNALS = ("wide", "asked", "sitting", "date", "speaker")
@@ -28,6 +32,59 @@ _NAME = re.compile(r"(?<![.?!:]\s)(?<!^)\b[A-Z][a-z]{2,}\b")
 def recency(request: SelectionRequest) -> Sequence[ScoredOriginal]:
     """The newest first: a sliding window."""
     return [ScoredOriginal(ordinal, float(ordinal)) for ordinal in range(request.last, 0, -1)]
+
+
+def at_random(request: SelectionRequest) -> Sequence[ScoredOriginal]:
+    """In an order that the question decides and nothing else."""
+    rng = random.Random(request.query.text)
+    ordinals = rng.sample(range(1, request.last + 1), request.last)
+    return [ScoredOriginal(ordinal, float(len(ordinals) - at)) for at, ordinal in enumerate(ordinals)]
+
+
+class PlainBm25:
+    """BM25 of each message alone, by tokens ** -`exponent`; `users_only`: what the assistant said is not looked at."""
+
+    def __init__(self, exponent: float = 0.0, *, users_only: bool = False, asked: bool = True) -> None:
+        """`asked` False: of every word, whatever the question: rare words per token."""
+        self._exponent, self._users_only, self._asked = exponent, users_only, asked
+        self._counter = Counter(load_tokenizer("o200k_base"))
+        self._read: list[tuple[int, list[str], int]] = []
+        self._postings = Postings()
+
+    def __call__(self, request: SelectionRequest) -> Sequence[ScoredOriginal]:
+        for ordinal in range(len(self._read) + 1, request.last + 1):
+            entry = request.entry(ordinal)
+            said = [] if self._users_only and entry.message.role != "user" else terms(text_of(entry.message))
+            self._postings.add(ordinal - 1, said)
+            self._read.append((ordinal, said, entry.tokens(self._counter) + LINE_TOKENS))
+        if self._asked:
+            scores = self._postings.scores(collections.Counter(terms(request.query.text)), Weights())
+        else:
+            held = {term: len(found) for term, found in self._postings.counts.items()}
+            scores = {ordinal - 1: sum(1 / held[term] for term in set(said)) for ordinal, said, _ in self._read}
+        found = [
+            ScoredOriginal(at + 1, score / self._read[at][2] ** self._exponent)
+            for at, score in scores.items()
+            if score > 0 and at < request.last
+        ]
+        return sorted(found, key=lambda scored: (-scored.score, scored.ordinal))
+
+
+class BestThatFits:
+    """An oracle: it is told the evidence of each question, and takes as many of its messages as fit, shortest first."""
+
+    def __init__(self) -> None:
+        self._evidence: Sequence[int] = ()
+        self._counter = Counter(load_tokenizer("o200k_base"))
+
+    def told(self, evidence: Sequence[int]) -> None:
+        """The ordinals that answer the next question."""
+        self._evidence = evidence
+
+    def __call__(self, request: SelectionRequest) -> Sequence[ScoredOriginal]:
+        known = [ordinal for ordinal in self._evidence if ordinal <= request.last]
+        known.sort(key=lambda ordinal: request.entry(ordinal).tokens(self._counter))
+        return [ScoredOriginal(ordinal, float(-at)) for at, ordinal in enumerate(known)]
 
 
 class PerToken:
@@ -140,6 +197,19 @@ STRATEGIES: Mapping[str, Callable[[], Selector]] = {
     "semantic": lambda: Semantic(_embedder(), fallback=Heuristic()),
     "hybrid": lambda: Hybrid(Heuristic(), Semantic(_embedder(), fallback=Heuristic())),
 }
+
+BASELINES: Mapping[str, Callable[[], Selector]] = {
+    "ours": Heuristic,
+    "ours, defaults": Heuristic,
+    "newest": lambda: recency,
+    "random": lambda: at_random,
+    "BM25": PlainBm25,
+    "BM25 / tokens": lambda: PlainBm25(1.0),
+    "BM25 / tokens, users only": lambda: PlainBm25(1.0, users_only=True),
+    "rare words / tokens": lambda: PlainBm25(1.0, asked=False),
+    "oracle": BestThatFits,
+}
+"""Ours, what takes no judgement, and the most that fits."""
 
 VARIANTS: Mapping[str, Callable[[], Selector]] = {
     "as shipped": Heuristic,

@@ -103,7 +103,10 @@ class ReplacementReader(Protocol):
         """Take the next message, in ordinal order."""
 
     def replaced_by(self, ref: str) -> tuple[str, ...]:
-        """References of the messages that say the newest of what this one says; () where nothing is replaced."""
+        """References of what says the newest of what this message says; () where nothing of it is replaced.
+
+        `ref` names a message, or a passage of a long one (`§12.4`), and so do the references that are given.
+        """
 
 
 class Summarizer(Protocol):

@@ -24,7 +24,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
-from ctxsteward.language import DISTINCTIVE, SentenceSpan, normalize, sentences
+from ctxsteward.language import DISTINCTIVE, SentenceSpan, normalize, passage_spans, sentences
 from ctxsteward.schemas import Bullet, LastRawTurn, SourceMessage, SummarizerInput, Summary, TextPart, Utterance
 
 from .bullets import (
@@ -407,17 +407,25 @@ class Reader:
     def read(self, message: SourceMessage) -> None:
         """Take the next message, in ordinal order."""
         for text in texts((message,)):
+            spans = passage_spans(text.text) if not message.message.tool_results else []
             for statement in source_statements((text._replace(text=text.text[:READ_CHARS]),)):
-                position = self._updates.count
-                self._said_in[position] = message.ref
+                position, ref = self._updates.count, message.ref
+                if len(spans) > 1:
+                    at = max(0, text.text.find(statement.reading.text))
+                    ref = f"{ref}.{sum(span.start <= at for span in spans)}"
+                self._said_in[position] = ref
                 for old in self._updates.add(statement):
-                    self._refs[position] = message.ref
-                    self._stale.setdefault(self._said_in[old], []).append(old)
+                    self._refs[position] = ref
+                    said_in = self._said_in[old]
+                    for whose in {said_in, said_in.partition(".")[0]}:  # of the passage, and of its message
+                        self._stale.setdefault(whose, []).append(old)
 
     def replaced_by(self, ref: str) -> tuple[str, ...]:
         """The messages that say the newest of what this one says, in the order in which they were read."""
         newest = sorted({self._newest(stale) for stale in self._stale.get(ref, ())})
-        return tuple(dict.fromkeys(found for position in newest if (found := self._refs[position]) != ref))
+        found = (self._refs[position] for position in newest)
+        whole = ref.partition(".")[0]
+        return tuple(dict.fromkeys(other for other in found if other.partition(".")[0] != whole))
 
     def _newest(self, position: int) -> int:
         stale = self._updates.outcome.stale

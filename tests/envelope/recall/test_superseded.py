@@ -10,7 +10,7 @@ from ctxsteward.envelope import Budgets, EnvelopeBuilder, SelectionRequest, Sess
 from ctxsteward.envelope.recall.heuristic import SupersessionIndex
 from ctxsteward.envelope.recall.selection import ScoredOriginal, request_for, verbatim
 from ctxsteward.envelope.testing import memory_store
-from ctxsteward.schemas import Message, SourceMessage
+from ctxsteward.schemas import Message, Ref, SourceMessage
 from ctxsteward.summarizers import Reader
 
 from ..messages import CHARS, char_builder
@@ -180,7 +180,7 @@ def test_every_message_is_read_once_and_a_shorter_log_is_read_anew() -> None:
     def ask(last: int) -> tuple[int, ...]:
         query = session.entry(len(session)).message
         request = request_for(session, query, last=last, visible=verbatim(session.state), budget_tokens=1)
-        return histories(request).replaced_by(3)
+        return tuple(ref.ordinal for ref in histories(request).replaced_by(Ref(3)))
 
     assert [ask(10), ask(20), ask(20), ask(30)] == [(), (11,), (11,), (11,)]
     assert read == [f"§{n}" for n in range(1, 31)]

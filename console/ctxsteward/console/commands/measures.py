@@ -8,6 +8,14 @@ from pathlib import Path
 import click
 
 from ctxsteward.envelope.tokens import model_info
+from ctxsteward.evals.asked_chats import (
+    OURS_AT_DEFAULTS,
+    Half,
+    is_chat_folder,
+    measure_chats,
+    read_chats,
+    write_chats_table,
+)
 from ctxsteward.evals.cost import (
     NAME,
     OURS,
@@ -22,7 +30,7 @@ from ctxsteward.evals.cost import (
 from ctxsteward.evals.documents import check_markers, write_blocks
 from ctxsteward.evals.prompt_cost import Prices
 from ctxsteward.evals.recall import BLOCKS, RecallRow, measure as measure_recall, write_tables as write_recall_tables
-from ctxsteward.evals.selectors import STRATEGIES
+from ctxsteward.evals.selectors import BASELINES, STRATEGIES
 from ctxsteward.schemas import InputError
 
 from ..terminal import (
@@ -147,19 +155,34 @@ MOST_BUDGET_TOKENS = 1_000_000
     help="How originals are ranked: recency, heuristic, semantic, hybrid.",
 )  # fmt: skip
 @click.option("--defaults", is_flag=True, help="The budgets are of the whole window, recall has its default share.")
+@click.option("--held-out", is_flag=True, help="Of a folder of chats: the half that nothing was tuned by.")
 @click.option("--write", type=click.Path(), metavar="FILE", help="Put all tables between the markers of this Markdown.")
 @common
 def recall(
-    data: str, budgets: str, strategy: str, defaults: bool, write: str | None, as_json: bool, store: str, tenant: str
+    data: str,
+    budgets: str,
+    strategy: str,
+    defaults: bool,
+    held_out: bool,
+    write: str | None,
+    as_json: bool,
+    store: str,
+    tenant: str,
 ) -> None:
-    """Measure recall on DATA, a LoCoMo file with questions.
+    """Measure recall on DATA: a LoCoMo file with questions, or a folder of chats with probing questions (BEAM).
 
     For each question: the share of the turns that answer it which the envelope shows word for word, at several
     budgets: of recall alone, or with --defaults of the window. Nothing is stored. --write measures every
-    strategy and every variant, which takes minutes.
+    strategy and every variant, which takes minutes. Of a folder, ours stands beside rankings that need no
+    judgement and the most that fits; its second half is played with --held-out alone, and by --write.
     """
 
     budgets_tokens = _budgets(budgets)
+    if is_chat_folder(Path(data)):
+        _recall_chats(Path(data), budgets_tokens, write, held_out=held_out, as_json=as_json)
+        return
+    if held_out:
+        raise InputError("--held-out: only a folder of chats has a half that is held out")
     if strategy not in STRATEGIES:
         raise InputError(f"--strategy {strategy}: no such strategy; one of: {', '.join(STRATEGIES)}")
     if write is not None:
@@ -176,6 +199,35 @@ def recall(
             print_json({"suite": "recall", "strategy": strategy, "defaults": defaults, **row._asdict()})
     else:
         _print_table(rows)
+
+
+def _recall_chats(
+    folder: Path, budgets_tokens: tuple[int, ...], write: str | None, *, held_out: bool, as_json: bool
+) -> None:
+    with progress("recall", shown=not as_json) as tell:
+        if write is not None:
+            write_chats_table(Path(write), folder, tell)
+            return
+        half: Half = "held-out" if held_out else "development"
+        if held_out:
+            click.echo("ctxsteward: the held-out half; whoever tunes by it has none left", err=True)
+        chats = read_chats(folder, half)
+        rows = {
+            name: measure_chats(
+                chats, make, budgets_tokens=budgets_tokens, defaults=name == OURS_AT_DEFAULTS, tell=tell
+            )
+            for name, make in BASELINES.items()
+        }
+    if as_json:
+        for name, found in rows.items():
+            for row in found:
+                print_json({"suite": "recall", "half": half, "strategy": name, **row._asdict()})
+        return
+    columns = [f"{role}, {size:,}" for role in ("user", "assistant") for size in budgets_tokens]
+    table = grid(f"{half} half, evidence shown, %", *columns, numbers=columns)
+    for name, found in rows.items():
+        table.add_row(name, *(f"{row.user:.1f}" for row in found), *(f"{row.assistant:.1f}" for row in found))
+    table_console().print(table)
 
 
 def _budgets(text: str) -> tuple[int, ...]:

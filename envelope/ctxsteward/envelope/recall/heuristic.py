@@ -242,9 +242,9 @@ class SessionSupersession:
             self.tokens += tokens
             self.upto = ordinal
 
-    def replaced_by(self, ordinal: int) -> tuple[int, ...]:
+    def replaced_by(self, ref: Ref) -> tuple[Ref, ...]:
         """The messages that say the newest of what this one says; () where nothing of it was replaced."""
-        return tuple(Ref.parse(ref).ordinal for ref in self._replacing.replaced_by(f"§{ordinal}"))
+        return tuple(map(Ref.parse, self._replacing.replaced_by(str(ref))))
 
     def least_tokens(self, ordinal: int) -> int:
         """What a message takes at least where it is shown again, told without reading it."""
@@ -273,8 +273,8 @@ class SupersessionIndex:
             history.read(request, self._counter)
             kept.newest = request.entry(history.upto) if history.upto else None
 
-        def replaced_by(ordinal: int) -> tuple[int, ...]:
+        def replaced_by(ref: Ref) -> tuple[Ref, ...]:
             with kept.lock:
-                return history.replaced_by(ordinal)
+                return history.replaced_by(ref)
 
         return VisibleMessages(history.tokens, replaced_by, history.least_tokens)

@@ -238,6 +238,8 @@ MIN_CANDIDATES = 1_000
 """
 MAX_RANKED = 400
 """Turns of a ranking; what stands further down is left out."""
+EVEN_TERMS = 40
+"""A turn of ordinary talk; a longer one is worth less, by the root of its length: so much of the room it takes."""
 MAX_PASSAGES_RANKED = 12
 """Of one message, so that one that says the same over and over leaves room for others."""
 
@@ -373,9 +375,13 @@ class TurnIndex:
         of_sitting = {sitting: score + hits.dates.get(sitting, 0.0) for sitting, score in hits.sittings.items()}
         wide, asked, day = hits.wide.get, hits.asked.get, of_sitting.get
         sitting_of, passages, recency, part = self._sitting_of, self._passages, hits.recency, hits.weights.passage
+        lengths = self._own.lengths.of
         for turn in scores:
             score = wide(turn, 0.0) + asked(turn, 0.0) + day(sitting_of[turn], 0.0) + recency * turn
-            scores[turn] = score * part if passages[turn] else score
+            worth = part if passages[turn] else 1.0
+            if lengths[turn] > EVEN_TERMS:
+                worth *= math.sqrt(EVEN_TERMS / lengths[turn])
+            scores[turn] = score * worth
         if hits.speaker is not None:
             for turn in scores:
                 if self._speaker_of[turn] == hits.speaker:

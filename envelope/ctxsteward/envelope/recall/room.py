@@ -19,8 +19,8 @@ from __future__ import annotations
 import re
 from bisect import insort
 from collections.abc import Callable, Iterable, Iterator, Set as AbstractSet
-from typing import NamedTuple
 
+from ctxsteward.schemas import Ref
 from ctxsteward.store import RecallSelected
 
 from ..history import Day, LogEntry, State
@@ -49,14 +49,6 @@ _MOST_CHARS_A_TOKEN = 16
 """A text longer than this for each token of room is not counted: no text but white space is that dense."""
 
 
-class Pick(NamedTuple):
-    """What is asked for: a message, or a passage of one."""
-
-    ordinal: int
-    passage: int = 0
-    """From 1; 0: the message."""
-
-
 class RecallRoom:
     """One user turn's room."""
 
@@ -66,7 +58,7 @@ class RecallRoom:
         state: State,
         counter: Counter,
         visible: AbstractSet[int],
-        replaced_by: Callable[[int], tuple[int, ...]],
+        replaced_by: Callable[[Ref], tuple[Ref, ...]],
         least_tokens: Callable[[int], int],
     ) -> None:
         self._entry, self._state, self._counter, self._visible = entry, state, counter, visible
@@ -77,17 +69,17 @@ class RecallRoom:
         """Ordinals that were taken, best first, whole or in part."""
         self.passages: dict[int, list[int]] = {}
         """Of those taken in part, the passages, ascending."""
-        self._taken: list[Pick] = []
+        self._taken: list[Ref] = []
         self.excerpts: dict[int, int] = {}
         """Of those taken, what is shown as an excerpt, with the tokens it may take."""
         self._days: set[Day] = set()
         self._said = _said_in_window(state)
         self._room = self._used = self._shown()
 
-    def fill(self, ranked: Iterable[Pick], room_tokens: int) -> dict[Pick, str]:
+    def fill(self, ranked: Iterable[Ref], room_tokens: int) -> dict[Ref, str]:
         """Take candidates, best first, while there is room beside those taken before; why others were passed over."""
         self._room = max(self._used, room_tokens)
-        verdicts: dict[Pick, str] = {}
+        verdicts: dict[Ref, str] = {}
         misses = 0
         for pick in ranked:
             if self.holds(pick):
@@ -104,15 +96,16 @@ class RecallRoom:
             self._give_back()
         return verdicts
 
-    def holds(self, pick: Pick) -> bool:
+    def holds(self, pick: Ref) -> bool:
         """Whether it was taken, or the whole of which it is a part."""
         if pick.ordinal not in self.kept:
             return False
-        return pick.ordinal not in self.passages or pick.passage in self.passages[pick.ordinal]
+        return pick.ordinal not in self.passages or pick.part in self.passages[pick.ordinal]
 
     def _give_back(self) -> None:
         """The last one taken."""
-        ordinal, passage = self._taken.pop()
+        taken = self._taken.pop()
+        ordinal, passage = taken.ordinal, taken.part
         numbers = self.passages.get(ordinal, [])
         if passage:
             numbers.remove(passage)
@@ -125,7 +118,7 @@ class RecallRoom:
         """Take these as excerpts of what fits, each with what replaces it, and a few lines where nothing fits."""
         wanted: list[int] = []
         for ordinal in ordinals:
-            newest = self._replaced_by(ordinal)
+            newest = _messages(self._replaced_by(Ref(ordinal)))
             if newest:
                 self.superseded[ordinal] = newest
             wanted += (n for n in (*newest, ordinal) if n not in (*self._visible, *self.kept, *wanted))
@@ -136,21 +129,22 @@ class RecallRoom:
             self.excerpts[ordinal] = max(LEAST_EXCERPT_TOKENS, left - ROW_TOKENS)
             self._used = self._shown()
 
-    def _take(self, pick: Pick) -> str | None:
+    def _take(self, pick: Ref) -> str | None:
         """Take one; or why not."""
-        ordinal, passage = pick
-        newest = self._replaced_by(ordinal)
+        ordinal, passage = pick.ordinal, pick.part
+        newest = self._replaced_by(pick)
         if not (newest or passage) and self._least_tokens(ordinal) > self._room - self._used:
             return NO_ROOM  # most of those that do not fit are never read
         entry = self._entry(ordinal)
         if entry.event.damaged or entry.event.erased:
             return GONE
         for newer in newest:
-            why = None if newer in self._visible or self.holds(Pick(newer)) else self._take(Pick(newer))
+            why = None if newer.ordinal in self._visible or self.holds(newer) else self._take(newer)
             if why is not None and not why.startswith(SAME_TEXT):
-                return f"§{newer} replaces it: {why}"
+                return f"{newer} replaces it: {why}"
         left = self._room - self._used
-        line = passage_lines(entry, (passage,), newest)[0] if passage else recalled_line(entry, newest)
+        noted = _messages((*map(Ref, self.superseded.get(ordinal, ())), *newest))
+        line = passage_lines(entry, (passage,), noted)[0] if passage else recalled_line(entry, noted)
         text = _text(line)
         if not text:
             return NOTHING_TO_SHOW
@@ -166,19 +160,19 @@ class RecallRoom:
             return NO_ROOM
         self._keep(pick)
         if newest:
-            self.superseded[ordinal] = newest
+            self.superseded[ordinal] = noted
         self._said[text] = entry.ref
         if day is not None:
             self._days.add(day)
         self._used += cost
         return None
 
-    def _keep(self, pick: Pick) -> None:
+    def _keep(self, pick: Ref) -> None:
         self._taken.append(pick)
         if pick.ordinal not in self.kept:
             self.kept.append(pick.ordinal)
-        if pick.passage:
-            insort(self.passages.setdefault(pick.ordinal, []), pick.passage)
+        if pick.part:
+            insort(self.passages.setdefault(pick.ordinal, []), pick.part)
         elif self.passages.pop(pick.ordinal, None):  # all of it, where parts of it were
             self._taken = [one for one in self._taken if one == pick or one.ordinal != pick.ordinal]
 
@@ -188,6 +182,11 @@ class RecallRoom:
             excerpts=self.excerpts, passages={ordinal: tuple(shown) for ordinal, shown in self.passages.items()},
         )  # fmt: skip
         return context_fragment(chosen, self._state, self._counter, self._entry).tokens
+
+
+def _messages(refs: Iterable[Ref]) -> tuple[int, ...]:
+    """Their ordinals, each once, ascending."""
+    return tuple(sorted({ref.ordinal for ref in refs}))
 
 
 def _said_in_window(state: State) -> dict[str, str]:

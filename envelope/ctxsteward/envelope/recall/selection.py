@@ -30,12 +30,12 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar, o
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ctxsteward.schemas import Finding, Message
+from ctxsteward.schemas import Finding, Message, Ref
 from ctxsteward.store import RecallSelected, process_forks as forking
 
 from ..history import LogEntry, State
 from ..tokens import LEAST_RECALL_TOKENS, RECALLED_FRACTION, RECALLED_HALF_TOKENS, Counter
-from .room import CHOSEN, NAMED, NAMED_EXCERPT, NO_ROOM, REPLACES, Pick, RecallRoom, named
+from .room import CHOSEN, NAMED, NAMED_EXCERPT, NO_ROOM, REPLACES, RecallRoom, named
 
 if TYPE_CHECKING:
     from ..history import Session
@@ -53,9 +53,9 @@ class ScoredOriginal(NamedTuple):
     """The passage of it that is meant, from 1 (`language.passage_spans`); 0: all of it."""
 
     @property
-    def ref(self) -> str:
-        """How the log names it."""
-        return f"§{self.ordinal}.{self.passage}" if self.passage else f"§{self.ordinal}"
+    def ref(self) -> Ref:
+        """The message, or the passage of it."""
+        return Ref(self.ordinal, self.passage)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,8 +148,8 @@ class VisibleMessages(NamedTuple):
 
     tokens: int
     """Of all of them."""
-    replaced_by: Callable[[int], tuple[int, ...]] = lambda ordinal: ()
-    """The messages that say the newest of what this one says; () where nothing of it was replaced."""
+    replaced_by: Callable[[Ref], tuple[Ref, ...]] = lambda ref: ()
+    """The messages, or passages, that say the newest of what this one says; () where nothing of it was replaced."""
     least_tokens: Callable[[int], int] = lambda ordinal: 0
     """What a message takes at least where it is recalled, told without reading it."""
 
@@ -201,11 +201,11 @@ def select(
     ordinals = [candidate.ordinal for candidate in asked_for]
     ranked = [candidate for candidate in ranked if candidate.ordinal not in ordinals]
     fitting = RecallRoom(original, state, counter, visible, known.replaced_by, known.least_tokens)
-    verdicts = fitting.fill(map(Pick, ordinals), room_tokens)
-    too_long = [ordinal for ordinal in ordinals if verdicts.get(Pick(ordinal), "").endswith(NO_ROOM)]
+    verdicts = fitting.fill(map(Ref, ordinals), room_tokens)
+    too_long = [ordinal for ordinal in ordinals if verdicts.get(Ref(ordinal), "").endswith(NO_ROOM)]
     fitting.excerpt((ordinal for ordinal in too_long if ordinal not in cut), room_tokens)
     excerpts = fitting.excerpts | dict.fromkeys(cut.intersection(too_long), 0)
-    verdicts |= fitting.fill((Pick(candidate.ordinal, candidate.passage) for candidate in ranked), share)
+    verdicts |= fitting.fill((candidate.ref for candidate in ranked), share)
     kept = sorted(fitting.kept)
     came_along = set(kept).difference(ordinals, (candidate.ordinal for candidate in ranked))
     along = [ScoredOriginal(ordinal, 0.0, {"replaces": 1.0}) for ordinal in sorted(came_along)]
@@ -314,9 +314,9 @@ def _named(ranked: Sequence[ScoredOriginal], request: SelectionRequest) -> list[
 
 def _usable(ranked: Iterable[ScoredOriginal], request: SelectionRequest) -> Iterator[ScoredOriginal]:
     """Candidates once each that may be shown and are not shown already."""
-    seen: set[Pick] = set()
+    seen: set[Ref] = set()
     for candidate in islice(ranked, MAX_READ):
-        ordinal, pick = candidate.ordinal, Pick(candidate.ordinal, candidate.passage)
+        ordinal, pick = candidate.ordinal, candidate.ref
         if not math.isfinite(candidate.score):
             raise ValueError(f"the score of §{ordinal} is {candidate.score}; scores are finite numbers")
         if 0 < ordinal <= request.last and ordinal not in request.visible and pick not in seen:
@@ -325,17 +325,17 @@ def _usable(ranked: Iterable[ScoredOriginal], request: SelectionRequest) -> Iter
 
 
 def _logged(
-    ranked: Sequence[ScoredOriginal], room: RecallRoom, verdicts: Mapping[Pick, str]
+    ranked: Sequence[ScoredOriginal], room: RecallRoom, verdicts: Mapping[Ref, str]
 ) -> Iterator[dict[str, Any]]:
     """Candidates in the published form, best first: all that were chosen, and the best of the others."""
     others = LOGGED_CANDIDATES
     for candidate in ranked:
-        pick = Pick(candidate.ordinal, candidate.passage)
+        pick = candidate.ref
         chosen = room.holds(pick)
         others -= not chosen
         if chosen or others >= 0:
             yield {
-                "ref": candidate.ref,
+                "ref": str(candidate.ref),
                 "score": round(candidate.score, 4),
                 "signals": {name: round(value, 4) for name, value in candidate.signals.items()},
                 "in": chosen,
@@ -443,7 +443,7 @@ class Weights(BaseModel):
     """BM25 of the sitting's date alone."""
     speaker: float = Field(default=0.6, ge=0, le=MAX_WEIGHT)
     """Added where the question names exactly the one who said it."""
-    passage: float = Field(default=0.5, ge=0, le=1)
+    passage: float = Field(default=0.3, ge=0, le=1)
     """What the score of a passage of a long message is multiplied with: much of it explains what others said."""
     recency: float = Field(default=0.0, ge=0, le=MAX_WEIGHT)
     """Newest turn 1, oldest 0, by turns and not by the clock."""

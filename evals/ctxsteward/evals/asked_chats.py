@@ -1,0 +1,230 @@
+"""Chats of long assistant replies with questions: the BEAM benchmark's files, and the table of what recall shows of them.
+
+A folder holds pairs of files, ``100K-1-chat.json`` (batches of turns: ``role``, ``content``, ``id``) and
+``100K-1-probing_questions.json`` (ability → questions with ``source_chat_ids``, nested). A message's content loses the
+mark that its generator left at the end (``->-> 1,15``). Questions without evidence in the chat are left out.
+
+A folder's chats, in the order of their numbers, are two halves: the first to develop on, the rest *held out*: it is
+played only when it is asked for, and whoever does is told so. A figure is the mean over questions of the share of their
+evidence that is shown word for word, of what users said and of what the assistant said apart. At 170 questions a
+difference under 3.5 points is noise.
+
+Source: Tavakoli et al., BEAM (ICLR 2026), github.com/mohammadtavakoli78/BEAM.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from ctxsteward.envelope import Budgets, EnvelopeBuilder, NewMessage, Selector, open_store
+from ctxsteward.envelope.layout import rows_of, unfenced
+from ctxsteward.envelope.transcripts import decode, show
+from ctxsteward.schemas import InputError, InvalidTranscript
+
+from .documents import check_markers, table, write_blocks
+from .selectors import BASELINES, BestThatFits
+
+Half = Literal["development", "held-out"]
+BUDGETS_TOKENS = (900, 2_000, 4_000)
+RECALL_FRACTION = 0.9
+BLOCK = "chats"
+_MARK = re.compile(r"\s*->->[\s\d,]*(?:N/A)?\s*\Z")
+_NUMBER = re.compile(r"-(\d+)-chat\.json\Z")
+Roles = Literal["user", "assistant"]
+
+
+class ChatQuestion(NamedTuple):
+    """A question about a chat, and the ids of the messages that answer it."""
+
+    text: str
+    evidence: tuple[str, ...]
+
+
+class AskedChat(NamedTuple):
+    """A chat and what is asked about it."""
+
+    name: str
+    messages: tuple[NewMessage, ...]
+    questions: tuple[ChatQuestion, ...]
+
+
+class ChatRecall(NamedTuple):
+    """What a ranking shows at one budget; percent of the evidence, mean over questions."""
+
+    budget_tokens: int
+    user: float
+    assistant: float
+    user_questions: int
+    assistant_questions: int
+
+
+# -- the files -----------------------------------------------------------------------------------------------------
+
+
+def is_chat_folder(path: Path) -> bool:
+    """Whether a folder holds such chats."""
+    return path.is_dir() and any(path.glob("*-chat.json"))
+
+
+def read_chats(folder: Path, half: Half = "development") -> list[AskedChat]:
+    """One half of a folder's chats; raises `InvalidTranscript` naming file and place, `InputError` for no chats."""
+    numbered = sorted(
+        (int(match[1]), path) for path in folder.glob("*-chat.json") if (match := _NUMBER.search(path.name))
+    )
+    if len(numbered) < 2:
+        raise InputError(
+            f"{folder}: {len(numbered)} files named *-NUMBER-chat.json; two halves take two chats at least"
+        )
+    middle = (len(numbered) + 1) // 2
+    files = numbered[:middle] if half == "development" else numbered[middle:]
+    return [_read(path) for _, path in files]
+
+
+def _read(path: Path) -> AskedChat:
+    messages = tuple(_messages(decode(path.read_bytes(), str(path), ""), str(path)))
+    known = {message.id for message in messages}
+    asked = path.with_name(path.name.replace("-chat.json", "-probing_questions.json"))
+    if not asked.is_file():
+        raise InvalidTranscript(str(asked), "", "is missing", f"expected the questions of {path.name}")
+    document = decode(asked.read_bytes(), str(asked), "")
+    if not isinstance(document, dict):
+        raise InvalidTranscript(str(asked), "", f"found {show(document)}", "expected an object of abilities")
+    questions: list[ChatQuestion] = []
+    for ability, rows in document.items():
+        if not isinstance(rows, list):
+            raise InvalidTranscript(str(asked), ability, f"found {show(rows)}", "expected a list of questions")
+        for at, row in enumerate(rows):
+            text = row.get("question") if isinstance(row, dict) else None
+            if not isinstance(text, str):
+                raise InvalidTranscript(str(asked), f"{ability}[{at}]", f"found {show(row)}", "expected a `question`")
+            evidence = tuple(id for id in dict.fromkeys(_ids(row.get("source_chat_ids"))) if id in known)
+            if evidence:
+                questions.append(ChatQuestion(text, evidence))
+    return AskedChat(path.name.removesuffix("-chat.json"), messages, tuple(questions))
+
+
+def _messages(document: object, source: str) -> Iterator[NewMessage]:
+    if not isinstance(document, list):
+        raise InvalidTranscript(source, "", f"found {show(document)}", "expected a list of batches with `turns`")
+    for number, batch in enumerate(document):
+        turns = batch.get("turns") if isinstance(batch, dict) else None
+        if not isinstance(turns, list):
+            raise InvalidTranscript(source, f"[{number}]", f"found {show(batch)}", "expected a list `turns`")
+        for at, turn in enumerate(turns):
+            for place, row in enumerate(turn if isinstance(turn, list) else [turn]):
+                yield _message(row, source, f"[{number}].turns[{at}][{place}]")
+
+
+def _message(row: object, source: str, where: str) -> NewMessage:
+    if not isinstance(row, dict) or not isinstance(row.get("content"), str):
+        raise InvalidTranscript(source, where, f"found {show(row)}", "expected `role`, `content` and `id`")
+    if row.get("role") not in ("user", "assistant"):
+        raise InvalidTranscript(source, f"{where}.role", f"found {show(row.get('role'))}", "expected user or assistant")
+    wire = {"role": row["role"], "content": _MARK.sub("", row["content"])}
+    return NewMessage(message=wire, id=str(row.get("id")))
+
+
+def _ids(node: object) -> Iterator[str]:
+    """The ids of messages in what nests them."""
+    if isinstance(node, dict):
+        node = list(node.values())
+    if isinstance(node, list):
+        for inner in node:
+            yield from _ids(inner)
+    elif isinstance(node, int | str):
+        yield from re.findall(r"\d+", str(node))
+
+
+# -- measuring -----------------------------------------------------------------------------------------------------
+
+
+def measure_chats(
+    chats: Sequence[AskedChat],
+    selector: Callable[[], Selector],
+    *,
+    budgets_tokens: Sequence[int] = BUDGETS_TOKENS,
+    tokenizer: str = "o200k_base",
+    defaults: bool = False,
+    tell: Callable[[str], None] = lambda text: None,
+) -> list[ChatRecall]:
+    """What a selector shows, by budget: of recall alone, or with `defaults` of the window, as shipped."""
+    rows = []
+    for budget_tokens in budgets_tokens:
+        shares: dict[str, list[float]] = {"user": [], "assistant": []}
+        for chat in chats:
+            tell(f"{budget_tokens} tokens, chat {chat.name}")
+            for role, share in _shares(chat, selector(), _budgets(budget_tokens, defaults), tokenizer):
+                shares[role].append(share)
+        user, assistant = (round(100 * sum(found) / max(1, len(found)), 1) for found in shares.values())
+        rows.append(ChatRecall(budget_tokens, user, assistant, len(shares["user"]), len(shares["assistant"])))
+    return rows
+
+
+def _budgets(budget_tokens: int, defaults: bool) -> Budgets:
+    if defaults:
+        return Budgets(dynamic_tokens=budget_tokens)
+    return Budgets(dynamic_tokens=round(budget_tokens / RECALL_FRACTION), recall_fraction=RECALL_FRACTION)
+
+
+def _shares(chat: AskedChat, selector: Selector, budgets: Budgets, tokenizer: str) -> Iterator[tuple[str, float]]:
+    builder = EnvelopeBuilder(tokenizer=tokenizer, budgets=budgets, selector=selector)
+    with open_store("memory:") as store:
+        session = store.session(chat.name)
+        entries = {entry.event.id: entry for entry in session.extend(chat.messages)}
+        builder.build(session)
+        for question in chat.questions:
+            evidence = [entries[id] for id in question.evidence]
+            if isinstance(selector, BestThatFits):
+                selector.told([entry.ordinal for entry in evidence])
+            envelope = builder.preview(session, question.text)
+            context = envelope.dynamic.context
+            recalled = rows_of(unfenced(envelope.nonce, context.text).text) if context else []
+            text = "\n".join((envelope.section("dynamic").text, *recalled))
+            for role in ("user", "assistant"):
+                shown = [entry.message.text in text for entry in evidence if entry.message.role == role]
+                if shown:
+                    yield role, sum(shown) / len(shown)
+
+
+# -- the table -----------------------------------------------------------------------------------------------------
+
+OURS, OURS_AT_DEFAULTS = "ours", "ours, defaults"
+
+
+def write_chats_table(page: Path, folder: Path, tell: Callable[[str], None]) -> None:
+    """Both halves of every ranking, into the document: the held-out half is looked at for this alone."""
+    check_markers(page, BLOCK)
+    write_blocks(page, {BLOCK: chats_table({half: read_chats(folder, half) for half in _HALVES}, tell)})
+
+
+_HALVES: tuple[Half, ...] = ("development", "held-out")
+
+
+def chats_table(halves: Mapping[Half, Sequence[AskedChat]], tell: Callable[[str], None]) -> list[str]:
+    """A row a ranking: what users said at each budget, then what the assistant said, development / held out."""
+    head = ["ranking", *(f"{role}, {size:,}" for role in ("user", "assistant") for size in BUDGETS_TOKENS)]
+    cells: list[list[str]] = []
+    asked = ""
+    for name, make in BASELINES.items():
+        defaults = name == OURS_AT_DEFAULTS
+        found = [
+            measure_chats(chats, make, defaults=defaults, tell=partial(_told, tell, name)) for chats in halves.values()
+        ]
+        both = zip(*found, strict=True)
+        by_budget = [(row, other) for row, other in both]
+        users = [f"{one.user:.1f} / {other.user:.1f}" for one, other in by_budget]
+        assistants = [f"{one.assistant:.1f} / {other.assistant:.1f}" for one, other in by_budget]
+        cells.append([name, *users, *assistants])
+        counts = [f"{rows[0].user_questions} and {rows[0].assistant_questions}" for rows in found]
+        asked = (
+            f"{' / '.join(counts)} questions about what users and the assistant said; percent; development / held out."
+        )
+    return [asked, "", *table(head, cells)]
+
+
+def _told(tell: Callable[[str], None], name: str, text: str) -> None:
+    tell(f"{name}: {text}")
