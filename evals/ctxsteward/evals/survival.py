@@ -226,7 +226,9 @@ def _chosen(
     session: DenseSession, said: Sequence[Wire], room: int, count: Callable[[str], int]
 ) -> Iterator[tuple[str, list[str]]]:
     lines = list(
-        dict.fromkeys(text[p.start : p.stop] for wire in said for text in [str(wire["content"])] for p in sentences(text))
+        dict.fromkeys(
+            text[p.start : p.stop] for wire in said for text in [str(wire["content"])] for p in sentences(text)
+        )
     )
     words = {line: set(_WORD.findall(line.casefold())) for line in lines}
     spread = Counter(word for wire in said for word in set(_WORD.findall(str(wire["content"]).casefold())))
