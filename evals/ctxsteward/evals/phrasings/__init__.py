@@ -17,7 +17,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Generic, Literal, NamedTuple, TypeVar, cast, get_args
 
-from pydantic import BaseModel, ConfigDict, RootModel, TypeAdapter
+from pydantic import BaseModel, ConfigDict, TypeAdapter
 from ruamel.yaml import YAML
 
 Language = Literal["en", "zh"]
@@ -38,7 +38,7 @@ class Phrasings(BaseModel):
 
 
 Half = TypeVar("Half")
-P = TypeVar("P", bound=BaseModel)
+P = TypeVar("P", bound=Phrasings)
 
 
 class Halves(Phrasings, Generic[Half]):
@@ -162,23 +162,6 @@ class SmallTalkPool(Phrasings):
     """What stands above something pasted."""
 
 
-class DenseTalk(Phrasings):
-    """Statements worth keeping, and the talk between them, of one generator."""
-
-    statements: Texts
-    rules: Texts
-    updates: Texts
-    user: Texts
-    assistant: Texts
-    words: Texts
-
-
-class DensePhrasings(RootModel[Mapping[str, DenseTalk]]):
-    """By generator."""
-
-    model_config = ConfigDict(frozen=True)
-
-
 def texts(file: str, kind: str, language: Language, split: Split) -> Texts:
     """The texts of one kind in a file that is a table; `KeyError` for a kind that it has not."""
     found: Any = table(file)[kind]
@@ -214,7 +197,7 @@ def load(file: str, kind: type[P]) -> P:
 
 
 @cache
-def _loaded(file: str, kind: type[BaseModel]) -> BaseModel:
+def _loaded(file: str, kind: type[Phrasings]) -> Phrasings:
     return kind.model_validate(read(file))
 
 

@@ -1,6 +1,6 @@
 """What survives compaction in dense talk: a statement worth keeping every few messages, then idle talk for five passes.
 
-Four generators write sessions (`phrasings/dense.*.yaml`: formal memos, slang, labelled lines, prose); a fifth takes the
+Four generators write sessions (`dense_*.yaml` here: formal memos, slang, labelled lines, prose); a fifth takes the
 user turns of BEAM chats that its questions need, among the other turns of the same chat. Names and numbers are drawn
 anew for each session, so nobody shows them without having been told. A statement survives where one line of the window
 holds its name and its newest value. *Stale alone*: the window shows an older value of it and not the newest.
@@ -22,17 +22,24 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from itertools import cycle, permutations
 from math import log
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from pydantic import TypeAdapter
+from ruamel.yaml import YAML
 
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, open_store
 from ctxsteward.envelope.tokens import Counter as TokenCounter, load_tokenizer
 from ctxsteward.language import sentences
 from ctxsteward.schemas import InputError, Wire
 
-from .canaries import Half, normalize, shows
-from .phrasings import DensePhrasings, load
+from ..canaries import Half, normalize, shows
+from ..documents import table
+from ..phrasings import Phrasings, Texts
 
 STATEMENTS = 24
 IDLE_PASSES = 5
@@ -50,7 +57,7 @@ _GENERATOR_MARK = re.compile(r"\s*->->.*\Z", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Statement:
+class DenseStatement:
     """Something said once, or said anew, and what shows it."""
 
     name: str
@@ -68,7 +75,7 @@ class DenseSession:
 
     generator: str
     messages: tuple[Wire, ...]
-    statements: tuple[Statement, ...]
+    statements: tuple[DenseStatement, ...]
     idle: Callable[[], Wire] = field(repr=False)
     """The next idle message."""
 
@@ -90,27 +97,46 @@ class SurvivalRow(NamedTuple):
     compactions: int
 
 
+class DenseTalk(Phrasings):
+    """Statements worth keeping, and the talk between them, of one generator."""
+
+    statements: Texts
+    rules: Texts
+    updates: Texts
+    user: Texts
+    assistant: Texts
+    words: Texts
+
+
+@cache
+def _talk(half: Half) -> Mapping[str, DenseTalk]:
+    """The words of each generator."""
+    text = files(__package__).joinpath(f"dense_{half}.yaml").read_text(encoding="utf-8")
+    return TypeAdapter(Mapping[str, DenseTalk]).validate_python(YAML(typ="safe").load(text))
+
+
 def dense_session(generator: str, seed: int, half: Half) -> DenseSession:
     """A session of a generator that writes."""
-    words = load(f"dense.{half}", DensePhrasings).root[generator]
+    words = _talk(half)[generator]
     rng = random.Random(f"dense {generator} {seed} {half}")
-    said: list[Statement | None] = []
-    later: list[tuple[int, Statement]] = []
+    every = ["".join(parts).capitalize() for parts in permutations(SYLLABLES, 3)]
+    names = rng.sample(every, STATEMENTS)
+    said: list[DenseStatement] = []
+    later: list[tuple[int, DenseStatement]] = []
     for index in range(STATEMENTS):
         kind = ("statements", "updates", "statements", "rules")[index % 4]
-        name = "".join(rng.sample(SYLLABLES, 3)).capitalize()
+        name = names[index]
         old, new = rng.sample(range(13, 990), 2)
         forms = rng.choice(getattr(words, kind)).split(" || ")
         texts = [form.replace("{name}", name).replace("{n}", str(old)).replace("{m}", str(new)) for form in forms]
         values = [_MARKED.findall(text)[0] for text in texts]
         shown = [_MARKED.sub(r"\1", text) for text in texts]
-        said.append(Statement(name=name, value=values[0], rule=kind == "rules", text=shown[0]))
+        said.append(DenseStatement(name=name, value=values[0], rule=kind == "rules", text=shown[0]))
         if len(values) > 1:
-            newer = Statement(name=name, value=values[1], stale=values[0], text=shown[1])
+            newer = DenseStatement(name=name, value=values[1], stale=values[0], text=shown[1])
             later.append((min(STATEMENTS, index + rng.randint(1, 9)), newer))
     for place, newer in reversed(later):
         said.insert(place, newer)
-    role = "user"
 
     def filler(role: str) -> Wire:
         first, second = rng.sample(words.words, 2)
@@ -119,20 +145,15 @@ def dense_session(generator: str, seed: int, half: Half) -> DenseSession:
 
     messages: list[Wire] = [filler("user"), filler("assistant")]
     for statement in said:
-        assert statement is not None
         messages.append({"role": "user", "content": statement.text})
         for _ in range(rng.choice((2, 3, 3))):
             messages += [filler("assistant"), filler("user")]
         messages.append(filler("assistant"))
 
-    def idle() -> Wire:
-        nonlocal role
-        wire = filler(role)
-        role = "assistant" if role == "user" else "user"
-        return wire
-
-    newest = {statement.name: statement for statement in said if statement is not None}
-    return DenseSession(generator=generator, messages=tuple(messages), statements=tuple(newest.values()), idle=idle)
+    newest = {statement.name: statement for statement in said}
+    return DenseSession(
+        generator=generator, messages=tuple(messages), statements=tuple(newest.values()), idle=_in_turn(filler)
+    )
 
 
 def beam_session(folder: Path, number: int, half: Half) -> DenseSession:
@@ -144,7 +165,7 @@ def beam_session(folder: Path, number: int, half: Half) -> DenseSession:
     turns = [turn for batch in json.loads(path.read_text(encoding="utf-8")) for row in batch["turns"] for turn in row]
     questions = json.loads(path.with_name(path.name.replace("-chat", "-probing_questions")).read_text(encoding="utf-8"))
     needed = {one for rows in questions.values() for row in rows for one in _ids(row.get("source_chat_ids"))}
-    stated: list[Statement] = []
+    stated: list[DenseStatement] = []
     fillers: dict[str, list[str]] = {"user": [], "assistant": []}
     for turn in turns:
         text = _GENERATOR_MARK.sub("", turn["content"])
@@ -153,18 +174,17 @@ def beam_session(folder: Path, number: int, half: Half) -> DenseSession:
         line = next(named, None) if turn["role"] == "user" and turn["id"] in needed else None
         if line is not None and (value := _VALUE.search(line)) is not None:
             around = [word for word in _WORD.findall(line) if not any(char.isdigit() for char in word)]
-            stated.append(Statement(name=max(around, key=len), value=value.group(), text=line))
+            stated.append(DenseStatement(name=max(around, key=len), value=value.group(), text=line))
         elif lines and turn["id"] not in needed:
             fillers[turn["role"]].append(" ".join(lines[:2])[:300])
     return _beam_dialogue(path.name, stated, fillers, random.Random(f"beam {number} {half}"))
 
 
 def _beam_dialogue(
-    name: str, stated: list[Statement], fillers: dict[str, list[str]], rng: random.Random
+    name: str, stated: list[DenseStatement], fillers: dict[str, list[str]], rng: random.Random
 ) -> DenseSession:
     stated = [stated[place] for place in sorted(rng.sample(range(len(stated)), min(STATEMENTS, len(stated))))]
     talk = {role: iter(rng.sample(lines, len(lines))) for role, lines in fillers.items()}
-    role = "user"
 
     def filler(role: str) -> Wire:
         return {"role": role, "content": next(talk[role], None) or rng.choice(fillers[role])}
@@ -176,13 +196,13 @@ def _beam_dialogue(
             messages += [filler("assistant"), filler("user")]
         messages.append(filler("assistant"))
 
-    def idle() -> Wire:
-        nonlocal role
-        wire = filler(role)
-        role = "assistant" if role == "user" else "user"
-        return wire
+    return DenseSession(generator="beam", messages=tuple(messages), statements=tuple(stated), idle=_in_turn(filler))
 
-    return DenseSession(generator="beam", messages=tuple(messages), statements=tuple(stated), idle=idle)
+
+def _in_turn(filler: Callable[[str], Wire]) -> Callable[[], Wire]:
+    """A user's filler, then an assistant's, and so on."""
+    roles = cycle(("user", "assistant"))
+    return lambda: filler(next(roles))
 
 
 def _ids(value: Any) -> Iterator[int]:
@@ -284,7 +304,7 @@ def measure(
     tell: Callable[[str], None] = lambda text: None,
 ) -> list[SurvivalRow]:
     """Every generator at every budget, summed over seeds."""
-    names = [*load(f"dense.{half}", DensePhrasings).root, *(["beam"] if beam else [])]
+    names = [*_talk(half), *(["beam"] if beam else [])]
     sums: dict[tuple[str, float, str], SurvivalRow] = {}
     for name in names:
         for budget in budgets:
@@ -294,5 +314,56 @@ def measure(
                 for row in play(made, budget):
                     key = row[:3]
                     known = sums.get(key)
-                    sums[key] = row if known is None else SurvivalRow(*key, *map(sum, zip(known[3:], row[3:])))
+                    sums[key] = (
+                        row if known is None else SurvivalRow(*key, *map(sum, zip(known[3:], row[3:], strict=True)))
+                    )
     return list(sums.values())
+
+
+BLOCK = "survival"
+ALL = "all"
+
+
+def totals(rows: Sequence[SurvivalRow]) -> dict[tuple[str, str], SurvivalRow]:
+    """Sums over budgets by generator and strategy; those of all generators under `ALL`."""
+    found: dict[tuple[str, str], SurvivalRow] = {}
+    for row in rows:
+        for generator in (row.generator, ALL):
+            known = found.get((generator, row.strategy))
+            counts = row[3:] if known is None else tuple(map(sum, zip(known[3:], row[3:], strict=True)))
+            found[generator, row.strategy] = SurvivalRow(generator, 0, row.strategy, *counts)
+    return found
+
+
+HEAD = ("strategy", "survived", "of the oracle", "rules", "stale alone", "resolved", "compactions")
+
+
+def cells(rows: Sequence[SurvivalRow]) -> list[list[str]]:
+    """A line of the table for each strategy: `HEAD`, then each generator's part of the oracle; percent."""
+    found = totals(rows)
+    generators = dict.fromkeys(row.generator for row in rows)
+    lines = []
+    for strategy in dict.fromkeys(row.strategy for row in rows):
+        row = found[ALL, strategy]
+        lines.append([
+            strategy,
+            _percent(row.survived, row.statements),
+            _percent(row.survived, found[ALL, "oracle"].survived),
+            _percent(row.rules_shown, row.rules),
+            f"{row.stale_alone}",
+            _percent(row.resolved, row.updates),
+            f"{row.compactions:,}" if row.compactions else "-",
+            *(_percent(found[one, strategy].survived, found[one, "oracle"].survived) for one in generators),
+        ])  # fmt: skip
+    return lines
+
+
+def survival_block(rows: Sequence[SurvivalRow]) -> list[str]:
+    """The table for a document."""
+    head = [*HEAD, *dict.fromkeys(row.generator for row in rows)]
+    return ["Percent, but for counts of statements with a stale value alone and of compactions.", "",
+            *table(head, cells(rows))]  # fmt: skip
+
+
+def _percent(part: int, whole: int) -> str:
+    return f"{100 * part / whole:.1f}" if whole else "-"
