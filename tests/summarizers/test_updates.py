@@ -6,6 +6,8 @@ import pytest
 
 from ctxsteward.schemas import Bullet, Message, SourceMessage, SummarizerInput
 from ctxsteward.summarizers import extractive
+from ctxsteward.summarizers.salience import read_sentence
+from ctxsteward.summarizers.updates import PlacedSentence, replaced
 
 
 def said(*texts: str, first: int = 1) -> tuple[SourceMessage, ...]:
@@ -100,3 +102,26 @@ def test_an_opening_no_is_a_rule_and_stays() -> None:
 
 def test_an_update_that_quotes_the_old_value_shows_both() -> None:
     assert "from 30 to 45 days" in shown("Returns run 30 days.", "We extended returns from 30 to 45 days.")
+
+
+@pytest.mark.parametrize(
+    ("said", "stale"),
+    [
+        pytest.param(("CREW NOTE: Bako team of 532 people", "CREW NOTE: Zulo team grew, now 667 people"), [],
+                     id="another thing in the same words"),
+        pytest.param(("SETPOINT: Humo furnace at 608 degrees", "SETPOINT (rev): Humo furnace at 147 degrees"), [0],
+                     id="the same thing with another value and no word of change"),
+        pytest.param(("The Dofe retention period is 40 months.",
+                      "By amendment, the Dofe retention period henceforth stands at 50 months."), [0],
+                     id="all its words and some more"),
+        pytest.param(("The Oslo tank holds 40 litres.", "The Bergen tank holds 50 litres."), [], id="two places"),
+    ],
+)  # fmt: skip
+def test_a_new_value_is_of_the_thing_that_it_names(said: tuple[str, ...], stale: list[int]) -> None:
+    statements = [
+        PlacedSentence(
+            reading=read_sentence(text, "user"), refs=(f"§{i}",), order=i, role="user", place="source", index=i
+        )
+        for i, text in enumerate(said, 1)
+    ]
+    assert sorted(replaced(statements).stale) == stale

@@ -11,12 +11,13 @@ places never replace each other. Candidates come from bounded posting lists, so 
 
 from __future__ import annotations
 
+import re
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol
 
-from ctxsteward.language import DISTINCTIVE, Value, contrasts
+from ctxsteward.language import DISTINCTIVE, STOP, Value, contrasts
 
 from .cues import about_the_same, thing
 from .salience import SentenceReading
@@ -27,6 +28,7 @@ POSTINGS = 16
 REMEMBERED = 4_096
 """Statements that may still be replaced, the newest: what was said longer ago is not followed any more."""
 
+_CAPITALIZED = re.compile(r"\b[A-Z][a-z]{2,}\b")
 RARE = 2
 """A word is rare when at most this many remembered statements have it."""
 BRIEF = 9
@@ -213,6 +215,7 @@ class UpdateTracker:
                 found.append((old, UpdateMatch(index, values)))
             elif before.worth > new.worth and (_may_be_update(before, new, shared) or _may_relax(before, new, shared)):
                 self.outcome.lifts[index] = max(self.outcome.lifts.get(index, 0.0), before.worth)
+        found = _about_one(found, all_rare)
         if not found and new.updates >= 3 and len(new.subject) <= 1 and new.values:
             found += self._nearest(index, statement)
         if new.revokes and (old_rule := self._revoked(statement)) is not None:
@@ -246,6 +249,15 @@ class UpdateTracker:
             rules = (old for old, placed in near if placed.reading.kind == "constraint" and placed.role == "user")
             best = next(rules, None)
         return best
+
+
+def _about_one(found: list[tuple[int, UpdateMatch]], rare: set[int]) -> list[tuple[int, UpdateMatch]]:
+    """A new value is of one thing: where a statement shares a rare word, of that; where several differ, of none."""
+    valued = [(old, match) for old, match in found if match.stale]
+    if len({match.stale for _, match in valued}) < 2:
+        return found
+    named = {old for old, _ in valued if old in rare}
+    return [(old, match) for old, match in found if not match.stale or old in named]
 
 
 def _brief(statement: PlacedSentence) -> bool:
@@ -366,7 +378,7 @@ def stale_values(old: SentenceReading, new: SentenceReading, shared: int, *, rar
     if new.updates < 3 and shared < 2:
         return frozenset()
     pairs = _competing(old, new)
-    if not pairs or _different_things(old, new):
+    if not pairs or _different_things(old, new) or _other_one(old, new):
         return frozenset()
     size = min(len(old.subject), len(new.subject))
     share = shared / size if size else 0.0
@@ -379,7 +391,7 @@ def stale_values(old: SentenceReading, new: SentenceReading, shared: int, *, rar
     elif new.updates >= 1:
         enough = shared >= 2 and share >= 0.66
     else:
-        enough = shared >= 2 and shared / union >= 0.74 and len(pairs) == 1
+        enough = shared >= 2 and (shared / union >= 0.74 or (rare and old.subject <= new.subject)) and len(pairs) == 1
     return pairs if enough and _rule_survives(old, new, shared) else frozenset()
 
 
@@ -433,6 +445,22 @@ def _different_things(old: SentenceReading, new: SentenceReading) -> bool:
             return True
     first, second = contrasts(old.subject, old.text), contrasts(new.subject, new.text)
     return first.keys() != second.keys() or any(first[group].isdisjoint(second[group]) for group in first)
+
+
+def _other_one(old: SentenceReading, new: SentenceReading) -> bool:
+    """Whether each names something in capitals, at its beginning or inside, that the other does not say.
+
+    A word in capitals throughout is a label or shouted, and names nothing; a date is a value.
+    """
+    first, second = old.text.casefold(), new.text.casefold()
+    return any(name not in second for name in _named(old)) and any(name not in first for name in _named(new))
+
+
+def _named(reading: SentenceReading) -> Iterator[str]:
+    spans = [(value.start, value.stop) for value in reading.values if value.kind != "name"]
+    for match in _CAPITALIZED.finditer(reading.text):
+        if match[0].casefold() not in STOP and not any(a < match.end() and match.start() < b for a, b in spans):
+            yield match[0].casefold()
 
 
 def _swapped_names(old: SentenceReading, new: SentenceReading, shared: int) -> frozenset[str]:

@@ -45,7 +45,7 @@ REPLY_FRACTION = 0.5
 LEAST_REPLY_TOKENS = 48
 """A shortened text is not shorter: its reference and a sentence on each side."""
 
-BULLETS_FRACTION = 0.8
+BULLETS_FRACTION = 0.9
 """Bullets may fill this part of the compaction target."""
 
 BULLETS_FLOOR_FRACTION = 0.15
