@@ -13,8 +13,8 @@ from ctxsteward.envelope.audit import audit
 from ctxsteward.envelope.testing import FirstLine, memory_store
 from ctxsteward.evals.phrasings import table, texts
 from ctxsteward.evals.suites import cache, play_one
-from ctxsteward.evals.suites.kit.profiles import head, revised
 from ctxsteward.evals.suites.kit.suite import Draw, PlayCounts, Score, Setup, drawn
+from ctxsteward.evals.suites.kit.talk import head, revised
 from ctxsteward.evals.suites.log_faults import (
     FAULTS,
     PLANTED,

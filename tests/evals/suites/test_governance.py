@@ -13,8 +13,8 @@ from ctxsteward.envelope.testing import memory_store
 from ctxsteward.evals.suites import governance
 from ctxsteward.evals.suites.governance import PROFILE, GovernanceRun, StewardWorld, moment
 from ctxsteward.evals.suites.governance_scripts import HERE, THERE, PlantedSentence, Story, Teller, Visit
-from ctxsteward.evals.suites.kit.profiles import head
 from ctxsteward.evals.suites.kit.suite import Draw, PlayCounts, Score, Scores, Setup, UnscoredCheck, drawn
+from ctxsteward.evals.suites.kit.talk import head
 from ctxsteward.schemas import Unapproved
 from ctxsteward.schemas.profile import MetaRecord, ProfileDocument
 

@@ -50,7 +50,7 @@ class LazyGroup(click.Group):
 
 
 EVALS = {
-    "bench": LazyCommand("commands.bench:bench", "Time and memory against bars; exit 1 where one is missed."),
+    "bench": LazyCommand("commands.measures:bench", "Time and memory against bars; exit 1 where one is missed."),
     "compare": LazyCommand("commands.results:compare", "Two runs, paired by scenario: what differs, and how surely."),
     "cost": LazyCommand("commands.measures:cost", "What do prompts cost on these agent runs, raw and cache-priced?"),
     "discriminate": LazyCommand("commands.catalogue:discriminate", "Which gates turn red for which subjects?"),

@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 import click
 
 from ctxsteward.envelope.tokens import model_info
-from ctxsteward.evals.asked_chats import (
-    OURS_AT_DEFAULTS,
-    Half,
-    is_chat_folder,
-    measure_chats,
-    read_chats,
-    write_chats_table,
-)
 from ctxsteward.evals.bench import (
+    BENCHES,
     BLOCK,
     HEAD,
+    OURS_AT_DEFAULTS,
+    BenchmarkRow,
+    Half,
     SurvivalRow,
     cells,
+    is_chat_folder,
+    line_of,
     measure as measure_survival,
+    measure_chats,
+    read_chats,
+    run as run_benches,
     survival_block,
+    write_chats_table,
 )
 from ctxsteward.evals.cost import (
     NAME,
@@ -300,3 +303,27 @@ def _print_survival(rows: Sequence[SurvivalRow]) -> None:
     for line in cells(rows):
         table.add_row(*line)
     table_console().print(table)
+
+
+@click.command()
+@click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=completer(tuple(BENCHES)))
+@click.option("--data", type=click.Path(path_type=Path), metavar="FOLDER", help="Public transcripts, for some of them.")
+@click.option(
+    "--write", type=click.Path(path_type=Path), metavar="FILE",
+    help="Put the table between the markers of this Markdown.",
+)  # fmt: skip
+@common
+def bench(
+    names: tuple[str, ...], data: Path | None, write: Path | None, as_json: bool, store: str, tenant: str
+) -> None:
+    """Run the benchmarks with these names, or all of them, which takes minutes.
+
+    All input is seeded, or from --data. Nothing is stored.
+    """
+    rows = run_benches(names, data, write, (lambda row: print_json(asdict(row))) if as_json else _echo_row)
+    if any(row.ok is False for row in rows):
+        raise SystemExit(1)
+
+
+def _echo_row(row: BenchmarkRow) -> None:
+    click.echo(line_of(row))

@@ -1,4 +1,13 @@
 from .__main__ import BENCHES as BENCHES, line_of as line_of, run as run
+from .asked_chats import (
+    CHATS_BLOCK as CHATS_BLOCK,
+    OURS_AT_DEFAULTS as OURS_AT_DEFAULTS,
+    Half as Half,
+    is_chat_folder as is_chat_folder,
+    measure_chats as measure_chats,
+    read_chats as read_chats,
+    write_chats_table as write_chats_table,
+)
 from .benchmark_row import BenchmarkRow as BenchmarkRow
 from .conversations import conversation as conversation
 from .survival import (

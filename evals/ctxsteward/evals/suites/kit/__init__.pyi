@@ -24,7 +24,6 @@ from .play import (
     request_of as request_of,
     sound as sound,
 )
-from .profiles import head as head, revised as revised
 from .said_texts import texts_of as texts_of
 from .suite import (
     DYNAMIC_TOKENS as DYNAMIC_TOKENS,
@@ -50,4 +49,12 @@ from .suite import (
     drawn as drawn,
     holds as holds,
 )
-from .talk import SmallTalk as SmallTalk, answer as answer, assistant as assistant, deck as deck, user as user
+from .talk import (
+    SmallTalk as SmallTalk,
+    answer as answer,
+    assistant as assistant,
+    deck as deck,
+    head as head,
+    revised as revised,
+    user as user,
+)

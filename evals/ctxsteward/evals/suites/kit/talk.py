@@ -4,6 +4,7 @@
     talk.user()             a question or remark of the scenario's subject
     talk.assistant()        a reply
     talk.tools()            an assistant message with calls, and their results, as a list of messages
+    head(rng, language)     a small governed profile; `revised(rng, document)` is its next version
 
 A conversation has two or three subjects of its split's pool and drifts from one to the next; its messages are a word, a
 sentence, several paragraphs, a list, a table, code, a log, JSON (`pasted_content`). Nothing of it is ever asked for
@@ -18,10 +19,10 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Self, TypeVar
 
-from ctxsteward.schemas import Wire
+from ctxsteward.schemas import MetaRecord, ProfileDocument, ProfileEntry, Wire
 
 from ...canaries import normalize
-from ...phrasings import SmallTalkPool, SmallTalkSubject, small_talk
+from ...phrasings import SmallTalkPool, SmallTalkSubject, small_talk, table, texts
 from . import pasted_content as pasted
 from .suite import Draw, Language, Split
 
@@ -162,3 +163,36 @@ def deck(rng: Random, names: Sequence[str]) -> Iterator[str]:
     """Every name once before one comes again."""
     while True:
         yield from rng.sample(names, len(names))
+
+
+# -- profiles ------------------------------------------------------------------------------------------------------
+
+
+def head(rng: Random, language: Language, split: Split = "docs", *, meta: bool = True) -> ProfileDocument:
+    """A small profile."""
+    said = {kind: texts("profiles", kind, language, split) for kind in table("profiles")}
+    policies = [text.split(" | ") for text in rng.sample(said["policies"], rng.randint(1, 3))]
+    records = rng.sample(said["records"], rng.randint(1, 2)) if meta else []
+    return ProfileDocument(
+        name="support",
+        persona=(ProfileEntry(id="voice", text=rng.choice(said["personas"])),),
+        policies=tuple(ProfileEntry(id=id, text=text.format(n=rng.randint(5, 90))) for id, text in policies),
+        rails=(ProfileEntry(id="safe", text=rng.choice(said["rails"]), locked=True),),
+        surface=(ProfileEntry(id="form", text=rng.choice(said["surfaces"])),),
+        meta=tuple(
+            MetaRecord(
+                id=f"r{at}", text=text.format(n=rng.randint(2, 40)), sources=(f"s-{rng.randint(1, 99)}§{at + 3}",)
+            )
+            for at, text in enumerate(records)
+        ),
+    )
+
+
+def revised(rng: Random, document: ProfileDocument) -> ProfileDocument:
+    """Another version: one policy reads otherwise, and the records are others."""
+    first, *rest = document.policies
+    other = first.model_copy(update={"text": f"{first.text} ({rng.randint(100, 999)})"})
+    records = tuple(
+        record.model_copy(update={"text": f"{record.text} ({rng.randint(100, 999)})"}) for record in document.meta
+    )
+    return document.model_copy(update={"policies": (other, *rest), "meta": records})

@@ -1,4 +1,4 @@
-"""Chats of long assistant replies with questions: the BEAM benchmark's files, and the table of what recall shows of them.
+"""Chats of long assistant replies with questions: the files of BEAM, and the table of what recall shows of them.
 
 A folder holds pairs of files, ``100K-1-chat.json`` (batches of turns: ``role``, ``content``, ``id``) and
 ``100K-1-probing_questions.json`` (ability → questions with ``source_chat_ids``, nested). A message's content loses the
@@ -25,13 +25,13 @@ from ctxsteward.envelope.layout import rows_of, unfenced
 from ctxsteward.envelope.transcripts import decode, show
 from ctxsteward.schemas import InputError, InvalidTranscript
 
-from .documents import check_markers, table, write_blocks
-from .selectors import BASELINES, BestThatFits
+from ..documents import check_markers, table, write_blocks
+from ..selectors import BASELINES, BestThatFits
 
 Half = Literal["development", "held-out"]
 BUDGETS_TOKENS = (900, 2_000, 4_000)
 RECALL_FRACTION = 0.9
-BLOCK = "chats"
+CHATS_BLOCK = "chats"
 _MARK = re.compile(r"\s*->->[\s\d,]*(?:N/A)?\s*\Z")
 _NUMBER = re.compile(r"-(\d+)-chat\.json\Z")
 Roles = Literal["user", "assistant"]
@@ -197,8 +197,8 @@ OURS, OURS_AT_DEFAULTS = "ours", "ours, defaults"
 
 def write_chats_table(page: Path, folder: Path, tell: Callable[[str], None]) -> None:
     """Both halves of every ranking, into the document: the held-out half is looked at for this alone."""
-    check_markers(page, BLOCK)
-    write_blocks(page, {BLOCK: chats_table({half: read_chats(folder, half) for half in _HALVES}, tell)})
+    check_markers(page, CHATS_BLOCK)
+    write_blocks(page, {CHATS_BLOCK: chats_table({half: read_chats(folder, half) for half in _HALVES}, tell)})
 
 
 _HALVES: tuple[Half, ...] = ("development", "held-out")
