@@ -215,7 +215,7 @@ class UpdateTracker:
                 found.append((old, UpdateMatch(index, values)))
             elif before.worth > new.worth and (_may_be_update(before, new, shared) or _may_relax(before, new, shared)):
                 self.outcome.lifts[index] = max(self.outcome.lifts.get(index, 0.0), before.worth)
-        found = _about_one(found, all_rare)
+        found = _about_one(found, all_rare, new.norms)
         if not found and new.updates >= 3 and len(new.subject) <= 1 and new.values:
             found += self._nearest(index, statement)
         if new.revokes and (old_rule := self._revoked(statement)) is not None:
@@ -251,12 +251,14 @@ class UpdateTracker:
         return best
 
 
-def _about_one(found: list[tuple[int, UpdateMatch]], rare: set[int]) -> list[tuple[int, UpdateMatch]]:
-    """A new value is of one thing: where a statement shares a rare word, of that; where several differ, of none."""
+def _about_one(
+    found: list[tuple[int, UpdateMatch]], rare: set[int], quoted: frozenset[str]
+) -> list[tuple[int, UpdateMatch]]:
+    """A new value is of one thing: of what shares a rare word with it, or whose old value it says; else of none."""
     valued = [(old, match) for old, match in found if match.stale]
     if len({match.stale for _, match in valued}) < 2:
         return found
-    named = {old for old, _ in valued if old in rare}
+    named = {old for old, match in valued if old in rare or match.stale <= quoted}
     return [(old, match) for old, match in found if not match.stale or old in named]
 
 
