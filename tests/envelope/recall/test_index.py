@@ -11,6 +11,7 @@ from hypothesis import given, settings, strategies as st
 
 from ctxsteward.envelope import Weights
 from ctxsteward.envelope.recall.lexical_index import (
+    EVEN_TERMS,
     MAX_HITS,
     MAX_PASSAGES_RANKED,
     MAX_POSTINGS,
@@ -217,6 +218,16 @@ def test_a_passage_counts_less_than_a_message_that_says_the_same() -> None:
     found = index.rank(["ash"], "", Weights(sitting=0))
     assert [str(one.ref) for one in found] == ["§2", "§1.1", "§1.2"]
     assert found[1].score == pytest.approx(0.3 * (found[1].signals["wide"] + found[1].signals["asked"]))
+
+
+def test_a_long_turn_counts_less_by_the_root_of_its_length() -> None:
+    index = TurnIndex()
+    index.add(1, turn("ash " * EVEN_TERMS, sitting="a"))
+    index.add(2, turn("ash " * 4 * EVEN_TERMS, sitting="b"))
+    even, long = sorted(index.rank(["ash"], "", Weights(sitting=0)), key=lambda one: one.ordinal)
+    assert "length" not in even.signals
+    assert long.score == pytest.approx(0.5 * (long.signals["wide"] + long.signals["asked"]))
+    assert sum(long.signals.values()) == pytest.approx(long.score)
 
 
 def test_one_message_that_repeats_itself_leaves_room_for_others() -> None:

@@ -415,8 +415,12 @@ class TurnIndex:
             "date": hits.dates.get(sitting, 0.0),
             "recency": hits.recency * turn,
         }
+        said = sum(signals.values())
         if self._passages[turn]:
-            signals["passage"] = (weights.passage - 1) * sum(signals.values())
+            signals["passage"] = (weights.passage - 1) * said
+            said *= weights.passage
+        if self._own.lengths.of[turn] > EVEN_TERMS:
+            signals["length"] = (math.sqrt(EVEN_TERMS / self._own.lengths.of[turn]) - 1) * said
         signals |= {
             "speaker": weights.speaker if hits.speaker and self._speaker_of[turn] == hits.speaker else 0.0,
             "callout": weights.callout if self.ordinals[turn] in hits.pinned else 0.0,
