@@ -26,10 +26,16 @@ MARKS: dict[Verdict, str] = {"passed": "✅", "failed": "❌", "undecided": "❔
 
 def outcome(results: Sequence[EvalResult]) -> Verdict:
     """What a run came to: failed, or else undecided where a gate is, or else passed."""
-    if not all(result.passed for result in results):
+    if not all(result.passed for result in results) or nothing_scored(results):
         return "failed"
     verdicts = {gate.verdict for result in results for gate in result.gates}
     return next((verdict for verdict in ("undecided", "unscored") if verdict in verdicts), "passed")
+
+
+def nothing_scored(results: Sequence[EvalResult]) -> bool:
+    """Whether gates were held and not one had a figure to hold: such a run says nothing, so it passes nothing."""
+    verdicts = [gate.verdict for result in results for gate in result.gates]
+    return bool(verdicts) and set(verdicts) == {"unscored"}
 
 
 def tally(gates: Sequence[GateResult]) -> str:

@@ -27,6 +27,7 @@ from ctxsteward.evals.result_formats import (
     interval,
     junit,
     markdown,
+    nothing_scored,
     summary,
     tally,
 )
@@ -178,10 +179,20 @@ def print_result(result: EvalResult, comparison: HistoryComparison, as_json: boo
         note(f"{result.suite}: not compared; the last run differs in {'; '.join(differs)}")
 
 
+def exit_by(results: Sequence[EvalResult]) -> None:
+    """Exit 1 where a gate failed, a scenario broke off, or no gate had a figure to hold."""
+    if nothing_scored(results):
+        note("not one gate could be scored: this run says nothing of the subject")
+    if nothing_scored(results) or not all(result.passed for result in results):
+        raise SystemExit(1)
+
+
 def conclude(results: Sequence[EvalResult]) -> None:
     scenarios, turns = sum(one.scenarios for one in results), sum(one.turns for one in results)
     gates = [gate for one in results for gate in one.gates]
     held = tally(gates) if gates else "no gates (--gate holds them)"
+    if broken := sum(len(one.errors) for one in results):
+        held += f"; {broken} {'scenario' if broken == 1 else 'scenarios'} broke off"
     long = sum(one.long_scenarios for one in results)
     seconds = sum(one.cpu_seconds for one in results)
     many = "scenario" if scenarios == 1 else "scenarios"
@@ -349,5 +360,4 @@ def merge(
             raise
         raise InputError(f"{asked_gates}: {error}") from error
     report(results, outputs, as_json=as_json)
-    if not all(result.passed for result in results):
-        raise SystemExit(1)
+    exit_by(results)

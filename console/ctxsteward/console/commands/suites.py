@@ -47,7 +47,7 @@ from ..terminal import (
     unknown_model,
 )
 from .own_suites import SHIPPED_GATES, KeptRun, OwnSuite, is_suite_file, kept_run, own_suite, read_shard
-from .results import HistoryComparison, SuiteOutputs, conclude, output_options, print_result, write_results
+from .results import HistoryComparison, SuiteOutputs, conclude, exit_by, output_options, print_result, write_results
 
 ALL = "all"
 FULL = 4
@@ -303,8 +303,7 @@ def run(
     )  # fmt: skip
     outputs = SuiteOutputs(junit=junit, markdown=markdown, html=html, history=history)
     results = run_suites(asked, outputs, as_json=as_json)
-    if not all(result.passed for result in results):
-        raise SystemExit(1)
+    exit_by(results)
 
 
 def _sealed(
