@@ -142,7 +142,8 @@ def _found_values(
 def values_of(wire: Wire) -> frozenset[str]:
     """Identifiers, paths and numbers of at least four characters among the arguments of a message's tool calls.
 
-    >>> call = {"function": {"name": "book", "arguments": '{"flight": "HAT136", "note": "window seat"}'}}
+    >>> function = {"name": "book", "arguments": '{"flight": "HAT136", "note": "window seat"}'}
+    >>> call = {"id": "c1", "type": "function", "function": function}
     >>> values_of({"role": "assistant", "tool_calls": [call]})
     frozenset({'HAT136'})
     """

@@ -20,7 +20,6 @@ from ctxsteward.envelope.telemetry import common_beginning
 from ctxsteward.envelope.tokens import DEFAULT_CACHE_BLOCK_TOKENS, Counter
 from ctxsteward.schemas import InputError, Message, Wire
 
-from .suites.kit import texts_of
 from .validity import openai_faults
 
 
@@ -90,7 +89,7 @@ class PromptPiece(NamedTuple):
     def shows(self, value: str) -> bool:
         """Whether a value stands in what it says with no letter, digit or underscore beside it.
 
-        >>> piece = PromptPiece('{"role": "tool", "content": "see /src/fields.py:1474"}', 9, {})
+        >>> piece = PromptPiece('{"role": "user", "content": "see /src/fields.py:1474"}', 9, {})
         >>> [piece.shows(value) for value in ("fields.py", "1474", "147")]
         [True, True, False]
         """
@@ -100,18 +99,18 @@ class PromptPiece(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def _said(key: str) -> str:
-    wire: Wire = json.loads(key)
-    return "\n".join((*texts_of({"content": wire.get("content")}), *arguments_of(wire)))
+    wire = json.loads(key)
+    message = Message.from_wire(wire)
+    return "\n".join((message.text, *(result.text for result in message.tool_results), *arguments_of(wire)))
 
 
 def arguments_of(wire: Wire) -> Iterator[str]:
     """The arguments of a message's tool calls, each string by itself; as written where they are no JSON."""
-    for call in wire.get("tool_calls") or ():
-        written = call["function"]["arguments"]
+    for call in Message.from_wire(wire).tool_calls:
         try:
-            yield from _leaves(json.loads(written))
+            yield from _leaves(json.loads(call.arguments))
         except (ValueError, RecursionError):
-            yield written
+            yield call.arguments
 
 
 def _leaves(value: object) -> Iterator[str]:
