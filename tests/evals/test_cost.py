@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, strategies as st
 
 from ctxsteward.envelope import Budgets, EnvelopeBuilder
 from ctxsteward.envelope.testing import CharTokenizer
 from ctxsteward.envelope.tokens.tokenizer import Counter
 from ctxsteward.envelope.transcripts import parse_transcripts
-from ctxsteward.evals.agent_runs import AgentRun, files_of, read_run
+from ctxsteward.evals.agent_runs import AgentRun, files_of, read_run, values_of
 from ctxsteward.evals.cost import (
     ALL,
     EVERYTHING,
@@ -21,16 +22,20 @@ from ctxsteward.evals.cost import (
     OURS,
     CostRow,
     MaskedRun,
+    Schedule,
+    cells,
     every_step,
     every_ten_steps,
     masking_of,
     measure,
     missed_bars,
     never,
+    random_steps_out,
     strategies,
     window_of_five,
 )
-from ctxsteward.evals.prompt_cost import PricedPrompt, Prices, PromptJudge, Sizer
+from ctxsteward.evals.prompt_cost import Bill, PricedPrompt, Prices, PromptJudge, Sizer
+from ctxsteward.evals.validity import openai_faults
 from ctxsteward.schemas import InputError
 
 DATA = Path(__file__).parents[2] / "../shared/data"
@@ -221,6 +226,127 @@ def test_prices_that_cannot_be_are_refused(prices: dict[str, float]) -> None:
         Prices(**prices)
 
 
+# -- what replies used ------------------------------------------------------------------------------------------------
+
+
+def calling(number: int, **arguments: Any) -> dict[str, Any]:
+    function = {"name": "look", "arguments": json.dumps(arguments)}
+    return {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [{"id": f"c{number}", "type": "function", "function": function}],
+    }
+
+
+def answering(number: int, text: str) -> dict[str, Any]:
+    return {"role": "tool", "tool_call_id": f"c{number}", "content": text}
+
+
+def booking(task: str = TASK) -> list[dict[str, Any]]:
+    """Flight HAT136 is found by the first call and used by the third and the fifth, each with idle steps before it."""
+    messages: list[dict[str, Any]] = [
+        {"role": "system", "content": "Book with code SYS_17."},
+        {"role": "user", "content": task},
+    ]
+    for n in range(6):
+        messages.append(calling(n, flight="HAT136", code="SYS_17") if n in (2, 4) else calling(n, page=n))
+        messages.append(answering(n, ("flights: HAT136, HAT069. " if not n else "nothing here. ").ljust(120, "x")))
+    return messages
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        pytest.param('{"flight": "HAT136"}', {"HAT136"}, id="an identifier"),
+        pytest.param('{"command": "open src/fields.py 1474\\n"}', {"src/fields.py", "1474"}, id="a path and a number"),
+        pytest.param('{"ids": [{"id": 40521}, 12]}', {"40521"}, id="inner values, none under four characters"),
+        pytest.param('{"note": "please book the window seat"}', set(), id="prose is none"),
+        pytest.param('{"x": "--dry_run a.b.c."}', {"dry_run", "a.b.c"}, id="signs around it are not part of it"),
+        pytest.param("open getValue (broken", {"getValue"}, id="no JSON is read as it is"),
+        pytest.param("{}", set(), id="nothing"),
+    ],
+)
+def test_values_are_identifiers_paths_and_numbers(arguments: str, expected: set[str]) -> None:
+    call = {"id": "c", "type": "function", "function": {"name": "look", "arguments": arguments}}
+    assert values_of({"role": "assistant", "content": None, "tool_calls": [call]}) == expected
+
+
+@pytest.mark.parametrize(
+    ("task", "found"),
+    [
+        pytest.param(TASK, {"HAT136"}, id="a result said it first"),
+        pytest.param("Book HAT136.", set(), id="the task said it first"),
+    ],
+)
+def test_a_value_is_found_where_a_tool_result_was_the_first_to_say_it(task: str, found: set[str]) -> None:
+    """Not where the system message did, nor the task; used twice, it counts twice."""
+    nothing: set[str] = set()
+    assert list(run_of(booking(task)).found_values) == [nothing, nothing, found, nothing, found, nothing]
+
+
+def test_what_the_model_made_up_is_not_found_though_a_result_repeats_it() -> None:
+    messages = [
+        {"role": "user", "content": TASK},
+        *(calling(0, name="draft_7.txt"), answering(0, "wrote draft_7.txt")),
+        *(calling(1, name="draft_7.txt"), answering(1, "read draft_7.txt")),
+    ]
+    assert set().union(*run_of(messages).found_values) == set()
+
+
+def test_a_prompt_without_a_used_value_has_hidden_it() -> None:
+    rows = {name: bill_of(booking(), schedule) for name, schedule in strategies(SIZER, Prices()).items()}
+    shown = {name: (bill.values_shown, bill.values_used) for name, bill in rows.items()}
+    assert shown[EVERYTHING] == (2, 2)
+    assert shown["mask every step"] == (2, 2)
+    # masked one step after the result, and shown again by the model's own call; that is too late for the call itself
+    assert shown["mask every step, keep 1"] == (1, 2)
+
+
+def bill_of(messages: list[dict[str, Any]], schedule: Schedule) -> Bill:
+    run = run_of(messages)
+    judge = PromptJudge(sizer=SIZER, prices=Prices(), budget_tokens=4000, task=run.task, found_values=run.found_values)
+    for prompt in schedule(masking_of(run, SIZER)):
+        judge.read(prompt)
+    return judge.bill
+
+
+def test_rows_without_a_used_value_are_unscored_not_zero(tmp_path: Path) -> None:
+    none, some = (
+        measure([written(tmp_path, messages)], {OURS: builder(dynamic_tokens=900)})[0]
+        for messages in (agent_run(3), booking())
+    )
+    assert (none.values_shown, cells(none)[-1]) == (None, "–")
+    assert some.values_shown is not None
+
+
+# -- random steps left out --------------------------------------------------------------------------------------------
+
+
+def tokens_of(prompt: PricedPrompt) -> int:
+    return sum(piece.tokens for piece in prompt.pieces)
+
+
+@given(steps=st.integers(1, 12), chars=st.integers(1, 400), budget=st.sampled_from((300, 900, 4000)))
+def test_random_steps_leave_the_task_and_the_newest_step_and_stay_out(steps: int, chars: int, budget: int) -> None:
+    (transcript,) = parse_transcripts(json.dumps(agent_run(steps, chars)))
+    run = read_run(transcript, {OURS: builder(dynamic_tokens=budget)}, SIZER)
+    prompts = random_steps_out(masking_of(run, SIZER))
+    before: frozenset[str] = frozenset()
+    for call, (prompt, ours) in enumerate(zip(prompts, run.ours[OURS], strict=True)):
+        everything = (*run.system, *run.messages[: run.seen[call]])
+        keys = [piece.key for piece in prompt.pieces]
+        out = frozenset(piece.key for piece in everything) - set(keys)
+        newest = [piece.key for piece in everything[-2 if call else -1 :]]
+        closed = len(everything) - len(run.system) - 1 - (2 if call else 0)
+        assert keys[-len(newest) :] == newest
+        assert any(TASK in piece.text for piece in prompt.pieces)
+        assert before <= out
+        assert tokens_of(prompt) <= tokens_of(ours) or len(out) == closed
+        assert not openai_faults({"messages": [piece.wire for piece in prompt.pieces]})
+        before = out
+    assert prompts == random_steps_out(masking_of(run, SIZER))
+
+
 # -- rows and gate ---------------------------------------------------------------------------------------------------
 
 
@@ -251,7 +377,7 @@ def test_no_masking_schedule_beats_hindsight(tmp_path: Path) -> None:
 
 
 def row(**changes: Any) -> CostRow:
-    return CostRow("all", OURS, 1, 1, 10, 10.0, 0.5, 0.9, 1.0, 0.9, 0, 0, 0.5, 0.0, 0.5, 1.0)._replace(**changes)
+    return CostRow("all", OURS, 1, 1, 10, 10.0, 0.5, 0.9, 1.0, 0.9, 0, 0, 0.5, 0.0, 0.5, 1.0, 0.9)._replace(**changes)
 
 
 @pytest.mark.parametrize(

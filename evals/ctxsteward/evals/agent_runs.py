@@ -2,21 +2,29 @@
 
 The cost eval (`cost`) and the comparison with other libraries (`peers`) read their runs here. The messages are those of
 an envelope with room for everything, so every way of sending a history starts from the same bytes under the same head.
+
+What a reply needed from its prompt is read off its tool calls: an identifier, a path or a number among their arguments
+that a tool result was the first to say is a *found value*. The run was recorded with everything in the prompt, so a
+policy that hides such a value at that call has hidden what the model went on to use.
+
 Raises `InvalidTranscript`, `InputError`, and what the builder raises, with the number of the call.
 """
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder
 from ctxsteward.envelope.testing import memory_store
 from ctxsteward.envelope.transcripts import Transcript, read_transcripts
-from ctxsteward.schemas import InputError
+from ctxsteward.schemas import InputError, Wire
 
-from .prompt_cost import PricedPrompt, PromptPiece, Sizer
+from .prompt_cost import PricedPrompt, PromptPiece, Sizer, arguments_of
 from .replay import named_in, open_session, replay, window_of
 
 SUFFIXES = (".json", ".jsonl", ".traj")
@@ -41,6 +49,9 @@ class AgentRun:
     task_ordinal: int
     ours: Mapping[str, tuple[PricedPrompt, ...]]
     """What each of our builders sent at each call, by its name."""
+    found_values: tuple[frozenset[str], ...] = ()
+    """Of each call: values in its reply's tool calls that a tool result was the first to say. The reply to the last
+    call is no part of any prompt and is not read, so its set is empty."""
 
 
 def files_of(paths: Sequence[str | Path]) -> list[Path]:
@@ -76,9 +87,11 @@ def read_run(transcript: Transcript, builders: Mapping[str, EnvelopeBuilder], si
             seen.append(len(whole) - leading)
             ordinal = state.task
             task = call.session.entry(ordinal).message.text if ordinal else ""
+    messages = whole[leading:]
     return AgentRun(
-        name=transcript.session, format=transcript.format, system=whole[:leading], messages=whole[leading:],
+        name=transcript.session, format=transcript.format, system=whole[:leading], messages=messages,
         seen=tuple(seen), tools_tokens=tools_tokens, task=task, task_ordinal=ordinal,
+        found_values=tuple(_found_values(whole[:leading], transcript.tools, messages, seen)),
         ours={name: tuple(_prompts(transcript, builder, sizer)) for name, builder in builders.items()},
     )  # fmt: skip
 
@@ -104,3 +117,34 @@ def reachable_ordinals(envelope: Envelope) -> frozenset[int]:
     """Messages that this envelope shows, or leads to by a reference or a range of references."""
     shown = {ordinal for fragment in envelope.dynamic.fragments for ordinal in fragment.refs}
     return named_in(window_of(envelope)) | shown
+
+
+_WORD = re.compile(r"\w[\w./@-]{2,}\w")
+_IDENTIFIER = re.compile(r"[\d_./@]|[a-z][A-Z]")
+"""What a word of prose has not: a digit, an inner sign, or a capital after a small letter."""
+
+
+def _found_values(
+    system: Sequence[PromptPiece], tools: Sequence[Wire], messages: Sequence[PromptPiece], seen: Sequence[int]
+) -> Iterator[frozenset[str]]:
+    schemas = json.dumps(tools, ensure_ascii=False)
+
+    @cache
+    def is_found(value: str) -> bool:
+        first = next(piece for piece in (*system, *messages) if piece.shows(value))
+        return first.wire.get("role") == "tool" and value not in schemas
+
+    for place in seen:
+        values = values_of(messages[place].wire) if place < len(messages) else frozenset[str]()
+        yield frozenset(filter(is_found, values))
+
+
+def values_of(wire: Wire) -> frozenset[str]:
+    """Identifiers, paths and numbers of at least four characters among the arguments of a message's tool calls.
+
+    >>> call = {"function": {"name": "book", "arguments": '{"flight": "HAT136", "note": "window seat"}'}}
+    >>> values_of({"role": "assistant", "tool_calls": [call]})
+    frozenset({'HAT136'})
+    """
+    calls = arguments_of(wire)
+    return frozenset(word for text in calls for word in _WORD.findall(text) if _IDENTIFIER.search(word))

@@ -25,6 +25,7 @@ from functools import partial
 from itertools import accumulate
 from math import inf
 from pathlib import Path
+from random import Random
 from typing import NamedTuple
 
 from ctxsteward.envelope import EnvelopeBuilder
@@ -135,6 +136,32 @@ def window_of_five(masking: MaskedRun) -> list[PricedPrompt]:
     return prompts
 
 
+def random_steps_out(masking: MaskedRun) -> list[PricedPrompt]:
+    """Leave out closed steps at random, user messages not, until a call takes no more tokens than ours; none returns.
+
+    The order is drawn from the run's name, so that it is the same each time.
+    """
+    run = masking.run
+    targets = next(iter(run.ours.values()))
+    order = list(dict.fromkeys(masking.steps))
+    Random(run.name).shuffle(order)
+    spoken = [piece.wire.get("role") == "user" for piece in run.messages]
+    prompts: list[PricedPrompt] = []
+    out: set[int] = set()
+    for call, seen in enumerate(run.seen):
+        newest, before = masking.newest_step(call), len(out)
+        budget = sum(piece.tokens for piece in targets[call].pieces)
+        while True:
+            shown = [run.messages[i] for i in range(seen) if spoken[i] or masking.steps[i] not in out]
+            closed = next((step for step in order if step < newest and step not in out), None)
+            pieces = (*run.system, *shown)
+            if closed is None or sum(piece.tokens for piece in pieces) <= budget:
+                break
+            out.add(closed)
+        prompts.append(PricedPrompt(pieces, len(out) > before))
+    return prompts
+
+
 class ScheduleSizes(NamedTuple):
     """What a run's prompts weigh."""
 
@@ -239,6 +266,8 @@ class CostRow(NamedTuple):
     """Part of the runs whose task stood word for word in every call."""
     task_reachable: float
     """The same, or a reference led to it."""
+    values_shown: float | None
+    """Part of the found values that replies used which their prompts showed; None: none was used."""
 
 
 def measure(
@@ -261,7 +290,7 @@ def measure(
         for name, prompts in _sent(run, sizer, prices):
             judge = PromptJudge(
                 sizer=sizer, prices=prices, budget_tokens=first.budgets.dynamic_tokens, task=run.task,
-                tools_tokens=run.tools_tokens, task_ordinal=run.task_ordinal,
+                tools_tokens=run.tools_tokens, task_ordinal=run.task_ordinal, found_values=run.found_values,
             )  # fmt: skip
             for prompt in prompts:
                 judge.read(prompt)
@@ -283,6 +312,7 @@ def strategies(sizer: Sizer, prices: Prices) -> Mapping[str, Schedule]:
         "mask every step": every_step,
         "mask every 10 steps": every_ten_steps,
         "window of 5 steps": window_of_five,
+        "random steps left out": random_steps_out,
         HINDSIGHT: best,
         "mask every step, keep 1": partial(close, every_step),
         "best in hindsight, keep 1": partial(close, best),
@@ -325,6 +355,7 @@ def _row(label: str, name: str, bill: Bill, everything: Bill, best: Bill) -> Cos
         invalid=round(bill.invalid / bill.calls, 4),
         task_shown=round(bill.task_shown / bill.runs, 4),
         task_reachable=round(bill.task_reachable / bill.runs, 4),
+        values_shown=round(bill.values_shown / bill.values_used, 4) if bill.values_used else None,
     )
 
 
@@ -350,6 +381,7 @@ NAME = "cost"
 HEAD = (
     "sent", "raw tokens", "to everything", "cache-priced", "to everything", "to best in hindsight", "from cache, %",
     "compactions", "over budget, %", "refused, %", "task shown, %", "task reachable, %",
+    "used values shown, %",
 )  # fmt: skip
 
 
@@ -359,6 +391,7 @@ def cells(row: CostRow) -> tuple[str, ...]:
         row.strategy, f"{row.raw_tokens:,}", f"{row.raw_ratio:.2f}", f"{row.priced_tokens:,.0f}",
         f"{row.priced_ratio:.2f}", f"{row.hindsight_ratio:.2f}", _percent(row.prefix_reuse), f"{row.compactions:,}",
         _percent(row.over_budget), _percent(row.invalid), _percent(row.task_shown), _percent(row.task_reachable),
+        "–" if row.values_shown is None else _percent(row.values_shown),
     )  # fmt: skip
 
 

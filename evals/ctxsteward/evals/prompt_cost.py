@@ -10,14 +10,17 @@ cache, and it has not expired: agents call within minutes. Source: the published
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import NamedTuple
 
 from ctxsteward.envelope.telemetry import common_beginning
 from ctxsteward.envelope.tokens import DEFAULT_CACHE_BLOCK_TOKENS, Counter
 from ctxsteward.schemas import InputError, Message, Wire
 
+from .suites.kit import texts_of
 from .validity import openai_faults
 
 
@@ -78,6 +81,45 @@ class PromptPiece(NamedTuple):
         """What it says; empty where its content is not plain text."""
         content = self.wire.get("content")
         return content if isinstance(content, str) else ""
+
+    @property
+    def said(self) -> str:
+        """All it says: its texts, and the arguments of its calls without JSON's escapes."""
+        return _said(self.key)
+
+    def shows(self, value: str) -> bool:
+        """Whether a value stands in what it says with no letter, digit or underscore beside it.
+
+        >>> piece = PromptPiece('{"role": "tool", "content": "see /src/fields.py:1474"}', 9, {})
+        >>> [piece.shows(value) for value in ("fields.py", "1474", "147")]
+        [True, True, False]
+        """
+        said = self.said
+        return value in said and re.search(rf"(?<!\w){re.escape(value)}(?!\w)", said) is not None
+
+
+@lru_cache(maxsize=4096)
+def _said(key: str) -> str:
+    wire: Wire = json.loads(key)
+    return "\n".join((*texts_of({"content": wire.get("content")}), *arguments_of(wire)))
+
+
+def arguments_of(wire: Wire) -> Iterator[str]:
+    """The arguments of a message's tool calls, each string by itself; as written where they are no JSON."""
+    for call in wire.get("tool_calls") or ():
+        written = call["function"]["arguments"]
+        try:
+            yield from _leaves(json.loads(written))
+        except (ValueError, RecursionError):
+            yield written
+
+
+def _leaves(value: object) -> Iterator[str]:
+    if isinstance(value, dict | list):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from _leaves(inner)
+    else:
+        yield str(value)
 
 
 class Sizer:
@@ -143,6 +185,10 @@ class Bill:
     """Runs that show their task word for word at every call."""
     task_reachable: int = 0
     """The same, or a reference leads to it."""
+    values_used: int = 0
+    """Found values (`agent_runs`) that replies used, counted at each call."""
+    values_shown: int = 0
+    """Those that stood word for word in the prompt of the call that used them."""
 
     def add(self, other: Bill) -> None:
         """Count another bill's calls as well."""
@@ -162,6 +208,8 @@ class PromptJudge:
     """The first user message's text."""
     tools_tokens: int = 0
     task_ordinal: int = 1
+    found_values: Sequence[frozenset[str]] = ()
+    """By call: what its reply used."""
     bill: Bill = field(default_factory=lambda: Bill(runs=1, task_shown=1, task_reachable=1))
     _before: Sequence[PromptPiece] = ()
 
@@ -174,6 +222,9 @@ class PromptJudge:
         bill.priced += self.prices.of(total, shared)
         bill.cached_tokens += shared if self.prices.served(shared) else 0
         bill.tokens += total
+        used = self.found_values[bill.calls] if bill.calls < len(self.found_values) else ()
+        bill.values_used += len(used)
+        bill.values_shown += sum(any(piece.shows(value) for piece in pieces) for value in used)
         bill.calls += 1
         bill.rewrites += prompt.rewritten
         bill.breaks += [piece.key for piece in pieces[: len(self._before)]] != [piece.key for piece in self._before]
