@@ -32,7 +32,8 @@ Half = Literal["development", "held-out"]
 BUDGETS_TOKENS = (900, 2_000, 4_000)
 RECALL_FRACTION = 0.9
 CHATS_BLOCK = "chats"
-_MARK = re.compile(r"\s*->->[\s\d,]*(?:N/A)?\s*\Z")
+_MARK, _MARKED_CHARS = "->->", 40
+"""Before what a generator left behind a message, which is short."""
 _NUMBER = re.compile(r"-(\d+)-chat\.json\Z")
 Roles = Literal["user", "assistant"]
 
@@ -124,8 +125,18 @@ def _message(row: object, source: str, where: str) -> NewMessage:
         raise InvalidTranscript(source, where, f"found {show(row)}", "expected `role`, `content` and `id`")
     if row.get("role") not in ("user", "assistant"):
         raise InvalidTranscript(source, f"{where}.role", f"found {show(row.get('role'))}", "expected user or assistant")
-    wire = {"role": row["role"], "content": _MARK.sub("", row["content"])}
+    wire = {"role": row["role"], "content": unmarked(row["content"])}
     return NewMessage(message=wire, id=str(row.get("id")))
+
+
+def unmarked(text: str) -> str:
+    """Without the mark at the end.
+
+    >>> unmarked("Can you help me? ->-> 1,15"), unmarked("a ->-> b is an arrow, and then there is more text to read")
+    ('Can you help me?', 'a ->-> b is an arrow, and then there is more text to read')
+    """
+    said, mark, behind = text.rpartition(_MARK)
+    return said.rstrip() if mark and len(behind) <= _MARKED_CHARS else text
 
 
 def _ids(node: object) -> Iterator[str]:

@@ -40,6 +40,7 @@ from ctxsteward.schemas import InputError, Wire
 from ..canaries import Half, normalize, shows
 from ..documents import table
 from ..phrasings import Phrasings, Texts
+from .asked_chats import unmarked
 
 STATEMENTS = 24
 IDLE_PASSES = 5
@@ -53,7 +54,6 @@ _MARKED = re.compile(r"⟦(.+?)⟧")
 _OBLIGED = re.compile(r"\d|\b(?:must|never|always|only|no|not)\b", re.IGNORECASE)
 _WORD = re.compile(r"\w+")
 _VALUE = re.compile(r"[$€£]?\d[\d,.:/-]*\d%?|\d%?")
-_GENERATOR_MARK = re.compile(r"\s*->->.*\Z", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,7 +168,7 @@ def beam_session(folder: Path, number: int, half: Half) -> DenseSession:
     stated: list[DenseStatement] = []
     fillers: dict[str, list[str]] = {"user": [], "assistant": []}
     for turn in turns:
-        text = _GENERATOR_MARK.sub("", turn["content"])
+        text = unmarked(turn["content"])
         lines = [text[piece.start : piece.stop] for piece in sentences(text)]
         named = (line for line in lines if 20 < len(line) < 300 and _VALUE.search(line))
         line = next(named, None) if turn["role"] == "user" and turn["id"] in needed else None
