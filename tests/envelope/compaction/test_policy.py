@@ -80,13 +80,14 @@ def task_worth_least(source: SummarizerInput, *, budget_tokens: int) -> Summary:
 
 def test_the_bullet_of_a_task_that_leaves_stays_though_it_is_worth_least() -> None:
     session = opened()
-    session.append(user("Port the parser. " * 20))
+    image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}  # it cannot be shortened
+    session.append({"role": "user", "content": [{"type": "text", "text": "Port the parser. " * 50}, image]})
     maker = char_builder(Budgets(dynamic_tokens=1_000), summarizer=task_worth_least, selector=None)
-    for number in range(20):
+    gone: set[int] = set()
+    for number in range(60):
         session.append((reply, user)[number % 2](f"message {number} {'x' * 50}"))
-        if reports := maker.build(session).reports:
-            break
-    gone = {Ref.parse(loss.ref).ordinal for loss in reports[0].losses}
-    assert gone > {2}, "there was no room for all bullets"
+        for report in maker.build(session).reports:
+            gone |= {Ref.parse(loss.ref).ordinal for loss in report.losses}
+    assert len(gone - {1}) > 1, "there was no room for all bullets"
     assert 1 not in {ordinal for group in session.state.groups for ordinal in group.ordinals}
     assert ("§1",) in [bullet.citations for bullet in session.state.bullets]

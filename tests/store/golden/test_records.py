@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, Profile, Store, rebuild
+from ctxsteward.envelope.building.builder import RENDERERS
 from ctxsteward.envelope.testing import FirstLine, WordOverlap, memory_store
 from ctxsteward.envelope.tokens.tokenizer import Counter, load_tokenizer
-from ctxsteward.schemas import Damaged
+from ctxsteward.schemas import Damaged, InputError
 from ctxsteward.store.crypto.addresses import AddressKey
 from ctxsteward.store.journal.events import BlankRecord, CompactionRefused, from_record, to_record
 from ctxsteward.store.journal.log import Log, coded, read_manifest
@@ -72,10 +73,15 @@ def summary(state: Any) -> dict[str, Any]:
     return found
 
 
-def test_envelopes_rebuild_under_their_addresses() -> None:
+def test_envelopes_rebuild_under_their_addresses_or_name_a_renderer_that_is_not_kept() -> None:
     store = restored()
     assert len(GOLDEN["manifests"]) > 3
     for address in GOLDEN["manifests"]:
+        renderer = store.manifest(address)["renderer"]
+        if renderer not in RENDERERS:
+            with pytest.raises(InputError, match=f"made by renderer {renderer}; this version has"):
+                rebuild(store, address)
+            continue
         envelope = rebuild(store, address)
         assert (envelope.address, envelope.metrics["degraded"]) == (address, 0)
 
