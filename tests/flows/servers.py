@@ -44,8 +44,15 @@ def process(*arguments: str, env: Mapping[str, str], log: Path) -> Iterator[subp
 
 
 def ask(url: str, wanted: Mapping[str, Any]) -> Any:
-    """A request of the server's API, whose database may be busy with runs for a while: a minute, as its own client."""
-    answer = httpx.post(url, json=dict(wanted), timeout=60)
+    """A request of the server's API, whose database may be busy with runs for a while: a minute, as its own client.
+
+    As that does, it asks again where the server says that it is too busy to begin (503).
+    """
+    for _ in range(30):
+        answer = httpx.post(url, json=dict(wanted), timeout=60)
+        if answer.status_code != httpx.codes.SERVICE_UNAVAILABLE:
+            break
+        time.sleep(2)
     answer.raise_for_status()
     return answer.json()
 

@@ -118,8 +118,9 @@ class FileObjects:
     def _check_root(self) -> None:
         """Raise where the folder was there and is not any more: unmounted or moved away, it says of no object that it
         is missing."""
+        was_there = self._was_there  # before the look: another thread may make the folder in between
         there = self.root.is_dir()
-        if self._was_there and not there:
+        if was_there and not there:
             raise StoreUnavailable(f"{self.root} is gone; mount it, or put it back")
         self._was_there = there
 
