@@ -125,6 +125,37 @@ def test_a_finished_run_is_not_played_again_and_another_is_refused(desk: Path) -
     assert "content of the suite was" in run("run", "support-desk.yaml", "--resume", "r.jsonl", code=2).stderr
 
 
+FLAKY = """\
+from random import Random
+
+rng = Random(3)
+
+def flaky(conversation):
+    return conversation.messages[-rng.choice((2, 6, 30)):]
+"""
+
+
+def test_repeats_are_told_in_every_report_and_kept_with_the_run(desk: Path) -> None:
+    (desk / "flaky.py").write_text(FLAKY, encoding="utf-8")
+    args = ("support-desk.yaml", "--subject", "flaky.py:flaky", "--repeat", "4")
+    first = played(*args, "--resume", "r.jsonl", "--junit", "j.xml", "--markdown", "m.md", "--html", "h.html")
+    assert (first.scenarios, first.setup["repeat"], first.reproduce.endswith("--repeat 4")) == (2, 4, True)
+    shown = next(one for one in first.metrics if one.name == "shown")
+    assert (shown.checks, shown.within_sd is not None and shown.within_sd > 0) == (3, True)
+    for name in ("j.xml", "m.md", "h.html"):
+        assert "sd of repeats, of scenarios" in (desk / name).read_text(encoding="utf-8")
+    merged = EvalResult.model_validate_json(run("merge", "r.jsonl", "--json").stdout)
+    assert values(merged) == values(first) == values(played(*args, "--resume", "r.jsonl"))
+    told = run("run", "support-desk.yaml", "--resume", "r.jsonl", "--subject", "flaky.py:flaky", code=2).stderr
+    assert "repeat was 4 and is not set" in told
+
+
+def test_repeats_of_what_does_not_vary_are_played_once_and_that_is_told(desk: Path) -> None:
+    told = run("run", "support-desk.yaml", "--repeat", "3", "--workers", "1")
+    assert "--repeat 3: nothing varies here" in told.stderr
+    assert "sd of repeats" not in told.stdout
+
+
 SLOW = """\
 import time
 

@@ -9,7 +9,16 @@ from random import Random
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from ctxsteward.evals.intervals import ALIKE, Spread, detects, interval, promise_detects, student_quantile, wilson
+from ctxsteward.evals.intervals import (
+    ALIKE,
+    Spread,
+    detects,
+    interval,
+    promise_detects,
+    repeat_deviations,
+    student_quantile,
+    wilson,
+)
 from ctxsteward.schemas import ScenarioPart
 
 from ..examples import examples
@@ -173,3 +182,25 @@ def test_both_directions_notice_the_same_and_what_cannot_be_noticed_is_none() ->
     assert alone is not None
     assert detects(alone, 0.5, is_rate=True, at_least=True, decisive=False) is None  # not even 0 of 1 refutes it
     assert detects(alone, 5.0, is_rate=False, at_least=True, decisive=False) is None
+
+
+def test_deviations_of_repeats_are_those_of_an_analysis_of_variance() -> None:
+    """By hand: means 0.75 and 0.25, squares within 4 x 0.0625 over 2 degrees of freedom, 0.125 / 2 off between."""
+    rows = [[ScenarioPart(1, 2), ScenarioPart(2, 2)], [ScenarioPart(0, 2), ScenarioPart(1, 2)]]
+    found = repeat_deviations(rows)
+    assert found is not None
+    assert found.within == pytest.approx(0.125**0.5)
+    assert found.between == pytest.approx((0.125 - 0.0625) ** 0.5)
+    assert repeat_deviations([[ScenarioPart(1, 2)], []]) is None, "nothing was repeated"
+    alone = repeat_deviations([[ScenarioPart(1, 1), ScenarioPart(0, 1)]])
+    assert alone == (0.5**0.5, None), "one scenario says nothing of others"
+
+
+def test_chance_within_scenarios_is_not_told_as_a_difference_between_them() -> None:
+    rng = Random("repeats")
+    rows = [[ScenarioPart(rng.random() < 0.5, 1) for _ in range(20)] for _ in range(400)]
+    found = repeat_deviations(rows)
+    assert found is not None
+    assert found.between is not None
+    assert found.within == pytest.approx(0.5, abs=0.01)
+    assert found.between < 0.05, "means of twenty coins lie 0.11 apart by chance alone"

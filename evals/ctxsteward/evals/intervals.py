@@ -15,16 +15,21 @@ checks, the figure is :math:`r = Σt/Σc`, and its variance between scenarios
 Both cover better than percentiles of a bootstrap over scenarios, which at four scenarios hold 95 % in three of four
 cases; and both narrow as scenarios are added. `tests/evals/test_intervals.py` measures it.
 
+Where scenarios were played several times, a scenario's part is the mean of its repeats, with the checks of one playing:
+repeats never count as scenarios. `repeat_deviations` says what they add: how far repeats of one scenario lie apart
+(``within``), and how far scenarios would lie apart if each were repeated without end (``between``).
+
 Source: Wilson 1927, "Probable inference, the law of succession, and statistical inference"; Korn & Graubard 1998,
 "Confidence intervals for proportions with small expected number of positive counts"; Dean & Pagano 2015, "Evaluating
-confidence interval methods for binomial proportions in clustered surveys"; Abramowitz & Stegun 1964, 26.7.5.
+confidence interval methods for binomial proportions in clustered surveys"; Searle, Casella & McCulloch 1992, "Variance
+components", 3.6 (one random factor, estimated by analysis of variance); Abramowitz & Stegun 1964, 26.7.5.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from math import pi, pow, sqrt, tan
-from statistics import NormalDist
+from statistics import NormalDist, fmean, variance as variance_of
 from typing import Literal, NamedTuple
 
 from ctxsteward.schemas import ScenarioPart
@@ -138,6 +143,35 @@ def interval(parts: Sequence[ScenarioPart], *, is_rate: bool) -> Interval | None
     if found and found.low < 0 and all(part.total >= 0 for part in parts):
         return found._replace(low=0.0)
     return found
+
+
+class RepeatDeviations(NamedTuple):
+    """Standard deviations of a figure, in its own unit."""
+
+    within: float
+    """Between repeats of one scenario."""
+    between: float | None
+    """Between scenarios, without what chance within them adds; None of a single scenario."""
+
+
+def repeat_deviations(scenarios: Sequence[Sequence[ScenarioPart]]) -> RepeatDeviations | None:
+    """Of scenarios that were repeated, each counted alike; None where none has two scored repeats.
+
+    >>> rows = [[ScenarioPart(1, 2), ScenarioPart(2, 2)], [ScenarioPart(0, 2), ScenarioPart(1, 2)]]
+    >>> [round(deviation, 3) for deviation in repeat_deviations(rows)]
+    [0.354, 0.25]
+    """
+    values = [[part.total / part.checks for part in repeats if part.checks] for repeats in scenarios]
+    values = [each for each in values if len(each) > 1]
+    if not values:
+        return None
+    means = [fmean(each) for each in values]
+    freedom = sum(len(each) - 1 for each in values)
+    squares = sum((one - mean) ** 2 for each, mean in zip(values, means, strict=True) for one in each)
+    within = squares / freedom
+    by_chance = within * fmean(1 / len(each) for each in values)
+    between = sqrt(max(0.0, variance_of(means) - by_chance)) if len(means) > 1 else None
+    return RepeatDeviations(sqrt(within), between)
 
 
 def promise_detects(scenarios: int) -> float:

@@ -72,15 +72,17 @@ def _suite(result: EvalResult, difference: ResultDifference | None) -> Iterator[
     yield ""
     yield _cell(result.about)
     yield ""
-    yield "| figure | value | 95 % interval | checks | each thing once | gate | notices | since last run |"
-    yield "|---|---:|---|---:|---|---|---|---|"
+    repeats = f" {REPEATS} |" if has_repeats(result) else ""
+    yield f"| figure | value | 95 % interval |{repeats} checks | each thing once | gate | notices | since last run |"
+    yield f"|---|---:|---|{'---|' if repeats else ''}---:|---|---|---|---|"
     changes = {one.metric: one for one in difference.changes} if difference else {}
     for metric in result.metrics:
         gates = [gate for gate in result.gates if gate.metric == metric.name]
         change = changes.get(metric.name)
         since = "" if change is None or change.before is None else delta(metric, change.before)
         yield (
-            f"| {metric.name} | {figure(metric, metric.value)} | {interval(metric)} | {metric.checks:,} "
+            f"| {metric.name} | {figure(metric, metric.value)} | {interval(metric)} "
+            f"|{f' {deviations(metric)} |' if repeats else ''} {metric.checks:,} "
             f"| {distinct(metric)} | {', '.join(map(_gate, gates))} "
             f"| {', '.join(filter(None, (notices(metric, gate) for gate in gates)))} | {since} |"
         )
@@ -123,6 +125,20 @@ def interval(metric: MetricResult) -> str:
     if metric.low is None or metric.high is None:
         return ""
     return f"{figure(metric, metric.low)} to {figure(metric, metric.high)}"
+
+
+REPEATS = "sd of repeats, of scenarios"
+
+
+def has_repeats(result: EvalResult) -> bool:
+    """Whether scenarios were played several times."""
+    return any(metric.within_sd is not None for metric in result.metrics)
+
+
+def deviations(metric: MetricResult) -> str:
+    """How far repeats of one scenario lie apart, and scenarios, in points of a rate; empty without repeats."""
+    scale = 100 if metric.kind == "rate" else 1
+    return ", ".join(f"{scale * one:.3g}" for one in (metric.within_sd, metric.between_sd) if one is not None)
 
 
 def distinct(metric: MetricResult) -> str:
@@ -237,6 +253,7 @@ def _junit_suite(result: EvalResult) -> Xml.Element:
     )  # fmt: skip
     properties = Xml.SubElement(suite, "properties")
     told = {metric.name: "unscored" if metric.value is None else f"{metric.value:g}" for metric in result.metrics}
+    told |= {f"{one.name}, {REPEATS}": deviations(one) for one in result.metrics if one.within_sd is not None}
     for name, value in {"product": result.product, "reproduce": result.reproduce, **told}.items():
         Xml.SubElement(properties, "property", name=name, value=_legal(value))
     for gate in result.gates:

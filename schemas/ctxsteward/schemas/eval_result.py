@@ -35,7 +35,7 @@ class _EvalValue(BaseModel):
 class MetricResult(_EvalValue):
     """One figure of a suite."""
 
-    LATER = frozenset(("distinct", "distinct_value"))
+    LATER = frozenset(("distinct", "distinct_value", "within_sd", "between_sd"))
     name: str
     about: str
     kind: Literal["rate", "mean", "ratio", "count"]
@@ -57,6 +57,10 @@ class MetricResult(_EvalValue):
     """Distinct things that were checked (an aim, a planted value, a tool result); None where checks name none."""
     distinct_value: float | None = None
     """The rate with each thing counted once: as the share of its own checks that held."""
+    within_sd: float | None = Field(default=None, ge=0)
+    """Standard deviation between repeats of one scenario; None without repeats."""
+    between_sd: float | None = Field(default=None, ge=0)
+    """Between scenarios, without what chance within them adds; None of a single scenario."""
 
 
 class GateResult(_EvalValue):

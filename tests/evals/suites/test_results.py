@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
+from random import Random
+from typing import Any
 
 import pytest
+from hypothesis import given, strategies as st
 from jsonschema import Draft202012Validator
 
 from ctxsteward.envelope import Budgets
+from ctxsteward.evals.subjects import Dialogue, Subject, Task, subject_named
+from ctxsteward.evals.subjects.port import FunctionDialogue
 from ctxsteward.evals.suites.gates import Gate, shipped_gates
 from ctxsteward.evals.suites.kit.suite import (
     MISSES_KEPT,
@@ -19,11 +25,12 @@ from ctxsteward.evals.suites.kit.suite import (
     ScoreTally,
     Setup,
     UnscoredCheck,
+    drawn,
     holds,
     tallied,
 )
-from ctxsteward.evals.suites.results import in_order, play_one, run
-from ctxsteward.schemas import InputError, SummarizerInput, Summary
+from ctxsteward.evals.suites.results import in_order, mean_of_repeats, play_one, played as play_all, run
+from ctxsteward.schemas import EvalResult, InputError, SummarizerInput, Summary, Wire
 from ctxsteward.schemas.profile import ProfileDocument, ProfileEntry
 from ctxsteward.schemas.publish import schema
 
@@ -154,3 +161,86 @@ def test_a_setup_that_cannot_leave_its_process_is_refused_with_what_to_do() -> N
     with pytest.raises(InputError, match="run with one worker"):
         list(run(DRAWS, unpicklable, workers=2))
     assert Setup(summarizer=local).describe()["summarizer"] == "local"
+
+
+# -- repeats ---------------------------------------------------------------------------------------------------
+
+checks = st.tuples(st.integers(0, MISSES_KEPT), st.integers(0, MISSES_KEPT)).map(lambda row: (min(row), max(row)))
+
+
+def without(result: EvalResult, *names: str) -> dict[str, Any]:
+    """All that is told, but for what tells of repeats and time."""
+    dumped = result.model_dump(mode="json", exclude={"cpu_seconds"})
+    for metric in dumped["metrics"]:
+        for name in names:
+            del metric[name]
+    return dumped
+
+
+@given(st.lists(checks, min_size=1, max_size=6), st.integers(1, 5))
+def test_the_same_playing_again_and_again_is_that_playing(rows: list[tuple[int, int]], times: int) -> None:
+    """So repeats narrow no interval, turn no gate and count as no scenarios."""
+    once = [played(number, *row) for number, row in enumerate(rows)]
+    again = [mean_of_repeats([one] * times) for one in once]
+    left = ("within_sd", "between_sd")
+    assert without(made(*again), *left) == without(made(*once), *left)
+    if times > 1:
+        assert {figure.within_sd for figure in made(*again).metrics} <= {0.0, None}
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.just(4)), min_size=1, max_size=6))
+def test_a_scenario_is_the_mean_of_its_repeats_and_has_the_checks_of_one(rows: list[tuple[int, int]]) -> None:
+    one = mean_of_repeats([played(0, *row) for row in rows])
+    tally = one.tallies["shown"]
+    assert tally.count == 4
+    assert tally.total == pytest.approx(sum(total for total, _ in rows) / len(rows))
+    assert tally.repeats == tuple(rows) or len(rows) == 1
+    assert made(one).scenarios == 1
+
+
+def test_repeats_of_few_scenarios_leave_their_interval_as_wide_as_few_scenarios_do() -> None:
+    """Two scenarios, each half right in every repeat: ten repeats are not twenty scenarios."""
+    few = made(*(mean_of_repeats([played(n, 1, 2), played(n, 2, 2)] * 5) for n in range(2)))
+    many = made(*(played(n, 1 + n % 2, 2) for n in range(20)))
+    widths = [one.metrics[0].high - one.metrics[0].low for one in (few, many)]  # type: ignore[operator]
+    assert [one.metrics[0].value for one in (few, many)] == [0.75, 0.75]
+    assert widths[0] > 2 * widths[1]
+
+
+def test_what_one_repeat_missed_could_not_score_or_broke_off_at_is_told() -> None:
+    unsure = replace(played(0, 0, 0), tallies=played(0, 0, 0).tallies | {
+        "shown": tallied([UnscoredCheck("shown", "no clock")], [SHOWN])["shown"]})  # fmt: skip
+    one = mean_of_repeats([played(0, 2, 2), played(0, 1, 2, error="KeyError: 'x'"), unsure])
+    assert one.error == "repeat 2: KeyError: 'x'"
+    assert dict(one.tallies["shown"].unscored) == {"no clock": 1}
+    assert [miss.at for miss in one.tallies["shown"].misses] == ["repeat 2, turn 0"]
+    assert (one.tallies["shown"].total, one.tallies["shown"].count) == (1.5, 2)
+    assert made(one).metrics[0].within_sd == pytest.approx(0.353553)
+
+
+class Coin:
+    """A strategy in which something varies."""
+
+    name = "coin"
+
+    def __init__(self) -> None:
+        self.rng = Random("coin")
+
+    def open(self, task: Task, tokens: Callable[[Wire], int]) -> Dialogue:
+        kept = self.rng.choice((1, 30))
+        return FunctionDialogue(lambda conversation: conversation.messages[-kept:], task, tokens)
+
+
+@pytest.mark.parametrize(("subject", "plays"), [(None, 1), (subject_named("window"), 1), (Coin(), 3)])
+def test_a_scenario_is_played_again_only_where_something_may_vary(subject: Subject | None, plays: int) -> None:
+    counted: list[str] = []
+
+    def play(draw: Draw, setup: Setup) -> ScenarioResult:
+        counted.append(draw.id)
+        return play_one(draw, setup)
+
+    setup = Setup(subject=subject, repeat=3)
+    found = play_all("verbatim", list(drawn("verbatim", "docs", 1)), setup, workers=1, gates={}, when="", play=play)
+    assert counted == ["verbatim/docs-0"] * plays
+    assert (found.scenarios, found.setup["repeat"]) == (1, 3)
+    assert any(figure.within_sd for figure in found.metrics) is (plays > 1)

@@ -18,12 +18,15 @@ from ctxsteward.evals import result_history as history
 from ctxsteward.evals.documents import check_output
 from ctxsteward.evals.result_comparison import ResultComparison, compare_runs
 from ctxsteward.evals.result_formats import (
+    REPEATS,
     compared_runs,
     comparison,
     delta,
+    deviations,
     figure,
     figure_cells,
     gate_change,
+    has_repeats,
     interval,
     junit,
     markdown,
@@ -65,18 +68,18 @@ VERDICT_COLOURS: dict[Verdict, str] = {
 
 def result_table(result: EvalResult, difference: ResultDifference | None) -> Table:
     """The figures of one result with intervals and gates; a rate of things checked again and again has a second row."""
-    table = grid(result.suite, "value", "95 %", "gate", *(("since",) if difference else ()), numbers=("value",))
+    more = ((REPEATS,) if has_repeats(result) else ()) + (("since",) if difference else ())
+    table = grid(result.suite, "value", "95 %", "gate", *more, numbers=("value",))
     was = {one.metric: one.before for one in difference.changes} if difference else {}
     for metric in result.metrics:
         gates = [gate for gate in result.gates if gate.metric == metric.name]
         before = was.get(metric.name)
-        since = [delta(metric, before) if before is not None else ""] if difference else []
-        table.add_row(metric.name, figure(metric, metric.value), interval(metric), _gate_text(gates), *since)
+        cells = [deviations(metric)] if has_repeats(result) else []
+        cells += [delta(metric, before) if before is not None else ""] if difference else []
+        table.add_row(metric.name, figure(metric, metric.value), interval(metric), _gate_text(gates), *cells)
         if metric.distinct is not None:
             once = f"{metric.distinct:,} distinct things"
-            table.add_row(
-                "  each once", figure(metric, metric.distinct_value), once, "", *(("",) if difference else ())
-            )
+            table.add_row("  each once", figure(metric, metric.distinct_value), once, "", *("" for _ in more))
     return table
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -264,6 +264,10 @@ def _command(chosen: ChosenSuite, asked: SuiteOptions) -> str:
     "--subject", default=OURS, show_default=True, metavar="NAME", shell_complete=completer(SUBJECTS),
     help="Who is judged: a name of `evals subjects`, module:function, FILE.py:function, or a URL.",
 )  # fmt: skip
+@click.option(
+    "--repeat", type=click.IntRange(1, 100), default=1, metavar="N",
+    help="Play each scenario so often where a strategy or a judge may vary; its value is the mean.",
+)  # fmt: skip
 @click.option("--shard", metavar="N/M", help="Just the N-th of M parts; with --resume, for `evals merge`.")
 @click.option(
     "--resume", type=click.Path(path_type=Path), metavar="FILE",
@@ -281,7 +285,7 @@ def _command(chosen: ChosenSuite, asked: SuiteOptions) -> str:
 def run(
     suite: str, gates: str | None, split: Split | None, sealed: bool, show_misses: bool, sealed_log: Path | None,
     write: Path | None, scenarios: int | None, full: bool, only: tuple[str, ...], subject: str,
-    shard: str | None, resume: Path | None,
+    repeat: int, shard: str | None, resume: Path | None,
     workers: int | None, model: str | None, budgets: tuple[str, ...], summarizer: str, profile: str | None,
     junit: Path | None, markdown: Path | None, html: Path | None, history: Path | None, revision: str | None,
     as_json: bool, store: str, tenant: str,
@@ -297,13 +301,21 @@ def run(
         suite=suite, gates=gates, split="sealed" if sealed else split or "ci", scenarios=scenarios, full=full,
         only=only, workers=workers, revision=revision,
         sealed=_sealed(split, sealed, show_misses, sealed_log, write, history, resume),
-        setup=read_setup(model, budgets, summarizer, profile, subject),
-        given=_given(model, budgets, summarizer, profile, subject),
+        setup=_repeating(read_setup(model, budgets, summarizer, profile, subject), repeat),
+        given=(*_given(model, budgets, summarizer, profile, subject), *([f"--repeat {repeat}"] if repeat > 1 else [])),
         resume=resume, shard=read_shard(shard, resume, {"gate": gates, "junit": junit, "history": history}),
     )  # fmt: skip
     outputs = SuiteOutputs(junit=junit, markdown=markdown, html=html, history=history)
     results = run_suites(asked, outputs, as_json=as_json)
     exit_by(results)
+
+
+def _repeating(setup: Setup, repeat: int) -> Setup:
+    """The setup with what is played several times, told where nothing in it varies."""
+    if repeat > 1 and not (setup.may_vary or setup.judges):
+        note(f"--repeat {repeat}: nothing varies here, every playing is the same; each scenario is played once")
+        return setup
+    return replace(setup, repeat=repeat)
 
 
 def _sealed(

@@ -7,7 +7,18 @@ from typing import Any
 
 from markupsafe import Markup
 
-from ctxsteward.evals.result_formats import delta, distinct, figure, interval, notices, outcome, tally
+from ctxsteward.evals.result_formats import (
+    REPEATS,
+    delta,
+    deviations,
+    distinct,
+    figure,
+    has_repeats,
+    interval,
+    notices,
+    outcome,
+    tally,
+)
 from ctxsteward.evals.result_history import ResultDifference, trend, values
 from ctxsteward.schemas import EvalResult, GateResult, MetricResult
 
@@ -56,13 +67,15 @@ def _suite(result: EvalResult, difference: ResultDifference | None, incomparable
         before = was.get(metric.name)
         rows.append({
             "name": metric.name, "about": metric.about, "value": figure(metric, metric.value),
-            "interval": interval(metric), "forest": _forest(metric, gates), "checks": f"{metric.checks:,}",
+            "interval": interval(metric), "deviations": deviations(metric), "forest": _forest(metric, gates),
+            "checks": f"{metric.checks:,}",
             "distinct": distinct(metric), "gates": gates, "notices": [notices(metric, gate) for gate in gates],
             "since": delta(metric, before) if before is not None else "",
         })  # fmt: skip
     return {
         "result": result,
         "compared": difference is not None,
+        "repeats": REPEATS if has_repeats(result) else "",
         "incomparable": "; ".join(incomparable),
         "rows": rows,
         "failures": list(_failures(result)),

@@ -23,18 +23,20 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
 from importlib.metadata import version
+from itertools import count, takewhile
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Protocol, TypeVar
 
 from ctxsteward.schemas import EvalMiss, EvalResult, InputError, MetricResult, ScenarioPart
 
-from ..intervals import interval
+from ..intervals import interval, repeat_deviations
 from ..telemetry import tell_eval
 from .catalogue import suite_named
 from .gates import Gates, check, judged
 from .kit import (
     LONG_TURNS,
+    MISSES_KEPT,
     CpuSeconds,
     Draw,
     EvalSuite,
@@ -65,6 +67,8 @@ class Job(Protocol):
 
 
 JobType = TypeVar("JobType", bound=Job)
+ScenarioJudge = Callable[[ScenarioResult, int], ScenarioResult]
+"""Puts the cases of a played scenario to model judges; the number, from 0, says which repeat it is."""
 
 
 def play_one(draw: Draw, setup: Setup, cpu_seconds: CpuSeconds = time.process_time) -> ScenarioResult:
@@ -91,7 +95,8 @@ def play_made(
         error = f"{type(problem).__name__}: {problem}"[:500] + _raised_at(problem)
     return ScenarioResult(
         id=scenario.id, turns=scenario.turns, messages=len(scenario.messages), builds=stage.builds,
-        cpu_seconds=cpu_seconds() - started, tallies=tallies, error=error,
+        cpu_seconds=cpu_seconds() - started, tallies=tallies, error=error, cases=tuple(stage.cases),
+        ratings=tuple(stage.ratings),
     )  # fmt: skip
 
 
@@ -164,6 +169,7 @@ def played(
     finished: Iterable[ScenarioResult] = (),
     keep: Callable[[ScenarioResult], object] = lambda result: None,
     play: Callable[[JobType, Setup], ScenarioResult] = play_one,  # type: ignore[assignment]
+    judge: ScenarioJudge | None = None,
 ) -> EvalResult:
     """Play these scenarios of a suite over so many processes, judge them, and tell telemetry of it.
 
@@ -171,7 +177,8 @@ def played(
     """
     results = list(finished)
     known = {one.id for one in results}
-    for scenario in run([draw for draw in draws if draw.id not in known], setup, workers=workers, play=play):
+    missing = [draw for draw in draws if draw.id not in known]
+    for scenario in _over_repeats(missing, setup, workers=workers, play=play, judge=judge):
         keep(scenario)
         results.append(scenario)
         tell(len(results))
@@ -181,6 +188,78 @@ def played(
     )  # fmt: skip
     tell_eval(ended)
     return ended
+
+
+def _over_repeats(
+    draws: Sequence[JobType],
+    setup: Setup,
+    *,
+    workers: int,
+    play: Callable[[JobType, Setup], ScenarioResult],
+    judge: ScenarioJudge | None,
+) -> Iterator[ScenarioResult]:
+    """Each scenario over its repeats, as it ends; in order where models are asked, whatever process was ready first.
+
+    Where only the judge varies, one playing is judged again and again.
+    """
+    plays = setup.repeat if setup.may_vary else 1
+    waiting: dict[int, dict[int, ScenarioResult]] = {}
+    following = 0
+    for place, one in run_all([(draw, setup) for draw in draws for _ in range(plays)], workers=workers, play=play):
+        waiting.setdefault(place // plays, {})[place % plays] = one
+        ready = [number for number, repeats in waiting.items() if len(repeats) == plays]
+        if judge is not None:
+            ready = list(takewhile(lambda number: len(waiting.get(number, ())) == plays, count(following)))
+        following += len(ready)
+        for number in ready:
+            repeats = [repeat for _, repeat in sorted(waiting.pop(number).items())]
+            if judge is not None:
+                repeats += [replace(repeats[0], cpu_seconds=0.0)] * (setup.repeat - plays)
+                repeats = [judge(repeat, again) for again, repeat in enumerate(repeats)]
+            yield mean_of_repeats(repeats)
+
+
+def mean_of_repeats(repeats: Sequence[ScenarioResult]) -> ScenarioResult:
+    """One scenario over its repeats: as many checks as one playing made, each with its mean value.
+
+    So the same playing several times is that playing. What could not be scored is told as often as in the repeat that
+    had most of it; misses of later repeats say which; the scenario broke off where one repeat did.
+    """
+    first = repeats[0]
+    if len(repeats) == 1:
+        return first
+    error = next((f"repeat {n}: {one.error}" for n, one in enumerate(repeats, 1) if one.error is not None), None)
+    return replace(
+        first, cpu_seconds=sum(one.cpu_seconds for one in repeats), error=error,
+        tallies={name: _mean_tally([one.tallies[name] for one in repeats]) for name in first.tallies},
+        ratings=tuple(rating for one in repeats for rating in one.ratings),
+    )  # fmt: skip
+
+
+def _mean_tally(repeats: Sequence[ScoreTally]) -> ScoreTally:
+    parts = tuple(ScenarioPart(one.total, one.count) for one in repeats)
+    mean, misses, unscored = _mean_part(parts), list(repeats[0].misses), Counter[str]()
+    known = {(miss.at, miss.why) for miss in misses}
+    for number, one in enumerate(repeats, 1):
+        unscored |= one.unscored
+        new = [miss for miss in one.misses if (miss.at, miss.why) not in known]
+        known.update((miss.at, miss.why) for miss in new)
+        misses += [miss._replace(at=f"repeat {number}, {miss.at}") for miss in new] if number > 1 else []
+    names = dict.fromkeys(name for one in repeats for name in one.things)
+    things = {name: _mean_part([one.things[name] for one in repeats if name in one.things]) for name in names}
+    return ScoreTally(
+        count=mean.checks, total=mean.total, misses=misses[:MISSES_KEPT], unscored=unscored, things=things,
+        repeats=parts,
+    )  # fmt: skip
+
+
+def _mean_part(repeats: Sequence[ScenarioPart]) -> ScenarioPart:
+    """The mean over all checks of all repeats, with the weight of the repeat that had most checks."""
+    if len(set(repeats)) == 1:
+        return repeats[0]
+    checks = max(part.checks for part in repeats)
+    mean = sum(part.total for part in repeats) / sum(part.checks for part in repeats)
+    return ScenarioPart(checks * mean, checks)
 
 
 class FigureSource(Protocol):
@@ -255,6 +334,7 @@ def _figure(metric: Metric, played: Sequence[ScenarioResult], parts: Sequence[Sc
     for tally in tallies:
         unscored.update(tally.unscored)
     bounds = None if metric.kind == "count" else interval(parts, is_rate=metric.kind == "rate")
+    deviations = repeat_deviations([tally.repeats for tally in tallies if tally.repeats])
     things = [tally.distinct for tally in tallies if any(tally.things)] if metric.kind == "rate" else []
     distinct = sum(part.checks for part in things)
     return MetricResult(
@@ -262,6 +342,8 @@ def _figure(metric: Metric, played: Sequence[ScenarioResult], parts: Sequence[Sc
         value=_value(metric, parts), low=_rounded(bounds.low) if bounds else None,
         high=_rounded(bounds.high) if bounds else None, method=bounds.method if bounds else None,
         checks=sum(part.checks for part in parts), scenarios=len(parts), unscored=dict(sorted(unscored.items())),
+        within_sd=_rounded(deviations.within) if deviations else None,
+        between_sd=_rounded(deviations.between) if deviations and deviations.between is not None else None,
         distinct=distinct if things else None,
         distinct_value=_rounded(sum(part.total for part in things) / distinct) if things else None,
     )  # fmt: skip

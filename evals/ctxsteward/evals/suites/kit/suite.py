@@ -13,6 +13,9 @@ its own and is played rarely and on record (`ctxsteward.evals.sealed_openings`):
 A suite yields a `Score` for what it could judge and an `UnscoredCheck` with a reason for what it could not, never 0.
 `ScoreTally` adds up one metric of one scenario.
 
+Where something varies from one playing to the next, since a model takes part, a scenario may be played several times.
+It stays one scenario, whose value is the mean of its repeats (`suites.results`).
+
 `Setup` says who is judged: our builder with a team's budgets, profile, tokenizer and summarizer, or another subject. A
 suite asks for smaller budgets where its scenarios must outgrow them; budgets that the team has set itself stand.
 
@@ -36,7 +39,7 @@ from ctxsteward.envelope.tokens import Counter
 from ctxsteward.schemas import InputError, Message, ProfileDocument, ScenarioPart, Summarizer, Wire
 
 from ...phrasings import SPLITS, Language as Language, Split as Split, Texts, texts
-from ...subjects import Dialogue, EnvelopeDialogue, Prompt, Subject, Task, answers
+from ...subjects import SUBJECTS, Dialogue, EnvelopeDialogue, Prompt, Subject, Task, answers
 
 TURNS = (50, 90)
 LONG_TURNS = (200, 400)
@@ -190,6 +193,8 @@ class ScoreTally:
     unscored: Tally[str] = field(default_factory=Tally)
     things: dict[str, ScenarioPart] = field(default_factory=dict)
     """The checks of each distinct thing that scores name; those that name none stand under the empty text."""
+    repeats: tuple[ScenarioPart, ...] = ()
+    """What each playing gave, where there were several."""
 
     def add(self, score: Score, metric: Metric) -> None:
         self.count += 1
@@ -217,6 +222,39 @@ class ScoreTally:
         return ScenarioPart(alone.total + sum(p.total / p.checks for p in named), alone.checks + len(named))
 
 
+class JudgeCase(NamedTuple):
+    """A statement or a question about the text that would be sent at one place."""
+
+    ask: int
+    """Which ask of its scenario, from 1."""
+    at: str
+    asked: str
+    """What is to be answered with yes or no."""
+    text: str
+    scored: bool = True
+    """Whether a verdict counts for the figure, or is compared alone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rating:
+    """One rater's answer about one case."""
+
+    ask: int
+    at: str
+    rater: str
+    """``code``, ``label``, or the name of a model."""
+    text: str
+    """Digest of the text that it was shown."""
+    answer: bool | None
+    """None: it could not be had, for this `reason`."""
+    reason: str = ""
+    calls: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    cost: float | None = None
+    """None: no model, or no price was given."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScenarioResult:
     """What one scenario came to."""
@@ -231,6 +269,10 @@ class ScenarioResult:
     """By metric."""
     error: str | None = None
     """Why it ended early: an exception of the product is a failed scenario, not a failed run."""
+    cases: tuple[JudgeCase, ...] = ()
+    """What is still to be put to model judges; empty once it was."""
+    ratings: tuple[Rating, ...] = ()
+    """What each rater said of each case, in every repeat."""
 
 
 def tallied(found: Iterable[Score | UnscoredCheck], metrics: Iterable[Metric]) -> dict[str, ScoreTally]:
@@ -278,6 +320,16 @@ class Setup:
     selector: Selector | Literal["heuristic"] | None = "heuristic"
     profile: ProfileDocument | None = None
     """Stands in every scenario that brings none of its own."""
+    repeat: int = 1
+    """How often a scenario is played, and put to each model judge."""
+    judges: tuple[str, ...] = ()
+    """Names of model judges that are asked, with the version of the prompt they get."""
+
+    @property
+    def may_vary(self) -> bool:
+        """Whether two playings of a scenario may differ before a judge is asked: other people's code takes part."""
+        foreign = self.subject is not None and self.subject.name not in SUBJECTS
+        return foreign or self.summarizer != "extractive"
 
     def builder(self, *, dynamic_tokens: int = DYNAMIC_TOKENS) -> EnvelopeBuilder:
         """A new builder; `dynamic_tokens` where the setup says nothing."""
@@ -342,8 +394,12 @@ class Setup:
         selector = self.selector if self.selector is None or isinstance(self.selector, str) else "own"
         set_budgets = {f"budgets.{name}": getattr(self.budgets, name) for name in sorted(self.budgets.model_fields_set)}
         subject = {} if self.subject is None else {"subject": self.subject.name}
+        repeat = {"repeat": self.repeat} if self.repeat > 1 else {}
+        judges = {"judges": ", ".join(self.judges)} if self.judges else {}
         return (
             subject
+            | repeat
+            | judges
             | {
                 "model": self.model,
                 "tokenizer": self.tokenizer,
@@ -369,6 +425,8 @@ class PlayCounts:
     cpu_seconds: CpuSeconds = time.process_time
     build_cpu_seconds: list[float] = field(default_factory=list)
     """Of each build, in order."""
+    cases: list[JudgeCase] = field(default_factory=list)
+    ratings: list[Rating] = field(default_factory=list)
 
 
 NOT_ASKED = "only our own envelope tells"
