@@ -189,10 +189,8 @@ def _built(group: ToolGroup, shape: RenderOptions, nonce: str, counter: Counter)
     """Make a group valid under this shape."""
     only = shortened_entry(group.entries[0], shape.text_tokens, counter)
     if len(group.entries) == 1 and only.event.placement is PLAIN and not only.message.tool_calls:
-        if only is not group.entries[0]:
-            digest = hashlib.sha256(f"{only.ordinal}\x00short\x00{only.message.text}".encode()).digest()
-            return Fragment("group", (MessageStep(only),), only.tokens(counter), digest, "", group.ordinals)
-        digest = hashlib.sha256(f"{only.ordinal}\x00{only.event.wire}".encode()).digest()
+        said = only.event.wire if only is group.entries[0] else f"short\x00{only.message.text}"
+        digest = hashlib.sha256(f"{only.ordinal}\x00{said}".encode()).digest()
         return Fragment("group", (MessageStep(only),), only.tokens(counter), digest, "", group.ordinals)
     tokens = 0
     parts: list[str] = []

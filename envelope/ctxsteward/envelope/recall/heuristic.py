@@ -115,16 +115,17 @@ def _caught_up(kept: CachedSession[SessionTurns], request: SelectionRequest) -> 
 def turns_of(entry: LogEntry) -> list[IndexedTurn]:
     """A message as the index sees it: its text, its calls and tool results; a long one by its passages."""
     message, event = entry.message, entry.event
+    text = recalled_text(message)
+    spans = passage_spans(text)
+    in_parts = len(spans) > 1
     whole = IndexedTurn(
-        terms=terms(text_of(message)),
+        terms=() if in_parts else terms(text_of(message)),
         asks=_ASKS.search(message.text) is not None,
         speaker=_speaker(entry),
         sitting=event.ts[:10] if event.ts else None,
         date_terms=terms(date_words(event.ts)) if event.ts else (),
     )
-    text = recalled_text(message)
-    spans = passage_spans(text)
-    if len(spans) < 2:
+    if not in_parts:
         return [whole]
     return [
         whole._replace(terms=terms(part := text[start:stop]), asks=_ASKS.search(part) is not None, passage=number)

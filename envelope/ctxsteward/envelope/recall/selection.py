@@ -335,7 +335,7 @@ def _logged(
         others -= not chosen
         if chosen or others >= 0:
             yield {
-                "ref": str(candidate.ref),
+                "ref": str(pick),
                 "score": round(candidate.score, 4),
                 "signals": {name: round(value, 4) for name, value in candidate.signals.items()},
                 "in": chosen,
