@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 WHOLE_CHARS = 1_600
@@ -30,6 +31,8 @@ PASSAGE_CHARS = 480
 """About 110 tokens; 320 and 640 show as much."""
 MAX_PASSAGES = 999
 """Of one text; the last one takes the rest."""
+KEPT_CHARS = 20_000
+"""The spans of texts up to this are kept for a while: a message is asked for several passages in a row."""
 
 _CODE = re.compile(r"```.*?(?:```[^\n]*\n?|\Z)", re.DOTALL)
 _LINE = re.compile(r"[^\n]*\n+|[^\n]+\Z")
@@ -48,6 +51,15 @@ def passage_spans(text: str) -> list[PassageSpan]:
     """The passages of a text, in order; one for a short text, none for an empty one."""
     if len(text) <= WHOLE_CHARS:
         return [PassageSpan(0, len(text))] if text else []
+    return list(_kept(text)) if len(text) <= KEPT_CHARS else _joined(text)
+
+
+@lru_cache(maxsize=64)
+def _kept(text: str) -> tuple[PassageSpan, ...]:
+    return tuple(_joined(text))
+
+
+def _joined(text: str) -> list[PassageSpan]:
     joined: list[PassageSpan] = []
     for start, stop in _pieces(text):
         if joined and (stop - joined[-1].start <= PASSAGE_CHARS or len(joined) == MAX_PASSAGES):

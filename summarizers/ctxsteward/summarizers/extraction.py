@@ -19,7 +19,7 @@ to `READ_CHARS` of its own text; tool results are not read. Rules of `updates`.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import Literal, NamedTuple
@@ -306,7 +306,7 @@ def source_statements(found: Iterable[StatementText]) -> list[PlacedSentence]:
         _placed(reading, text, "source")
         for text in sorted(newest.values(), key=lambda text: text.order)
         for piece in pieces(text.text)
-        if _says_something(reading := _read(text, piece, read_sentence))
+        if _says_something(reading := _read(text, piece))
     ]
 
 
@@ -321,9 +321,9 @@ def _says_something(reading: SentenceReading) -> bool:
     return reading.worth > 0 or bool(reading.stands or reading.deeds)
 
 
-def _read(text: StatementText, piece: SentenceSpan, read: Callable[[str, str], SentenceReading]) -> SentenceReading:
+def _read(text: StatementText, piece: SentenceSpan) -> SentenceReading:
     """Read one piece of a text; of pasted code or a table nothing counts as a wish, a value or an update."""
-    reading = read(text.text[piece.start : piece.stop], text.role)
+    reading = _remembered(text.text[piece.start : piece.stop], text.role)
     if reading.worth > 0 and any(start <= piece.start < stop for start, stop in _pasted(text.text)):
         none: frozenset[str] = frozenset()
         worth = min(PASTED_WORTH, reading.worth)
@@ -347,7 +347,7 @@ def visible_statements(messages: Sequence[SourceMessage]) -> list[PlacedSentence
         _placed(reading, text, "visible")
         for text in worth_reading(texts(messages))
         for piece in whole_sentences(text.text, 0, min(len(text.text), VISIBLE_CHARS))
-        if _says_something(reading := _read(text, piece, _remembered))
+        if _says_something(reading := _read(text, piece))
     ]
 
 

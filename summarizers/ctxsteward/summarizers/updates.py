@@ -200,8 +200,9 @@ class UpdateTracker:
         new = statement.reading
         found: list[tuple[int, UpdateMatch]] = []
         all_rare, settling = self._share_rare(new), bool(new.stands or new.deeds)
+        size = len(new.subject)
         for old, placed, shared in self._candidates(new):
-            rare, fewer = old in all_rare, min(len(new.subject), placed.words)
+            rare, fewer = old in all_rare, min(size, placed.words)
             if settling and placed.may_settle and settles(placed, statement, rare=rare):
                 found.append((old, UpdateMatch(index, frozenset())))
                 continue
@@ -325,25 +326,26 @@ def _chooses_again(old: OpenStatement, new: PlacedSentence) -> bool:
 
 def settles(old: OpenStatement, new: PlacedSentence, *, rare: bool = False) -> bool:
     """Whether a statement says how the thing stands now that an older one wanted, or said to be over."""
-    if not old.reading.stands and not (old.reading.deeds and new.reading.stands == "open"):
+    before, after = old.reading, new.reading
+    if not before.stands and not (before.deeds and after.stands == "open"):
         return False
-    if new.order < old.order or not (new.reading.stands or new.reading.deeds):
+    if new.order < old.order or not (after.stands or after.deeds):
         return False
-    if old.reading.stands == new.reading.stands == "over":
+    if before.stands == after.stands == "over":
         return False  # that it is over is told twice
-    if new.role == "assistant" and new.reading.stands == "open":
+    if new.role == "assistant" and after.stands == "open":
         return False  # it repeats what it was told
-    if old.reading.stands == new.reading.stands == "open" and not (new.reading.values or new.reading.updates):
+    if before.stands == after.stands == "open" and not (after.values or after.updates):
         return False  # it is wanted twice
-    before, after = thing(old.reading.text), thing(new.reading.text)
-    if new.reading.stands == "over":
-        rare = rare and len(before & after) >= 0.3 * len(after)  # and hardly about anything else
-        same = about_the_same(before, after, 0.5 if rare else 0.6, rare=rare)
+    wanted, told = thing(before.text), thing(after.text)
+    if after.stands == "over":
+        rare = rare and len(wanted & told) >= 0.3 * len(told)  # and hardly about anything else
+        same = about_the_same(wanted, told, 0.5 if rare else 0.6, rare=rare)
     else:
-        same = len(before & after) >= 0.75 * len(before) and about_the_same(before, after)
-    if not same or _opposites(old.reading, new.reading):
+        same = len(wanted & told) >= 0.75 * len(wanted) and about_the_same(wanted, told)
+    if not same or _opposites(before, after):
         return False
-    return bool(new.reading.stands) or not new.reading.deeds.isdisjoint(before)
+    return bool(after.stands) or not after.deeds.isdisjoint(wanted)
 
 
 def _opposites(old: SentenceReading, new: SentenceReading) -> bool:

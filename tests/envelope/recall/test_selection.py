@@ -12,6 +12,7 @@ from hypothesis import given, settings, strategies as st
 from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, Heuristic, SelectionRequest, Selector, Session
 from ctxsteward.envelope.history.state import State
 from ctxsteward.envelope.layout.composition import context_fragment, recalled_line
+from ctxsteward.envelope.layout.fragments import Fragment, context_key
 from ctxsteward.envelope.recall.heuristic import SupersessionIndex
 from ctxsteward.envelope.recall.room import MISSES
 from ctxsteward.envelope.recall.selection import (
@@ -26,6 +27,7 @@ from ctxsteward.envelope.recall.selection import (
 from ctxsteward.envelope.testing import memory_store
 from ctxsteward.envelope.tokens.budgets import LEAST_RECALL_TOKENS
 from ctxsteward.schemas import SourceMessage, publish
+from ctxsteward.store.erasure.forget import forget
 from ctxsteward.store.journal.events import RecallSelected
 
 from ...examples import examples
@@ -129,8 +131,13 @@ def newest_first(request: SelectionRequest) -> list[ScoredOriginal]:
     return [ScoredOriginal(n, float(n)) for n in range(request.last, 0, -1)]
 
 
+def context_of(chosen: RecallSelected, session: Session) -> Fragment:
+    """As it is laid out from the originals."""
+    return context_fragment(chosen, session.state, CHARS, session.shown)
+
+
 def shown_tokens(session: Session, chosen: RecallSelected) -> int:
-    return context_fragment(chosen, session.state, CHARS, session.shown).tokens
+    return context_of(chosen, session).tokens
 
 
 @pytest.mark.parametrize("size", [90, 150, 300])
@@ -351,3 +358,40 @@ def test_a_huge_or_empty_question_is_answered_in_bounds(question: str) -> None:
     envelope = builder().build(session)
     assert [one for one in envelope.findings if one.kind == "selection_failed"] == []
     assert envelope.dynamic.context is None  # the question alone is over the budget, or it says nothing
+
+
+@settings(max_examples=examples(25), deadline=None)
+@given(
+    st.lists(st.integers(1, 300), min_size=12, max_size=40), st.integers(100, 900), st.randoms(use_true_random=False)
+)
+def test_rows_made_before_say_what_the_originals_say(sizes: list[int], room: int, random: Any) -> None:
+    long = "\n\n".join(f"Paragraph {n}: {'word ' * 90}" for n in range(8))  # recalled by its passages
+    session = session_of([long, *(f"{n}:" + "x" * size for n, size in enumerate(sizes))])
+    order = [*range(2, len(sizes) + 2)]
+    random.shuffle(order)
+    ranked = [ScoredOriginal(1, 9.0, passage=2), *(ScoredOriginal(n, 1.0) for n in order)]
+    histories = SupersessionIndex(Unread, CHARS)
+    turns = [
+        chosen_by(lambda request: ranked, session, session.state, room, CHARS, histories)  # the second from kept rows
+        for _ in range(2)
+    ]
+    assert turns[0] == turns[1]
+    if turns[0].refs:
+        kept: Any = session.cache[context_key(CHARS)]
+        shown = context_of(turns[1], session)
+        assert (kept[0], kept[2].text, kept[2].refs) == (turns[1], shown.text, shown.refs)
+
+
+def test_a_kept_row_of_an_erased_message_is_not_shown() -> None:
+    store = memory_store()
+    session = store.session("s", counter=CHARS)
+    for n, text in enumerate(talk(30)):
+        session.append({"role": ("user", "assistant")[n % 2], "content": text}, principal="ann" if n == 3 else None)
+        builder(lambda request: []).build(session)
+    ours = builder(lambda request: [ScoredOriginal(4, 1.0)])
+    session.append({"role": "user", "content": "Who spoke?"})
+    assert "§4 " in recalled(ours.build(session))
+    assert forget(store, principal="ann", who="dpo", when="2026-11-22", why="asked").messages == 1
+    session.append({"role": "assistant", "content": "Ann."})
+    session.append({"role": "user", "content": "And now?"})
+    assert talk(30)[3] not in recalled(ours.build(session))

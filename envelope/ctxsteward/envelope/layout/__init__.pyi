@@ -28,6 +28,7 @@ from .fragments import (
     Step as Step,
     ToolResult as ToolResult,
     ToolResults as ToolResults,
+    context_key as context_key,
     group_fragment as group_fragment,
 )
 from .meta_section import (

@@ -29,7 +29,7 @@ from ctxsteward.store import FACTS_LABEL, Profile, RecallSelected, SessionHead, 
 
 from ..history import Day, LogEntry, State, ToolGroup
 from ..tokens import Budgets, Counter
-from .fragments import Fragment, FragmentCache, cached, excerpt, text_fragment
+from .fragments import Fragment, FragmentCache, cached, context_key, excerpt, text_fragment
 from .meta_section import BY_VALUE, ChooseRecords, MetaCut, lay_meta
 from .rows import FORM, LayoutForm, bullet_text, continued, fenced, is_date
 
@@ -154,8 +154,7 @@ class DynamicLayout:
         messages += strip.rendered(provider, self.live_from, self.after_from, wires_of)
         if self.notes:
             messages += wires_of(self.notes)
-        if self.after_from < self.stop:
-            messages += strip.rendered(provider, self.after_from, self.stop, wires_of)
+        messages += strip.rendered(provider, self.after_from, self.stop, wires_of)
         return messages
 
 
@@ -352,15 +351,14 @@ def _context_fragment(
     if not (chosen.refs or chosen.facts):
         return None, cut
     fact_lines = facts(chosen) if chosen.facts else None
-    key = ("context", counter.name)
-    entry = cache.get(key)
+    entry = cache.get(context_key(counter))
     if isinstance(entry, tuple) and entry[0] is chosen and (fact_lines is None or entry[1] is fact_lines.token):
         fragment: Fragment | None = entry[2]
     else:
         lines = fact_lines.lines if fact_lines else ()
         fragment = context_fragment(chosen, state, counter, original, lines) if chosen.refs or lines else None
         if fact_lines is None or fact_lines.token is not None:
-            cache[key] = (chosen, fact_lines and fact_lines.token, fragment)
+            cache[context_key(counter)] = (chosen, fact_lines and fact_lines.token, fragment)
     return fragment, (*cut, *fact_lines.findings) if fact_lines else cut
 
 
@@ -373,7 +371,7 @@ def context_fragment(
     chosen: RecallSelected,
     state: State,
     counter: Counter,
-    original: Callable[[int], LogEntry],
+    original: Callable[[int], LogEntry | str],
     facts: Sequence[str] = (),
 ) -> Fragment:
     """The turn context: lines of facts under their label, and the recalled originals."""
@@ -389,9 +387,9 @@ def context_text(nonce: str, facts: Sequence[str], messages: Sequence[str]) -> s
 
 
 def recalled_rows(
-    chosen: RecallSelected, state: State, original: Callable[[int], LogEntry], counter: Counter
+    chosen: RecallSelected, state: State, original: Callable[[int], LogEntry | str], counter: Counter
 ) -> list[str]:
-    """Recalled originals in session order, each with its reference, under a line with their day."""
+    """Recalled originals (or their rows, as made before) in session order, under a line with their day."""
     rows: list[str] = []
     shown: Day | None = None
     for ordinal in sorted(chosen.refs):
@@ -401,7 +399,9 @@ def recalled_rows(
             shown = day
         entry, cap = original(ordinal), chosen.excerpts.get(ordinal)
         newer, numbers = chosen.superseded.get(ordinal, ()), chosen.passages.get(ordinal)
-        if numbers and cap is None:
+        if isinstance(entry, str):
+            rows.append(entry)
+        elif numbers and cap is None:
             rows += passage_lines(entry, numbers, newer)
         else:
             texts = None if cap is None else excerpted_texts(entry, cap, counter)

@@ -375,6 +375,11 @@ def cached(cache: dict[object, object], key: object, basis: object, make: Callab
 _START = hashlib.sha256(b"dynamic").digest()
 
 
+def context_key(counter: Counter) -> tuple[str, str]:
+    """Where a session's turn context is kept: the selection, a token of its facts, the fragment."""
+    return "context", counter.name
+
+
 def group_fragment(group: ToolGroup, shape: RenderOptions, nonce: str, counter: Counter) -> Fragment:
     """The fragment of a group under this shape, cached with the group."""
     cache = group.cache

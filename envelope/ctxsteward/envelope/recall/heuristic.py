@@ -29,12 +29,12 @@ from ..history import LogEntry
 from ..layout import recalled_text
 from ..tokens import MESSAGE_TOKENS, Counter
 from .lexical_index import MAX_RANKED, IndexedTurn, TurnIndex
+from .room import RecalledRows, VisibleMessages
 from .selection import (
     CachedSession,
     ScoredOriginal,
     SelectionRequest,
     SessionCache,
-    VisibleMessages,
     Weights,
 )
 
@@ -223,12 +223,13 @@ def _turn(saying: IndexedUtterance, place: int) -> IndexedTurn:
 class SessionSupersession:
     """One session's, up to the message before the current user turn."""
 
-    __slots__ = ("_of_text", "_replacing", "tokens", "upto")
+    __slots__ = ("_replacing", "_tokens", "rows", "tokens", "upto")
 
     def __init__(self, replacing: ReplacementReader) -> None:
         self._replacing = replacing
-        self._of_text = array("Q", (0,))
-        """By ordinal, tokens of a message's text; 0 where it is more than a text."""
+        self._tokens = array("q", (0,))
+        """By ordinal, tokens of a message; negative where it is more than a text."""
+        self.rows = RecalledRows()
         self.upto = 0
         self.tokens = 0
         """Of all originals read so far."""
@@ -239,7 +240,7 @@ class SessionSupersession:
             entry = request.entry(ordinal)
             self._replacing.read(SourceMessage(ref=entry.ref, message=entry.message))
             tokens = entry.tokens(counter)
-            self._of_text.append(max(0, tokens - MESSAGE_TOKENS) if _is_text(entry.message) else 0)
+            self._tokens.append(tokens if _is_text(entry.message) else -tokens)
             self.tokens += tokens
             self.upto = ordinal
 
@@ -249,7 +250,11 @@ class SessionSupersession:
 
     def least_tokens(self, ordinal: int) -> int:
         """What a message takes at least where it is shown again, told without reading it."""
-        return self._of_text[ordinal]
+        return max(0, self._tokens[ordinal] - MESSAGE_TOKENS)
+
+    def message_tokens(self, ordinal: int) -> int:
+        """What a message takes where it is sent."""
+        return abs(self._tokens[ordinal])
 
 
 def _is_text(message: Message) -> bool:
@@ -278,4 +283,4 @@ class SupersessionIndex:
             with kept.lock:
                 return history.replaced_by(ref)
 
-        return VisibleMessages(history.tokens, replaced_by, history.least_tokens)
+        return VisibleMessages(history.tokens, history.rows, replaced_by, history.least_tokens, history.message_tokens)

@@ -27,7 +27,6 @@ which is never negative.
 
 from __future__ import annotations
 
-import heapq
 import math
 from array import array
 from collections import Counter, defaultdict
@@ -146,6 +145,7 @@ def add_bm25(
 
 MAX_HITS = 700
 WIDE_TURNS = 2
+"""On each side; `NeighbourBoost` sums just these."""
 
 
 class NeighbourBoost:
@@ -189,20 +189,20 @@ class NeighbourBoost:
 
     def _spread(self, counts: Mapping[int, int]) -> tuple[dict[int, int], ...]:
         """A term's counts per turn, summed over each turn's surroundings."""
+        starts, turns = self._starts, len(self._starts)
         wide = dict(counts)
-        for away in range(1, WIDE_TURNS + 1):
-            self._reach(wide, counts, away)
-        return wide, self._under_question(counts)
-
-    def _reach(self, sums: dict[int, int], counts: Mapping[int, int], away: int) -> None:
-        """Add counts to the turns so far away on both sides, within the sitting."""
-        starts, turns, get = self._starts, len(self._starts), sums.get
+        get = wide.get
         for turn, count in counts.items():
-            start, before, after = starts[turn], turn - away, turn + away
-            if before >= start:
-                sums[before] = get(before, 0) + count
-            if after < turns and starts[after] == start:
-                sums[after] = get(after, 0) + count
+            start = starts[turn]
+            if turn > start:
+                wide[turn - 1] = get(turn - 1, 0) + count
+                if turn - 1 > start:
+                    wide[turn - 2] = get(turn - 2, 0) + count
+            if turn + 1 < turns and starts[turn + 1] == start:
+                wide[turn + 1] = get(turn + 1, 0) + count
+                if turn + 2 < turns and starts[turn + 2] == start:
+                    wide[turn + 2] = get(turn + 2, 0) + count
+        return wide, self._under_question(counts)
 
     def _under_question(self, counts: Mapping[int, int]) -> dict[int, int]:
         starts, asks, turns = self._starts, self._asks, len(self._starts)
@@ -224,8 +224,13 @@ def best_hits(own: Postings, query: Mapping[str, int], weights: Weights) -> set[
         newest = dict(islice(reversed(held.items()), MAX_POSTINGS)) if len(held) > MAX_POSTINGS else held
         add_bm25(scores, newest, own.lengths, times, weights, len(held))
     get = scores.get
-    beside = ((score + get(turn - 1, 0.0) + get(turn + 1, 0.0), -turn) for turn, score in scores.items())
-    return {-turn for _, turn in heapq.nlargest(MAX_HITS, beside)}
+    beside = {turn: score + get(turn - 1, 0.0) + get(turn + 1, 0.0) for turn, score in scores.items()}
+    return set(best_first(beside)[:MAX_HITS])
+
+
+def best_first(scores: Mapping[int, float]) -> list[int]:
+    """Turns by score, of equals the older."""
+    return sorted(sorted(scores), key=scores.__getitem__, reverse=True)
 
 
 COMMON_FRACTION = 0.4
@@ -265,8 +270,6 @@ class TurnIndex:
     def __init__(self) -> None:
         self.ordinals: list[int] = []
         self._passages = array("H")
-        self._in_parts = False
-        """Whether any message is here by its passages."""
         self._speaker_of: list[str | None] = []
         self._own = Postings()
         self._around = NeighbourBoost()
@@ -293,7 +296,6 @@ class TurnIndex:
         self._sittings.add(self._sitting_of[-1], turn.terms)
         self._around.add(self._sitting_starts[-1], turn.asks, self._own.lengths.of)
         self._passages.append(turn.passage)
-        self._in_parts |= turn.passage > 0
         self._speaker_of.append(turn.speaker)
         if turn.speaker:
             self._speakers.add(turn.speaker)
@@ -325,25 +327,26 @@ class TurnIndex:
             recency=weights.recency / max(1, len(self) - 1),
         )
         scores = self._scores(hits)
-        shown = ((-score, turn) for turn, score in scores.items() if score > 0 and self.ordinals[turn] not in skip)
-        best = self._spread(sorted(shown), limit) if self._in_parts else heapq.nsmallest(limit, shown)
+        best = self._shown(best_first(scores), scores, skip)
         return [
-            ScoredOriginal(self.ordinals[turn], -score, Signals(self.signals, hits, turn), self._passages[turn])
-            for score, turn in best
+            ScoredOriginal(self.ordinals[turn], scores[turn], Signals(self.signals, hits, turn), self._passages[turn])
+            for turn in islice(best, limit)
         ]
 
-    def _spread(self, best_first: Iterable[tuple[float, int]], limit: int) -> list[tuple[float, int]]:
-        """The first so many, with the best passages of each message alone."""
+    def _shown(self, turns: Iterable[int], scores: Mapping[int, float], skip: Set[int]) -> Iterator[int]:
+        """Those that score, without the ordinals to `skip`, and of each message its best passages alone."""
         taken: Counter[int] = Counter()
-        spread: list[tuple[float, int]] = []
-        for row in best_first:
-            ordinal = self.ordinals[row[1]]
-            if taken[ordinal] < MAX_PASSAGES_RANKED:
+        for turn in turns:
+            if scores[turn] <= 0:
+                return
+            ordinal = self.ordinals[turn]
+            if ordinal in skip:
+                continue
+            if self._passages[turn]:
                 taken[ordinal] += 1
-                spread.append(row)
-                if len(spread) == limit:
-                    break
-        return spread
+                if taken[ordinal] > MAX_PASSAGES_RANKED:
+                    continue
+            yield turn
 
     # -- the query ----------------------------------------------------------------------------------------------
 

@@ -18,13 +18,14 @@ from __future__ import annotations
 
 import re
 from bisect import insort
-from collections.abc import Callable, Iterable, Iterator, Set as AbstractSet
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set as AbstractSet
+from typing import NamedTuple
 
 from ctxsteward.schemas import Ref
-from ctxsteward.store import RecallSelected
+from ctxsteward.store import RecallSelected, process_forks as forking
 
 from ..history import Day, LogEntry, State
-from ..layout import context_fragment, day_above, day_line, passage_lines, recalled_line
+from ..layout import Fragment, context_fragment, day_above, day_line, passage_lines, recalled_line
 from ..tokens import Counter
 
 CHOSEN = "ranked, and it fits"
@@ -49,6 +50,73 @@ _MOST_CHARS_A_TOKEN = 16
 """A text longer than this for each token of room is not counted: no text but white space is that dense."""
 
 
+MAX_ROWS = 512
+"""Rows kept of a session; the one made longest ago leaves."""
+MAX_ROW_CHARS = 2_000
+"""A longer row is made anew each time."""
+
+
+class RecalledRow(NamedTuple):
+    """An original, or a passage of one, as recall shows it."""
+
+    line: str
+    tokens: int
+    """With its line break."""
+
+
+class RecalledRows:
+    """Rows of one session's originals, each read, written and counted once; safe with threads."""
+
+    def __init__(self) -> None:
+        self._lock = forking.lock()
+        self._rows: dict[Ref, RecalledRow] = {}
+
+    def row(
+        self, entry: Callable[[int], LogEntry], pick: Ref, noted: Sequence[int], counter: Counter, most_tokens: int
+    ) -> RecalledRow | None:
+        """The row of a message or passage, with what replaces it; None: it is erased or damaged.
+
+        One that is too long for `most_tokens` by its characters alone is not counted: it says one token more.
+        """
+        found = None if noted else self._rows.get(pick)
+        if found is not None:
+            return found
+        original = entry(pick.ordinal)
+        if original.event.damaged or original.event.erased:
+            return None
+        part = (pick.part,)
+        line = passage_lines(original, part, noted)[0] if pick.part else recalled_line(original, noted)
+        if len(line) > _MOST_CHARS_A_TOKEN * most_tokens:
+            return RecalledRow(line, most_tokens + 1)
+        row = RecalledRow(line, counter.text(line + "\n"))
+        if not noted and len(line) <= MAX_ROW_CHARS:
+            with self._lock:
+                self._rows[pick] = row
+                if len(self._rows) > MAX_ROWS:
+                    del self._rows[next(iter(self._rows))]
+        return row
+
+    def line(self, ordinal: int) -> str | None:
+        """The row of a whole message that nothing replaces, where it is kept."""
+        found = self._rows.get(Ref(ordinal))
+        return found.line if found is not None else None
+
+
+class VisibleMessages(NamedTuple):
+    """What is known of a session's messages before the current user turn."""
+
+    tokens: int
+    """Of all of them."""
+    rows: RecalledRows
+    """Those that were recalled before."""
+    replaced_by: Callable[[Ref], tuple[Ref, ...]] = lambda ref: ()
+    """The messages, or passages, that say the newest of what this one says; () where nothing of it was replaced."""
+    least_tokens: Callable[[int], int] = lambda ordinal: 0
+    """What a message takes at least where it is recalled, told without reading it."""
+    message_tokens: Callable[[int], int] | None = None
+    """What a message takes where it is sent; None: as its entry says."""
+
+
 class RecallRoom:
     """One user turn's room."""
 
@@ -58,11 +126,10 @@ class RecallRoom:
         state: State,
         counter: Counter,
         visible: AbstractSet[int],
-        replaced_by: Callable[[Ref], tuple[Ref, ...]],
-        least_tokens: Callable[[int], int],
+        known: VisibleMessages,
     ) -> None:
         self._entry, self._state, self._counter, self._visible = entry, state, counter, visible
-        self._replaced_by, self._least_tokens = replaced_by, least_tokens
+        self._replaced_by, self._least_tokens, self._rows = known.replaced_by, known.least_tokens, known.rows
         self.superseded: dict[int, tuple[int, ...]] = {}
         """Of those taken, what later messages replace, with these."""
         self.kept: list[int] = []
@@ -72,6 +139,8 @@ class RecallRoom:
         self._taken: list[Ref] = []
         self.excerpts: dict[int, int] = {}
         """Of those taken, what is shown as an excerpt, with the tokens it may take."""
+        self.fragment: Fragment
+        """What was taken, as it was shown when it was measured last: after each filling."""
         self._days: set[Day] = set()
         self._said = _said_in_window(state)
         self._room = self._used = self._shown()
@@ -135,25 +204,24 @@ class RecallRoom:
         newest = self._replaced_by(pick)
         if not (newest or passage) and self._least_tokens(ordinal) > self._room - self._used:
             return NO_ROOM  # most of those that do not fit are never read
-        entry = self._entry(ordinal)
-        if entry.event.damaged or entry.event.erased:
-            return GONE
         for newer in newest:
             why = None if newer.ordinal in self._visible or self.holds(newer) else self._take(newer)
             if why is not None and not why.startswith(SAME_TEXT):
                 return f"{newer} replaces it: {why}"
         left = self._room - self._used
         noted = _messages((*map(Ref, self.superseded.get(ordinal, ())), *newest))
-        line = passage_lines(entry, (passage,), noted)[0] if passage else recalled_line(entry, noted)
-        text = _text(line)
+        row = self._rows.row(self._entry, pick, noted, self._counter, left)
+        if row is None:
+            return GONE
+        text = _text(row.line)
         if not text:
             return NOTHING_TO_SHOW
         if text in self._said:
             return f"{SAME_TEXT} {self._said[text]}"
-        if len(line) > _MOST_CHARS_A_TOKEN * left:
+        if row.tokens > left:
             return NO_ROOM
         day = day_above(self._state, ordinal)
-        cost = self._counter.text(line + "\n")
+        cost = row.tokens
         if day is not None and day not in self._days:
             cost += self._counter.text(day_line(day, self._state.last_user) + "\n")
         if cost > left:
@@ -161,7 +229,7 @@ class RecallRoom:
         self._keep(pick)
         if newest:
             self.superseded[ordinal] = noted
-        self._said[text] = entry.ref
+        self._said[text] = f"§{ordinal}"
         if day is not None:
             self._days.add(day)
         self._used += cost
@@ -181,7 +249,13 @@ class RecallRoom:
             turn=self._state.last_user, refs=tuple(self.kept), log={}, superseded=self.superseded,
             excerpts=self.excerpts, passages={ordinal: tuple(shown) for ordinal, shown in self.passages.items()},
         )  # fmt: skip
-        return context_fragment(chosen, self._state, self._counter, self._entry).tokens
+        self.fragment = context_fragment(chosen, self._state, self._counter, self._original)
+        return self.fragment.tokens
+
+    def _original(self, ordinal: int) -> LogEntry | str:
+        """A message that was taken, or its row where that is kept and shown as it is."""
+        cut = ordinal in self.superseded or ordinal in self.passages or ordinal in self.excerpts
+        return (None if cut else self._rows.line(ordinal)) or self._entry(ordinal)
 
 
 def _messages(refs: Iterable[Ref]) -> tuple[int, ...]:

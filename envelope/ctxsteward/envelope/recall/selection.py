@@ -34,8 +34,9 @@ from ctxsteward.schemas import Finding, Message, Ref
 from ctxsteward.store import RecallSelected, process_forks as forking
 
 from ..history import LogEntry, State
+from ..layout import context_key
 from ..tokens import LEAST_RECALL_TOKENS, RECALLED_FRACTION, RECALLED_HALF_TOKENS, Counter
-from .room import CHOSEN, NAMED, NAMED_EXCERPT, NO_ROOM, REPLACES, RecallRoom, named
+from .room import CHOSEN, NAMED, NAMED_EXCERPT, NO_ROOM, REPLACES, RecalledRows, RecallRoom, VisibleMessages, named
 
 if TYPE_CHECKING:
     from ..history import Session
@@ -143,17 +144,6 @@ LOGGED_CANDIDATES = 10
 """Candidates that were passed over are logged up to this many; every chosen one is."""
 
 
-class VisibleMessages(NamedTuple):
-    """What is known of a session's messages before the current user turn."""
-
-    tokens: int
-    """Of all of them."""
-    replaced_by: Callable[[Ref], tuple[Ref, ...]] = lambda ref: ()
-    """The messages, or passages, that say the newest of what this one says; () where nothing of it was replaced."""
-    least_tokens: Callable[[int], int] = lambda ordinal: 0
-    """What a message takes at least where it is recalled, told without reading it."""
-
-
 Recall = tuple[RecallSelected, tuple[Finding, ...]]
 """What was chosen for a user turn, and what is to be said of it."""
 
@@ -191,7 +181,7 @@ def select(
     known = (
         histories(request)
         if histories
-        else VisibleMessages(sum(original(n).tokens(counter) for n in range(1, last + 1)))
+        else VisibleMessages(sum(original(n).tokens(counter) for n in range(1, last + 1)), RecalledRows())
     )
     left_out_tokens = _left_out_tokens(state, request, known, counter)
     share = min(request.budget_tokens, recalled_share(left_out_tokens))
@@ -200,7 +190,7 @@ def select(
     asked_for = _named(ranked, request)
     ordinals = [candidate.ordinal for candidate in asked_for]
     ranked = [candidate for candidate in ranked if candidate.ordinal not in ordinals]
-    fitting = RecallRoom(original, state, counter, visible, known.replaced_by, known.least_tokens)
+    fitting = RecallRoom(original, state, counter, visible, known)
     verdicts = fitting.fill(map(Ref, ordinals), room_tokens)
     too_long = [ordinal for ordinal in ordinals if verdicts.get(Ref(ordinal), "").endswith(NO_ROOM)]
     fitting.excerpt((ordinal for ordinal in too_long if ordinal not in cut), room_tokens)
@@ -209,7 +199,8 @@ def select(
     kept = sorted(fitting.kept)
     came_along = set(kept).difference(ordinals, (candidate.ordinal for candidate in ranked))
     along = [ScoredOriginal(ordinal, 0.0, {"replaces": 1.0}) for ordinal in sorted(came_along)]
-    tokens_saved = known.tokens - sum(original(n).tokens(counter) for n in kept if n not in fitting.passages)
+    taken_tokens = known.message_tokens or (lambda ordinal: original(ordinal).tokens(counter))
+    tokens_saved = known.tokens - sum(taken_tokens(ordinal) for ordinal in kept if ordinal not in fitting.passages)
     candidates = list(_logged([*asked_for, *ranked, *along], fitting, verdicts))
     log = log_of(ranking, state, kept, tokens_saved, candidates)
     passages = {ordinal: tuple(shown) for ordinal, shown in sorted(fitting.passages.items())}
@@ -217,6 +208,8 @@ def select(
         turn=state.last_user, refs=tuple(kept), log=log, superseded=fitting.superseded, excerpts=excerpts,
         passages=passages,
     )  # fmt: skip
+    if kept:  # laid out already
+        session.cache[context_key(counter)] = event, None, fitting.fragment
     return event, ranking.findings
 
 
