@@ -156,6 +156,151 @@ def test_repeats_of_what_does_not_vary_are_played_once_and_that_is_told(desk: Pa
     assert "sd of repeats" not in told.stdout
 
 
+JUDGES = """\
+from ctxsteward.evals.suites.kit import ScriptedModel
+
+YES, NO = "VERDICT: yes", "VERDICT: no"
+flaky = ScriptedModel({"polite": ["I cannot say."], "Which order": [YES, NO]}, [YES])
+
+
+def strict(prompt):
+    with open("calls.txt", "a") as file:
+        file.write("x")
+    return YES if "W-10472" in prompt else NO
+"""
+FLAKY_PRICE = "judges.py:flaky: {input_per_million: 2.0, output_per_million: 8.0}"
+BOTH = ("--judge-model", "judges.py:flaky", "--judge-model", "judges.py:strict")
+
+
+@pytest.fixture
+def judged_desk(desk: Path) -> Path:
+    """The same, with asks for model judges and a label."""
+    (desk / "judges.py").write_text(JUDGES, encoding="utf-8")
+    text = (desk / "support-desk.yaml").read_text(encoding="utf-8").rstrip("\n")
+    text = text.replace("scenarios: s", f"judge: {{kind: model, prices: {{{FLAKY_PRICE}}}}}\nscenarios: s")
+    text += "\n    label: no\n  - {scenario: delivery, after: 20, question: How?, judge: {question: Is all polite?}}\n"
+    (desk / "support-desk.yaml").write_text(text, encoding="utf-8")
+    return desk
+
+
+def test_model_judges_from_end_to_end(judged_desk: Path) -> None:
+    result = played("support-desk.yaml", *BOTH, "--repeat", "3", "--markdown", "m.md", "--html", "h.html",
+                    "--junit", "j.xml", "--history", "history.jsonl")  # fmt: skip
+    assert result.setup["judges"] == "judges.py:flaky (prompt 1), judges.py:strict (prompt 1)"
+    assert result.judging is not None
+    flaky, strict = result.judging.models
+    assert (strict.calls, strict.verdicts, strict.unscored, strict.cost) == (12, 12, {}, None)
+    assert (flaky.calls, flaky.verdicts) == (9 + 3 * 3, 9)
+    assert flaky.unscored == {"judges.py:flaky: the reply has no verdict": 3}
+    assert flaky.cost == pytest.approx((2 * flaky.tokens_in + 8 * flaky.tokens_out) / 1e6, abs=1e-6)
+    pairs = {(one.first, one.second): one for one in result.judging.agreement}
+    assert list(pairs) == [
+        ("code", "label"), ("code", "judges.py:flaky"), ("code", "judges.py:strict"), ("label", "judges.py:flaky"),
+        ("label", "judges.py:strict"), ("judges.py:flaky", "judges.py:flaky"),
+        ("judges.py:flaky", "judges.py:strict"), ("judges.py:strict", "judges.py:strict"),
+    ]  # fmt: skip
+    assert (pairs["code", "label"].agree, pairs["code", "label"].cases) == (0, 1)
+    assert (pairs["code", "judges.py:strict"].table, pairs["code", "judges.py:strict"].agree) == (
+        (6, 3, 0, 0),
+        0.666667,
+    )
+    assert pairs["judges.py:strict", "judges.py:strict"].kappa == 1
+    judged = next(one for one in result.metrics if one.name == "judged")
+    assert (judged.checks, judged.scenarios, judged.within_sd is not None) == (7, 2, True)
+    assert len((judged_desk / "calls.txt").read_text()) == 12
+    where = "support-desk/delivery, after message 20: By when"
+    for name in ("m.md", "h.html", "j.xml"):
+        text = (judged_desk / name).read_text(encoding="utf-8")
+        assert "code and judges.py:strict: agree in 66.67 % over 3 asks" in text.replace("\\", "")
+        assert where in text
+    assert EvalResult.model_validate_json((judged_desk / "history.jsonl").read_text()) == result
+
+
+def verdicts(result: EvalResult) -> dict[str, Any]:
+    """Values without the tokens of prompts: the builder marks what it recalls with a number of its own each time."""
+    told = values(result)
+    for model in told["judging"]["models"]:
+        assert 1_000 < model.pop("tokens_in") < 20_000
+        model.pop("cost")
+    return told
+
+
+def test_verdicts_are_kept_and_not_paid_for_twice(judged_desk: Path) -> None:
+    whole = played("support-desk.yaml", *BOTH, "--repeat", "2", "--resume", "r.jsonl")
+    paid = (judged_desk / "calls.txt").read_text()
+    again = played("support-desk.yaml", *BOTH, "--repeat", "2", "--resume", "r.jsonl")
+    assert (values(again), (judged_desk / "calls.txt").read_text()) == (values(whole), paid)
+    for number in ("1", "2"):
+        played("support-desk.yaml", *BOTH, "--repeat", "2", "--shard", f"{number}/2", "--resume", f"{number}.jsonl")
+    merged = EvalResult.model_validate_json(run("merge", "1.jsonl", "2.jsonl", "--json").stdout)
+    assert verdicts(merged) == verdicts(whole), "the same verdicts and agreement, however it was split"
+    (judged_desk / "judges.py").write_text(JUDGES.replace("W-10472", "W-1"), encoding="utf-8")
+    told = run("run", "support-desk.yaml", *BOTH, "--repeat", "2", "--resume", "r.jsonl", code=2).stderr
+    assert "a run of something else: judges was" in told
+
+
+def test_processes_change_no_verdict(judged_desk: Path) -> None:
+    one = played("support-desk.yaml", *BOTH, "--repeat", "2")
+    two = run("run", "support-desk.yaml", *BOTH, "--repeat", "2", "--workers", "2", "--json").stdout
+    assert verdicts(EvalResult.model_validate_json(two)) == verdicts(one)
+
+
+@pytest.mark.parametrize(("bound", "told"), [("max_calls: 5", "max_calls 5 is reached"),
+                                             ("max_cost: 0.0000001", "max_cost 1e-07 could be passed")])  # fmt: skip
+def test_a_bound_leaves_the_rest_unscored_and_says_so(bound: str, told: str, judged_desk: Path) -> None:
+    text = (judged_desk / "support-desk.yaml").read_text(encoding="utf-8")
+    (judged_desk / "support-desk.yaml").write_text(
+        text.replace("kind: model,", f"kind: model, {bound},"), encoding="utf-8"
+    )
+    args = ("support-desk.yaml", "--judge-model", "judges.py:flaky")
+    result = played(*args, "--repeat", "3")
+    assert result.judging is not None
+    (model,) = result.judging.models
+    assert model.calls == (5 if "calls" in bound else 0)
+    assert (
+        model.unscored[told] + model.verdicts + model.unscored.get("judges.py:flaky: the reply has no verdict", 0) == 12
+    )
+    assert f"unscored: {told}" in " ".join(run("run", *args, "--repeat", "3", "--workers", "1").stdout.split())
+
+
+def test_a_file_alone_asks_no_model_and_says_so(judged_desk: Path) -> None:
+    done = run("run", "support-desk.yaml", "--workers", "1")
+    told = " ".join(done.stdout.split())
+    assert "judged: 4 unscored: no model was named to judge it (--judge-model)" in told
+    assert "code and label: agree in 0 % over 1 ask" in told
+    assert not (judged_desk / "calls.txt").exists()
+
+
+JUDGED_WRONG = {
+    "a shipped suite": (("run", "verbatim", *BOTH), "--judge-model: verbatim is judged by code alone"),
+    "a judge twice": (("run", "support-desk.yaml", *BOTH, *BOTH), "judge judges.py:flaky: named twice"),
+    "no such judge": (("run", "support-desk.yaml", "--judge-model", "judges.py:nobody"), "judges.py has no 'nobody'"),
+    "no judge": (
+        ("run", "support-desk.yaml", "--judge-model", "gpt-4o"),
+        "judge 'gpt-4o' is none; write a module:func",
+    ),
+    "an address alone": (("run", "support-desk.yaml", "--judge-model", "https://h/v1"), "write https://h/v1#MODEL"),
+    "no repeats": (("run", "support-desk.yaml", "--repeat", "0"), "'--repeat': 0 is not in the range"),
+    "unpriced": (("run", "bounded.yaml", *BOTH), "max_cost without a price of judges.py:strict"),
+    "nothing to ask": (("run", "plain.yaml", *BOTH), "no ask of plain.yaml is put to a model"),
+}
+
+
+@pytest.mark.parametrize(("args", "told"), JUDGED_WRONG.values(), ids=JUDGED_WRONG.keys())
+def test_judges_that_were_asked_for_wrongly_are_refused_before_anything_is_played(
+    args: tuple[str, ...], told: str, judged_desk: Path
+) -> None:
+    text = (judged_desk / "support-desk.yaml").read_text(encoding="utf-8")
+    (judged_desk / "bounded.yaml").write_text(
+        text.replace("kind: model,", "kind: model, max_cost: 1.0,"), encoding="utf-8"
+    )
+    shutil.copy(EXAMPLES / "support-desk.yaml", judged_desk / "plain.yaml")
+    result = run(*args, code=2)
+    assert told in result.stderr
+    assert not result.stdout
+    assert not (judged_desk / "calls.txt").exists()
+
+
 SLOW = """\
 import time
 

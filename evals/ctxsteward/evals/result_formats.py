@@ -16,6 +16,7 @@ from ctxsteward.schemas import EvalMiss, EvalResult, GateResult, MetricResult, V
 
 from .result_comparison import SURE, FigureComparison, GateChange, ResultComparison
 from .result_history import ResultDifference
+from .suites.kit import JUDGED
 
 MISSES = 5
 """Shown of one figure."""
@@ -87,6 +88,9 @@ def _suite(result: EvalResult, difference: ResultDifference | None) -> Iterator[
             f"| {', '.join(filter(None, (notices(metric, gate) for gate in gates)))} | {since} |"
         )
     yield from _failures(result)
+    if lines := list(judging_lines(result)):
+        yield ""
+        yield from (f"{'  ' * line.startswith('  ')}- {_cell(line)}" for line in lines)
     yield ""
     yield f"`{result.reproduce}`" if result.reproduce else ""
 
@@ -102,6 +106,28 @@ def _failures(result: EvalResult) -> Iterator[str]:
             yield f"- `{miss.scenario}`, {_cell(miss.at)}: {_cell(miss.why)}"
     for id, error in result.errors.items():
         yield f"- `{id}` broke off: {_cell(error)}"
+
+
+def judging_lines(result: EvalResult) -> Iterator[str]:
+    """What model judges were asked and what it cost, how far raters agree, and where they do not: a line each."""
+    if result.judging is None or not result.judging.models:
+        reasons = next((metric.unscored for metric in result.metrics if metric.name == JUDGED.name), {})
+        yield from (f"{JUDGED.name}: {count:,} unscored: {reason}" for reason, count in reasons.items())
+    if result.judging is None:
+        return
+    for model in result.judging.models:
+        cost = "no price given" if model.cost is None else f"cost {model.cost:.4g}"
+        tokens = f"{model.tokens_in:,} tokens in, {model.tokens_out:,} out"
+        yield f"{model.model}: {model.verdicts:,} verdicts in {model.calls:,} calls, {tokens}, {cost}"
+        yield from (f"  {count:,} unscored: {reason}" for reason, count in model.unscored.items())
+    for pair in result.judging.agreement:
+        raters = f"{pair.first} and itself" if pair.first == pair.second else f"{pair.first} and {pair.second}"
+        kappa = pair.note or f"kappa {pair.kappa:.3g}"
+        of = f"over {pair.cases:,} {'ask' if pair.cases == 1 else 'asks'}"
+        yield f"{raters}: agree in {100 * pair.agree:.4g} % {of}, {kappa}"
+        yield from (f"  {each}" for each in pair.differ[:MISSES])
+        if pair.differing > MISSES:
+            yield f"  and {pair.differing - MISSES:,} more, in --json"
 
 
 def figure(metric: MetricResult | FigureComparison, value: float | None) -> str:
@@ -261,6 +287,8 @@ def _junit_suite(result: EvalResult) -> Xml.Element:
     for id, error in result.errors.items():
         case = Xml.SubElement(suite, "testcase", classname=f"evals.{result.suite}", name=id, time="0")
         Xml.SubElement(case, "error", message=_legal(error))
+    if lines := list(judging_lines(result)):
+        Xml.SubElement(suite, "system-out").text = _legal("\n".join(lines))
     return suite
 
 

@@ -68,10 +68,15 @@ from .eval_result import (
     EvalResult as EvalResult,
     GateResult as GateResult,
     MetricResult as MetricResult,
+    ModelJudging as ModelJudging,
+    ModelUsage as ModelUsage,
+    RaterAgreement as RaterAgreement,
+    RatingTable as RatingTable,
     ScenarioPart as ScenarioPart,
     Verdict as Verdict,
 )
 from .eval_suite import (
+    AskJudge as AskJudge,
     FigureGate as FigureGate,
     ScenarioAsk as ScenarioAsk,
     SuiteAsk as SuiteAsk,
@@ -79,6 +84,7 @@ from .eval_suite import (
     SuiteJudge as SuiteJudge,
     SuiteMetric as SuiteMetric,
     SuiteScenario as SuiteScenario,
+    TokenPrices as TokenPrices,
 )
 from .findings import LOG_DAMAGE as LOG_DAMAGE, LOSSES as LOSSES, Finding as Finding, fixed_finding as fixed_finding
 from .message import (

@@ -107,10 +107,91 @@ class EvalMiss(_EvalValue):
     why: str
 
 
+class RatingTable(NamedTuple):
+    """How often two raters gave which answers."""
+
+    both_yes: int
+    first_yes: int
+    """And the second said no."""
+    second_yes: int
+    both_no: int
+
+    @property
+    def agree(self) -> float:
+        """The share of pairs in which both said the same."""
+        return (self.both_yes + self.both_no) / sum(self)
+
+    @property
+    def kappa(self) -> float | None:
+        """Agreement beyond that of chance, 1 at most (Cohen 1960); None where both gave but one and the same answer.
+
+        >>> round(RatingTable(20, 5, 10, 15).kappa, 3)
+        0.4
+        """
+        pairs = sum(self)
+        if pairs in (self.both_yes, self.both_no):
+            return None
+        first, second = self.both_yes + self.first_yes, self.both_yes + self.second_yes
+        by_chance = (first * second + (pairs - first) * (pairs - second)) / pairs**2
+        return (self.agree - by_chance) / (1 - by_chance)
+
+    def note(self, first: str, second: str) -> str:
+        """Where a rater gave but one answer: why kappa is undefined, or 0 whatever was said; else empty."""
+        pairs = sum(self)
+        if pairs in (self.both_yes, self.both_no):
+            return f"both say {'yes' if self.both_yes else 'no'} every time: kappa is undefined"
+        for rater, yes in ((first, self.both_yes + self.first_yes), (second, self.both_yes + self.second_yes)):
+            if yes in (0, pairs):
+                return f"{rater} says {'yes' if yes else 'no'} every time: kappa is 0 whatever the other says"
+        return ""
+
+
+class RaterAgreement(_EvalValue):
+    """How far two raters agree; a model with itself: between repeats over the same text."""
+
+    first: str
+    """``code``, ``label`` or the name of a model."""
+    second: str
+    cases: int = Field(ge=1)
+    """Asks that both answered; the table has each of their repeats."""
+    table: RatingTable
+    agree: float
+    """Raw agreement, 0..1."""
+    kappa: float | None
+    """Cohen's; None: undefined."""
+    note: str
+    """Why it is undefined, or says nothing; else empty."""
+    differing: int
+    differ: tuple[str, ...]
+    """Where they differ, the first few: scenario, place, question, and what each said."""
+
+
+class ModelUsage(_EvalValue):
+    """What one model judge was asked, and what that cost."""
+
+    model: str
+    calls: int
+    verdicts: int
+    unscored: dict[str, int]
+    """Cases without a verdict, by reason."""
+    tokens_in: int
+    tokens_out: int
+    cost: float | None
+    """In the currency of the suite's prices; None: it has no price for the model."""
+
+
+class ModelJudging(_EvalValue):
+    """What raters came to: usage of each model judge, agreement of each two raters."""
+
+    prompt_version: int
+    models: tuple[ModelUsage, ...]
+    agreement: tuple[RaterAgreement, ...]
+
+
 class EvalResult(_EvalValue):
     """One run of one suite."""
 
-    LATER = frozenset(("scenario_ids", "by_scenario"))
+    LATER = frozenset(("scenario_ids", "by_scenario", "judging"))
     schema_version: Literal[1] = 1
     suite: str
     about: str
@@ -144,3 +225,5 @@ class EvalResult(_EvalValue):
     """Which scenarios were played, in order; empty in results of earlier versions."""
     by_scenario: dict[str, dict[str, ScenarioPart]] = Field(default_factory=dict)
     """By figure and id of the scenario: the sum of its checks, and how many they were."""
+    judging: ModelJudging | None = None
+    """None: no case was rated by anybody."""

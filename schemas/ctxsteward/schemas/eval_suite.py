@@ -36,6 +36,7 @@ Values = Annotated[tuple[Line, ...], Field(max_length=MAX_VALUES)]
 Place = Annotated[StrictInt, Field(ge=1, le=1_000_000)]
 """Of a message, from 1."""
 Tokens = Annotated[StrictInt, Field(ge=50, le=MAX_BUDGET_TOKENS)]
+Price = Annotated[float, Field(ge=0, strict=True, allow_inf_nan=False)]
 Bound = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 
 
@@ -66,15 +67,49 @@ class FigureGate(_SuitePart):
     high: StrictBool = False
 
 
+class TokenPrices(_SuitePart):
+    """What a model costs, in any one currency."""
+
+    input_per_million: Price
+    """For a million tokens that it reads."""
+    output_per_million: Price
+    """For a million that it writes."""
+
+    def of(self, tokens_in: int, tokens_out: int) -> float:
+        """The price of a call.
+
+        >>> TokenPrices(input_per_million=2.0, output_per_million=8.0).of(1_000, 500)
+        0.006
+        """
+        return (self.input_per_million * tokens_in + self.output_per_million * tokens_out) / 1_000_000
+
+
 class SuiteJudge(_SuitePart):
     """How it is judged."""
 
-    kind: Literal["code"] = "code"
-    """Values are looked for in what would be sent; no model is asked."""
+    kind: Literal["code", "model"] = "code"
+    """code: values are looked for in what would be sent, and a model is asked where an ask says so; model: each ask is
+    put to model judges as well. Which models, `evals run --judge-model` says: a file alone sends nothing anywhere."""
     stale: Literal["alone", "always"] = "alone"
     """An outdated value counts where what is wanted is not shown beside it, or wherever it is shown."""
     cached_price: Annotated[float, Field(ge=0, le=1, strict=True, allow_inf_nan=False)] = 0.1
     """Of a token that the provider has cached, against one that it has not; for `cost_ratio`."""
+    prices: Annotated[dict[Line, TokenPrices], Field(max_length=20)] = {}
+    """Of model judges, by name."""
+    max_calls: Annotated[StrictInt, Field(ge=1)] | None = None
+    """Of all model judges in one run; what is left then is unscored."""
+    max_cost: Annotated[Price, Field(gt=0)] | None = None
+    """The same of what they cost; every one needs a price."""
+
+
+class AskJudge(_SuitePart):
+    """What model judges are asked of the text that would be sent; yes is what is wanted."""
+
+    kind: Literal["model"] = "model"
+    statement: Line | None = None
+    """Whether it is true by that text alone."""
+    question: Line | None = None
+    """Answered with yes or no from that text alone. With neither: whether the text gives what the ask wants."""
 
 
 class SuiteAsk(_SuitePart):
@@ -83,8 +118,8 @@ class SuiteAsk(_SuitePart):
     after: Place
     """How many messages were said before."""
     question: Line
-    wants: Annotated[Values, Field(min_length=1)]
-    """Every one of them must be shown."""
+    wants: Values = ()
+    """Every one of them must be shown; nothing where model judges alone are asked."""
     avoids: Values = ()
     """Outdated values."""
     of: Annotated[tuple[Place, ...], Field(max_length=MAX_VALUES)] = ()
@@ -92,6 +127,9 @@ class SuiteAsk(_SuitePart):
     metric: FigureName = "shown"
     kind: Annotated[StrictStr, Field(max_length=60)] = ""
     """What sort of thing is asked for, for the report."""
+    judge: AskJudge | None = None
+    label: Literal["yes", "no"] | None = None
+    """What a person answers who was shown the text that would be sent; compared with the other raters."""
 
 
 class ScenarioAsk(SuiteAsk):

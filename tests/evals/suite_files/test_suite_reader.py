@@ -106,6 +106,7 @@ def on_ask(field: str, found: str, todo: str = "") -> tuple[str, ...]:
 
 
 SCENARIOS = GOOD[GOOD.index("scenarios:") :]
+PRICED = "judge: {prices: {m: {input_per_million: 2.0, output_per_million: 8.0}}}\nmetrics:"
 ASK = "{after: 4, question: Which order?, wants: [W-1], of: [1], metric: orders}"
 BAD = {
     "no version": Bad("schema_version: 1\n", "", ("`schema_version`: nothing", "add this key")),
@@ -121,6 +122,22 @@ BAD = {
     "a judge of its own": Bad("metrics:", "judge: {kind: oracle}\nmetrics:", at(4, "judge.kind", "the text 'oracle'")),
     "an unknown judge setting": Bad("metrics:", "judge: {strict: true}\nmetrics:",
                                     at(4, "judge.strict", "no such key", "there are: kind, stale, cached_price")),
+    "a model's name in the file": Bad("metrics:", "judge: {model: m}\nmetrics:", at(4, "judge.model", "no such key")),
+    "a price of words": Bad("metrics:", PRICED.replace("2.0", "much"),
+                            at(4, "judge.prices.m.input_per_million", "the text 'much'", "number")),
+    "half a price": Bad("metrics:", "judge: {prices: {m: {input_per_million: 2.0}}}\nmetrics:",
+                        ("`judge.prices.m.output_per_million`: nothing", "add this key")),
+    "a price by another name": Bad("metrics:", "judge: {prices: {m: {input: 2.0}}}\nmetrics:",
+                                   at(4, "judge.prices.m.input", "no such key", "there are: input_per_million")),
+    "a negative price": Bad("metrics:", PRICED.replace("2.0", "-1.0"),
+                            at(4, "judge.prices.m.input_per_million", "the number -1")),
+    "no calls": Bad("metrics:", "judge: {max_calls: 0}\nmetrics:", at(4, "judge.max_calls", "the number 0")),
+    "half a call": Bad("metrics:", "judge: {max_calls: 1.5}\nmetrics:", at(4, "judge.max_calls", "the number 1.5")),
+    "no cost": Bad("metrics:", "judge: {max_cost: 0.0}\nmetrics:", at(4, "judge.max_cost", "the number 0")),
+    "a metric of the judges": Bad("{name: orders, about", "{name: judged, about",
+                                  at(5, "metrics[0].name", "'judged', which every suite file has")),
+    "a gate over judges that are not asked": Bad("  orders: {at", "  judged: {at",
+                                                 at(7, "gates.judged", "a gate over no figure")),
     "a cached price above 1": Bad("metrics:", "judge: {cached_price: 2}\nmetrics:", at(4, "judge.cached_price", "the")),
     "a metric twice": Bad("metrics:\n", "metrics:\n  - {name: orders, about: Again.}\n",
                           at(6, "metrics[1].name", "'orders' a second time")),
@@ -160,6 +177,27 @@ BAD = {
     "after the end": Bad("after: 4", "after: 9", on_ask("after", "9, but the conversation has 4")),
     "no question": Bad("question: Which order?, ", "", on_ask("question", "nothing", "add this")),
     "nothing wanted": Bad("wants: [W-1]", "wants: []", on_ask("wants", "nothing", "at least one")),
+    "wants left out": Bad("wants: [W-1], ", "", on_ask("wants", "nothing", "or what a model judges under `judge`")),
+    "a judge with nothing to ask": Bad("wants: [W-1], of: [1], metric: orders", "judge: {kind: model}",
+                                       on_ask("judge", "neither a statement nor a question", "write one, or what")),
+    "a judge with two things to ask": Bad("of: [1]", "judge: {statement: It is so., question: Is it so?}, of: [1]",
+                                          on_ask("judge", "a statement and a question", "keep one")),
+    "a judge that is code": Bad("of: [1]", "judge: {kind: code}, of: [1]",
+                                on_ask("judge.kind", "the text 'code'", "write 'model'")),
+    "a judge by name": Bad("of: [1]", "judge: gpt, of: [1]", on_ask("judge", "the text 'gpt'", "write a mapping")),
+    "a blank statement": Bad("of: [1]", "judge: {statement: ' '}, of: [1]", on_ask("judge.statement", "the text ' '")),
+    "an unknown key of a judge": Bad("of: [1]", "judge: {prompt: Hi}, of: [1]",
+                                     on_ask("judge.prompt", "no such key", "there are: kind, statement, question")),
+    "sources of nothing": Bad("wants: [W-1], of: [1], metric: orders", "judge: {statement: It is so.}, of: [1]",
+                              on_ask("of", "about `wants`, which is empty")),
+    "outdated beside nothing": Bad("wants: [W-1], of: [1], metric: orders", "judge: {statement: So.}, avoids: [x]",
+                                   on_ask("avoids", "about `wants`, which is empty")),
+    "a figure of nothing": Bad("wants: [W-1], of: [1], metric: orders", "judge: {statement: So.}, metric: orders",
+                               on_ask("metric", "about `wants`, which is empty", "leave it out")),
+    "a metric of judges": Bad("metric: orders", "metric: judged, judge: {kind: model}",
+                              on_ask("metric", "'judged'", "shown,")),
+    "a label of another kind": Bad("of: [1]", "label: maybe, of: [1]",
+                                   on_ask("label", "the text 'maybe'", "write 'yes' or")),
     "a blank value": Bad("wants: [W-1]", "wants: [' ']", on_ask("wants[0]", "the text ' '")),
     "wanted as text": Bad("wants: [W-1]", "wants: W-1", on_ask("wants", "the text 'W-1'", "a list")),
     "wanted and never said": Bad("wants: [W-1]", "wants: [W-7]",
@@ -228,3 +266,33 @@ def test_a_file_that_is_not_there_is_one_line(tmp_path: Path) -> None:
         InputError, match=r"none\.yaml: no such file or directory; pass the path of a readable YAML file"
     ):
         load_suite(tmp_path / "none.yaml")
+
+
+ASKED = {
+    "nothing": ("", "", ""),
+    "a statement": ("", ", judge: {statement: It was broken.}", "Is this true, by the text alone?\nIt was broken."),
+    "a question": ("", ", judge: {question: Was it broken?}", "Answer by the text alone.\nWas it broken?"),
+    "what is wanted": ("", ", judge: {kind: model}",
+                       "Is this true, by the text alone?\nTo the question “Which order?” the answer is: W-1."),
+    "the same of every ask": ("judge: {kind: model}\n", ", avoids: [credit]",
+                              "Is this true, by the text alone?\nTo the question “Which order?” the answer is: W-1. "
+                              "It is not credit any more."),
+    "its own word before the suite's": ("judge: {kind: model}\n", ", judge: {question: Was it broken?}",
+                                        "Answer by the text alone.\nWas it broken?"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("suite", "ask", "asked"), ASKED.values(), ids=ASKED.keys())
+def test_what_model_judges_are_asked(suite: str, ask: str, asked: str, tmp_path: Path) -> None:
+    text = GOOD.replace("metrics:", f"{suite}metrics:").replace(", metric: orders}", f", metric: orders{ask}}}")
+    assert loaded(tmp_path, text) == ""
+    read = load_suite(tmp_path / "s.yaml")
+    assert [one.asked for one in read.jobs[0].asks] == [asked]
+    assert ("judged" in [metric.name for metric in read.eval_suite.metrics]) is bool(asked)
+
+
+def test_what_must_not_be_shown_is_put_to_models_in_words_of_its_own_alone(tmp_path: Path) -> None:
+    """The default asks whether it is there, and yes counts as good."""
+    text = GOOD.replace("shown.}", "shown., better: lower}").replace("metrics:", "judge: {kind: model}\nmetrics:")
+    assert loaded(tmp_path, text) == ""
+    assert [ask.asked for ask in load_suite(tmp_path / "s.yaml").jobs[0].asks] == [""]

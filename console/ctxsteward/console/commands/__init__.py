@@ -93,7 +93,7 @@ COMMANDS = {
     "context": LazyCommand("commands.context:context", "Show what a cascade's phase would see."),
     "demo": LazyCommand("commands.demo:demo", "Tell the whole story on shipped data, offline."),
     "evals": LazyCommand("commands:evals", "Long-horizon suites held to gates; recall and cost on your data."),
-    "mcp": LazyCommand("commands.mcp:mcp", "Serve one session's tools over MCP (stdio)."),
+    "mcp": LazyCommand("commands.inspection:mcp", "Serve one session's tools over MCP (stdio)."),
     "replay": LazyCommand("commands.replay:replay", "Build once for every model call, or rebuild a past envelope."),
     "report": LazyCommand("commands.inspection:report", "Show what compactions kept and lost."),
     "resolve": LazyCommand("commands.inspection:resolve", "Show the original that a reference names."),

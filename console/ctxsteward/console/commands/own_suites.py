@@ -5,13 +5,13 @@ Raises `InputError` for what was asked wrongly.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ctxsteward.evals.suite_files import FileJob, FileSuite, RunHead, RunRecord, Shard, load_suite
 from ctxsteward.evals.suites import Gates, Job, gates
-from ctxsteward.evals.suites.kit import ScenarioResult
+from ctxsteward.evals.suites.kit import JudgeModel, JudgePanel, ScenarioResult, Setup
 from ctxsteward.schemas import InputError
 
 SHIPPED_GATES = "shipped"
@@ -34,6 +34,25 @@ class OwnSuite:
     @property
     def name(self) -> str:
         return self.file.eval_suite.name
+
+    def panel(
+        self, judges: Sequence[JudgeModel], setup: Setup, shard: Shard | None, finished: Iterable[ScenarioResult] = ()
+    ) -> JudgePanel | None:
+        """The models that judge it, less what an earlier part of the run has spent; a shard has its share of bounds."""
+        if not judges:
+            return None
+        if not any(ask.asked for job in self.jobs for ask in job.asks):
+            raise InputError(
+                f"--judge-model: no ask of {self.file.path} is put to a model; add `judge: {{kind: model}}`"
+            )
+        held, parts = self.file.document.judge, shard.of if shard else 1
+        panel = JudgePanel(
+            judges, setup.counter().text, held.prices,
+            max_calls=None if held.max_calls is None else held.max_calls // parts,
+            max_cost=None if held.max_cost is None else held.max_cost / parts,
+        )  # fmt: skip
+        panel.spend(finished)
+        return panel
 
 
 def own_suite(path: str, asked_gates: str | None, only: Sequence[str], scenarios: int | None, full: bool) -> OwnSuite:

@@ -28,6 +28,7 @@ from ctxsteward.evals.result_formats import (
     gate_change,
     has_repeats,
     interval,
+    judging_lines,
     junit,
     markdown,
     nothing_scored,
@@ -178,6 +179,8 @@ def print_result(result: EvalResult, comparison: HistoryComparison, as_json: boo
     console.print(result_table(result, comparison.differences.get(result.suite)))
     for line in miss_lines(result):
         console.print(line)
+    for text in judging_lines(result):
+        console.print(shown(f"  {text}"))
     if differs := comparison.incomparable.get(result.suite):
         note(f"{result.suite}: not compared; the last run differs in {'; '.join(differs)}")
 

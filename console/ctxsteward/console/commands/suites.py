@@ -30,7 +30,16 @@ from ctxsteward.evals.suites import (
     played,
     suite_named,
 )
-from ctxsteward.evals.suites.kit import Draw, EvalSuite, ScenarioResult, Setup, drawn
+from ctxsteward.evals.suites.kit import (
+    PROMPT_VERSION,
+    Draw,
+    EvalSuite,
+    JudgeModel,
+    ScenarioResult,
+    Setup,
+    drawn,
+    judge_model,
+)
 from ctxsteward.schemas import EvalResult, InputError, UnknownModel
 
 from ..terminal import (
@@ -52,6 +61,8 @@ from .results import HistoryComparison, SuiteOutputs, conclude, exit_by, output_
 ALL = "all"
 FULL = 4
 """Times the scenarios of CI."""
+JUDGE_KEY_VARIABLE = "CTXSTEWARD_JUDGE_KEY"
+"""Environment variable with the key of the endpoint that judges."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +101,7 @@ class SuiteOptions:
     setup: Setup
     given: tuple[str, ...]
     """Options that shaped the setup, as they were written."""
+    judges: tuple[JudgeModel, ...] = ()
     shard: Shard | None = None
     resume: Path | None = None
 
@@ -174,7 +186,10 @@ def chosen_suites(asked: SuiteOptions) -> list[ChosenSuite]:
         if asked.split != "ci":
             raise InputError(f"{asked.suite} has the conversations that it has: leave out --split and --sealed")
         own = own_suite(asked.suite, asked.gates, asked.only, asked.scenarios, asked.full)
+        own.panel(asked.judges, asked.setup, asked.shard)
         return [ChosenSuite(own.file.eval_suite, own.jobs, own.gates, own)]
+    if asked.judges:
+        raise InputError(f"--judge-model: {asked.suite} is judged by code alone; a suite file has asks for models")
     names = catalogue.NAMES if asked.suite == "all" else (asked.suite,)
     suites = [catalogue.suite_named(name) for name in names]
     gates = _gates(asked.gates, names)
@@ -218,11 +233,13 @@ def _played(
 ) -> EvalResult:
     name, count = chosen.suite.name, len(jobs)
     play: Callable[..., ScenarioResult] = play_job if chosen.file else play_one
+    finished = run.finished(name, jobs)
     return played(
         chosen.suite, jobs, asked.setup, workers=asked.workers or os.cpu_count() or 1, gates=chosen.gates,
         when=datetime.now(UTC).isoformat(timespec="seconds"), revision=asked.revision,
         reproduce=_command(chosen, asked), tell=lambda done: tell(f"{name} {done} of {count}"),
-        finished=run.finished(name, jobs), keep=lambda scenario: run.keep(name, scenario), play=play,
+        finished=finished, keep=lambda scenario: run.keep(name, scenario), play=play,
+        judge=chosen.file.panel(asked.judges, asked.setup, asked.shard, finished) if chosen.file else None,
     )  # fmt: skip
 
 
@@ -265,6 +282,10 @@ def _command(chosen: ChosenSuite, asked: SuiteOptions) -> str:
     help="Who is judged: a name of `evals subjects`, module:function, FILE.py:function, or a URL.",
 )  # fmt: skip
 @click.option(
+    "--judge-model", "judges", multiple=True, metavar="NAME",
+    help="Put asks that say so to this model, too: module:name, FILE.py:name, https://HOST/v1#MODEL; repeatable.",
+)  # fmt: skip
+@click.option(
     "--repeat", type=click.IntRange(1, 100), default=1, metavar="N",
     help="Play each scenario so often where a strategy or a judge may vary; its value is the mean.",
 )  # fmt: skip
@@ -285,7 +306,7 @@ def _command(chosen: ChosenSuite, asked: SuiteOptions) -> str:
 def run(
     suite: str, gates: str | None, split: Split | None, sealed: bool, show_misses: bool, sealed_log: Path | None,
     write: Path | None, scenarios: int | None, full: bool, only: tuple[str, ...], subject: str,
-    repeat: int, shard: str | None, resume: Path | None,
+    judges: tuple[str, ...], repeat: int, shard: str | None, resume: Path | None,
     workers: int | None, model: str | None, budgets: tuple[str, ...], summarizer: str, profile: str | None,
     junit: Path | None, markdown: Path | None, html: Path | None, history: Path | None, revision: str | None,
     as_json: bool, store: str, tenant: str,
@@ -297,12 +318,17 @@ def run(
     No model, key or network is needed. Exit 1 where a gate fails or a scenario breaks off. A gate that so few
     scenarios cannot decide is told as undecided, and fails nothing.
     """
+    models = tuple(judge_model(name, os.environ.get(JUDGE_KEY_VARIABLE) or None) for name in judges)
     asked = SuiteOptions(
         suite=suite, gates=gates, split="sealed" if sealed else split or "ci", scenarios=scenarios, full=full,
         only=only, workers=workers, revision=revision,
         sealed=_sealed(split, sealed, show_misses, sealed_log, write, history, resume),
-        setup=_repeating(read_setup(model, budgets, summarizer, profile, subject), repeat),
-        given=(*_given(model, budgets, summarizer, profile, subject), *([f"--repeat {repeat}"] if repeat > 1 else [])),
+        setup=_repeating(read_setup(model, budgets, summarizer, profile, subject), models, repeat),
+        given=(
+            *_given(model, budgets, summarizer, profile, subject), *(f"--judge-model {name}" for name in judges),
+            *([f"--repeat {repeat}"] if repeat > 1 else []),
+        ),
+        judges=models,
         resume=resume, shard=read_shard(shard, resume, {"gate": gates, "junit": junit, "history": history}),
     )  # fmt: skip
     outputs = SuiteOutputs(junit=junit, markdown=markdown, html=html, history=history)
@@ -310,8 +336,9 @@ def run(
     exit_by(results)
 
 
-def _repeating(setup: Setup, repeat: int) -> Setup:
-    """The setup with what is played several times, told where nothing in it varies."""
+def _repeating(setup: Setup, judges: Sequence[JudgeModel], repeat: int) -> Setup:
+    """The setup with its judges, and with how often it is played; told where nothing in it varies."""
+    setup = replace(setup, judges=tuple(f"{model.name} (prompt {PROMPT_VERSION})" for model in judges))
     if repeat > 1 and not (setup.may_vary or setup.judges):
         note(f"--repeat {repeat}: nothing varies here, every playing is the same; each scenario is played once")
         return setup

@@ -15,6 +15,7 @@ from ctxsteward.evals.result_formats import (
     figure,
     has_repeats,
     interval,
+    judging_lines,
     notices,
     outcome,
     tally,
@@ -79,6 +80,7 @@ def _suite(result: EvalResult, difference: ResultDifference | None, incomparable
         "incomparable": "; ".join(incomparable),
         "rows": rows,
         "failures": list(_failures(result)),
+        "judging": list(judging_lines(result)),
     }
 
 

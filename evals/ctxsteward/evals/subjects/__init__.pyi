@@ -1,4 +1,5 @@
 from . import answers as answers
+from .http import post_json as post_json
 from .ours import EnvelopeDialogue as EnvelopeDialogue, named as named, prompt_from as prompt_from
 from .port import (
     Archive as Archive,
@@ -17,5 +18,6 @@ from .registry import (
     OURS as OURS,
     SUBJECTS as SUBJECTS,
     described as described,
+    named_object as named_object,
     subject_named as subject_named,
 )

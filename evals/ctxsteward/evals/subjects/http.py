@@ -91,7 +91,8 @@ class HttpDialogue:
         return self._ask({"op": "search", "query": query}).get("texts")  # type: ignore[return-value]  # the same
 
     def _ask(self, question: dict[str, Any]) -> Mapping[str, Any]:
-        raw = self._posted(json.dumps({**question, "id": self._task.id}).encode())
+        body = {**question, "id": self._task.id}
+        raw = post_json(self._address, body, {}, answer_seconds=self._answer_seconds)
         try:
             answer = json.loads(raw)
         except ValueError as error:
@@ -100,26 +101,28 @@ class HttpDialogue:
             raise InputError(f"{self._address}: its answer is {answer!r:.60}; answer an object with `messages`")
         return answer
 
-    def _posted(self, body: bytes) -> bytes:
-        deadline = time.monotonic() + self._answer_seconds
-        try:
-            request = Request(self._address, body, {"Content-Type": "application/json"})
-            with _open(request, timeout=self._answer_seconds) as response:
-                raw = bytearray()
-                while len(raw) <= MAX_ANSWER_BYTES and (piece := response.read1(_PIECE_BYTES)):
-                    raw += piece
-                    if time.monotonic() > deadline:
-                        raise TimeoutError
-        except HTTPError as error:
-            error.close()
-            raise InputError(f"{self._address}: answered {error.code} {error.reason}; see the server's log") from error
-        except TimeoutError as error:
-            raise InputError(f"{self._address}: no answer within {self._answer_seconds:g} s") from error
-        except (OSError, HTTPException, ValueError) as error:
-            what = getattr(error, "reason", error)
-            if isinstance(what, TimeoutError):
-                raise InputError(f"{self._address}: no answer within {self._answer_seconds:g} s") from error
-            raise InputError(f"{self._address}: no answer ({what}); start it first") from error
-        if len(raw) > MAX_ANSWER_BYTES:
-            raise InputError(f"{self._address}: an answer of more than {MAX_ANSWER_BYTES >> 20} MB")
-        return bytes(raw)
+
+def post_json(address: str, body: object, headers: Mapping[str, str], *, answer_seconds: float) -> bytes:
+    """What an address answers to a POST of JSON; raises `InputError` with what it did instead."""
+    deadline = time.monotonic() + answer_seconds
+    try:
+        request = Request(address, json.dumps(body).encode(), {"Content-Type": "application/json", **headers})
+        with _open(request, timeout=answer_seconds) as response:
+            raw = bytearray()
+            while len(raw) <= MAX_ANSWER_BYTES and (piece := response.read1(_PIECE_BYTES)):
+                raw += piece
+                if time.monotonic() > deadline:
+                    raise TimeoutError
+    except HTTPError as error:
+        error.close()
+        raise InputError(f"{address}: answered {error.code} {error.reason}; see the server's log") from error
+    except TimeoutError as error:
+        raise InputError(f"{address}: no answer within {answer_seconds:g} s") from error
+    except (OSError, HTTPException, ValueError) as error:
+        what = getattr(error, "reason", error)
+        if isinstance(what, TimeoutError):
+            raise InputError(f"{address}: no answer within {answer_seconds:g} s") from error
+        raise InputError(f"{address}: no answer ({what}); start it first") from error
+    if len(raw) > MAX_ANSWER_BYTES:
+        raise InputError(f"{address}: an answer of more than {MAX_ANSWER_BYTES >> 20} MB")
+    return bytes(raw)

@@ -149,15 +149,8 @@ INSPECT = "inspect:"
 @cache
 def loaded(name: str) -> Any:
     """The function, class or object that a Python path names."""
-    place, colon, attribute = name.removeprefix(INSPECT).rpartition(":")
-    if not colon or not place or not attribute:
-        near = _near(name, SUBJECTS) or f"one of: {', '.join(SUBJECTS)}"
-        raise InputError(f"subject {name!r:.80} is none; {near}; or a module:function, FILE.py:function, URL")
-    module = _imported(name, place)
-    found = getattr(module, attribute, None)
-    if found is None:
-        near = _near(attribute, [each for each in vars(module) if not each.startswith("_")])
-        raise InputError(f"subject {name}: {place} has no {attribute!r}" + (f"; {near}" if near else ""))
+    near = _near(name, SUBJECTS) or f"one of: {', '.join(SUBJECTS)}"
+    found = named_object("subject", name, hint=f"{near}; or ")
     if name.startswith(INSPECT):
         return _solver(name, found)
     asked = found if isinstance(found, type) else getattr(found, "open", found)
@@ -166,6 +159,19 @@ def loaded(name: str) -> Any:
     _check_call(
         name, asked, ("conversation",) if asked is found and not isinstance(found, type) else ("task", "tokens")
     )
+    return found
+
+
+def named_object(what: str, name: str, hint: str = "write ") -> Any:
+    """What a Python path names, ``module:name`` or ``FILE.py:name``; refusals call it `what`."""
+    place, colon, attribute = name.removeprefix(INSPECT).rpartition(":")
+    if not colon or not place or not attribute:
+        raise InputError(f"{what} {name!r:.80} is none; {hint}a module:function, FILE.py:function, URL")
+    module = _imported(f"{what} {name}", place)
+    found = getattr(module, attribute, None)
+    if found is None:
+        near = _near(attribute, [each for each in vars(module) if not each.startswith("_")])
+        raise InputError(f"{what} {name}: {place} has no {attribute!r}" + (f"; {near}" if near else ""))
     return found
 
 
@@ -183,12 +189,12 @@ def _near(name: str, known: Iterable[str]) -> str:
     return f"did you mean {near[0]!r}?" if near else ""
 
 
-def _imported(name: str, place: str) -> Any:
+def _imported(named: str, place: str) -> Any:
     """A module, or a file as a script is run: what lies beside it can be imported."""
     path = Path(place)
     is_file = path.suffix == ".py"
     if is_file and not path.is_file():
-        raise InputError(f"subject {name}: no file {path}")
+        raise InputError(f"{named}: no file {path}")
     folder = str(path.absolute().parent) if is_file else str(Path.cwd())
     if folder not in sys.path:
         sys.path.insert(0, folder)
@@ -197,7 +203,7 @@ def _imported(name: str, place: str) -> Any:
             return _run(path) if is_file else import_module(place)
     except (Exception, SystemExit) as error:
         what = "does not run" if is_file else "cannot be imported"
-        raise InputError(f"subject {name}: {place} {what}: {type(error).__name__}: {error}") from error
+        raise InputError(f"{named}: {place} {what}: {type(error).__name__}: {error}") from error
 
 
 def _run(path: Path) -> Any:

@@ -11,7 +11,7 @@ finds it (`kit.reaches`); a subject with neither references nor a search is unsc
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -21,15 +21,19 @@ from ..canaries import normalize, shows
 from ..prompt_cost import Prices
 from ..suites import play_made
 from ..suites.kit import (
+    JUDGED,
     NO_LOOKUP,
+    NO_MODEL,
     Ask,
     AskMoment,
     BudgetJudge,
     CallMoment,
     ConversationCost,
     EndMoment,
+    JudgeCase,
     Metric,
     PlayCounts,
+    Rating,
     Scenario,
     ScenarioResult,
     Score,
@@ -41,6 +45,8 @@ from ..suites.kit import (
     play,
     reaches,
     request_of,
+    text_digest,
+    texts_of,
 )
 from ..validity import openai_faults
 
@@ -66,6 +72,17 @@ class FileAsk(Ask):
     """Places of the messages that its answer rests on."""
     own: Metric | None = None
     """The figure of the file that it counts for."""
+    number: int = 1
+    """Which of its scenario, in the order of the file."""
+    asked: str = ""
+    """What model judges are asked; empty: nothing."""
+    label: bool | None = None
+    """What a person answered."""
+
+    @property
+    def is_kept_out(self) -> bool:
+        """Whether what it wants must not be shown."""
+        return self.own is not None and self.own.kind == "rate" and self.own.better == "lower"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,6 +117,10 @@ class FileJob(NamedTuple):
     def split(self) -> Split:
         return self.scenario.draw.split
 
+    @property
+    def asks(self) -> Iterator[FileAsk]:
+        return (ask for ask in self.scenario.asks if isinstance(ask, FileAsk))
+
 
 def play_job(job: FileJob, setup: Setup) -> ScenarioResult:
     """Play and judge one conversation."""
@@ -121,7 +142,9 @@ def play_file(scenario: Scenario, setup: Setup, counts: PlayCounts) -> Scores:
                 faults = openai_faults(request_of(moment))
                 yield holds("valid", not faults, moment.at, "; ".join(faults[:3]))
             case AskMoment(ask=FileAsk() as ask):
-                yield from judge(ask, moment, scenario)
+                scores = list(judge(ask, moment, scenario)) if ask.wants else []
+                yield from scores
+                yield from put_to_raters(ask, moment, scores, setup, counts)
             case EndMoment(last=CallMoment()):
                 yield Score("cost_ratio", costs.ratio)
             case _:
@@ -143,7 +166,7 @@ def judge(ask: FileAsk, moment: AskMoment, scenario: FileScenario) -> Scores:
     """One question: what is shown, what is outdated, where its sources are."""
     missing = [value for value in ask.wants if not shows(moment.normalized, value)]
     why = f"{ask.kind + ': ' if ask.kind else ''}not shown: {', '.join(map(repr, missing))}"
-    if ask.own is None or ask.own.better == "higher" or ask.own.kind == "count":
+    if not ask.is_kept_out:
         yield holds("shown", not missing, moment.at, why)
     if ask.own is not None:
         yield own_score(ask, ask.own, moment, missing)
@@ -152,6 +175,27 @@ def judge(ask: FileAsk, moment: AskMoment, scenario: FileScenario) -> Scores:
         stale = bool(old) and (scenario.stale_always or bool(missing))
         yield Score("stale", float(stale), moment.at, f"outdated, and shown: {', '.join(old)}" if stale else "")
     yield from sources(ask, moment)
+
+
+def put_to_raters(
+    ask: FileAsk, moment: AskMoment, scores: Sequence[Score | UnscoredCheck], setup: Setup, counts: PlayCounts
+) -> Scores:
+    """Leave the case for model judges, with what code and a person say of it: code's yes is `shown` and not `stale`."""
+    if not ask.asked and ask.label is None:
+        return
+    text = "\n\n".join(f"[{wire['role']}]\n" + "\n".join(texts_of(wire)) for wire in request_of(moment)["messages"])
+    figures = {score.metric: score.value for score in scores if isinstance(score, Score)}
+    said = {"label": ask.label}
+    if "shown" in figures:
+        said = {"code": figures["shown"] == 1 and not figures.get("stale"), **said}
+    for rater, answer in said.items():
+        if answer is not None:
+            rating = Rating(ask=ask.number, at=moment.at, rater=rater, text=text_digest(text), answer=answer)
+            counts.ratings.append(rating)
+    if ask.asked and setup.judges:
+        counts.cases.append(JudgeCase(ask.number, moment.at, ask.asked, text))
+    elif ask.asked:
+        yield UnscoredCheck(JUDGED.name, NO_MODEL, moment.at)
 
 
 def own_score(ask: FileAsk, metric: Metric, moment: AskMoment, missing: list[str]) -> Score:

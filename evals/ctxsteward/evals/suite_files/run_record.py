@@ -117,9 +117,10 @@ def run_head(
         "scenarios": f"{len(ids)} ({_digest(list(ids))})",
         "product": f"ctxsteward {version('ctxsteward')}",
         "revision": revision or "",
-        "subject": _subject(setup),
+        "subject": "ours" if setup.subject is None else _with_content(setup.subject.name),
         "profile": "" if setup.profile is None else _digest(setup.profile.model_dump(mode="json")),
-    } | {name: str(value) for name, value in described.items() if name != "subject"}
+    } | ({"judges": ", ".join(map(_with_content, setup.judges))} if setup.judges else {})
+    fingerprint |= {name: str(value) for name, value in described.items() if name not in ("subject", "judges")}
     return RunHead(
         name=suite.name, about=suite.about, metrics=suite.metrics, scenarios=tuple(ids),
         scenarios_of_ci=suite.scenarios_of_ci, split=split, setup=described,
@@ -131,9 +132,8 @@ def _digest(value: object) -> str:
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def _subject(setup: Setup) -> str:
-    """The subject's name, with what its file says where it is one."""
-    name = "ours" if setup.subject is None else setup.subject.name
+def _with_content(name: str) -> str:
+    """The name of a subject or a judge, with what its file says where it is one."""
     file = Path(name.removeprefix("inspect:").rpartition(":")[0])
     if file.suffix == ".py" and file.is_file():
         return f"{name} {hashlib.sha256(file.read_bytes()).hexdigest()[:16]}"

@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -24,6 +24,7 @@ from pydantic_core import ErrorDetails
 from ctxsteward.envelope import Profile
 from ctxsteward.envelope.transcripts import decode, open_input
 from ctxsteward.schemas import (
+    AskJudge,
     FigureGate,
     InputError,
     InvalidMessage,
@@ -41,7 +42,7 @@ from ctxsteward.store import Lines, YamlSource, read_mapping, read_text, show
 from ..canaries import normalize, shows
 from ..prompt_cost import Prices
 from ..suites import NAMES, Gate, Gates, Rule
-from ..suites.kit import Draw, EvalSuite, Metric, texts_of
+from ..suites.kit import JUDGED, Draw, EvalSuite, Metric, texts_of
 from ..validity import openai_faults
 from .file_scenarios import FIGURES, FileAsk, FileJob, FileScenario, play_file
 
@@ -125,9 +126,11 @@ def load_suite(path: str | Path) -> FileSuite:
     tree, lines = read_mapping(read_text(path, _YAML, max_bytes=MAX_BYTES).removeprefix("\ufeff"), str(path), _YAML)
     root = PlacedPart(lambda keys: _place(str(path), lines, keys))
     document = checked(SuiteFile, tree, root, "eval_suite")
-    metrics = _metrics(document, root)
-    gates = _gates(document, metrics, root)
     placed = _with_asks_apart(document, _scenarios(document, path, root), root)
+    metrics = _metrics(document, root)
+    if document.judge.kind == "model" or any(ask.judge for one in placed for ask, _ in one.asks):
+        metrics.append(JUDGED)
+    gates = _gates(document, metrics, root)
     known = {metric.name: metric for metric in metrics}
     profiles = _Profiles(path, document, root)
     jobs = tuple(
@@ -209,7 +212,8 @@ def _keys_in(value: object, error: ErrorDetails) -> tuple[Keys, Keys]:
 
 _OWNERS: Mapping[Keys, str] = {
     (): "", ("metrics",): "SuiteMetric", ("gates",): "FigureGate", ("judge",): "SuiteJudge", ("asks",): "asks",
-    ("scenarios",): "SuiteScenario", ("scenarios", "asks"): "SuiteAsk",
+    ("scenarios",): "SuiteScenario", ("scenarios", "asks"): "SuiteAsk", ("scenarios", "asks", "judge"): "AskJudge",
+    ("asks", "judge"): "AskJudge",
 }  # fmt: skip
 
 
@@ -217,6 +221,8 @@ def _fields(model: type[BaseModel], keys: Keys) -> Iterable[str]:
     """The fields of the mapping that holds the last of these keys."""
     definitions = model.model_json_schema()
     owner = _OWNERS.get(keys[:-1] if keys[:1] != ("gates",) else ("gates",), "")
+    if keys[:2] == ("judge", "prices"):
+        owner = "TokenPrices"
     if owner == "asks":
         owner = "SuiteAsk" if model is SuiteScenario else "ScenarioAsk"
     return (definitions["$defs"][owner] if owner else definitions)["properties"]  # type: ignore[no-any-return]
@@ -231,7 +237,7 @@ def _metrics(document: SuiteFile, root: PlacedPart) -> list[Metric]:
     metrics = list(FIGURES)
     for number, metric in enumerate(document.metrics):
         part = root.at("metrics", number, "name")
-        if metric.name in {one.name for one in FIGURES}:
+        if metric.name in {one.name for one in (*FIGURES, JUDGED)}:
             raise part.refused(f"{metric.name!r}, which every suite file has", "choose another, or leave it out")
         if metric.name in {one.name for one in metrics}:
             raise part.refused(f"{metric.name!r} a second time", "keep one of the two")
@@ -326,7 +332,11 @@ def _scenario(
     said = [normalize(scenario.system or ""), *(normalize("\n".join(texts_of(wire))) for wire in scenario.messages)]
     return FileScenario(
         draw=Draw(document.name, "ci", number), name=scenario.id, messages=scenario.messages,
-        asks=tuple(_ask(ask, at, scenario, said, metrics) for ask, at in placed.asks), system=scenario.system,
+        asks=tuple(
+            replace(_ask(ask, at, scenario, said, metrics), number=number, asked=_asked(ask, at, document))
+            for number, (ask, at) in enumerate(placed.asks, 1)
+        ),
+        system=scenario.system,
         tools=scenario.tools, profile=profiles.of(scenario.profile, part),
         budget_tokens=scenario.budget_tokens or document.budget_tokens,
         stale_always=document.judge.stale == "always", prices=Prices(cached=document.judge.cached_price),
@@ -373,21 +383,51 @@ def _ask(
     for number, of in enumerate(ask.of):
         if of > ask.after:
             raise part.at("of", number).refused(f"message {of}, which is said later", f"name 1 to {ask.after}")
-    if ask.metric not in metrics or (ask.metric != "shown" and ask.metric in {one.name for one in FIGURES}):
-        own = [name for name in metrics if name == "shown" or name not in {one.name for one in FIGURES}]
+    own = [name for name in metrics if name == "shown" or name not in {one.name for one in (*FIGURES, JUDGED)}]
+    if ask.metric not in own:
         raise part.at("metric").refused(f"{ask.metric!r}", f"write one of: {', '.join(own)}; or add it to `metrics`")
-    own_metric = None if ask.metric == "shown" else metrics[ask.metric]
-    is_kept_out = own_metric is not None and own_metric.kind == "rate" and own_metric.better == "lower"
-    _check_values(ask, part, "\n".join(said[: ask.after + 1]), is_kept_out=is_kept_out)
-    return FileAsk(
+    made = FileAsk(
         metric=ask.metric, after=ask.after, question=ask.question, wants=ask.wants, avoids=ask.avoids, kind=ask.kind,
-        of=ask.of, own=own_metric,
+        of=ask.of, own=None if ask.metric == "shown" else metrics[ask.metric],
+        label=None if ask.label is None else ask.label == "yes",
     )  # fmt: skip
+    _check_values(ask, part, "\n".join(said[: ask.after + 1]), is_kept_out=made.is_kept_out)
+    return made
+
+
+def _asked(ask: SuiteAsk, part: PlacedPart, document: SuiteFile) -> str:
+    """What model judges are asked about an ask; empty where nothing is."""
+    is_default = document.judge.kind == "model" and ask.wants and ask.metric not in _kept_out(document)
+    judge = ask.judge or (AskJudge() if is_default else None)
+    if judge is None:
+        return ""
+    if judge.statement is not None and judge.question is not None:
+        raise part.at("judge").refused("a statement and a question", "keep one of the two")
+    if judge.statement is not None:
+        return f"Is this true, by the text alone?\n{judge.statement}"
+    if judge.question is not None:
+        return f"Answer by the text alone.\n{judge.question}"
+    if not ask.wants:
+        raise part.at("judge").refused("neither a statement nor a question", "write one, or what the ask `wants`")
+    avoids = f" It is not {', '.join(ask.avoids)} any more." if ask.avoids else ""
+    answer = f"To the question “{ask.question}” the answer is: {', '.join(ask.wants)}.{avoids}"
+    return f"Is this true, by the text alone?\n{answer}"
+
+
+def _kept_out(document: SuiteFile) -> frozenset[str]:
+    """Figures of what must not be shown."""
+    return frozenset(one.name for one in document.metrics if one.kind == "rate" and one.better == "lower")
 
 
 def _check_values(ask: SuiteAsk, part: PlacedPart, said: str, *, is_kept_out: bool) -> None:
     """Refuse an ask whose answer stands in its question, or was never said: it tells no strategies apart."""
     question = normalize(ask.question)
+    if not ask.wants:
+        if ask.judge is None:
+            raise part.at("wants").refused("nothing", "write at least one, or what a model judges under `judge`")
+        for name in ("avoids", "of", "metric"):
+            if name in ask.model_fields_set:
+                raise part.at(name).refused("about `wants`, which is empty", "leave it out, or say what is wanted")
     for number, value in enumerate(ask.wants):
         at = part.at("wants", number)
         if value in ask.avoids:

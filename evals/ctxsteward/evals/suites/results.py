@@ -49,6 +49,7 @@ from .kit import (
     Setup,
     Split,
     add_to,
+    judging_of,
 )
 
 
@@ -95,8 +96,8 @@ def play_made(
         error = f"{type(problem).__name__}: {problem}"[:500] + _raised_at(problem)
     return ScenarioResult(
         id=scenario.id, turns=scenario.turns, messages=len(scenario.messages), builds=stage.builds,
-        cpu_seconds=cpu_seconds() - started, tallies=tallies, error=error, cases=tuple(stage.cases),
-        ratings=tuple(stage.ratings),
+        cpu_seconds=cpu_seconds() - started, tallies=tallies, error=error,
+        cases=() if error else tuple(stage.cases), ratings=() if error else tuple(stage.ratings),
     )  # fmt: skip
 
 
@@ -311,7 +312,7 @@ def result(
         cpu_seconds=round(sum(scenario.cpu_seconds for scenario in played), 3), metrics=metrics, gates=gate_results,
         passed=not errors and not any(gate.verdict == "failed" for gate in gate_results), errors=errors,
         misses=_misses(suite, played), reproduce=reproduce, scenario_ids=tuple(one.id for one in played),
-        by_scenario={name: each for name, each in by_scenario.items() if each},
+        by_scenario={name: each for name, each in by_scenario.items() if each}, judging=judging_of(played),
     )  # fmt: skip
 
 

@@ -1,7 +1,7 @@
 """What every suite is made of.
 
-Draws, scenarios and scores (`suite`), playing a scenario through the builder (`play`), and texts to fill conversations
-with (`talk`, `pasted_content`).
+Draws, scenarios and scores (`suite`), playing a scenario through the builder (`play`), models that judge
+(`model_judges`), and texts to fill conversations with (`talk`, `pasted_content`).
 """
 
 import lazy_loader

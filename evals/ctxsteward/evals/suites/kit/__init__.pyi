@@ -1,4 +1,16 @@
 from . import pasted_content as pasted_content, sealed_formats as sealed_formats
+from .model_judges import (
+    JUDGED as JUDGED,
+    NO_MODEL as NO_MODEL,
+    PROMPT_VERSION as PROMPT_VERSION,
+    JudgeModel as JudgeModel,
+    JudgePanel as JudgePanel,
+    ModelReply as ModelReply,
+    ScriptedModel as ScriptedModel,
+    judge_model as judge_model,
+    judging_of as judging_of,
+    text_digest as text_digest,
+)
 from .pasted_content import calls as calls
 from .play import (
     NO_LOOKUP as NO_LOOKUP,
@@ -51,6 +63,7 @@ from .suite import (
     add_to as add_to,
     drawn as drawn,
     holds as holds,
+    tallied as tallied,
 )
 from .talk import (
     SmallTalk as SmallTalk,

@@ -231,8 +231,6 @@ class JudgeCase(NamedTuple):
     asked: str
     """What is to be answered with yes or no."""
     text: str
-    scored: bool = True
-    """Whether a verdict counts for the figure, or is compared alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
