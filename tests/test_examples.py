@@ -26,6 +26,10 @@ shown after: False
 ben's words stay: Ticket 0 is done.
 §1 of session 'team-7' was erased by privacy desk on 2026-11-22T09:00:00Z: request 17
 """,
+    "judges": """
+I have looked.
+VERDICT: no
+""",
     "nightly_steward": """
 promoted: due 3, harvested 3, absorbed 3, reconciled 4, admitted 1, fitted 1, staged 1, promoted 1
 version 2 says: Correction: pickup in Bonn ends at 18:00. (from chat-ada§3 and chat-hana§3)

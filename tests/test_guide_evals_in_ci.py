@@ -208,3 +208,28 @@ def test_the_guide_s_own_suite_and_draft_print_what_it_says(tmp_path: Path) -> N
     suite, draft = re.findall(r"^```yaml\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
     assert suite == (EXAMPLES / "support-desk.yaml").read_text(encoding="utf-8")
     assert draft in (tmp_path / "mine.yaml").read_text(encoding="utf-8")
+
+
+# -- repeats, and a model as judge -----------------------------------------------------------------------------
+
+
+def judging_section() -> str:
+    return GUIDE.read_text(encoding="utf-8").partition("## A model as judge\n")[2].partition("\n## Time")[0]
+
+
+def counted(text: str) -> str:
+    """Without what hangs on the session's nonce: the tokens of its marks, and what they cost."""
+    return re.sub(r"[\d,]+ tokens in|cost 0\.\d+", "…", text)
+
+
+def test_the_guide_s_repeats_and_model_judge_print_what_it_says(tmp_path: Path) -> None:
+    for name in ("support-desk-judged.yaml", "support-desk.jsonl", "judges.py"):
+        (tmp_path / name).write_bytes((EXAMPLES / name).read_bytes())
+    section, shell = judging_section(), Shell(tmp_path, {"COLUMNS": "100"})
+    fences = re.findall(r"^```console\n\$ (.*)\n((?:.*\n)*?)^```$", section, re.MULTILINE)
+    assert len(fences) == 2
+    for command, printed in fences:
+        done = shell.run(command)
+        assert told(counted(done.stdout + done.stderr)) == told(counted(printed))
+    (judge,) = re.findall(r"^```yaml\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
+    assert judge in (EXAMPLES / "support-desk-judged.yaml").read_text(encoding="utf-8")

@@ -12,7 +12,9 @@ of the text itself, so no text can close its own. A reply must end in one line, 
 outside of any quote of the fence, and have no second one: whoever repeats a verdict that the text plants has given
 none. What is no verdict is asked for again, `TRIES` times in all, and is then unscored with the reason.
 
-`max_calls` and `max_cost` are never passed: a call is not made where its prompt and the longest reply could pass them.
+`max_calls` is never passed. A call is not made where its prompt and the longest reply that was asked for (`max_tokens`)
+could pass `max_cost` by our own count of tokens; what a model says it used counts from then on, so a model that takes
+no notice of `max_tokens`, or counts otherwise, passes it by one call at most.
 
 Raises `InputError` for a name that is no judge, and for a bound on cost without prices.
 Source: Cohen 1960, "A coefficient of agreement for nominal scales"; Zheng et al. 2023, "Judging LLM-as-a-judge".
