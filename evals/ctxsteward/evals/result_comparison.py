@@ -55,9 +55,10 @@ class FigureComparison:
     better: Literal["higher", "lower"]
     unit: str
     before: float | None
-    """None: no scenario was scored in both."""
+    """None: no scenario was scored."""
     after: float | None
     difference: float | None
+    """None: no scenario was scored in both."""
     low: float | None
     """Of the difference; None of a single scenario, and where fewer than `intervals.ALIKE` differ by the same."""
     high: float | None
@@ -88,7 +89,9 @@ class ResultComparison:
     before: EvalResult
     after: EvalResult
     scenario_ids: tuple[str, ...]
-    """Played by both."""
+    """Played by both to the end."""
+    broke_off: tuple[str, ...]
+    """Played by both, left out: one of the two, or both, did not end."""
     meant: tuple[SettingDifference, ...]
     """What was meant to differ, and does."""
     figures: tuple[FigureComparison, ...]
@@ -109,11 +112,12 @@ def compare(before: EvalResult, after: EvalResult, *, meant: Sequence[str] = ())
         names = " ".join(f"--meant {one.name}" for one in unmeant if one.name not in ("suite", "split"))
         todo = f"compare runs that asked the same{f', or say that it is meant: {names}' if names else ''}"
         raise InputError(f"{before.suite}: the runs differ in {what}; {todo}")
-    common = _common(before, after)
+    common, broke_off = _common(before, after)
     known = {metric.name: metric for metric in before.metrics}
     metrics = [metric for metric in after.metrics if metric.name in known]
     return ResultComparison(
-        suite=after.suite, split=after.split, before=before, after=after, scenario_ids=common, meant=differences,
+        suite=after.suite, split=after.split, before=before, after=after, scenario_ids=common, broke_off=broke_off,
+        meant=differences,
         figures=tuple(_figure(metric, before, after, common) for metric in metrics),
         gates=tuple(_gates(before, after)),
     )  # fmt: skip
@@ -169,7 +173,8 @@ def _is_same(first: str, second: str) -> bool:
     return paths[0] == paths[1]
 
 
-def _common(before: EvalResult, after: EvalResult) -> tuple[str, ...]:
+def _common(before: EvalResult, after: EvalResult) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What both played: to the end, and not; a scenario that broke off gives figures of its beginning alone."""
     for result in (before, after):
         if not result.scenario_ids:
             what = f"{result.suite} of {result.when} was written by a version that kept no values by scenario"
@@ -178,7 +183,12 @@ def _common(before: EvalResult, after: EvalResult) -> tuple[str, ...]:
     if not common:
         first, second = before.scenario_ids[0], after.scenario_ids[0]
         raise InputError(f"{before.suite}: no scenario was played in both runs ({first} …, {second} …); play the same")
-    return common
+    broken = before.errors | after.errors
+    ended = tuple(id for id in common if id not in broken)
+    if not ended:
+        id = common[0]
+        raise InputError(f"{before.suite}: no scenario ended in both runs; {id} broke off: {broken[id]}")
+    return ended, tuple(id for id in common if id in broken)
 
 
 def _figure(metric: MetricResult, before: EvalResult, after: EvalResult, common: Sequence[str]) -> FigureComparison:
@@ -186,7 +196,10 @@ def _figure(metric: MetricResult, before: EvalResult, after: EvalResult, common:
     pairs = [ScenarioPair(rows[0][id], rows[1][id]) for id in common if id in rows[0] and id in rows[1]]
     pairs = [pair for pair in pairs if pair.before.checks and pair.after.checks]
     values = [_value(metric, [pair[side] for pair in pairs]) if pairs else None for side in (0, 1)]
-    difference = None if values[0] is None or values[1] is None else values[1] - values[0]
+    if not pairs:  # nothing to compare; what one of them has is told
+        alone = [[row[id] for id in common if id in row and row[id].checks] for row in rows]
+        values = [_value(metric, parts) if parts else None for parts in alone]
+    difference = values[1] - values[0] if pairs and values[0] is not None and values[1] is not None else None
     half = _half_width(metric, pairs)
     if difference and half is not None and half < ROUNDING and len(pairs) < ALIKE:
         half = None

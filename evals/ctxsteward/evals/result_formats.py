@@ -9,6 +9,7 @@ plugin, as CI services read it.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from xml.etree import ElementTree as Xml
 
@@ -106,6 +107,17 @@ def _failures(result: EvalResult) -> Iterator[str]:
             yield f"- `{miss.scenario}`, {_cell(miss.at)}: {_cell(miss.why)}"
     for id, error in result.errors.items():
         yield f"- `{id}` broke off: {_cell(error)}"
+
+
+def wholly_unscored(result: EvalResult) -> str:
+    """Why not one of a suite's figures has a value, in a line; empty where one has, or a scenario broke off."""
+    if result.errors or any(metric.value is not None for metric in result.metrics):
+        return ""
+    why = Counter[str]()
+    for metric in result.metrics:
+        why.update(metric.unscored)
+    reasons = "; ".join(reason for reason, _ in why.most_common(2)) or "nothing was asked"
+    return f"unscored, all {len(result.metrics)} figures: {reasons}"
 
 
 def judging_lines(result: EvalResult) -> Iterator[str]:
@@ -224,6 +236,9 @@ def compared_runs(compared: ResultComparison) -> Iterator[str]:
     common = len(compared.scenario_ids)
     meant = f"; meant to differ: {'; '.join(map(str, compared.meant))}" if compared.meant else ""
     yield f"compared over {common} scenario{'s' * (common != 1)} of split {compared.split} that both played{meant}"
+    if broken := len(compared.broke_off):
+        which = ", ".join(compared.broke_off[:MISSES])
+        yield f"left out: {broken} scenario{'s' * (broken != 1)} that broke off ({which})"
 
 
 def figure_cells(compared: FigureComparison) -> tuple[str, ...]:

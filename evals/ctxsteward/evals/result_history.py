@@ -122,6 +122,8 @@ class SettingDifference(NamedTuple):
 
 
 UNSET = "not set"
+UNSET_AS = {"subject": "ours"}
+"""What a setting that is not there stands for."""
 
 
 def setting_differences(before: EvalResult, after: EvalResult) -> Iterator[SettingDifference]:
@@ -130,7 +132,7 @@ def setting_differences(before: EvalResult, after: EvalResult) -> Iterator[Setti
         if getattr(before, name) != getattr(after, name):
             yield SettingDifference(name, getattr(before, name), getattr(after, name))
     for name in dict.fromkeys((*before.setup, *after.setup)):
-        was, now = (result.setup.get(name, UNSET) for result in (before, after))
+        was, now = (result.setup.get(name, UNSET_AS.get(name, UNSET)) for result in (before, after))
         if was != now:
             yield SettingDifference(name, str(was), str(now))
 

@@ -243,3 +243,28 @@ def test_files_that_cannot_be_compared_are_refused_in_one_line(
         compare_runs(first, second, **asked)
     assert told in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_what_broke_off_is_left_out_and_counted() -> None:
+    before = made(played(0, 9, 10), played(1, 9, 10, error="KeyError: 'x'"), played(2, 8, 10))
+    after = made(played(0, 9, 10), played(1, 0, 1), played(2, 8, 10))
+    compared = compare(before, after)
+    assert (compared.scenario_ids, compared.broke_off) == (("made/ci-0", "made/ci-2"), ("made/ci-1",))
+    assert figure(before, after).difference == 0
+    assert "left out: 1 scenario that broke off (made/ci-1)" in comparison([compared]).replace("\\", "")
+    with pytest.raises(InputError, match=r"no scenario ended in both runs; made/ci-1 broke off: KeyError: 'x'"):
+        compare(made(played(1, 9, 10, error="KeyError: 'x'")), made(played(1, 9, 10)))
+
+
+def test_a_value_of_one_run_alone_is_told_beside_unscored() -> None:
+    before, after = made(played(0, 9, 10)), made(played(0, 9, 10))
+    after = after.model_copy(update={"by_scenario": {k: v for k, v in after.by_scenario.items() if k != "shown"}})
+    for compared, told in ((compare(before, after), (0.9, None)), (compare(after, before), (None, 0.9))):
+        shown = next(one for one in compared.figures if one.metric == "shown")
+        assert (shown.before, shown.after, shown.difference, shown.is_surely) == (*told, None, None)
+
+
+def test_another_subject_is_told_beside_ours() -> None:
+    other = run(9, setup=run(9).setup | {"subject": "mine.py:newest"})
+    with pytest.raises(InputError, match=r"subject: ours and mine\.py:newest; .* --meant subject"):
+        compare(run(9), other)

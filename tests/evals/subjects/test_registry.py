@@ -115,7 +115,7 @@ BAD_NAMES = {
     "a typo of a name": ("newest-token", "did you mean 'newest-tokens'?"),
     "no such name": ("zzz", f"one of: {', '.join(SUBJECTS)}; or a module:function, FILE.py:function, URL"),
     "nothing": ("", "subject '' is none"),
-    "a file alone": ("context.py", "subject 'context.py' is none"),
+    "a file alone": ("context.py", "which of its functions? write context.py:NAME; it has newest, later, Window"),
     "no such file": ("contxt.py:newest", "no file contxt.py"),
     "no such module": ("contxt:newest", "contxt cannot be imported: ModuleNotFoundError: No module named 'contxt'"),
     "no attribute": ("context.py:", "is none"),
@@ -151,8 +151,59 @@ def test_a_class_that_opens_no_dialogue_says_what_is_missing() -> None:
         moments(subject)
 
 
+FAILS_AT_ONCE = {
+    "it raises": (
+        "return conversation.mesages",
+        "AttributeError: 'Conversation' object has no attribute 'mesages', at fails.py:2 in newest",
+    ),
+    "it gives a number": ("return 7", "7"),
+    "it gives nothing": ("return None", "None"),
+    "it gives texts": ("return ['hello']", "'hello'"),
+    "it leaves": ("raise SystemExit(3)", "the subject ended itself (SystemExit 3)"),
+}
+
+
+@pytest.mark.parametrize(("body", "told"), FAILS_AT_ONCE.values(), ids=FAILS_AT_ONCE)
+def test_what_fails_on_the_first_message_is_one_line_and_nothing_is_played(body: str, told: str, folder: Path) -> None:
+    (folder / "fails.py").write_text(f"def newest(conversation):\n    {body}\n")
+    loaded.cache_clear()
+    done = CliRunner().invoke(cli, ["evals", "run", "verbatim", "--scenarios", "1", "--subject", "fails.py:newest"])
+    line = " ".join(done.stderr.split())
+    assert done.exit_code == 2, done.output
+    assert "subject fails.py:newest: asked for the prompt of a conversation of one message, it failed: " in line
+    assert told in line
+    assert (done.stdout, "Traceback" in done.stderr) == ("", False)
+
+
+def test_a_server_that_is_not_there_is_one_line() -> None:
+    command = ["evals", "run", "verbatim", "--scenarios", "1", "--subject", "http://127.0.0.1:9/context"]
+    done = CliRunner().invoke(cli, command)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "subject http://127.0.0.1:9/context: asked for" in " ".join(done.stderr.split())
+
+
+def test_a_suite_that_cannot_ask_a_strategy_anything_is_one_line(folder: Path) -> None:
+    done = CliRunner().invoke(cli, ["evals", "run", "governance", "--scenarios", "1", "--subject", "window", "--gate"])
+    assert done.exit_code == 1
+    assert " ".join(done.stdout.split()) == (
+        "governance: unscored, all 11 figures: "
+        "the subject has no governed memory: no nights, versions or gates that could be asked"
+    )
+
+
+def test_what_is_unscored_for_one_reason_is_one_line(folder: Path) -> None:
+    done = CliRunner().invoke(cli, ["evals", "run", "citations", "--scenarios", "1", "--subject", "window", "--gate"])
+    told = " ".join(done.stdout.split())
+    assert "quotes_match, ranges_resolve, forks_resolve, reopened_resolve: nothing was scored: only our own" in told
+
+
 def test_a_strategy_that_fails_is_told_with_its_scenario_and_no_traceback(folder: Path) -> None:
-    (folder / "fails.py").write_text("def newest(conversation):\n    return conversation.mesages\n")
+    (folder / "fails.py").write_text(
+        "def newest(conversation):\n"
+        "    return conversation.messages if len(conversation.messages) < 3 else later(conversation)\n"
+        "def later(conversation):\n    return conversation.mesages\n"
+    )
+    loaded.cache_clear()
     command = ["evals", "run", "verbatim", "--scenarios", "1", "--workers", "1", "--subject", "fails.py:newest"]
     done = CliRunner().invoke(cli, command)
     told = " ".join(done.output.split())

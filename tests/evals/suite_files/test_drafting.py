@@ -39,6 +39,8 @@ STATED = [
     ("Please keep the whole journey under $640 for both travellers.", "$640", "money"),
     ("The grandmother only walks when it is above 15 degrees outside.", "15 degrees", "quantity"),
     ("We would rather arrive before the weekend in Ghent with everybody.", "Ghent", "proper name"),
+    ("We always order the grey tiles from Brandt & Sons for every hall.", "Brandt & Sons", "proper name"),
+    ("It is worth 8,450 euros and needs 14 pallets of the grey tiles.", "8,450 euros", "money"),
     ("我们的会员编号是MX-4471，从去年秋天开始一直用。", "MX-4471", "identifier"),
 ]
 
@@ -54,6 +56,7 @@ def test_a_value_that_was_stated_is_asked_for_with_its_sentence(sentence: str, v
 UNASKED = {
     "a question": "Is my membership number MX-4471 still good after last autumn?",
     "few words": "It is MX-4471, as I have it here.",
+    "two digits": "The driver should ring at gate 42 when he arrives at the yard.",
     "one digit": "The whole family has 3 rather large bags.",
     "emphasis": "The whole journey was REALLY one-of-a-kind last autumn.",
     "code": "x = membership['MX-4471'] + autumn[0] * {travel: 1}",

@@ -50,8 +50,9 @@ def suites_table(rows: Iterable[Mapping[str, Any]]) -> Table:
         rare = f"a promise notices a fault of {100 * row['promise_detects']:.0f} % of such"
         table.add_row(Text(f"{row['suite']}  ({row['scenarios']} scenarios: {rare})", style="bold"), "")
         table.add_row(shown(f"  {row['about']}", style="dim"), "")
-        for name in row["metrics"]:
+        for name, about in row["metrics"].items():
             table.add_row(f"  {name}", ", ".join(row["gates"].get(name, ())))
+            table.add_row(shown(f"    {about}", style="dim"), "")
     return table
 
 

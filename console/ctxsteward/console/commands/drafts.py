@@ -44,6 +44,7 @@ def drafted_table(draft: SuiteDraft) -> Table:
     table = grid("drafted", "", numbers=("",))
     kinds = Counter(ask.kind for scenario in draft.scenarios for ask in scenario.asks)
     rows = [("files", report.files), ("transcripts", report.transcripts), ("conversations", len(draft.scenarios))]
+    rows += [("  that fit their budget whole: nothing is told apart", report.fit)] if report.fit else []
     rows += [("asks", sum(kinds.values())), *((f"  {kind}", count) for kind, count in sorted(kinds.items()))]
     rows += [("asks that transcripts share, dropped", report.shared)]
     rows += [("redacted", report.redacted.total()), *((f"  {kind}", n) for kind, n in sorted(report.redacted.items()))]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -34,6 +35,7 @@ from ctxsteward.evals.result_formats import (
     nothing_scored,
     summary,
     tally,
+    wholly_unscored,
 )
 from ctxsteward.evals.result_history import ResultDifference, append
 from ctxsteward.evals.suite_files import MergedRun, merged
@@ -59,6 +61,7 @@ FULL = 4
 
 
 MISSES = 3
+_COUNT = re.compile(r" \([\d,]+\)$")
 VERDICT_COLOURS: dict[Verdict, str] = {
     "passed": "green",
     "failed": "bold red",
@@ -87,8 +90,14 @@ def result_table(result: EvalResult, difference: ResultDifference | None) -> Tab
 def miss_lines(result: EvalResult) -> list[Text]:
     """What failed, and where: the first few of each gate."""
     lines = [shown(f"  {id} broke off: {error}", style="red") for id, error in result.errors.items()]
+    unscored: dict[str, list[str]] = {}
     for gate in result.gates:
-        if gate.passed:
+        if gate.verdict == "unscored":
+            unscored.setdefault(_COUNT.sub("", gate.why), []).append(gate.metric)
+    for why, metrics in unscored.items():  # a line a reason
+        lines.append(shown(f"  {', '.join(metrics)}: {why}", style=VERDICT_COLOURS["unscored"]))
+    for gate in result.gates:
+        if gate.verdict in ("passed", "unscored"):
             continue
         lines.append(shown(f"  {gate.metric}: {gate.why}", style=VERDICT_COLOURS[gate.verdict]))
         missed = [miss for miss in result.misses if miss.metric == gate.metric][:MISSES]
@@ -166,8 +175,7 @@ def report(results: Sequence[EvalResult], outputs: SuiteOutputs, *, as_json: boo
         comparison.read(result)
         print_result(result, comparison, as_json)
     write_results(outputs, results, comparison)
-    if not as_json:
-        conclude(results)
+    conclude(results)
 
 
 def print_result(result: EvalResult, comparison: HistoryComparison, as_json: bool) -> None:
@@ -176,6 +184,9 @@ def print_result(result: EvalResult, comparison: HistoryComparison, as_json: boo
         return
 
     console = table_console()
+    if why := wholly_unscored(result):
+        console.print(shown(f"{result.suite}: {why}", style="yellow"))
+        return
     console.print(result_table(result, comparison.differences.get(result.suite)))
     for line in miss_lines(result):
         console.print(line)
@@ -257,7 +268,8 @@ def comparison_json(compared: ResultComparison) -> dict[str, Any]:
     figures = [{name: getattr(figure, name) for name in figure.__slots__} for figure in compared.figures]
     return {
         "suite": compared.suite, "split": compared.split, "before": run(compared.before), "after": run(compared.after),
-        "scenario_ids": compared.scenario_ids, "meant": [one._asdict() for one in compared.meant], "figures": figures,
+        "scenario_ids": compared.scenario_ids, "broke_off": compared.broke_off,
+        "meant": [one._asdict() for one in compared.meant], "figures": figures,
         "gates": [gate._asdict() for gate in compared.gates],
     }  # fmt: skip
 

@@ -18,7 +18,7 @@ from ctxsteward.envelope import Budgets
 from ctxsteward.evals import result_history as history, sealed_openings
 from ctxsteward.evals.documents import check_markers, check_output, write_blocks
 from ctxsteward.evals.phrasings import SPLITS, Split
-from ctxsteward.evals.subjects import OURS, SUBJECTS, subject_named
+from ctxsteward.evals.subjects import OURS, SUBJECTS, subject_named, try_out
 from ctxsteward.evals.suite_files import RunHead, Shard, play_job, run_head
 from ctxsteward.evals.suites import (
     NAMES,
@@ -115,6 +115,8 @@ def read_setup(
         subject=subject_named(subject), model=model, budgets=read_budgets(budgets) if budgets else Budgets(),
         summarizer=summarizer, profile=governed,
     )  # fmt: skip
+    if setup.subject is not None and subject not in SUBJECTS:
+        try_out(setup.subject)
     try:
         setup.builder()
     except UnknownModel as error:
@@ -148,8 +150,7 @@ def run_suites(asked: SuiteOptions, outputs: SuiteOutputs, *, as_json: bool) -> 
         known = history.read(outputs.history) if outputs.history else ()
         lines = sealed_openings.figures_beside(results, {one.suite: one for one in known if one.split == "ci"})
         write_blocks(asked.sealed.write, {sealed_openings.BLOCK: lines})
-    if not as_json:
-        conclude(results)
+    conclude(results)
     return results
 
 

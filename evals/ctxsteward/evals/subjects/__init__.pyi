@@ -20,4 +20,5 @@ from .registry import (
     described as described,
     named_object as named_object,
     subject_named as subject_named,
+    try_out as try_out,
 )

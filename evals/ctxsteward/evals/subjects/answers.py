@@ -14,11 +14,13 @@ import inspect
 import json
 import os
 import sys
+import traceback
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import replace
 from functools import partial
 from itertools import islice
+from pathlib import Path
 from typing import Any, TypeVar
 
 from ctxsteward.schemas import InputError, Wire
@@ -106,6 +108,14 @@ def _held() -> Iterator[None]:
     finally:
         if os.getpid() != process:  # forked by the subject: what follows is the judge's, and runs once
             os._exit(0)
+
+
+def raised_at(problem: Exception) -> str:
+    """Where the caller's own code raised it: ``, at mine.py:7 in words``; empty where none of it was running."""
+    ours = Path(__file__).parents[1]
+    frames = [frame for frame in traceback.extract_tb(problem.__traceback__) if "site-packages" not in frame.filename]
+    own = [frame for frame in frames if not any(room in frame.filename for room in ("/ctxsteward/", str(ours)))]
+    return f", at {Path(own[-1].filename).name}:{own[-1].lineno} in {own[-1].name}" if own else ""
 
 
 # -- prompts ---------------------------------------------------------------------------------------------------------

@@ -26,7 +26,7 @@ from ctxsteward.envelope.transcripts import TranscriptEntry
 from ctxsteward.schemas import InputError, Wire
 
 from ..peers import PEERS, AdapterProcess, canonical
-from . import baselines
+from . import answers, baselines
 from .http import HttpSubject
 from .port import Dialogue, FunctionDialogue, Prompt, Strategy, Subject, Task
 
@@ -143,6 +143,26 @@ def subject_named(name: str) -> Subject | None:
     return NamedSubject(name)
 
 
+def try_out(subject: Subject) -> None:
+    """Ask it once, what it would send where one short message was said; raises `InputError` where that fails.
+
+    So a server that is not running, or an answer of another type, is told in a line before a suite is played.
+    """
+    try:
+        dialogue = subject.open(Task("first", FIRST_BUDGET_TOKENS), lambda wire: len(str(wire)) // 4)
+        answers.say(dialogue, {"role": "user", "content": "Hello."})
+        answers.ask(subject.name, dialogue)
+    except Exception as error:  # a strategy is the caller's code
+        told = str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
+        told = told.removeprefix(f"{subject.name}: ")
+        where = "" if isinstance(error, InputError) else answers.raised_at(error)
+        what = "asked for the prompt of a conversation of one message, it failed"
+        raise InputError(f"subject {subject.name}: {what}: {told}{where}") from error
+    if callable(close := getattr(dialogue, "close", None)):
+        close()
+
+
+FIRST_BUDGET_TOKENS = 1_000
 INSPECT = "inspect:"
 
 
@@ -165,6 +185,8 @@ def loaded(name: str) -> Any:
 def named_object(what: str, name: str, hint: str = "write ") -> Any:
     """What a Python path names, ``module:name`` or ``FILE.py:name``; refusals call it `what`."""
     place, colon, attribute = name.removeprefix(INSPECT).rpartition(":")
+    if name.endswith(".py") and Path(name).is_file():
+        raise InputError(f"{what} {name}: which of its functions? write {name}:NAME; {_functions_of(what, name)}")
     if not colon or not place or not attribute:
         raise InputError(f"{what} {name!r:.80} is none; {hint}a module:function, FILE.py:function, URL")
     module = _imported(f"{what} {name}", place)
@@ -173,6 +195,12 @@ def named_object(what: str, name: str, hint: str = "write ") -> Any:
         near = _near(attribute, [each for each in vars(module) if not each.startswith("_")])
         raise InputError(f"{what} {name}: {place} has no {attribute!r}" + (f"; {near}" if near else ""))
     return found
+
+
+def _functions_of(what: str, place: str) -> str:
+    module = _imported(f"{what} {place}", place)
+    known = [name for name, one in vars(module).items() if getattr(one, "__module__", "") == module.__name__]
+    return f"it has {', '.join(known[:8])}" if known else "it defines none"
 
 
 def _check_call(name: str, asked: Callable[..., object], arguments: Sequence[str]) -> None:

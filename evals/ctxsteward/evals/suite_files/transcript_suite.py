@@ -87,6 +87,8 @@ class DraftReport:
     """How many were taken out, by kind."""
     left_out: Counter[str] = field(default_factory=Counter)
     """Transcripts, conversations and parts of messages, by reason."""
+    fit: int = 0
+    """Conversations that fit their budget whole: they tell no two strategies apart."""
     shared: int = 0
     """Asks that several transcripts have in common."""
 
@@ -224,6 +226,7 @@ def _scenarios(
             continue
         stated = [wire["role"] == "user" or (between_people and wire["role"] == "assistant") for wire in piece]
         tokens = sum(counter.message(Message.from_wire(wire)) for wire in piece)
+        report.fit += tokens <= _budget(tokens)
         yield DraftedScenario(
             id=base if len(cuts) == 1 else f"{base}-{number}", source=source, messages=tuple(piece), system=system,
             tools=tools, budget_tokens=_budget(tokens),

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import pickle
 import time
-import traceback
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -25,12 +24,12 @@ from dataclasses import replace
 from importlib.metadata import version
 from itertools import count, takewhile
 from multiprocessing import get_context
-from pathlib import Path
 from typing import Protocol, TypeVar
 
-from ctxsteward.schemas import EvalMiss, EvalResult, InputError, MetricResult, ScenarioPart
+from ctxsteward.schemas import EvalMiss, EvalResult, GateResult, InputError, MetricResult, ScenarioPart
 
 from ..intervals import interval, repeat_deviations
+from ..subjects import answers
 from ..telemetry import tell_eval
 from .catalogue import suite_named
 from .gates import Gates, check, judged
@@ -93,20 +92,12 @@ def play_made(
     try:
         add_to(tallies, play(scenario, setup, stage), known)
     except Exception as problem:
-        error = f"{type(problem).__name__}: {problem}"[:500] + _raised_at(problem)
+        error = f"{type(problem).__name__}: {problem}"[:500] + answers.raised_at(problem)
     return ScenarioResult(
         id=scenario.id, turns=scenario.turns, messages=len(scenario.messages), builds=stage.builds,
         cpu_seconds=cpu_seconds() - started, tallies=tallies, error=error,
         cases=() if error else tuple(stage.cases), ratings=() if error else tuple(stage.ratings),
     )  # fmt: skip
-
-
-def _raised_at(problem: Exception) -> str:
-    """Where the caller's own code raised it: ``, at mine.py:7 in words``; empty where none of it was running."""
-    ours = Path(__file__).parents[1]
-    frames = [frame for frame in traceback.extract_tb(problem.__traceback__) if "site-packages" not in frame.filename]
-    own = [frame for frame in frames if not any(room in frame.filename for room in ("/ctxsteward/", str(ours)))]
-    return f", at {Path(own[-1].filename).name}:{own[-1].lineno} in {own[-1].name}" if own else ""
 
 
 def run(
@@ -303,6 +294,8 @@ def result(
     held = gates if "subject" not in described else _not_required(gates)
     gate_results = judged(held, {metric.name: metric for metric in metrics}, parts, decisive=decisive)
     errors = {scenario.id: scenario.error for scenario in played if scenario.error is not None}
+    if errors:
+        gate_results = tuple(_over_fragments(gate, len(errors), len(played)) for gate in gate_results)
     return EvalResult(
         suite=suite.name, about=suite.about, product=f"ctxsteward {version('ctxsteward')}", when=when,
         revision=revision, split=split, setup=described, scenarios=len(played),
@@ -314,6 +307,14 @@ def result(
         misses=_misses(suite, played), reproduce=reproduce, scenario_ids=tuple(one.id for one in played),
         by_scenario={name: each for name, each in by_scenario.items() if each}, judging=judging_of(played),
     )  # fmt: skip
+
+
+def _over_fragments(gate: GateResult, broken: int, played: int) -> GateResult:
+    """A gate that holds over what was played before scenarios broke off says nothing of the rest."""
+    if not gate.passed:
+        return gate
+    why = f"holds in what was played, but {broken} of {played} scenarios broke off"
+    return gate.model_copy(update={"passed": False, "verdict": "undecided", "why": why})
 
 
 def _by_scenario(metric: Metric, played: Sequence[ScenarioResult]) -> dict[str, ScenarioPart]:
