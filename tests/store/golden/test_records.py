@@ -1,7 +1,8 @@
-"""Journal records and manifests as version 1 wrote them are read for ever: `v1/records.json` was written once.
+"""Journal records and manifests as version 1 wrote them are read for ever: each file of `v1` was written once.
 
-Its tenant's address key is 32 times the letter k. It was written by this file run as a program, which writes it where
-it is missing; another major version gets a file beside it.
+`records.json` has envelopes of renderer 1, `renderer_3.json` those of renderer 3, with a long message recalled by its
+passages and a long reply shown in part. The tenant's address key is 32 times the letter k. Files were written by this
+file run as a program, which writes the newest where it is missing; another renderer gets a file beside them.
 """
 
 from __future__ import annotations
@@ -12,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from ctxsteward.envelope import Budgets, EnvelopeBuilder, Profile, Store, rebuild
+from ctxsteward.envelope import Budgets, EnvelopeBuilder, Heuristic, Profile, Store, rebuild
 from ctxsteward.envelope.building.builder import RENDERERS
-from ctxsteward.envelope.testing import FirstLine, WordOverlap, memory_store
+from ctxsteward.envelope.testing import FirstLine, memory_store
 from ctxsteward.envelope.tokens.tokenizer import Counter, load_tokenizer
 from ctxsteward.schemas import Damaged, InputError
 from ctxsteward.store.crypto.addresses import AddressKey
@@ -23,45 +24,57 @@ from ctxsteward.store.journal.log import Log, coded, read_manifest
 from ctxsteward.store.journal.port import JournalRecord, SessionKey
 
 KEY = AddressKey(b"k" * 32)
-PATH = Path(__file__).parent / "v1" / "records.json"
-GOLDEN: dict[str, Any] = json.loads(PATH.read_text(encoding="utf-8")) if PATH.exists() else {"logs": {}}
+FOLDER = Path(__file__).parent / "v1"
+PATH = FOLDER / "renderer_3.json"
+SETS: dict[str, dict[str, Any]] = {
+    path.stem: json.loads(path.read_text(encoding="utf-8")) for path in (FOLDER / "records.json", PATH) if path.exists()
+}
+SESSIONS = [(name, session) for name, golden in SETS.items() for session in golden["logs"]]
+SHELVES = ("upper", "lower", "left", "right", "northern", "hidden")
 KINDS = {"opened", "head", "message", "note", "pin", "compaction", "refused", "selection", "erased"}
 
 
-def logs() -> dict[str, list[JournalRecord]]:
-    return {session: [JournalRecord(*row) for row in rows] for session, rows in GOLDEN["logs"].items()}
+def logs(name: str) -> dict[str, list[JournalRecord]]:
+    return {session: [JournalRecord(*row) for row in rows] for session, rows in SETS[name]["logs"].items()}
 
 
-def restored() -> Store:
+def restored(name: str) -> Store:
     """A store that holds what the file holds."""
     store = memory_store()
-    for session, records in logs().items():
+    for session, records in logs(name).items():
         store.journal.append(SessionKey("default", session), 0, records)
-    for address, (session, body) in GOLDEN["manifests"].items():
+    for address, (session, body) in SETS[name]["manifests"].items():
         store.journal.put_manifest(SessionKey("default", session), address, body)
     return store
 
 
-def test_it_holds_a_record_of_every_kind() -> None:
-    assert {record.kind for records in logs().values() for record in records} == KINDS
+@pytest.mark.parametrize("name", SETS)
+def test_it_holds_a_record_of_every_kind(name: str) -> None:
+    assert {record.kind for records in logs(name).values() for record in records} == KINDS
 
 
-@pytest.mark.parametrize("session", GOLDEN["logs"])
-def test_every_record_is_what_was_written_and_is_written_so_again(session: str) -> None:
+def test_the_newest_has_passages_and_what_was_shown_in_part() -> None:
+    rows = [json.loads(record.body) for record in logs("renderer_3")["s"] if record.kind in ("compaction", "selection")]
+    assert any(row.get("passages") for row in rows)
+    assert any(row.get("shortened") for row in rows)
+
+
+@pytest.mark.parametrize(("name", "session"), SESSIONS)
+def test_every_record_is_what_was_written_and_is_written_so_again(name: str, session: str) -> None:
     log = Log(memory_store().journal, SessionKey("default", session), KEY)
-    for position, record in enumerate(logs()[session]):
+    for position, record in enumerate(logs(name)[session]):
         event = log.event(record, position)
         assert from_record(to_record(event)) == event
         again = coded(KEY, session, position, to_record(event))
         assert again == record, "the writer of this version changed what it writes"
 
 
-@pytest.mark.parametrize("session", GOLDEN["logs"])
-def test_sessions_open_in_the_state_they_were_in(session: str) -> None:
-    opened = restored().session(session)
-    expected = GOLDEN["states"][session]
+@pytest.mark.parametrize(("name", "session"), SESSIONS)
+def test_sessions_open_in_the_state_they_were_in(name: str, session: str) -> None:
+    opened = restored(name).session(session)
+    expected = SETS[name]["states"][session]
     assert summary(opened.state) == expected
-    assert [entry.message.wire for entry in opened.entries()] == GOLDEN["said"][session]
+    assert [entry.message.wire for entry in opened.entries()] == SETS[name]["said"][session]
 
 
 def summary(state: Any) -> dict[str, Any]:
@@ -73,10 +86,11 @@ def summary(state: Any) -> dict[str, Any]:
     return found
 
 
-def test_envelopes_rebuild_under_their_addresses_or_name_a_renderer_that_is_not_kept() -> None:
-    store = restored()
-    assert len(GOLDEN["manifests"]) > 3
-    for address in GOLDEN["manifests"]:
+@pytest.mark.parametrize("name", SETS)
+def test_envelopes_rebuild_under_their_addresses_or_name_a_renderer_that_is_not_kept(name: str) -> None:
+    store = restored(name)
+    assert len(SETS[name]["manifests"]) > 3
+    for address in SETS[name]["manifests"]:
         renderer = store.manifest(address)["renderer"]
         if renderer not in RENDERERS:
             with pytest.raises(InputError, match=f"made by renderer {renderer}; this version has"):
@@ -86,16 +100,23 @@ def test_envelopes_rebuild_under_their_addresses_or_name_a_renderer_that_is_not_
         assert (envelope.address, envelope.metrics["degraded"]) == (address, 0)
 
 
-def test_a_byte_more_is_found_out() -> None:
+def test_the_newest_is_of_a_renderer_that_is_kept() -> None:
+    store = restored("renderer_3")
+    assert {store.manifest(address)["renderer"] for address in SETS["renderer_3"]["manifests"]} == {3}
+    assert 3 in RENDERERS
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_a_byte_more_is_found_out(name: str) -> None:
     log = Log(memory_store().journal, SessionKey("default", "s"), KEY)
-    for position, record in enumerate(logs()["s"]):
+    for position, record in enumerate(logs(name)["s"]):
         with pytest.raises(Damaged):
             log.event(record._replace(body=record.body + " "), position)
         with pytest.raises(Damaged):
             log.event(record, position + 1) if not record.ordinal else log.event(
                 record._replace(ordinal=record.ordinal + 1), position
             )
-    for address, (_, body) in GOLDEN["manifests"].items():
+    for address, (_, body) in SETS[name]["manifests"].items():
         with pytest.raises(Damaged):
             read_manifest(KEY, address, body + " ")
 
@@ -107,14 +128,19 @@ def written() -> dict[str, Any]:
     profile = Profile.from_text("You are the desk's assistant. 你好。", name="desk")
     tools = [{"type": "function", "function": {"name": "look_up", "parameters": {"type": "object"}}}]
     session = store.session("s", profile=profile, system="Be brief.", tools=tools, counter=counter)
-    budgets = Budgets(dynamic_tokens=300, recall_fraction=0.3)
+    budgets = Budgets(dynamic_tokens=600, recall_fraction=0.5)
     maker = EnvelopeBuilder(
-        tokenizer="o200k_base", budgets=budgets, summarizer=FirstLine(), selector=WordOverlap(),
+        tokenizer="o200k_base", budgets=budgets, summarizer=FirstLine(), selector=Heuristic(),
         now=lambda: "2026-11-22T09:00:00Z",
     )  # fmt: skip
+    session.append({"role": "user", "content": "How do we pack the tickets?"})
+    long = "\n\n".join(
+        f"Step {n}: ticket {n} goes to the {w} shelf. {'And so on. ' * 30}" for n, w in enumerate(SHELVES)
+    )
+    session.append({"role": "assistant", "content": long})
     for n in range(16):
         session.append(
-            {"role": "user", "content": f"question {n}: what about ticket {n % 4}? " + "word " * 6},
+            {"role": "user", "content": f"question {n}: what about ticket {n % 4} and its shelf? " + "word " * 6},
             id=f"m-{n}", phase="work", ts="2026-11-22T09:00:00Z", principal="dana" if n % 2 else None,
         )  # fmt: skip
         if n % 4 == 1:
@@ -126,6 +152,9 @@ def written() -> dict[str, Any]:
             session.pin(f"§{len(session)}", "soft", name="goal")
         session.append({"role": "assistant", "content": f"answer {n} " + "word " * 6}, origin="s-0§3", pin="soft")
         maker.build(session)
+    session.append({"role": "assistant", "content": f"Once more. {long}"})
+    session.append({"role": "user", "content": "And what stands on the northern shelf?"})
+    maker.build(session)
     session.record(CompactionRefused(reason="it would save 3 of 100 tokens", section_tokens=100))
     session.record(BlankRecord(was="note"))
     fork = session.fork(at=5, id="s-fork")
