@@ -808,3 +808,15 @@ def test_no_compaction_is_made_that_saves_less_than_a_tenth() -> None:
     envelope = maker.build(session)
     assert envelope.reports == ()
     assert envelope.section("dynamic").overflow_tokens == envelope.dynamic.tokens - 1_000 > 0
+
+
+def test_a_refusal_over_something_large_does_not_hold_once_that_has_left() -> None:
+    """What could not be compacted for an answer of its size is compacted when the answer is no longer the newest."""
+    session, maker = opened(), builder()
+    for wire in chat(4):
+        session.append(wire)
+        maker.build(session)
+    session.record(CompactionRefused(reason="nothing may leave the window", section_tokens=3_000))
+    for wire in chat(60):
+        session.append(wire)
+        assert maker.build(session).dynamic.tokens <= THOUSAND.dynamic_tokens

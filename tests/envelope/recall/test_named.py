@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, Session, rebuild
+from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, Heuristic, Session, rebuild
 from ctxsteward.envelope.layout.rows import rows_of, unfenced
 from ctxsteward.envelope.recall.room import MAX_NAMED, named, outputs_named
 from ctxsteward.envelope.testing import FirstLine, memory_store
 from ctxsteward.schemas import Wire
+
+from ..messages import CHARS, char_builder
 
 
 def said(outputs: int) -> Session:
@@ -173,3 +175,17 @@ def test_of_two_outputs_in_one_message_each_is_cut_with_its_own_reference() -> N
     assert "§3.1 resolves to the whole" in text
     assert "OUTPUT 2\n" in text
     assert "§3.2 resolves to the whole" in text
+
+
+def test_a_question_that_names_more_than_fits_stays_within_the_budget() -> None:
+    budgets = Budgets(dynamic_tokens=1_000, recall_fraction=0.4)
+    session = memory_store().session("s", counter=CHARS)
+    maker = char_builder(budgets, selector=Heuristic())
+    for n in range(30):
+        session.append({"role": "user", "content": f"order {n}: " + "so it was and so it is " * 12})
+        session.append({"role": "assistant", "content": f"noted {n}"})
+        maker.build(session)
+    session.append({"role": "user", "content": "Compare " + ", ".join(f"§{2 * n + 1}" for n in range(12))})
+    envelope = maker.build(session)
+    assert envelope.dynamic.context is not None
+    assert envelope.dynamic.tokens <= budgets.dynamic_tokens

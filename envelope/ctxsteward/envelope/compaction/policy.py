@@ -207,7 +207,7 @@ def due(window: Window) -> bool:
 
     Where messages that never leave fill the share, history would stand above 0.8 for ever and every call would compact:
     so the groups that may leave must come to the distance between trigger and target first. After a refusal the
-    section must have grown by a tenth.
+    section must have grown by a tenth, or, where it is over, be a tenth smaller: what stood in the way then has left.
     """
     budgets = window.budgets
     history = window.history_tokens - window.pinned_tokens
@@ -215,8 +215,10 @@ def due(window: Window) -> bool:
         trigger = budgets.trigger_at(window.share_tokens)
         if history < trigger or window.movable_tokens < trigger - budgets.target_tokens:
             return False
-    if window.refused_at and window.section_tokens < window.refused_at * (1 + MIN_PROGRESS_FRACTION):
-        return False
+    if window.refused_at:
+        least = 1 - MIN_PROGRESS_FRACTION if window.forced else 0.0
+        if window.refused_at * least < window.section_tokens < window.refused_at * (1 + MIN_PROGRESS_FRACTION):
+            return False
     return window.movable_tokens + window.bullets_tokens >= window.section_tokens * MIN_PROGRESS_FRACTION or (
         window.over and (window.movable_tokens > 0 or window.forced)
     )

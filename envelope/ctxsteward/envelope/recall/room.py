@@ -37,7 +37,7 @@ NOTHING_TO_SHOW = "it has no text"
 SAME_TEXT = "the same text as"
 GONE = "its original is erased or damaged"
 LEAST_EXCERPT_TOKENS = 80
-"""What the question names is shown with so much of it at least, room or no room."""
+"""What the question names is shown with so much of it at least; the first of it, room or no room."""
 MISSES = 40
 """The room counts as full when so many in a row did not fit."""
 ROW_TOKENS = 24
@@ -184,7 +184,7 @@ class RecallRoom:
             self.superseded.pop(ordinal, None)
 
     def excerpt(self, ordinals: Iterable[int], room_tokens: int) -> None:
-        """Take these as excerpts of what fits, each with what replaces it, and a few lines where nothing fits."""
+        """Take these as excerpts of what fits, each with what replaces it; a few lines of the first, room or none."""
         wanted: list[int] = []
         for ordinal in ordinals:
             newest = _messages(self._replaced_by(Ref(ordinal)))
@@ -193,6 +193,8 @@ class RecallRoom:
             wanted += (n for n in (*newest, ordinal) if n not in (*self._visible, *self.kept, *wanted))
         for place, ordinal in enumerate(wanted):
             left = (room_tokens - self._used) // (len(wanted) - place)
+            if self.excerpts and room_tokens - self._used < LEAST_EXCERPT_TOKENS + ROW_TOKENS:
+                return
             self._taken.clear()  # what is named stays
             self.kept.append(ordinal)
             self.excerpts[ordinal] = max(LEAST_EXCERPT_TOKENS, left - ROW_TOKENS)

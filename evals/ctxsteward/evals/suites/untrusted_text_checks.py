@@ -22,7 +22,7 @@ from .kit import Score, holds
 TEMPLATE_TOKENS = re.compile(
     r"<\|[a-z_]+\|>|\[/?INST\]|<<?/?SYS>>|<(?:start|end)_of_turn>|</?s>|<(?:bos|eos|pad|unk)>", re.IGNORECASE
 )
-_ROW = re.compile(r"§(\d+)(?:\.\d+)? (user|assistant|tool|system|developer)(?:, superseded by [^:\n]*)?: ")
+_ROW = re.compile(r"§(\d+)(?:\.\d+(?:-\d+)?)? (user|assistant|tool|system|developer)(?:, superseded by [^:\n]*)?: ")
 _DAY = re.compile(r"(\d{4}-\d\d-\d\d)(?: §\d+-§\d+)?:")
 _REF = re.compile(r"§\d+(?:\.\d+)?")
 
