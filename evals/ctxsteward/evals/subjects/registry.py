@@ -193,7 +193,7 @@ def named_object(what: str, name: str, hint: str = "write ") -> Any:
     found = getattr(module, attribute, None)
     if found is None:
         near = _near(attribute, [each for each in vars(module) if not each.startswith("_")])
-        raise InputError(f"{what} {name}: {place} has no {attribute!r}" + (f"; {near}" if near else ""))
+        raise InputError(f"{what} {name}: {place} has no {attribute!r}; {near or _functions_of(what, place)}")
     return found
 
 
