@@ -206,7 +206,7 @@ def test_an_empty_session_builds_and_previews() -> None:
 
 @pytest.mark.parametrize("compacts", [False, True])
 def test_a_preview_shows_what_the_build_will_be_and_writes_nothing(compacts: bool) -> None:
-    messages = [(user, reply)[n % 2](f"topic {n} " + "word " * (30 if compacts else 2)) for n in range(8)]
+    messages = [(user, reply)[n % 2](f"topic {n} " + "word " * (40 if compacts else 2)) for n in range(8)]
     session, maker = session_of(*messages), builder(WordOverlap(), dynamic_tokens=1_500)
     position, state = session.journal.length(session.key), session.state.copy()
     probe = maker.preview(session, "what of topic 2?")
@@ -542,7 +542,7 @@ def test_a_selector_that_fails_costs_the_recall_and_not_the_call() -> None:
 def test_without_a_selector_history_has_recall_s_share() -> None:
     assert builder().effective_budgets.history_tokens == 900
     assert builder(recall_fraction=0.4).effective_budgets.history_tokens == 540
-    assert builder(WordOverlap()).effective_budgets.history_tokens == 540
+    assert builder(WordOverlap()).effective_budgets.history_tokens == 360
 
 
 # -- findings ----------------------------------------------------------------------------------------------

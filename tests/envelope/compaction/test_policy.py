@@ -46,7 +46,7 @@ def test_a_window_within_its_budget_is_compacted_only_where_that_saves_a_tenth(c
     """Trigger 820 and target 780 lie close, so that what may leave pays for the cut long before it is a tenth."""
     budgets = Budgets(dynamic_tokens=1_000, compact_at_fraction=0.82, compact_to_fraction=0.78)
     task, moves = user("t" * 146), reply("x" * (case.movable_tokens - 4))
-    (window,) = windows(budgets, task, moves, user("q" * 246), reply("a" * 446), user("n" * 26))
+    (window,) = windows(budgets, task, moves, user("q" * 246), reply("a" * 296), user("n" * 176))
     assert (window.movable_tokens, window.over) == (case.movable_tokens, False)
     assert due(window) is case.is_due
 

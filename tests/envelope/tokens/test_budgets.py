@@ -43,7 +43,7 @@ def test_the_defaults_are_the_contract() -> None:
         "tools_tokens": None,
         "compact_at_fraction": 0.8,
         "compact_to_fraction": 0.5,
-        "recall_fraction": 0.4,
+        "recall_fraction": 0.6,
         "arrival_cap_tokens": None,
         "facts_fraction": 0.5,
     }
@@ -61,13 +61,13 @@ class Share(NamedTuple):
 @pytest.mark.parametrize(
     "case",
     [
-        pytest.param(Share(Budgets(), 540, 432, 270, 225, 225), id="the defaults: 60 % of 900, 80 % and 50 % of that"),
+        pytest.param(Share(Budgets(), 360, 288, 180, 225, 225), id="the defaults: 40 % of 900, 80 % and 50 % of that"),
         pytest.param(
             Share(Budgets(dynamic_tokens=4_000, recall_fraction=0), 4_000, 3_200, 2_000, 1_000, 1_000),
             id="no recall: history has all of dynamic",
         ),
         pytest.param(
-            Share(Budgets(dynamic_tokens=8_000), 4_800, 3_840, 2_400, 2_000, 1_000),
+            Share(Budgets(dynamic_tokens=8_000), 3_200, 2_560, 1_600, 2_000, 1_000),
             id="the cap is at most 1,000, the task has no such limit",
         ),
         pytest.param(
@@ -75,7 +75,7 @@ class Share(NamedTuple):
             id="a cap is at least 16: an excerpt has a line that says where the whole is",
         ),
         pytest.param(
-            Share(Budgets(arrival_cap_tokens=50), 540, 432, 270, 225, 50), id="the caller's own cap is taken as it is"
+            Share(Budgets(arrival_cap_tokens=50), 360, 288, 180, 225, 50), id="the caller's own cap is taken as it is"
         ),
     ],
 )
@@ -83,6 +83,35 @@ def test_shares_follow_from_the_numbers(case: Share) -> None:
     budgets = case.budgets
     shares = (budgets.history_tokens, budgets.trigger_tokens, budgets.target_tokens)
     assert (*shares, budgets.task_tokens, budgets.cap_tokens) == case[1:]
+
+
+def test_what_bullets_borrow_of_recall_s_share_is_bounded_by_their_own() -> None:
+    budgets = Budgets(
+        dynamic_tokens=1_000
+    )  # history 400, target 200: of these 180 for bullets, and 150 of recall's 600
+    assert (budgets.bullets_tokens, budgets.lent_tokens(330), budgets.lent_tokens(180)) == (330, 150, 0)
+    assert Budgets(dynamic_tokens=1_000, recall_fraction=0.9).bullets_tokens == 45 + 45
+    assert Budgets(dynamic_tokens=1_000, recall_fraction=0).bullets_tokens == 450
+
+
+def test_a_reply_stays_whole_up_to_three_tenths_of_the_section_and_three_quarters_of_the_history() -> None:
+    assert Budgets(dynamic_tokens=1_000).reply_tokens == 300
+    assert Budgets(dynamic_tokens=1_000, recall_fraction=0.9).reply_tokens == 75
+    assert Budgets(dynamic_tokens=100).reply_tokens == 48
+
+
+@pytest.mark.parametrize(
+    ("budgets", "expected"),
+    [
+        pytest.param(Budgets.chat(), (4_000, 0.6, 1_000), id="a chat service"),
+        pytest.param(Budgets.agent(), (4_000, 0.6, 4_000), id="tool loops: a result that fits is whole"),
+        pytest.param(Budgets.compact(), (900, 0.4, 225), id="the layered design"),
+        pytest.param(Budgets.chat("gpt-4o"), (55_808, 0.6, 1_000), id="a chat service's model"),
+        pytest.param(Budgets.agent("gpt-4o"), (55_808, 0.6, 55_808), id="an agent's model"),
+    ],
+)
+def test_budgets_for_a_kind_of_use(budgets: Budgets, expected: tuple[int, float, int]) -> None:
+    assert (budgets.dynamic_tokens, budgets.recall_fraction, budgets.cap_tokens) == expected
 
 
 @pytest.mark.parametrize("fraction", [0.3, 0.55, 0.7, 0.8, 0.9, 1.0])

@@ -203,7 +203,7 @@ def test_an_old_envelope_is_rebuilt_byte_for_byte_when_other_facts_are_known_by_
 def test_a_compaction_carries_the_choice() -> None:
     """What is restored from a checkpoint shows the same facts as what was folded."""
     store = known()
-    session, made = opened(store), builder(900)
+    session, made = opened(store), builder(1_200)
     for n in range(12):
         ask(session, f"{n}: " + ASKED)
         session.append({"role": "assistant", "content": f"answer {'abcdefghijkl'[n]} " * 12})
@@ -212,9 +212,9 @@ def test_a_compaction_carries_the_choice() -> None:
         made.build(session)
     call = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
     session.append({"role": "assistant", "content": None, "tool_calls": [call]})
-    session.append({"role": "tool", "tool_call_id": "c1", "content": "row " * 300})
+    session.append({"role": "tool", "tool_call_id": "c1", "content": "row " * 60})
     session.append({"role": "assistant", "content": None, "tool_calls": [{**call, "id": "c2"}]})
-    session.append({"role": "tool", "tool_call_id": "c2", "content": "row " * 300})
+    session.append({"role": "tool", "tool_call_id": "c2", "content": "row " * 60})
     made.build(session)
     assert session.state.compactions
     assert selected(session).facts

@@ -182,7 +182,8 @@ class Decider:
     ) -> tuple[RecallSelected | None, tuple[Finding, ...]]:
         """Facts and messages for this user turn, in what room the history leaves; None: there is nothing to recall."""
         state = session.state
-        room = self.budgets.dynamic_tokens - max(self.budgets.history_tokens, window.history_tokens)
+        history_tokens = max(self.budgets.history_tokens, window.history_tokens + window.calls_tokens)
+        room = self.budgets.dynamic_tokens - history_tokens
         if session.fact_lookup is None or state.head.profile is None:  # facts are a profile's
             return self._messages(selector, session, state, room) or (None, ())
         facts, tokens, fact_findings = offer(session, state, self._facts_room(state, room), self.counter)

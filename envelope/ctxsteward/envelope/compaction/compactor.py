@@ -35,7 +35,14 @@ from ctxsteward.store import CompactionRefused, WindowCompacted
 
 from ..history import LogEntry, State, ToolGroup
 from ..layout import Fragment, RenderOptions, bullet_line, bullets_text, group_fragment
-from ..tokens import BULLETS_FLOOR_FRACTION, BULLETS_FRACTION, LIKELY_FRACTION, MIN_PROGRESS_FRACTION, Budgets, Counter
+from ..tokens import (
+    BULLETS_FLOOR_FRACTION,
+    LIKELY_FRACTION,
+    LIVE_FLOOR_FRACTION,
+    MIN_PROGRESS_FRACTION,
+    Budgets,
+    Counter,
+)
 from .losses import account, shown_texts
 from .policy import CompactionChoice, Policy, Window
 
@@ -83,7 +90,8 @@ class Compactor:
         self._price_masks(state, window)
         frame = self.counter.framed(bullets_text(state, (), state.ordinal))
         new_tokens, all_tokens = self._bullets_share(window)
-        verbatim_tokens = self.budgets.target_tokens - window.notes_tokens - all_tokens
+        target = self.budgets.target_tokens + self.budgets.lent_tokens(all_tokens)
+        verbatim_tokens = target - window.notes_tokens - all_tokens
         wanted = max(window.must_tokens, verbatim_tokens)
         choice = self.policy.choose(window, window.groups_tokens - wanted)
         if not (choice.drop or choice.mask or choice.shorten) and not window.over:
@@ -119,10 +127,11 @@ class Compactor:
         One large turn that passes through leaves little room for new bullets, but does not push out what has stood.
         """
         budgets = self.budgets
-        room = budgets.target_tokens - window.must_tokens - window.notes_tokens
-        low = int(budgets.history_tokens * BULLETS_FLOOR_FRACTION)
         likely = window.bullets_tokens + int(window.movable_tokens * LIKELY_FRACTION)
-        high = min(int(budgets.target_tokens * BULLETS_FRACTION), likely)
+        high = min(budgets.bullets_tokens, likely)
+        room = budgets.target_tokens + budgets.lent_tokens(high) - window.must_tokens - window.notes_tokens
+        floor = LIVE_FLOOR_FRACTION if window.state.in_loop else BULLETS_FLOOR_FRACTION
+        low = int(budgets.bullets_tokens * floor)
         hard = budgets.dynamic_tokens - window.must_tokens - window.notes_tokens
         if hard <= 0:
             hard = int(budgets.dynamic_tokens * MIN_PROGRESS_FRACTION)

@@ -81,6 +81,19 @@ class Window:
         return self.layout.tokens - self.layout.context_tokens
 
     @property
+    def calls_tokens(self) -> int:
+        """Tool calls that stand here, with their results: what a further turn of this session is likely to add.
+
+        What is recalled at a turn's first call and pushed out at its third costs the prefix twice.
+        """
+        fragments = self.layout.strip.fragments
+        return sum(
+            fragment.tokens
+            for group, fragment in zip(self.state.groups, fragments, strict=True)
+            if len(group.entries) > 1
+        )
+
+    @property
     def share_tokens(self) -> int:
         """What the history may take now: its share, and recall's where that would lie idle.
 
@@ -90,7 +103,7 @@ class Window:
         """
         budgets, state = self.budgets, self.state
         if state.compactions and state.recalled is None and not state.in_loop:
-            return budgets.history_tokens
+            return min(budgets.dynamic_tokens, budgets.history_tokens + budgets.lent_tokens(self.bullets_tokens))
         return max(budgets.history_tokens, budgets.dynamic_tokens - self.context_tokens)
 
     @property

@@ -193,12 +193,21 @@ class RecallRoom:
             wanted += (n for n in (*newest, ordinal) if n not in (*self._visible, *self.kept, *wanted))
         for place, ordinal in enumerate(wanted):
             left = (room_tokens - self._used) // (len(wanted) - place)
-            if self.excerpts and room_tokens - self._used < LEAST_EXCERPT_TOKENS + ROW_TOKENS:
+            if self.kept and room_tokens - self._used < LEAST_EXCERPT_TOKENS + ROW_TOKENS:
                 return
             self._taken.clear()  # what is named stays
             self.kept.append(ordinal)
             self.excerpts[ordinal] = max(LEAST_EXCERPT_TOKENS, left - ROW_TOKENS)
             self._used = self._shown()
+            while self._used > room_tokens and self.excerpts[ordinal] > LEAST_EXCERPT_TOKENS:  # its lines are marked
+                less = self.excerpts[ordinal] - (self._used - room_tokens) - ROW_TOKENS
+                self.excerpts[ordinal] = max(LEAST_EXCERPT_TOKENS, less)
+                self._used = self._shown()
+            if self._used > room_tokens and len(self.kept) > 1:
+                self.kept.remove(ordinal)
+                del self.excerpts[ordinal]
+                self._used = self._shown()
+                return
 
     def _take(self, pick: Ref) -> str | None:
         """Take one; or why not."""

@@ -12,7 +12,7 @@ Raises `InvalidBudget`, `UnknownModel`, `InputError`. Source: the layered-envelo
 trigger).
 
 >>> Budgets().history_tokens
-540
+360
 >>> Budgets(dynamic_tokens=4000, recall_fraction=0).trigger_tokens
 3200
 """
@@ -39,17 +39,26 @@ MIN_PROGRESS_FRACTION = 0.1
 TASK_FRACTION = 0.25
 """The task stays verbatim up to this part of `dynamic_tokens`."""
 
-REPLY_FRACTION = 0.5
-"""The assistant's newest text stays whole up to this part of the history's share."""
+REPLY_FRACTION = 0.75
+"""The assistant's newest text stays whole up to this part of the history's share, and up to `REPLY_OF_DYNAMIC`."""
+
+REPLY_OF_DYNAMIC = 0.3
 
 LEAST_REPLY_TOKENS = 48
 """A shortened text is not shorter: its reference and a sentence on each side."""
 
-BULLETS_FRACTION = 0.9
+OWN_BULLETS_FRACTION = 0.9
 """Bullets may fill this part of the compaction target."""
 
-BULLETS_FLOOR_FRACTION = 0.15
-"""What bullets may fill (of the history's share) where verbatim messages alone exceed the target."""
+BULLETS_FRACTION = 0.25
+"""And borrow this part of recall's share, at most as much again as is their own: what a session keeps does not shrink
+with the history's share. With what is borrowed 96.6 % of planted values outlive compactions, without 92.7 %."""
+
+BULLETS_FLOOR_FRACTION = 1 / 3
+"""Of what bullets may take, what they may fill where verbatim messages alone exceed the target."""
+
+LIVE_FLOOR_FRACTION = 0.15
+"""The same within a turn's tool loop: there results leave, and their references lead back to all of them."""
 
 LIKELY_FRACTION = 0.35
 """Bullets likely take this part of the messages they stand for; room beyond it stays with newer messages, verbatim."""
@@ -63,6 +72,9 @@ showing it again costs more than the compaction saved."""
 
 LEAST_RECALL_TOKENS = 200
 """So much of recall's room may be filled however little was left out: a few messages and their fence."""
+
+WORKING_TOKENS = 4_000
+"""Of dynamic, where no model is named."""
 
 _OF_WINDOW = {"system": 0.02, "static": 0.03, "meta": 0.01, "dynamic": 0.5}
 
@@ -85,7 +97,7 @@ class Budgets(BaseModel):
     """Tool schemas; None: whatever they need."""
     compact_at_fraction: float = 0.8
     compact_to_fraction: float = 0.5
-    recall_fraction: float = 0.4
+    recall_fraction: float = 0.6
     """Part of `dynamic_tokens` kept for originals recalled for the current request."""
     arrival_cap_tokens: int | None = None
     """A longer tool result is excerpted on first sight; None: min(1000, dynamic / 4)."""
@@ -137,6 +149,30 @@ class Budgets(BaseModel):
             raise InvalidBudget("output_reserve_tokens", output_reserve_tokens, f"less than {info.window_tokens}")
         scaled = {f"{name}_tokens": int(usable * part) for name, part in _OF_WINDOW.items()}
         return cls()._with({field: max(cls.model_fields[field].default, value) for field, value in scaled.items()})
+
+    @classmethod
+    def chat(cls, model: str | None = None) -> Budgets:
+        """For a chat service: 4,000 tokens of dynamic, or half of a model's window; the rest as the defaults.
+
+        At 4,000 tokens 91 % of the evidence for questions about long chats between people is shown, and 73 % of what
+        users of an assistant said (`evals recall`, development halves).
+        """
+        return cls.for_model(model) if model is not None else cls()._with({"dynamic_tokens": WORKING_TOKENS})
+
+    @classmethod
+    def agent(cls, model: str | None = None) -> Budgets:
+        """For tool loops: as `chat`, and the newest tool result is whole wherever it fits the section.
+
+        On SWE-agent runs at 4,000 tokens 98 % of the values that a later call took from a result stood in its prompt
+        (92 % with excerpts on arrival), for 0.83 of what sending everything costs (0.74).
+        """
+        budgets = cls.chat(model)
+        return budgets._with({"arrival_cap_tokens": budgets.dynamic_tokens})
+
+    @classmethod
+    def compact(cls) -> Budgets:
+        """The layered-envelope design's own numbers: 900 tokens of dynamic, two fifths of them for recall."""
+        return cls()._with({"dynamic_tokens": 900, "recall_fraction": 0.4})
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Budgets:
@@ -215,6 +251,16 @@ class Budgets(BaseModel):
         return _share(self.history_tokens, self.compact_to_fraction)
 
     @property
+    def bullets_tokens(self) -> int:
+        """The most that bullets may take: of the target, and of recall's share."""
+        own = _share(self.target_tokens, OWN_BULLETS_FRACTION)
+        return own + min(own, _share(self.recall_tokens, BULLETS_FRACTION))
+
+    def lent_tokens(self, bullets_tokens: int) -> int:
+        """What so many bullets take of recall's share: what is over their part of the history's target."""
+        return max(0, bullets_tokens - _share(self.target_tokens, OWN_BULLETS_FRACTION))
+
+    @property
     def task_tokens(self) -> int:
         """The longest task that stays verbatim once it is no longer the newest user message."""
         return int(self.dynamic_tokens * TASK_FRACTION)
@@ -222,7 +268,8 @@ class Budgets(BaseModel):
     @property
     def reply_tokens(self) -> int:
         """The longest text of the assistant that stays whole where a compaction was due."""
-        return max(LEAST_REPLY_TOKENS, _share(self.history_tokens, REPLY_FRACTION))
+        most = min(_share(self.dynamic_tokens, REPLY_OF_DYNAMIC), _share(self.history_tokens, REPLY_FRACTION))
+        return max(LEAST_REPLY_TOKENS, most)
 
     @property
     def cap_tokens(self) -> int:

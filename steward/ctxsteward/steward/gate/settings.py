@@ -30,8 +30,8 @@ from ctxsteward.schemas import InputError, ProfileDocument, UnknownModel
 
 from .port import EvalGate, GateReport, Guard
 from .suite import (
-    DYNAMIC_TOKENS,
     GUARDS,
+    REPLAY_BUDGETS,
     TOKENIZER,
     FrozenGate,
     FrozenSuite,
@@ -94,7 +94,7 @@ class GateSettings(SuiteValue):
     def builder(self) -> EnvelopeBuilder:
         """A builder for one replay."""
         given = {name: value for name, value in self.budgets.model_dump().items() if value is not None}
-        budgets = Budgets(**given).model_copy(update={"dynamic_tokens": DYNAMIC_TOKENS}).held()
+        budgets = Budgets(**given).model_copy(update=REPLAY_BUDGETS).held()
         tokenizer = self.tokenizer or (None if self.model else TOKENIZER)
         return EnvelopeBuilder(model=self.model, tokenizer=tokenizer, budgets=budgets)
 

@@ -312,8 +312,9 @@ REPLAY = "replay/1"
 """Version of what is measured of a replay."""
 TOKENIZER = "o200k_base"
 
-DYNAMIC_TOKENS = 560
-"""Budget of the replay: so small that every case is compacted over four times, and a slice too large is cut."""
+REPLAY_BUDGETS = {"dynamic_tokens": 560, "recall_fraction": 0.4}
+"""The replay's: so small that every case is compacted over four times, and a slice too large is cut; what bullets keep
+counts for more than what the question finds again."""
 
 GUARDS: tuple[Guard, ...] = (
     Guard("policies_verbatim", "higher", 0.0),
@@ -344,9 +345,7 @@ def no_known_replay(key: str) -> None:
 
 def default_builder() -> EnvelopeBuilder:
     """A builder with the default head budgets and little room for the history."""
-    return EnvelopeBuilder(
-        tokenizer=TOKENIZER, budgets=Budgets().model_copy(update={"dynamic_tokens": DYNAMIC_TOKENS}).held()
-    )
+    return EnvelopeBuilder(tokenizer=TOKENIZER, budgets=Budgets().model_copy(update=REPLAY_BUDGETS).held())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
