@@ -60,8 +60,8 @@ class PlainBm25:
         if self._asked:
             scores = self._postings.scores(collections.Counter(terms(request.query.text)), Weights())
         else:
-            held = {term: len(found) for term, found in self._postings.counts.items()}
-            scores = {ordinal - 1: sum(1 / held[term] for term in set(said)) for ordinal, said, _ in self._read}
+            spread = self._postings.spread
+            scores = {ordinal - 1: sum(1 / spread(term) for term in set(said)) for ordinal, said, _ in self._read}
         found = [
             ScoredOriginal(at + 1, score / self._read[at][2] ** self._exponent)
             for at, score in scores.items()

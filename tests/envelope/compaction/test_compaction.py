@@ -1,7 +1,7 @@
 """Compaction: when, how deep, what never leaves, what is frozen, what was lost, and what a bad summarizer cannot do.
 
 Counts are characters: a message costs its text and 4, so `words(100)` is a message of 100 tokens. Without a selector
-the history has all of `dynamic_tokens`; the trigger of 1,000 is 800, the target 500.
+the history has all of `dynamic_tokens`; of 1,000, compactions start over 800 and go to 500.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import json
 import statistics
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -35,8 +36,9 @@ from ctxsteward.summarizers import extractive
 from ..histories import NONCE, Wire
 from ..messages import CHARS, call, char_builder, opened, reply, result, user
 
-THOUSAND = Budgets(dynamic_tokens=1_000)
-RECALLING = Budgets(dynamic_tokens=1_000, recall_fraction=0.4)
+HALVING = partial(Budgets, compact_at_fraction=0.8, compact_to_fraction=0.5)
+THOUSAND = HALVING(dynamic_tokens=1_000)
+RECALLING = HALVING(dynamic_tokens=1_000, recall_fraction=0.4)
 
 
 def builder(
@@ -112,7 +114,7 @@ def test_the_trigger_is_exact(case: Trigger, extra: int) -> None:
 @pytest.mark.parametrize("extra", [0, 1])
 def test_after_the_first_compaction_the_history_leaves_recall_its_share(extra: int, cold: bool) -> None:
     """479 of the 600 tokens that recall leaves are no reason to compact, 480 are; to a process that opens it, too."""
-    budgets = Budgets(dynamic_tokens=1_000, recall_fraction=0.4, compact_to_fraction=0.6)
+    budgets = HALVING(dynamic_tokens=1_000, recall_fraction=0.4, compact_to_fraction=0.6)
     store, maker = memory_store(), builder(budgets)
     session = opened(store)
     session.extend(chat(40, 21))
@@ -229,7 +231,7 @@ def test_late_results_stay_until_the_model_has_seen_each_of_them() -> None:
 
 def test_a_soft_pin_goes_last_and_a_pin_given_up_goes() -> None:
     for strength, stays in (("soft", True), ("keep", True), (None, False)):
-        session, maker = opened(), builder(Budgets(dynamic_tokens=4_000))
+        session, maker = opened(), builder(HALVING(dynamic_tokens=4_000))
         session.extend(chat(40, 90))
         session.pin("§2")
         session.pin("§2", strength)  # type: ignore[arg-type]
@@ -273,7 +275,7 @@ def test_a_task_stays_up_to_a_quarter_of_dynamic_else_its_beginning_and_end_do(t
 
 @pytest.mark.parametrize("summarizer", [FirstLine(), extractive], ids=["first line", "extractive"])
 def test_bullets_are_frozen_kept_in_order_and_appended_to(summarizer: Any) -> None:
-    session, maker = opened(), builder(Budgets(dynamic_tokens=1_600), summarizer)
+    session, maker = opened(), builder(HALVING(dynamic_tokens=1_600), summarizer)
     made = kept = 0
     for n in range(150):
         text = f"We decided that service {n} listens on port {5000 + n}. " + "word " * (n % 9)
@@ -307,7 +309,7 @@ class Superseding:
 
 def test_one_large_turn_does_not_push_out_what_has_stood() -> None:
     """While it is here there is little room for new bullets, but those that stand stay, in budget."""
-    session, maker = opened(), builder(Budgets(dynamic_tokens=3_000), summarizer=extractive)
+    session, maker = opened(), builder(HALVING(dynamic_tokens=3_000), summarizer=extractive)
     for n in range(60):
         session.append((user, reply)[n % 2](f"Never restart machine {n} before {n + 1}:30. " + "so it goes, " * 5))
         maker.build(session)
@@ -323,7 +325,7 @@ def test_one_large_turn_does_not_push_out_what_has_stood() -> None:
 
 
 def test_a_superseded_bullet_leaves_and_is_a_loss() -> None:
-    session, maker = opened(), builder(Budgets(dynamic_tokens=3_000), Superseding())
+    session, maker = opened(), builder(HALVING(dynamic_tokens=3_000), Superseding())
     rounds = 0
     for wire in chat(120):
         session.append(wire)
@@ -548,7 +550,7 @@ def test_a_report_is_told_though_the_selection_after_it_lost_a_race() -> None:
     session, other = opened(store), opened(store)
     session.extend(chat(9))
     other.refresh()
-    envelope = builder(Budgets(dynamic_tokens=1_000, recall_fraction=0.1), selector=WordOverlap()).build(session)
+    envelope = builder(HALVING(dynamic_tokens=1_000, recall_fraction=0.1), selector=WordOverlap()).build(session)
     assert journal.written.count("compaction") == 1
     assert [report.id for report in envelope.reports] == [event.report.id for event in session.reports()]
 
@@ -564,7 +566,7 @@ def steps(count: int, result_chars: int = 200, **more: Any) -> Iterator[tuple[Wi
 
 def loop(dynamic_tokens: int, **more: Any) -> tuple[Session, list[Wire]]:
     """One live turn up to its first compaction, and the messages of that call."""
-    session, maker = opened(), builder(Budgets(dynamic_tokens=dynamic_tokens, arrival_cap_tokens=1_000))
+    session, maker = opened(), builder(HALVING(dynamic_tokens=dynamic_tokens, arrival_cap_tokens=1_000))
     session.append(user("open the door"))
     for called, answered in steps(200, **more):
         session.extend((called, answered))
@@ -596,7 +598,7 @@ def test_a_masked_result_stays_masked_and_what_its_line_says_resolves() -> None:
     masked = next(m["content"] for m in messages if str(m["content"]).startswith("[text result"))
     ref = masked.rstrip("]").rpartition(" ")[2]
     assert session.resolve(ref).tool_results[0].text.startswith("row ")
-    again = builder(Budgets(dynamic_tokens=10_000, arrival_cap_tokens=1_000)).build(session)
+    again = builder(HALVING(dynamic_tokens=10_000, arrival_cap_tokens=1_000)).build(session)
     assert again.reports == ()
     assert again.render("openai-chat")["messages"] == messages
 
@@ -645,7 +647,7 @@ def arguments_sent(request: Wire) -> list[Wire]:
 @pytest.mark.parametrize("provider", [provider for provider in PROVIDERS if provider != "text"])
 @pytest.mark.parametrize("step", [openai_step, anthropic_step])
 def test_shortened_arguments_stand_in_their_own_call_for_every_provider(step: Any, provider: Any) -> None:
-    session, maker = opened(), builder(Budgets(dynamic_tokens=12_000))
+    session, maker = opened(), builder(HALVING(dynamic_tokens=12_000))
     session.append(user("open the door"))
     for n in range(200):
         session.extend(step(n))
@@ -673,7 +675,7 @@ class CountingTokenizer(CharTokenizer):
 def test_a_loop_of_400_steps_stays_in_budget_and_costs_the_same_at_its_end(dynamic_tokens: int) -> None:
     tokenizer = CountingTokenizer()
     session = memory_store().session("s", counter=Counter(tokenizer))
-    maker = EnvelopeBuilder(tokenizer=tokenizer, budgets=Budgets(dynamic_tokens=dynamic_tokens), summarizer=FirstLine())
+    maker = EnvelopeBuilder(tokenizer=tokenizer, budgets=HALVING(dynamic_tokens=dynamic_tokens), summarizer=FirstLine())
     session.append(user("open the door"))
     work: list[int] = []
     laid: list[int] = []

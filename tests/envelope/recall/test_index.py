@@ -73,6 +73,28 @@ def textbook(documents: list[list[str]], query: list[str], k1: float, b: float) 
 documents = st.lists(st.lists(st.sampled_from(WORDS), max_size=12), min_size=1, max_size=20)
 
 
+@given(documents)
+def test_postings_say_which_texts_hold_a_term_how_often(made: list[list[str]]) -> None:
+    postings = Postings()
+    for number, document in enumerate(made):
+        postings.add(number, document)
+    for word in WORDS:
+        held = {number: document.count(word) for number, document in enumerate(made) if word in document}
+        assert list(postings.of(word).items()) == list(held.items())
+        assert postings.spread(word) == len(held)
+
+
+@pytest.mark.parametrize("first", [0, 7])
+def test_a_term_may_stand_in_one_text_any_number_of_times(first: int) -> None:
+    postings = Postings()
+    for number in range(first):
+        postings.add(number, [])
+    for _ in range(3):
+        postings.add(first, ["ash"] * 3_000)
+    postings.add(first + 1, ["ash"])
+    assert postings.of("ash") == {first: 9_000, first + 1: 1}
+
+
 @given(documents, st.lists(st.sampled_from(WORDS), max_size=6), st.floats(0, 3), st.floats(0, 1))
 def test_scores_are_the_textbooks(made: list[list[str]], query: list[str], k1: float, b: float) -> None:
     postings = Postings()
@@ -252,7 +274,7 @@ def test_a_long_session_is_touched_by_no_more_than_so_many_postings(seed: int) -
     common = [f"common{n}" for n in range(8)]
     index = index_of([turn(f"{common[(n + seed) % 8]} rare{n}", sitting=str(n // 30)) for n in range(6_000)])
     query, _ = index._telling(Counter([*common, "rare5", "rare77"]))
-    assert sum(len(index._own.counts[term]) for term in query) <= MAX_POSTINGS
+    assert sum(map(index._own.spread, query)) <= MAX_POSTINGS
     assert {"rare5", "rare77"} <= set(query)
     assert len(index.rank(common, "", Weights())) == MAX_RANKED
 
@@ -261,7 +283,7 @@ def test_days_are_touched_by_no_more_than_so_many_postings() -> None:
     common = [f"common{n}" for n in range(8)]
     index = index_of([turn(f"{' '.join(common)} rare{n}", sitting=str(n), date_terms=("may",)) for n in range(1_000)])
     _, dated = index._telling(Counter([*common, "may", "rare5"]))
-    assert sum(len(index._sittings.counts[term]) for term in dated) <= MAX_POSTINGS
+    assert sum(map(index._sittings.spread, dated)) <= MAX_POSTINGS
     assert "rare5" in dated
 
 
@@ -300,7 +322,7 @@ def test_what_holds_every_word_goes_first_however_many_turns_hold_one(answer: in
     asked = words[:8]  # a thousand turns hold one of these: more than are looked around
     made = [turn(f"{' '.join(asked) if n == answer else words[n % 24]} rare{n}", sitting="a") for n in range(3_000)]
     index = index_of(made)
-    assert MAX_HITS < sum(len(index._own.counts[word]) for word in asked) < MAX_POSTINGS
+    assert MAX_HITS < sum(map(index._own.spread, asked)) < MAX_POSTINGS
     assert abs(index.rank(asked, "", ONLY_WIDE)[0].ordinal - (answer + 1)) <= 2
 
 

@@ -151,7 +151,7 @@ def test_a_part_of_what_was_left_out_comes_back_at_most(size: int) -> None:
 
 
 def test_a_few_messages_come_back_however_little_was_left_out() -> None:
-    session = session_of([f"{LETTERS[n]} is here" for n in range(60)])
+    session = session_of([f"{LETTERS[n]} is here" for n in range(75)])
     assert recalled_share(left_out(session)) == LEAST_RECALL_TOKENS
     chosen = chosen_by(newest_first, session, session.state, 100_000, CHARS)
     assert left_out(session) // 20 < shown_tokens(session, chosen) <= LEAST_RECALL_TOKENS

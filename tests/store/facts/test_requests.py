@@ -212,9 +212,9 @@ def test_a_compaction_carries_the_choice() -> None:
         made.build(session)
     call = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
     session.append({"role": "assistant", "content": None, "tool_calls": [call]})
-    session.append({"role": "tool", "tool_call_id": "c1", "content": "row " * 60})
+    session.append({"role": "tool", "tool_call_id": "c1", "content": "row " * 30})
     session.append({"role": "assistant", "content": None, "tool_calls": [{**call, "id": "c2"}]})
-    session.append({"role": "tool", "tool_call_id": "c2", "content": "row " * 60})
+    session.append({"role": "tool", "tool_call_id": "c2", "content": "row " * 30})
     made.build(session)
     assert session.state.compactions
     assert selected(session).facts

@@ -29,7 +29,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import islice
@@ -104,29 +104,53 @@ class Lengths:
         self.total += terms
 
 
+_TIMES = 1 << 12
+
+
 class Postings:
     """Which texts hold a term, how often."""
 
-    __slots__ = ("counts", "lengths")
+    __slots__ = ("_held", "lengths")
 
     def __init__(self) -> None:
-        self.counts: dict[str, dict[int, int]] = defaultdict(dict)
-        """By term: text → times, in the order of texts."""
+        self._held: dict[str, int | dict[int, int]] = {}
+        """By term: text → times, in the order of texts. A term of one text, as most are, takes a number alone:
+        text × `_TIMES` + times."""
         self.lengths = Lengths()
 
     def add(self, text: int, terms: Sequence[str]) -> None:
         """Add terms to a text; a new one has the next number."""
         self.lengths.add(text, len(terms))
+        held = self._held
         for term in terms:
-            found = self.counts[term]
-            found[text] = found.get(text, 0) + 1
+            found = held.get(term)
+            if found is None:
+                held[term] = text * _TIMES + 1
+            elif not isinstance(found, int):
+                found[text] = found.get(text, 0) + 1
+            elif found // _TIMES == text and found % _TIMES < _TIMES - 1:
+                held[term] = found + 1
+            else:
+                several = held[term] = {found // _TIMES: found % _TIMES}
+                several[text] = several.get(text, 0) + 1
+
+    def of(self, term: str) -> dict[int, int]:
+        """The texts that hold a term → times, in the order of texts."""
+        found = self._held.get(term)
+        if found is None:
+            return {}
+        return {found // _TIMES: found % _TIMES} if isinstance(found, int) else found
+
+    def spread(self, term: str) -> int:
+        """How many texts hold a term."""
+        found = self._held.get(term)
+        return 0 if found is None else 1 if isinstance(found, int) else len(found)
 
     def scores(self, query: Mapping[str, int], weights: Weights) -> dict[int, float]:
         """BM25 of the texts that hold a term of the query (term → times)."""
         scores: dict[int, float] = {}
         for term, times in query.items():
-            found = self.counts.get(term)
-            if found:
+            if found := self.of(term):
                 add_bm25(scores, found, self.lengths, times, weights, len(found))
         return scores
 
@@ -178,7 +202,7 @@ class NeighbourBoost:
         around: tuple[dict[int, float], ...] = ({}, {})
         hits = best_hits(own, query, weights)
         for term, times in query.items():
-            held = own.counts[term]
+            held = own.of(term)
             counts = held if hits is None else {turn: held[turn] for turn in held.keys() & hits}
             if not counts:
                 continue
@@ -216,11 +240,11 @@ class NeighbourBoost:
 
 def best_hits(own: Postings, query: Mapping[str, int], weights: Weights) -> set[int] | None:
     """The turns whose neighbourhoods are worth summing; None where those that hold a term of the query are few."""
-    if sum(len(own.counts[term]) for term in query) <= MAX_HITS:
+    if sum(map(own.spread, query)) <= MAX_HITS:
         return None
     scores: dict[int, float] = {}
     for term, times in query.items():
-        held = own.counts[term]
+        held = own.of(term)
         newest = dict(islice(reversed(held.items()), MAX_POSTINGS)) if len(held) > MAX_POSTINGS else held
         add_bm25(scores, newest, own.lengths, times, weights, len(held))
     get = scores.get
@@ -352,16 +376,16 @@ class TurnIndex:
 
     def _telling(self, query: Counter[str]) -> tuple[dict[str, int], dict[str, int]]:
         """The terms that tell turns apart, rarest first; and those for sittings, words of dates included."""
-        held = {term: len(self._own.counts.get(term, ())) for term in query}
-        known = [term for term, turns in held.items() if turns or term in self._dates.counts]
+        held = {term: self._own.spread(term) for term in query}
+        known = [term for term, turns in held.items() if turns or self._dates.spread(term)]
         known = sorted(known, key=lambda term: (held[term], term))[:MAX_QUERY_TERMS]
         most = COMMON_FRACTION * len(self) if len(self) >= COMMON_FROM_TURNS else len(self)
         rare = [term for term in known if held[term] <= most]
         if not any(held[term] for term in rare):
             rare = known
         rarest = _within(rare, lambda term: held[term])
-        dated = sorted(rare, key=lambda term: len(self._sittings.counts.get(term, ())))
-        rarest_dated = _within(dated, lambda term: len(self._sittings.counts.get(term, ())))
+        dated = sorted(rare, key=self._sittings.spread)
+        rarest_dated = _within(dated, self._sittings.spread)
         return {term: query[term] for term in rarest if held[term]}, {term: query[term] for term in rarest_dated}
 
     def _named(self, query_text: str) -> str | None:

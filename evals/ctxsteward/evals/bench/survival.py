@@ -8,7 +8,8 @@ holds its name and its newest value. *Stale alone*: the window shows an older va
 Beside our builder stand strategies that choose whole sentences from all that was said, in the tokens that a pass may
 leave (`Budgets.target_tokens`): the most statements that fit (oracle), the rarest words per token, the newest, any, and
 those with a number or a word of obligation, the newest first. They know every sentence at once; the builder sees each
-one once. All are counted with the same tokens for a bullet's mark and reference. Recall is off.
+one once. All are counted with the same tokens for a bullet's mark and reference. The window must also hold the task,
+the last turn and its own frame; *in our room* a strategy has what these leave. Recall is off.
 
 The words of the half ``held_out`` are other words with other seeds: look at it once, when nothing is to be changed.
 Source of the chats: BEAM (ICLR 2026). Raises `InputError` for a folder without chats.
@@ -22,7 +23,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
 from itertools import cycle, permutations
 from math import log
@@ -49,6 +50,9 @@ IDLE_MESSAGES = 2_000
 BUDGETS: tuple[float | int, ...] = (0.1, 0.2, 0.4, 200, 500, 1_000, 2_000)
 """Below 1: of the session's tokens."""
 BULLET_TOKENS = 5
+FRAME_TOKENS = 25
+"""Of the fence and the heading around bullets."""
+IN_OUR_ROOM = ("oracle", "rare words")
 SYLLABLES = "ba do fe ga hu ki lo mu na pe ri so ta vu zo qua bri cle dro sna".split()  # noqa: SIM905
 _MARKED = re.compile(r"⟦(.+?)⟧")
 _OBLIGED = re.compile(r"\d|\b(?:must|never|always|only|no|not)\b", re.IGNORECASE)
@@ -237,14 +241,20 @@ def play(session: DenseSession, budget: float, summarizer: str = "extractive") -
             fresh = (session.idle(), session.idle())
         text = envelope.section("dynamic").text
     rows = [_row(session, budget, "ours", text, compactions)]
-    for name, chosen in _chosen(session, said, builder.budgets.target_tokens, counter.text):
-        rows.append(_row(session, budget, name, "\n".join(chosen), 0))
+    target = builder.budgets.target_tokens
+    kept = [next(wire for wire in said if wire["role"] == "user"), *said[-2:]]
+    ours = target - FRAME_TOKENS - sum(counter.text(str(wire["content"])) + BULLET_TOKENS for wire in kept)
+    for name, fill in _strategies(session, said, counter.text).items():
+        rows.append(_row(session, budget, name, "\n".join(fill(target)), 0))
+        if name in IN_OUR_ROOM:
+            rows.append(_row(session, budget, f"{name}, in our room", "\n".join(fill(ours)), 0))
     return tuple(rows)
 
 
-def _chosen(
-    session: DenseSession, said: Sequence[Wire], room: int, count: Callable[[str], int]
-) -> Iterator[tuple[str, list[str]]]:
+def _strategies(
+    session: DenseSession, said: Sequence[Wire], count: Callable[[str], int]
+) -> Mapping[str, Callable[[int], list[str]]]:
+    """What each baseline chooses, of so many tokens."""
     lines = list(
         dict.fromkeys(
             text[p.start : p.stop] for wire in said for text in [str(wire["content"])] for p in sentences(text)
@@ -255,11 +265,14 @@ def _chosen(
     cost = {line: count(line) + BULLET_TOKENS for line in (*lines, *(s.text for s in session.statements))}
     rare = {line: sum(log(len(said) / spread[word]) for word in words[line]) / cost[line] for line in lines}
     newest = lines[::-1]
-    yield "oracle", _fill(sorted((s.text for s in session.statements), key=cost.__getitem__), cost, room)
-    yield "rare words", _fill(sorted(newest, key=lambda line: -rare[line]), cost, room)
-    yield "newest", _fill(newest, cost, room)
-    yield "random", _fill(random.Random(len(lines)).sample(lines, len(lines)), cost, room)
-    yield "keyword pin", _fill([line for line in newest if _OBLIGED.search(line)], cost, room)
+    ranked = {
+        "oracle": sorted((s.text for s in session.statements), key=cost.__getitem__),
+        "rare words": sorted(newest, key=lambda line: -rare[line]),
+        "newest": newest,
+        "random": random.Random(len(lines)).sample(lines, len(lines)),
+        "keyword pin": [line for line in newest if _OBLIGED.search(line)],
+    }
+    return {name: partial(_fill, chosen, cost) for name, chosen in ranked.items()}
 
 
 def _fill(lines: Sequence[str], cost: Mapping[str, int], room: int) -> list[str]:
