@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 import tomllib
-from pathlib import Path
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
