@@ -15,7 +15,7 @@ answer: 213 orders used up its retry budget of 2, now without pg-replica-3
 13632 characters in the log, 405 tokens in the request
 """,
     "chat_service": """
-123 messages in the log, 214 of 500 tokens sent
+123 messages in the log, 235 of 500 tokens sent
 the frame number is in the request: True
 and in the log, word for word: My bicycle is a Kestrel K7, frame number FN-20417.
 """,
@@ -37,7 +37,7 @@ version 2 says: Correction: pickup in Bonn ends at 18:00. (from chat-ada§3 and 
     "rebuild_and_audit": """
 the same envelope as then: True
 findings in what was sent: 0
-after somebody altered it: injected_text messages[7].content
+after somebody altered it: injected_text messages[5].content
 """,
 }
 
