@@ -7,6 +7,7 @@ see has its control characters written out; JSON has the exact text.
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -45,6 +46,10 @@ def note(text: str) -> None:
     click.echo(f"ctxsteward: {one_line(text)}", err=True)
 
 
+PIPED_COLUMNS = 200
+"""Of a table that goes to a file or a pipe: nothing is cut where nobody's screen asks for it."""
+
+
 class QuietConsole(Console):
     """A console that leaves a reader that went away to the command line's root."""
 
@@ -57,7 +62,8 @@ def table_console(stderr: bool = False) -> Console:
     stream = sys.stderr if stderr else sys.stdout
     if not _takes_unicode(stream) and hasattr(stream, "reconfigure"):
         stream.reconfigure(errors="replace")
-    return QuietConsole(file=stream, markup=False, emoji=False, highlight=False)
+    width = None if stream.isatty() or "COLUMNS" in os.environ else PIPED_COLUMNS
+    return QuietConsole(file=stream, markup=False, emoji=False, highlight=False, width=width)
 
 
 def unicode_console(console: Console) -> bool:
