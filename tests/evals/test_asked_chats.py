@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ctxsteward.envelope import Heuristic
-from ctxsteward.evals.bench.asked_chats import chats_table, is_chat_folder, measure_chats, read_chats
+from ctxsteward.evals.bench.asked_chats import answering_passage, chats_table, is_chat_folder, measure_chats, read_chats
 from ctxsteward.evals.selectors import BASELINES, BestThatFits, recency
 from ctxsteward.schemas import InputError
 
@@ -73,7 +73,27 @@ def test_the_table_has_a_row_for_every_ranking_and_both_halves(tmp_path: Path) -
         == "2 and 0 / 2 and 0 questions about what users and the assistant said; percent; development / held out."
     )
     rows = [line for line in lines if line.startswith("| ")]
-    assert [row.split(" | ")[0].removeprefix("| ") for row in rows[1:]] == list(BASELINES)
+    names = [row.split(" | ")[0].removeprefix("| ") for row in rows]
+    assert names == ["ranking", *BASELINES, "ranking, by passage", *BASELINES]
+
+
+def test_the_passage_that_answers_is_the_one_that_says_what_the_answer_says() -> None:
+    parts = [f"Part {n}: " + "walk the hill, carry water and a map. " * 11 for n in range(5)]
+    parts[3] = "Part 3: the ferry to Tromso leaves at six. " + "carry water and a map. " * 15
+    passage = answering_passage("\n\n".join(parts), "At six, by ferry to Tromso")
+    assert passage.startswith("Part 3: the ferry")
+    assert len(passage) < 600
+
+
+def test_a_reply_counts_by_passage_where_it_does_not_whole(tmp_path: Path) -> None:
+    said = chat()
+    reply = said[0]["turns"][12][1]
+    reply["content"] += "\n\nThe ferry to Tromso leaves at six from pier nine. " + "Bring a coat and a scarf. " * 12
+    asked = {"a": [{"question": "When does the ferry to Tromso leave?", "answer": "at six", "source_chat_ids": [25]}]}
+    (row,) = measure_chats(
+        read_chats(folder(tmp_path, chat=said, probing_questions=asked)), Heuristic, budgets_tokens=(400,)
+    )
+    assert (row.assistant, row.assistant_passages, row.assistant_questions) == (0.0, 100.0, 1)
 
 
 REFUSED = [

@@ -36,7 +36,7 @@ from ctxsteward.schemas import InvalidTranscript
 
 from .documents import check_markers, table, write_blocks
 from .replay import new_message, open_session
-from .selectors import STRATEGIES, VARIANTS
+from .selectors import STRATEGIES, VARIANTS, BestThatFits
 
 RECALL_FRACTION = 0.9
 BUDGETS_TOKENS = (500, 900, 2000, 4000)
@@ -126,12 +126,12 @@ class _TimedSelector:
     """A selector that notes what its last call cost."""
 
     def __init__(self, inner: Selector) -> None:
-        self._inner = inner
+        self.inner = inner
         self.ms = 0.0
 
     def __call__(self, request: SelectionRequest) -> Sequence[ScoredOriginal]:
         started = time.process_time()
-        ranked = self._inner(request)
+        ranked = self.inner(request)
         self.ms = (time.process_time() - started) * 1000
         return ranked
 
@@ -147,6 +147,8 @@ def _answers(
         evidence = [texts[id] for id in question.evidence if id in texts]
         if not evidence:
             continue
+        if isinstance(timed.inner, BestThatFits):
+            timed.inner.told([int(ref[1:]) for ref, _ in evidence])
         envelope = builder.preview(session, question.text)
         dynamic = envelope.section("dynamic")
         cited = {n for fragment in dynamic.fragments for n in fragment.refs}

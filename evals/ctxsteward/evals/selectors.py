@@ -193,6 +193,10 @@ def _embedder() -> Multilingual:
 
 STRATEGIES: Mapping[str, Callable[[], Selector]] = {
     "recency": lambda: recency,
+    "random": lambda: at_random,
+    "BM25": PlainBm25,
+    "BM25 / tokens": lambda: PlainBm25(1.0),
+    "oracle": BestThatFits,
     "heuristic": Heuristic,
     "semantic": lambda: Semantic(_embedder(), fallback=Heuristic()),
     "hybrid": lambda: Hybrid(Heuristic(), Semantic(_embedder(), fallback=Heuristic())),

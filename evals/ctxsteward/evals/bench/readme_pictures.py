@@ -2,7 +2,9 @@
 
 `window.svg`: prompt tokens of every call of the demo's incident, all of the history against the envelope, and below it
 the dynamic section with its budget and compactions. `demo.svg`: how ``ctxsteward demo`` ends, but for its build times,
-which no two runs share. Both are the same bytes in every run. Tokens are the builder's; lengths are SVG user units.
+which no two runs share. `evidence.svg`: how much of a question's evidence is shown, by tokens, ours beside baselines:
+the figures of the tables in ``selection.md``, which stands beside the folder. All are the same bytes in every run.
+Tokens are the builder's; lengths are SVG user units.
 Source: SVG 1.1 and the media query `prefers-color-scheme` (W3C).
 """
 
@@ -13,8 +15,9 @@ import io
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.resources import files
+from math import log
 from pathlib import Path
 from sysconfig import get_path
 from typing import NamedTuple
@@ -39,9 +42,12 @@ STYLE = """
 .small{fill:#57606a;font:11px system-ui,-apple-system,'Segoe UI',sans-serif}.title{font-size:15px;font-weight:600}
 .grid{stroke:#d8dee4;stroke-width:1}.axis{stroke:#57606a;stroke-width:1}
 .full{stroke:#bc4c00;fill:none;stroke-width:2}.sent{stroke:#0969da;fill:none;stroke-width:2}
+.second{stroke:#bc4c00;fill:none;stroke-width:1;stroke-dasharray:2 3}
+.third{stroke:#57606a;fill:none;stroke-width:1;stroke-dasharray:2 3}
 .limit{stroke:#57606a;stroke-width:1;stroke-dasharray:5 4}.mark{fill:#8250df}
 @media (prefers-color-scheme:dark){.paper{fill:#0d1117}.text{fill:#e6edf3}.small{fill:#9da7b3}.grid{stroke:#30363d}
-.axis,.limit{stroke:#9da7b3}.full{stroke:#f0883e}.sent{stroke:#58a6ff}.mark{fill:#bc8cff}}
+.axis,.limit{stroke:#9da7b3}.full{stroke:#f0883e}.sent{stroke:#58a6ff}.mark{fill:#bc8cff}
+.second{stroke:#f0883e}.third{stroke:#9da7b3}}
 """
 
 _TERMINAL = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}">
@@ -189,6 +195,100 @@ def _round_up(value: int, step: int) -> int:
     return -(-value // step) * step
 
 
+# -- evidence.svg -------------------------------------------------------------------------------------------------
+
+
+class EvidenceLine(NamedTuple):
+    """One way to choose what is shown."""
+
+    name: str
+    kind: str
+    """Its class in `STYLE`."""
+    shown: Mapping[int, float]
+    """Tokens → percent of the evidence."""
+
+
+KINDS = {"ours": "sent", "oracle": "limit", "BM25 / tokens": "full", "BM25": "second", "newest": "axis",
+         "random": "third"}  # fmt: skip
+"""What is drawn, and how."""
+_IN_RECALL = {"ours": "heuristic", "newest": "recency"}
+EVIDENCE_HEIGHT, EVIDENCE_TOP, EVIDENCE_BOTTOM = 340, 84, 282
+PANEL_WIDTH, PANEL_LEFT, LABELS = 232, 56, 128
+
+
+def evidence_lines(page: str) -> tuple[list[EvidenceLine], list[EvidenceLine]]:
+    """What the tables of ``selection.md`` say: of talk between people, and of chats with long replies, held out."""
+    recall = [row for row in block_rows(page, "recall") if row[0] != "strategy"]
+    chats = block_rows(page, "chats")
+    sizes = {at: int(name.removeprefix("user, ").replace(",", "")) for at, name in enumerate(chats[0])
+             if name.startswith("user, ")}  # fmt: skip
+    people = [
+        EvidenceLine(name, kind, {int(row[1].replace(",", "")): float(row[2]) for row in recall
+                                  if row[0] == _IN_RECALL.get(name, name)})
+        for name, kind in KINDS.items()
+    ]  # fmt: skip
+    assistant = [
+        EvidenceLine(row[0], KINDS[row[0]], {size: float(row[at].split(" / ")[1]) for at, size in sizes.items()})
+        for row in chats
+        if row[0] in KINDS
+    ]
+    return people, assistant
+
+
+def block_rows(page: str, name: str) -> list[list[str]]:
+    """The cells of a page's generated table, its head first."""
+    block = page[page.index(f"<!-- {name} -->") : page.index(f"<!-- /{name} -->")]
+    lines = [line for line in block.splitlines() if line.startswith("| ")]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+
+
+def evidence_svg(page: str) -> str:
+    """Both panels as one document."""
+    people, assistant = evidence_lines(page)
+    said = "Percent of a question's evidence that is shown, by tokens of recall: ours beside baselines."
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {EVIDENCE_HEIGHT}" role="img" '
+        f'aria-label="{said}">',
+        f"<title>{said}</title>",
+        f"<style>{STYLE}</style>",
+        f'<rect class="paper" width="{WIDTH}" height="{EVIDENCE_HEIGHT}" rx="8"/>',
+        _text(16, 26, "Evidence shown word for word, %, by tokens for recall", "text title"),
+        *_evidence_panel(PANEL_LEFT, "talk between people (LoCoMo, development)", people),
+        *_evidence_panel(
+            PANEL_LEFT + PANEL_WIDTH + LABELS, "what users said to an assistant (BEAM, held out)", assistant
+        ),
+        "</svg>",
+    ]
+    return "\n".join(parts) + "\n"
+
+
+def _evidence_panel(left: float, about: str, lines: Sequence[EvidenceLine]) -> Iterator[str]:
+    sizes = sorted({size for line in lines for size in line.shown})
+    right = left + PANEL_WIDTH
+
+    def x(size: int) -> float:
+        return left + PANEL_WIDTH * log(size / sizes[0]) / log(sizes[-1] / sizes[0])
+
+    def y(percent: float) -> float:
+        return EVIDENCE_BOTTOM - (EVIDENCE_BOTTOM - EVIDENCE_TOP) * percent / 100
+
+    yield _text(left, 58, about, "text")
+    for percent in range(0, 101, 25):
+        yield (
+            f'<line class="{"grid" if percent else "axis"}" x1="{left}" x2="{right}" y1="{y(percent):.1f}" '
+            f'y2="{y(percent):.1f}"/>'
+        )
+        yield _text(left - 8, y(percent) + 4, str(percent), "small", "end")
+    for size in sizes:
+        yield _text(x(size), EVIDENCE_BOTTOM + 18, f"{size:,}", "small", "middle")
+    label = float("inf")
+    for line in sorted(lines, key=lambda line: line.shown[sizes[-1]]):
+        places = " ".join(f"{x(size):.1f},{y(line.shown[size]):.1f}" for size in sorted(line.shown))
+        yield f'<polyline class="{line.kind}" fill="none" points="{places}"/>'
+        label = min(label - 13, y(line.shown[sizes[-1]]) + 4)
+        yield _text(right + 6, label, f"{line.name} {line.shown[sizes[-1]]:.0f}", "small")
+
+
 # -- demo.svg -----------------------------------------------------------------------------------------------------
 
 
@@ -231,7 +331,9 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("folder", type=Path)
     folder: Path = parser.parse_args(argv).folder
     folder.mkdir(parents=True, exist_ok=True)
-    for name, svg in (("window.svg", window_svg(points())), ("demo.svg", demo_svg())):
+    page = (folder.parent / "selection.md").read_text(encoding="utf-8")
+    pictures = (("window.svg", window_svg(points())), ("demo.svg", demo_svg()), ("evidence.svg", evidence_svg(page)))
+    for name, svg in pictures:
         (folder / name).write_text(svg, encoding="utf-8", newline="\n")
         print(folder / name)
     return 0
