@@ -220,6 +220,7 @@ def evidence_lines(page: str) -> tuple[list[EvidenceLine], list[EvidenceLine]]:
     """What the tables of ``selection.md`` say: of talk between people, and of chats with long replies, held out."""
     recall = [row for row in block_rows(page, "recall") if row[0] != "strategy"]
     chats = block_rows(page, "chats")
+    chats = chats[: next((at for at, row in enumerate(chats) if row[0] == "ranking, by passage"), None)]
     sizes = {at: int(name.removeprefix("user, ").replace(",", "")) for at, name in enumerate(chats[0])
              if name.startswith("user, ")}  # fmt: skip
     people = [
