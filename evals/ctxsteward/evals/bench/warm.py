@@ -6,13 +6,18 @@ design avoids: tokenize that message and serialize the window once.
 With recall (`rows`): append a user message, select, build and render, at 500, 5,000 and 20,000 messages. Only turns
 count in which something is recalled. Each session is opened and read once, by the turn before the first that counts;
 turns of all sizes alternate, so that a drifting machine hits them alike.
+
+Memory is what one more session of 500 messages allocates that stays, its store in memory, once sessions before it have
+filled the caches that all share.
 """
 
 from __future__ import annotations
 
+import gc
 import json
 import statistics
 import time
+import tracemalloc
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -66,6 +71,35 @@ def rows(name: str) -> Iterator[BenchmarkRow]:
         yield row(name, f"a user turn that recalls at {size:,} messages, p50", statistics.median(spent[size]), "ms")
 
 
+MEMORY_MESSAGES = 500
+_SESSIONS_BEFORE = 4
+"""So many fill the caches of sentences that were read."""
+
+
+def session_mib() -> float:
+    """Of a session that is built at each user turn."""
+    builder = EnvelopeBuilder(model="gpt-4o")
+    tracemalloc.start()
+    try:
+        with open_store("memory:") as store:
+            kept = [_played(store.session(f"s-{number}"), builder, number) for number in range(_SESSIONS_BEFORE)]
+            gc.collect()
+            before, _ = tracemalloc.get_traced_memory()
+            kept.append(_played(store.session("one more"), builder, len(kept)))
+            gc.collect()
+            return (tracemalloc.get_traced_memory()[0] - before) / 2**20
+    finally:
+        tracemalloc.stop()
+
+
+def _played(session: Session, builder: EnvelopeBuilder, seed: int) -> Session:
+    for message in conversation(MEMORY_MESSAGES, seed=seed):
+        session.append(message)
+        if message["role"] == "user":
+            builder.build(session)
+    return session
+
+
 def _talk(size: int) -> _RecallSession:
     """A session of so many messages, compacted as it grew."""
     session = open_store("memory:").session("bench")
@@ -102,6 +136,7 @@ def run(data: object = None) -> Iterator[BenchmarkRow]:
         ("compaction_p99", "a call that compacts, p99"),
     ):
         yield row(NAME, what, statistics.median(r[old][name] for r in rounds), "ms")
+    yield row(NAME, f"memory of one more session of {MEMORY_MESSAGES} messages", session_mib(), "MiB", at_most=2)
     yield from rows(NAME)
 
 
