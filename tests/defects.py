@@ -51,8 +51,8 @@ class Defect(BaseModel):
     """Stands once in the file."""
     now: str
     suite: Text
-    scenarios: Annotated[tuple[int, ...], Field(min_length=1)]
-    """Numbers of its split ci, a part of what CI plays."""
+    scenarios: Annotated[tuple[int, ...], Field(min_length=1)] | None = None
+    """Numbers of its split ci, a part of what CI plays; None: all of that, since in less its gates are undecided."""
     gates: Annotated[tuple[Text, ...], Field(min_length=1)]
     """Figures of the suite that must all fall."""
     everyday: bool = False
