@@ -87,7 +87,7 @@ def test_what_stays_is_the_most_valuable_in_its_order_and_fits(
     order = [one.id for one in records if one.approved] + [one.id for one in records if not one.approved]
     assert shown == order[: len(shown)]
     assert out == order[len(shown) :][::-1]
-    limit = int(budget * 0.8) if compactions > META_STABLE_COMPACTIONS else budget
+    limit = int(budget * Budgets().compact_at_fraction) if compactions > META_STABLE_COMPACTIONS else budget
     kept = slice_of(*(one for one in records if one.id in shown))
     assert not shown or CHARS.framed(meta_text(kept)) <= limit
     if out:
