@@ -235,13 +235,14 @@ def _recall_chats(
                 print_json({"suite": "recall", "half": half, "strategy": name, **row._asdict()})
         return
     columns = [f"{role}, {size:,}" for role in ("user", "assistant") for size in budgets_tokens]
-    for what in ("evidence shown, %", "by the passage that answers, %"):
-        table = grid(f"{half} half, {what}", *columns, numbers=columns)
-        for name, found in rows.items():
-            users = [row.user_passages if "passage" in what else row.user for row in found]
-            assistants = [row.assistant_passages if "passage" in what else row.assistant for row in found]
-            table.add_row(name, *(f"{share:.1f}" for share in (*users, *assistants)))
-        table_console().print(table)
+    whole, passages = (grid(f"{half} half, {what}", *columns, numbers=columns)
+                       for what in ("evidence shown, %", "by the passage that answers, %"))  # fmt: skip
+    for name, found in rows.items():
+        whole.add_row(name, *(f"{row.user:.1f}" for row in found), *(f"{row.assistant:.1f}" for row in found))
+        shares = (*(row.user_passages for row in found), *(row.assistant_passages for row in found))
+        passages.add_row(name, *(f"{share:.1f}" for share in shares))
+    table_console().print(whole)
+    table_console().print(passages)
 
 
 def _budgets(text: str) -> tuple[int, ...]:

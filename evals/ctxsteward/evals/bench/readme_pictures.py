@@ -27,6 +27,7 @@ from ctxsteward.envelope import Budgets, EnvelopeBuilder, Profile
 from ctxsteward.envelope.testing import memory_store
 from ctxsteward.envelope.transcripts import parse_transcripts
 
+from ..documents import block_of
 from ..replay import open_session, replay
 
 MODEL, DYNAMIC_TOKENS = "gpt-4o", 2_000
@@ -238,8 +239,7 @@ def evidence_lines(page: str) -> tuple[list[EvidenceLine], list[EvidenceLine]]:
 
 def block_rows(page: str, name: str) -> list[list[str]]:
     """The cells of a page's generated table, its head first."""
-    block = page[page.index(f"<!-- {name} -->") : page.index(f"<!-- /{name} -->")]
-    lines = [line for line in block.splitlines() if line.startswith("| ")]
+    lines = [line for line in block_of(page, name).splitlines() if line.startswith("| ")]
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
 
 
