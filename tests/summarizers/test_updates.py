@@ -6,8 +6,8 @@ import pytest
 
 from ctxsteward.schemas import Bullet, Message, SourceMessage, SummarizerInput
 from ctxsteward.summarizers import extractive
-from ctxsteward.summarizers.salience import read_sentence
-from ctxsteward.summarizers.updates import PlacedSentence, replaced
+from ctxsteward.summarizers.salience import PlacedSentence, read_sentence
+from ctxsteward.summarizers.updates import replaced
 
 
 def said(*texts: str, first: int = 1) -> tuple[SourceMessage, ...]:
@@ -54,6 +54,8 @@ BOTH = [
     pytest.param("The east region holds 300 users.", "The west region holds 800 users.", id="two regions"),
     pytest.param("The staging port is 5432.", "Correction: the production port is 5433.", id="corrected, but another"),
     pytest.param("测试环境端口是5432。", "生产环境端口是5433。", id="chinese environments"),
+    pytest.param("Billing's timeout is 53 s.", "Settlement's timeout is 55 s.", id="two owners"),
+    pytest.param("账单的超时是53秒。", "结算的超时是55秒。", id="chinese owners"),
     pytest.param("去程航班是CA123。", "返程航班是CA456。", id="chinese legs"),
     pytest.param("Refunds above $500 need Dana's sign-off.", "The kitchen now costs $800.", id="a rule and a price"),
 ]

@@ -14,11 +14,11 @@ from .recall.model_tools import (
     search_context as search_context,
     search_context_tool as search_context_tool,
 )
+from .recall.postings import Weights as Weights
 from .recall.selection import (
     ScoredOriginal as ScoredOriginal,
     SelectionRequest as SelectionRequest,
     Selector as Selector,
-    Weights as Weights,
 )
 from .store import Store as Store, open_store as open_store
 from .tokens.budgets import Budgets as Budgets

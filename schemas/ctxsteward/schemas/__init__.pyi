@@ -150,6 +150,7 @@ from .summary import (
     Loss as Loss,
     LossKind as LossKind,
     ReplacementReader as ReplacementReader,
+    ResumableReader as ResumableReader,
     SourceMessage as SourceMessage,
     Summarizer as Summarizer,
     SummarizerInput as SummarizerInput,

@@ -12,15 +12,14 @@ Ref(ordinal=128, part=2)
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from .errors import InvalidReference
 
 _REF = re.compile(r"§?([1-9][0-9]{0,11})(?:\.([1-9][0-9]{0,3}))?", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Ref:
+class Ref(NamedTuple):
     """An ordinal, and the 1-based tool result inside that message (0: the whole message)."""
 
     ordinal: int

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Literal, NamedTuple, Protocol
+from typing import Annotated, Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -107,6 +107,17 @@ class ReplacementReader(Protocol):
 
         `ref` names a message, or a passage of a long one (`§12.4`), and so do the references that are given.
         """
+
+
+@runtime_checkable
+class ResumableReader(ReplacementReader, Protocol):
+    """A reader that can go on in another process where it was."""
+
+    def state(self) -> list[Any]:
+        """What it knows: lists, numbers and texts, as JSON has them."""
+
+    def resume(self, state: list[Any]) -> bool:
+        """Take up a state; False, and nothing is changed, where other rules than its own have made it."""
 
 
 class Summarizer(Protocol):

@@ -59,6 +59,7 @@ from .words import (
     clause_spans as clause_spans,
     contrasts as contrasts,
     lists as lists,
+    rules_digest as rules_digest,
     sentences as sentences,
     stem as stem,
     term_stem as term_stem,

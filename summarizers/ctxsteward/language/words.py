@@ -30,12 +30,16 @@ Source: M. Porter, Snowball (snowballstem.org); character bigrams for Chinese, J
 
 from __future__ import annotations
 
+import hashlib
 import re
 import threading
 import unicodedata
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from importlib.abc import Traversable
 
 _FRAGMENT = re.compile(r"\{([A-Z][A-Z_]*)\}")
 
@@ -90,6 +94,26 @@ def lists(name: str) -> WordLists:
     text = files(__package__).joinpath(f"data/{name}.yaml").read_text(encoding="utf-8")
     document: dict[str, Any] = YAML(typ="safe").load(text)
     return WordLists({section: lists for section, lists in document.items() if section != "about"})
+
+
+@lru_cache(maxsize=16)
+def rules_digest(*packages: str) -> str:
+    """A digest of the modules and word lists of these packages: what they derived is void once it changes."""
+    from importlib.resources import files
+
+    digest = hashlib.sha256()
+    for package in packages:
+        for file in _sources(files(package)):
+            digest.update(file.read_bytes())
+    return digest.hexdigest()
+
+
+def _sources(folder: Traversable) -> Iterator[Traversable]:
+    for file in sorted(folder.iterdir(), key=lambda file: file.name):
+        if file.is_dir() and not file.name.startswith("_"):
+            yield from _sources(file)
+        elif file.name.endswith((".py", ".yaml")):
+            yield file
 
 
 _LISTS = lists("words")

@@ -21,10 +21,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import lru_cache
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
-from ctxsteward.language import DISTINCTIVE, SentenceSpan, normalize, passage_spans, sentences
+from ctxsteward.language import DISTINCTIVE, SentenceSpan, normalize, passage_spans, rules_digest, sentences
 from ctxsteward.schemas import Bullet, LastRawTurn, SourceMessage, SummarizerInput, Summary, TextPart, Utterance
 
 from .bullets import (
@@ -41,8 +40,17 @@ from .bullets import (
     tool_outputs,
     without_opening,
 )
-from .salience import FLOOR, SentenceReading, read_sentence
-from .updates import PlacedSentence, UpdateMatch, UpdateOutcome, UpdateTracker, replaced
+from .salience import (
+    FLOOR,
+    PASTED_WORTH,
+    PlacedSentence,
+    SentenceReading,
+    Settling,
+    as_pasted,
+    known_reading,
+    read_piece,
+)
+from .updates import REMEMBERED, UpdateMatch, UpdateOutcome, UpdateTracker, replaced
 
 RULE_CHARS = 200
 SENTENCE_CHARS = 110
@@ -223,9 +231,6 @@ _GLANCE = (
 )
 _GLANCE_CHINESE = ("不", "必须", "别", "只", "改", "定", "号")
 _DIGIT = re.compile(r"[0-9]")
-_PASTED = re.compile(r"^```[^\n]*\n.*?(?:^```|\Z)|^\|[^\n]*", re.DOTALL | re.MULTILINE)
-PASTED_WORTH = 45.0
-"""What a line of pasted code, logs or a table is worth at most: material, and its reference leads to all of it."""
 
 
 class StatementText(NamedTuple):
@@ -306,7 +311,7 @@ def source_statements(found: Iterable[StatementText]) -> list[PlacedSentence]:
         _placed(reading, text, "source")
         for text in sorted(newest.values(), key=lambda text: text.order)
         for piece in pieces(text.text)
-        if _says_something(reading := _read(text, piece))
+        if _says_something(reading := read_piece(text.text, piece, text.role))
     ]
 
 
@@ -321,33 +326,13 @@ def _says_something(reading: SentenceReading) -> bool:
     return reading.worth > 0 or bool(reading.stands or reading.deeds)
 
 
-def _read(text: StatementText, piece: SentenceSpan) -> SentenceReading:
-    """Read one piece of a text; of pasted code or a table nothing counts as a wish, a value or an update."""
-    reading = _remembered(text.text[piece.start : piece.stop], text.role)
-    if reading.worth > 0 and any(start <= piece.start < stop for start, stop in _pasted(text.text)):
-        none: frozenset[str] = frozenset()
-        worth = min(PASTED_WORTH, reading.worth)
-        return replace(
-            reading, worth=worth, values=(), names=none, subject=none, stands="", deeds=none, updates=0, revokes=False
-        )
-    return reading
-
-
-@lru_cache(maxsize=256)
-def _pasted(text: str) -> tuple[tuple[int, int], ...]:
-    """Where code blocks and tables are."""
-    if "```" not in text and "|" not in text:
-        return ()
-    return tuple(match.span() for match in _PASTED.finditer(text))
-
-
 def visible_statements(messages: Sequence[SourceMessage]) -> list[PlacedSentence]:
     """Read the texts that stay; they supersede and are superseded, and need no bullet."""
     return [
         _placed(reading, text, "visible")
         for text in worth_reading(texts(messages))
         for piece in whole_sentences(text.text, 0, min(len(text.text), VISIBLE_CHARS))
-        if _says_something(reading := _read(text, piece))
+        if _says_something(reading := read_piece(text.text, piece, text.role))
     ]
 
 
@@ -367,14 +352,8 @@ def standing_statements(bullets: Sequence[Bullet]) -> list[PlacedSentence]:
 
 
 def _standing(bullet: Bullet) -> SentenceReading:
-    reading = _remembered(bullet.text, "user")
+    reading = known_reading(bullet.text, "user")
     return reading if reading.worth <= bullet.value else replace(reading, worth=bullet.value)
-
-
-@lru_cache(maxsize=4096)
-def _remembered(text: str, role: str) -> SentenceReading:
-    """Readings of texts that come back at every compaction; a pure function."""
-    return read_sentence(text, role)
 
 
 READ_CHARS = 2_000
@@ -387,24 +366,24 @@ class KeptSentence(NamedTuple):
     role: str
     order: int
     words: int
-    may_settle: bool
+    settling: Settling
+    is_pasted: bool
 
     @property
     def reading(self) -> SentenceReading:
         """What it says."""
-        return _remembered(self.text, self.role)
+        reading = known_reading(self.text, self.role)
+        return as_pasted(reading) if self.is_pasted else reading
 
 
-def _kept(statement: PlacedSentence) -> PlacedSentence | KeptSentence:
-    """In few bytes, except of pasted code and tables: read apart from those, it would say more."""
+def _kept(statement: PlacedSentence) -> KeptSentence:
     reading = statement.reading
-    if reading.worth <= PASTED_WORTH and not reading.subject:
-        return statement
-    return KeptSentence(reading.text, statement.role, statement.order, statement.words, statement.may_settle)
+    is_pasted = reading.worth <= PASTED_WORTH and reading != known_reading(reading.text, statement.role)
+    return KeptSentence(reading.text, statement.role, statement.order, statement.words, statement.settling, is_pasted)
 
 
 class Reader:
-    """Reads one conversation; a `ctxsteward.schemas.ReplacementReader`.
+    """Reads one conversation; a `ctxsteward.schemas.ReplacementReader` whose state can be kept.
 
     >>> from ctxsteward.schemas import Message
     >>> said = "My budget is 90,000 yen. The train leaves at 14:30.", "Change of plan: my budget is 120,000 yen."
@@ -413,15 +392,19 @@ class Reader:
     ...     reader.read(SourceMessage(ref=f"§{n}", message=Message.from_wire({"role": "user", "content": text})))
     >>> reader.replaced_by("§1"), reader.replaced_by("§2")
     (('§2', '§3'), ())
+    >>> again = Reader()
+    >>> again.resume(reader.state()), again.replaced_by("§1")
+    (True, ('§2', '§3'))
     """
 
     def __init__(self) -> None:
-        self._updates = UpdateTracker(keep=_kept)
+        self._updates: UpdateTracker[KeptSentence] = UpdateTracker(keep=_kept, lifts=False)
         self._refs: dict[int, str] = {}
         """Of statements that replace something."""
         self._stale: dict[str, list[int]] = {}
         """Statements of a message that were replaced."""
         self._said_in: dict[int, str] = {}
+        """Of statements that may still be replaced."""
 
     def read(self, message: SourceMessage) -> None:
         """Take the next message, in ordinal order."""
@@ -432,12 +415,15 @@ class Reader:
                 if len(spans) > 1:
                     at = max(0, text.text.find(statement.reading.text))
                     ref = f"{ref}.{sum(span.start <= at for span in spans)}"
-                self._said_in[position] = ref
                 for old in self._updates.add(statement):
                     self._refs[position] = ref
-                    said_in = self._said_in[old]
+                    said_in = self._said_in.pop(old)
                     for whose in {said_in, said_in.partition(".")[0]}:  # of the passage, and of its message
                         self._stale.setdefault(whose, []).append(old)
+                if self._updates.is_open(position):
+                    self._said_in[position] = ref
+                if len(self._said_in) > REMEMBERED:
+                    del self._said_in[next(iter(self._said_in))]
 
     def replaced_by(self, ref: str) -> tuple[str, ...]:
         """The messages that say the newest of what this one says, in the order in which they were read."""
@@ -455,3 +441,22 @@ class Reader:
         for passed in path[:-1]:  # a long chain is walked once
             stale[passed] = stale[passed]._replace(newer=position)
         return position
+
+    def state(self) -> list[Any]:
+        """What it knows, for `resume`: lists, numbers and texts."""
+        refs = [*self._refs], [*self._refs.values()]
+        stale = [*self._stale], [*self._stale.values()]
+        said_in = [*self._said_in], [*self._said_in.values()]
+        return [_rules(), *refs, *stale, *said_in, self._updates.state()]
+
+    def resume(self, state: list[Any]) -> bool:
+        """Take up a state; False, and nothing is changed, where other rules than these have made it."""
+        if state[0] != _rules():
+            return False
+        self._refs, self._stale, self._said_in = (dict(zip(*state[at : at + 2], strict=True)) for at in (1, 3, 5))
+        self._updates.resume(state[7], KeptSentence._make)
+        return True
+
+
+def _rules() -> str:
+    return rules_digest("ctxsteward.language", __package__)

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Literal, NamedTuple
 
 from ctxsteward.language import (
     CONTRASTS,
@@ -19,6 +20,7 @@ from ctxsteward.language import (
     DISTINCTIVE,
     NUMBER_WORDS,
     STOP,
+    SentenceSpan,
     Value,
     bigrams,
     lists,
@@ -346,3 +348,68 @@ def _fact_worth(
 def _token_guess(text: str) -> float:
     """About how many tokens a text takes: a quarter of ASCII characters, most of the others."""
     return len(text) / 4.2 if text.isascii() else len(text) * 0.7
+
+
+# -- a piece of a text ---------------------------------------------------------------------------------------------
+
+_PASTED = re.compile(r"^```[^\n]*\n.*?(?:^```|\Z)|^\|[^\n]*", re.DOTALL | re.MULTILINE)
+PASTED_WORTH = 45.0
+"""What a line of pasted code, logs or a table is worth at most: material, and its reference leads to all of it."""
+
+
+def read_piece(text: str, piece: SentenceSpan, role: str) -> SentenceReading:
+    """Read one piece of a text; of pasted code or a table nothing counts as a wish, a value or an update."""
+    reading = known_reading(text[piece.start : piece.stop], role)
+    pasted = reading.worth > 0 and any(start <= piece.start < stop for start, stop in _pasted(text))
+    return as_pasted(reading) if pasted else reading
+
+
+def as_pasted(reading: SentenceReading) -> SentenceReading:
+    """The reading of a sentence that stands in pasted code or a table."""
+    none: frozenset[str] = frozenset()
+    worth = min(PASTED_WORTH, reading.worth)
+    return replace(
+        reading, worth=worth, values=(), names=none, subject=none, stands="", deeds=none, updates=0, revokes=False
+    )
+
+
+@lru_cache(maxsize=256)
+def _pasted(text: str) -> tuple[tuple[int, int], ...]:
+    """Where code blocks and tables are."""
+    if "```" not in text and "|" not in text:
+        return ()
+    return tuple(match.span() for match in _PASTED.finditer(text))
+
+
+@lru_cache(maxsize=4096)
+def known_reading(text: str, role: str) -> SentenceReading:
+    """Readings of texts that come back at every compaction; a pure function."""
+    return read_sentence(text, role)
+
+
+Settling = Literal["", "open", "over", "done"]
+"""Of a statement: it sets something to reach or to do, tells that this is over, or tells of a deed and no more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlacedSentence:
+    """A sentence with its place in the session."""
+
+    reading: SentenceReading
+    refs: tuple[str, ...]
+    order: int
+    """Ordinal of the newest original it stands in."""
+    role: str
+    place: Literal["source", "standing", "visible"]
+    index: int
+    """Position in its own sequence: message, standing bullet or visible message."""
+
+    @property
+    def words(self) -> int:
+        """Content words of it."""
+        return len(self.reading.subject)
+
+    @property
+    def settling(self) -> Settling:
+        """Whether it wants something, or tells that something is over or was done."""
+        return self.reading.stands or ("done" if self.reading.deeds else "")

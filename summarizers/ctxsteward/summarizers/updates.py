@@ -14,13 +14,12 @@ from __future__ import annotations
 import re
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from typing import Literal, NamedTuple, Protocol
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from ctxsteward.language import DISTINCTIVE, STOP, Value, contrasts
 
 from .cues import about_the_same, thing
-from .salience import SentenceReading
+from .salience import PlacedSentence, SentenceReading, Settling
 
 POSTINGS = 16
 """How many of the newest statements are remembered for each content word and value."""
@@ -29,6 +28,7 @@ REMEMBERED = 4_096
 """Statements that may still be replaced, the newest: what was said longer ago is not followed any more."""
 
 _CAPITALIZED = re.compile(r"\b[A-Z][a-z]{2,}\b")
+_OWNED = re.compile(r"(\w[\w-]*)['’]s (\w+)|([\u3400-\u9fff]{2})的([\u3400-\u9fff]{2})")
 RARE = 2
 """A word is rare when at most this many remembered statements have it."""
 BRIEF = 9
@@ -65,32 +65,8 @@ class OpenStatement(Protocol):
         """Content words of it."""
 
     @property
-    def may_settle(self) -> bool:
+    def settling(self) -> Settling:
         """Whether it wants something, or tells that something is over or was done."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlacedSentence:
-    """A sentence with its place in the session."""
-
-    reading: SentenceReading
-    refs: tuple[str, ...]
-    order: int
-    """Ordinal of the newest original it stands in."""
-    role: str
-    place: Literal["source", "standing", "visible"]
-    index: int
-    """Position in its own sequence: message, standing bullet or visible message."""
-
-    @property
-    def words(self) -> int:
-        """Content words of it."""
-        return len(self.reading.subject)
-
-    @property
-    def may_settle(self) -> bool:
-        """Whether it wants something, or tells that something is over or was done."""
-        return bool(self.reading.stands or self.reading.deeds)
 
 
 class UpdateMatch(NamedTuple):
@@ -109,16 +85,19 @@ class UpdateOutcome(NamedTuple):
     """Position of a statement that may be an update → the worth of the older one, its own least."""
 
 
-class UpdateTracker:
+S = TypeVar("S", bound=OpenStatement)
+
+
+class UpdateTracker(Generic[S]):
     """What replaces what, statement by statement."""
 
-    def __init__(self, keep: Callable[[PlacedSentence], OpenStatement] = lambda statement: statement) -> None:
-        """`keep`: in what form a statement waits for what replaces it."""
+    def __init__(self, keep: Callable[[PlacedSentence], S], *, lifts: bool = True) -> None:
+        """`keep`: in what form a statement waits for what replaces it; `lifts`: whether those are asked for."""
         self.count = 0
         """Statements taken; the next one's position."""
         self.outcome = UpdateOutcome({}, {})
-        self._keep = keep
-        self._open: dict[int, OpenStatement] = {}
+        self._keep, self._lifts = keep, lifts
+        self._open: dict[int, S] = {}
         """Those that something later may replace: said, not stale, among the newest `REMEMBERED`."""
         self._mentions: dict[int, int] = {}
         """Position of a statement → that of the newest that only mentions its thing."""
@@ -139,11 +118,33 @@ class UpdateTracker:
             self._post(index, new)
         for old in {old for old, _ in found}:
             del self._open[old]
-        if not found and index not in self.outcome.lifts:
+        if self._lifts and not found and index not in self.outcome.lifts:
             self._set_beside(index, statement)
         if len(self._open) > REMEMBERED:
             del self._open[next(iter(self._open))]
         return [old for old, _ in found]
+
+    def is_open(self, position: int) -> bool:
+        """Whether something later may still replace a statement."""
+        return position in self._open
+
+    def state(self) -> list[Any]:
+        """What it knows but for `outcome.lifts` and stale values, for `resume`; open statements are tuples."""
+        newer = [match.newer for match in self.outcome.stale.values()]
+        words, values = ([[*table], [*table.values()]] for table in (self._by_word, self._by_value))
+        open_ = [[*self._open], [*self._open.values()]]
+        return [self.count, [*self._recent], [[*self.outcome.stale], newer], open_, words, values]
+
+    def resume(self, state: list[Any], kept: Callable[[list[Any]], S]) -> None:
+        """Take up a state; `kept` makes an open statement of its tuple."""
+        self.count, recent, stale, open_, words, values = state
+        self._recent.extend(recent)
+        nothing: frozenset[str] = frozenset()
+        self.outcome.stale.update((old, UpdateMatch(newer, nothing)) for old, newer in zip(*stale, strict=True))
+        self._open = dict(zip(open_[0], map(kept, open_[1]), strict=True))
+        self._by_word, self._by_value = (
+            dict(zip(keys, map(tuple, held), strict=True)) for keys, held in (words, values)
+        )
 
     def _post(self, index: int, reading: SentenceReading) -> None:
         for keys, postings in ((reading.subject, self._by_word), (reading.norms, self._by_value)):
@@ -152,7 +153,7 @@ class UpdateTracker:
                 postings[key] = (index,) if held is None else (*held[1 - POSTINGS :], index)
         self._recent.append(index)
 
-    def _candidates(self, reading: SentenceReading) -> Iterator[tuple[int, OpenStatement, int]]:
+    def _candidates(self, reading: SentenceReading) -> Iterator[tuple[int, S, int]]:
         """Open statements that may be about the same: position, statement, and how many words both have."""
         shared: Counter[int] = Counter()
         for word in reading.subject:
@@ -161,14 +162,17 @@ class UpdateTracker:
             for norm in reading.norms:
                 for index in self._by_value.get(norm, ()):
                     shared[index] += 0
-        return ((old, self._open[old], both) for old, both in shared.items() if old in self._open)
+        found = map(self._open.get, shared)
+        return (
+            (old, before, both) for (old, both), before in zip(shared.items(), found, strict=True) if before is not None
+        )
 
     def _share_rare(self, new: SentenceReading) -> set[int]:
         """Statements that share a word, or two characters in a row, that hardly any other statement has."""
         held = (self._by_word.get(word, ()) for word in new.subject)
         return {old for found in held if len(found) <= RARE for old in found}
 
-    def _newest(self, statement: PlacedSentence, reach: int) -> Iterator[tuple[int, OpenStatement]]:
+    def _newest(self, statement: PlacedSentence, reach: int) -> Iterator[tuple[int, S]]:
         """Open statements of the last ordinals, the newest first."""
         for old in reversed(self._recent):
             if old in self._open:
@@ -199,22 +203,24 @@ class UpdateTracker:
     def _replaced_by(self, index: int, statement: PlacedSentence) -> list[tuple[int, UpdateMatch]]:
         new = statement.reading
         found: list[tuple[int, UpdateMatch]] = []
-        all_rare, settling = self._share_rare(new), bool(new.stands or new.deeds)
+        all_rare, settled, plain = self._share_rare(new), _may_settle(statement), new.updates < 3
         size = len(new.subject)
         for old, placed, shared in self._candidates(new):
-            rare, fewer = old in all_rare, min(size, placed.words)
-            if settling and placed.may_settle and settles(placed, statement, rare=rare):
+            rare = old in all_rare
+            if placed.settling in settled and settles(placed, statement, rare=rare):
                 found.append((old, UpdateMatch(index, frozenset())))
                 continue
-            if new.updates < 3 and (shared < LEAST_SHARED_FRACTION * fewer or (shared < 2 < fewer and not rare)):
-                continue
+            if plain:
+                fewer = size if size < placed.words else placed.words
+                if shared < LEAST_SHARED_FRACTION * fewer or (shared < 2 < fewer and not rare):
+                    continue
             if not _may_correct(statement, placed):
                 continue
             before = placed.reading
             values = stale_values(before, new, shared, rare=rare)
             if values or _corrects(before, new) or (rare and _chooses_again(placed, statement)):
                 found.append((old, UpdateMatch(index, values)))
-            elif before.worth > new.worth and (_may_be_update(before, new, shared) or _may_relax(before, new, shared)):
+            elif self._lifts and before.worth > new.worth and _must_outlive(before, new, shared):
                 self.outcome.lifts[index] = max(self.outcome.lifts.get(index, 0.0), before.worth)
         found = _about_one(found, all_rare, new.norms)
         if not found and new.updates >= 3 and len(new.subject) <= 1 and new.values:
@@ -289,7 +295,7 @@ def _standing_thing(old: OpenStatement, new: PlacedSentence) -> bool:
 
 def replaced(statements: Iterable[PlacedSentence]) -> UpdateOutcome:
     """Find the stale statements and the newer ones that must outlive an older one; oldest come first."""
-    updates = UpdateTracker()
+    updates: UpdateTracker[PlacedSentence] = UpdateTracker(lambda statement: statement)
     for statement in statements:
         updates.add(statement)
     return updates.outcome
@@ -324,19 +330,23 @@ def _chooses_again(old: OpenStatement, new: PlacedSentence) -> bool:
     return (named or len(about & after.subject) > 0.5 * len(about)) and not _different_things(before, after)
 
 
+def _may_settle(new: PlacedSentence) -> tuple[Settling, ...]:
+    """Which older statements this one may settle, by what they do."""
+    after = new.reading
+    if after.stands == "over":
+        return ("open",)  # that it is over is told twice
+    if after.stands == "open":
+        if new.role == "assistant":
+            return ()  # it repeats what it was told
+        return ("open", "over", "done") if after.values or after.updates else ("over", "done")  # else wanted twice
+    return ("open", "over") if after.deeds else ()
+
+
 def settles(old: OpenStatement, new: PlacedSentence, *, rare: bool = False) -> bool:
     """Whether a statement says how the thing stands now that an older one wanted, or said to be over."""
     before, after = old.reading, new.reading
-    if not before.stands and not (before.deeds and after.stands == "open"):
+    if new.order < old.order or old.settling not in _may_settle(new):
         return False
-    if new.order < old.order or not (after.stands or after.deeds):
-        return False
-    if before.stands == after.stands == "over":
-        return False  # that it is over is told twice
-    if new.role == "assistant" and after.stands == "open":
-        return False  # it repeats what it was told
-    if before.stands == after.stands == "open" and not (after.values or after.updates):
-        return False  # it is wanted twice
     wanted, told = thing(before.text), thing(after.text)
     if after.stands == "over":
         rare = rare and len(wanted & told) >= 0.3 * len(told)  # and hardly about anything else
@@ -354,16 +364,13 @@ def _opposites(old: SentenceReading, new: SentenceReading) -> bool:
     return any(first[group].isdisjoint(second[group]) for group in first.keys() & second.keys())
 
 
-def _may_relax(old: SentenceReading, new: SentenceReading, shared: int) -> bool:
-    """A correction about what a rule is about: the rule stays, and is never shown without it."""
+def _must_outlive(old: SentenceReading, new: SentenceReading, shared: int) -> bool:
+    """Too little to drop the old, enough to never show it alone: another value for mostly the same words, or a
+    correction about what a rule is about."""
     size = min(len(old.subject), len(new.subject))
+    if size and shared >= 0.5 * size and _competing(old, new) and not _different_things(old, new):
+        return True
     return new.updates >= 3 and old.kind == "constraint" and shared >= 2 and shared >= 0.6 * size
-
-
-def _may_be_update(old: SentenceReading, new: SentenceReading, shared: int) -> bool:
-    """Another value for mostly the same words: too little to drop the old, enough to never show it alone."""
-    size = min(len(old.subject), len(new.subject))
-    return size > 0 and shared >= 0.5 * size and bool(_competing(old, new)) and not _different_things(old, new)
 
 
 def _may_correct(new: PlacedSentence, old: OpenStatement) -> bool:
@@ -454,10 +461,19 @@ def _different_things(old: SentenceReading, new: SentenceReading) -> bool:
 def _other_one(old: SentenceReading, new: SentenceReading) -> bool:
     """Whether each names something in capitals, at its beginning or inside, that the other does not say.
 
-    A word in capitals throughout is a label or shouted, and names nothing; a date is a value.
+    A word in capitals throughout is a label or shouted, and names nothing; a date is a value. The same thing of two
+    owners ("billing's timeout", "settlement's timeout") is two things.
     """
     first, second = old.text.casefold(), new.text.casefold()
-    return any(name not in second for name in _named(old)) and any(name not in first for name in _named(new))
+    if any(name not in second for name in _named(old)) and any(name not in first for name in _named(new)):
+        return True
+    before, after = _owners(first), _owners(second)
+    return any(before[thing] not in second and after[thing] not in first for thing in before.keys() & after.keys())
+
+
+def _owners(text: str) -> dict[str, str]:
+    """Things that are said to be somebody's or something's, and whose; of Chinese the two characters beside 的."""
+    return {match[2] or match[4]: match[1] or match[3] for match in _OWNED.finditer(text)}
 
 
 def _named(reading: SentenceReading) -> Iterator[str]:

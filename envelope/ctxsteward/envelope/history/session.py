@@ -17,10 +17,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable
+from pathlib import Path
 
 from ctxsteward.schemas import CompressionReport, Conflict, Finding, InputError, Message, Ref, take_wire
 from ctxsteward.store import (
     AddressKey,
+    DerivedFile,
     DraftJournal,
     Event,
     FactLookup,
@@ -80,8 +82,11 @@ class Session:
         draw_nonce: Callable[[], str],
         keys: Keys,
         fact_lookup: FactLookup | None = None,
+        derived_folder: Path | None = None,
     ) -> None:
+        """`derived_folder`: the journal's, where what is derived from sessions is kept; None: nowhere."""
         self.key = log.key
+        self._derived_folder = derived_folder
         self.lock = threading.RLock()
         """One call at a time: threads of one process may share a session."""
         forking.renew_in_child(self)
@@ -345,12 +350,22 @@ class Session:
     def _sibling(self, id: str) -> Session:
         """Another session of this store and tenant, not read yet."""
         log = self.replica.log.sibling(id)
-        return Session(log, self._counter, self._draw_nonce, self._keys, self.fact_lookup)
+        return Session(log, self._counter, self._draw_nonce, self._keys, self.fact_lookup, self._derived_folder)
 
     def origins(self) -> tuple[ForkPoint, ...]:
         """Where the logs end that this one shares: its parent's first; none for an original."""
         with self.lock:
             return tuple(one.origin for one in self.replica.ancestry.line() if one.origin is not None)
+
+    def derived_file(self) -> DerivedFile | None:
+        """Where what is derived from it is kept between processes; None: nowhere, or it is a draft."""
+        if self._derived_folder is None or isinstance(self.journal, DraftJournal):
+            return None
+        return DerivedFile(self._derived_folder, self.key, self.address_key, self._is_current)
+
+    def _is_current(self) -> bool:
+        """Whether the log still is what was read of it, as far as that goes."""
+        return not self.replica.is_replaced() and self.journal.length(self.key) >= self.state.position
 
     def draft(self) -> Session:
         """This session in memory only: what is appended to it is gone with it, and nobody else sees it."""

@@ -43,8 +43,9 @@ from ctxsteward.store import (
 from ..layout import FactLines, context_text, recalled_rows
 from ..tokens import Counter
 from .heuristic import UtteranceIndex
+from .postings import Weights
 from .room import CHOSEN, LEAST_TOKENS, MISSES, NO_ROOM
-from .selection import LOGGED_CANDIDATES, Ranking, ScoredOriginal, Weights, log_of, verbatim
+from .selection import LOGGED_CANDIDATES, Ranking, ScoredOriginal, log_of, verbatim
 
 if TYPE_CHECKING:
     from ..history import LogEntry, Session, State

@@ -19,24 +19,20 @@ import re
 from array import array
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from ctxsteward.language import passage_spans, terms
-from ctxsteward.schemas import Message, Ref, ReplacementReader, SourceMessage, TextPart
+from ctxsteward.schemas import Message, Ref, ReplacementReader, ResumableReader, SourceMessage, TextPart
+from ctxsteward.store import part_of
 
 from ..compaction import text_of
 from ..history import LogEntry
 from ..layout import recalled_text
 from ..tokens import MESSAGE_TOKENS, Counter
 from .lexical_index import MAX_RANKED, IndexedTurn, TurnIndex
+from .postings import Weights
 from .room import RecalledRows, VisibleMessages
-from .selection import (
-    CachedSession,
-    ScoredOriginal,
-    SelectionRequest,
-    SessionCache,
-    Weights,
-)
+from .selection import ScoredOriginal, SelectionRequest, SessionCache, caught_up
 
 MAX_SESSIONS = 64
 """Indexes kept; the one used longest ago leaves."""
@@ -64,7 +60,7 @@ class Heuristic:
         text = _ends(request.query.text)
         kept = self._indexes.of(request)
         with kept.lock:
-            index = _caught_up(kept, request)
+            index = caught_up(kept, request, "index", SessionTurns).index
             limit = min(MAX_RANKED, SPARE_CANDIDATES + request.budget_tokens // CANDIDATE_TOKENS)
             return index.rank(terms(text), text, self.weights, pinned=request.pinned, skip=request.visible, limit=limit)
 
@@ -99,17 +95,16 @@ class SessionTurns:
             self.index.add(entry.ordinal, turn)
         self._lately.append(said)
 
+    def state(self) -> list[Any]:
+        """The index, and what was said last."""
+        return [self.index.state(), [[*said] for said in self._lately]]
 
-def _caught_up(kept: CachedSession[SessionTurns], request: SelectionRequest) -> TurnIndex:
-    """The index of exactly the originals up to `request.last`; made anew where it knows others or later ones."""
-    turns, newest = (kept.made, kept.newest) if kept.holds(request) else (None, None)
-    turns = SessionTurns() if turns is None else turns
-    kept.made, kept.newest, kept.generation = None, None, request.generation  # in case an original fails
-    for ordinal in range(newest.ordinal + 1 if newest else 1, request.last + 1):
-        newest = request.entry(ordinal)
-        turns.add(newest)
-    kept.made, kept.newest = turns, newest
-    return turns.index
+    def resume(self, state: list[Any]) -> bool:
+        """Take up a state."""
+        index, lately = state
+        self.index.resume(index)
+        self._lately.extend(map(frozenset, lately))
+        return True
 
 
 def turns_of(entry: LogEntry) -> list[IndexedTurn]:
@@ -223,26 +218,38 @@ def _turn(saying: IndexedUtterance, place: int) -> IndexedTurn:
 class SessionSupersession:
     """One session's, up to the message before the current user turn."""
 
-    __slots__ = ("_replacing", "_tokens", "rows", "tokens", "upto")
+    __slots__ = ("_counter", "_replacing", "_tokens", "rows", "tokens")
 
-    def __init__(self, replacing: ReplacementReader) -> None:
-        self._replacing = replacing
-        self._tokens = array("q", (0,))
+    def __init__(self, replacing: ReplacementReader, counter: Counter) -> None:
+        self._replacing, self._counter = replacing, counter
+        self._tokens = array("i", (0,))
         """By ordinal, tokens of a message; negative where it is more than a text."""
         self.rows = RecalledRows()
-        self.upto = 0
         self.tokens = 0
         """Of all originals read so far."""
 
-    def read(self, request: SelectionRequest, counter: Counter) -> None:
-        """Read what was appended since."""
-        for ordinal in range(self.upto + 1, request.last + 1):
-            entry = request.entry(ordinal)
-            self._replacing.read(SourceMessage(ref=entry.ref, message=entry.message))
-            tokens = entry.tokens(counter)
-            self._tokens.append(tokens if _is_text(entry.message) else -tokens)
-            self.tokens += tokens
-            self.upto = ordinal
+    def add(self, entry: LogEntry) -> None:
+        """Read the next message."""
+        self._replacing.read(SourceMessage(ref=entry.ref, message=entry.message))
+        tokens = entry.tokens(self._counter)
+        self._tokens.append(tokens if _is_text(entry.message) else -tokens)
+        self.tokens += tokens
+
+    def state(self) -> list[Any] | None:
+        """What was replaced, and the tokens; None where the reader cannot tell its state."""
+        if not isinstance(self._replacing, ResumableReader):
+            return None
+        return [self._counter.name, self._tokens, self._replacing.state()]
+
+    def resume(self, state: list[Any]) -> bool:
+        """Take up a state; False where tokens were counted otherwise, or read by other rules."""
+        counted, tokens, read = state
+        if counted != self._counter.name or not isinstance(self._replacing, ResumableReader):
+            return False
+        if not self._replacing.resume(read):
+            return False
+        self._tokens, self.tokens = tokens, sum(map(abs, tokens))
+        return True
 
     def replaced_by(self, ref: Ref) -> tuple[Ref, ...]:
         """The messages that say the newest of what this one says; () where nothing of it was replaced."""
@@ -272,12 +279,8 @@ class SupersessionIndex:
         """Everything up to the request's last message."""
         kept = self._sessions.of(request)
         with kept.lock:
-            if kept.made is None or not kept.holds(request):
-                kept.made, kept.newest = SessionSupersession(self._replacing()), None
-                kept.generation = request.generation
-            history = kept.made
-            history.read(request, self._counter)
-            kept.newest = request.entry(history.upto) if history.upto else None
+            part = f"replaced-{part_of(self._counter.name)}"
+            history = caught_up(kept, request, part, lambda: SessionSupersession(self._replacing(), self._counter))
 
         def replaced_by(ref: Ref) -> tuple[Ref, ...]:
             with kept.lock:

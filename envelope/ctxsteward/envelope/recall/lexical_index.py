@@ -33,10 +33,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..compaction import stands_in
-from .selection import ScoredOriginal, Weights
+from .postings import Lengths, Postings, Weights, add_bm25
+from .selection import ScoredOriginal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,86 +88,6 @@ one that holds more alone the newest texts. Five conversations put end to end (2
 of the evidence with 1,500 as with 8,000; with 1,000 they lose 0.1-0.3 points."""
 
 
-class Lengths:
-    """Terms of each text, and of all."""
-
-    __slots__ = ("of", "total")
-
-    def __init__(self) -> None:
-        self.of: list[int] = []
-        self.total = 0
-
-    def add(self, text: int, terms: int) -> None:
-        """Lengthen a text; a new one has the next number."""
-        if text == len(self.of):
-            self.of.append(0)
-        self.of[text] += terms
-        self.total += terms
-
-
-_TIMES = 1 << 12
-
-
-class Postings:
-    """Which texts hold a term, how often."""
-
-    __slots__ = ("_held", "lengths")
-
-    def __init__(self) -> None:
-        self._held: dict[str, int | dict[int, int]] = {}
-        """By term: text → times, in the order of texts. A term of one text, as most are, takes a number alone:
-        text × `_TIMES` + times."""
-        self.lengths = Lengths()
-
-    def add(self, text: int, terms: Sequence[str]) -> None:
-        """Add terms to a text; a new one has the next number."""
-        self.lengths.add(text, len(terms))
-        held = self._held
-        for term in terms:
-            found = held.get(term)
-            if found is None:
-                held[term] = text * _TIMES + 1
-            elif not isinstance(found, int):
-                found[text] = found.get(text, 0) + 1
-            elif found // _TIMES == text and found % _TIMES < _TIMES - 1:
-                held[term] = found + 1
-            else:
-                several = held[term] = {found // _TIMES: found % _TIMES}
-                several[text] = several.get(text, 0) + 1
-
-    def of(self, term: str) -> dict[int, int]:
-        """The texts that hold a term → times, in the order of texts."""
-        found = self._held.get(term)
-        if found is None:
-            return {}
-        return {found // _TIMES: found % _TIMES} if isinstance(found, int) else found
-
-    def spread(self, term: str) -> int:
-        """How many texts hold a term."""
-        found = self._held.get(term)
-        return 0 if found is None else 1 if isinstance(found, int) else len(found)
-
-    def scores(self, query: Mapping[str, int], weights: Weights) -> dict[int, float]:
-        """BM25 of the texts that hold a term of the query (term → times)."""
-        scores: dict[int, float] = {}
-        for term, times in query.items():
-            if found := self.of(term):
-                add_bm25(scores, found, self.lengths, times, weights, len(found))
-        return scores
-
-
-def add_bm25(
-    scores: dict[int, float], counts: Mapping[int, int], lengths: Lengths, times: int, weights: Weights, held: float
-) -> None:
-    """Add what one term of a query (asked for `times` times) is worth to these texts; `held`: texts that hold it."""
-    k1, b, texts = weights.k1, weights.b, len(lengths.of)
-    gain = times * math.log(1 + (texts - held + 0.5) / (held + 0.5)) * (k1 + 1)
-    flat, slope = k1 * (1 - b), k1 * b * texts / max(1, lengths.total)
-    of, get = lengths.of, scores.get
-    for text, count in counts.items():
-        scores[text] = get(text, 0.0) + gain * count / (count + flat + slope * of[text])
-
-
 MAX_HITS = 700
 WIDE_TURNS = 2
 """On each side; `NeighbourBoost` sums just these."""
@@ -193,6 +114,16 @@ class NeighbourBoost:
         self._asked.add(number, length + (own[number - 1] if answers else 0))
         self._starts.append(start)
         self._asks.append(asks)
+
+    def state(self) -> list[Any]:
+        """All of it, for `resume`."""
+        return [array("I", self._starts), array("B", self._asks), self._wide.of, self._asked.of]
+
+    def resume(self, state: list[Any]) -> None:
+        """Take up a state."""
+        starts, asks, wide, asked = state
+        self._starts, self._asks = starts.tolist(), [*map(bool, asks)]
+        self._wide, self._asked = Lengths(wide), Lengths(asked)
 
     def scores(self, own: Postings, query: Mapping[str, int], weights: Weights) -> tuple[dict[int, float], ...]:
         """BM25 of the neighbourhoods of the query's best hits (term → times; each term is held by some turn).
@@ -323,6 +254,26 @@ class TurnIndex:
         self._speaker_of.append(turn.speaker)
         if turn.speaker:
             self._speakers.add(turn.speaker)
+
+    def state(self) -> list[Any]:
+        """All of it, for `resume`."""
+        speakers = sorted(self._speakers)
+        place = {speaker: number for number, speaker in enumerate(speakers)}
+        spoken = array("i", (-1 if speaker is None else place[speaker] for speaker in self._speaker_of))
+        postings = [held.state() for held in (self._own, self._sittings, self._dates)]
+        sittings = [self._sitting, array("I", self._sitting_of), array("I", self._sitting_starts)]
+        return [array("I", self.ordinals), self._passages, speakers, spoken, postings, sittings, self._around.state()]
+
+    def resume(self, state: list[Any]) -> None:
+        """Take up a state."""
+        ordinals, self._passages, speakers, spoken, postings, sittings, around = state
+        self.ordinals = ordinals.tolist()
+        self._speakers = set(speakers)
+        self._speaker_of = [None if place < 0 else speakers[place] for place in spoken]
+        self._own, self._sittings, self._dates = map(Postings.resumed, postings)
+        self._sitting, sitting_of, sitting_starts = sittings
+        self._sitting_of, self._sitting_starts = sitting_of.tolist(), sitting_starts.tolist()
+        self._around.resume(around)
 
     def rank(
         self,

@@ -149,8 +149,8 @@ class RecallRoom:
         """Take candidates, best first, while there is room beside those taken before; why others were passed over."""
         self._room = max(self._used, room_tokens)
         verdicts: dict[Ref, str] = {}
-        misses = 0
-        for pick in ranked:
+        misses, picks = 0, iter(ranked)
+        for pick in picks:
             if self.holds(pick):
                 continue
             full = misses >= MISSES or self._room - self._used < LEAST_TOKENS
@@ -160,6 +160,8 @@ class RecallRoom:
                 misses += why == NO_ROOM
             else:
                 misses = 0
+            if full:
+                verdicts |= dict.fromkeys(picks, NO_ROOM)
         while self._taken and self._shown() > self._room:  # measured once more, as it will be shown
             verdicts[self._taken[-1]] = NO_ROOM
             self._give_back()

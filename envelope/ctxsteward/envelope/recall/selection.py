@@ -13,8 +13,8 @@ what comes of a ranking; `room` fills the room; rankers are `heuristic`, `dense`
 form: `selection_log`. Where a strategy cannot rank, another one does, and the `Ranking` says so (`fell_back`).
 
 `SessionCache` is what a selector keeps of sessions between turns: of a bounded number, and only while it is what the
-log says; losing it costs time only. `Weights` are those of the heuristic ranking: each signal is scaled to its weight
-at its best candidate; `docs/selection.md` shows what each is worth in conversations of 370-690 turns.
+log says; losing it costs time only. A `SessionReading` is read back from the session's file where a process begins
+anew; of what it was read from the file names the newest message, by its address, and the rules by a digest of them.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from __future__ import annotations
 import math
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import islice
+from itertools import chain, islice
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar, overload
 
-from pydantic import BaseModel, ConfigDict, Field
-
+from ctxsteward.language import rules_digest
 from ctxsteward.schemas import Finding, Message, Ref
-from ctxsteward.store import RecallSelected, process_forks as forking
+from ctxsteward.store import DerivedFile, RecallSelected, process_forks as forking
 
 from ..history import LogEntry, State
 from ..layout import context_key
@@ -78,6 +78,8 @@ class SelectionRequest:
     budget_tokens: int
     entry: Callable[[int], LogEntry]
     """An original by ordinal, with what stands beside it."""
+    derived: DerivedFile | None = None
+    """Where what was read of the session is kept between processes; None: nowhere."""
 
     def message(self, ordinal: int) -> Message:
         """An original by ordinal."""
@@ -186,22 +188,22 @@ def select(
     left_out_tokens = _left_out_tokens(state, request, known, counter)
     share = min(request.budget_tokens, recalled_share(left_out_tokens))
     ranking = ranking_by(selector, replace(request, budget_tokens=share))
-    ranked = list(islice(_usable(ranking, request), MAX_CANDIDATES))
-    asked_for = _named(ranked, request)
-    ordinals = [candidate.ordinal for candidate in asked_for]
-    ranked = [candidate for candidate in ranked if candidate.ordinal not in ordinals]
+    ranked = dict(islice(_usable(ranking, request), MAX_CANDIDATES))
+    asked_for = _named(next(iter(ranked.values()), None), request)
+    named_refs = [*asked_for]
+    ranked = {pick: candidate for pick, candidate in ranked.items() if Ref(pick.ordinal) not in asked_for}
     fitting = RecallRoom(original, state, counter, visible, known)
-    verdicts = fitting.fill(map(Ref, ordinals), room_tokens)
-    too_long = [ordinal for ordinal in ordinals if verdicts.get(Ref(ordinal), "").endswith(NO_ROOM)]
+    verdicts = fitting.fill(named_refs, room_tokens)
+    too_long = [pick.ordinal for pick in named_refs if verdicts.get(pick, "").endswith(NO_ROOM)]
     fitting.excerpt((ordinal for ordinal in too_long if ordinal not in cut), room_tokens)
     excerpts = fitting.excerpts | dict.fromkeys(cut.intersection(too_long), 0)
-    verdicts |= fitting.fill((candidate.ref for candidate in ranked), share)
+    verdicts |= fitting.fill(ranked, share)
     kept = sorted(fitting.kept)
-    came_along = set(kept).difference(ordinals, (candidate.ordinal for candidate in ranked))
-    along = [ScoredOriginal(ordinal, 0.0, {"replaces": 1.0}) for ordinal in sorted(came_along)]
+    came_along = set(kept).difference(pick.ordinal for pick in (*asked_for, *ranked))
+    along = {Ref(ordinal): ScoredOriginal(ordinal, 0.0, {"replaces": 1.0}) for ordinal in sorted(came_along)}
     taken_tokens = known.message_tokens or (lambda ordinal: original(ordinal).tokens(counter))
     tokens_saved = known.tokens - sum(taken_tokens(ordinal) for ordinal in kept if ordinal not in fitting.passages)
-    candidates = list(_logged([*asked_for, *ranked, *along], fitting, verdicts))
+    candidates = list(_logged(chain(asked_for.items(), ranked.items(), along.items()), fitting, verdicts))
     log = log_of(ranking, state, kept, tokens_saved, candidates)
     passages = {ordinal: tuple(shown) for ordinal, shown in sorted(fitting.passages.items())}
     event = RecallSelected(
@@ -256,6 +258,7 @@ def request_for(
         pinned=frozenset(session.state.pins),
         budget_tokens=budget_tokens,
         entry=session.shown,
+        derived=session.derived_file(),
     )
 
 
@@ -298,32 +301,36 @@ def named_now(session: Session, state: State) -> list[int]:
     return named(session.shown(state.last_user).message.text, state.last_user - 1, session.shown)
 
 
-def _named(ranked: Sequence[ScoredOriginal], request: SelectionRequest) -> list[ScoredOriginal]:
-    """What the question names by number and the window does not show."""
-    score = ranked[0].score if ranked else 1.0
+def _named(best: ScoredOriginal | None, request: SelectionRequest) -> dict[Ref, ScoredOriginal]:
+    """What the question names by number and the window does not show, ranked beside the best."""
+    score = best.score if best is not None else 1.0
     names = named(request.query.text, request.last, request.entry)
-    return [ScoredOriginal(ordinal, score, {"named": 1.0}) for ordinal in names if ordinal not in request.visible]
+    return {
+        Ref(ordinal): ScoredOriginal(ordinal, score, {"named": 1.0})
+        for ordinal in names
+        if ordinal not in request.visible
+    }
 
 
-def _usable(ranked: Iterable[ScoredOriginal], request: SelectionRequest) -> Iterator[ScoredOriginal]:
+def _usable(ranked: Iterable[ScoredOriginal], request: SelectionRequest) -> Iterator[tuple[Ref, ScoredOriginal]]:
     """Candidates once each that may be shown and are not shown already."""
     seen: set[Ref] = set()
+    last, visible = request.last, request.visible
     for candidate in islice(ranked, MAX_READ):
         ordinal, pick = candidate.ordinal, candidate.ref
         if not math.isfinite(candidate.score):
             raise ValueError(f"the score of §{ordinal} is {candidate.score}; scores are finite numbers")
-        if 0 < ordinal <= request.last and ordinal not in request.visible and pick not in seen:
+        if 0 < ordinal <= last and ordinal not in visible and pick not in seen:
             seen.add(pick)
-            yield candidate
+            yield pick, candidate
 
 
 def _logged(
-    ranked: Sequence[ScoredOriginal], room: RecallRoom, verdicts: Mapping[Ref, str]
+    ranked: Iterable[tuple[Ref, ScoredOriginal]], room: RecallRoom, verdicts: Mapping[Ref, str]
 ) -> Iterator[dict[str, Any]]:
     """Candidates in the published form, best first: all that were chosen, and the best of the others."""
     others = LOGGED_CANDIDATES
-    for candidate in ranked:
-        pick = candidate.ref
+    for pick, candidate in ranked:
         chosen = room.holds(pick)
         others -= not chosen
         if chosen or others >= 0:
@@ -372,13 +379,26 @@ def described(error: Exception) -> str:
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
 
+class SessionReading(Protocol):
+    """What was read of one session, message by message."""
+
+    def add(self, entry: LogEntry) -> None:
+        """Take the next message."""
+
+    def state(self) -> list[Any] | None:
+        """All of it as lists, numbers, texts and arrays of numbers; None: it cannot be kept."""
+
+    def resume(self, state: list[Any]) -> bool:
+        """Take up a state; False where other rules have made it."""
+
+
 T = TypeVar("T")
 
 
 class CachedSession(Generic[T]):
     """One session's; hold `lock` while using it."""
 
-    __slots__ = ("generation", "lock", "made", "newest")
+    __slots__ = ("generation", "lock", "made", "newest", "saved")
 
     def __init__(self) -> None:
         self.lock = forking.lock()
@@ -386,6 +406,8 @@ class CachedSession(Generic[T]):
         self.made: T | None = None
         """Made from the originals up to `newest`."""
         self.newest: LogEntry | None = None
+        self.saved = 0
+        """Ordinal up to which it stands in the session's file."""
 
     def holds(self, request: SelectionRequest) -> bool:
         """Whether what it was made from is still what this session begins with."""
@@ -395,6 +417,61 @@ class CachedSession(Generic[T]):
             and newest.ordinal <= request.last
             and request.entry(newest.ordinal).event.address == newest.event.address  # a draft's turn is not the log's
         )
+
+
+LEAST_UNSAVED = 16
+"""Messages that are worth a writing at least; of a long session a sixteenth of it."""
+
+R = TypeVar("R", bound=SessionReading)
+
+
+def caught_up(kept: CachedSession[R], request: SelectionRequest, part: str, make: Callable[[], R]) -> R:
+    """What was read of exactly the originals up to `request.last`; made anew where it knows others or later ones.
+
+    `part` of the session's file is where a new process goes on.
+    """
+    made, newest = (kept.made, kept.newest) if kept.holds(request) else (None, None)
+    kept.made, kept.newest, kept.generation = None, None, request.generation  # in case an original fails
+    least_unsaved = LEAST_UNSAVED
+    if made is None:
+        made, newest = _resumed(request, part, make)
+        kept.saved, least_unsaved = (newest.ordinal if newest else 0), LEAST_UNSAVED // 2
+    is_sound = True
+    for ordinal in range(newest.ordinal + 1 if newest else 1, request.last + 1):
+        newest = request.entry(ordinal)
+        is_sound = is_sound and not newest.event.damaged
+        made.add(newest)
+    kept.made, kept.newest = made, newest
+    if newest is not None and is_sound:
+        is_due = newest.ordinal - kept.saved >= max(least_unsaved, newest.ordinal // 16)
+        if is_due and _save(request, part, made, newest):
+            kept.saved = newest.ordinal
+    return made
+
+
+def _resumed(request: SelectionRequest, part: str, make: Callable[[], R]) -> tuple[R, LogEntry | None]:
+    """From the session's file, as far as that goes; else with nothing read."""
+    stored = None if request.derived is None else request.derived.read(part)
+    if stored is not None:
+        with suppress(ValueError, TypeError, IndexError, KeyError):  # another version's form
+            rules, generation, ordinal, address, state = stored
+            if (rules, generation) == (_rules(), request.generation) and 0 < ordinal <= request.last:
+                newest, made = request.entry(ordinal), make()
+                if newest.event.address == address and made.resume(state):
+                    return made, newest
+    return make(), None
+
+
+def _save(request: SelectionRequest, part: str, made: SessionReading, newest: LogEntry) -> bool:
+    if request.derived is None or (state := made.state()) is None:
+        return False
+    head = _rules(), request.generation, newest.ordinal, newest.event.address
+    return request.derived.write(part, [*head, state])
+
+
+def _rules() -> str:
+    """Of the readings of this room; a reader from elsewhere looks to its own."""
+    return rules_digest("ctxsteward.language", __package__)
 
 
 class SessionCache(Generic[T]):
@@ -416,33 +493,3 @@ class SessionCache(Generic[T]):
             while len(self._kept) > self._max_sessions:
                 self._kept.popitem(last=False)
             return kept
-
-
-MAX_WEIGHT = 100.0
-
-
-class Weights(BaseModel):
-    """Weights of the signals; 0 turns one off."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
-
-    wide: float = Field(default=0.5, ge=0, le=MAX_WEIGHT)
-    """BM25 of a turn together with two on each side."""
-    asked: float = Field(default=0.6, ge=0, le=MAX_WEIGHT)
-    """BM25 of a turn together with the question it answers."""
-    sitting: float = Field(default=0.5, ge=0, le=MAX_WEIGHT)
-    """BM25 of the whole sitting (one day's talk) it belongs to, its date included."""
-    date: float = Field(default=0.5, ge=0, le=MAX_WEIGHT)
-    """BM25 of the sitting's date alone."""
-    speaker: float = Field(default=0.6, ge=0, le=MAX_WEIGHT)
-    """Added where the question names exactly the one who said it."""
-    passage: float = Field(default=0.3, ge=0, le=1)
-    """What the score of a passage of a long message is multiplied with: much of it explains what others said."""
-    recency: float = Field(default=0.0, ge=0, le=MAX_WEIGHT)
-    """Newest turn 1, oldest 0, by turns and not by the clock."""
-    callout: float = Field(default=0.3, ge=0, le=MAX_WEIGHT)
-    """Added to pinned messages."""
-    k1: float = Field(default=1.2, ge=0, le=MAX_WEIGHT)
-    """BM25: how soon repeats of a term stop to count."""
-    b: float = Field(default=0.75, ge=0, le=1)
-    """BM25: how much length counts against a text."""

@@ -30,7 +30,6 @@ from .selection import (
     ScoredOriginal,
     SelectionRequest,
     Selector,
-    Weights,
     described,
     fell_back,
     ranking_by,
@@ -138,6 +137,5 @@ __all__ = [
     "QueryEmbedder",
     "Ranking",
     "Semantic",
-    "Weights",
     "selector_named",
 ]

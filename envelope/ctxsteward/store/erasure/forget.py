@@ -13,9 +13,9 @@ forgot whom, when and why. What others said about a principal, the model include
 the principal.
 
 The erasers that are called: those handed in, and those of the store (its index of context cards among them, open or
-not). Files beside the journal that can be derived again, ``<journal's folder>/ledgers/<tenant>/…``, are deleted, unless
-this process has one open; then its eraser is among `Backend.erasers` and names the file (`path`). A session that only
-the steward knows, from a transcript from outside, is forgotten like any other (`steward_records`).
+not). Files beside the journal that can be derived again (`derived_files`) are deleted, unless this process has one
+open; then its eraser is among `Backend.erasers` and names the file (`path`). A session that only the steward knows,
+from a transcript from outside, is forgotten like any other (`steward_records`).
 
 What cannot be read (a session whose first link is lost, a damaged link) is passed over with a finding, and everybody
 else is forgotten all the same; `Erasure.complete` is then False, and the command's exit code 1.
@@ -32,35 +32,14 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from ctxsteward.schemas import Damaged, Finding, InputError, StoreError
+from ctxsteward.schemas import Damaged, Finding, InputError
 
 from ..backend import Backend
 from ..crypto import subject_of
+from ..derived_files import DerivedFiles
 from ..journal import Deletion, Eraser, Erasure, ErasureRequest, Holder, RemoteSessions, SessionKey, principals_of
-from ..names import checked_note, part_of
+from ..names import checked_note
 from .steps import ErasureRun
-
-DERIVED_FOLDERS = ("ledgers",)
-"""Beside the journal; each has a folder for every tenant."""
-
-
-class DerivedFiles:
-    """An eraser of one tenant's derived files, except those that have an eraser of their own."""
-
-    def __init__(self, folder: Path, tenant: str, held: Iterable[Path] = ()) -> None:
-        self._folders = [folder / name / part_of(tenant) for name in DERIVED_FOLDERS]
-        self._held = tuple(str(path.resolve()) for path in held)
-
-    def __call__(self, gone: Sequence[Deletion]) -> int:
-        """Delete them; how many files that were."""
-        found = [path for folder in self._folders for path in sorted(folder.rglob("*")) if path.is_file()]
-        doomed = [path for path in found if not str(path.resolve()).startswith(self._held or "\0")]
-        for path in doomed:
-            try:
-                path.unlink(missing_ok=True)
-            except OSError as error:
-                raise StoreError(f"{path}: it cannot be deleted: {error}; delete it by hand and repeat") from error
-        return len(doomed)
 
 
 def derived_files(store: Backend, tenant: str, erasers: Iterable[Eraser] = ()) -> list[DerivedFiles]:

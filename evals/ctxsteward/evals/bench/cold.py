@@ -1,7 +1,8 @@
 """A cold build: 5,000 messages of 1.6 million tokens, as after a restart without any compaction to start from.
 
 Against tokenizing the same messages once. Three ways: all appended to an empty store and built; a file store reopened
-that was never built; a file store reopened that was built all along.
+that was never built; a file store reopened that was built all along. And the first recall: of a session that nobody has
+read, and of one that was read before the restart.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, open_store
 from ctxsteward.envelope.tokens import load_tokenizer
@@ -48,17 +50,35 @@ def run(data: object = None) -> Iterator[BenchmarkRow]:
             _fill(f"file:{never}", messages, build=False)
             reopened.append(_reopen(f"file:{never}") / base)
             windowed.append(_reopen(f"file:{folder}/always") / base)
+        unread, read = _recalls(Path(folder) / "recalled", messages, base)
     for what, ratios, most in (
         ("append all + build / tokenizing once", fresh, 3),
         ("5,000 messages / 2,500 messages", doubled, 2.3),
         ("reopen a file store never built + build / tokenizing once", reopened, 3),
         ("reopen a file store built before + build / tokenizing once", windowed, None),
+        ("first recall, nothing read before / tokenizing once", unread, None),
+        ("first recall after a restart / tokenizing once", read, 1.5),
     ):
         yield row(NAME, what, statistics.median(ratios), "×", at_most=most)
 
 
-def _builder() -> EnvelopeBuilder:
-    return EnvelopeBuilder(model="gpt-4o", budgets=Budgets(dynamic_tokens=4000, recall_fraction=0))
+def _builder(**recall: Any) -> EnvelopeBuilder:
+    return EnvelopeBuilder(model="gpt-4o", budgets=Budgets(dynamic_tokens=4000, **recall or {"recall_fraction": 0}))
+
+
+def _recalls(folder: Path, messages: list[Wire], base: float) -> tuple[list[float], list[float]]:
+    """Of a first recall in a process, nothing read before; and read before, after each of some turns."""
+    _fill(f"file:{folder}", messages, build=False)
+    ratios = []
+    for turn in conversation(2 * (ROUNDS + 1), seed=11):
+        with open_store(f"file:{folder}") as store:
+            session, builder = store.session("cold"), _builder(recall_fraction=Budgets().recall_fraction)
+            session.append(turn)
+            if turn["role"] == "user":
+                start = time.process_time()
+                builder.build(session)
+                ratios.append((time.process_time() - start) / base)
+    return ratios[:1], ratios[1:]
 
 
 def _tokenize(messages: list[Wire]) -> float:
