@@ -23,8 +23,7 @@ from ctxsteward.evals.result_formats import (
 from ctxsteward.evals.result_history import ResultDifference, trend, values
 from ctxsteward.schemas import EvalResult, GateResult, MetricResult
 
-from .charts import Bar, Series, Shape, bars, drawing, lines, shape
-from .document import render
+from .charts import Bar, Series, Shape, bars, drawing, lines, render, shape
 
 FOREST_WIDTH, FOREST_HEIGHT = 220, 18
 
