@@ -241,19 +241,28 @@ class TurnIndex:
         """Take the next turn."""
         number = len(self.ordinals)
         if not number or turn.sitting not in (None, self._sitting):
-            self._sitting = turn.sitting
-            self._sitting_starts.append(number)
-            for postings in (self._sittings, self._dates):
-                postings.add(len(self._sitting_starts) - 1, turn.date_terms)
+            self._begin_sitting(number, turn)
         self.ordinals.append(ordinal)
         self._sitting_of.append(len(self._sitting_starts) - 1)
         self._own.add(number, turn.terms)
-        self._sittings.add(self._sitting_of[-1], turn.terms)
+        if len(self._sitting_starts) > 1:
+            self._sittings.add(self._sitting_of[-1], turn.terms)
         self._around.add(self._sitting_starts[-1], turn.asks, self._own.lengths.of)
         self._passages.append(turn.passage)
         self._speaker_of.append(turn.speaker)
         if turn.speaker:
             self._speakers.add(turn.speaker)
+
+    def _begin_sitting(self, number: int, turn: IndexedTurn) -> None:
+        """Begin one with this turn; one alone is not indexed before there is a second: it would tell no turns apart."""
+        self._sitting = turn.sitting
+        self._sitting_starts.append(number)
+        sitting = len(self._sitting_starts) - 1
+        if sitting == 1:
+            self._sittings = self._dates.as_one_text(self._own)
+        if sitting:
+            self._sittings.add(sitting, turn.date_terms)
+        self._dates.add(sitting, turn.date_terms)
 
     def state(self) -> list[Any]:
         """All of it, for `resume`."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from array import array
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -155,6 +156,18 @@ class Postings:
             self._settled = self._settled.with_later(self._held)
             self._held, self._unsettled = {}, 0
         return self._settled
+
+    def as_one_text(self, other: Postings) -> Postings:
+        """All texts of these and others as one."""
+        times: Counter[str] = Counter()
+        for postings in (self, other):
+            for term in {**postings._settled.rows, **postings._held}:
+                times[term] += sum(postings.of(term).values())
+        made = Postings()
+        made._held = {term: {0: count} for term, count in times.items()}
+        made.lengths.add(0, self.lengths.total + other.lengths.total)
+        made.settle()
+        return made
 
     def state(self) -> list[Any]:
         """All of them, for `resumed`."""
