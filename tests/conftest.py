@@ -1,14 +1,36 @@
-"""Fixtures that several folders share: S3 servers, one of each a test run."""
+"""Fixtures that several folders share: S3 servers, one of each a test run. Files of tests lie in memory if they may."""
 
 from __future__ import annotations
 
+import os
+import shutil
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
-from .examples import examples
+from .examples import SOAK, examples
 from .s3_servers import CREDENTIALS, Ministack, S3Server, ministack_server, moto_server
+
+MEMORY = Path("/dev/shm")
+ROOM_BYTES = 2 << 30
+"""A whole run leaves some hundred megabytes."""
+
+
+def lies_in_memory() -> bool:
+    """Whether there is a file system in memory with room, whose programs may be run; a soak writes to the disk."""
+    if SOAK or "TMPDIR" in os.environ or not os.access(MEMORY, os.W_OK):
+        return False
+    return not os.statvfs(MEMORY).f_flag & os.ST_NOEXEC and shutil.disk_usage(MEMORY).free >= ROOM_BYTES
+
+
+if lies_in_memory():
+    # A store makes each of its small files durable: on a disk a third of a run was waiting for it, and no test can cut
+    # the power. What would be left after a cut is tested on a double of the disk (`tests/store/objects/crash_disk.py`).
+    os.environ["TMPDIR"] = str(MEMORY)
+    tempfile.tempdir = None
 
 settings.register_profile("counted", settings.default, max_examples=examples(settings.default.max_examples))
 settings.load_profile("counted")
