@@ -302,10 +302,10 @@ def test_judges_that_were_asked_for_wrongly_are_refused_before_anything_is_playe
 
 
 SLOW = """\
-import time
+import os, time
 
 def newest(conversation):
-    time.sleep(0.05)
+    time.sleep(float(os.environ.get("PAUSE_SECONDS", "0")))
     return conversation.messages[-6:]
 """
 
@@ -320,7 +320,8 @@ def test_a_killed_run_goes_on_where_it_ended(desk: Path) -> None:
     args = ["run", "support-desk.yaml", "--subject", "slow.py:newest", "--resume", "r.jsonl", "--workers", "1"]
     program = "from ctxsteward.console.cli import main; main()"
     process = subprocess.Popen(
-        [sys.executable, "-c", program, "evals", *args], cwd=desk, env=os.environ | {"PYTHONPATH": SOURCES}
+        [sys.executable, "-c", program, "evals", *args], cwd=desk,
+        env=os.environ | {"PYTHONPATH": SOURCES, "PAUSE_SECONDS": "0.05"},
     )  # fmt: skip
     record = desk / "r.jsonl"
     until = time.monotonic() + 60
