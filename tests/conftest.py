@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -38,9 +39,20 @@ settings.load_profile("counted")
 
 LONG = (
     "tests/flows/", "tests/steward/night/", "tests/store/crashes/", "tests/steward/ingest/", "tests/store/replication/",
-    "tests/evals/", "tests/test_guide_", "tests/test_docs.py", "tests/store/",
+    "tests/evals/", "tests/test_guide_", "tests/test_docs.py", "tests/test_linear.py", "tests/store/",
 )  # fmt: skip
 """Where few tests take long: they begin first, so that no process is left alone with one at the end."""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Without the garbage collector: it would go over the ten thousand tests again and again, and finds nothing."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.freeze()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
