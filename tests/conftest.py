@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from xdist.remote import Producer
+from xdist.scheduler import LoadFileScheduling
 
 from .examples import SOAK, examples
 from .s3_servers import CREDENTIALS, Ministack, S3Server, ministack_server, moto_server
@@ -42,6 +44,23 @@ LONG = (
     "tests/evals/", "tests/test_guide_", "tests/test_docs.py", "tests/test_linear.py", "tests/store/",
 )  # fmt: skip
 """Where few tests take long: they begin first, so that no process is left alone with one at the end."""
+
+
+TOGETHER = ("tests/flows/", "tests/store/objects/")
+"""Folders whose files share a server that is long in starting: all of them go to one process."""
+
+
+class Shared(LoadFileScheduling):
+    """Files to one process each, and some folders whole."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return next((folder for folder in TOGETHER if nodeid.startswith(folder)), super()._split_scope(nodeid))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Shared | None:
+    """Instead of `--dist loadfile`."""
+    return Shared(config, log) if config.getoption("dist") == "loadfile" else None
 
 
 @pytest.hookimpl(wrapper=True)

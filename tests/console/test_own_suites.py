@@ -106,11 +106,11 @@ def test_parts_of_a_run_are_merged_into_what_one_run_gives(desk: Path) -> None:
 
 
 def test_parts_of_a_shipped_suite_are_judged_by_the_shipped_gates(desk: Path) -> None:
-    for number in (1, 2, 3):
-        args = ("verbatim", "--scenarios", "4", "--shard", f"{number}/3", "--resume", f"{number}.jsonl")
+    for number in (1, 2):
+        args = ("verbatim", "--scenarios", "3", "--shard", f"{number}/2", "--resume", f"{number}.jsonl")
         run("run", *args, "--workers", "1")
-    merged = EvalResult.model_validate_json(run("merge", "1.jsonl", "2.jsonl", "3.jsonl", "--gate", "--json").stdout)
-    assert values(merged) == values(played("verbatim", "--scenarios", "4", "--gate"))
+    merged = EvalResult.model_validate_json(run("merge", "1.jsonl", "2.jsonl", "--gate", "--json").stdout)
+    assert values(merged) == values(played("verbatim", "--scenarios", "3", "--gate"))
 
 
 def test_a_finished_run_is_not_played_again_and_another_is_refused(desk: Path) -> None:
