@@ -5,6 +5,8 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 # The machine's own certificates, as pip and browsers use them: behind a proxy uv's bundled ones are not enough.
 export UV_SYSTEM_CERTS := 1
+# Whatever this shell says: the processes of a test run, and the runs after it, read what was compiled once.
+unexport PYTHONDONTWRITEBYTECODE
 MINISTACK := .venv-ministack
 INSPECT := .venv-inspect
 PEERS_VENV := .venv-peers

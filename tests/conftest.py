@@ -1,14 +1,39 @@
-"""Fixtures that several folders share: S3 servers, one of each a test run."""
+"""Fixtures that several folders share: S3 servers, one of each a test run. Files of tests lie in memory if they may."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import gc
+import os
+import shutil
+import tempfile
+from collections.abc import Generator, Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from xdist.remote import Producer
+from xdist.scheduler import LoadFileScheduling
 
-from .examples import examples
+from .examples import SOAK, examples
 from .s3_servers import CREDENTIALS, Ministack, S3Server, ministack_server, moto_server
+
+MEMORY = Path("/dev/shm")
+ROOM_BYTES = 2 << 30
+"""A whole run leaves some hundred megabytes."""
+
+
+def lies_in_memory() -> bool:
+    """Whether there is a file system in memory with room, whose programs may be run; a soak writes to the disk."""
+    if SOAK or "TMPDIR" in os.environ or not os.access(MEMORY, os.W_OK):
+        return False
+    return not os.statvfs(MEMORY).f_flag & os.ST_NOEXEC and shutil.disk_usage(MEMORY).free >= ROOM_BYTES
+
+
+if lies_in_memory():
+    # A store makes each of its small files durable: on a disk a third of a run was waiting for it, and no test can cut
+    # the power. What would be left after a cut is tested on a double of the disk (`tests/store/objects/crash_disk.py`).
+    os.environ["TMPDIR"] = str(MEMORY)
+    tempfile.tempdir = None
 
 settings.register_profile("counted", settings.default, max_examples=examples(settings.default.max_examples))
 settings.load_profile("counted")
@@ -16,9 +41,37 @@ settings.load_profile("counted")
 
 LONG = (
     "tests/flows/", "tests/steward/night/", "tests/store/crashes/", "tests/steward/ingest/", "tests/store/replication/",
-    "tests/evals/", "tests/test_guide_", "tests/test_docs.py", "tests/store/",
+    "tests/evals/", "tests/test_guide_", "tests/test_docs.py", "tests/test_linear.py", "tests/store/",
 )  # fmt: skip
 """Where few tests take long: they begin first, so that no process is left alone with one at the end."""
+
+
+TOGETHER = ("tests/flows/", "tests/store/objects/")
+"""Folders whose files share a server that is long in starting: all of them go to one process."""
+
+
+class Shared(LoadFileScheduling):
+    """Files to one process each, and some folders whole."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return next((folder for folder in TOGETHER if nodeid.startswith(folder)), super()._split_scope(nodeid))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Shared | None:
+    """Instead of `--dist loadfile`."""
+    return Shared(config, log) if config.getoption("dist") == "loadfile" else None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Without the garbage collector: it would go over the ten thousand tests again and again, and finds nothing."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.freeze()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -143,7 +143,11 @@ def _parts(node: ast.AST, function: str = "") -> Iterator[tuple[ast.AST, str]]:
 
 def mutants_of(path: Path, module: str) -> list[Mutant]:
     """Every mutant of a module; some are the source in other words, or do not compile: `is_other_code`."""
-    text = path.read_text(encoding="utf-8")
+    return list(_mutants(path.read_text(encoding="utf-8"), module))
+
+
+@cache
+def _mutants(text: str, module: str) -> tuple[Mutant, ...]:
     data, found, seen = text.encode(), [], Counter[str]()
     for node, function in _parts(ast.parse(text)):
         for what, place, now in mistakes(node, text, _attributes(text)):
@@ -152,7 +156,7 @@ def mutants_of(path: Path, module: str) -> list[Mutant]:
             mutant = Mutant(module, function, line, what, data[start:stop].decode(), now, start, stop)
             seen[mutant.key] += 1
             found.append(mutant._replace(place=seen[mutant.key]))
-    return found
+    return tuple(found)
 
 
 def is_other_code(mutant: Mutant, source: bytes) -> bool:

@@ -17,10 +17,10 @@ BEAM = Path(__file__).parents[2] / "../shared/sets/beam"
 FACTS = {6: "the spare key hangs in the shed", 14: "my sister lives in Oslo", 22: "we sold the piano in spring"}
 
 
-def chat() -> list[dict[str, Any]]:
-    """Thirty turns, each with a long reply, and a fact here and there."""
+def chat(turn_count: int = 30) -> list[dict[str, Any]]:
+    """Turns, each with a long reply, and a fact here and there."""
     turns: list[list[dict[str, Any]]] = []
-    for n in range(30):
+    for n in range(turn_count):
         said = FACTS.get(2 * n, f"What of walk number {n}?")
         reply = "\n\n".join(f"Step {m} of walk {n}: shoes, water, a map and the hill. " * 6 for m in range(6))
         turns.append([
@@ -66,7 +66,7 @@ def test_ours_finds_what_a_window_forgot_and_no_ranking_beats_the_oracle(tmp_pat
 
 
 def test_the_table_has_a_row_for_every_ranking_and_both_halves(tmp_path: Path) -> None:
-    folder(tmp_path)
+    folder(tmp_path, chat=chat(12))
     lines = chats_table({"development": read_chats(tmp_path), "held-out": read_chats(tmp_path, "held-out")}, print)
     assert (
         lines[0]

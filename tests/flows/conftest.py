@@ -26,9 +26,14 @@ def pytest_unconfigure() -> None:
 @pytest.fixture(scope="session")
 def prefect() -> Iterator[None]:
     """The harness: a server process on a free port, and settings that lead there."""
+    from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
     from prefect.testing.utilities import prefect_test_harness
 
-    with prefect_test_harness(server_startup_timeout=90):
+    # Each run waits at its end for the thread of its heartbeats, which looks once a second whether it may end.
+    with (
+        prefect_test_harness(server_startup_timeout=90),
+        temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}),
+    ):
         yield
 
 

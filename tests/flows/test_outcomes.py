@@ -16,6 +16,7 @@ import pytest
 from prefect.client.schemas.objects import State
 
 from ctxsteward.envelope.store import open_store
+from ctxsteward.flows import night
 from ctxsteward.flows.night import NightFailed, meta_steward_nightly
 from ctxsteward.flows.replay import replay_nights
 from ctxsteward.flows.suites import SUITES, SuiteFailed, eval_suite
@@ -42,7 +43,8 @@ cases:
 
 
 @pytest.fixture
-def settings(tmp_path: Path) -> NightSettings:
+def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> NightSettings:
+    monkeypatch.setattr(night, "POLL_SECONDS", 0.1)
     write(tmp_path / "in", 12)
     return founded(NightSettings(
         store=f"file:{tmp_path / 'store'}", sources=(str(tmp_path / "in"),), profile="support", night="2026-11-22",
