@@ -22,13 +22,13 @@ from inspect import signature
 from pathlib import Path
 from typing import Any
 
-from ctxsteward.envelope.transcripts import TranscriptEntry
 from ctxsteward.schemas import InputError, Wire
 
-from ..peers import PEERS, AdapterProcess, canonical
 from . import answers, baselines
 from .http import HttpSubject
-from .port import Dialogue, FunctionDialogue, Prompt, Strategy, Subject, Task
+from .libraries import LibrarySubject
+from .library_adapter import PEERS
+from .port import Dialogue, FunctionDialogue, Strategy, Subject, Task
 
 OURS = "ours"
 DialogueType = Callable[[Task, Callable[[Wire], int]], Dialogue]
@@ -61,7 +61,7 @@ def described() -> list[tuple[str, str]]:
     ours = [(OURS, "Our builder, with the options of the run.")]
     simple = [(name, _first_sentence(each.__doc__)) for name, each in {**FUNCTIONS, **DIALOGUES}.items()]
     libraries = [
-        (name, f"A library's own code, in the environment of `make adapters`. {_note(name)}") for name in PEERS
+        (name, f"A library's own code, in the environment of `make adapters`. {library_note(name)}") for name in PEERS
     ]
     return [*ours, *simple, *libraries, *OTHERS.items()]
 
@@ -70,46 +70,9 @@ def _first_sentence(text: str | None) -> str:
     return (text or "").strip().split("\n")[0]
 
 
-def _note(name: str) -> str:
+def library_note(name: str) -> str:
+    """How a library's strategy is called."""
     return str(getattr(PEERS[name], "keywords", {}).get("note") or getattr(PEERS[name], "note", ""))
-
-
-PYTHON = Path(".venv-peers/bin/python")
-
-
-@dataclass(frozen=True, slots=True)
-class LibrarySubject:
-    """A library's strategy through its own code: a process of `peers.adapter` a conversation, nothing of ours in it."""
-
-    name: str
-    python: Path = PYTHON
-
-    def open(self, task: Task, tokens: Callable[[Wire], int]) -> Dialogue:
-        if not self.python.is_file():
-            raise InputError(f"subject {self.name}: {self.python} is not there; run `make adapters` first")
-        return LibraryDialogue(AdapterProcess(self.python, self.name), task)
-
-
-class LibraryDialogue:
-    """One conversation with a library."""
-
-    def __init__(self, process: AdapterProcess, task: Task) -> None:
-        self._process = process
-        self._process.open(task.budget_tokens)
-        self._new: list[TranscriptEntry] = []
-
-    def add(self, message: Wire) -> None:
-        self._new.append(TranscriptEntry(wire=canonical(message)))
-
-    def prompt(self, question: str | None = None) -> Prompt:
-        sent = self._process.send(self._new)
-        self._new = []
-        if question is not None:
-            sent = self._process.preview(question)
-        return Prompt(messages=sent.messages, cpu_seconds=sent.cpu_seconds)
-
-    def close(self) -> None:
-        self._process.close()
 
 
 @dataclass(frozen=True, slots=True)
