@@ -71,7 +71,9 @@ class LibrarySubject:
 
     def open(self, task: Task, tokens: Callable[[Wire], int]) -> Dialogue:
         if not self.python.is_file():
-            raise InputError(f"subject {self.name}: {self.python} is not there; run `make adapters` first")
+            raise InputError(
+                f"subject {self.name}: {self.python} is not there; run `make adapters` first, in a checkout"
+            )
         process = AdapterProcess(self.name, self.python)
         try:
             return LibraryDialogue(process, task, close=process.close)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import redirect_stdout
+from contextlib import ExitStack, redirect_stdout
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
@@ -112,17 +112,17 @@ def try_out(subject: Subject) -> None:
     So a server that is not running, or an answer of another type, is told in a line before a suite is played.
     """
     try:
-        dialogue = subject.open(Task("first", FIRST_BUDGET_TOKENS), lambda wire: len(str(wire)) // 4)
-        answers.say(dialogue, {"role": "user", "content": "Hello."})
-        answers.ask(subject.name, dialogue)
+        with ExitStack() as stack:
+            dialogue = subject.open(Task("first", FIRST_BUDGET_TOKENS), lambda wire: len(str(wire)) // 4)
+            stack.callback(getattr(dialogue, "close", lambda: None))
+            answers.say(dialogue, {"role": "user", "content": "Hello."})
+            answers.ask(subject.name, dialogue)
     except Exception as error:  # a strategy is the caller's code
         told = str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
-        told = told.removeprefix(f"{subject.name}: ")
+        told = told.removeprefix("subject ").removeprefix(f"{subject.name}: ")
         where = "" if isinstance(error, InputError) else answers.raised_at(error)
         what = "asked for the prompt of a conversation of one message, it failed"
         raise InputError(f"subject {subject.name}: {what}: {told}{where}") from error
-    if callable(close := getattr(dialogue, "close", None)):
-        close()
 
 
 FIRST_BUDGET_TOKENS = 1_000
@@ -147,6 +147,8 @@ def loaded(name: str) -> Any:
 
 def named_object(what: str, name: str, hint: str = "write ") -> Any:
     """What a Python path names, ``module:name`` or ``FILE.py:name``; refusals call it `what`."""
+    if "://" in name:
+        raise InputError(f"{what} {name:.80}: an address begins with http:// or https://")
     place, colon, attribute = name.removeprefix(INSPECT).rpartition(":")
     if name.endswith(".py") and Path(name).is_file():
         raise InputError(f"{what} {name}: which of its functions? write {name}:NAME; {_functions_of(what, name)}")
