@@ -7,22 +7,18 @@ from pathlib import Path
 
 import pytest
 
+from ctxsteward.evals.documents import block_of, table_rows
+
 ROOT = Path(__file__).parents[1]
 
 
-def block(document: str, name: str) -> str:
-    text = (ROOT / "docs" / document).read_text(encoding="utf-8")
-    return text[text.index(f"<!-- {name} -->") : text.index(f"<!-- /{name} -->")]
-
-
-def rows(table: str) -> list[list[str]]:
-    lines = [line for line in table.splitlines() if line.startswith("| ")]
-    return [[cell.strip(" *") for cell in line.strip("| ").split(" | ")] for line in lines]
+def rows(document: str, name: str) -> list[list[str]]:
+    return table_rows(block_of((ROOT / "docs" / document).read_text(encoding="utf-8"), name))
 
 
 def recall(strategy: str, tokens: str) -> int:
     """Evidence shown, percent."""
-    (row,) = (row for row in rows(block("selection.md", "recall")) if row[:2] == [strategy, tokens])
+    (row,) = (row for row in rows("selection.md", "recall") if row[:2] == [strategy, tokens])
     return round(float(row[2]))
 
 
@@ -50,18 +46,18 @@ def test_the_readme_quotes_the_demo_as_its_picture_draws_it() -> None:
 @pytest.mark.parametrize("sender", ["ours", "ours, no recall"])
 def test_what_ours_costs_is_one_figure_on_all_pages(sender: str) -> None:
     """The pages count a little apart (one request head more or less): by less than what they print."""
-    page = block("cost.md", "cost")
+    page = block_of((ROOT / "docs" / "cost.md").read_text(encoding="utf-8"), "cost")
     table = page[page.index("**all: 122 runs, 1,393 calls, budget 4,000 tokens") :]
-    (cost,) = (row[4] for row in rows(table) if row[0] == sender)
-    (beside,) = (row[2] for row in rows(block("benchmarks.md", "peers")) if row[0] == sender)
+    (cost,) = (row[4] for row in table_rows(table) if row[0] == sender)
+    (beside,) = (row[2] for row in rows("benchmarks.md", "peers") if row[0] == sender)
     assert float(beside) == pytest.approx(float(cost), abs=0.011)
 
 
 def test_prose_about_cost_quotes_no_other_figure_than_the_tables() -> None:
-    chosen = rows((ROOT / "docs" / "selection.md").read_text(encoding="utf-8"))
-    page = block("cost.md", "cost")
+    chosen = table_rows((ROOT / "docs" / "selection.md").read_text(encoding="utf-8"))
+    page = block_of((ROOT / "docs" / "cost.md").read_text(encoding="utf-8"), "cost")
     for name, sender in (("a part that grows with it, up to a quarter", "ours"), ("nothing", "ours, no recall")):
         (shipped,) = (row for row in chosen if row[0] == name)
         for size, quoted in (("900", shipped[1]), ("4,000", shipped[3])):
             table = page[page.index(f"**tau-bench: 100 runs, 1,163 calls, budget {size} tokens") :]
-            assert float(next(row for row in rows(table) if row[0] == sender)[4]) == float(quoted)
+            assert float(next(row for row in table_rows(table) if row[0] == sender)[4]) == float(quoted)

@@ -22,6 +22,7 @@ from ctxsteward.evals.subjects import Task, answers
 from ctxsteward.evals.subjects.http import HttpSubject
 from ctxsteward.evals.suites.catalogue import NAMES, suite_named
 from ctxsteward.evals.suites.gates import check, load_gates
+from ctxsteward.schemas.eval_result import EvalResult
 
 from .evals.subjects.servers import serving
 from .shell import PROGRAM, Shell
@@ -122,7 +123,7 @@ def judged(folder: Path) -> list[tuple[str, str]]:
     """The commands of the section, and what each prints."""
     (folder / "strategies.py").write_text(fenced("python")[0])
     (folder / "gates.yaml").write_text(MY_GATES)
-    shell = Shell(folder, {})
+    shell = Shell(folder, {"COLUMNS": "80"})
     done = []
     for command in re.findall(r"^\$ (.*)$", fenced("console")[0], re.MULTILINE):
         ran = shell.run(command)
@@ -150,6 +151,18 @@ def test_the_guide_shows_a_server_that_answers() -> None:
         dialogue = HttpSubject(url).open(Task("talk", 100), len)
         dialogue.add({"role": "user", "content": "hello"})
         assert answers.ask(url, dialogue, "who?").messages[-1] == {"role": "user", "content": "who?"}
+
+
+def test_the_guide_shows_an_object_that_leads_back_and_searches(tmp_path: Path) -> None:
+    text = GUIDE.read_text(encoding="utf-8")
+    (code,) = [code for code in re.findall(r"^```python\n(.*?)^```$", text, re.M | re.S) if "class WayBack" in code]
+    (tmp_path / "strategies.py").write_text(code)
+    command = "ctxsteward evals run verbatim --only verbatim/docs-1 --json --subject strategies.py:WayBack"
+    result = EvalResult.model_validate_json(Shell(tmp_path, {}).run(command).stdout)
+    assert (result.errors, result.setup["subject"]) == ({}, "strategies.py:WayBack")
+    values = {metric.name: metric.value for metric in result.metrics}
+    assert (values["last_user"], values["last_assistant"]) == (1, 1)
+    assert values["earlier_reachable"] is not None
 
 
 def suites_table() -> str:

@@ -24,8 +24,8 @@ ONE = ("--only", "verbatim/docs-1", "--workers", "1")
 IMPOSSIBLE = "schema_version: 1\ngates:\n  verbatim:\n    last_place: {above: 1}\n"
 
 
-def run(*args: str, code: int = 0) -> Result:
-    result = CliRunner().invoke(cli, ["evals", *args])
+def run(*args: str, code: int = 0, **environment: str) -> Result:
+    result = CliRunner().invoke(cli, ["evals", *args], env=environment)
     assert result.exit_code == code, result.stderr or result.exception
     return result
 
@@ -98,7 +98,7 @@ def test_two_runs_are_compared_by_scenario(tmp_path: Path) -> None:
     for name, args in (("a", ()), ("b", ("--budget", "dynamic_tokens=1500"))):
         (tmp_path / name).write_text(run("run", "verbatim", *ONE, "--json", "--revision", name, *args).stdout)
     files = (str(tmp_path / "a"), str(tmp_path / "b"), "--meant", "budgets.dynamic_tokens")
-    result = run("compare", *files, "--markdown", str(tmp_path / "c.md"))
+    result = run("compare", *files, "--markdown", str(tmp_path / "c.md"), COLUMNS="80")
     assert "compared over 1 scenario of split docs that both played" in " ".join(result.stdout.split())
     assert max(map(len, result.stdout.splitlines())) <= 80
     assert "0 of 0 figures that differ do so surely" in result.stderr
@@ -276,7 +276,7 @@ def test_cost_is_an_object_a_row_with_stable_keys(runs: str) -> None:
 
 
 def test_cost_is_a_table_for_people_that_fits_a_terminal(runs: str) -> None:
-    out = run("cost", runs).stdout
+    out = run("cost", runs, COLUMNS="80").stdout
     assert "openai: 1 runs, 17 calls, budget 900 tokens" in out
     assert HINDSIGHT in out
     assert max(map(len, out.splitlines())) <= 80

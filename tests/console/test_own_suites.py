@@ -355,3 +355,26 @@ def test_transcripts_become_a_suite_that_is_played_and_kept_by_people(desk: Path
         "shown", "reachable", "within_budget", "valid",
     }  # fmt: skip
     assert "conversations" in run(*args, "--out", "mine.yaml", "--overwrite").stdout
+
+
+def test_transcripts_of_which_nothing_can_be_asked_say_so(desk: Path) -> None:
+    said = [{"role": ("user", "assistant")[n % 2], "content": f"Well, {'no' * (n % 3)} then."} for n in range(12)]
+    (desk / "idle.jsonl").write_text("\n".join(map(json.dumps, said)), encoding="utf-8")
+    told = " ".join(run("from-transcripts", "idle.jsonl", "--out", "asks.yaml").stderr.split())
+    assert "asks.yaml: no ask could be drafted; write asks of your own" in told
+
+
+@pytest.mark.parametrize("read", ["talk.jsonl", "."])
+def test_no_draft_is_written_over_a_transcript_that_it_is_made_from(read: str, desk: Path) -> None:
+    before = json.dumps([{"role": "user", "content": "The order is W-1."}])
+    (desk / "talk.jsonl").write_text(before, encoding="utf-8")
+    said = run("from-transcripts", read, "--out", "talk.yaml", "--overwrite", code=2).stderr
+    assert "--out talk.yaml: talk.jsonl is among the transcripts that are read; name another" in said
+    assert (desk / "talk.jsonl").read_text(encoding="utf-8") == before
+
+
+def test_runs_of_a_suite_file_are_compared_by_its_name(desk: Path) -> None:
+    for name in ("ours", "window"):
+        (desk / name).write_text(run("run", "support-desk.yaml", "--subject", name, "--json").stdout, encoding="utf-8")
+    told = run("compare", "ours", "window", "--meant", "subject", "--suite", "support-desk").stdout
+    assert "orders_shown" in told

@@ -50,6 +50,7 @@ FILES = {
     "two.json": made(played(0, 8, 10)).model_dump_json(),
     "docs.json": RUN.model_copy(update={"split": "docs"}).model_dump_json(),
     "budget.json": RUN.model_copy(update={"setup": RUN.setup | {"budgets.dynamic_tokens": 900}}).model_dump_json(),
+    "agents-gates.yaml": "schema_version: 1\ngates: {agents: {last_turn: {at_least: 1}}}\n",
     "seven.json": made(played(7, 8, 10)).model_dump_json(),
     "locomo.json": json.dumps(
         [{

@@ -10,7 +10,7 @@ import pytest
 
 from ctxsteward.envelope import Heuristic
 from ctxsteward.evals.bench.asked_chats import answering_passage, chats_table, is_chat_folder, measure_chats, read_chats
-from ctxsteward.evals.selectors import BASELINES, BestThatFits, recency
+from ctxsteward.evals.selectors import RANKINGS, rankings_on
 from ctxsteward.schemas import InputError
 
 BEAM = Path(__file__).parents[2] / "../shared/sets/beam"
@@ -59,10 +59,10 @@ def test_a_chat_loses_its_generators_mark_and_keeps_what_can_be_answered(tmp_pat
 def test_ours_finds_what_a_window_forgot_and_no_ranking_beats_the_oracle(tmp_path: Path) -> None:
     chats = read_chats(folder(tmp_path))
     shown = {
-        name: measure_chats(chats, make, budgets_tokens=(300,))[0].user
-        for name, make in {"ours": Heuristic, "newest": lambda: recency, "oracle": BestThatFits}.items()
+        name: measure_chats(chats, RANKINGS[name].make, budgets_tokens=(300,))[0].user
+        for name in ("heuristic", "recency", "oracle")
     }
-    assert shown["newest"] + 50 <= shown["ours"] <= shown["oracle"] == 100.0  # a bullet may say it as it was said
+    assert shown["recency"] + 50 <= shown["heuristic"] <= shown["oracle"] == 100.0  # a bullet may say it as it was said
 
 
 def test_the_table_has_a_row_for_every_ranking_and_both_halves(tmp_path: Path) -> None:
@@ -74,7 +74,7 @@ def test_the_table_has_a_row_for_every_ranking_and_both_halves(tmp_path: Path) -
     )
     rows = [line for line in lines if line.startswith("| ")]
     names = [row.split(" | ")[0].removeprefix("| ") for row in rows]
-    assert names == ["ranking", *BASELINES, "ranking, by passage", *BASELINES]
+    assert names == ["ranking", *rankings_on("chats"), "ranking, by passage", *rankings_on("chats")]
 
 
 def test_the_passage_that_answers_is_the_one_that_says_what_the_answer_says() -> None:

@@ -18,31 +18,27 @@ from ctxsteward.evals.agent_runs import AgentRun
 from ctxsteward.evals.bench.conversations import conversation
 from ctxsteward.evals.canaries import CanaryScenario, TypedCanary
 from ctxsteward.evals.documents import block_of, write_blocks
-from ctxsteward.evals.peers.__main__ import main, senders
-from ctxsteward.evals.peers.adapter import PEERS, answered, refuse
-from ctxsteward.evals.peers.judge import (
-    Inputs,
-    PeerFigures,
-    calls_of,
-    canonical,
-    measure,
-    read_inputs,
-)
-from ctxsteward.evals.peers.senders import (
-    AdapterProcess,
-    OurEnvelope,
-    PeerFailed,
-    SenderDescription,
-    WholeHistory,
-)
-from ctxsteward.evals.peers.table import EVERYTHING, NAME, columns, peers_block, table
+from ctxsteward.evals.peers.__main__ import EVERYTHING, NAME, columns, figures_table, main, peers, peers_block
+from ctxsteward.evals.peers.judge import Inputs, PeerFigures, calls_of, measure, read_inputs
 from ctxsteward.evals.prompt_cost import Sizer
 from ctxsteward.evals.recall import Question
+from ctxsteward.evals.subjects import (
+    PEERS,
+    AdapterProcess,
+    EnvelopeSubject,
+    FunctionSubject,
+    NamedSubject,
+    Task,
+    canonical,
+)
+from ctxsteward.evals.subjects.libraries import LibraryFailed
+from ctxsteward.evals.subjects.library_adapter import answered, refuse
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "../shared/data"
 PYTHON = ROOT / ".venv-peers" / "bin" / "python"
 SIZER = Sizer(Counter(CharTokenizer()))
+SMALL = Task("small", 100)
 TASK = "Find out why the nightly import fails."
 
 FAKE = """
@@ -62,14 +58,16 @@ for line in sys.stdin:
         case "refuses", _:
             answer = {"error": "no such class"}
         case _, "open":
-            kept, answer = [], {"version": "1.0", "note": "the newest two messages"}
+            kept, answer = [], {"version": "1.0", "can": ["resolve"]}
         case _, "send":
             kept += request["messages"]
-            answer = {"messages": kept[-2:], "cpu_seconds": 0.25}
+            references = {f"#{n}": n for n in range(1, len(kept) + 1)}
+            answer = {"messages": kept[-2:], "references": references, "cpu_seconds": 0.25}
         case _, "preview":
-            answer = {"messages": [*kept, *request["messages"]][-2:], "cpu_seconds": 0.25}
-        case _, "expand":
-            answer = {"texts": [str(m["content"]) for m in kept] if request["after_seconds"] < 1800 else []}
+            answer = {"messages": [*kept, *request["messages"]][-2:], "references": {}, "cpu_seconds": 0.25}
+        case _, "resolve":
+            held = request["ahead_seconds"] < 1800
+            answer = {"text": str(kept[int(request["reference"][1:]) - 1]["content"]) if held else None}
     print(json.dumps(answer), flush=True)
 """
 
@@ -82,7 +80,7 @@ def fake(tmp_path: Path) -> Iterator[Callable[..., AdapterProcess]]:
     started: list[AdapterProcess] = []
 
     def start(kind: str = "works", answer_seconds: float = 30.0) -> AdapterProcess:
-        started.append(AdapterProcess(Path(sys.executable), kind, adapter=script, answer_seconds=answer_seconds))
+        started.append(AdapterProcess(kind, Path(sys.executable), adapter=script, answer_seconds=answer_seconds))
         return started[-1]
 
     yield start
@@ -144,33 +142,29 @@ def figures(made: PeerFigures, *names: str) -> list[float]:
 
 def test_the_judge_reads_what_a_peer_in_its_own_process_sends(fake: Callable[..., AdapterProcess]) -> None:
     """The newest two messages: history is lost, and half an hour later the way back to it too."""
-    made = measure("fake", fake, inputs(), SIZER)
-    assert (made.about, made.unscored) == (SenderDescription("1.0", "the newest two messages"), {})
-    assert figures(made, "calls", "invalid", "task_shown") == [3, 0, 0]
+    made = measure("fake", fake, inputs(), SIZER, note="the newest two messages")
+    assert (made.version, made.note, made.unscored) == ("1.0", "the newest two messages", {})
+    assert figures(made, "calls", "invalid", "task_shown", "task_reachable") == [3, 0, 0, 1]
     assert figures(made, "canaries shown", "reachable", "later") == [0, 100, 0]
     assert figures(made, "recall", "ms at 4", "ms at 8") == [0, 250, 250]
 
 
 def test_everything_shows_everything_and_keeps_to_no_budget() -> None:
-    made = measure("all", WholeHistory, inputs(), SIZER)
+    made = measure("all", lambda: NamedSubject(EVERYTHING), inputs(), SIZER)
     assert figures(made, "canaries shown", "reachable", "later") == [100, 100, 100]
     assert made.figures["canaries fill"] > 4
     assert figures(made, "task_shown", "recall") == [1, 100]
 
 
 def test_ours_is_read_by_the_same_judge() -> None:
-    made = measure("ours", lambda: OurEnvelope("default"), inputs(), SIZER)
+    made = measure("ours", EnvelopeSubject, inputs(), SIZER)
     assert made.unscored == {}
     assert figures(made, "calls", "invalid", "task_shown", "over_budget") == [3, 0, 1, 0]
     assert figures(made, "reachable", "later") == [100, 100]
 
 
 def test_a_request_of_nothing_but_system_messages_is_refused() -> None:
-    class Nothing(WholeHistory):
-        def send(self, said: Any) -> Any:
-            return super().send(said)._replace(messages=[])
-
-    made = measure("nothing", Nothing, inputs(), SIZER)
+    made = measure("nothing", lambda: FunctionSubject("nothing", lambda conversation: []), inputs(), SIZER)
     assert made.figures["invalid"] == made.figures["calls"] > 0
 
 
@@ -190,25 +184,24 @@ def test_a_peer_that_fails_is_not_scored_and_says_why(kind: str, why: str, fake:
 
 
 def test_a_python_that_does_not_start_is_not_scored(tmp_path: Path) -> None:
-    made = measure("none", lambda: AdapterProcess(tmp_path / "python", "none"), inputs(), SIZER)
+    made = measure("none", lambda: AdapterProcess("none", tmp_path / "python"), inputs(), SIZER)
     assert made.unscored == {"all": f"none: {tmp_path / 'python'} does not start: No such file or directory"}
 
 
 def test_a_peer_that_has_ended_fails_by_name(fake: Callable[..., AdapterProcess]) -> None:
-    process = fake("dies")
-    process.open(100)
+    dialogue = fake("dies").open(SMALL, len)
     for _ in range(2):
-        with pytest.raises(PeerFailed, match="dies: its process ended with 3"):
-            process.send(entries(said("user", "hi")))
+        with pytest.raises(LibraryFailed, match="dies: its process ended with 3"):
+            dialogue.prompt()
 
 
 def test_a_python_named_from_here_is_found_from_the_empty_home(
     fake: Callable[..., AdapterProcess], tmp_path: Path
 ) -> None:
     fake().close()
-    process = AdapterProcess(Path(os.path.relpath(sys.executable)), "works", adapter=tmp_path / "fake.py")
+    process = AdapterProcess("works", Path(os.path.relpath(sys.executable)), adapter=tmp_path / "fake.py")
     try:
-        assert process.open(100).version == "1.0"
+        assert process.open(SMALL, len).version == "1.0"
     finally:
         process.close()
 
@@ -226,7 +219,7 @@ def test_an_adapter_is_offline() -> None:
 
 
 def test_an_adapter_imports_nothing_of_ours() -> None:
-    source = (ROOT / "evals/ctxsteward/evals/peers/adapter.py").read_text(encoding="utf-8")
+    source = (ROOT / "evals/ctxsteward/evals/subjects/library_adapter.py").read_text(encoding="utf-8")
     imports = [line for line in source.splitlines() if line.startswith(("import ", "from "))]
     assert [line for line in imports if "ctxsteward" in line or line.startswith("from .")] == []
     assert {line.split()[1].partition(".")[0] for line in imports} <= sys.stdlib_module_names
@@ -235,9 +228,9 @@ def test_an_adapter_imports_nothing_of_ours() -> None:
 @pytest.mark.skipif(not PYTHON.is_file(), reason=f"no {PYTHON.parents[1].name}; `make adapters` builds it")
 @pytest.mark.parametrize("name", PEERS)
 def test_a_real_peer_answers_every_request(name: str) -> None:
-    made = measure(name, lambda: AdapterProcess(PYTHON, name), inputs(), SIZER)
+    made = measure(name, lambda: AdapterProcess(name, PYTHON), inputs(), SIZER)
     assert made.unscored == {}
-    assert made.about.version
+    assert made.version
     assert made.figures["calls"] == 3
     assert made.figures["tokens"] > 3 * 10
     assert min(figures(made, "ms at 4", "ms at 8")) > 0
@@ -246,12 +239,14 @@ def test_a_real_peer_answers_every_request(name: str) -> None:
 @pytest.mark.skipif(not PYTHON.is_file(), reason=f"no {PYTHON.parents[1].name}; `make adapters` builds it")
 @pytest.mark.parametrize("name", PEERS)
 def test_what_fits_the_budget_comes_back_as_it_went_in(name: str) -> None:
-    process = AdapterProcess(PYTHON, name)
+    process = AdapterProcess(name, PYTHON)
     try:
-        process.open(4_000)
+        dialogue = process.open(Task("fits", 4_000), len)
         wires = [said("user", TASK), *looked(1), *looked(2), said("assistant", "Done."), said("user", "Thanks.")]
-        sent = process.send(entries(*wires))
-        asked = process.preview("Why?")
+        for wire in wires:
+            dialogue.add(wire)
+        sent = dialogue.prompt()
+        asked = dialogue.prompt("Why?")
     finally:
         process.close()
     assert [parsed(wire) for wire in sent.messages] == [parsed(wire) for wire in wires]
@@ -263,15 +258,13 @@ def test_what_fits_the_budget_comes_back_as_it_went_in(name: str) -> None:
 
 
 def measured(name: str, tokens: int, shown: float) -> PeerFigures:
-    about = SenderDescription("2.0", f"{name} as it comes")
-    return PeerFigures(
-        name=name, about=about, figures={"tokens": tokens, "priced": tokens / 2, "canaries shown": shown}
-    )
+    figures = {"tokens": tokens, "priced": tokens / 2, "canaries shown": shown}
+    return PeerFigures(name=name, version="2.0", note=f"{name} as it comes", figures=figures)
 
 
 def test_what_wins_a_column_is_bold_whoever_it_is_and_ties_win_alike() -> None:
     rows = [measured(EVERYTHING, 1000, 100), measured("ours", 800, 70), measured("theirs", 700, 70.2)]
-    lines = list(table(rows, columns(inputs())[:2] + columns(inputs())[6:7]))
+    lines = list(figures_table(rows, columns(inputs())[:2] + columns(inputs())[6:7]))
     assert lines[2:] == [
         "| everything | 1.00 | 1.00 | 100 |",
         "| ours | 0.80 | 0.80 | **70** |",
@@ -296,7 +289,7 @@ def test_the_table_of_the_page_is_generated_and_whole() -> None:
     block = block_of(page, NAME)
     rows = [line for line in block.splitlines() if line.startswith("|")]
     assert len({row.count("|") for row in rows}) == 1
-    for name in senders(PYTHON):
+    for name in peers(PYTHON):
         assert any(row.startswith(f"| {name} |") for row in rows), name
         assert f"- {name}" in block
 
@@ -309,7 +302,7 @@ def test_the_table_of_the_page_is_generated_and_whole() -> None:
     [
         pytest.param([], "--data", id="no data"),
         pytest.param(["--data", "nowhere"], "no folder tau_bench_airline", id="no such folder"),
-        pytest.param(["--data", "nowhere", "ourz"], "unknown sender 'ourz'; one of: everything, ours", id="unknown"),
+        pytest.param(["--data", "nowhere", "ourz"], "unknown subject 'ourz'; one of: everything, ours", id="unknown"),
         pytest.param(["--data", "DATA", "--python", "nowhere"], "no such file; run `make peers` first", id="no peers"),
         pytest.param(
             ["--data", "DATA", "--python", sys.executable, "--write", "DATA/page.md"], "<!-- peers -->", id="no place"

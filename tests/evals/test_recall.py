@@ -13,7 +13,7 @@ from ctxsteward.envelope import Heuristic, SelectionRequest
 from ctxsteward.envelope.recall.selection import ScoredOriginal
 from ctxsteward.evals.documents import block_of, check_markers, with_block
 from ctxsteward.evals.recall import BLOCKS, measure
-from ctxsteward.evals.selectors import STRATEGIES, VARIANTS, _packed
+from ctxsteward.evals.selectors import RANKINGS, VARIANTS, _packed, rankings_on
 from ctxsteward.schemas import InputError
 
 LOCOMO = Path(__file__).parents[2] / "../shared/data/locomo/locomo_dev.json"
@@ -64,7 +64,7 @@ def test_a_selector_that_finds_nothing_scores_nothing(tmp_path: Path) -> None:
 
 
 def test_recency_is_a_sliding_window(tmp_path: Path) -> None:
-    (row,) = measure(written(tmp_path, [sample()]), selector=STRATEGIES["recency"], budgets_tokens=(120,))
+    (row,) = measure(written(tmp_path, [sample()]), selector=RANKINGS["recency"].make, budgets_tokens=(120,))
     assert row.by_category["single-hop"] == 0.0
 
 
@@ -125,7 +125,7 @@ def test_the_tables_of_the_page_are_generated_and_whole() -> None:
     for name in BLOCKS:
         rows = [line for line in block_of(page, name).splitlines() if line.startswith("|")]
         assert len({row.count("|") for row in rows}) == 1
-        for wanted in VARIANTS if name == "variants" else STRATEGIES:
+        for wanted in VARIANTS if name == "variants" else rankings_on("talk"):
             assert any(row.startswith(f"| {wanted} |") for row in rows), wanted
 
 

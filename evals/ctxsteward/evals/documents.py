@@ -50,6 +50,12 @@ def block_of(text: str, name: str) -> str:
     return text[text.index(begin) + len(begin) : text.index(end)]
 
 
+def table_rows(text: str) -> list[list[str]]:
+    """The cells of all tables in a text, their heads too, without what makes them bold."""
+    lines = [line for line in text.splitlines() if line.startswith("| ")]
+    return [[cell.strip(" *") for cell in line.strip("| ").split("|")] for line in lines]
+
+
 def with_block(text: str, name: str, lines: Iterable[str]) -> str:
     """The text with these lines between the block's markers, and nothing else changed."""
     begin, end = markers(name)

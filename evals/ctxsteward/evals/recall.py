@@ -22,6 +22,7 @@ from typing import NamedTuple
 
 from ctxsteward.envelope import (
     Budgets,
+    Envelope,
     EnvelopeBuilder,
     ScoredOriginal,
     SelectionRequest,
@@ -36,7 +37,7 @@ from ctxsteward.schemas import InvalidTranscript
 
 from .documents import check_markers, table, write_blocks
 from .replay import new_message, open_session
-from .selectors import STRATEGIES, VARIANTS, BestThatFits
+from .selectors import VARIANTS, BestThatFits, rankings_on
 
 RECALL_FRACTION = 0.9
 BUDGETS_TOKENS = (500, 900, 2000, 4000)
@@ -103,7 +104,9 @@ def measure(
         ):
             tell(f"{budget_tokens} tokens, conversation {index + 1} of {len(samples)}")
             timed = _TimedSelector(selector())
-            builder = EnvelopeBuilder(tokenizer=tokenizer, budgets=_budgets(budget_tokens, defaults), selector=timed)
+            builder = EnvelopeBuilder(
+                tokenizer=tokenizer, budgets=recall_budgets(budget_tokens, defaults=defaults), selector=timed
+            )
             with open_store("memory:") as store:
                 session = open_session(store, transcript)
                 entries = session.extend(new_message(row, n) for n, row in enumerate(transcript.open_entries()))
@@ -116,7 +119,8 @@ def measure(
     return rows
 
 
-def _budgets(budget_tokens: int, defaults: bool) -> Budgets:
+def recall_budgets(budget_tokens: int, *, defaults: bool) -> Budgets:
+    """So many tokens for recall alone, or with `defaults` for the whole window."""
     if defaults:
         return Budgets(dynamic_tokens=budget_tokens)
     return Budgets(dynamic_tokens=round(budget_tokens / RECALL_FRACTION), recall_fraction=RECALL_FRACTION)
@@ -147,23 +151,17 @@ def _answers(
         evidence = [texts[id] for id in question.evidence if id in texts]
         if not evidence:
             continue
-        if isinstance(timed.inner, BestThatFits):
-            timed.inner.told([int(ref[1:]) for ref, _ in evidence])
-        envelope = builder.preview(session, question.text)
-        dynamic = envelope.section("dynamic")
-        cited = {n for fragment in dynamic.fragments for n in fragment.refs}
+        ordinals = [int(ref[1:]) for ref, _ in evidence]
+        envelope, text = asked(builder, session, timed.inner, question.text, ordinals)
         context = envelope.dynamic.context
-        rows = rows_of(unfenced(envelope.nonce, context.text).text) if context else []
-        text = "\n".join(
-            (dynamic.text, *rows)
-        )  # a recalled message of several lines is read back before it is compared
+        cited = {n for fragment in envelope.section("dynamic").fragments for n in fragment.refs}
         for first, last in _RANGE.findall(context.text if context else ""):
             cited.update(range(int(first), int(last) + 1))
         for hit in search_context(session, question.text, k=SEARCH_RESULTS, shown=set(context.refs if context else ())):
             day = session.state.day_of(hit.ordinal)
             cited.update(range(day.first, day.last + 1) if day else (hit.ordinal,))
         shown = [original in text for _, original in evidence]
-        near = [seen or int(ref[1:]) in cited for seen, (ref, _) in zip(shown, evidence, strict=True)]
+        near = [seen or ordinal in cited for seen, ordinal in zip(shown, ordinals, strict=True)]
         yield QuestionRecall(
             category=question.category,
             shown=sum(shown) / len(evidence),
@@ -171,6 +169,19 @@ def _answers(
             select_ms=timed.ms,
             context_tokens=context.tokens if context else 0,
         )
+
+
+def asked(
+    builder: EnvelopeBuilder, session: Session, selector: Selector, question: str, evidence: Sequence[int]
+) -> tuple[Envelope, str]:
+    """The envelope of a question, and all that its dynamic section shows; an oracle is told the evidence's ordinals."""
+    if isinstance(selector, BestThatFits):
+        selector.told(evidence)
+    envelope = builder.preview(session, question)
+    context = envelope.dynamic.context
+    rows = rows_of(unfenced(envelope.nonce, context.text).text) if context else []
+    # a recalled message of several lines is read back before it is compared
+    return envelope, "\n".join((envelope.section("dynamic").text, *rows))
 
 
 def _row(budget_tokens: int, answered: Sequence[QuestionRecall]) -> RecallRow:
@@ -222,15 +233,12 @@ def _question(row: object, source: str, where: str) -> Question:
 
 
 VARIANT_BUDGETS_TOKENS = (900, 2000)
-AT_DEFAULTS = "heuristic, defaults"
-"""The default selector in a window of so many tokens in all; the other rows have so many tokens for recall alone."""
-
 
 BLOCKS = ("recall", "variants")
 
 
 def write_tables(path: Path, data: Path, budgets_tokens: Sequence[int], tell: Callable[[str], None]) -> None:
-    """Measure every strategy and every variant on `data`, and put the tables into the document."""
+    """Measure every ranking and every variant on `data`, and put the tables into the document."""
     check_markers(path, *BLOCKS)
     tables = recall_table(data, budgets_tokens, tell), variants_table(data, tell)
     write_blocks(path, dict(zip(BLOCKS, tables, strict=True)))
@@ -241,11 +249,11 @@ def recall_table(data: Path, budgets_tokens: Sequence[int], tell: Callable[[str]
     head = ["strategy", "tokens", "shown", "all", "reachable", *CATEGORIES.values(), "ranking p50, ms"]
     cells = []
     questions = 0
-    rows = [(name, selector, False) for name, selector in STRATEGIES.items()]
-    for name, selector, defaults in [(AT_DEFAULTS, STRATEGIES["heuristic"], True), *rows]:
+    for name, ranking in rankings_on("talk").items():
         for row in measure(
-            data, selector=selector, budgets_tokens=budgets_tokens, defaults=defaults, tell=_prefixed(tell, name)
-        ):
+            data, selector=ranking.make, budgets_tokens=budgets_tokens, defaults=ranking.defaults,
+            tell=_prefixed(tell, name),
+        ):  # fmt: skip
             questions = row.questions
             figures = (
                 f"{figure:.1f}" for figure in (row.mean, row.all_shown, row.reachable, *row.by_category.values())

@@ -232,13 +232,16 @@ def compared_runs(compared: ResultComparison) -> Iterator[str]:
     """Which runs, over which scenarios, and what was meant to differ: a line each."""
     for label, run in (("before", compared.before), ("after", compared.after)):
         revision = f", revision {run.revision}" if run.revision else ""
-        yield f"{label}: {run.product}{revision}, {run.when}, {run.scenarios} scenarios"
-    common = len(compared.scenario_ids)
+        yield f"{label}: {run.product}{revision}, {run.when}, {_scenarios(run.scenarios)}"
     meant = f"; meant to differ: {'; '.join(map(str, compared.meant))}" if compared.meant else ""
-    yield f"compared over {common} scenario{'s' * (common != 1)} of split {compared.split} that both played{meant}"
+    yield f"compared over {_scenarios(len(compared.scenario_ids))} of split {compared.split} that both played{meant}"
     if broken := len(compared.broke_off):
         which = ", ".join(compared.broke_off[:MISSES])
-        yield f"left out: {broken} scenario{'s' * (broken != 1)} that broke off ({which})"
+        yield f"left out: {_scenarios(broken)} that broke off ({which})"
+
+
+def _scenarios(count: int) -> str:
+    return f"{count} scenario{'s' * (count != 1)}"
 
 
 def figure_cells(compared: FigureComparison) -> tuple[str, ...]:

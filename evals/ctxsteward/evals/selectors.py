@@ -1,7 +1,7 @@
 """Selectors for the recall eval, to measure the default ranking against: whole rankings, and variants of the default.
 
-Each is a `Selector`. `STRATEGIES` are whole rankings by name; `VARIANTS` change one thing of the default ranking: a
-signal, the order, how the room is filled, a second question.
+Each is a `Selector`. `RANKINGS` are whole rankings by name, with their room; `VARIANTS` change one thing of the default
+ranking: a signal, the order, how the room is filled, a second question.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
+from typing import Literal, NamedTuple
 
 from ctxsteward.envelope import Heuristic, ScoredOriginal, SelectionRequest, Selector, Weights
 from ctxsteward.envelope.compaction import text_of
@@ -191,29 +192,38 @@ def _embedder() -> Multilingual:
     return embedder
 
 
-STRATEGIES: Mapping[str, Callable[[], Selector]] = {
-    "recency": lambda: recency,
-    "random": lambda: at_random,
-    "BM25": PlainBm25,
-    "BM25 / tokens": lambda: PlainBm25(1.0),
-    "oracle": BestThatFits,
-    "heuristic": Heuristic,
-    "semantic": lambda: Semantic(_embedder(), fallback=Heuristic()),
-    "hybrid": lambda: Hybrid(Heuristic(), Semantic(_embedder(), fallback=Heuristic())),
+Data = Literal["talk", "chats"]
+"""Talk between people (`recall`), or chats of long assistant replies (`bench.asked_chats`)."""
+
+
+class RankingRow(NamedTuple):
+    """A row of the tables: ours, what takes no judgement, and the most that fits."""
+
+    make: Callable[[], Selector]
+    defaults: bool = False
+    """The tokens are of the whole window, of which recall has its share; else they are recall's alone."""
+    on: Sequence[Data] = ("talk", "chats")
+
+
+RANKINGS: Mapping[str, RankingRow] = {
+    "heuristic": RankingRow(Heuristic),
+    "heuristic, defaults": RankingRow(Heuristic, defaults=True),
+    "recency": RankingRow(lambda: recency),
+    "random": RankingRow(lambda: at_random),
+    "BM25": RankingRow(PlainBm25),
+    "BM25 / tokens": RankingRow(lambda: PlainBm25(1.0)),
+    "BM25 / tokens, users only": RankingRow(lambda: PlainBm25(1.0, users_only=True), on=("chats",)),
+    "rare words / tokens": RankingRow(lambda: PlainBm25(1.0, asked=False), on=("chats",)),
+    "oracle": RankingRow(BestThatFits),
+    "semantic": RankingRow(lambda: Semantic(_embedder(), fallback=Heuristic()), on=("talk",)),
+    "hybrid": RankingRow(lambda: Hybrid(Heuristic(), Semantic(_embedder(), fallback=Heuristic())), on=("talk",)),
 }
 
-BASELINES: Mapping[str, Callable[[], Selector]] = {
-    "ours": Heuristic,
-    "ours, defaults": Heuristic,
-    "newest": lambda: recency,
-    "random": lambda: at_random,
-    "BM25": PlainBm25,
-    "BM25 / tokens": lambda: PlainBm25(1.0),
-    "BM25 / tokens, users only": lambda: PlainBm25(1.0, users_only=True),
-    "rare words / tokens": lambda: PlainBm25(1.0, asked=False),
-    "oracle": BestThatFits,
-}
-"""Ours, what takes no judgement, and the most that fits."""
+
+def rankings_on(data: Data) -> dict[str, RankingRow]:
+    """Those that are measured on such data."""
+    return {name: ranking for name, ranking in RANKINGS.items() if data in ranking.on}
+
 
 VARIANTS: Mapping[str, Callable[[], Selector]] = {
     "as shipped": Heuristic,

@@ -168,6 +168,11 @@ def test_the_page_of_a_comparison() -> None:
 """)
 
 
+def test_one_scenario_is_told_in_the_singular() -> None:
+    said = comparison([compare(run(9, revision="a"), run(8, revision="b"))])
+    assert "revision a, 2026-11-22T08:00:00+00:00, 1 scenario\n" in said
+
+
 # -- what is refused --------------------------------------------------------------------------------------------------
 
 GREEN = run(9, 10, revision="one")

@@ -47,9 +47,9 @@ BAD_ANSWERS = {
     "bytes": BadAnswer(answer=b"hello", told="it returned bytes b'hello'"),
     "one message": BadAnswer(answer=HELLO, told="it returned dict {'role': 'user', 'content': 'hello'}; return a list"),
     "a number": BadAnswer(answer=7, told="it returned int 7"),
-    "texts": BadAnswer(answer=["hello"], told="message 0 of what it returned is str 'hello'; write an OpenAI chat"),
-    "tuples": BadAnswer(answer=[HELLO, ("user", "hi")], told="message 1 of what it returned is tuple"),
-    "no role": BadAnswer(answer=messages(role=...), told="message 0 of what it returned has role None, not one of sys"),
+    "texts": BadAnswer(answer=["hello"], told="message 1 of what it returned is str 'hello'; write an OpenAI chat"),
+    "tuples": BadAnswer(answer=[HELLO, ("user", "hi")], told="message 2 of what it returned is tuple"),
+    "no role": BadAnswer(answer=messages(role=...), told="message 1 of what it returned has role None, not one of sys"),
     "unknown role": BadAnswer(answer=messages(role="narrator"), told="has role 'narrator', not one of system, develop"),
     "no content": BadAnswer(answer=messages(content=...), told="of role user has no content"),
     "content None": BadAnswer(answer=messages(content=None), told="of role user has no content"),
@@ -74,6 +74,9 @@ BAD_ANSWERS = {
     ),
     "no JSON": BadAnswer(answer=messages(extra={1, 2}), told="is no JSON (Object of type set is not"),
     "not a number": BadAnswer(answer=messages(extra=float("nan")), told="is no JSON (Out of range float values"),
+    "half a character": BadAnswer(
+        answer=messages(content="\ud800"), told="is no JSON ('utf-8' codec can't encode character '\\ud800'"
+    ),
     "without end": BadAnswer(answer=iter(lambda: HELLO, None), told="more than 100,000 messages; return what a call"),
     "an async generator": BadAnswer(answer=never_awaited(), told="it returned an async generator; return a list"),
     "messages of a Prompt": BadAnswer(answer=Prompt(messages="hello"), told="it returned str 'hello'"),  # type: ignore[arg-type]

@@ -143,7 +143,7 @@ UNWELL: dict[str, tuple[Respond, str]] = {
     "a list": (answers([]), "its answer is []; answer an object with `messages`"),
     "no messages": (answers({"message": "hi"}), "its answer has no `messages`: {'message': 'hi'}"),
     "messages null": (answers({"messages": None}), "it returned nothing (None); return a list of chat messages"),
-    "a wrong message": (answers({"messages": [{"content": "hi"}]}), "message 0 of what it returned has role None"),
+    "a wrong message": (answers({"messages": [{"content": "hi"}]}), "message 1 of what it returned has role None"),
     "references as a list": (answers({"messages": [], "references": ["[1]"]}), "`references` of its Prompt is list"),
     "a place in words": (answers({"messages": [], "references": {"[1]": "1"}}), "`references` of its Prompt is dict"),
     "lost as text": (answers({"messages": [], "lost": "all"}), "`lost` of its Prompt is str 'all'"),

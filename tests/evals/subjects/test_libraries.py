@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from ctxsteward.evals.subjects.registry import PEERS, LibrarySubject
+from ctxsteward.evals.subjects import PEERS
+from ctxsteward.evals.subjects.libraries import LibrarySubject
 from ctxsteward.schemas import InputError, Wire
 
 from .talks import ASK, TALK, asked, last_call, moments

@@ -115,6 +115,7 @@ BAD_NAMES = {
     "a typo of a name": ("newest-token", "did you mean 'newest-tokens'?"),
     "no such name": ("zzz", f"one of: {', '.join(SUBJECTS)}; or a module:function, FILE.py:function, URL"),
     "nothing": ("", "subject '' is none"),
+    "another address": ("ftp://127.0.0.1/context", "an address begins with http:// or https://"),
     "a file alone": ("context.py", "which of its functions? write context.py:NAME; it has newest, later, Window"),
     "no such file": ("contxt.py:newest", "no file contxt.py"),
     "no such module": ("contxt:newest", "contxt cannot be imported: ModuleNotFoundError: No module named 'contxt'"),
@@ -173,6 +174,7 @@ def test_what_fails_on_the_first_message_is_one_line_and_nothing_is_played(body:
     assert done.exit_code == 2, done.output
     assert "subject fails.py:newest: asked for the prompt of a conversation of one message, it failed: " in line
     assert told in line
+    assert line.count("fails.py:newest") == 1
     assert (done.stdout, "Traceback" in done.stderr) == ("", False)
 
 

@@ -172,7 +172,7 @@ BAD = {
                                at(15, "scenarios[0].tools[0]", "no tool declaration", 'write {"type": "function"')),
     "a profile that is not there": Bad("    asks:\n", "    profile: p.yaml\n    asks:\n",
                                        at(15, "scenarios[0].profile", "p.yaml", "name a profile file")),
-    "after nothing": Bad("after: 4", "after: 0", on_ask("after", "the number 0", "greater than")),
+    "after nothing": Bad("after: 4", "after: 0", on_ask("after", "the number 0", "write a number greater than")),
     "after in words": Bad("after: 4", "after: four", on_ask("after", "the text 'four'", "number")),
     "after the end": Bad("after: 4", "after: 9", on_ask("after", "9, but the conversation has 4")),
     "no question": Bad("question: Which order?, ", "", on_ask("question", "nothing", "add this")),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -27,8 +28,8 @@ def suite_name(out: Path) -> str:
     return name if name[:1].isalpha() else f"suite-{name}".strip("-")
 
 
-def check_out(out: Path, overwrite: bool) -> None:
-    """Refuse a place that is no suite's, and one that is taken."""
+def check_out(out: Path, overwrite: bool, read: Sequence[Path]) -> None:
+    """Refuse a place that is no suite's, one that is taken, and one where a transcript lies that is to be read."""
     if out.suffix not in (".yaml", ".yml"):
         raise InputError(f"--out {out}: not a suite's name; write one that ends in .yaml")
     if not out.parent.is_dir():
@@ -36,6 +37,8 @@ def check_out(out: Path, overwrite: bool) -> None:
     for path in (out, out.with_suffix(".jsonl")):
         if path.exists() and not overwrite:
             raise InputError(f"--out {out}: {path} is there already; name another, or add --overwrite")
+        if path.exists() and any(one.resolve() in (path.resolve(), path.resolve().parent) for one in read):
+            raise InputError(f"--out {out}: {path} is among the transcripts that are read; name another")
 
 
 def drafted_table(draft: SuiteDraft) -> Table:
@@ -88,7 +91,7 @@ def from_transcripts(
     Conversations, and questions by rule for what people stated early: identifiers, dates, amounts. No model is asked.
     Read the asks, drop what makes no sense, and write `status: kept`.
     """
-    check_out(out, overwrite)
+    check_out(out, overwrite, paths)
     settings = DraftSettings(
         name=name or suite_name(out), max_messages=max_messages, min_turns=min_turns, asks=asks, redacts=redact
     )
@@ -106,4 +109,6 @@ def from_transcripts(
         })  # fmt: skip
         return
     table_console().print(drafted_table(draft))
-    note(f"{out}: read its asks, drop what makes no sense, and write `status: kept`")
+    asked = any(one.asks for one in draft.scenarios)
+    what = "read its asks, drop what makes no sense" if asked else "no ask could be drafted; write asks of your own"
+    note(f"{out}: {what}, and write `status: kept`")

@@ -13,7 +13,6 @@ from ctxsteward.evals.bench import (
     BENCHES,
     BLOCK,
     HEAD,
-    OURS_AT_DEFAULTS,
     BenchmarkRow,
     Half,
     SurvivalRow,
@@ -41,7 +40,7 @@ from ctxsteward.evals.cost import (
 from ctxsteward.evals.documents import check_markers, write_blocks
 from ctxsteward.evals.prompt_cost import Prices
 from ctxsteward.evals.recall import BLOCKS, RecallRow, measure as measure_recall, write_tables as write_recall_tables
-from ctxsteward.evals.selectors import BASELINES, STRATEGIES
+from ctxsteward.evals.selectors import rankings_on
 from ctxsteward.schemas import InputError
 
 from ..terminal import (
@@ -155,6 +154,7 @@ def _print_tables(dynamic_tokens: int, measured: Sequence[CostRow]) -> None:
                   "task: runs that keep their task at every call, shown or by reference")  # fmt: skip
 
 
+STRATEGIES = rankings_on("talk")
 MOST_BUDGET_TOKENS = 1_000_000
 
 
@@ -195,16 +195,16 @@ def recall(
     if held_out:
         raise InputError("--held-out: only a folder of chats has a half that is held out")
     if strategy not in STRATEGIES:
-        raise InputError(f"--strategy {strategy}: no such strategy; one of: {', '.join(STRATEGIES)}")
+        raise InputError(f"--strategy {strategy}: no such strategy; one of: {'; '.join(STRATEGIES)}")
+    ranking = STRATEGIES[strategy]
+    defaults = defaults or ranking.defaults
     if write is not None:
         check_markers(Path(write), *BLOCKS)
     with progress("recall", shown=not as_json) as tell:
         if write is not None:
             write_recall_tables(Path(write), Path(data), budgets_tokens, tell)
             return
-        rows = measure_recall(
-            data, selector=STRATEGIES[strategy], budgets_tokens=budgets_tokens, defaults=defaults, tell=tell
-        )
+        rows = measure_recall(data, selector=ranking.make, budgets_tokens=budgets_tokens, defaults=defaults, tell=tell)
     if as_json:
         for row in rows:
             print_json({"suite": "recall", "strategy": strategy, "defaults": defaults, **row._asdict()})
@@ -225,9 +225,9 @@ def _recall_chats(
         chats = read_chats(folder, half)
         rows = {
             name: measure_chats(
-                chats, make, budgets_tokens=budgets_tokens, defaults=name == OURS_AT_DEFAULTS, tell=tell
+                chats, ranking.make, budgets_tokens=budgets_tokens, defaults=ranking.defaults, tell=tell
             )
-            for name, make in BASELINES.items()
+            for name, ranking in rankings_on("chats").items()
         }
     if as_json:
         for name, found in rows.items():

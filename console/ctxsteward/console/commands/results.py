@@ -317,8 +317,8 @@ def compare(
 
     The runs must have asked the same: split, budgets, model, summarizer. Product and revision may differ.
     """
-    if suite is not None:
-        suite_named(suite)
+    if markdown is not None:
+        check_output("--markdown", markdown)
     compared = compare_runs(before, after, suite=suite, metrics=metrics, meant=meant)
     if markdown is not None:
         _write(markdown, compared)

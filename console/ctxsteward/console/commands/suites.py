@@ -18,7 +18,7 @@ from ctxsteward.envelope import Budgets
 from ctxsteward.evals import result_history as history, sealed_openings
 from ctxsteward.evals.documents import check_markers, check_output, write_blocks
 from ctxsteward.evals.phrasings import SPLITS, Split
-from ctxsteward.evals.subjects import OURS, SUBJECTS, subject_named, try_out
+from ctxsteward.evals.subjects import BASELINES, OURS, SUBJECTS, subject_named, try_out
 from ctxsteward.evals.suite_files import RunHead, Shard, play_job, run_head
 from ctxsteward.evals.suites import (
     NAMES,
@@ -115,7 +115,7 @@ def read_setup(
         subject=subject_named(subject), model=model, budgets=read_budgets(budgets) if budgets else Budgets(),
         summarizer=summarizer, profile=governed,
     )  # fmt: skip
-    if setup.subject is not None and subject not in SUBJECTS:
+    if setup.subject is not None and subject not in BASELINES:
         try_out(setup.subject)
     try:
         setup.builder()
@@ -226,6 +226,9 @@ def _gates(asked: str | None, names: Sequence[str]) -> Mapping[str, Gates]:
                 gates.check(each, name, (metric.name for metric in catalogue.suite_named(name).metrics))
     except InputError as error:
         raise InputError(f"{asked}: {error}") from error
+    if not set(names) & gates_by_suite.keys():
+        known = ", ".join(gates_by_suite)
+        raise InputError(f"{asked}: no gate over {', '.join(names)}; there are gates over: {known}")
     return gates_by_suite
 
 

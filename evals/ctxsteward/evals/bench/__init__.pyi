@@ -1,7 +1,6 @@
 from .__main__ import BENCHES as BENCHES, line_of as line_of, run as run
 from .asked_chats import (
     CHATS_BLOCK as CHATS_BLOCK,
-    OURS_AT_DEFAULTS as OURS_AT_DEFAULTS,
     Half as Half,
     is_chat_folder as is_chat_folder,
     measure_chats as measure_chats,

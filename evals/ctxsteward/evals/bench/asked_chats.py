@@ -25,17 +25,16 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, NewMessage, Selector, open_store
-from ctxsteward.envelope.layout import rows_of, unfenced
 from ctxsteward.envelope.transcripts import decode, show
 from ctxsteward.language import passage_spans, terms
 from ctxsteward.schemas import InputError, InvalidTranscript
 
 from ..documents import check_markers, table, write_blocks
-from ..selectors import BASELINES, BestThatFits
+from ..recall import asked, recall_budgets
+from ..selectors import rankings_on
 
 Half = Literal["development", "held-out"]
 BUDGETS_TOKENS = (900, 2_000, 4_000)
-RECALL_FRACTION = 0.9
 CHATS_BLOCK = "chats"
 _MARK, _MARKED_CHARS = "->->", 40
 """Before what a generator left behind a message, which is short."""
@@ -197,9 +196,10 @@ def measure_chats(
     rows = []
     for budget_tokens in budgets_tokens:
         users, assistants = RoleShares([], []), RoleShares([], [])
+        budgets = recall_budgets(budget_tokens, defaults=defaults)
         for chat in chats:
             tell(f"{budget_tokens} tokens, chat {chat.name}")
-            for role, whole, passages in _shares(chat, selector(), _budgets(budget_tokens, defaults), tokenizer):
+            for role, whole, passages in _shares(chat, selector(), budgets, tokenizer):
                 shares = users if role == "user" else assistants
                 shares.whole.append(whole)
                 shares.passages.append(passages)
@@ -210,12 +210,6 @@ def measure_chats(
             )
         )  # fmt: skip
     return rows
-
-
-def _budgets(budget_tokens: int, defaults: bool) -> Budgets:
-    if defaults:
-        return Budgets(dynamic_tokens=budget_tokens)
-    return Budgets(dynamic_tokens=round(budget_tokens / RECALL_FRACTION), recall_fraction=RECALL_FRACTION)
 
 
 def _mean(shares: Sequence[float]) -> float:
@@ -233,12 +227,7 @@ def _shares(
         builder.build(session)
         for question in chat.questions:
             evidence = [entries[id] for id in question.evidence]
-            if isinstance(selector, BestThatFits):
-                selector.told([entry.ordinal for entry in evidence])
-            envelope = builder.preview(session, question.text)
-            context = envelope.dynamic.context
-            recalled = rows_of(unfenced(envelope.nonce, context.text).text) if context else []
-            text = "\n".join((envelope.section("dynamic").text, *recalled))
+            _, text = asked(builder, session, selector, question.text, [entry.ordinal for entry in evidence])
             for role in ("user", "assistant"):
                 said = [entry.message.text for entry in evidence if entry.message.role == role]
                 if said:
@@ -268,8 +257,6 @@ def _stands(passage: str, text: str) -> bool:
 
 # -- the table -----------------------------------------------------------------------------------------------------
 
-OURS, OURS_AT_DEFAULTS = "ours", "ours, defaults"
-
 
 def write_chats_table(page: Path, folder: Path, tell: Callable[[str], None]) -> None:
     """Both halves of every ranking, into the document: the held-out half is looked at for this alone."""
@@ -288,11 +275,11 @@ def chats_table(halves: Mapping[Half, Sequence[AskedChat]], tell: Callable[[str]
     head = [f"{role}, {size:,}" for role in ("user", "assistant") for size in BUDGETS_TOKENS]
     whole: list[list[str]] = []
     passages: list[list[str]] = []
-    asked = ""
-    for name, make in BASELINES.items():
-        defaults = name == OURS_AT_DEFAULTS
+    counted = ""
+    for name, ranking in rankings_on("chats").items():
         found = [
-            measure_chats(chats, make, defaults=defaults, tell=partial(_told, tell, name)) for chats in halves.values()
+            measure_chats(chats, ranking.make, defaults=ranking.defaults, tell=partial(_told, tell, name))
+            for chats in halves.values()
         ]
         both = zip(*found, strict=True)
         by_budget = [(row, other) for row, other in both]
@@ -303,10 +290,10 @@ def chats_table(halves: Mapping[Half, Sequence[AskedChat]], tell: Callable[[str]
         assistants = [f"{one.assistant_passages:.1f} / {other.assistant_passages:.1f}" for one, other in by_budget]
         passages.append([name, *users, *assistants])
         counts = [f"{rows[0].user_questions} and {rows[0].assistant_questions}" for rows in found]
-        asked = (
+        counted = (
             f"{' / '.join(counts)} questions about what users and the assistant said; percent; development / held out."
         )
-    return [asked, "", *table(["ranking", *head], whole), "", "By the passage that answers:", "",
+    return [counted, "", *table(["ranking", *head], whole), "", "By the passage that answers:", "",
             *table(["ranking, by passage", *head], passages)]  # fmt: skip
 
 

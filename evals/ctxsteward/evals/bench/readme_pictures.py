@@ -27,7 +27,7 @@ from ctxsteward.envelope import Budgets, EnvelopeBuilder, Profile
 from ctxsteward.envelope.testing import memory_store
 from ctxsteward.envelope.transcripts import parse_transcripts
 
-from ..documents import block_of
+from ..documents import block_of, table_rows
 from ..replay import open_session, replay
 
 MODEL, DYNAMIC_TOKENS = "gpt-4o", 2_000
@@ -209,38 +209,32 @@ class EvidenceLine(NamedTuple):
     """Tokens → percent of the evidence."""
 
 
-KINDS = {"ours": "sent", "oracle": "limit", "BM25 / tokens": "full", "BM25": "second", "newest": "axis",
+KINDS = {"heuristic": "sent", "oracle": "limit", "BM25 / tokens": "full", "BM25": "second", "recency": "axis",
          "random": "third"}  # fmt: skip
 """What is drawn, and how."""
-_IN_RECALL = {"ours": "heuristic", "newest": "recency"}
+_DRAWN = {"heuristic": "ours", "recency": "newest"}
 EVIDENCE_HEIGHT, EVIDENCE_TOP, EVIDENCE_BOTTOM = 340, 84, 282
 PANEL_WIDTH, PANEL_LEFT, LABELS = 232, 56, 128
 
 
 def evidence_lines(page: str) -> tuple[list[EvidenceLine], list[EvidenceLine]]:
     """What the tables of ``selection.md`` say: of talk between people, and of chats with long replies, held out."""
-    recall = [row for row in block_rows(page, "recall") if row[0] != "strategy"]
-    chats = block_rows(page, "chats")
+    recall = [row for row in table_rows(block_of(page, "recall")) if row[0] != "strategy"]
+    chats = table_rows(block_of(page, "chats"))
     chats = chats[: next((at for at, row in enumerate(chats) if row[0] == "ranking, by passage"), None)]
     sizes = {at: int(name.removeprefix("user, ").replace(",", "")) for at, name in enumerate(chats[0])
              if name.startswith("user, ")}  # fmt: skip
     people = [
-        EvidenceLine(name, kind, {int(row[1].replace(",", "")): float(row[2]) for row in recall
-                                  if row[0] == _IN_RECALL.get(name, name)})
+        EvidenceLine(_DRAWN.get(name, name), kind, {int(row[1].replace(",", "")): float(row[2]) for row in recall
+                                                    if row[0] == name})
         for name, kind in KINDS.items()
     ]  # fmt: skip
     assistant = [
-        EvidenceLine(row[0], KINDS[row[0]], {size: float(row[at].split(" / ")[1]) for at, size in sizes.items()})
-        for row in chats
-        if row[0] in KINDS
-    ]
+        EvidenceLine(_DRAWN.get(row[0], row[0]), KINDS[row[0]], {size: float(row[at].split(" / ")[1])
+                                                                 for at, size in sizes.items()})
+        for row in chats if row[0] in KINDS
+    ]  # fmt: skip
     return people, assistant
-
-
-def block_rows(page: str, name: str) -> list[list[str]]:
-    """The cells of a page's generated table, its head first."""
-    lines = [line for line in block_of(page, name).splitlines() if line.startswith("| ")]
-    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
 
 
 def evidence_svg(page: str) -> str:

@@ -1,32 +1,35 @@
-"""The judge of the comparison: what every sender is given (`Inputs`), and the figures of what it sent (`PeerFigures`).
+"""The judge of the comparison: what every subject is given (`Inputs`), and the figures of what it sent (`PeerFigures`).
 
 Agent runs: cost (`prompt_cost`), calls over budget, calls a provider would refuse, whether the task survives. Planted
 canaries at a fifth of the tokens: shown in the last window; reachable, that is shown or behind a reference in that
 window; the same when an hour has passed. Dated conversations with questions: mean share of evidence turns shown word
-for word (`recall`). Long small talk: CPU of a call, median. Where a sender fails, the figure is unscored, with the
-sender's own message.
+for word (`recall`). Long small talk: CPU of a call, median. Where a subject fails, the figure is unscored, with the
+subject's own message.
 
-Messages are in one canonical form (role, text, calls, call id), so that every sender starts from the same bytes. What
+Messages are in one canonical form (role, text, calls, call id), so that every subject starts from the same bytes. What
 `read_inputs` takes by default is what the table is measured on; tests take less.
 """
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 from ctxsteward.envelope.transcripts import TranscriptEntry, read_transcripts
 from ctxsteward.schemas import ContextError, Message, Wire
 
-from ..agent_runs import AgentRun, read_runs
+from ..agent_runs import AgentRun, reachable_ordinals, read_runs
 from ..bench import conversation
 from ..canaries import CanaryScenario, found_in, scenario, stories
 from ..prompt_cost import Bill, PricedPrompt, Prices, PromptJudge, Sizer
 from ..recall import Question, read_questions
-from .senders import Sender, SenderDescription, canonical
+from ..subjects import Answer, Archive, Clock, Dialogue, Prompt, Subject, Task, canonical
 
 RUNS = ("tau_bench_airline", "swe_agent")
 QUESTIONS = "locomo/locomo_dev.json"
@@ -35,7 +38,7 @@ Said = tuple[TranscriptEntry, ...]
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """All that every sender is given."""
+    """All that every subject is given."""
 
     runs: tuple[AgentRun, ...]
     scenarios: tuple[CanaryScenario, ...]
@@ -105,18 +108,18 @@ def _scenarios(seeds: int) -> Iterator[CanaryScenario]:
 RUN_BUDGET_TOKENS = 4_000
 RECALL_BUDGET_TOKENS = 1_000
 WINDOW_FRACTION = 0.2
-EXPIRY_SECONDS = 3_600.0
-
-
-NOT_OPENED = SenderDescription("", "")
+EXPIRY = timedelta(hours=1)
 
 
 @dataclass(slots=True, kw_only=True)
 class PeerFigures:
-    """One sender's figures; what is not there was not scored."""
+    """One subject's figures; what is not there was not scored."""
 
     name: str
-    about: SenderDescription = NOT_OPENED
+    note: str = ""
+    """How it was called."""
+    version: str = ""
+    """Of a library."""
     figures: dict[str, float] = field(default_factory=dict)
     """By name: those of `Bill`, and ``canaries shown``, ``reachable`` and ``later``, ``recall``, in percent; ``fill``
     of canaries and recall, tokens of a window to the budget, mean; ``ms at SIZE``, CPU of a call, median.
@@ -127,20 +130,22 @@ class PeerFigures:
 
 def measure(
     name: str,
-    sender: Callable[[], Sender],
+    subject: Callable[[], Subject],
     inputs: Inputs,
     sizer: Sizer,
     *,
+    note: str = "",
     prices: Prices | None = None,
     tell: Callable[[str], None] = lambda text: None,
 ) -> PeerFigures:
-    """Measure one sender on all inputs."""
-    made = PeerFigures(name=name)
+    """Measure one subject on all inputs; what it has to `close` is closed."""
+    made = PeerFigures(name=name, note=note)
     with ExitStack() as stack:
         try:
-            opened = sender()
-            stack.callback(opened.close)
-            made.about = opened.open(RUN_BUDGET_TOKENS)
+            asked = subject()
+            stack.callback(getattr(asked, "close", lambda: None))
+            opened = partial(_opened, asked, sizer)
+            made.version = str(getattr(opened(RUN_BUDGET_TOKENS), "version", ""))
         except ContextError as error:
             made.unscored["all"] = str(error)
             return made
@@ -159,37 +164,80 @@ def measure(
     return made
 
 
-def _cost(sender: Sender, runs: Sequence[AgentRun], sizer: Sizer, prices: Prices) -> dict[str, float]:
+Opener = Callable[[int], Dialogue]
+"""Begins a conversation at a budget of so many tokens."""
+
+
+def _opened(subject: Subject, sizer: Sizer, budget_tokens: int) -> Dialogue:
+    return subject.open(Task("peers", budget_tokens), lambda wire: sizer.piece(wire).tokens)
+
+
+def _sent(dialogue: Dialogue, said: Iterable[TranscriptEntry]) -> Prompt:
+    """What it would send when this was said, too; its CPU is as it says, or else what passed here."""
+    started = time.process_time()
+    for row in said:
+        if row.ts is not None and isinstance(dialogue, Clock):
+            dialogue.set_time(row.ts)
+        dialogue.add(row.wire)
+    prompt = _prompt_of(dialogue.prompt())
+    seconds = time.process_time() - started
+    return prompt if prompt.cpu_seconds is not None else replace(prompt, cpu_seconds=seconds)
+
+
+def _prompt_of(answer: Answer) -> Prompt:
+    return answer if isinstance(answer, Prompt) else Prompt(messages=list(answer))
+
+
+def _reachable(prompt: Prompt) -> frozenset[int]:
+    """1-based places that something in the prompt leads to; of ours ranges of references count, too."""
+    return frozenset(prompt.references.values()) if prompt.envelope is None else reachable_ordinals(prompt.envelope)
+
+
+def _expanded(dialogue: Dialogue, prompt: Prompt) -> Iterator[str]:
+    """Texts that references in a prompt lead to."""
+    if isinstance(dialogue, Archive):
+        ours = prompt.envelope is not None
+        for reference in [f"§{n}" for n in sorted(_reachable(prompt))] if ours else prompt.references:
+            with suppress(LookupError):
+                yield dialogue.resolve(reference)
+
+
+def _cost(opened: Opener, runs: Sequence[AgentRun], sizer: Sizer, prices: Prices) -> dict[str, float]:
     bill = Bill()
     for run in runs:
-        sender.open(RUN_BUDGET_TOKENS)
+        dialogue = opened(RUN_BUDGET_TOKENS)
         judge = PromptJudge(
-            sizer=sizer, prices=prices, budget_tokens=RUN_BUDGET_TOKENS, task=run.task, tools_tokens=run.tools_tokens
-        )
+            sizer=sizer, prices=prices, budget_tokens=RUN_BUDGET_TOKENS, task=run.task,
+            tools_tokens=run.tools_tokens,
+        )  # fmt: skip
         for said in calls_of(run):
-            sent = sender.send(said)
-            judge.read(PricedPrompt((*run.system, *sizer.pieces(sent.messages)), reachable=sent.reachable))
+            sent = _sent(dialogue, said)
+            pieces = (*run.system, *sizer.pieces(sent.messages))
+            judge.read(PricedPrompt(pieces, reachable=_reachable(sent)))
         bill.add(judge.bill)
     return asdict(bill)
 
 
-def _canaries(sender: Sender, scenarios: Sequence[CanaryScenario], sizer: Sizer) -> dict[str, float]:
+def _canaries(opened: Opener, scenarios: Sequence[CanaryScenario], sizer: Sizer) -> dict[str, float]:
     found = [0, 0, 0]
     fills: list[float] = []
     for case in scenarios:
         budget_tokens = int(WINDOW_FRACTION * _tokens(case.messages, sizer))
-        sender.open(budget_tokens)
+        dialogue = opened(budget_tokens)
         waiting: list[TranscriptEntry] = []
-        sent: Sequence[Wire] = ()
+        sent = Prompt(messages=())
         for wire in case.messages:
             waiting.append(TranscriptEntry(wire=wire))
             if wire["role"] != "assistant":
-                sent, waiting = sender.send(waiting).messages, []
-        window = "\n".join(map(_said, sent))
-        later = ("\n".join((window, *sender.expand(seconds))) for seconds in (0.0, EXPIRY_SECONDS))
-        for place, text in enumerate((window, *later)):
+                sent, waiting = _sent(dialogue, waiting), []
+        window = "\n".join(map(_said, sent.messages))
+        now = "\n".join((window, *_expanded(dialogue, sent)))
+        if isinstance(dialogue, Clock):
+            dialogue.set_time((datetime.now(UTC) + EXPIRY).isoformat())
+        later = "\n".join((window, *_expanded(dialogue, sent)))
+        for place, text in enumerate((window, now, later)):
             found[place] += len(found_in(case, text))
-        fills.append(_tokens(sent, sizer) / budget_tokens)
+        fills.append(_tokens(sent.messages, sizer) / budget_tokens)
     total = sum(len(case.canaries) for case in scenarios)
     if not total:
         return {}
@@ -209,28 +257,30 @@ def _said(wire: Wire) -> str:
     return "\n".join((Message.from_wire(wire).text or str(wire.get("content") or ""), *calls))
 
 
-def _recall(sender: Sender, talks: Sequence[tuple[Said, tuple[Question, ...]]], sizer: Sizer) -> dict[str, float]:
+def _recall(opened: Opener, talks: Sequence[tuple[Said, tuple[Question, ...]]], sizer: Sizer) -> dict[str, float]:
     shares: list[float] = []
     fills: list[float] = []
     for said, questions in talks:
         texts: Mapping[str | None, str] = {row.id: str(row.wire["content"]) for row in said}
-        sender.open(RECALL_BUDGET_TOKENS)
-        sender.send(said)
+        dialogue = opened(RECALL_BUDGET_TOKENS)
+        _sent(dialogue, said)
         for question in questions:
             wanted = [texts[id] for id in question.evidence if id in texts]
             if wanted:
-                messages = sender.preview(question.text).messages
+                messages = _prompt_of(dialogue.prompt(question.text)).messages
                 window = "\n".join(map(_said, messages))
                 shares.append(sum(text in window for text in wanted) / len(wanted))
                 fills.append(_tokens(messages, sizer) / RECALL_BUDGET_TOKENS)
     return {"recall": 100 * statistics.fmean(shares), "recall fill": statistics.fmean(fills)} if shares else {}
 
 
-def _timed(sender: Sender, inputs: Inputs) -> dict[str, float]:
+def _timed(opened: Opener, inputs: Inputs) -> dict[str, float]:
     medians = {}
     for said, before in zip(inputs.timed, inputs.timed_sizes, strict=True):
-        sender.open(RUN_BUDGET_TOKENS)
-        sender.send(said[: before - 1])
+        dialogue = opened(RUN_BUDGET_TOKENS)
+        _sent(dialogue, said[: before - 1])
         steps = (said[start - 1 : start + 1] for start in range(before, len(said), 2))
-        medians[f"ms at {before:,}"] = statistics.median(sender.send(step).cpu_seconds for step in steps) * 1000
+        medians[f"ms at {before:,}"] = (
+            statistics.median(_sent(dialogue, step).cpu_seconds or 0 for step in steps) * 1000
+        )
     return medians

@@ -1,8 +1,17 @@
 from . import answers as answers
 from .http import post_json as post_json
-from .ours import EnvelopeDialogue as EnvelopeDialogue, named as named, prompt_from as prompt_from
+from .libraries import PEERS_PYTHON as PEERS_PYTHON, AdapterProcess as AdapterProcess, canonical as canonical
+from .library_adapter import PEERS as PEERS
+from .ours import (
+    EnvelopeDialogue as EnvelopeDialogue,
+    EnvelopeSubject as EnvelopeSubject,
+    named as named,
+    prompt_from as prompt_from,
+)
 from .port import (
+    Answer as Answer,
     Archive as Archive,
+    Clock as Clock,
     Conversation as Conversation,
     Dialogue as Dialogue,
     FunctionSubject as FunctionSubject,
@@ -17,7 +26,9 @@ from .registry import (
     BASELINES as BASELINES,
     OURS as OURS,
     SUBJECTS as SUBJECTS,
+    NamedSubject as NamedSubject,
     described as described,
+    library_note as library_note,
     named_object as named_object,
     subject_named as subject_named,
     try_out as try_out,

@@ -181,14 +181,14 @@ def _messages(name: str, answer: object) -> list[Wire]:
     messages = list(islice(answer, MAX_MESSAGES + 1))
     if len(messages) > MAX_MESSAGES:
         raise InputError(f"subject {name}: it returned more than {MAX_MESSAGES:,} messages; return what a call is sent")
-    for number, message in enumerate(messages):
+    for number, message in enumerate(messages, 1):
         if fault := _message_fault(message):
             raise InputError(
                 f"subject {name}: message {number} of what it returned {fault}; write an OpenAI chat message "
                 f"such as {EXAMPLE}"
             )
     try:
-        copied: list[Wire] = json.loads(json.dumps(messages, allow_nan=False))
+        copied: list[Wire] = json.loads(json.dumps(messages, allow_nan=False, ensure_ascii=False).encode())
     except (TypeError, ValueError, RecursionError) as error:
         raise InputError(f"subject {name}: what it returned is no JSON ({error}); return plain dicts") from error
     return copied

@@ -5,15 +5,31 @@ Suites that look behind the messages (seals, reports, forks) find the session an
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 
-from ctxsteward.envelope import Envelope, EnvelopeBuilder, Session, search_context
+from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, Session, search_context
 from ctxsteward.envelope.compaction import text_of
 from ctxsteward.envelope.render import fragment_spans
+from ctxsteward.envelope.testing import memory_store
 from ctxsteward.schemas import ContextError, Ref, Wire
 
-from .port import Prompt
+from .port import Prompt, Task
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnvelopeSubject:
+    """Our builder at these budgets beside the task's, as a `Subject`; a store in memory a conversation."""
+
+    name: str = "ours"
+    budgets: Mapping[str, float] = field(default_factory=dict)
+    model: str = "gpt-4o"
+
+    def open(self, task: Task, tokens: Callable[[Wire], int]) -> EnvelopeDialogue:
+        budgets = Budgets.model_validate({"dynamic_tokens": task.budget_tokens, **self.budgets})
+        session = memory_store().session(task.id, system=task.system, tools=list(task.tools))
+        return EnvelopeDialogue(EnvelopeBuilder(self.model, budgets=budgets), session)
 
 
 class EnvelopeDialogue:
@@ -25,10 +41,14 @@ class EnvelopeDialogue:
     def __init__(self, builder: EnvelopeBuilder, session: Session) -> None:
         self.builder, self.session = builder, session
         self._shown: frozenset[int] = frozenset()
+        self._now: str | None = None
         self.lost: set[int] = set()
 
     def add(self, message: Wire) -> None:
-        self.session.append(message)
+        self.session.append(message, ts=self._now)
+
+    def set_time(self, now: str) -> None:
+        self._now = now
 
     def prompt(self, question: str | None = None) -> Prompt:
         if question is None:

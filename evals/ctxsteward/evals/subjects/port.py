@@ -120,6 +120,14 @@ class Index(Protocol):
         """Texts that one search shows the model."""
 
 
+@runtime_checkable
+class Clock(Protocol):
+    """A dialogue whose clock can be set: it says when something was said, and whether a reference has expired."""
+
+    def set_time(self, now: str) -> None:
+        """What time it is from here on, as ISO 8601 has it, UTC where it names no zone; never told: the clock's."""
+
+
 class Subject(Protocol):
     """A context strategy."""
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import redirect_stdout
+from contextlib import ExitStack, redirect_stdout
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
@@ -22,13 +22,13 @@ from inspect import signature
 from pathlib import Path
 from typing import Any
 
-from ctxsteward.envelope.transcripts import TranscriptEntry
 from ctxsteward.schemas import InputError, Wire
 
-from ..peers import PEERS, AdapterProcess, canonical
 from . import answers, baselines
 from .http import HttpSubject
-from .port import Dialogue, FunctionDialogue, Prompt, Strategy, Subject, Task
+from .libraries import LibrarySubject
+from .library_adapter import PEERS
+from .port import Dialogue, FunctionDialogue, Strategy, Subject, Task
 
 OURS = "ours"
 DialogueType = Callable[[Task, Callable[[Wire], int]], Dialogue]
@@ -61,7 +61,7 @@ def described() -> list[tuple[str, str]]:
     ours = [(OURS, "Our builder, with the options of the run.")]
     simple = [(name, _first_sentence(each.__doc__)) for name, each in {**FUNCTIONS, **DIALOGUES}.items()]
     libraries = [
-        (name, f"A library's own code, in the environment of `make adapters`. {_note(name)}") for name in PEERS
+        (name, f"A library's own code, in the environment of `make adapters`. {library_note(name)}") for name in PEERS
     ]
     return [*ours, *simple, *libraries, *OTHERS.items()]
 
@@ -70,46 +70,9 @@ def _first_sentence(text: str | None) -> str:
     return (text or "").strip().split("\n")[0]
 
 
-def _note(name: str) -> str:
+def library_note(name: str) -> str:
+    """How a library's strategy is called."""
     return str(getattr(PEERS[name], "keywords", {}).get("note") or getattr(PEERS[name], "note", ""))
-
-
-PYTHON = Path(".venv-peers/bin/python")
-
-
-@dataclass(frozen=True, slots=True)
-class LibrarySubject:
-    """A library's strategy through its own code: a process of `peers.adapter` a conversation, nothing of ours in it."""
-
-    name: str
-    python: Path = PYTHON
-
-    def open(self, task: Task, tokens: Callable[[Wire], int]) -> Dialogue:
-        if not self.python.is_file():
-            raise InputError(f"subject {self.name}: {self.python} is not there; run `make adapters` first")
-        return LibraryDialogue(AdapterProcess(self.python, self.name), task)
-
-
-class LibraryDialogue:
-    """One conversation with a library."""
-
-    def __init__(self, process: AdapterProcess, task: Task) -> None:
-        self._process = process
-        self._process.open(task.budget_tokens)
-        self._new: list[TranscriptEntry] = []
-
-    def add(self, message: Wire) -> None:
-        self._new.append(TranscriptEntry(wire=canonical(message)))
-
-    def prompt(self, question: str | None = None) -> Prompt:
-        sent = self._process.send(self._new)
-        self._new = []
-        if question is not None:
-            sent = self._process.preview(question)
-        return Prompt(messages=sent.messages, cpu_seconds=sent.cpu_seconds)
-
-    def close(self) -> None:
-        self._process.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,17 +112,17 @@ def try_out(subject: Subject) -> None:
     So a server that is not running, or an answer of another type, is told in a line before a suite is played.
     """
     try:
-        dialogue = subject.open(Task("first", FIRST_BUDGET_TOKENS), lambda wire: len(str(wire)) // 4)
-        answers.say(dialogue, {"role": "user", "content": "Hello."})
-        answers.ask(subject.name, dialogue)
+        with ExitStack() as stack:
+            dialogue = subject.open(Task("first", FIRST_BUDGET_TOKENS), lambda wire: len(str(wire)) // 4)
+            stack.callback(getattr(dialogue, "close", lambda: None))
+            answers.say(dialogue, {"role": "user", "content": "Hello."})
+            answers.ask(subject.name, dialogue)
     except Exception as error:  # a strategy is the caller's code
         told = str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
-        told = told.removeprefix(f"{subject.name}: ")
+        told = told.removeprefix("subject ").removeprefix(f"{subject.name}: ")
         where = "" if isinstance(error, InputError) else answers.raised_at(error)
         what = "asked for the prompt of a conversation of one message, it failed"
         raise InputError(f"subject {subject.name}: {what}: {told}{where}") from error
-    if callable(close := getattr(dialogue, "close", None)):
-        close()
 
 
 FIRST_BUDGET_TOKENS = 1_000
@@ -184,6 +147,8 @@ def loaded(name: str) -> Any:
 
 def named_object(what: str, name: str, hint: str = "write ") -> Any:
     """What a Python path names, ``module:name`` or ``FILE.py:name``; refusals call it `what`."""
+    if "://" in name:
+        raise InputError(f"{what} {name:.80}: an address begins with http:// or https://")
     place, colon, attribute = name.removeprefix(INSPECT).rpartition(":")
     if name.endswith(".py") and Path(name).is_file():
         raise InputError(f"{what} {name}: which of its functions? write {name}:NAME; {_functions_of(what, name)}")

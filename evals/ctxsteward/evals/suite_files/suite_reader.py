@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -195,6 +196,7 @@ def _explained(value: object, part: PlacedPart, error: ErrorDetails, model: type
             return at.refused(found, "write a list")
         case _:
             told = error["msg"].lower().replace("input should be", "write").replace("a valid ", "a ")
+            told = re.sub("^write (greater|less)", r"write a number \1", told)
             return at.refused(found, told.replace("integer", "whole number").replace("string", "text"))
 
 

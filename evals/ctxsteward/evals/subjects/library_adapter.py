@@ -1,16 +1,17 @@
-"""A peer, spoken to over JSON lines: runs inside the peers' environment and imports nothing of ours.
+"""A library, spoken to over JSON lines: runs inside the peers' environment and imports nothing of ours.
 
-``python adapter.py NAME`` reads one request a line from stdin and answers one line on stdout:
+``python library_adapter.py NAME`` reads one request a line from stdin and answers one line on stdout:
 
 - ``{"op": "open", "budget_tokens": 4000}``: a new conversation
 - ``{"op": "send", "messages": […]}``: OpenAI chat messages that were added; what would be sent now
 - ``{"op": "preview", "messages": […]}``: the same, without keeping them
-- ``{"op": "expand", "after_seconds": 3600}``: texts that references in the last messages sent lead to, so much later
+- ``{"op": "resolve", "reference": …}``: the text that a reference leads to
 
-Answers: ``{"messages": […], "cpu_seconds": …}``, ``{"texts": […]}``, to open ``{"version": …, "note": …}``, or
-``{"error": …}``. CPU is that of deciding what to send, without converting messages from and to the wire. There is no
-model, no key and no network: whatever connects is refused. Every peer counts tokens as it does by default. One file,
-because it is all that the peers' environment sees of us.
+Each may say ``"ahead_seconds"``: by how much the library's clock is ahead. Answers: ``{"messages": […],
+"references": {…}, "cpu_seconds": …}``, ``{"text": …}`` or ``{"text": null}``, to open ``{"version": …, "can": […]}``,
+or ``{"error": …}``. CPU is that of deciding what to send, without converting messages from and to the wire. There is
+no model, no key and no network: whatever connects is refused. Every library counts tokens as it does by default. One
+file, because it is all that the peers' environment sees of us.
 """
 
 import asyncio
@@ -85,9 +86,9 @@ class Peer:
         """A copy that may go its own way."""
         return copy.deepcopy(self)
 
-    def expand(self, sent: list[Wire]) -> list[str]:
-        """Texts that references in these messages lead to."""
-        return []
+    def references(self, sent: list[Wire]) -> dict[str, int]:
+        """References in these messages, with the 1-based place of the message that each leads to."""
+        return {}
 
 
 # -- LangChain -------------------------------------------------------------------------------------------------------
@@ -358,6 +359,9 @@ class LlamaIndex(Peer):
 # -- headroom --------------------------------------------------------------------------------------------------------
 
 
+MARKS = re.compile(r"(?:<<ccr:|hash=)([a-f0-9]{12,24})")
+
+
 class Headroom(Peer):
     """`compress` over the whole history at every call; its text model would have to be downloaded."""
 
@@ -378,11 +382,14 @@ class Headroom(Peer):
         twin.history = list(self.history)
         return twin
 
-    def expand(self, sent: list[Wire]) -> list[str]:
-        store = load("headroom.cache.compression_store").get_compression_store()
-        marks = re.findall(r"(?:<<ccr:|hash=)([a-f0-9]{12,24})", "\n".join(str(wire.get("content")) for wire in sent))
-        found = [store.retrieve(mark) for mark in dict.fromkeys(marks)]
-        return [str(entry.original_content) for entry in found if entry is not None]
+    def references(self, sent: list[Wire]) -> dict[str, int]:
+        said = [str(wire.get("content")) for wire in sent]  # a message becomes one message
+        return {mark: n for n, text in enumerate(said, 1) for mark in MARKS.findall(text)}
+
+    def resolve(self, reference: str) -> str | None:
+        """The message that a mark stands for; None where it has expired."""
+        entry = load("headroom.cache.compression_store").get_compression_store().retrieve(reference)
+        return None if entry is None else str(entry.original_content)
 
 
 # -- the loop --------------------------------------------------------------------------------------------------------
@@ -411,19 +418,22 @@ PEERS: dict[str, Callable[[int], Peer]] = {
 
 def refuse(*_: object) -> None:
     """There is no network here."""
-    raise OSError("the peers' benchmark is offline")
+    raise OSError("libraries are asked offline")
 
 
 def serve(peer: Callable[[int], Peer]) -> None:
     """Answer requests until stdin ends."""
     answers = sys.stdout
-    sys.stdout = sys.stderr  # whatever a peer prints is not an answer
-    state: dict[str, Any] = {"ahead_seconds": 0.0}
+    sys.stdout = sys.stderr  # whatever a library prints is not an answer
+    state: dict[str, Any] = {}
+    ahead_seconds = 0.0
     now = time.time
-    time.time = lambda: now() + state["ahead_seconds"]
+    time.time = lambda: now() + ahead_seconds
     for line in sys.stdin:
         try:
-            answer = answered(peer, state, json.loads(line))
+            request = json.loads(line)
+            ahead_seconds = request.get("ahead_seconds", 0.0)
+            answer = answered(peer, state, request)
         except Exception as error:
             answer = {"error": f"{type(error).__name__}: {error}"}
         answers.write(json.dumps(answer, ensure_ascii=True) + "\n")
@@ -435,8 +445,8 @@ def answered(make: Callable[[int], Peer], state: dict[str, Any], request: Wire) 
     match request["op"]:
         case "open":
             peer = state["peer"] = make(request["budget_tokens"])
-            state["sent"] = []
-            return {"version": load("importlib.metadata").version(peer.package), "note": peer.note}
+            can = [name for name in ("resolve",) if hasattr(peer, name)]
+            return {"version": load("importlib.metadata").version(peer.package), "can": can}
         case "send" | "preview" as op:
             peer = state["peer"] if op == "send" else state["peer"].fork()
             peer.add(request["messages"])
@@ -444,15 +454,9 @@ def answered(make: Callable[[int], Peer], state: dict[str, Any], request: Wire) 
             decided = peer.decide()
             seconds = time.process_time() - started
             sent = peer.write(decided)
-            if op == "send":
-                state["sent"] = sent
-            return {"messages": sent, "cpu_seconds": seconds}
-        case "expand":
-            state["ahead_seconds"] = request["after_seconds"]
-            try:
-                return {"texts": state["peer"].expand(state["sent"])}
-            finally:
-                state["ahead_seconds"] = 0.0
+            return {"messages": sent, "references": peer.references(sent), "cpu_seconds": seconds}
+        case "resolve":
+            return {"text": state["peer"].resolve(request["reference"])}
         case op:
             return {"error": f"unknown request {op!r}"}
 
