@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ctxsteward.evals.validity import anthropic_faults, openai_faults
+from ctxsteward.evals.validity import anthropic_faults, call_faults, openai_faults
 
 USER = {"role": "user", "content": "Hi"}
 CALL = {"role": "assistant", "content": None, "tool_calls": [{"id": "a"}, {"id": "b"}]}
@@ -38,6 +38,13 @@ TEXT = {"type": "text", "text": "and?"}
 )
 def test_openai(messages: list[dict[str, Any]], problems: int) -> None:
     assert len(openai_faults({"messages": messages})) == problems
+    assert len(call_faults({"messages": messages})) == problems
+
+
+@pytest.mark.parametrize("messages", [[], [{"role": "system", "content": "You mend things."}]])
+def test_in_a_call_somebody_speaks(messages: list[dict[str, Any]]) -> None:
+    assert openai_faults({"messages": messages}) == []
+    assert call_faults({"messages": messages}) == ["no message but the system's"]
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from ctxsteward.envelope.telemetry import common_beginning
 from ctxsteward.envelope.tokens import DEFAULT_CACHE_BLOCK_TOKENS, Counter
 from ctxsteward.schemas import InputError, Message, Wire
 
-from .validity import openai_faults
+from .validity import call_faults
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -236,9 +236,8 @@ class PromptJudge:
 
 
 def refused(messages: Sequence[Wire]) -> bool:
-    """Whether a provider would refuse these messages; nothing but the system's is no request."""
-    spoken = any(message.get("role") != "system" for message in messages)
-    return not spoken or bool(openai_faults({"messages": list(messages)}))
+    """Whether a provider would refuse these messages."""
+    return bool(call_faults({"messages": list(messages)}))
 
 
 def history_tokens(pieces: Sequence[PromptPiece]) -> int:

@@ -24,6 +24,12 @@ def openai_faults(request: Wire) -> list[str]:
     return list(_openai(request["messages"]))
 
 
+def call_faults(request: Wire) -> list[str]:
+    """The same of a whole call, in which somebody must speak; a part of one may be empty."""
+    silent = all(message.get("role") in ("system", "developer") for message in request["messages"])
+    return [*openai_faults(request), *(["no message but the system's"] if silent else [])]
+
+
 def anthropic_faults(request: Wire) -> list[str]:
     """What Anthropic's messages endpoint would refuse."""
     return [*_anthropic(request["messages"]), *_marks(request)]

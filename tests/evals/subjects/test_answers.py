@@ -222,7 +222,7 @@ class Refers(Kept):
     """Shows one reference, to the third message."""
 
     def prompt(self, question: str | None = None) -> Any:
-        return Prompt(messages=[{"role": "user", "content": "see [m3]"}], references={"[m3]": 3})
+        return Prompt(messages=[{"role": "user", "content": "the shelf of item 2: [m3]"}], references={"[m3]": 3})
 
 
 def resolving(resolve: Any) -> Made:

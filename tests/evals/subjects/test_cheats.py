@@ -67,6 +67,34 @@ def test_references_are_what_stands_in_added_words(text: str, references: dict[s
     assert sorted(last_call(moments(made)).references) == leads
 
 
+@pytest.mark.parametrize(
+    ("sent", "leads"),
+    [
+        pytest.param([user("; ".join(EVERY_PLACE))], False, id="every reference and no word"),
+        pytest.param([user("see [m3], which was said before")], False, id="words that it does not have"),
+        pytest.param([user("about the shelf of item 2: [m3]")], True, id="words that it has"),
+        pytest.param([user("[m1] [m3]: shelf number 702")], True, id="its value"),
+        pytest.param([user("[m3]\nshelf number of item 2 …")], True, id="an excerpt"),
+        pytest.param([user("shelf number of item 2: [m1] [m2] [m3] [m4]")], False, id="words for many at once"),
+    ],
+)
+def test_a_reference_leads_somewhere_where_it_tells_what_it_is_about(sent: list[Wire], leads: bool) -> None:
+    made = archive(lambda self: Prompt(messages=sent, references=EVERY_PLACE))
+    assert last_call(moments(made)).leads(3) is leads
+    assert reaches(last_call(moments(made)), 3, "item 2", "702") is leads
+
+
+@pytest.mark.parametrize(("call_id", "leads"), [("c", True), ("d", False)])
+def test_a_reference_in_place_of_a_tool_result_is_about_what_was_called(call_id: str, leads: bool) -> None:
+    call = {"id": "c", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    asks = {"role": "assistant", "content": None, "tool_calls": [call]}
+    said = (TALK[0], asks, {"role": "tool", "tool_call_id": "c", "content": "702"}, *TALK[3:5])
+    sent = [TALK[0], {**asks, "tool_calls": [{**call, "id": call_id}]}]
+    sent += [{"role": "tool", "tool_call_id": call_id, "content": "[m3]"}]
+    made = archive(lambda self: Prompt(messages=sent, references=EVERY_PLACE))
+    assert last_call(moments(made, said)).leads(3) is leads
+
+
 def test_a_reference_to_a_message_that_nobody_said_does_not_resolve() -> None:
     made = archive(lambda self: Prompt(messages=[user("see [m3] and [m99]")], references={"[m3]": 3, "[m99]": 99}))
     with pytest.raises(IndexError):

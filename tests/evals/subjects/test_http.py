@@ -78,7 +78,7 @@ def test_a_server_is_told_all_that_there_is_and_may_resolve_and_search() -> None
         match told["op"]:
             case "prompt":
                 answer: dict[str, Any] = {
-                    "messages": [{"role": "user", "content": "see [3]"}], "references": {"[3]": 3, "[4]": 4},
+                    "messages": [{"role": "user", "content": "the shelf: [3]"}], "references": {"[3]": 3, "[4]": 4},
                     "lost": [1], "summary": "see [3]", "compacted": True, "can": ["resolve", "search"],
                 }  # fmt: skip
             case "resolve":

@@ -13,8 +13,9 @@ outputs by number) and `Index` (the model's search); what a subject does not hav
 
 What the judge finds out for itself:
 
-- A reference counts where it stands, alone, in words that the strategy added, and `resolve` gives the message with at
-  most 300 characters around it. Of a search, the first ten texts count, each within the same bound.
+- A reference counts where it stands, alone, in words that the strategy added, with a word of its message nearer to it
+  than any other reference, or for the result of the same tool call; and where `resolve` gives the message with at most
+  300 characters around it. Of a search, the first ten texts count, each within the same bound.
 - What is over the budget is shown, and `within_budget` fails: each figure says one thing.
 - Tokens are counted by the judge, of everything that is read. A message with fields that nobody counts is refused.
 - `compacted` counts where messages that were sent before did change; an outdated value that stands alone in added

@@ -48,7 +48,7 @@ from ..suites.kit import (
     text_digest,
     texts_of,
 )
-from ..validity import openai_faults
+from ..validity import call_faults
 
 FIGURES = (
     Metric(name="shown", about="Asks for which all that is wanted stands in what would be sent."),
@@ -139,7 +139,7 @@ def play_file(scenario: Scenario, setup: Setup, counts: PlayCounts) -> Scores:
                 costs.read(moment)
                 faults = budget.faults(moment)
                 yield holds("within_budget", not faults, moment.at, "; ".join(faults))
-                faults = openai_faults(request_of(moment))
+                faults = call_faults(request_of(moment))
                 yield holds("valid", not faults, moment.at, "; ".join(faults[:3]))
             case AskMoment(ask=FileAsk() as ask):
                 scores = list(judge(ask, moment, scenario)) if ask.wants else []

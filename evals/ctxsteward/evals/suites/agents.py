@@ -23,7 +23,7 @@ from ctxsteward.schemas import Wire
 from ..phrasings import table
 from ..replay import budget_faults
 from ..subjects import Archive, Outputs
-from ..validity import anthropic_faults, openai_faults
+from ..validity import anthropic_faults, call_faults
 from .kit import (
     LONG_TURNS,
     Ask,
@@ -323,7 +323,7 @@ def _is_odd(moment: CallMoment, every: int) -> bool:
 
 def valid(moment: PromptMoment) -> Scores:
     """Both providers' payloads; Anthropic's where the subject makes one."""
-    faults = openai_faults(request_of(moment))
+    faults = call_faults(request_of(moment))
     yield holds("valid_openai", not faults, moment.at, "; ".join(faults[:3]))
     if moment.prompt.anthropic is None:
         yield UnscoredCheck("valid_anthropic", "the subject makes no request to Anthropic", moment.at)

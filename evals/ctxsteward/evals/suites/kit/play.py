@@ -13,6 +13,7 @@ text, never inside a longer number.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
@@ -21,13 +22,14 @@ from functools import cached_property
 
 from ctxsteward.envelope import Store
 from ctxsteward.envelope.tokens import Counter
+from ctxsteward.language import terms
 from ctxsteward.schemas import Message, Wire
 
 from ...canaries import normalize, shows
 from ...prompt_cost import Prices, PromptPiece, Sizer
 from ...replay import CallTally, ModelCall, Prefix, check
 from ...subjects import Archive, Dialogue, EnvelopeDialogue, Index, Prompt, Task, answers
-from ...validity import openai_faults
+from ...validity import call_faults
 from .pasted_content import calls
 from .said_texts import SaidTexts, stands_alone, texts_of
 from .suite import DYNAMIC_TOKENS, Ask, PlayCounts, Scenario, Score, Setup, UnscoredCheck, holds
@@ -98,9 +100,34 @@ class PromptMoment:
 
     def leads(self, place: int) -> bool:
         """Whether a reference in the window gives the message at this place."""
-        if place not in self.references:
+        if place not in self.references or not self.tells(place):
             return False
         return gives(answers.resolved(self.dialogue, self.references[place]), self.text_at(place))
+
+    def tells(self, place: int) -> bool:
+        """Whether the window says what the reference to this place is about, so that a model can know to look there.
+
+        A word of the message stands beside it, nearer than any other reference, or it stands for the result of the
+        same tool call.
+        """
+        said = set(terms(self.text_at(place)))
+        call = self.wires[place - 1].get("tool_call_id") if place <= len(self.wires) else None
+        return any(
+            (call is not None and wire.get("tool_call_id") == call) or said & set(terms(beside))
+            for wire, beside in self._beside.get(self.references[place], ())
+        )
+
+    @cached_property
+    def _beside(self) -> dict[str, list[tuple[Wire, str]]]:
+        """By reference: the messages in which it stands, and the words about it, as far as the next other reference."""
+        found: dict[str, list[tuple[Wire, str]]] = {}
+        ordered = sorted(filter(None, self.prompt.references), key=len, reverse=True)
+        mark = re.compile(rf"(?<![\w-])({'|'.join(map(re.escape, ordered))})(?![\w-])")
+        for wire in self.prompt.messages:
+            parts = mark.split("\n".join(texts_of(wire)))  # words, reference, words, …
+            for at in range(1, len(parts), 2):
+                found.setdefault(parts[at], []).append((wire, f"{parts[at - 1]} {parts[at + 1]}"))
+        return found
 
 
 def gives(found: str | None, text: str) -> bool:
@@ -390,7 +417,7 @@ def owed(metric: str, call: ModelCall) -> Score:
 
 def sound(metric: str, moment: CallMoment, budget: BudgetJudge) -> Score:
     """What every call owes: a request that is accepted, in budget, with the last turn word for word."""
-    faults = [*openai_faults(request_of(moment)), *budget.faults(moment)]
+    faults = [*call_faults(request_of(moment)), *budget.faults(moment)]
     faults += [f"not word for word: {text!r:.80}" for text in last_turn_missing(moment)]
     if not faults and moment.ours is not None:
         return owed(metric, moment.ours)
