@@ -93,8 +93,10 @@ def _is_borrowed(runs: Sequence[Run], at: int, first: dict[Run, int], replayed: 
 def _first(wanted: set[Run], utterances: Iterable[ReplayedUtterance]) -> dict[Run, int]:
     """Where each of these runs is said first."""
     first: dict[Run, int] = {}
+    lengths = sorted({len(run) for run in wanted})
     for at, said in enumerate(utterances):
-        for run in _runs(said.text):
+        words = _WORD.findall(said.text.casefold())
+        for run in (run for length in lengths for run in _in_a_row(words, length)):
             if run in wanted:
                 first.setdefault(run, at)
     return first
@@ -103,9 +105,11 @@ def _first(wanted: set[Run], utterances: Iterable[ReplayedUtterance]) -> dict[Ru
 def _runs(text: str) -> Iterator[Run]:
     """All runs of words; a shorter text is one run, of two words at least."""
     words = _WORD.findall(text.casefold())
-    if 2 <= len(words) < RUN:
-        yield tuple(words)
-    yield from zip(*(words[at:] for at in range(RUN)), strict=False)
+    return _in_a_row(words, min(RUN, max(2, len(words))))
+
+
+def _in_a_row(words: Sequence[str], length: int) -> Iterator[Run]:
+    return zip(*(words[at:] for at in range(length)), strict=False)
 
 
 EVAL_FAILURES_EXTRACTOR = "eval_failures/1"

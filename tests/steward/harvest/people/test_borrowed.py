@@ -63,3 +63,14 @@ def test_a_template_over_an_eval_is_nobody_s_words() -> None:
         *page("Please look at my order again."), "Please look at my order again.", eval_failures=("tone: rude",)
     )  # type: ignore[arg-type]
     assert [one.kind for one in harvest(talk)] == ["eval_failure"]
+
+
+def test_two_words_behind_a_colon_are_looked_for_as_two() -> None:
+    """A transcript with such a claim could not be harvested at all."""
+    line = "I settled on this for my business loan: interest rate: 22% annually"
+    own = claims("Hello.", tells(2, "Good morning.", role="assistant"), tells(3, line))
+    assert own == [line]
+    offered = tells(2, "It would be 22% annually for such loans.", role="assistant")
+    assert (
+        claims("Hello.", offered, tells(3, "My interest rate is settled now for the loan in Oslo: 22% annually")) == []
+    )

@@ -124,3 +124,39 @@ def test_one_claim_of_one_place_is_told_once() -> None:
 def test_a_name_that_is_none_stands_before_nothing(name: str) -> None:
     (seen,) = found(talk(said("I moved to Oslo last spring.", speaker=name)), "facts")
     assert seen.text == "I moved to Oslo last spring."
+
+
+# -- what an assistant has replied to --------------------------------------------------------------------------------
+
+KEYS = "We keep the spare keys at the Nairobi branch."
+TAKEN_UP = "Your spare keys are at the Nairobi branch; shall I note where you keep them?"
+KEYS_ZH, TAKEN_UP_ZH = "我把备用钥匙放在北京分行的柜子里。", "备用钥匙在北京分行的柜子里，已记下。"
+
+
+@pytest.mark.parametrize(
+    ("text", "reply", "is_fact"),
+    [
+        pytest.param(KEYS, TAKEN_UP, True, id="the reply takes it up"),
+        pytest.param(KEYS, "Let us begin with today's exercise then.", False, id="the reply passes over it"),
+        pytest.param("That's the Nairobi branch with our spare keys.", TAKEN_UP, False, id="it points elsewhere"),
+        pytest.param("You keep our spare keys at the Nairobi branch.", TAKEN_UP, False, id="of the other"),
+        pytest.param("Spare keys are kept at the Nairobi branch.", TAKEN_UP, False, id="of nobody here"),
+        pytest.param(KEYS_ZH, TAKEN_UP_ZH, True, id="chinese, taken up"),
+        pytest.param(KEYS_ZH, "好的，我们先看今天的练习。", False, id="chinese, passed over"),
+    ],
+)
+def test_what_a_reply_takes_up_is_a_fact(text: str, reply: str, is_fact: bool) -> None:
+    replied = talk(said(text), said(reply, "assistant", 2))
+    assert (found(replied, "facts") != []) is is_fact
+
+
+def test_what_nobody_replied_to_and_talk_between_people_is_scored_as_it_stands() -> None:
+    assert found(KEYS, "facts") != []
+    replied = said("Bo: Cool.", "assistant", 2, speaker="Bo")
+    between = talk(said(f"Ann: {KEYS}", speaker="Ann"), replied, format="locomo")
+    assert [sentence.echoed for sentence in listen(between).sentences] == [None, None]
+
+
+def test_a_named_fact_needs_no_reply() -> None:
+    replied = talk(said("My daughter is called Mia."), said("Let us begin.", "assistant", 2))
+    assert [one.strength for one in found(replied, "facts")] == ["strict"]

@@ -12,6 +12,12 @@ conversations (durable turns found with an AUC of .85; the longest turn: .78):
     + .4 digit + .5 · ln(1 + words) + .25 · rarity / 10 + .4 answers a question − .4 acknowledgement − .3 ends in "?"
     − 2 nothing but a question
 
+Said to an assistant, most sentences are of the moment. What lasts is taken up: the reply says its words again. So there
+the score gets `ECHOED` times the share of its content words that the reply repeats. It loses `TURNED` where it speaks
+to the assistant ("you") and where it points at what stands elsewhere ("it", "that"), and `IMPERSONAL` where nothing in
+its message speaks of the speaker: a task that is handed over, a text that is pasted. Weights were chosen on the
+development half of dated chats with notes that people wrote down; `docs/steward.md` has the figures.
+
 `rarity` is `RARITY` for each content word: the same sentence has the same score in every transcript. A Chinese
 sentence counts `CHARS_PER_WORD` characters as a word. Linear in the sentence.
 """
@@ -26,10 +32,10 @@ from ctxsteward.language import STOP, chinese_number, lists, stem
 from ...observations import Observation
 from .claims import claim, in_one_line
 from .cue_table import CueMatch, CueTable, matches
-from .informativeness import has_detail, is_errand, is_small_talk, is_vague
+from .informativeness import addresses, has_detail, is_errand, is_small_talk, is_vague, points_elsewhere
 from .qualifiers import doubt, is_local
 from .slots import ONE, ClaimTopic, value_for
-from .utterances import HeardConversation, Sentence, listed
+from .utterances import FIRST_PERSON, HeardConversation, Sentence, listed
 
 ENGLISH = CueTable(lists("attributes").rows("english"))
 CHINESE = CueTable(lists("attributes").rows("chinese"), chinese=True)
@@ -41,7 +47,6 @@ FLOOR, CEILING = 1.0, 5.0
 """`share_of` maps scores between these to 0..1."""
 
 
-_FIRST_PERSON = listed("i i'm i've i'd i'll my me mine we we're we've we'd we'll our us ours myself")
 _LISTS = lists("facts")
 _EVENT = frozenset(_LISTS.words("event"))
 _PERIOD = _LISTS.pattern("period")
@@ -78,7 +83,7 @@ def _english(sentence: Sentence) -> float:
     low, words = sentence.low, sentence.words
     content = len(words - STOP)
     score = 0.5 * math.log(1 + low.count(" ") + 1) + 0.25 * RARITY * content / 10
-    if not words.isdisjoint(_FIRST_PERSON):
+    if not words.isdisjoint(FIRST_PERSON):
         score += 0.35
     if not words.isdisjoint(_EVENT) or _PERIOD.search(low):
         score += 0.9
@@ -120,8 +125,11 @@ def _turned(sentence: Sentence, score: float, *, acknowledged: bool) -> float:
     return score - 2.3 if sentence.is_question else score
 
 
-FACTS_EXTRACTOR = "facts/3"
+FACTS_EXTRACTOR = "facts/4"
 MIN_SCORE = 2.1
+MIN_TALK_SCORE = 3.0
+"""Of what an assistant has replied to, with what its reply says again."""
+ECHOED, TURNED, IMPERSONAL = 1.5, 0.8, 1.0
 MIN_TASK_SCORE = 2.6
 """Inside a task most sentences are of the task."""
 NAMED_SCORE = 0.9
@@ -155,7 +163,7 @@ def _fact(sentence: Sentence, conversation: HeardConversation) -> Observation | 
         return None
     named = named_fact(sentence)
     score = cue_score(sentence)
-    if named is None and score < MIN_SCORE:
+    if named is None and not _lasts(sentence, score):
         return None
     if doubt(sentence, 0) not in (None, "past") or (named is None and _is_talk(sentence, conversation)):
         return None
@@ -175,6 +183,14 @@ def _fact(sentence: Sentence, conversation: HeardConversation) -> Observation | 
         reach="session" if local else "user",
         extractor=FACTS_EXTRACTOR,
     )
+
+
+def _lasts(sentence: Sentence, score: float) -> bool:
+    """Whether its score is that of a fact, where an assistant replied together with what the reply says again."""
+    if sentence.echoed is None:
+        return score >= MIN_SCORE
+    score += ECHOED * sentence.echoed - TURNED * (addresses(sentence) + points_elsewhere(sentence))
+    return score - IMPERSONAL * (not sentence.of_speaker) >= MIN_TALK_SCORE
 
 
 def _is_talk(sentence: Sentence, conversation: HeardConversation) -> bool:

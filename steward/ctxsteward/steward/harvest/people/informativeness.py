@@ -100,6 +100,16 @@ _FIRST_PERSON = re.compile(r"\b(?:i|me|my|mine|we|us|our|ours)\b")
 _CHINESE_CHARACTER = re.compile(r"[\u3400-\u9fff]")
 
 
+def addresses(sentence: Sentence) -> bool:
+    """Whether it speaks to the other one: "you said so"."""
+    return not sentence.words.isdisjoint(_SECOND)
+
+
+def points_elsewhere(sentence: Sentence) -> bool:
+    """Whether it begins with what it is about as "it", "that" or "they"."""
+    return _POINTING.match(sentence.low) is not None
+
+
 def is_vague(text: str) -> bool:
     """Whether a sentence, as written, carries too little to be a fact."""
     if not text.isascii() and _CHINESE_CHARACTER.search(text):

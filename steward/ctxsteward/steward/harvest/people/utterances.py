@@ -24,10 +24,11 @@ import re
 from collections.abc import Iterator, Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import zip_longest
 from typing import NamedTuple
 
 from ctxsteward.envelope.transcripts import formats_with
-from ctxsteward.language import lists, sentences
+from ctxsteward.language import STOP, bigrams, lists, sentences
 
 from ...observations import MessageSpan, ReplayedTranscript, ReplayedUtterance
 
@@ -102,6 +103,9 @@ def listed(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
+FIRST_PERSON = listed("i i'm i've i'd i'll my me mine we we're we've we'd we'll our us ours myself")
+
+
 class AnchorWords:
     """Words of which one must be there; ``a+b``: both of these."""
 
@@ -130,6 +134,8 @@ MAX_SPOKEN_CHARS = 1_500
 MAX_SPOKEN_LINES = 20
 """A longer message is a document: nothing in it is a wish that needs no company."""
 MAX_ASKED_CHARS = 200
+MAX_REPLY_CHARS = 4_000
+"""Of a reply, that is looked at for what it says again."""
 
 _WORD = re.compile(r"[a-z][a-z'-]*[a-z]|[a-z]|\d[\d.,:/-]*")
 _CHINESE = re.compile(r"[\u3400-\u9fff]")
@@ -163,6 +169,10 @@ class Sentence(NamedTuple):
     """Said in a message of talk, not inside a document, a draft or a role that somebody plays."""
     asked: str | None
     """The question that this message answers."""
+    echoed: float | None = None
+    """The share of its content words that the assistant's reply says again; None: no assistant replied."""
+    of_speaker: bool = True
+    """Whether its message speaks of the speaker anywhere: "I", "our"."""
 
     def place(self, start: int = 0, stop: int | None = None) -> MessageSpan:
         """Byte range of these characters of the sentence."""
@@ -190,10 +200,11 @@ def listen(replayed: ReplayedTranscript) -> HeardConversation:
     people = replayed.format in PEOPLE_FORMATS
     found: list[Sentence] = []
     before: ReplayedUtterance | None = None
-    for said in replayed.utterances:
+    for said, after in zip_longest(replayed.utterances, replayed.utterances[1:]):
         said = _named(said) if people else said
         if _is_heard(said, people):
-            found.extend(_sentences(said, _question_before(before, said)))
+            reply = after.text if after is not None and after.role == "assistant" and not people else ""
+            found.extend(_sentences(said, _question_before(before, said), reply))
         before = said
     is_task = replayed.format in TASK_FORMATS or any(said.role == "tool" or said.calls for said in replayed.utterances)
     return HeardConversation(replayed=replayed, sentences=tuple(found), between_people=people, is_task=is_task)
@@ -255,11 +266,13 @@ def _questions(text: str) -> Iterator[str]:
         stop = start
 
 
-def _sentences(said: ReplayedUtterance, asked: str | None) -> Iterator[Sentence]:
+def _sentences(said: ReplayedUtterance, asked: str | None, reply: str) -> Iterator[Sentence]:
     text = said.text
+    replied = frozenset(_WORD.findall(_lowered(reply[:MAX_REPLY_CHARS])))
     start, stop = _spoken(said)
     own = mask_foreign_text(text[start:stop])
     is_plain = stop - start <= MAX_SPOKEN_CHARS and own.count("\n") < MAX_SPOKEN_LINES
+    of_speaker = not FIRST_PERSON.isdisjoint(_WORD.findall(_lowered(own))) or "我" in own or "咱" in own
     at, byte, is_ascii = 0, 0, text.isascii()
     for first, last in sentences(own):
         begin, end = start + first, start + last
@@ -275,8 +288,17 @@ def _sentences(said: ReplayedUtterance, asked: str | None) -> Iterator[Sentence]
             is_plain = False
         is_question = _is_question(low, has_chinese)
         yield Sentence(
-            said, text[begin:end], mine, low, words, byte, is_question, has_chinese, is_plain, asked
+            said, text[begin:end], mine, low, words, byte, is_question, has_chinese, is_plain, asked,
+            _echoed(low, words, replied, reply) if reply else None, of_speaker,
         )  # fmt: skip
+
+
+def _echoed(low: str, words: frozenset[str], replied: frozenset[str], reply: str) -> float:
+    """Of Chinese, pairs of characters are looked for instead of words."""
+    content = words - STOP
+    pairs = bigrams(low) if not low.isascii() else set()
+    said_again = len(content & replied) + sum(pair in reply for pair in pairs)
+    return said_again / max(1, len(content) + len(pairs))
 
 
 def _spoken(said: ReplayedUtterance) -> tuple[int, int]:
