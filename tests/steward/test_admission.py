@@ -32,7 +32,8 @@ PROJECT = ClaimAudience("project", project="apollo")
 
 
 def behind(**counts: int | bool) -> ClaimSupport:
-    given = dict.fromkeys(("events", "sessions", "principals", "strict", "scored", "said", "recovered", "helped"), 0)
+    counted = "events sessions principals strict scored said votes confirmed recovered helped"
+    given = dict.fromkeys(counted.split(), 0)
     return ClaimSupport(**{**given, "from_tool": False, **counts})  # type: ignore[arg-type]
 
 
@@ -54,6 +55,7 @@ class Case(NamedTuple):
     advice: tuple[str, str] | None = None
 
 
+VOTES = behind(said=3, votes=3)
 TWICE = behind(recovered=2, helped=2)
 FORMAT = ("tool:book error:invalid_argument arg:day", "write day as YYYY-MM-DD")
 REQUIRED = ("tool:book error:missing_argument arg:seats", "supply seats")
@@ -70,7 +72,14 @@ CASES = (
     Case("two sessions are company", "preference", USER, behind(said=2), "active", "repeated"),
     Case("strict is not enough for others", "preference", SHARED, STRICT, "candidate", "needs_principals"),
     Case("nor are two people", "fact", SHARED, behind(strict=2, said=2), "candidate", "needs_principals"),
-    Case("three people are", "fact", SHARED, behind(said=3), "active", "independent_principals"),
+    Case("three people's wish is", "preference", SHARED, VOTES, "active", "independent_principals"),
+    Case("of the world they may all be wrong", "fact", SHARED, behind(said=3), "candidate", "needs_confirmation"),
+    Case("so many may be", "correction", SHARED, behind(said=999), "candidate", "needs_confirmation"),
+    Case("in a project, too", "decision", PROJECT, behind(said=3), "candidate", "needs_confirmation"),
+    Case("a tool that agrees", "correction", SHARED, behind(said=3, confirmed=1), "active", "confirmed"),
+    Case("with two people", "correction", SHARED, behind(said=2, confirmed=2), "candidate", "needs_principals"),
+    Case("two wishes, one claim", "preference", SHARED, behind(said=3, votes=2), "candidate", "needs_confirmation"),
+    Case("three tasks fail an eval", "eval_failure", SHARED, VOTES, "active", "independent_principals"),
     Case("a project is wide", "decision", PROJECT, behind(strict=2, said=2), "candidate", "needs_principals"),
     Case("tools say nothing", "fact", USER, behind(events=9, from_tool=True), "candidate", "tool_text"),
     Case("nor does the assistant", "fact", USER, behind(events=9), "candidate", "not_said_by_a_person"),
@@ -233,6 +242,35 @@ def test_a_record_for_oneself_waits_where_it_reads_as_a_rule_and_is_held_to_lock
     statuses = {"strict_cue": "active", "touches_locked": "vetted", "gainsays_rule": "quarantined"}
     assert [verdict.status for verdict in found] == [statuses[for_oneself]] * 2 + [statuses[for_all]] * 2
     assert under_rules(WAITING, text, "shared", policy) == WAITING
+
+
+CLAIM = "The return period is 30 days."
+RULES = (
+    ("returns end", "The return period is 30 days.", "active", "governed"),
+    ("it says more", "Quote the returns policy. The return period is 30 days.", "active", "governed"),
+    ("of another thing", "The delivery period is 30 days.", "candidate", "needs_confirmation"),
+    ("another figure", "The return period is 14 days.", "candidate", "needs_confirmation"),
+)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule[0])
+def test_what_many_claim_is_active_where_a_rule_says_the_same(rule: tuple[str, str, Status, str]) -> None:
+    _, text, status, reason = rule
+    policy = POLICY.under(ProfileDocument(policies=(ProfileEntry(id="rule", text=text),)))
+    many = draft("correction", SHARED, behind(said=3), said={"text": CLAIM, "trigger": None, "action": None})
+    assert admission_verdict(many, policy) == AdmissionVerdict(status, (reason,))
+    few = draft("correction", SHARED, behind(said=2), said={"text": CLAIM, "trigger": None, "action": None})
+    assert admission_verdict(few, policy) == AdmissionVerdict("candidate", ("needs_principals",))
+
+
+@given(
+    st.sampled_from(["correction", "fact", "decision"]), st.sampled_from([SHARED, PROJECT]), st.integers(0, 999),
+    st.integers(0, 999),
+)  # fmt: skip
+def test_no_number_of_votes_makes_a_claim_of_the_world_active(
+    kind: RecommendationKind, audience: ClaimAudience, strict: int, said: int
+) -> None:
+    assert admission_verdict(draft(kind, audience, behind(strict=strict, said=said)), POLICY).status == "candidate"
 
 
 class TestPolicy:
