@@ -56,7 +56,7 @@ class Case(NamedTuple):
 
 
 VOTES = behind(said=3, votes=3)
-TWICE = behind(recovered=2, helped=2)
+OFTEN = behind(recovered=3, helped=3)
 FORMAT = ("tool:book error:invalid_argument arg:day", "write day as YYYY-MM-DD")
 REQUIRED = ("tool:book error:missing_argument arg:seats", "supply seats")
 LEFT_OUT = ("tool:pay error:unexpected_argument arg:require_approval", "leave out require_approval")
@@ -83,12 +83,13 @@ CASES = (
     Case("a project is wide", "decision", PROJECT, behind(strict=2, said=2), "candidate", "needs_principals"),
     Case("tools say nothing", "fact", USER, behind(events=9, from_tool=True), "candidate", "tool_text"),
     Case("nor does the assistant", "fact", USER, behind(events=9), "candidate", "not_said_by_a_person"),
-    Case("a fix that worked once waits", "tool_fix", SHARED, behind(recovered=1), "candidate", "needs_recovery"),
-    Case("twice for one person", "tool_fix", SHARED, behind(recovered=9, helped=1), "candidate", "needs_principals"),
-    Case("nobody has to ask about a format", "tool_fix", SHARED, TWICE, "active", "recovered_twice", FORMAT),
-    Case("nor about what was required", "tool_fix", SHARED, TWICE, "active", "recovered_twice", REQUIRED),
-    Case("a check that is left out", "tool_fix", SHARED, TWICE, "vetted", "needs_person", LEFT_OUT),
-    Case("a call without any advice", "tool_fix", SHARED, TWICE, "vetted", "needs_person"),
+    Case("a fix of runs that failed waits", "tool_fix", SHARED, behind(events=9), "candidate", "needs_outcome"),
+    Case("so does one that worked twice", "tool_fix", SHARED, behind(recovered=2), "candidate", "needs_recovery"),
+    Case("often for two people", "tool_fix", SHARED, behind(recovered=9, helped=2), "candidate", "needs_principals"),
+    Case("nobody has to ask about a format", "tool_fix", SHARED, OFTEN, "active", "fix_worked", FORMAT),
+    Case("nor about what was required", "tool_fix", SHARED, OFTEN, "active", "fix_worked", REQUIRED),
+    Case("a check that is left out", "tool_fix", SHARED, OFTEN, "vetted", "needs_person", LEFT_OUT),
+    Case("a call without any advice", "tool_fix", SHARED, OFTEN, "vetted", "needs_person"),
     Case("a policy waits for a person", "policy", SHARED, behind(strict=90, said=90), "vetted", "needs_person"),
     Case("a persona even for oneself", "persona", USER, behind(strict=9, said=9), "vetted", "needs_person"),
     Case("a persona out of a tool", "persona", SHARED, behind(from_tool=True), "candidate", "tool_text"),
@@ -141,7 +142,7 @@ def test_a_fix_of_a_tool_that_the_operator_says_only_reads_asks_nobody(
     trigger: str, action: str, status: Status
 ) -> None:
     policy = AdmissionPolicy(reading_tools=("get_order", "get_user"))
-    made = draft("tool_fix", SHARED, TWICE, said={"trigger": trigger, "action": action})
+    made = draft("tool_fix", SHARED, OFTEN, said={"trigger": trigger, "action": action})
     assert admission_verdict(made, policy).status == status
 
 

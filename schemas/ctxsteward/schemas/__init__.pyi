@@ -62,6 +62,8 @@ from .errors import (
     UnsupportedVersion as UnsupportedVersion,
     VersionTaken as VersionTaken,
     WindowExceeded as WindowExceeded,
+    counted as counted,
+    violations as violations,
 )
 from .eval_result import (
     EvalMiss as EvalMiss,
@@ -106,6 +108,7 @@ from .message import (
     sent as sent,
     take_wire as take_wire,
 )
+from .outcome import FULL_REWARD as FULL_REWARD, Outcome as Outcome
 from .profile import (
     BLOCK_SPECS as BLOCK_SPECS,
     BLOCKS as BLOCKS,
@@ -157,4 +160,3 @@ from .summary import (
     Utterance as Utterance,
 )
 from .uris import without_secrets as without_secrets
-from .violations import counted as counted, violations as violations

@@ -5,7 +5,8 @@ The ledger judges every draft here; a night passes the policy of its settings.
     own scope      a strict cue suffices, or a fact by its score; other cues need company
     wider scopes   k independent principals, or a person who approves; of what is claimed of the world, rather than
                    wished of the agent, an internal tool's answer or a rule in force must say the same besides
-    tool fix       it worked twice, for two principals, and mends a malformed call (`is_repair`); else a person decides
+    tool fix       it worked in three runs that succeeded, for three principals or tasks, and mends a malformed call
+                   (`is_repair`); else a person decides
     policy, persona   a person, always
     text of tools and of the assistant   never by itself
 
@@ -89,8 +90,9 @@ class AdmissionPolicy(BaseModel):
     """Sessions with a fact found by its cue score, in the author's own scope."""
     broad_support: Annotated[StrictInt, Field(ge=2, le=1_000)] = 2
     """Sessions with any cue, in the author's own scope."""
-    recoveries: Annotated[StrictInt, Field(ge=2, le=1_000)] = 2
-    """How often a fix of a tool error must have worked, and for how many independent principals."""
+    recoveries: Annotated[StrictInt, Field(ge=2, le=1_000)] = 3
+    """How often a fix of a tool error must have worked in runs that succeeded, and for how many independent principals
+    or tasks."""
     reading_tools: Annotated[
         tuple[Annotated[StrictStr, Field(min_length=1, max_length=200)], ...], Field(max_length=1_000)
     ] = ()
@@ -219,12 +221,14 @@ def _many(backing: ClaimSupport, policy: AdmissionPolicy) -> AdmissionVerdict:
 
 
 def _fix(backing: ClaimSupport, policy: AdmissionPolicy, advice: FixAdvice) -> AdmissionVerdict:
+    if not backing.recovered:
+        return AdmissionVerdict("candidate", ("needs_outcome",))
     if backing.recovered < policy.recoveries:
         return AdmissionVerdict("candidate", ("needs_recovery",))
     if backing.helped < policy.recoveries:
         return AdmissionVerdict("candidate", ("needs_principals",))
     if is_repair(advice.trigger, advice.action, policy.reading_tools):
-        return AdmissionVerdict("active", ("recovered_twice",))
+        return AdmissionVerdict("active", ("fix_worked",))
     return AdmissionVerdict("vetted", ("needs_person",))
 
 

@@ -61,7 +61,7 @@ def test_a_first_night_says_what_changed_and_why(first: First) -> None:
         "refund may fail with payment at payment_id: take payment_id from get_order.  (only a person may admit it",
         "user ben: I live in Aachen, not Cologne.",
         "以后请都用中文回答我。",
-        "its fix has worked once; it must work twice",
+        "its fix has worked in too few runs that succeeded",
         "19-broken.json: invalid",
         "Left out: 1 deleted, 1 open, 1 own output",
         "drift INFO",

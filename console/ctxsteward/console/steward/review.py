@@ -90,7 +90,8 @@ def _record_rows(record: MetaRecommendation, shown: int | None) -> Iterator[tupl
 
 
 FOR_PEOPLE = frozenset((
-    "needs_person", "needs_principals", "needs_confirmation", "needs_recovery", "conflict", "touches_locked"
+    "needs_person", "needs_principals", "needs_confirmation", "needs_outcome", "needs_recovery",
+    "conflict", "touches_locked",
 ))  # fmt: skip
 """Reasons that a person can lift at once."""
 RULED = frozenset(("gainsays_locked", "gainsays_rule", "touches_locked"))

@@ -4,7 +4,9 @@
 exit 1 below a bar.
 
 It is done as a night does it: the file is ingested and redacted, harvested into artifacts, those of the harvested tasks
-are absorbed by a ledger, a person approves what waits, and what is in force is scored on the redacted rest.
+are absorbed by a ledger, a person approves what waits, and what is in force is scored on the redacted rest. It looks at
+tool, code and parameter and never at the advice, so every call that was accepted counts as a fix here, whether its run
+succeeded or not, and two of them suffice; whether the advice is right is `ctxsteward.evals.advice`'s to say.
 
     pooled      errors in unseen tasks that a record in force foresaw (`usage.foresees`), over all directions
     mean        the same, over directions that have errors
@@ -21,6 +23,7 @@ Data: sierra-research/tau-bench, airline.
 from __future__ import annotations
 
 import argparse
+import json
 import random
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -28,8 +31,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ctxsteward.envelope import Store
-from ctxsteward.schemas import ContextError, InvalidTranscript, Review
+from ctxsteward.schemas import FULL_REWARD, ContextError, InvalidTranscript, Review
 from ctxsteward.steward import Ledger
+from ctxsteward.steward.admission import AdmissionPolicy
 from ctxsteward.steward.artifacts import Artifact
 from ctxsteward.steward.harvest import fires, foresees, tool_trigger
 from ctxsteward.steward.harvest.tools import ErrorEpisode, FixTrigger, ToolStep, episodes, steps
@@ -94,7 +98,9 @@ def measure(data: str | Path, *, seeds: int = SEEDS) -> list[ForesightRow]:
 
 def _runs(path: Path, keys: Keys) -> Iterator[ForesightRun]:
     worker = HarvestWorker(key=keys.address_key(TENANT))
-    loaded = LoadedItem(source=path.name, name=path.name, data=path.read_bytes())
+    loaded = LoadedItem(
+        source=path.name, name=path.name, data=b"\n".join(map(_succeeded, path.read_bytes().splitlines()))
+    )
     artifacts: dict[str, list[Artifact]] = {}
     for artifact in worker.artifacts(loaded):
         artifacts.setdefault(artifact.session, []).append(artifact)
@@ -104,6 +110,15 @@ def _runs(path: Path, keys: Keys) -> Iterator[ForesightRun]:
             yield ForesightRun(found.principal, tuple(steps(found)), tuple(episodes(found)), kept)
 
 
+def _succeeded(line: bytes) -> bytes:
+    """A line of a file of runs, its run taken to have succeeded."""
+    try:
+        run = json.loads(line)
+    except ValueError:
+        return line
+    return json.dumps(run | {"reward": FULL_REWARD}).encode() if isinstance(run, dict) and "reward" in run else line
+
+
 def in_force(harvested: Iterable[ForesightRun], keys: Keys) -> frozenset[FixTrigger]:
     """The triggers of the records in force after a night of these runs, and after a person approved what waits."""
     with (
@@ -111,9 +126,11 @@ def in_force(harvested: Iterable[ForesightRun], keys: Keys) -> frozenset[FixTrig
         Ledger.open(":memory:", store, TENANT, "agent") as ledger,
     ):
         ledger.absorb(*(artifact for run in harvested for artifact in run.artifacts))
-        waits = (record.id for record in ledger.records() if WAITING.intersection(record.reasons))
+        policy = AdmissionPolicy(recoveries=2)
+        every = ledger.records(JudgementContext(policy=policy))
+        waits = (record.id for record in every if WAITING.intersection(record.reasons))
         approved = dict.fromkeys(waits, Review(state="approved", who=("reviewer",)))
-        records = ledger.judged(JudgementContext(reviews=approved)).shared
+        records = ledger.judged(JudgementContext(reviews=approved, policy=policy)).shared
     return frozenset(trigger for record in records if (trigger := tool_trigger(record)) is not None)
 
 

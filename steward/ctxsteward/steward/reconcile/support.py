@@ -3,7 +3,7 @@
 Within one person's own scope each session counts once, in a wider one each principal, whichever way the name is
 written (`principals.skeleton`); speakers that nobody knows count as one principal together, because they may be one. A
 session that was shown the record lends it nothing. Only what a person said counts towards a gate; of a fix that
-recovered an error both are counted, how often it did and for how many principals.
+recovered an error both are counted, how often it did in runs that succeeded, and for how many principals.
 
 Source: Wilson 1927 (score interval); the state design (k independent principals).
 """
@@ -38,7 +38,7 @@ class ClaimSupport:
     confirmed: int
     """Of these, ones in whose session an internal tool's answer says the same."""
     recovered: int
-    """Events in which a fix worked."""
+    """Events in which a fix worked, in runs that succeeded."""
     helped: int
     """Independent ones for whom it worked."""
     from_tool: bool
