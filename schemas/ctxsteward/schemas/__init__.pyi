@@ -97,6 +97,7 @@ from .message import (
     Message as Message,
     OpaquePart as OpaquePart,
     Part as Part,
+    Ref as Ref,
     TextPart as TextPart,
     ThinkingPart as ThinkingPart,
     ToolCallPart as ToolCallPart,
@@ -144,7 +145,6 @@ from .recommendation import (
     Status as Status,
     Trust as Trust,
 )
-from .refs import Ref as Ref
 from .seal import SealDocument as SealDocument
 from .summary import (
     Bullet as Bullet,

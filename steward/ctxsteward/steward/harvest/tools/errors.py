@@ -31,7 +31,7 @@ MAX_TEXT_CHARS = 280
 UNRECOVERED_SCORE = 0.3
 _SCORES: dict[Verb, float] = {
     "take": 0.95, "write": 0.95, "total": 0.9, "supply": 0.9, "omit": 0.9, "fewer": 0.85, "first": 0.85, "ask": 0.8,
-    "change": 0.7, "repeat": 0.7, "check": 0.6,
+    "change": 0.7, "repeat": 0.7, "stop": 0.8, "check": 0.6,
 }  # fmt: skip
 
 
