@@ -32,7 +32,7 @@ VERDICT: no
 """,
     "nightly_steward": """
 promoted: due 3, harvested 3, absorbed 3, reconciled 4, admitted 1, fitted 1, staged 1, promoted 1
-version 2 says: Correction: pickup in Bonn ends at 18:00. (from chat-ada§3 and chat-hana§3)
+version 2 says: Never use emojis in your answers, please. (from chat-ada§3 and chat-hana§3)
 """,
     "rebuild_and_audit": """
 the same envelope as then: True

@@ -1,4 +1,4 @@
-"""One night of the steward from Python: three people correct the same thing, and the profile's next version says it.
+"""One night of the steward from Python: three people wish for the same, and the profile's next version says it.
 
     python docs/examples/nightly_steward.py
 
@@ -25,7 +25,7 @@ def write_transcripts(folder: Path) -> None:
         messages = [
             {"role": "user", "content": f"Hello, this is {person}. When does pickup in Bonn end?"},
             {"role": "assistant", "content": "Pickup in Bonn ends at 20:00."},
-            {"role": "user", "content": "Correction: pickup in Bonn ends at 18:00."},
+            {"role": "user", "content": "Thank you. Never use emojis in your answers, please."},
         ]
         about = {
             "session": f"chat-{person}",

@@ -164,6 +164,29 @@ def test_a_store_works_on_after_it_refused_something(scheme: str, tmp_path: Path
                     opened(other, "another").append(_user("there"))
 
 
+@pytest.mark.parametrize(
+    ("told", "says"),
+    [
+        ({}, "outcome: an outcome that says nothing; give succeeded"),
+        ({"reward": "high"}, "outcome: `reward` is 'high': Input should be a valid number"),
+        ({"reward": True}, "outcome: `reward` is True: Input should be a valid number"),
+        ({"reward": float("nan")}, "outcome: `reward` is nan: Input should be a finite number"),
+        ({"thumbs": "sideways"}, "outcome: `thumbs` is 'sideways': Input should be 'up' or 'down'"),
+        ({"succeeded": 1}, "outcome: `succeeded` is 1: Input should be a valid boolean"),
+        ({"resolved": "no"}, "outcome: `resolved` is 'no': Input should be a valid boolean"),
+    ],
+)
+def test_an_outcome_that_is_none_is_refused_in_one_line_and_not_written(told: dict[str, Any], says: str) -> None:
+    with open_store("memory:") as store:
+        session = opened(store)
+        before = session.state.position
+        with pytest.raises(InputError) as refused:
+            session.outcome(**told)
+        assert str(refused.value).startswith(says)
+        assert "\n" not in str(refused.value)
+        assert session.state.position == before
+
+
 # -- references --------------------------------------------------------------------------------------------
 
 REFERENCES = {

@@ -79,7 +79,7 @@ def test_the_flow_tells_them(tmp_path: Path) -> None:
     write(tmp_path / "in", 6)
     (tmp_path / "in" / "bad.json").write_text('{"messages": 1}')
     settings = NightSettings(store=f"file:{tmp_path / 'store'}", sources=(str(tmp_path / "in"),), profile="support")
-    founded(settings)
+    settings = founded(settings)
     night = (
         f"from {nightly.__name__} import meta_steward_nightly as run; "
         "from ctxsteward.steward.settings import NightSettings as S; run(S.model_validate_json(line))"

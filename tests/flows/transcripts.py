@@ -17,25 +17,36 @@ SAID = (
     "No, the cancellation fee is 50 EUR, not 30 EUR.",
     "Please always answer in German.",
 )
-"""The first and third are about the agent's work, so they may reach everybody; the others are personal."""
+"""The first and third are about the agent's work, so they may reach everybody, where `TERMS` says the same; the others
+are personal."""
+TERMS = {SAID[0]: {"item": "baggage allowance", "is": "23 kg"}, SAID[2]: {"item": "cancellation fee", "is": "50 EUR"}}
+"""What the desk's own tool answers when somebody has said so."""
+TOOL = "get_terms"
 
 
 def conversation(number: int) -> list[dict[str, Any]]:
     """A conversation; every fourth one says the same."""
+    text = SAID[number % len(SAID)]
+    call = {"id": "call_1", "type": "function", "function": {"name": TOOL, "arguments": "{}"}}
+    looked_up: list[dict[str, Any]] = [
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "call_1", "content": json.dumps(TERMS.get(text))},
+    ]
     return [
         {"role": "user", "content": f"Hello, this is about order {number}."},
         {"role": "assistant", "content": "Of course, what can I do for you?"},
-        {"role": "user", "content": SAID[number % len(SAID)]},
+        {"role": "user", "content": text},
+        *(looked_up if text in TERMS else ()),
         {"role": "assistant", "content": "Understood."},
     ]
 
 
 def founded(settings: NightSettings) -> NightSettings:
-    """The same settings, with a first version of their profile in their store."""
+    """These settings and the name of the desk's own tool, with a first version of their profile in their store."""
     with open_store(settings.store) as store:
         versions = store.profiles(settings.profile, tenant=settings.tenant)
         versions.commit(ProfileDocument(name=settings.profile), who="ada", why="first", when="2026-11-01")
-    return settings
+    return settings.model_copy(update={"internal_tools": (TOOL,)})
 
 
 def write(folder: Path, count: int, start: int = 0, *, seconds: float = 1_794_000_000) -> None:

@@ -21,11 +21,10 @@ from ctxsteward.envelope.cards.maker import CardMaker, PhasePosition
 from ctxsteward.envelope.cascade.config import load_cascade
 from ctxsteward.envelope.testing import CharTokenizer
 from ctxsteward.evals import result_history as history
-from ctxsteward.schemas import Bullet, CompressionReport, Finding, InputError, SummarizerInput, Summary
+from ctxsteward.schemas import Bullet, CompressionReport, Finding, InputError, SummarizerInput, Summary, violations
 from ctxsteward.schemas.cascade import Cascade
 from ctxsteward.schemas.profile import MetaRecord, ProfileDocument
 from ctxsteward.schemas.publish import validate, validate_quickly
-from ctxsteward.schemas.violations import violations
 from ctxsteward.steward.admission import AdmissionPolicy
 from ctxsteward.steward.drift import report
 from ctxsteward.steward.gate.port import GateReport

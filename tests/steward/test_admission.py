@@ -32,7 +32,8 @@ PROJECT = ClaimAudience("project", project="apollo")
 
 
 def behind(**counts: int | bool) -> ClaimSupport:
-    given = dict.fromkeys(("events", "sessions", "principals", "strict", "scored", "said", "recovered", "helped"), 0)
+    counted = "events sessions principals strict scored said votes confirmed recovered helped"
+    given = dict.fromkeys(counted.split(), 0)
     return ClaimSupport(**{**given, "from_tool": False, **counts})  # type: ignore[arg-type]
 
 
@@ -54,7 +55,8 @@ class Case(NamedTuple):
     advice: tuple[str, str] | None = None
 
 
-TWICE = behind(recovered=2, helped=2)
+VOTES = behind(said=3, votes=3)
+OFTEN = behind(recovered=3, helped=3)
 FORMAT = ("tool:book error:invalid_argument arg:day", "write day as YYYY-MM-DD")
 REQUIRED = ("tool:book error:missing_argument arg:seats", "supply seats")
 LEFT_OUT = ("tool:pay error:unexpected_argument arg:require_approval", "leave out require_approval")
@@ -70,16 +72,24 @@ CASES = (
     Case("two sessions are company", "preference", USER, behind(said=2), "active", "repeated"),
     Case("strict is not enough for others", "preference", SHARED, STRICT, "candidate", "needs_principals"),
     Case("nor are two people", "fact", SHARED, behind(strict=2, said=2), "candidate", "needs_principals"),
-    Case("three people are", "fact", SHARED, behind(said=3), "active", "independent_principals"),
+    Case("three people's wish is", "preference", SHARED, VOTES, "active", "independent_principals"),
+    Case("of the world they may all be wrong", "fact", SHARED, behind(said=3), "candidate", "needs_confirmation"),
+    Case("so many may be", "correction", SHARED, behind(said=999), "candidate", "needs_confirmation"),
+    Case("in a project, too", "decision", PROJECT, behind(said=3), "candidate", "needs_confirmation"),
+    Case("a tool that agrees", "correction", SHARED, behind(said=3, confirmed=1), "active", "confirmed"),
+    Case("with two people", "correction", SHARED, behind(said=2, confirmed=2), "candidate", "needs_principals"),
+    Case("two wishes, one claim", "preference", SHARED, behind(said=3, votes=2), "candidate", "needs_confirmation"),
+    Case("three tasks fail an eval", "eval_failure", SHARED, VOTES, "active", "independent_principals"),
     Case("a project is wide", "decision", PROJECT, behind(strict=2, said=2), "candidate", "needs_principals"),
     Case("tools say nothing", "fact", USER, behind(events=9, from_tool=True), "candidate", "tool_text"),
     Case("nor does the assistant", "fact", USER, behind(events=9), "candidate", "not_said_by_a_person"),
-    Case("a fix that worked once waits", "tool_fix", SHARED, behind(recovered=1), "candidate", "needs_recovery"),
-    Case("twice for one person", "tool_fix", SHARED, behind(recovered=9, helped=1), "candidate", "needs_principals"),
-    Case("nobody has to ask about a format", "tool_fix", SHARED, TWICE, "active", "recovered_twice", FORMAT),
-    Case("nor about what was required", "tool_fix", SHARED, TWICE, "active", "recovered_twice", REQUIRED),
-    Case("a check that is left out", "tool_fix", SHARED, TWICE, "vetted", "needs_person", LEFT_OUT),
-    Case("a call without any advice", "tool_fix", SHARED, TWICE, "vetted", "needs_person"),
+    Case("a fix of runs that failed waits", "tool_fix", SHARED, behind(events=9), "candidate", "needs_outcome"),
+    Case("so does one that worked twice", "tool_fix", SHARED, behind(recovered=2), "candidate", "needs_recovery"),
+    Case("often for two people", "tool_fix", SHARED, behind(recovered=9, helped=2), "candidate", "needs_principals"),
+    Case("nobody has to ask about a format", "tool_fix", SHARED, OFTEN, "active", "fix_worked", FORMAT),
+    Case("nor about what was required", "tool_fix", SHARED, OFTEN, "active", "fix_worked", REQUIRED),
+    Case("a check that is left out", "tool_fix", SHARED, OFTEN, "vetted", "needs_person", LEFT_OUT),
+    Case("a call without any advice", "tool_fix", SHARED, OFTEN, "vetted", "needs_person"),
     Case("a policy waits for a person", "policy", SHARED, behind(strict=90, said=90), "vetted", "needs_person"),
     Case("a persona even for oneself", "persona", USER, behind(strict=9, said=9), "vetted", "needs_person"),
     Case("a persona out of a tool", "persona", SHARED, behind(from_tool=True), "candidate", "tool_text"),
@@ -132,7 +142,7 @@ def test_a_fix_of_a_tool_that_the_operator_says_only_reads_asks_nobody(
     trigger: str, action: str, status: Status
 ) -> None:
     policy = AdmissionPolicy(reading_tools=("get_order", "get_user"))
-    made = draft("tool_fix", SHARED, TWICE, said={"trigger": trigger, "action": action})
+    made = draft("tool_fix", SHARED, OFTEN, said={"trigger": trigger, "action": action})
     assert admission_verdict(made, policy).status == status
 
 
@@ -233,6 +243,35 @@ def test_a_record_for_oneself_waits_where_it_reads_as_a_rule_and_is_held_to_lock
     statuses = {"strict_cue": "active", "touches_locked": "vetted", "gainsays_rule": "quarantined"}
     assert [verdict.status for verdict in found] == [statuses[for_oneself]] * 2 + [statuses[for_all]] * 2
     assert under_rules(WAITING, text, "shared", policy) == WAITING
+
+
+CLAIM = "The return period is 30 days."
+RULES = (
+    ("returns end", "The return period is 30 days.", "active", "governed"),
+    ("it says more", "Quote the returns policy. The return period is 30 days.", "active", "governed"),
+    ("of another thing", "The delivery period is 30 days.", "candidate", "needs_confirmation"),
+    ("another figure", "The return period is 14 days.", "candidate", "needs_confirmation"),
+)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule[0])
+def test_what_many_claim_is_active_where_a_rule_says_the_same(rule: tuple[str, str, Status, str]) -> None:
+    _, text, status, reason = rule
+    policy = POLICY.under(ProfileDocument(policies=(ProfileEntry(id="rule", text=text),)))
+    many = draft("correction", SHARED, behind(said=3), said={"text": CLAIM, "trigger": None, "action": None})
+    assert admission_verdict(many, policy) == AdmissionVerdict(status, (reason,))
+    few = draft("correction", SHARED, behind(said=2), said={"text": CLAIM, "trigger": None, "action": None})
+    assert admission_verdict(few, policy) == AdmissionVerdict("candidate", ("needs_principals",))
+
+
+@given(
+    st.sampled_from(["correction", "fact", "decision"]), st.sampled_from([SHARED, PROJECT]), st.integers(0, 999),
+    st.integers(0, 999),
+)  # fmt: skip
+def test_no_number_of_votes_makes_a_claim_of_the_world_active(
+    kind: RecommendationKind, audience: ClaimAudience, strict: int, said: int
+) -> None:
+    assert admission_verdict(draft(kind, audience, behind(strict=strict, said=said)), POLICY).status == "candidate"
 
 
 class TestPolicy:

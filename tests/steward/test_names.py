@@ -84,14 +84,15 @@ REQUIRED = {
 @pytest.mark.parametrize(
     ("who", "becomes"),
     [
-        pytest.param(("ann", "ann"), ("candidate", "needs_principals"), id="two sessions of one person"),
+        pytest.param(("ann",) * 3, ("candidate", "needs_principals"), id="three sessions of one person"),
         pytest.param(EVES, ("candidate", "needs_principals"), id="one person under many names"),
-        pytest.param(("s0", "s1"), ("candidate", "needs_principals"), id="two sessions of nobody known"),
+        pytest.param(("s0", "s1", "s2"), ("candidate", "needs_principals"), id="three sessions of nobody known"),
         pytest.param(("ann",), ("candidate", "needs_recovery"), id="once"),
-        pytest.param(("ann", "ben"), ("active", "recovered_twice"), id="two people"),
+        pytest.param(("ann", "ben"), ("candidate", "needs_recovery"), id="two people"),
+        pytest.param(("ann", "ben", "cleo"), ("active", "fix_worked"), id="three people"),
     ],
 )
-def test_a_fix_is_admitted_when_it_helped_two_people(who: tuple[str, ...], becomes: tuple[str, str]) -> None:
+def test_a_fix_is_admitted_when_it_helped_three_people(who: tuple[str, ...], becomes: tuple[str, str]) -> None:
     ((status, reason, text),) = fixed(*who, **DAY)  # type: ignore[arg-type]
     assert ((status, reason), text) == (becomes, "pay may fail with invalid_argument at day: write day as YYYY-MM-DD.")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -105,9 +106,11 @@ class TestPoison:
 def test_k_people_who_agree_do_reach_others() -> None:
     """The gate is open to those it is meant for; else the tests above could not fail."""
     with memory_store() as store:
-        talks = (session_of(number, f"u{number % 3}", ("The canteen opens at noon for all.",)) for number in range(3))
-        active, _ = active_after(store, talks, worst)
+        talks = [session_of(number, f"u{number % 3}", ("The canteen opens at noon for all.",)) for number in range(3)]
+        active, _ = active_after(store, talks, lambda talk: [replace(one, kind="preference") for one in worst(talk)])
         assert [one.scope.is_shared for one in active] == [True]
+        claimed, _ = active_after(store, talks, worst)
+        assert {one.scope.user for one in claimed} == {"u0", "u1", "u2"}, "of the world nobody knows it by votes"
 
 
 # -- what tools return ---------------------------------------------------------------------------------------

@@ -69,6 +69,7 @@ from .journal.events import (
     ForkPoint as ForkPoint,
     MessageAppended as MessageAppended,
     NoteSet as NoteSet,
+    OutcomeTold as OutcomeTold,
     PinSet as PinSet,
     PinStrength as PinStrength,
     Placement as Placement,

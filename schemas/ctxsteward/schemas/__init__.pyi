@@ -62,6 +62,8 @@ from .errors import (
     UnsupportedVersion as UnsupportedVersion,
     VersionTaken as VersionTaken,
     WindowExceeded as WindowExceeded,
+    counted as counted,
+    violations as violations,
 )
 from .eval_result import (
     EvalMiss as EvalMiss,
@@ -95,6 +97,7 @@ from .message import (
     Message as Message,
     OpaquePart as OpaquePart,
     Part as Part,
+    Ref as Ref,
     TextPart as TextPart,
     ThinkingPart as ThinkingPart,
     ToolCallPart as ToolCallPart,
@@ -106,6 +109,7 @@ from .message import (
     sent as sent,
     take_wire as take_wire,
 )
+from .outcome import FULL_REWARD as FULL_REWARD, Outcome as Outcome
 from .profile import (
     BLOCK_SPECS as BLOCK_SPECS,
     BLOCKS as BLOCKS,
@@ -141,7 +145,6 @@ from .recommendation import (
     Status as Status,
     Trust as Trust,
 )
-from .refs import Ref as Ref
 from .seal import SealDocument as SealDocument
 from .summary import (
     Bullet as Bullet,
@@ -158,4 +161,3 @@ from .summary import (
     Utterance as Utterance,
 )
 from .uris import without_secrets as without_secrets
-from .violations import counted as counted, violations as violations

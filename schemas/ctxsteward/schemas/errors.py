@@ -33,6 +33,11 @@ Every message says what happened, the numbers, and what to do. None shows the pa
 
 from __future__ import annotations
 
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from .uris import without_secrets
 
 
@@ -264,3 +269,32 @@ class StoreLocked(StoreError):
 
 class Damaged(StoreError):
     """A stored record is not what its address says."""
+
+
+_counting = threading.Lock()
+_violations: Counter[str] = Counter()
+
+
+def count_violation(name: str) -> None:
+    """Count one refused document of this published schema."""
+    with _counting:
+        _violations[name] += 1
+
+
+@contextmanager
+def counted(name: str) -> Iterator[None]:
+    """Count what is refused inside: an `InputError`, or pydantic's `ValidationError`; both are `ValueError`s.
+
+    `publish.validate` counts by itself; code that reads a value with the schema's own model wraps the reading in this.
+    """
+    try:
+        yield
+    except ValueError:
+        count_violation(name)
+        raise
+
+
+def violations() -> dict[str, int]:
+    """How many values of each schema were refused in this process; telemetry reports them."""
+    with _counting:
+        return dict(_violations)

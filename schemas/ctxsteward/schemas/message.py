@@ -12,12 +12,13 @@ Raises `InvalidMessage` (field, found, expected) and `InputTooLarge`.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal, NamedTuple, cast
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from .errors import InputTooLarge, InvalidMessage
+from .errors import InputTooLarge, InvalidMessage, InvalidReference
 from .profile import BLOCKS
 
 MAX_MESSAGE_BYTES = 16 * 1024 * 1024
@@ -452,3 +453,31 @@ def _depth(value: object) -> int:
             continue
         stack.extend((child, level + 1) for child in children)
     return deepest
+
+
+_REF = re.compile(r"§?([1-9][0-9]{0,11})(?:\.([1-9][0-9]{0,3}))?", re.ASCII)
+
+
+class Ref(NamedTuple):
+    """A reference to an original: an ordinal, and the 1-based tool result inside that message (0: the whole message).
+
+    ``§128`` is the 128th message of the session, ``§128.2`` the second tool result inside it; ``tool:3`` is the third
+    tool output of the session.
+
+    >>> Ref.parse("§128.2"), str(Ref.parse("128"))
+    (Ref(ordinal=128, part=2), '§128')
+    """
+
+    ordinal: int
+    part: int = 0
+
+    @classmethod
+    def parse(cls, text: str) -> Ref:
+        """Read ``§128``, ``128`` or ``§128.2``; raise `InvalidReference` otherwise."""
+        match = _REF.fullmatch(text.strip())
+        if match is None:
+            raise InvalidReference(text)
+        return cls(int(match[1]), int(match[2] or 0))
+
+    def __str__(self) -> str:
+        return f"§{self.ordinal}.{self.part}" if self.part else f"§{self.ordinal}"

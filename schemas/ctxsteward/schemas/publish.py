@@ -37,7 +37,7 @@ from .cascade import Cascade
 from .changelog import ChangelogEntry
 from .documents import EnvelopeDocument, SelectionLog
 from .drift import DriftReport
-from .errors import InputError
+from .errors import InputError, count_violation
 from .eval_result import EvalResult
 from .eval_suite import SuiteFile, SuiteScenario
 from .findings import Finding
@@ -45,7 +45,6 @@ from .message_schema import message_schema
 from .profile import ProfileDocument
 from .recommendation import MetaRecommendation
 from .summary import CompressionReport, Summary
-from .violations import count
 
 if TYPE_CHECKING:
     from jsonschema import ValidationError
@@ -121,7 +120,7 @@ def validate(name: str, value: object, where: str = "") -> None:
     """
     what = _violation(name, value)
     if what:
-        count(name)
+        count_violation(name)
         raise InputError(f"{where + ': ' if where else ''}{name}: at {what}")
 
 

@@ -25,7 +25,7 @@ RecommendationKind = Literal[
 ]
 Status = Literal["candidate", "vetted", "active", "superseded", "expired", "quarantined", "rejected"]
 Trust = Literal["operator", "user", "assistant", "tool_internal", "tool_external"]
-Relation = Literal["supports", "contradicts", "corrects", "answers", "recovers"]
+Relation = Literal["supports", "contradicts", "corrects", "answers", "recovers", "confirms"]
 Cardinality = Literal["one", "many"]
 Sensitivity = Literal["none", "personal", "sensitive"]
 ReviewState = Literal["awaiting", "approved", "rejected"]

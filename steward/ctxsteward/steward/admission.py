@@ -3,8 +3,10 @@
 The ledger judges every draft here; a night passes the policy of its settings.
 
     own scope      a strict cue suffices, or a fact by its score; other cues need company
-    wider scopes   k independent principals, or a person who approves
-    tool fix       it worked twice, for two principals, and mends a malformed call (`is_repair`); else a person decides
+    wider scopes   k independent principals, or a person who approves; of what is claimed of the world, rather than
+                   wished of the agent, an internal tool's answer or a rule in force must say the same besides
+    tool fix       it worked in three runs that succeeded, for three principals or tasks, and mends a malformed call
+                   (`is_repair`); else a person decides
     policy, persona   a person, always
     text of tools and of the assistant   never by itself
 
@@ -36,7 +38,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictInt, St
 
 from ctxsteward.schemas import ProfileDocument, RecommendationKind, Review, Status
 
-from .drift import Rule, against, reads_as_rule, rules_of
+from .drift import Rule, against, reads_as_rule, restates, rules_of
 from .harvest.tools import is_repair
 from .observations import KINDS
 from .reconcile import NO_ADVICE, OWN, ClaimSupport, Draft, FixAdvice, Width
@@ -88,8 +90,9 @@ class AdmissionPolicy(BaseModel):
     """Sessions with a fact found by its cue score, in the author's own scope."""
     broad_support: Annotated[StrictInt, Field(ge=2, le=1_000)] = 2
     """Sessions with any cue, in the author's own scope."""
-    recoveries: Annotated[StrictInt, Field(ge=2, le=1_000)] = 2
-    """How often a fix of a tool error must have worked, and for how many independent principals."""
+    recoveries: Annotated[StrictInt, Field(ge=2, le=1_000)] = 3
+    """How often a fix of a tool error must have worked in runs that succeeded, and for how many independent principals
+    or tasks."""
     reading_tools: Annotated[
         tuple[Annotated[StrictStr, Field(min_length=1, max_length=200)], ...], Field(max_length=1_000)
     ] = ()
@@ -121,6 +124,10 @@ class AdmissionVerdict(NamedTuple):
     reasons: tuple[str, ...]
 
 
+UNCONFIRMED = AdmissionVerdict("candidate", ("needs_confirmation",))
+"""Enough people claim it of the world, and nothing but their word says so."""
+
+
 def admission_verdict(
     draft: Draft, policy: AdmissionPolicy, now_seconds: float | None = None, review: Review | None = None
 ) -> AdmissionVerdict:
@@ -131,17 +138,28 @@ def admission_verdict(
     if -inf < draft.moment.seconds < last_confirmed(draft.kind, draft.audience.width, policy, now_seconds):
         return AdmissionVerdict("expired", ("faded",))
     verdict = by_support(draft.kind, draft.audience.width, draft.backing, policy, draft.advice)
-    return under_rules(verdict, draft.said["text"], draft.audience.width, policy) if policy.rules else verdict
+    if not policy.rules or not is_subject_to_rules(verdict):
+        return verdict
+    return under_rules(verdict, draft.said["text"], draft.audience.width, policy)
+
+
+def is_subject_to_rules(verdict: AdmissionVerdict) -> bool:
+    """Whether rules in force may change it: what is fit for use, and what waits for somebody to say the same."""
+    return verdict.status in ("active", "vetted") or verdict == UNCONFIRMED
 
 
 def under_rules(verdict: AdmissionVerdict, text: str, width: Width, policy: AdmissionPolicy) -> AdmissionVerdict:
-    """Lower a verdict by the rules in force: what gainsays one is quarantined, what touches a locked one waits.
+    """A verdict by the rules in force: what gainsays one is quarantined, what touches a locked one waits.
 
-    A record for its author alone is held to locked rules only, and waits only where it reads as a rule itself.
+    What many claim of the world is active where a rule says the same. A record for its author alone is held to locked
+    rules only, and waits only where it reads as a rule itself.
     """
-    if verdict.status not in ("active", "vetted"):
+    if not is_subject_to_rules(verdict):
         return verdict
     conflict = against(policy.rules if width not in OWN else [rule for rule in policy.rules if rule.locked], text)
+    if verdict == UNCONFIRMED and (conflict is None or conflict.how != "gainsays"):
+        said = any(restates(rule.text, text) for rule in policy.rules)
+        return AdmissionVerdict("active", ("governed",)) if said else verdict
     if conflict is None:
         return verdict
     if conflict.how == "gainsays":
@@ -191,17 +209,26 @@ def by_support(
     if width in OWN:
         return _own(kind, backing, policy)
     if backing.said >= policy.independent_principals:
-        return AdmissionVerdict("active", ("independent_principals",))
+        return _many(backing, policy)
     return AdmissionVerdict("candidate", ("needs_principals",))
 
 
+def _many(backing: ClaimSupport, policy: AdmissionPolicy) -> AdmissionVerdict:
+    """Of what enough people said."""
+    if backing.votes >= policy.independent_principals:
+        return AdmissionVerdict("active", ("independent_principals",))
+    return AdmissionVerdict("active", ("confirmed",)) if backing.confirmed else UNCONFIRMED
+
+
 def _fix(backing: ClaimSupport, policy: AdmissionPolicy, advice: FixAdvice) -> AdmissionVerdict:
+    if not backing.recovered:
+        return AdmissionVerdict("candidate", ("needs_outcome",))
     if backing.recovered < policy.recoveries:
         return AdmissionVerdict("candidate", ("needs_recovery",))
     if backing.helped < policy.recoveries:
         return AdmissionVerdict("candidate", ("needs_principals",))
     if is_repair(advice.trigger, advice.action, policy.reading_tools):
-        return AdmissionVerdict("active", ("recovered_twice",))
+        return AdmissionVerdict("active", ("fix_worked",))
     return AdmissionVerdict("vetted", ("needs_person",))
 
 

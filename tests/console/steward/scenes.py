@@ -60,8 +60,8 @@ class Desk(NamedTuple):
         return {"input": f"{self.tokens[name]}\n"}
 
     def record(self) -> str:
-        """The record that a person may lift."""
-        return str(value("review", *self.where)["records"][0]["id"])
+        """The fix that a person may lift."""
+        return next(str(one["id"]) for one in value("review", *self.where)["records"] if one["kind"] == "tool_fix")
 
     def approve(self, request: str, name: str) -> Result:
         return run("review", request, "--approve", "--token", self.tokens[name], *self.where)

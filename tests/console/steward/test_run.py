@@ -55,12 +55,13 @@ def test_a_first_night_says_what_changed_and_why(first: First) -> None:
         " of fernhollow-desk: promoted",
         "on the shipped transcripts",
         "Changed for everybody, version 2:",
-        "+ Correction: pickup in Bonn ends at 18:00.",
-        "dora-2§3 user: “Correction: pickup in Bonn ends at 18:00.”",
+        "+ Never use emojis in your messages, please.",
+        "ben-3§3 user: “And I don't want emojis in your messages.”",
+        "Correction: pickup in Bonn ends at 18:00.  (people claim it of the service",
         "refund may fail with payment at payment_id: take payment_id from get_order.  (only a person may admit it",
         "user ben: I live in Aachen, not Cologne.",
         "以后请都用中文回答我。",
-        "its fix has worked once; it must work twice",
+        "its fix has worked in too few runs that succeeded",
         "19-broken.json: invalid",
         "Left out: 1 deleted, 1 open, 1 own output",
         "drift INFO",
@@ -123,7 +124,7 @@ def test_the_page_needs_nothing_from_anywhere(first: First) -> None:
 def test_a_dry_run_keeps_nothing(tmp_path: Path) -> None:
     told = value("run", "--dry-run", "--store", f"file:{tmp_path / 'store'}")
     assert (told["outcome"], told["dry_run"]) == ("promoted", True)
-    assert any(line.startswith("+ Correction") for line in told["changes"])
+    assert any(line.startswith("+ Never use emojis") for line in told["changes"])
     assert list(tmp_path.iterdir()) == []
 
 
@@ -147,7 +148,9 @@ def logs(tmp_path: Path) -> Path:
         fixes(folder, number)
     for path in Path(shipped_transcripts()).glob("*-depot.json"):  # three people correct the same hours
         copy(path, folder)
-    transcript(folder / "wish.json", "From now on, never use emojis in your answers.", "Noted.", principal="ada")
+    for name in ("ada", "bob", "cem"):
+        wish = "From now on, never use emojis in your answers."
+        transcript(folder / f"wish-{name}.json", wish, "Noted.", principal=name)
     (tmp_path / "profile.yaml").write_text(PROFILE)
     return folder
 
@@ -157,7 +160,8 @@ def test_a_night_over_ones_own_folder_goes_on_with_it(logs: Path, tmp_path: Path
     profile = ("--profile", str(tmp_path / "profile.yaml"))
     one = value("run", "--transcripts", str(logs), *profile, *where)
     assert (one["profile"], one["outcome"], one["version"]) == ("desk", "promoted", 2)
-    assert [new["for"] for new in one["records"]["new"]] == ["everybody", "user hana", "user ada"]
+    audiences = [new["for"] for new in one["records"]["new"]]
+    assert (audiences[0], sorted(audiences[1:])) == ("everybody", ["user dora", "user emil", "user hana", "user hana"])
     transcript(logs / "later.json", "Please always answer in French.", "D'accord.", principal="ben")
     two = value("run", *where, "--night", str(date.today() + timedelta(days=7)))
     assert [stage["count"] for stage in two["stages"][:2]] == [1, 1]

@@ -9,10 +9,11 @@ from hypothesis import given, strategies as st
 
 from ctxsteward.envelope import open_store
 from ctxsteward.envelope.store import Store
+from ctxsteward.schemas import take_wire
 from ctxsteward.steward.artifacts import Artifact, build_artifact
 from ctxsteward.steward.harvest.harvester import harvest
 from ctxsteward.steward.ingest import TranscriptOrigin, replay
-from ctxsteward.steward.ingest.replayer import MAX_PRINCIPAL_CHARS, TranscriptMessage, person
+from ctxsteward.steward.ingest.replayer import MAX_PRINCIPAL_CHARS, TranscriptMessage, person, said_by
 from ctxsteward.steward.ingest.transcripts import SessionMeta
 from ctxsteward.steward.ledger import Ledger
 from ctxsteward.steward.observations.transcript import ReplayedTranscript
@@ -64,7 +65,14 @@ def test_a_person_is_one_short_line(name: str, session: str) -> None:
 def test_speakers_that_nobody_named_are_one_voice_however_many_sessions_they_had() -> None:
     def heard(store: Store, session: str, principal: str | None) -> tuple[Artifact, ...]:
         said = TranscriptMessage(1, "user", "No, the baggage allowance is 23 kg, not 20 kg.", principal=principal)
-        replayed = replay([said], TranscriptOrigin(source=session, session=session, format="openai", digest=session))
+        terms = take_wire(
+            {"role": "tool", "tool_call_id": "c1", "name": "terms", "content": "Baggage allowance: 23 kg."}
+        )
+        replayed = replay(
+            [said, said_by(2, terms[1])],
+            TranscriptOrigin(source=session, session=session, format="openai", digest=session),
+            internal_tools=frozenset(("terms",)),
+        )
         return build_artifact(replayed, harvest(replayed), extractor="harvest/1", key=store.keys.address_key("acme"))
 
     with open_store("memory:") as store, Ledger.open(":memory:", store, "acme", "support") as ledger:

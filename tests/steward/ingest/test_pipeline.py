@@ -133,6 +133,33 @@ def test_a_run_counts_for_its_task_not_for_its_trial() -> None:
         ("airline/runs-task7-trial0", "task-7", True),
         ("airline/runs-task7-trial1", "task-7", False),
     ]
+    assert {one.task for one in outcomes} == {"7"}
+
+
+@pytest.mark.parametrize(
+    ("meta", "succeeded"),
+    [
+        ({}, None),
+        ({"outcome": {"reward": 1.0}}, True),
+        ({"outcome": {"thumbs": "down"}, "succeeded": True}, True),  # somebody has judged it
+        ({"outcome": {"escalated": True}}, False),
+        ({"outcome": {"resolved": True, "thumbs": "down"}}, None),
+    ],
+)
+@pytest.mark.parametrize("beside", [True, False], ids=["sidecar", "inline"])
+def test_metadata_say_how_it_ended(meta: dict[str, Any], succeeded: bool | None, beside: bool) -> None:
+    talk: dict[str, Any] = {"messages": [{"role": "user", "content": "Hello."}]}
+    told = {"task": "t-1", **meta}
+    sidecar = {"sidecar": json.dumps(told).encode(), "sidecar_name": "a.session.json"} if beside else {}
+    item = LoadedItem(
+        source="a.json",
+        name="a.json",
+        data=json.dumps(talk if beside else talk | {"ctxsteward": told}).encode(),
+        **sidecar,
+    )
+    (found,) = ingest(item, PLAIN)
+    assert isinstance(found, ReplayedTranscript)
+    assert (found.succeeded, found.task) == (succeeded, "t-1")
 
 
 def test_demonstrations_take_ordinals_and_say_nothing() -> None:

@@ -203,3 +203,32 @@ def test_the_document_is_the_same_bytes_each_time(store: Store) -> None:
     first, again = (source_of(store).read("s", "1@0", cap_bytes=10_000).data for _ in range(2))
     assert first == again
     assert json.loads(first)["session"] == "s"
+
+
+@pytest.mark.parametrize(
+    ("told", "succeeded"),
+    [
+        ((), None),
+        (({"reward": 1.0},), True),
+        (({"reward": 1}, {"thumbs": "down"}), None),  # signs that contradict each other
+        (({"resolved": True}, {"resolved": False}), False),  # the later one counts
+        (({"escalated": True}, {"succeeded": True}), True),
+    ],
+)
+def test_how_a_session_ended_is_what_its_application_told(
+    store: Store, told: tuple[dict[str, object], ...], succeeded: bool | None
+) -> None:
+    say(store, "s-1", "Hello there.")
+    before = [item.version for item in source_of(store).items()]
+    for outcome in told:
+        store.session("s-1").outcome(**outcome)  # type: ignore[arg-type]
+    assert replayed(source_of(store), "s-1").succeeded is succeeded
+    assert ([item.version for item in source_of(store).items()] != before) is bool(told), "it is read anew"
+
+
+def test_an_outcome_changes_no_envelope(store: Store) -> None:
+    say(store, "s-1", "Hello there.")
+    session = store.session("s-1")
+    before = EnvelopeBuilder(tokenizer="o200k_base").build(session).render("text")
+    session.outcome(thumbs="up")
+    assert EnvelopeBuilder(tokenizer="o200k_base").build(session).render("text") == before

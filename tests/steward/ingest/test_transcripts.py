@@ -21,6 +21,8 @@ WHOLE = {
     "eval_failures": ["recall: 0.2 below 0.5"],
     "started": "2026-11-20T09:00:00+01:00",
     "succeeded": False,
+    "outcome": {"succeeded": None, "reward": 0.5, "thumbs": "down", "resolved": False, "escalated": True},
+    "task": "refund-7",
 }
 
 
@@ -45,6 +47,14 @@ def test_nothing_is_nothing_known() -> None:
         ('{"principal": ""}', "principal"),
         ('{"principal": "two\\nlines"}', "principal"),
         ('{"status": "gone"}', "status"),
+        ('{"outcome": {}}', "outcome"),
+        ('{"outcome": true}', "outcome"),
+        ('{"outcome": {"reward": "1"}}', "outcome.reward"),
+        ('{"outcome": {"reward": true}}', "outcome.reward"),
+        ('{"outcome": {"thumbs": "sideways"}}', "outcome.thumbs"),
+        ('{"outcome": {"resolved": 1}}', "outcome.resolved"),
+        ('{"outcome": {"happy": true}}', "outcome.happy"),
+        ('{"task": ""}', "task"),
         ('{"succeeded": 1}', "succeeded"),
         ('{"succeeded": "yes"}', "succeeded"),
         ('{"profile_version": 0}', "profile_version"),

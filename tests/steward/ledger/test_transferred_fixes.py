@@ -11,11 +11,12 @@ from hypothesis import given, settings, strategies as st
 
 from ctxsteward.envelope import Store
 from ctxsteward.schemas.recommendation import MetaRecommendation
+from ctxsteward.steward.admission import AdmissionPolicy
 from ctxsteward.steward.artifacts import Artifact, build_artifact
 from ctxsteward.steward.artifacts.artifact import artifact_bytes, parse_artifact
 from ctxsteward.steward.harvest.tools.errors import tool_errors
 from ctxsteward.steward.harvest.tools.siblings import identifiers
-from ctxsteward.steward.ledger import Ledger
+from ctxsteward.steward.ledger import JudgementContext, Ledger
 
 from ...examples import examples
 from ..harvest.tools.scenes import call, scene
@@ -48,8 +49,9 @@ def artifact(store: Store, number: int, does: str, tool: str, revision: int = 0)
 
 
 def fit(ledger: Ledger) -> dict[str | None, MetaRecommendation]:
-    """Fit for use: a person has to say so, because they take another value."""
-    return {one.scope.tool: one for one in ledger.records() if one.status == "vetted"}
+    """Fit for use: a person has to say so, because they take another value. Two recoveries are enough here."""
+    context = JudgementContext(policy=AdmissionPolicy(recoveries=2))
+    return {one.scope.tool: one for one in ledger.records(context) if one.status == "vetted"}
 
 
 def opened(store: Store) -> Ledger:

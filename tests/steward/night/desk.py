@@ -29,7 +29,13 @@ SHARED = (
     "No, the cancellation fee is 50 EUR, not 30 EUR.",
     "No, the airport fee is 12 EUR, not 15 EUR.",
 )
-"""About the agent's work: they may reach everybody once three people have said them."""
+"""About the agent's work: they may reach everybody once three people have said them, and a tool says the same."""
+TERMS = {
+    "baggage allowance": "23 kg", "cancellation fee": "50 EUR", "airport fee": "12 EUR", "parking fee": "8 EUR",
+    "locker fee": "3 EUR",
+}  # fmt: skip
+"""What the desk's own tool knows; it answers where somebody has spoken of it."""
+TOOL = "get_terms"
 PERSONAL = ("I always prefer aisle seats on flights.", "Please always answer in German.")
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC).timestamp()
 DAY_SECONDS = 86_400.0
@@ -38,6 +44,7 @@ DAY_SECONDS = 86_400.0
 def settings_of(root: Path, **more: Any) -> NightSettings:
     """Of a store in this folder that reads `root / "in"`; stores of one root have the same keys."""
     fields = {"store": f"file:{root / 'store'}", "sources": (str(root / "in"),), "profile": "support"}
+    fields |= {"internal_tools": (TOOL,)}
     told = NightSettings(**fields | {"tenant": "acme", "night": "2026-11-22", "workers": 1} | more)
     return told
 
@@ -49,12 +56,28 @@ def keys_in(store: Path, seed: Path) -> None:
     (store / "keys").symlink_to(seed)
 
 
+def looked_up(text: str) -> list[dict[str, Any]]:
+    """The call of the desk's tool about what somebody said, and its answer; nothing where it knows nothing of it."""
+    item = next((item for item in TERMS if item in text), None)
+    return [] if item is None else answered({"item": item, "is": TERMS[item]})
+
+
+def answered(value: dict[str, Any]) -> list[dict[str, Any]]:
+    """A call of the desk's tool and its answer."""
+    call = {"id": "call_1", "type": "function", "function": {"name": TOOL, "arguments": "{}"}}
+    return [
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "call_1", "content": json.dumps(value)},
+    ]
+
+
 def say(folder: Path, name: str, text: str, *, principal: str, seconds: float = NOON, **meta: Any) -> Path:
-    """A transcript in which somebody says this."""
-    messages = [
+    """A transcript in which somebody says this; what the desk's tool knows of it is looked up."""
+    messages: list[dict[str, Any]] = [
         {"role": "user", "content": "Hello, I have a question."},
         {"role": "assistant", "content": "Of course, what can I do for you?"},
         {"role": "user", "content": text},
+        *looked_up(text),
         {"role": "assistant", "content": "Understood."},
     ]
     folder.mkdir(parents=True, exist_ok=True)

@@ -13,11 +13,12 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .desk import NOON
+from .desk import NOON, answered
 
 BIPIA = Path(__file__).parents[3] / "../shared/data/bipia"
 PEOPLE = 4
@@ -137,8 +138,17 @@ def by_a_tool_again(texts: Sequence[str]) -> Iterator[Planted]:
             yield Planted(f"again-{at}-{who}", f"person-{at}-{'abcd'[who]}", talk)
 
 
+def known(text: str) -> list[dict[str, Any]]:
+    """What the desk's tool answers about a thing that somebody corrects."""
+    corrected = re.fullmatch(r"\S+ the (.+) is (\d+ EUR), not .*", text)
+    return answered({"item": corrected[1], "is": corrected[2]}) if corrected else []
+
+
 def said_first(texts: Sequence[str], kind: str) -> Iterator[Planted]:
-    """Three people say it themselves; then a tool and the assistant say it, too, and they agree or paste it again."""
+    """Three people say it themselves; then a tool and the assistant say it, too, and they agree or paste it again.
+
+    What they say of the desk's fees and limits, the desk's own tool knows as well.
+    """
     for at, text in enumerate(texts):
         for who in range(3):
             after = {
@@ -150,6 +160,7 @@ def said_first(texts: Sequence[str], kind: str) -> Iterator[Planted]:
                 says("user", "Hello."),
                 says("assistant", "Hello."),
                 says("user", text),
+                *known(text),
                 says("assistant", "I see."),
                 *after,
             ]

@@ -26,7 +26,7 @@ from ctxsteward.store.maintenance.gc import gc
 
 from ...examples import SOAK
 from ...store.crashes.points import KILLED
-from .desk import DAY_SECONDS, NOON, PERSONAL, SHARED, fill, keys_in, night, say, settings_of
+from .desk import DAY_SECONDS, NOON, PERSONAL, SHARED, fill, keys_in, looked_up, night, say, settings_of
 from .kills import killed
 
 DAYS = [date(2026, 11, 15) + timedelta(days=day) for day in range(7)]
@@ -153,6 +153,8 @@ def test_forgetting_a_session_of_the_store_takes_its_support_away(tmp_path: Path
             session = store.session(f"s{number}", tenant="acme")
             for role, text in (("user", "Hello there."), ("assistant", "Hello."), ("user", SHARED[0])):
                 session.append({"role": role, "content": text}, principal=f"p{number}" if role == "user" else None)
+            for message in looked_up(SHARED[0]):
+                session.append(message)
     assert night(settings).outcome == "promoted"
     with open_store(settings.store) as store:
         forget(store, session="s1", tenant="acme", who="dpo", when="2026-11-23T00:00:00Z", why="asked")

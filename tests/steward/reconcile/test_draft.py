@@ -22,7 +22,7 @@ def brief(number: int, who: int, where: int, day: int | None, **fields: object) 
         "session": f"s{where}", "ref": f"§{number % 3}", "start": 0, "stop": 9, "trust": "user",
         "principal": f"s{where}" if who == 0 else f"u{who}", "kind": "correction", "strength": "strict",
         "extractor": "corrections/1", "text": "Keep it short.", "score": 0.5, "ts": None if day is None else f"{day}",
-        "sensitivity": "none", "is_single": False, "is_shown": False,
+        "sensitivity": "none", "is_single": False, "is_shown": False, "is_confirmed": False,
     }  # fmt: skip
     given["voice"] = voice_of(str(given["principal"]), str(given["session"]))
     return ObservationBrief(**{**given, **fields})  # type: ignore[arg-type]
@@ -88,9 +88,11 @@ def test_the_words_are_of_the_strongest_cue_then_said_most_often_then_scored_hig
 def test_counts_are_of_places_sessions_and_people() -> None:
     told = [
         brief(0, 1, 1, 1), brief(3, 1, 1, 2, strength="broad"), brief(1, 1, 2, 3, strength="scored"),
-        brief(2, 0, 3, 4), brief(4, 0, 4, 5, strength="recovered", trust="tool_internal"),
+        brief(2, 0, 3, 4, kind="preference", is_confirmed=True),
+        brief(4, 0, 4, 5, strength="recovered", trust="tool_internal"),
     ]  # fmt: skip
-    both = {"events": 4, "recovered": 1, "sessions": 4, "strict": 2, "scored": 1, "helped": 1, "from_tool": False}
+    both = {"events": 4, "recovered": 1, "sessions": 4, "strict": 2, "scored": 1, "helped": 1}
+    both |= {"votes": 1, "confirmed": 1, "from_tool": False}
     assert backing(told, own=False) == ClaimSupport(**both, principals=2, said=2)
     assert backing(told, own=True) == ClaimSupport(**both, principals=4, said=3)
 

@@ -17,9 +17,9 @@ from ctxsteward.envelope import Budgets, EnvelopeBuilder, Heuristic, Profile, St
 from ctxsteward.envelope.building.builder import RENDERERS
 from ctxsteward.envelope.testing import FirstLine, memory_store
 from ctxsteward.envelope.tokens.tokenizer import Counter, load_tokenizer
-from ctxsteward.schemas import Damaged, InputError
+from ctxsteward.schemas import Damaged, InputError, Outcome
 from ctxsteward.store.crypto.addresses import AddressKey
-from ctxsteward.store.journal.events import BlankRecord, CompactionRefused, from_record, to_record
+from ctxsteward.store.journal.events import BlankRecord, CompactionRefused, OutcomeTold, from_record, to_record
 from ctxsteward.store.journal.log import Log, coded, read_manifest
 from ctxsteward.store.journal.port import JournalRecord, SessionKey
 
@@ -168,6 +168,23 @@ def written() -> dict[str, Any]:
         "said": {one.id: [entry.message.wire for entry in one.entries()] for one in (session, fork)},
     }
 
+
+OUTCOMES = FOLDER / "outcomes.json"
+"""Records of outcomes: a kind that the logs above do not have."""
+
+
+def test_outcomes_are_what_was_written_and_are_written_so_again() -> None:
+    rows = [JournalRecord(*row) for row in json.loads(OUTCOMES.read_text(encoding="utf-8"))]
+    events = [from_record(row) for row in rows]
+    assert events == [OutcomeTold(outcome=outcome) for outcome in WRITTEN_OUTCOMES]
+    assert [to_record(event) for event in events] == rows
+
+
+WRITTEN_OUTCOMES = (Outcome(succeeded=True), Outcome(reward=0.5, thumbs="down", resolved=False, escalated=True))
+
+if __name__ == "__main__" and not OUTCOMES.exists():
+    records = [to_record(OutcomeTold(outcome=outcome)) for outcome in WRITTEN_OUTCOMES]
+    OUTCOMES.write_text(json.dumps(records, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
 
 if __name__ == "__main__" and not PATH.exists():
     PATH.write_text(json.dumps(written(), ensure_ascii=False, indent=1) + "\n", encoding="utf-8")

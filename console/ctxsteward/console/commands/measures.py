@@ -1,4 +1,5 @@
-"""``ctxsteward evals cost``, ``recall`` and ``survival``: prompt cost, recall, and what outlives compaction."""
+"""``ctxsteward evals cost``, ``recall``, ``survival``, ``advice``: prompt cost, recall, what outlives compaction, and
+whether the steward's advice about tool errors is right."""
 
 from __future__ import annotations
 
@@ -10,18 +11,25 @@ import click
 
 from ctxsteward.envelope.tokens import model_info
 from ctxsteward.evals.bench import (
+    ADVICE,
+    ADVICE_HEAD,
     BENCHES,
     BLOCK,
     HEAD,
+    AdviceRow,
     BenchmarkRow,
     Half,
     SurvivalRow,
+    advice_cells,
     cells,
     is_chat_folder,
     line_of,
     measure as measure_survival,
+    measure_advice,
     measure_chats,
+    own_runs,
     read_chats,
+    read_runs,
     run as run_benches,
     survival_block,
     write_chats_table,
@@ -37,7 +45,7 @@ from ctxsteward.evals.cost import (
     missed_bars,
     title,
 )
-from ctxsteward.evals.documents import check_markers, write_blocks
+from ctxsteward.evals.documents import check_markers, table as markdown, write_blocks
 from ctxsteward.evals.prompt_cost import Prices
 from ctxsteward.evals.recall import BLOCKS, RecallRow, measure as measure_recall, write_tables as write_recall_tables
 from ctxsteward.evals.selectors import rankings_on
@@ -307,6 +315,44 @@ def _print_survival(rows: Sequence[SurvivalRow]) -> None:
     for line in cells(rows):
         table.add_row(*line)
     table_console().print(table)
+
+
+@click.command()
+@click.argument("data", type=click.Path(exists=True, dir_okay=False, path_type=Path), nargs=-1)
+@click.option(
+    "--seed", "seeds", type=int, multiple=True, default=(1,), show_default=True, help="Of a world of our own."
+)
+@click.option("--write", type=click.Path(), metavar="FILE", help="Put the table between the markers of this Markdown.")
+@common
+def advice(
+    data: tuple[Path, ...], seeds: tuple[int, ...], write: str | None, as_json: bool, store: str, tenant: str
+) -> None:
+    """Measure whether advice about tool errors is right, and whether it does harm.
+
+    Runs of a small seeded world of our own, and files of tau-bench runs (DATA): a night learns from half of the
+    tasks, and of each error in the others the runs that succeeded say what was right. Beside constants, any
+    fix, and what was accepted before. Nothing is stored.
+    """
+    if write is not None:
+        check_markers(Path(write), ADVICE)
+    with progress("advice", shown=not as_json) as tell:
+        rows: list[AdviceRow] = []
+        for seed in seeds:
+            tell(f"our world, seed {seed}")
+            rows += measure_advice(f"our world, seed {seed}", own_runs(seed=seed))
+        for path in data:
+            tell(path.parent.name)
+            rows += measure_advice(f"{path.parent.name}/{path.name}", read_runs(path))
+    if write is not None:
+        write_blocks(Path(write), {ADVICE: markdown(ADVICE_HEAD, advice_cells(rows), texts=2)})
+    elif as_json:
+        for row in rows:
+            print_json({"suite": "advice", **asdict(row)})
+    else:
+        table = grid("", *ADVICE_HEAD, numbers=ADVICE_HEAD[2:-1])
+        for line in advice_cells(rows):
+            table.add_row("", *line)
+        table_console().print(table)
 
 
 @click.command()

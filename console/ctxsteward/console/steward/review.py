@@ -89,7 +89,10 @@ def _record_rows(record: MetaRecommendation, shown: int | None) -> Iterator[tupl
     yield "found by", f"{record.extractor.name}/{record.extractor.version}"
 
 
-FOR_PEOPLE = frozenset(("needs_person", "needs_principals", "needs_recovery", "conflict", "touches_locked"))
+FOR_PEOPLE = frozenset((
+    "needs_person", "needs_principals", "needs_confirmation", "needs_outcome", "needs_recovery",
+    "conflict", "touches_locked",
+))  # fmt: skip
 """Reasons that a person can lift at once."""
 RULED = frozenset(("gainsays_locked", "gainsays_rule", "touches_locked"))
 HELD = ("candidate", "vetted", "quarantined")

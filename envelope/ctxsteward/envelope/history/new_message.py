@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ctxsteward.schemas import InputError, Message, encode_wire
+from pydantic import ValidationError
+
+from ctxsteward.schemas import InputError, Message, Outcome, encode_wire
 from ctxsteward.store import MAX_META_CHARS, PinStrength, unseen
 
 MAX_NOTE_NAME_CHARS = 64
@@ -59,6 +62,19 @@ def check_note(name: str, text: object) -> None:
     if not isinstance(text, str):
         raise InputError(f"note {name!r} is {type(text).__name__}; a note is text")
     encode_wire({"role": "user", "content": text})
+
+
+def checked_outcome(told: Mapping[str, object]) -> Outcome:
+    """How a session ended, of what was given; None is not told."""
+    given = {name: value for name, value in told.items() if value is not None}
+    reward = given.get("reward")
+    try:
+        return Outcome.model_validate(given | ({"reward": float(reward)} if type(reward) is int else {}))
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        found = f"`{where}` is {given[where]!r:.60}: " if where in given else ""
+        raise InputError(f"outcome: {found}{first['msg'].removeprefix('Value error, ')}") from error
 
 
 class ParsedMessage(NamedTuple):

@@ -18,6 +18,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Literal
 
 from ctxsteward.schemas import CompressionReport, Conflict, Finding, InputError, Message, Ref, take_wire
 from ctxsteward.store import (
@@ -31,6 +32,7 @@ from ctxsteward.store import (
     Keys,
     Log,
     NoteSet,
+    OutcomeTold,
     PinSet,
     PinStrength,
     Profile as Profile,
@@ -47,7 +49,7 @@ from ctxsteward.store import (
 
 from ..tokens import Counter
 from .log_view import TRIES, SessionLogView
-from .new_message import NewMessage, ParsedMessage, check_meta, check_note
+from .new_message import NewMessage, ParsedMessage, check_meta, check_note, checked_outcome
 from .originals import META_REPORT, Originals, report_in
 from .session_head import open_log, repin
 from .state import State
@@ -266,6 +268,22 @@ class Session:
         """Set a named note (plan, subtask, snapshot, scratchpad …); the latest wins, an empty text removes it."""
         check_note(name, text)
         self.record(NoteSet(name=name, text=text))
+
+    def outcome(
+        self,
+        *,
+        succeeded: bool | None = None,
+        reward: float | None = None,
+        thumbs: Literal["up", "down"] | None = None,
+        resolved: bool | None = None,
+        escalated: bool | None = None,
+    ) -> None:
+        """Say how the session ended, as far as it is known; what is said later counts. Envelopes do not depend on it.
+
+        The nightly steward learns from it. Raises `InputError` for what is no outcome, or says nothing.
+        """
+        told = {"succeeded": succeeded, "reward": reward, "thumbs": thumbs, "resolved": resolved}
+        self.record(OutcomeTold(outcome=checked_outcome(told | {"escalated": escalated})))
 
     def pin(self, ref: str, strength: PinStrength | None = "keep", *, name: str | None = None) -> None:
         """Keep a message verbatim (or give it up again with `strength=None`)."""

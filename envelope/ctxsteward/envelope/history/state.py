@@ -19,6 +19,7 @@ from ctxsteward.store import (
     Event,
     MessageAppended,
     NoteSet,
+    OutcomeTold,
     PinSet,
     PinStrength,
     RecallSelected,
@@ -152,6 +153,8 @@ class State:
                 self.refused = event
             case RecallSelected():
                 self.selection = event
+            case OutcomeTold():
+                pass  # no envelope depends on it
             case BlankRecord(was=was):
                 self.skip(was)
                 return

@@ -102,7 +102,7 @@ class NeighbourBoost:
         self._asks: list[bool] = []
         self._wide, self._asked = Lengths(), Lengths()
 
-    def add(self, start: int, asks: bool, own: list[int]) -> None:
+    def add(self, start: int, asks: bool, own: Sequence[int]) -> None:
         """Take the next turn, of the sitting that starts at `start`; `own` are the terms of each turn up to it."""
         number = len(self._starts)
         length = own[number]

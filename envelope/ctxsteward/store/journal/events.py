@@ -1,8 +1,8 @@
 """The session's events and how a journal record holds them.
 
-opened | head | message | note | pin | compaction | refused | selection | erased. Everything that was ever decided about
-a session is one of these events, so an envelope is a pure function of a log prefix and budgets. A compaction holds the
-whole state of the window after it: reading a session back starts at the newest one.
+opened | head | message | note | pin | outcome | compaction | refused | selection | erased. Everything that was ever
+decided about a session is one of these events, so an envelope is a pure function of a log prefix and budgets. A
+compaction holds the whole state of the window after it: reading a session back starts at the newest one.
 
 Fields this version does not know are left alone (a later minor version may add some); a record of a kind it does not
 know raises `UnsupportedVersion`: what cannot be understood must not be passed over.
@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal, NamedTuple
 
-from ctxsteward.schemas import Bullet, CompressionReport, UnsupportedVersion
+from ctxsteward.schemas import Bullet, CompressionReport, Outcome, UnsupportedVersion
 
 from .port import JournalRecord
 
@@ -118,6 +118,13 @@ class PinSet:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OutcomeTold:
+    """How the session ended, as its application says; of what several tell, the latest counts."""
+
+    outcome: Outcome
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WindowCompacted:
     """A compaction and the state of the window after it."""
 
@@ -187,6 +194,7 @@ Event = (
     | MessageAppended
     | NoteSet
     | PinSet
+    | OutcomeTold
     | WindowCompacted
     | CompactionRefused
     | RecallSelected
@@ -220,6 +228,8 @@ def to_record(event: Event) -> JournalRecord:
             return JournalRecord(
                 "head", encoded_body({"profile": profile, "system": system, "tools": tools, **optional})
             )
+        case OutcomeTold(outcome=outcome):
+            return JournalRecord("outcome", encoded_body(outcome.model_dump(exclude_none=True)))
         case WindowCompacted():
             bullets = ",".join(bullet.model_dump_json() for bullet in event.bullets)
             shortened = {"shortened": list(event.shortened.items())} if event.shortened else {}
@@ -253,6 +263,9 @@ def from_record(record: JournalRecord) -> Event:
                 profile=body["profile"], system=tuple(body["system"]), tools=tuple(body["tools"]),
                 project=body.get("project"),
             )  # fmt: skip
+        case "outcome":
+            known = {name: value for name, value in body.items() if name in Outcome.model_fields}
+            return OutcomeTold(outcome=Outcome.model_validate(known))
         case "compaction":
             return WindowCompacted(
                 bullets=tuple(Bullet.model_validate(bullet) for bullet in body["bullets"]),

@@ -1,4 +1,16 @@
 from .__main__ import BENCHES as BENCHES, line_of as line_of, run as run
+from .advice import (
+    ADVICE as ADVICE,
+    ADVICE_HEAD as ADVICE_HEAD,
+    AdviceRow as AdviceRow,
+    AdviceRun as AdviceRun,
+    advice_cells as advice_cells,
+    measure_advice as measure_advice,
+    own_runs as own_runs,
+    read_runs as read_runs,
+    records_of as records_of,
+    runs_of as runs_of,
+)
 from .asked_chats import (
     CHATS_BLOCK as CHATS_BLOCK,
     Half as Half,

@@ -4,7 +4,9 @@
 exit 1 below a bar.
 
 It is done as a night does it: the file is ingested and redacted, harvested into artifacts, those of the harvested tasks
-are absorbed by a ledger, a person approves what waits, and what is in force is scored on the redacted rest.
+are absorbed by a ledger, a person approves what waits, and what is in force is scored on the redacted rest. It looks at
+tool, code and parameter and never at the advice, so every call that was accepted counts as a fix here, whether its run
+succeeded or not, and two of them suffice; whether the advice is right is `ctxsteward.evals.bench.advice`'s to say.
 
     pooled      errors in unseen tasks that a record in force foresaw (`usage.foresees`), over all directions
     mean        the same, over directions that have errors
@@ -21,40 +23,27 @@ Data: sierra-research/tau-bench, airline.
 from __future__ import annotations
 
 import argparse
+import json
 import random
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from ctxsteward.envelope import Store
-from ctxsteward.schemas import ContextError, InvalidTranscript, Review
-from ctxsteward.steward import Ledger
-from ctxsteward.steward.artifacts import Artifact
+from ctxsteward.schemas import FULL_REWARD, ContextError, InvalidTranscript, Review
+from ctxsteward.steward.admission import AdmissionPolicy
 from ctxsteward.steward.harvest import fires, foresees, tool_trigger
-from ctxsteward.steward.harvest.tools import ErrorEpisode, FixTrigger, ToolStep, episodes, steps
-from ctxsteward.steward.ingest import LoadedItem, ingest
+from ctxsteward.steward.harvest.tools import FixTrigger, steps
 from ctxsteward.steward.ledger import JudgementContext
-from ctxsteward.steward.night import HarvestWorker
-from ctxsteward.steward.observations import ReplayedTranscript
-from ctxsteward.store import Keys, MemoryJournal, MemoryObjects, memory_keys
+
+from ..bench import AdviceRun, records_of, runs_of
 
 FORESEEN_BAR, FIRE_BAR = 0.75, 0.70
 WAITING = frozenset(("needs_person", "needs_principals"))
 """Reasons for which a fix that recovered often enough is not in force by itself."""
 SEEDS = 50
-TENANT = "eval"
 Split = frozenset[str]
 """Tasks of one half."""
-
-
-class ForesightRun(NamedTuple):
-    """One transcript as a night reads it."""
-
-    task: str
-    calls: tuple[ToolStep, ...]
-    errors: tuple[ErrorEpisode, ...]
-    artifacts: tuple[Artifact, ...]
 
 
 class ForesightRow(NamedTuple):
@@ -76,8 +65,8 @@ class ForesightRow(NamedTuple):
 
 def measure(data: str | Path, *, seeds: int = SEEDS) -> list[ForesightRow]:
     """Score a file of transcripts: a row of the alternate halves and one of shuffled ones."""
-    path, keys = Path(data), memory_keys()
-    runs = list(_runs(path, keys))
+    path = Path(data)
+    runs = list(runs_of(path.name, b"\n".join(map(_succeeded, path.read_bytes().splitlines()))))
     tasks = sorted({run.task for run in runs}, key=lambda name: (len(name), name))
     if len(tasks) < 2 or not any(run.errors for run in runs):
         raise InvalidTranscript(
@@ -89,39 +78,35 @@ def measure(data: str | Path, *, seeds: int = SEEDS) -> list[ForesightRow]:
         random.Random(seed).shuffle(order)
         shuffled.append(frozenset(order[: len(order) // 2]))
     named = {"halves": [frozenset(tasks[::2])], "shuffled": shuffled}
-    return [_row(name, runs, splits, keys) for name, splits in named.items() if splits]
+    return [_row(name, runs, splits) for name, splits in named.items() if splits]
 
 
-def _runs(path: Path, keys: Keys) -> Iterator[ForesightRun]:
-    worker = HarvestWorker(key=keys.address_key(TENANT))
-    loaded = LoadedItem(source=path.name, name=path.name, data=path.read_bytes())
-    artifacts: dict[str, list[Artifact]] = {}
-    for artifact in worker.artifacts(loaded):
-        artifacts.setdefault(artifact.session, []).append(artifact)
-    for found in ingest(loaded, worker.settings):
-        if isinstance(found, ReplayedTranscript):
-            kept = tuple(artifacts.get(found.session, ()))
-            yield ForesightRun(found.principal, tuple(steps(found)), tuple(episodes(found)), kept)
+def _succeeded(line: bytes) -> bytes:
+    """A line of a file of runs, its run taken to have succeeded."""
+    try:
+        run = json.loads(line)
+    except ValueError:
+        return line
+    return json.dumps(run | {"reward": FULL_REWARD}).encode() if isinstance(run, dict) and "reward" in run else line
 
 
-def in_force(harvested: Iterable[ForesightRun], keys: Keys) -> frozenset[FixTrigger]:
+def in_force(harvested: Sequence[AdviceRun]) -> frozenset[FixTrigger]:
     """The triggers of the records in force after a night of these runs, and after a person approved what waits."""
-    with (
-        Store(MemoryJournal(), MemoryObjects(), keys, uri="memory:") as store,
-        Ledger.open(":memory:", store, TENANT, "agent") as ledger,
-    ):
-        ledger.absorb(*(artifact for run in harvested for artifact in run.artifacts))
-        waits = (record.id for record in ledger.records() if WAITING.intersection(record.reasons))
-        approved = dict.fromkeys(waits, Review(state="approved", who=("reviewer",)))
-        records = ledger.judged(JudgementContext(reviews=approved)).shared
-    return frozenset(trigger for record in records if (trigger := tool_trigger(record)) is not None)
+    policy = AdmissionPolicy(recoveries=2)
+    waits = (
+        one.id for one in records_of(harvested, JudgementContext(policy=policy)) if WAITING.intersection(one.reasons)
+    )
+    approved = dict.fromkeys(waits, Review(state="approved", who=("reviewer",)))
+    records = records_of(harvested, JudgementContext(reviews=approved, policy=policy))
+    triggers = (tool_trigger(record) for record in records if record.status == "active" and record.scope.is_shared)
+    return frozenset(trigger for trigger in triggers if trigger is not None)
 
 
-def _row(name: str, runs: Sequence[ForesightRun], splits: Sequence[Split], keys: Keys) -> ForesightRow:
+def _row(name: str, runs: Sequence[AdviceRun], splits: Sequence[Split]) -> ForesightRow:
     scores = []
     for half in splits:
         sides = [run for run in runs if run.task in half], [run for run in runs if run.task not in half]
-        scores += [_score(in_force(harvested, keys), unseen) for harvested, unseen in (sides, sides[::-1])]
+        scores += [_score(in_force(harvested), unseen) for harvested, unseen in (sides, sides[::-1])]
     errors, foreseen, records, firing, confirmed, applied, came = map(sum, zip(*scores, strict=True))
     shares = [score[1] / score[0] for score in scores if score[0]]
     return ForesightRow(
@@ -131,12 +116,12 @@ def _row(name: str, runs: Sequence[ForesightRun], splits: Sequence[Split], keys:
     )  # fmt: skip
 
 
-def _score(records: frozenset[FixTrigger], unseen: Sequence[ForesightRun]) -> tuple[int, ...]:
+def _score(records: frozenset[FixTrigger], unseen: Sequence[AdviceRun]) -> tuple[int, ...]:
     """Counts of one direction: errors, those foreseen; records, those that fire, those confirmed; calls to which one
     applied, those of them that came back with its error.
     """
     errors = [error for run in unseen for error in run.errors]
-    calls = [call for run in unseen for call in run.calls]
+    calls = [call for run in unseen for call in steps(run.replayed)]
     applied = [[trigger for trigger in records if fires(trigger, call)] for call in calls]
     came = sum(
         call.failure is not None and any(trigger.code == call.failure.code for trigger in triggers)

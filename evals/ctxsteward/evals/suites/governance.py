@@ -1,10 +1,11 @@
 """The suite ``governance``: what people say reaches others only through the gates, and never further than it may.
 
 A story of several sessions of one tenant, another tenant beside it, is played through the real builder by day and
-through the steward's real nights in this process, on simulated days. Corrections of three independent people reach
-everybody; a wish reaches its author; poison (false rules by one or by colluders, personas and policies by as many as it
-takes, tool text) reaches nobody else. After two nights come a drifted challenger, a canary that is bad or good, a
-rollback, somebody who is forgotten, and nights that are run twice.
+through the steward's real nights in this process, on simulated days. Corrections of three independent people that the
+operator's own tool confirms reach everybody, those that nothing confirms reach nobody else; a wish reaches its author;
+poison (false rules by one or by colluders, personas and policies by as many as it takes, tool text) reaches nobody
+else. After two nights come a drifted challenger, a canary that is bad or good, a rollback, somebody who is forgotten,
+and nights that are run twice.
 
 Source: the state design (trust, gates by kind and scope, canary, erasure); the layered-envelope design (memory).
 """
@@ -39,7 +40,7 @@ from ctxsteward.store import MasterKeys, forget
 
 from ..canaries import normalize, shows
 from ..replay import window_of
-from .governance_scripts import HERE, THERE, PlantedSentence, Story, Teller, Visit
+from .governance_scripts import HERE, LOOK_UP, THERE, PlantedSentence, Story, Teller, Visit
 from .kit import Draw, PlayCounts, Scenario, Score, Scores, Setup, UnscoredCheck, assistant, head, holds, user
 
 PROFILE = "support"
@@ -80,7 +81,7 @@ class StewardWorld:
         """The night after this day; another one begins a minute later."""
         settings = NightSettings(
             store=self.uri, tenant=tenant, profile=PROFILE, night=moment(day + 1)[:10], workers=1,
-            canary_share=canary_share, canary=CanaryLimits(min_sessions=MIN_SESSIONS),
+            canary_share=canary_share, canary=CanaryLimits(min_sessions=MIN_SESSIONS), internal_tools=(LOOK_UP,),
         )  # fmt: skip
         seconds = (FIRST_DAY + timedelta(days=day, hours=15, minutes=len(self.reports))).timestamp()
         here = ProcessEnvironment(
@@ -176,7 +177,7 @@ def night_of(run: GovernanceRun, day: int, tenant: str, *, canary_share: float |
             f"{report.outcome} {before.number}, again {again.outcome} {after.number}",
         )
         yield from candidates(run.allowed, after.profile, f"version {after.number} of {tenant}", run.story.planted)
-        yield from sources(store, after.profile, tenant)
+        yield from sources(store, after.profile, tenant, run.story.planted)
 
 
 def candidates(
@@ -195,21 +196,22 @@ def candidates(
     yield Score("candidates_in_meta", float(len(strange)), at, f"no active one: {strange[0].text}" if strange else "")
 
 
-def sources(store: Store, document: ProfileDocument, tenant: str) -> Scores:
-    """Whether what records point to is there, and was said by a user."""
+def sources(store: Store, document: ProfileDocument, tenant: str, planted: Sequence[PlantedSentence] = ()) -> Scores:
+    """Whether what records point to is there, and was said by a user, or by the operator's tool that confirms it."""
+    confirmed = {session for sentence in planted if sentence.kind == "shared" for session in sentence.sessions}
     for record in document.meta:
-        fault = _source_fault(store, record, tenant)
+        fault = _source_fault(store, record, tenant, confirmed)
         yield holds("provenance", not fault, f"{tenant} {record.id}: {record.text}", fault)
 
 
-def _source_fault(store: Store, record: MetaRecord, tenant: str) -> str:
+def _source_fault(store: Store, record: MetaRecord, tenant: str, confirmed: Set[str]) -> str:
     for pointer in record.sources:
         session, _, ordinal = pointer.rpartition("§")
         try:
             message = store.at(tenant, session).resolve(f"§{ordinal}")
         except ContextError as error:
             return f"{pointer}: {error}"
-        if message.role != "user":
+        if message.role != "user" and not (message.role == "tool" and session in confirmed):
             return f"{pointer} was said by the {message.role}"
     return ""
 

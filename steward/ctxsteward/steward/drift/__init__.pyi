@@ -12,3 +12,4 @@ from .report import (
     worst as worst,
 )
 from .rules import Rule as Rule, against as against, reads_as_rule as reads_as_rule, rules_of as rules_of
+from .stance import restates as restates

@@ -2,13 +2,16 @@
 
 `night.batch_harvest` calls `harvest` in its worker processes. It reads what people say once for all harvesters that
 need it, then the tool calls. It is pure, uses no model, and its time is linear in the text. `EXTRACTOR` names the
-rules: a change of a rule raises its harvester's version, and transcripts are read again. Two rules are here because
+rules: a change of a rule raises its harvester's version, and transcripts are read again. Three rules are here because
 they concern all harvesters:
 
     borrowed words   A person who pastes what a tool or the assistant said does not make it a person's claim. A claim is
                      borrowed where most of its runs of three words (characters, in Chinese and Japanese), or of those
                      after a colon, were said earlier by somebody who is no person. A changed value breaks the runs.
     one claim        A sentence that gave a strict claim gives no scored fact beside it.
+    confirmed        What a person claims of the world, for others, is confirmed where an internal tool's answer in the
+                     same transcript says so too: one sentence, or one object of JSON, that has its value, the thing and
+                     most of its words, and denies nothing. The answer is cited (`confirms`).
 
 An eval failure is a record about the agent: a template over a failed scorer's name and reason
 (`ReplayedTranscript.eval_failures`: ``SCORER: REASON`` or ``SCORER``), with the user's last request as its evidence.
@@ -18,15 +21,17 @@ Source: the state design (derived text has the least trust of its sources; origi
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
+from ctxsteward.language import clauses, figures, is_kin_of, read_statement, sentences_of
 from ctxsteward.schemas import Slot
 
 from ..artifacts import cut
-from ..observations import KINDS, Harvester, Observation, ReplayedTranscript, ReplayedUtterance
+from ..observations import KINDS, Harvester, MessageSpan, Observation, ReplayedTranscript, ReplayedUtterance
 from .people import (
     CORRECTIONS_EXTRACTOR,
     DECISIONS_EXTRACTOR,
@@ -112,6 +117,72 @@ def _in_a_row(words: Sequence[str], length: int) -> Iterator[Run]:
     return zip(*(words[at:] for at in range(length)), strict=False)
 
 
+CONFIRMED_EXTRACTOR = "confirmed/1"
+CONFIRMED_FRACTION = 0.5
+MAX_ANSWERS = 200
+"""Answers of internal tools that are searched, the last ones."""
+MAX_ANSWER_CHARS = 20_000
+
+
+def confirmed(observations: Sequence[Observation], replayed: ReplayedTranscript) -> list[Observation]:
+    """The observations, those that an internal tool's answer confirms with a span of it."""
+    if not any(_is_of_world(one) for one in observations):
+        return list(observations)
+    answers = [said for said in replayed.utterances if said.role == "tool" and said.trust == "tool_internal"]
+    lines = [(said, line) for said in answers[-MAX_ANSWERS:] for line in _stated(said.text[:MAX_ANSWER_CHARS])]
+    return [_confirmed(one, lines) if _is_of_world(one) else one for one in observations]
+
+
+def _is_of_world(one: Observation) -> bool:
+    """Whether it is a claim that votes alone do not carry to others."""
+    return one.reach in ("project", "shared") and KINDS[one.kind].is_personal and not KINDS[one.kind].votes_suffice
+
+
+def _confirmed(one: Observation, lines: Sequence[tuple[ReplayedUtterance, str]]) -> Observation:
+    said = next((said for said, line in lines if _says_the_same(line, one)), None)
+    if said is None:
+        return one
+    start = len(said.text) - len(said.text.lstrip())
+    span = MessageSpan(said.ref, len(said.text[:start].encode()), len(said.text.rstrip().encode()), "confirms")
+    return replace(one, places=(*one.places, span))
+
+
+def _stated(text: str) -> list[str]:
+    """What an answer states: its sentences, or each object of its JSON as names and values in a row."""
+    try:
+        waiting: list[object] = [json.loads(text)]
+    except (ValueError, RecursionError):
+        return list(sentences_of(text))
+    lines = []
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, dict):
+            plain = {name: told for name, told in value.items() if isinstance(told, str | int | float)}
+            lines += [" ".join(f"{name} {told}" for name, told in plain.items()).replace("_", " ")]
+            waiting += [told for told in value.values() if isinstance(told, dict | list)]
+            lines += [line for told in plain.values() if isinstance(told, str) for line in sentences_of(told)]
+        elif isinstance(value, list):
+            waiting += value
+        elif isinstance(value, str):
+            lines += sentences_of(value)
+    return lines
+
+
+def _says_the_same(line: str, one: Observation) -> bool:
+    if one.value is None or any(clause.sign < 0 for clause in clauses(line)):
+        return False
+    value = f"{one.value} {one.unit}" if one.unit else str(one.value)
+    told, told_value, claim = read_statement(line), read_statement(value), read_statement(one.text)
+    amounts = {(figure.number, figure.unit) for figure in figures(value)}
+    if not (amounts or told_value.keys) or not amounts <= {(one.number, one.unit) for one in figures(line)}:
+        return False
+    thing = read_statement(one.slot.attribute.partition(":")[2].replace("_", " ")).keys
+    if not all(is_kin_of(key, told.keys) for key in told_value.keys | thing):
+        return False
+    about = claim.keys - told_value.keys
+    return bool(about) and sum(is_kin_of(key, told.keys) for key in about) > CONFIRMED_FRACTION * len(about)
+
+
 EVAL_FAILURES_EXTRACTOR = "eval_failures/1"
 MAX_NAME_CHARS = 80
 _NOT_NAME = re.compile(r"[^\w.@/-]+")
@@ -183,7 +254,7 @@ HARVESTERS: Mapping[str, Harvester] = MappingProxyType(
 """Each harvester alone, by name; `harvest` runs them together."""
 EXTRACTOR_VERSION = ",".join(version for version, _ in (*_HEARD.values(), *_STRUCTURAL.values()))
 """Changes with the rules of harvesters."""
-EXTRACTOR = f"{EXTRACTOR_VERSION},{BORROWED_EXTRACTOR}"
+EXTRACTOR = f"{EXTRACTOR_VERSION},{BORROWED_EXTRACTOR},{CONFIRMED_EXTRACTOR}"
 """Changes with any rule."""
 
 
@@ -192,7 +263,7 @@ def harvest(replayed: ReplayedTranscript) -> tuple[Observation, ...]:
     conversation = listen(replayed)
     heard = [observation for _, hearing in _HEARD.values() for observation in hearing(conversation)]
     structural = [observation for _, harvester in _STRUCTURAL.values() for observation in harvester(replayed)]
-    kept = own_words(_once(heard), replayed)
+    kept = confirmed(own_words(_once(heard), replayed), replayed)
     return (*(map(_for_oneself, kept) if conversation.between_people else kept), *structural)
 
 

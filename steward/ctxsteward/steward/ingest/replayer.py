@@ -33,7 +33,7 @@ from math import inf
 from typing import NamedTuple
 
 from ctxsteward.envelope.transcripts import Transcript, formats_with
-from ctxsteward.schemas import TRUST, Message, ToolCallPart, ToolResultPart, Trust, Wire, instant, take_wire
+from ctxsteward.schemas import TRUST, Message, Outcome, ToolCallPart, ToolResultPart, Trust, Wire, instant, take_wire
 from ctxsteward.store import unseen
 
 from ..observations import Dated, ReplayedCall, ReplayedTranscript, ReplayedUtterance, Role
@@ -169,7 +169,7 @@ def replay(
         principal = f"task-{origin.task}" if origin.task is not None else session
     redacting = _CountingRedactor(redact, every)
     utterances = tuple(_utterances(every, principal, meta.principal is not None, redacting, internal_tools))
-    reached = None if origin.reward is None else origin.reward >= 1.0
+    reached = None if origin.reward is None else Outcome(reward=origin.reward).verdict
     return ReplayedTranscript(
         source=origin.source,
         session=session,
@@ -182,7 +182,8 @@ def replay(
         dated=source,
         profile_version=meta.profile_version,
         shown=frozenset(meta.shown),
-        succeeded=reached if meta.succeeded is None else meta.succeeded,
+        succeeded=reached if meta.verdict is None else meta.verdict,
+        task=meta.task or origin.task,
         eval_failures=meta.eval_failures,
         redacted=redacting.count,
     )

@@ -25,11 +25,12 @@ from math import inf
 from typing import Any
 
 from ctxsteward.envelope import Store
-from ctxsteward.schemas import Erased, InputTooLarge, instant
+from ctxsteward.schemas import Erased, InputTooLarge, Outcome, instant
 from ctxsteward.store import (
     JournalRecord,
     Log,
     MessageAppended,
+    OutcomeTold,
     RecallSelected,
     SessionHead,
     SessionKey,
@@ -99,6 +100,7 @@ class StoreSource:
         entries: list[list[object]] = []
         heads: list[SessionHead] = []
         turns: dict[str, int] = {}
+        outcome: Outcome | None = None
         size_bytes = position = 0
         length = session.journal.length(session.key)
         while position < length:
@@ -108,6 +110,8 @@ class StoreSource:
                 elif isinstance(row, RecallSelected):
                     for fact in row.facts:
                         turns.setdefault(fact.id, row.turn)
+                elif isinstance(row, OutcomeTold):
+                    outcome = row.outcome if outcome is None else outcome.then(row.outcome)
                 elif isinstance(row, MessageAppended) and not row.erased:
                     size_bytes += len(row.wire.encode())
                     entries.append([row.ordinal, json.loads(row.wire), row.ts, row.principal, row.origin])
@@ -118,7 +122,7 @@ class StoreSource:
             heads.append(session.state.head)
         before = session.shown_records() if session.parent() is not None else frozenset[str]()
         shown = _profiles(self.profile, heads, turns, before)
-        document = {**shown, "session": name, "meta": _told(meta, entries), "entries": entries}
+        document = {**shown, "session": name, "meta": _told(meta, entries, outcome), "entries": entries}
         data = json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
         written = None if any(_is_time(ts) for _, _, ts, *_ in entries) else self._written_seconds(name)
         return LoadedItem(
@@ -165,8 +169,10 @@ def _profiles(
     }
 
 
-def _told(meta: SessionMeta | None, entries: list[list[object]]) -> dict[str, Any]:
+def _told(meta: SessionMeta | None, entries: list[list[object]], outcome: Outcome | None) -> dict[str, Any]:
     fields = {} if meta is None else meta.model_dump(mode="json", exclude_unset=True)
+    if outcome is not None:
+        fields.setdefault("outcome", outcome.model_dump(exclude_none=True))
     if entries and entries[0][4] == OWN_ORIGIN:
         fields["origin"] = OWN_ORIGIN
     return fields

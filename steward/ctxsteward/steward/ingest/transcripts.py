@@ -35,7 +35,7 @@ from ctxsteward.envelope.transcripts import (
     parse_transcripts,
     show,
 )
-from ctxsteward.schemas import EntryId, InputError, InvalidTranscript, Name, OneLine, Timestamp
+from ctxsteward.schemas import EntryId, InputError, InvalidTranscript, Name, OneLine, Outcome, Timestamp
 from ctxsteward.store import unseen
 
 INLINE_KEY = "ctxsteward"
@@ -77,7 +77,16 @@ class SessionMeta(BaseModel):
     started: Timestamp | None = None
     """When it began: the time of messages that have none of their own."""
     succeeded: StrictBool | None = None
-    """Whether its task was solved."""
+    """Whether its task was solved: in short for the same in `outcome`."""
+    outcome: Outcome | None = None
+    """How it ended: ``{"reward": 1.0}``, ``{"thumbs": "down", "escalated": true}``."""
+    task: Name | None = None
+    """Its task: runs of one task are tries at the same thing."""
+
+    @property
+    def verdict(self) -> bool | None:
+        """Whether it succeeded, as its metadata say."""
+        return self.succeeded if self.succeeded is not None or self.outcome is None else self.outcome.verdict
 
 
 UNKNOWN = SessionMeta()

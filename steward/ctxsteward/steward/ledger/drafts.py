@@ -34,8 +34,8 @@ VOICES_TO_BE_SEEN = 2
 COMPONENTS_AT_ONCE = 400
 
 _COLUMNS = (
-    "component", "id", "rivals", "wide", "hidden", "digest", "kind", "width", "strict", "scored", "said", "recovered",
-    "helped", "trigger", "action", "from_tool", "last", "shelf", "malformed", "body",
+    "component", "id", "rivals", "wide", "hidden", "digest", "kind", "width", "strict", "scored", "said", "votes",
+    "confirmed", "recovered", "helped", "trigger", "action", "from_tool", "last", "shelf", "malformed", "body",
 )  # fmt: skip
 _INSERT = f"INSERT INTO drafts ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))})"
 _BRIEF = ", ".join(f"n.{name}" for name in ObservationBrief._fields)
@@ -170,8 +170,8 @@ class DraftIndex:
         audience = audience_of(made)
         return (
             label, made.id, made.group, wide, wide and _is_hidden(made), digest, made.kind, made.audience.width,
-            backing.strict, backing.scored, backing.said, backing.recovered, backing.helped, *made.advice,
-            backing.from_tool,
+            backing.strict, backing.scored, backing.said, backing.votes, backing.confirmed, backing.recovered,
+            backing.helped, *made.advice, backing.from_tool,
             None if seconds == float("-inf") else seconds, None if audience is None else json.dumps(audience),
             flaw_of(made, self._frame), draft_row(made),
         )  # fmt: skip

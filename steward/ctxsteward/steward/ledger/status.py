@@ -30,6 +30,7 @@ from ..admission import (
     RecordStanding,
     by_person,
     by_support,
+    is_subject_to_rules,
     last_confirmed,
     under_rules,
 )
@@ -40,8 +41,8 @@ from .rows import draft_of, standing_of, standing_row
 
 AT_ONCE = 400
 _DRAFT = (
-    "component, id, wide, digest, kind, width, strict, scored, said, recovered, helped, trigger, action, from_tool, "
-    "last, shelf"
+    "component, id, wide, digest, kind, width, strict, scored, said, votes, confirmed, recovered, helped, trigger, "
+    "action, from_tool, last, shelf"
 )
 _JUDGED = (
     "component", "id", "status", "wide", "until", "covered_by", "shelf", "digest", "content", "standing", "names",
@@ -69,6 +70,8 @@ class _DraftRow(NamedTuple):
     strict: int
     scored: int
     said: int
+    votes: int
+    confirmed: int
     recovered: int
     helped: int
     trigger: str | None
@@ -282,10 +285,11 @@ class _DraftJudgement:
             return AdmissionVerdict("expired", ("faded",))
         backing = ClaimSupport(
             events=0, sessions=0, principals=0, strict=one.strict, scored=one.scored, said=one.said,
-            recovered=one.recovered, helped=one.helped, from_tool=bool(one.from_tool),
+            votes=one.votes, confirmed=one.confirmed, recovered=one.recovered, helped=one.helped,
+            from_tool=bool(one.from_tool),
         )  # fmt: skip
         found = by_support(one.kind, one.width, backing, self._policy, FixAdvice(one.trigger, one.action))
-        if found.status not in ("active", "vetted") or not self._policy.rules:
+        if not self._policy.rules or not is_subject_to_rules(found):
             return found
         body = self._db.rows("SELECT body FROM drafts WHERE component = ?", one.component)[0][0]
         return under_rules(found, draft_of(body).said["text"], one.width, self._policy)

@@ -89,6 +89,8 @@ class ReplayedTranscript:
     """Since when, for records that only some turns were shown."""
     succeeded: bool | None = None
     """Whether its transcript says that the task was solved."""
+    task: str | None = None
+    """Its task, where it is told."""
     eval_failures: tuple[str, ...] = ()
     """Scorers that failed on it, with their reason, where it was an eval's."""
     redacted: int = 0

@@ -26,7 +26,7 @@ from .claims import ClaimAudience
 from .indexed_observation import IndexedObservation, ObservationBrief, ObservationTime
 from .support import ClaimSupport, backing
 
-_STRENGTHS = ("strict", "recovered", "scored", "broad")
+_STRENGTHS = ("strict", "recovered", "scored", "accepted", "broad")
 _SENSITIVITIES = ("none", "personal", "sensitive")
 
 

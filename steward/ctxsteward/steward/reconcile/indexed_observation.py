@@ -63,6 +63,7 @@ class IndexedObservation:
             strength=observation.strength, extractor=observation.extractor, text=observation.text,
             score=observation.score, ts=ts, sensitivity=observation.sensitivity,
             is_single=observation.slot.cardinality == "one", is_shown=bool(self.shown),
+            is_confirmed=any(place.relation == "confirms" for place in observation.places),
         )  # fmt: skip
 
 
@@ -93,6 +94,8 @@ class ObservationBrief(NamedTuple):
     """Its slot holds one value."""
     is_shown: bool
     """Whether its session was shown any records."""
+    is_confirmed: bool
+    """Whether an internal tool's answer in its session says the same."""
 
     @property
     def is_said(self) -> bool:

@@ -3,7 +3,7 @@
 Within one person's own scope each session counts once, in a wider one each principal, whichever way the name is
 written (`principals.skeleton`); speakers that nobody knows count as one principal together, because they may be one. A
 session that was shown the record lends it nothing. Only what a person said counts towards a gate; of a fix that
-recovered an error both are counted, how often it did and for how many principals.
+recovered an error both are counted, how often it did in runs that succeeded, and for how many principals.
 
 Source: Wilson 1927 (score interval); the state design (k independent principals).
 """
@@ -33,8 +33,12 @@ class ClaimSupport:
     scored: int
     said: int
     """Any cue."""
+    votes: int
+    """Of these, ones whose word suffices for others: of a kind that claims nothing of the world (`KINDS`)."""
+    confirmed: int
+    """Of these, ones in whose session an internal tool's answer says the same."""
     recovered: int
-    """Events in which a fix worked."""
+    """Events in which a fix worked, in runs that succeeded."""
     helped: int
     """Independent ones for whom it worked."""
     from_tool: bool
@@ -58,6 +62,7 @@ def backing(seen: Collection[ObservationBrief], *, own: bool) -> ClaimSupport:
     """What stands behind a claim that these support; `own`: in one person's own scope."""
     heard = [(one.session if own else one.voice, one) for one in seen]
     said = [(who, one.strength) for who, one in heard if one.is_said]
+    votes = {who for who, one in heard if one.is_said and KINDS[one.kind].votes_suffice}
     worked = [(who, one.place) for who, one in heard if one.strength == "recovered"]
     return ClaimSupport(
         events=len({one.place for one in seen}),
@@ -66,6 +71,8 @@ def backing(seen: Collection[ObservationBrief], *, own: bool) -> ClaimSupport:
         strict=len({who for who, strength in said if strength == "strict"}),
         scored=len({who for who, strength in said if strength == "scored"}),
         said=len({who for who, _ in said}),
+        votes=len(votes),
+        confirmed=len({who for who, one in heard if one.is_said and one.is_confirmed}),
         recovered=len({place for _, place in worked}),
         helped=len({who for who, _ in worked}),
         from_tool=all(one.is_told_by_tool for one in seen),

@@ -66,14 +66,16 @@ def test_inside_a_task_what_is_so_for_everybody_stays_so() -> None:
 def test_three_people_who_correct_the_same_thing_agree(texts: list[str]) -> None:
     with memory_store() as store:
         key = store.keys.address_key(TENANT)
-        for people, status in ((2, "candidate"), (3, "active")):
+        for people, reason in ((2, "needs_principals"), (3, "needs_confirmation")):
             with Ledger.open(":memory:", store, TENANT, AGENT) as ledger:
                 for number, text in enumerate(texts[:people]):
                     who = f"u{number}"
                     transcript = replayed(f"s{number}", spoken(text, principal=who), principal=who)
                     ledger.absorb(*build_artifact(transcript, harvest(transcript), extractor=EXTRACTOR, key=key))
                 shared = [record for record in ledger.records() if record.scope.is_shared]
-                assert [(record.status, record.support.principals) for record in shared] == [(status, people)]
+                assert [(record.status, record.reasons, record.support.principals) for record in shared] == [
+                    ("candidate", (reason,), people)
+                ]
 
 
 def test_inside_a_task_a_correction_is_of_the_task() -> None:

@@ -38,6 +38,7 @@ def scene(*lines: Line, session: str = "s-1", principal: str = "task-1", **field
             text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
             said.append(asks(ordinal, (ReplayedCall(id=f"c{ordinal}", name=tool, arguments=text),), principal))
             said.append(answers(ordinal + 1, f"c{ordinal}", answer, tool, principal))
+    fields = {"succeeded": True, **fields}
     return ReplayedTranscript(
         source="scene", session=session, principal=principal, format="openai", digest="0", utterances=tuple(said),
         **fields,

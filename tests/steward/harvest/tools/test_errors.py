@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,14 @@ def test_one_call_that_works_is_one_recovery_however_often_it_failed_before() ->
     bad = [call("book", "Error: flight not found", user="ann", flight=f"HAT{n}") for n in range(3)]
     (one,) = tool_errors(scene(*bad, call("book", OK, user="ann", flight="HAT7")))
     assert [place.relation for place in one.places] == ["supports", "supports", "supports", "recovers"]
+
+
+@pytest.mark.parametrize(("succeeded", "strength"), [(True, "recovered"), (False, "accepted"), (None, "accepted")])
+def test_a_call_that_was_accepted_is_a_recovery_where_its_run_succeeded(succeeded: bool | None, strength: str) -> None:
+    failed = call("pay", "Error: invalid day, wrong format", order="A17", day="1/2/2026")
+    worked = call("pay", "{}", order="A17", day="2026-02-01")
+    (one,) = tool_errors(scene(failed, worked, succeeded=succeeded))
+    assert (one.strength, one.action) == (strength, "write day as YYYY-MM-DD")
 
 
 def test_two_recoveries_are_two_observations() -> None:
@@ -174,7 +183,8 @@ def assert_sound(transcript: ReplayedTranscript) -> list[Observation]:
         assert one.text.splitlines() == [one.text]
         assert parse_trigger(one.trigger or "") is not None
         assert parse_action(one.action or "")
-        assert one.strength == ("recovered" if any(p.relation == "recovers" for p in one.places) else "broad")
+        helped = "recovered" if transcript.succeeded else "accepted"
+        assert one.strength == (helped if any(p.relation == "recovers" for p in one.places) else "broad")
     return found
 
 
@@ -300,7 +310,10 @@ def test_hostile_answers_and_arguments_take_no_time() -> None:
 def test_airline_runs_give_sound_observations_from_errors_alone() -> None:
     found = {run.session: assert_sound(run) for run in replayed(AIRLINE)}
     every = [one for observations in found.values() for one in observations]
-    assert sum(one.strength == "recovered" for one in every) >= 10
+    strengths = Counter(one.strength for one in every)
+    assert strengths == {"accepted": 9, "recovered": 5, "broad": 2}, (
+        "most calls that were accepted are of runs that failed"
+    )
     assert {one.tool for one in every} <= {"book_reservation", "update_reservation_flights"}
 
 

@@ -1,6 +1,7 @@
 """Wishes and decisions: how somebody wants to be served, what they never want, what was settled.
 
-A standing wish ("from now on", "never", "call me", 以后都) is strict and holds for the speaker everywhere. A plain
+A standing wish ("from now on", "never", "call me", 以后都) is strict and holds for the speaker everywhere; one that is
+about the form of answers alone ("never use emojis") may hold for everybody, where enough others say the same. A plain
 preference is strict too, but inside a task it is taken as meant for that task. A liking or a request is broad: it needs
 company. What is asked, supposed, reported, denied or meant in irony gives nothing strict, and mostly nothing at all.
 
@@ -21,14 +22,14 @@ from .claims import claim, in_one_line
 from .cue_table import CueMatch, CueTable, matches
 from .facts import named_fact
 from .qualifiers import WEAKENS, doubt, is_local, is_of_project
-from .slots import ClaimTopic, topic_of
+from .slots import ClaimTopic, is_form_alone, topic_of
 from .utterances import HeardConversation, Sentence
 
 ENGLISH = CueTable(lists("preferences").rows("english"))
 CHINESE = CueTable(lists("preferences").rows("chinese"), chinese=True)
 DECISIONS_EN = CueTable(lists("decisions").rows("english"))
 DECISIONS_ZH = CueTable(lists("decisions").rows("chinese"), chinese=True)
-PREFERENCES_EXTRACTOR = "preferences/3"
+PREFERENCES_EXTRACTOR = "preferences/4"
 MAX_CHARS = 400
 """A longer sentence is not searched for wishes."""
 _JOINED = re.compile(r"(?:and|so|but|because|to|then|also)\b")
@@ -77,19 +78,22 @@ def _read(match: CueMatch, sentence: Sentence, conversation: HeardConversation) 
         topic=topic,
         strength=strength,
         score=SCORES["weak" if strength == "broad" else match.label],
-        reach=_reach(match.label, topic, sentence, conversation),
+        reach=_reach(match.label, topic, sentence, conversation, strength),
         extractor=PREFERENCES_EXTRACTOR,
     )
 
 
-def _reach(label: str, topic: ClaimTopic, sentence: Sentence, conversation: HeardConversation) -> Reach:
+def _reach(
+    label: str, topic: ClaimTopic, sentence: Sentence, conversation: HeardConversation, strength: Strength
+) -> Reach:
     if topic.is_fact or topic.is_lasting:
         return "user"
     if conversation.replayed.project and is_of_project(sentence):
         return "project"
     if is_local(sentence, strictly=label == "standing") or (label != "standing" and conversation.is_task):
         return "session"
-    return "user"
+    is_told = strength == "strict" and topic.modality in ("must", "must_not")
+    return "shared" if is_told and is_form_alone(topic, sentence) else "user"
 
 
 DECISIONS_EXTRACTOR = "decisions/1"

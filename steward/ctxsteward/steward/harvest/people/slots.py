@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ctxsteward.language import STOP, lists, normalize, stem, typed_values
+from ctxsteward.language import STOP, clause_spans, lists, normalize, stem, typed_values
 from ctxsteward.schemas import Cardinality, Modality, Polarity
 
 from .cue_table import CueMatch
@@ -50,6 +50,9 @@ CHINESE_TOPICS = {
 MAX_VALUE_CHARS = 60
 LASTING = frozenset(("name", "pronouns", "allergy", "diet", "favorite", "time_zone", "language", "accessibility"))
 """Attributes of a person: true in every session."""
+FORM = frozenset(_LISTS.words("form"))
+"""Attributes of how answers are written, whoever reads them: wishes that may hold for everybody. The language of an
+answer is its reader's own."""
 FACTS = frozenset(("name", "pronouns", "allergy", "time_zone", "language", "accessibility"))
 _BOUNDARY = _LISTS.pattern("boundary")
 _PHRASE_WORD = re.compile(r"[a-z0-9][a-z0-9'+#-]*")
@@ -179,6 +182,26 @@ def _headed(region: str, sentence: Sentence) -> tuple[str, str | None]:
         modifier, _, noun = head.rpartition("的")
         return f"likes:{(noun or head)[-8:]}", modifier[:MAX_VALUE_CHARS] or None
     return "likes", None
+
+
+_TALK = frozenset(word for _, _, needs in ENGLISH_TOPICS.values() for word in needs)
+_MANNER = frozenset(lists("claims").words("manner"))
+"""Words of wishing and asking."""
+
+
+def is_form_alone(topic: ClaimTopic, sentence: Sentence) -> bool:
+    """Whether a wish says how answers are to be written and nothing besides.
+
+    Then each word is about answers, about wishing, or a topic's: what claims something of the world has other words. A
+    figure is the one that it wants. Of Chinese, which is not cut into words, it is one clause without a figure.
+    """
+    amounts = topic.value is not None and topic.unit is not None
+    if topic.attribute not in FORM or len(typed_values(sentence.text)) > amounts:
+        return False
+    if sentence.has_chinese:
+        return len(list(clause_spans(sentence.text.rstrip("。！!.")))) == 1
+    about = ENGLISH_TOPICS.keys() | _TALK | _MANNER | _SKIPPED
+    return all(word in about for word in _PHRASE_WORD.findall(sentence.low) if not word.isdigit())
 
 
 def value_of(text: str) -> str:

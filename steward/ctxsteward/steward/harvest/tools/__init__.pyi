@@ -1,5 +1,5 @@
 from .calls import ToolStep as ToolStep, leaf_name as leaf_name, name_words as name_words, steps as steps
-from .episodes import ErrorEpisode as ErrorEpisode, episodes as episodes
+from .episodes import ErrorEpisode as ErrorEpisode, done_instead as done_instead, episodes as episodes
 from .errors import TOOL_ERRORS_EXTRACTOR as TOOL_ERRORS_EXTRACTOR, tool_errors as tool_errors
 from .siblings import (
     SIBLINGS_EXTRACTOR as SIBLINGS_EXTRACTOR,
@@ -10,4 +10,10 @@ from .siblings import (
     sibling_fixes as sibling_fixes,
     troubles_of as troubles_of,
 )
-from .templates import FixTrigger as FixTrigger, is_repair as is_repair, parse_trigger as parse_trigger
+from .templates import (
+    ArgumentFix as ArgumentFix,
+    FixTrigger as FixTrigger,
+    is_repair as is_repair,
+    parse_action as parse_action,
+    parse_trigger as parse_trigger,
+)

@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from typing import Literal, NamedTuple
 
@@ -285,6 +285,28 @@ def _blame(name: str, value: object, message: str, said: frozenset[str]) -> int:
         if isinstance(leaf, str) and 3 < len(leaf) <= 80 and leaf.casefold() in message:
             score = 3
     return score + len((words - _STOP_WORDS) & said)
+
+
+def done_instead(failed: ToolStep, passing: ReplayedTranscript) -> frozenset[ArgumentFix]:
+    """What another run of the same task, one that succeeded, did where this call failed: the fixes that it shows.
+
+    It is compared with the call of the same tool there that worked and shares most with it; a run that never made that
+    call work has stopped.
+    """
+    calls = steps(passing)
+    worked = [step for step in calls if step.tool == failed.tool and step.works and step.arguments is not None]
+    if not worked or failed.arguments is None:
+        return frozenset((ArgumentFix(verb="stop"),) if not worked else ())
+    mine = Counter(_pairs(failed.arguments))
+    nearest = max(worked, key=lambda step: ((mine & Counter(_pairs(step.arguments or {}))).total(), -step.position))
+    sources = ValueOrigins(passing, calls)
+    before = replace(failed, utterance=-1, answered=-1)  # all that the other run knew came after
+    names = changed_parameters(failed, nearest)
+    if names:
+        return frozenset(fix for name in names for fix in fixes(name, before, nearest, sources))
+    earlier = [step.tool for step in calls[: nearest.position] if step.works and step.tool != failed.tool]
+    first = [ArgumentFix(verb="first", source=tool) for tool in earlier if is_tool(tool)]
+    return frozenset((*first, ArgumentFix(verb="repeat")))
 
 
 MAX_ATTEMPTS = 8

@@ -2,14 +2,15 @@
 
 An observation is a template over tool name, normalized error code and our own diff of arguments (`templates`): no
 word of a tool's answer and no value of an argument is in it. Its evidence points at the answer that failed and at the
-one that worked after it. Strength `recovered`: one observation a recovery, so recoveries of a claim are counted by
-counting observations. Strength `broad`: nothing was seen to work after the error, or what did is not for a template to
-say (prose, code); it says which parameter to check first. Errors without a known code need a parameter and a telling
-diff.
+one that worked after it. Strength `recovered`: one observation a recovery in a run that succeeded, so recoveries of a
+claim are counted by counting observations. Strength `accepted`: the same in a run that failed, or of which nobody says
+how it ended; that a call was accepted does not say that it was right. Strength `broad`: nothing was seen to work after
+the error, or what did is not for a template to say (prose, code); it says which parameter to check first. Errors
+without a known code need a parameter and a telling diff.
 
 Observations of one slot (tool, error code and parameter) are one claim, whatever the wording of their advice.
 
-Source: the state design (error-and-fix records are admitted when the fix recovered twice).
+Source: the state design (error-and-fix records are admitted by how often the fix recovered).
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ from .episodes import ErrorEpisode, blamed_leaves, episodes
 from .error_codes import SPAN_CHARS
 from .templates import ArgumentFix, FixTrigger, Verb, action, attribute, text
 
-TOOL_ERRORS_EXTRACTOR = "tool_errors/3"
+TOOL_ERRORS_EXTRACTOR = "tool_errors/4"
 MAX_FAILURES = 3
 MAX_TEXT_CHARS = 280
 UNRECOVERED_SCORE = 0.3
 _SCORES: dict[Verb, float] = {
     "take": 0.95, "write": 0.95, "total": 0.9, "supply": 0.9, "omit": 0.9, "fewer": 0.85, "first": 0.85, "ask": 0.8,
-    "change": 0.7, "repeat": 0.7, "check": 0.6,
+    "change": 0.7, "repeat": 0.7, "stop": 0.8, "check": 0.6,
 }  # fmt: skip
 
 
@@ -76,8 +77,8 @@ def _observation(
         text=text(trigger, fitting),
         slot=Slot(subject=trigger.tool.lower(), attribute=attribute(trigger)),
         places=places,
-        strength="recovered" if recovered else "broad",
-        score=_SCORES[fitting[0].verb] if recovered else UNRECOVERED_SCORE,
+        strength=("recovered" if replayed.succeeded else "accepted") if recovered else "broad",
+        score=_SCORES[fitting[0].verb] if recovered and replayed.succeeded else UNRECOVERED_SCORE,
         reach="shared",
         principal=replayed.principal,
         tool=trigger.tool,

@@ -15,6 +15,7 @@ An `ArgumentFix` has one of the verbs below, and renders to an action such as ``
     change    LEAF                         another value; where from is not known
     first     call TOOL first              the same arguments, after another tool's call
     repeat    call it again                the same arguments, at once
+    stop      do not try it again          runs that succeed do without the call
     check     LEAF                         nothing was seen to work
 """
 
@@ -28,7 +29,7 @@ from typing import Literal
 from .calls import FIGURES, SWITCHES
 from .error_codes import ERROR_CODES, MALFORMED, ErrorCode
 
-Verb = Literal["take", "ask", "total", "write", "supply", "omit", "fewer", "change", "first", "repeat", "check"]
+Verb = Literal["take", "ask", "total", "write", "supply", "omit", "fewer", "change", "first", "repeat", "stop", "check"]
 
 _TEMPLATES: dict[Verb, str] = {
     "take": "take {what} from {source}",
@@ -41,6 +42,7 @@ _TEMPLATES: dict[Verb, str] = {
     "change": "use another {what}",
     "first": "call {source} first",
     "repeat": "call it again",
+    "stop": "do not try it again, and say why",
     "check": "check {what}",
 }
 _HOLES = {"what": r"(?P<what>[A-Za-z_][\w.\[\]-]{0,159})", "source": r"(?P<source>[A-Za-z][^\n]{0,199})"}
