@@ -96,7 +96,7 @@ class DerivedFile:
         return False
 
     def _path(self, name: str) -> Path:
-        return self._folder / f"{self._session}.{name}"
+        return self._folder / f"{self._session}.{part_of(name)}"
 
     def _code(self, name: str, body: bytes) -> bytes:
         return code(self._code_key, f"{self._session}.{name} {byteorder}\0".encode() + body).encode()

@@ -234,7 +234,7 @@ def test_a_state_of_another_form_is_read_again(tmp_path: Path, read: list[int]) 
         assert file is not None
         kept = file.read("index")
         assert kept is not None
-        for state in (["short"], [*kept[:-1], None], [*kept[:-1], [1, 2, 3, 4]], [*kept[:3], "other address", kept[4]]):
+        for state in (["short"], [*kept[:-1], None], [*kept[:-1], [1, 2, 3, 4]], [*kept[:2], "other address", kept[3]]):
             assert file.write("index", state)
             read.clear()
             ask(builder(), store.session("s"), "And of P4?")

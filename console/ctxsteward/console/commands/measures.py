@@ -1,5 +1,5 @@
-"""``ctxsteward evals cost``, ``recall``, ``survival``, ``advice``: prompt cost, recall, what outlives compaction, and
-whether the steward's advice about tool errors is right."""
+"""``ctxsteward evals cost``, ``recall``, ``survival``, ``advice``, ``notes``: prompt cost, recall, what outlives
+compaction, whether the steward's advice about tool errors is right, and whether it learns what people wrote down."""
 
 from __future__ import annotations
 
@@ -16,9 +16,12 @@ from ctxsteward.evals.bench import (
     BENCHES,
     BLOCK,
     HEAD,
+    NOTED,
+    NOTED_HEAD,
     AdviceRow,
     BenchmarkRow,
     Half,
+    NotedRow,
     SurvivalRow,
     advice_cells,
     cells,
@@ -27,8 +30,11 @@ from ctxsteward.evals.bench import (
     measure as measure_survival,
     measure_advice,
     measure_chats,
+    measure_noted,
+    noted_cells,
     own_runs,
     read_chats,
+    read_noted,
     read_runs,
     run as run_benches,
     survival_block,
@@ -351,6 +357,38 @@ def advice(
     else:
         table = grid("", *ADVICE_HEAD, numbers=ADVICE_HEAD[2:-1])
         for line in advice_cells(rows):
+            table.add_row("", *line)
+        table_console().print(table)
+
+
+@click.command()
+@click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option("--held-out", is_flag=True, help="The people to look at once, when all is done.")
+@click.option(
+    "--write", type=click.Path(), metavar="FILE", help="Put both halves between the markers of this Markdown."
+)
+@common
+def notes(folder: Path, held_out: bool, write: str | None, as_json: bool, store: str, tenant: str) -> None:
+    """Measure how much of what people wrote down about chats the steward learns from them.
+
+    FOLDER holds dated chats with notes (RealMem). Beside ours: as many sentences of what users said, chosen
+    without knowledge. Nothing is stored.
+    """
+    if write is not None:
+        check_markers(Path(write), NOTED)
+    halves = ("development", "held out") if write is not None else ("held out" if held_out else "development",)
+    rows: list[NotedRow] = []
+    with progress("notes", shown=not as_json) as tell:
+        for half in halves:
+            rows += measure_noted(read_noted(folder, half), half, tell)
+    if write is not None:
+        write_blocks(Path(write), {NOTED: markdown(NOTED_HEAD, noted_cells(rows), texts=2)})
+    elif as_json:
+        for row in rows:
+            print_json({"suite": "notes", **row._asdict()})
+    else:
+        table = grid("", *NOTED_HEAD[1:], numbers=NOTED_HEAD[2:])
+        for _, *line in noted_cells(rows):
             table.add_row("", *line)
         table_console().print(table)
 

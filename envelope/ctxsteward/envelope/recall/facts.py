@@ -43,7 +43,6 @@ from ctxsteward.store import (
 from ..layout import FactLines, context_text, recalled_rows
 from ..tokens import Counter
 from .heuristic import UtteranceIndex
-from .postings import Weights
 from .room import CHOSEN, LEAST_TOKENS, MISSES, NO_ROOM
 from .selection import LOGGED_CANDIDATES, Ranking, ScoredOriginal, log_of, verbatim
 
@@ -245,7 +244,6 @@ def offer(
     state: State,
     room_tokens: int,
     counter: Counter,
-    weights: Weights | None = None,
 ) -> tuple[list[_FactRow], int, list[Finding]]:
     """Rank what is known for this user turn and fit it into the room for facts; decides nothing about messages.
 
@@ -255,7 +253,7 @@ def offer(
     known, findings = offers_to(session, state)
     if known is None:
         return [], 0, findings
-    ranked = _ranked(known, session.shown(state.last_user).message.text, weights or Weights())
+    ranked = _ranked(known, session.shown(state.last_user).message.text)
     already_said = _said_in_head_or_window(session, state)
     rows, tokens = _fitted(
         [row._replace(why=row.why or already_said(row.fact)) for row in ranked], state, counter, room_tokens
@@ -290,9 +288,9 @@ def with_facts(
 # -- ranking -------------------------------------------------------------------------------------------------------
 
 
-def _ranked(known: FactOffers, query: str, weights: Weights) -> list[_FactRow]:
+def _ranked(known: FactOffers, query: str) -> list[_FactRow]:
     """Best first; ties go to the more valuable."""
-    found = {known.facts[scored.ordinal].id: scored for scored in known.index.rank(query, weights)}
+    found = {known.facts[scored.ordinal].id: scored for scored in known.index.rank(query)}
     best = max((scored.score for scored in found.values()), default=0.0)
     rows = [_row(audience, held, found.get(held.fact.id), best) for audience, held in known.candidates]
     return sorted(rows, key=lambda row: -row.score)

@@ -21,9 +21,8 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from ctxsteward.language import passage_spans, terms
+from ctxsteward.language import passage_spans, rules_digest, terms
 from ctxsteward.schemas import Message, Ref, ReplacementReader, ResumableReader, SourceMessage, TextPart
-from ctxsteward.store import part_of
 
 from ..compaction import text_of
 from ..history import LogEntry
@@ -96,15 +95,21 @@ class SessionTurns:
         self._lately.append(said)
 
     def state(self) -> list[Any]:
-        """The index, and what was said last."""
-        return [self.index.state(), [[*said] for said in self._lately]]
+        """The index, what was said last, and a digest of the rules by which that was read."""
+        return [_rules(), self.index.state(), [[*said] for said in self._lately]]
 
     def resume(self, state: list[Any]) -> bool:
-        """Take up a state."""
-        index, lately = state
+        """Take up a state; False where other rules have made it."""
+        rules, index, lately = state
+        if rules != _rules():
+            return False
         self.index.resume(index)
         self._lately.extend(map(frozenset, lately))
         return True
+
+
+def _rules() -> str:
+    return rules_digest("ctxsteward.language", __package__)
 
 
 def turns_of(entry: LogEntry) -> list[IndexedTurn]:
@@ -179,10 +184,10 @@ class UtteranceIndex:
         for place, saying in enumerate(sayings):
             self._index.add(place, _turn(saying, place))
 
-    def rank(self, query: str, weights: Weights, *, limit: int = MAX_RANKED) -> list[ScoredOriginal]:
+    def rank(self, query: str, weights: Weights | None = None, *, limit: int = MAX_RANKED) -> list[ScoredOriginal]:
         """The best of them for a question, best first; `ordinal` is the place in the sequence, from 0."""
         query = _ends(query)
-        return self._index.rank(terms(query), query, weights, limit=limit)
+        return self._index.rank(terms(query), query, weights or Weights(), limit=limit)
 
 
 def speaker_of(text: str) -> str | None:
@@ -279,7 +284,7 @@ class SupersessionIndex:
         """Everything up to the request's last message."""
         kept = self._sessions.of(request)
         with kept.lock:
-            part = f"replaced-{part_of(self._counter.name)}"
+            part = f"replaced-{self._counter.name}"
             history = caught_up(kept, request, part, lambda: SessionSupersession(self._replacing(), self._counter))
 
         def replaced_by(ref: Ref) -> tuple[Ref, ...]:

@@ -14,7 +14,7 @@ form: `selection_log`. Where a strategy cannot rank, another one does, and the `
 
 `SessionCache` is what a selector keeps of sessions between turns: of a bounded number, and only while it is what the
 log says; losing it costs time only. A `SessionReading` is read back from the session's file where a process begins
-anew; of what it was read from the file names the newest message, by its address, and the rules by a digest of them.
+anew; the file names the newest message that was read, by its address, and a reading looks to its own rules.
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ from itertools import chain, islice
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar, overload
 
-from ctxsteward.language import rules_digest
 from ctxsteward.schemas import Finding, Message, Ref
 from ctxsteward.store import DerivedFile, RecallSelected, process_forks as forking
 
@@ -454,8 +453,8 @@ def _resumed(request: SelectionRequest, part: str, make: Callable[[], R]) -> tup
     stored = None if request.derived is None else request.derived.read(part)
     if stored is not None:
         with suppress(ValueError, TypeError, IndexError, KeyError):  # another version's form
-            rules, generation, ordinal, address, state = stored
-            if (rules, generation) == (_rules(), request.generation) and 0 < ordinal <= request.last:
+            generation, ordinal, address, state = stored
+            if generation == request.generation and 0 < ordinal <= request.last:
                 newest, made = request.entry(ordinal), make()
                 if newest.event.address == address and made.resume(state):
                     return made, newest
@@ -465,13 +464,7 @@ def _resumed(request: SelectionRequest, part: str, make: Callable[[], R]) -> tup
 def _save(request: SelectionRequest, part: str, made: SessionReading, newest: LogEntry) -> bool:
     if request.derived is None or (state := made.state()) is None:
         return False
-    head = _rules(), request.generation, newest.ordinal, newest.event.address
-    return request.derived.write(part, [*head, state])
-
-
-def _rules() -> str:
-    """Of the readings of this room; a reader from elsewhere looks to its own."""
-    return rules_digest("ctxsteward.language", __package__)
+    return request.derived.write(part, [request.generation, newest.ordinal, newest.event.address, state])
 
 
 class SessionCache(Generic[T]):

@@ -21,6 +21,14 @@ from .asked_chats import (
 )
 from .benchmark_row import BenchmarkRow as BenchmarkRow
 from .conversations import conversation as conversation
+from .noted_chats import (
+    NOTED as NOTED,
+    NOTED_HEAD as NOTED_HEAD,
+    NotedRow as NotedRow,
+    measure_noted as measure_noted,
+    noted_cells as noted_cells,
+    read_noted as read_noted,
+)
 from .survival import (
     BLOCK as BLOCK,
     HEAD as HEAD,
