@@ -28,7 +28,7 @@ REMEMBERED = 4_096
 """Statements that may still be replaced, the newest: what was said longer ago is not followed any more."""
 
 _CAPITALIZED = re.compile(r"\b[A-Z][a-z]{2,}\b")
-_OWNED = re.compile(r"(\w[\w-]*)['’]s (\w+)|([\u3400-\u9fff]{2})的([\u3400-\u9fff]{2})")
+_OWNED = re.compile(r"\b(\w[\w-]{0,30})['’]s (\w{1,30})|([\u3400-\u9fff]{2})的([\u3400-\u9fff]{2})")
 RARE = 2
 """A word is rare when at most this many remembered statements have it."""
 BRIEF = 9

@@ -161,7 +161,7 @@ def test_a_night_over_ones_own_folder_goes_on_with_it(logs: Path, tmp_path: Path
     one = value("run", "--transcripts", str(logs), *profile, *where)
     assert (one["profile"], one["outcome"], one["version"]) == ("desk", "promoted", 2)
     audiences = [new["for"] for new in one["records"]["new"]]
-    assert (audiences[0], sorted(audiences[1:])) == ("everybody", ["user dora", "user emil", "user hana", "user hana"])
+    assert (audiences[0], sorted(audiences[1:])) == ("everybody", ["user dora", "user emil", "user hana"])
     transcript(logs / "later.json", "Please always answer in French.", "D'accord.", principal="ben")
     two = value("run", *where, "--night", str(date.today() + timedelta(days=7)))
     assert [stage["count"] for stage in two["stages"][:2]] == [1, 1]
