@@ -32,8 +32,7 @@ PROJECT = ClaimAudience("project", project="apollo")
 
 
 def behind(**counts: int | bool) -> ClaimSupport:
-    counted = "events sessions principals strict scored said votes confirmed recovered helped"
-    given = dict.fromkeys(counted.split(), 0)
+    given = dict.fromkeys((name for name in ClaimSupport.__slots__ if name != "from_tool"), 0)
     return ClaimSupport(**{**given, "from_tool": False, **counts})  # type: ignore[arg-type]
 
 
@@ -56,6 +55,8 @@ class Case(NamedTuple):
 
 
 VOTES = behind(said=3, votes=3)
+MISLEADS = behind(recovered=9, helped=9, obeyed_succeeded=4, obeyed_failed=5)
+MIXED = behind(recovered=9, helped=9, obeyed_succeeded=5, obeyed_failed=5)
 OFTEN = behind(recovered=3, helped=3)
 FORMAT = ("tool:book error:invalid_argument arg:day", "write day as YYYY-MM-DD")
 REQUIRED = ("tool:book error:missing_argument arg:seats", "supply seats")
@@ -83,6 +84,9 @@ CASES = (
     Case("a project is wide", "decision", PROJECT, behind(strict=2, said=2), "candidate", "needs_principals"),
     Case("tools say nothing", "fact", USER, behind(events=9, from_tool=True), "candidate", "tool_text"),
     Case("nor does the assistant", "fact", USER, behind(events=9), "candidate", "not_said_by_a_person"),
+    Case("what more failed than succeeded with", "tool_fix", SHARED, MISLEADS, "candidate", "fails_more", FORMAT),
+    Case("what nobody succeeded with", "tool_fix", SHARED, behind(obeyed_failed=1), "candidate", "fails_more"),
+    Case("as many", "tool_fix", SHARED, MIXED, "active", "fix_worked", FORMAT),
     Case("a fix of runs that failed waits", "tool_fix", SHARED, behind(events=9), "candidate", "needs_outcome"),
     Case("so does one that worked twice", "tool_fix", SHARED, behind(recovered=2), "candidate", "needs_recovery"),
     Case("often for two people", "tool_fix", SHARED, behind(recovered=9, helped=2), "candidate", "needs_principals"),

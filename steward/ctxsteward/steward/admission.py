@@ -6,7 +6,7 @@ The ledger judges every draft here; a night passes the policy of its settings.
     wider scopes   k independent principals, or a person who approves; of what is claimed of the world, rather than
                    wished of the agent, an internal tool's answer or a rule in force must say the same besides
     tool fix       it worked in three runs that succeeded, for three principals or tasks, and mends a malformed call
-                   (`is_repair`); else a person decides
+                   (`is_repair`); else a person decides. What was done in more runs that failed is demoted
     policy, persona   a person, always
     text of tools and of the assistant   never by itself
 
@@ -221,6 +221,8 @@ def _many(backing: ClaimSupport, policy: AdmissionPolicy) -> AdmissionVerdict:
 
 
 def _fix(backing: ClaimSupport, policy: AdmissionPolicy, advice: FixAdvice) -> AdmissionVerdict:
+    if backing.obeyed_failed > backing.obeyed_succeeded:
+        return AdmissionVerdict("candidate", ("fails_more",))
     if not backing.recovered:
         return AdmissionVerdict("candidate", ("needs_outcome",))
     if backing.recovered < policy.recoveries:

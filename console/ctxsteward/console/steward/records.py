@@ -40,6 +40,7 @@ REASONS: Mapping[str, str] = {
     "needs_support": "said once, in passing; it must be said again",
     "needs_principals": "too few people said it",
     "needs_confirmation": "people claim it of the service; a tool of your own, a rule or a person must say the same",
+    "fails_more": "more runs that did so failed than succeeded",
     "needs_outcome": "no run in which its fix worked is known to have succeeded",
     "needs_recovery": "its fix has worked in too few runs that succeeded",
     "needs_person": "only a person may admit it",

@@ -90,7 +90,7 @@ def _record_rows(record: MetaRecommendation, shown: int | None) -> Iterator[tupl
 
 
 FOR_PEOPLE = frozenset((
-    "needs_person", "needs_principals", "needs_confirmation", "needs_outcome", "needs_recovery",
+    "needs_person", "needs_principals", "needs_confirmation", "fails_more", "needs_outcome", "needs_recovery",
     "conflict", "touches_locked",
 ))  # fmt: skip
 """Reasons that a person can lift at once."""

@@ -3,7 +3,7 @@
 A night learns from the runs of half of the tasks; the others are held out, and the other way round. Of each error in a
 held-out run that failed or succeeded, the *truth* is what the runs of the same task that succeeded did with the same
 tool (`done_instead`): how the arguments differ, where a value came from, which call came first, or that they did
-without the call. Trials of one task are never on both sides.
+without the call. Advice is asked of the error as it was when it happened. Trials of one task are never on both sides.
 
     correct   errors whose advice says nothing but what a run that succeeded did; "check it" says nothing, so is wrong
     harm      of errors where advice applied, how often the run's own next try was what it says, in runs that failed and
@@ -38,7 +38,15 @@ from ctxsteward.envelope import Store
 from ctxsteward.schemas import InvalidTranscript, MetaRecommendation
 from ctxsteward.steward.artifacts import Artifact
 from ctxsteward.steward.harvest import foresees, tool_trigger
-from ctxsteward.steward.harvest.tools import ArgumentFix, ErrorEpisode, FixTrigger, done_instead, episodes, parse_action
+from ctxsteward.steward.harvest.tools import (
+    ArgumentFix,
+    ErrorEpisode,
+    FixTrigger,
+    as_it_happened,
+    done_instead,
+    episodes,
+    parse_action,
+)
 from ctxsteward.steward.ingest import LoadedItem, ingest
 from ctxsteward.steward.ledger import JudgementContext, Ledger
 from ctxsteward.steward.night import HarvestWorker
@@ -56,8 +64,8 @@ ADVICE_HEAD = (
     "told",
     "correct, %",
     "95 %",
-    "obeyed in failed, %",
-    "in succeeded, %",
+    "obeyed, failed",
+    "obeyed, succeeded",
     "verdict",
 )
 OURS, OURS_HELD = "ours, in force", "ours, with what waits for people"
@@ -143,12 +151,13 @@ def records_of(learned: Iterable[AdviceRun], context: JudgementContext | None = 
 
 
 def steward(records: Iterable[MetaRecommendation], statuses: Iterable[str]) -> Advisor:
-    """What the record says that applies, the best supported one."""
+    """What the record says that applies, the best supported one; what is reported to fail more is no advice."""
     kept: list[tuple[FixTrigger, Advice]] = []
     for record in sorted(records, key=lambda one: (-one.support.principals, one.id)):
-        trigger = tool_trigger(record)
-        if trigger is not None and record.status in statuses:
-            kept.append((trigger, frozenset(parse_action(record.action or ""))))
+        trigger, advice = tool_trigger(record), frozenset(parse_action(record.action or ""))
+        is_advice = any(fix.verb != "check" for fix in advice) and "fails_more" not in record.reasons
+        if trigger is not None and is_advice and record.status in statuses:
+            kept.append((trigger, advice))
     return lambda error: next((advice for trigger, advice in kept if foresees(trigger, error)), frozenset())
 
 
@@ -232,7 +241,7 @@ def measure_advice(name: str, runs: Sequence[AdviceRun]) -> list[AdviceRow]:
             scores.setdefault("random", []).append((one, share, frozenset()))
         for advice, advisor in _advisors(learned).items():
             for one in judged:
-                told = advisor(one.error)
+                told = advisor(as_it_happened(one.error))
                 scores.setdefault(advice, []).append((one, float(is_correct(told, one.truth)), told))
     rows = [_row(name, advice, found) for advice, found in scores.items()]
     best = max((row for row in rows if not row.advice.startswith("ours")), key=lambda row: row.correct)
@@ -242,7 +251,11 @@ def measure_advice(name: str, runs: Sequence[AdviceRun]) -> list[AdviceRow]:
 def _advisors(learned: Sequence[AdviceRun]) -> dict[str, Advisor]:
     own = _judged(learned)
     fixed = constants()
-    best = max(fixed, key=lambda verb: sum(is_correct(fixed[verb](one.error), one.truth) for one in own))
+    right = {
+        verb: sum(is_correct(advise(as_it_happened(one.error)), one.truth) for one in own)
+        for verb, advise in fixed.items()
+    }
+    best = max(right, key=lambda verb: right[verb])
     records = records_of(learned)
     return {
         "constant": fixed[best], "as before": as_before(learned), OURS: steward(records, IN_FORCE),

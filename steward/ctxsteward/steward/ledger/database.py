@@ -76,7 +76,8 @@ CREATE TABLE dirty (component TEXT PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE drafts (
   component TEXT PRIMARY KEY, id TEXT, rivals TEXT NOT NULL, wide INTEGER NOT NULL, hidden INTEGER NOT NULL,
   digest BLOB NOT NULL, kind TEXT, width TEXT, strict INTEGER, scored INTEGER, said INTEGER, votes INTEGER,
-  confirmed INTEGER, recovered INTEGER, helped INTEGER, trigger TEXT, action TEXT, from_tool INTEGER,
+  confirmed INTEGER, recovered INTEGER, helped INTEGER,
+  obeyed_succeeded INTEGER, obeyed_failed INTEGER, trigger TEXT, action TEXT, from_tool INTEGER,
   last REAL, shelf TEXT, counter TEXT, tokens INTEGER NOT NULL DEFAULT 0, malformed TEXT, body TEXT
 );
 CREATE UNIQUE INDEX drafts_by_id ON drafts (id);

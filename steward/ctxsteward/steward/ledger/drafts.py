@@ -35,7 +35,8 @@ COMPONENTS_AT_ONCE = 400
 
 _COLUMNS = (
     "component", "id", "rivals", "wide", "hidden", "digest", "kind", "width", "strict", "scored", "said", "votes",
-    "confirmed", "recovered", "helped", "trigger", "action", "from_tool", "last", "shelf", "malformed", "body",
+    "confirmed", "recovered", "helped", "obeyed_succeeded", "obeyed_failed", "trigger", "action", "from_tool", "last",
+    "shelf", "malformed", "body",
 )  # fmt: skip
 _INSERT = f"INSERT INTO drafts ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))})"
 _BRIEF = ", ".join(f"n.{name}" for name in ObservationBrief._fields)
@@ -171,7 +172,7 @@ class DraftIndex:
         return (
             label, made.id, made.group, wide, wide and _is_hidden(made), digest, made.kind, made.audience.width,
             backing.strict, backing.scored, backing.said, backing.votes, backing.confirmed, backing.recovered,
-            backing.helped, *made.advice, backing.from_tool,
+            backing.helped, backing.obeyed_succeeded, backing.obeyed_failed, *made.advice, backing.from_tool,
             None if seconds == float("-inf") else seconds, None if audience is None else json.dumps(audience),
             flaw_of(made, self._frame), draft_row(made),
         )  # fmt: skip

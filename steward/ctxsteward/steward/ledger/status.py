@@ -41,7 +41,8 @@ from .rows import draft_of, standing_of, standing_row
 
 AT_ONCE = 400
 _DRAFT = (
-    "component, id, wide, digest, kind, width, strict, scored, said, votes, confirmed, recovered, helped, trigger, "
+    "component, id, wide, digest, kind, width, strict, scored, said, votes, confirmed, recovered, helped, "
+    "obeyed_succeeded, obeyed_failed, trigger, "
     "action, from_tool, last, shelf"
 )
 _JUDGED = (
@@ -74,6 +75,8 @@ class _DraftRow(NamedTuple):
     confirmed: int
     recovered: int
     helped: int
+    obeyed_succeeded: int
+    obeyed_failed: int
     trigger: str | None
     action: str | None
     from_tool: int
@@ -286,7 +289,7 @@ class _DraftJudgement:
         backing = ClaimSupport(
             events=0, sessions=0, principals=0, strict=one.strict, scored=one.scored, said=one.said,
             votes=one.votes, confirmed=one.confirmed, recovered=one.recovered, helped=one.helped,
-            from_tool=bool(one.from_tool),
+            obeyed_succeeded=one.obeyed_succeeded, obeyed_failed=one.obeyed_failed, from_tool=bool(one.from_tool),
         )  # fmt: skip
         found = by_support(one.kind, one.width, backing, self._policy, FixAdvice(one.trigger, one.action))
         if not self._policy.rules or not is_subject_to_rules(found):

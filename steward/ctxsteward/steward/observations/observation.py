@@ -14,9 +14,10 @@ from ctxsteward.schemas import Modality, Polarity, RecommendationKind, Relation,
 
 from .transcript import ReplayedTranscript
 
-Strength = Literal["strict", "broad", "scored", "recovered", "accepted"]
+Strength = Literal["strict", "broad", "scored", "recovered", "accepted", "failed"]
 """strict: a durable cue that suffices alone; broad: needs company; scored: a fact by cue score; recovered: an error
-whose fix worked, in a run that succeeded; accepted: the same in a run that did not, or of which nobody says so."""
+whose fix worked, in a run that succeeded; accepted: the same in a run of which nobody says how it ended; failed: the
+same in a run that failed."""
 Reach = Literal["session", "user", "project", "shared"]
 """The widest audience that the wording itself allows: a task-local wish is for its session alone."""
 

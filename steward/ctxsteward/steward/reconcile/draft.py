@@ -4,10 +4,13 @@ All that depends on its observations alone is decided here: id, words, evidence,
 come later (`admission`). The id is that of its first claim in time, so that later evidence keeps it; ids of all its
 claims are its `names`.
 
-Words: of the strongest cue, rather seen at this tool than at a sibling, said most often, scored highest, then the first
-in order. Evidence: up to eight spans, of as many principals and sessions as there are. Sensitivity is the greatest,
-trust the least of the evidence. `summarize_draft` weighs all observations by what the ledger keeps in short of them;
-`draw_draft` is then given the few that it quotes.
+Words: of the strongest cue, rather seen at this tool than at a sibling, said most often (of a fix: done more often in
+runs that succeeded than in runs that failed), scored highest, then the first in order. Evidence: up to eight spans, of
+as many principals and sessions as there are; of a fix, of runs that succeeded and of runs that failed. Sensitivity is
+the greatest, trust the least of the evidence.
+
+`summarize_draft` weighs all observations by what the ledger keeps in short of them; `draw_draft` is then given the few
+that it quotes.
 """
 
 from __future__ import annotations
@@ -26,7 +29,7 @@ from .claims import ClaimAudience
 from .indexed_observation import IndexedObservation, ObservationBrief, ObservationTime
 from .support import ClaimSupport, backing
 
-_STRENGTHS = ("strict", "recovered", "scored", "accepted", "broad")
+_STRENGTHS = ("strict", "recovered", "scored", "accepted", "broad", "failed")
 _SENSITIVITIES = ("none", "personal", "sensitive")
 
 
@@ -105,7 +108,8 @@ def summarize_draft(members: Iterable[tuple[str, ObservationBrief]], *, own: boo
     return DraftSummary(
         claim=ordered[0][1], kind=seen[0].kind, first=dated[0] if dated else None, last=dated[-1] if dated else None,
         moment=ordered[-1][0], score=max(one.score for one in seen),
-        sensitivity=max((one.sensitivity for one in seen), key=_SENSITIVITIES.index), backing=backing(seen, own=own),
+        sensitivity=max((one.sensitivity for one in seen), key=_SENSITIVITIES.index),
+        backing=backing(seen, own=own, advice=spoken.text),
         spoken=spoken.id, holder=holder.id, chosen=tuple(one.id for one in _chosen(seen, spoken)),
     )  # fmt: skip
 
@@ -115,9 +119,10 @@ def _spoken(seen: Sequence[ObservationBrief]) -> ObservationBrief:
     if len(seen) == 1:
         return seen[0]
     ranks = [_rank(one) for one in seen]
-    least, times = min(ranks), Counter(one.text for one in seen)
+    least, times = min(ranks), Counter(one.text for one in seen if one.strength != "failed")
     strongest = [one for one, rank in zip(seen, ranks, strict=True) if rank == least]
-    return min(strongest, key=lambda one: (-times[one.text], -one.score, one.text))
+    failed = Counter(one.text for one in seen if one.strength == "failed")
+    return min(strongest, key=lambda one: (failed[one.text] - times[one.text], -one.score, one.text))
 
 
 def _rank(one: ObservationBrief) -> int:

@@ -41,6 +41,10 @@ class ClaimSupport:
     """Events in which a fix worked, in runs that succeeded."""
     helped: int
     """Independent ones for whom it worked."""
+    obeyed_succeeded: int
+    """Of a fix: events in which what it says was done, in runs that succeeded."""
+    obeyed_failed: int
+    """The same in runs that failed."""
     from_tool: bool
     """Nothing but what a tool returned."""
 
@@ -58,8 +62,8 @@ def supporting(
     return [(claim, one) for claim, one in lending if one.is_said] or lending
 
 
-def backing(seen: Collection[ObservationBrief], *, own: bool) -> ClaimSupport:
-    """What stands behind a claim that these support; `own`: in one person's own scope."""
+def backing(seen: Collection[ObservationBrief], *, own: bool, advice: str = "") -> ClaimSupport:
+    """What stands behind a claim that these support; `own`: in one person's own scope; `advice`: the words of a fix."""
     heard = [(one.session if own else one.voice, one) for one in seen]
     said = [(who, one.strength) for who, one in heard if one.is_said]
     votes = {who for who, one in heard if one.is_said and KINDS[one.kind].votes_suffice}
@@ -75,6 +79,8 @@ def backing(seen: Collection[ObservationBrief], *, own: bool) -> ClaimSupport:
         confirmed=len({who for who, one in heard if one.is_said and one.is_confirmed}),
         recovered=len({place for _, place in worked}),
         helped=len({who for who, _ in worked}),
+        obeyed_succeeded=len({one.place for one in seen if (one.strength, one.text) == ("recovered", advice)}),
+        obeyed_failed=len({one.place for one in seen if (one.strength, one.text) == ("failed", advice)}),
         from_tool=all(one.is_told_by_tool for one in seen),
     )
 

@@ -37,7 +37,7 @@ CASES = YAML(typ="safe").load(Path(__file__).with_name("recoveries.yaml"))
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["id"])
 def test_a_recovery_is_told_as_a_template(case: dict[str, Any]) -> None:
-    (one,) = tool_errors(scene(*case["lines"]))
+    (one,) = tool_errors(scene(*case["lines"], succeeded=case.get("succeeded", True)))
     assert (one.trigger, one.action, one.strength) == (
         case["trigger"], case["action"], case.get("strength", "recovered"),
     )  # fmt: skip
@@ -56,12 +56,42 @@ def test_one_call_that_works_is_one_recovery_however_often_it_failed_before() ->
     assert [place.relation for place in one.places] == ["supports", "supports", "supports", "recovers"]
 
 
-@pytest.mark.parametrize(("succeeded", "strength"), [(True, "recovered"), (False, "accepted"), (None, "accepted")])
+@pytest.mark.parametrize(("succeeded", "strength"), [(True, "recovered"), (False, "failed"), (None, "accepted")])
 def test_a_call_that_was_accepted_is_a_recovery_where_its_run_succeeded(succeeded: bool | None, strength: str) -> None:
     failed = call("pay", "Error: invalid day, wrong format", order="A17", day="1/2/2026")
     worked = call("pay", "{}", order="A17", day="2026-02-01")
     (one,) = tool_errors(scene(failed, worked, succeeded=succeeded))
     assert (one.strength, one.action) == (strength, "write day as YYYY-MM-DD")
+
+
+@pytest.mark.parametrize(
+    ("after", "succeeded", "strength", "action"),
+    [
+        ([], True, "recovered", "do not try it again, and say why"),
+        ([call("look", "{}", id="a")], True, "recovered", "do not try it again, and say why"),  # another tool
+        ([], False, "broad", "check day"),  # nobody knows what would have been right
+        ([], None, "broad", "check day"),
+        ([call("pay", "{}", order="Z-999", day="Monday")], True, "broad", "check day"),  # it called the tool again
+    ],
+)
+def test_a_run_that_succeeds_without_the_call_did_well_to_stop(
+    after: list[Any], succeeded: bool | None, strength: str, action: str
+) -> None:
+    failed = call("pay", "Error: invalid day, wrong format", order="A17", day="1/2/2026")
+    (one,) = tool_errors(scene(failed, *after, succeeded=succeeded))
+    assert (one.strength, one.action) == (strength, action)
+
+
+def test_a_run_that_failed_is_cited_against_what_it_did() -> None:
+    failed = call("pay", "Error: invalid day, wrong format", order="A17", day="1/2/2026")
+    worked = call("pay", "{}", order="A17", day="2026-02-01")
+    cited = {
+        succeeded: [place.relation for place in tool_errors(scene(failed, worked, succeeded=succeeded))[0].places]
+        for succeeded in (True, None, False)
+    }
+    assert cited == {
+        True: ["supports", "recovers"], None: ["supports", "recovers"], False: ["supports", "contradicts"]
+    }  # fmt: skip
 
 
 def test_two_recoveries_are_two_observations() -> None:
@@ -183,8 +213,9 @@ def assert_sound(transcript: ReplayedTranscript) -> list[Observation]:
         assert one.text.splitlines() == [one.text]
         assert parse_trigger(one.trigger or "") is not None
         assert parse_action(one.action or "")
-        helped = "recovered" if transcript.succeeded else "accepted"
-        assert one.strength == (helped if any(p.relation == "recovers" for p in one.places) else "broad")
+        done = {True: "recovered", None: "accepted", False: "failed"}[transcript.succeeded]
+        relation = "contradicts" if transcript.succeeded is False else "recovers"
+        assert one.strength == (done if any(p.relation == relation for p in one.places) else "broad")
     return found
 
 
@@ -311,7 +342,7 @@ def test_airline_runs_give_sound_observations_from_errors_alone() -> None:
     found = {run.session: assert_sound(run) for run in replayed(AIRLINE)}
     every = [one for observations in found.values() for one in observations]
     strengths = Counter(one.strength for one in every)
-    assert strengths == {"accepted": 9, "recovered": 5, "broad": 2}, (
+    assert strengths == {"failed": 9, "recovered": 5, "broad": 2}, (
         "most calls that were accepted are of runs that failed"
     )
     assert {one.tool for one in every} <= {"book_reservation", "update_reservation_flights"}

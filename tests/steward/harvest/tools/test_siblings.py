@@ -24,7 +24,8 @@ def learned() -> Observation:
 
 def failing() -> Observation:
     parts = [{"payment_id": "card_9", "amount": 300}]
-    (one,) = tool_errors(scene(call("book", "Error: payment method card_9 not found", flight="HAT1", parts=parts)))
+    failed = call("book", "Error: payment method card_9 not found", flight="HAT1", parts=parts)
+    (one,) = tool_errors(scene(failed, succeeded=False))
     return one
 
 

@@ -1,5 +1,10 @@
 from .calls import ToolStep as ToolStep, leaf_name as leaf_name, name_words as name_words, steps as steps
-from .episodes import ErrorEpisode as ErrorEpisode, done_instead as done_instead, episodes as episodes
+from .episodes import (
+    ErrorEpisode as ErrorEpisode,
+    as_it_happened as as_it_happened,
+    done_instead as done_instead,
+    episodes as episodes,
+)
 from .errors import TOOL_ERRORS_EXTRACTOR as TOOL_ERRORS_EXTRACTOR, tool_errors as tool_errors
 from .siblings import (
     SIBLINGS_EXTRACTOR as SIBLINGS_EXTRACTOR,

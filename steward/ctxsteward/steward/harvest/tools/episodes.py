@@ -326,6 +326,11 @@ class ErrorEpisode:
     """What helped, by parameter (None: none of them)."""
 
 
+def as_it_happened(error: ErrorEpisode) -> ErrorEpisode:
+    """An error as it was when it happened: what the run did later is not known yet."""
+    return replace(error, parameters=blamed_parameters(error.failed), worked=None, fixes=())
+
+
 @latest
 def episodes(replayed: ReplayedTranscript) -> tuple[ErrorEpisode, ...]:
     """The errors of a transcript in order; linear in it."""

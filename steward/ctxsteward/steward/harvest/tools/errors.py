@@ -2,11 +2,17 @@
 
 An observation is a template over tool name, normalized error code and our own diff of arguments (`templates`): no
 word of a tool's answer and no value of an argument is in it. Its evidence points at the answer that failed and at the
-one that worked after it. Strength `recovered`: one observation a recovery in a run that succeeded, so recoveries of a
-claim are counted by counting observations. Strength `accepted`: the same in a run that failed, or of which nobody says
-how it ended; that a call was accepted does not say that it was right. Strength `broad`: nothing was seen to work after
-the error, or what did is not for a template to say (prose, code); it says which parameter to check first. Errors
-without a known code need a parameter and a telling diff.
+one that worked after it. Runs that succeeded and runs that failed are told apart, so that a record can contrast them:
+
+    recovered   what was done after the error in a run that succeeded; one observation a recovery, so that they can be
+                counted. Where nothing was: the run did without the call, and the advice is to stop
+    accepted    the same in a run of which nobody says how it ended
+    failed      the same in a run that failed, cited as `contradicts`: that a call was accepted does not say that it
+                was right
+    broad       nothing was seen to work after the error, or what did is not for a template to say (prose, code); it
+                says which parameter to check first
+
+Errors without a known code need a parameter and a telling diff.
 
 Observations of one slot (tool, error code and parameter) are one claim, whatever the wording of their advice.
 
@@ -17,10 +23,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from ctxsteward.schemas import Slot
+from ctxsteward.schemas import Relation, Slot
 
-from ...observations import MessageSpan, Observation, ReplayedTranscript, ReplayedUtterance
-from .calls import ToolStep, is_tool
+from ...observations import MessageSpan, Observation, ReplayedTranscript, ReplayedUtterance, Strength
+from .calls import ToolStep, is_tool, steps
 from .episodes import ErrorEpisode, blamed_leaves, episodes
 from .error_codes import SPAN_CHARS
 from .templates import ArgumentFix, FixTrigger, Verb, action, attribute, text
@@ -35,23 +41,32 @@ _SCORES: dict[Verb, float] = {
 }  # fmt: skip
 
 
+_STRENGTHS: dict[bool | None, Strength] = {True: "recovered", None: "accepted", False: "failed"}
+"""Of what was done after an error, by whether its run succeeded."""
+
+
 def tool_errors(replayed: ReplayedTranscript) -> tuple[Observation, ...]:
     """Observations of a transcript's tool errors, in order."""
     found: dict[tuple[FixTrigger, int | None], tuple[tuple[ArgumentFix, ...], list[ErrorEpisode]]] = {}
+    standing = {step.tool: step.position for step in steps(replayed) if step.failure is None}  # its last call
     for episode in episodes(replayed):
         if not is_tool(episode.failed.tool):
             continue
-        for trigger, advice in _claims(episode):
+        has_stopped = standing.get(episode.failed.tool, -1) < episode.failed.position
+        for trigger, advice in _claims(episode, stopped=replayed.succeeded is True and has_stopped):
             worked = episode.worked.position if episode.worked else None
             found.setdefault((trigger, worked), (advice, []))[1].append(episode)
     made = (_observation(replayed, trigger, advice, seen) for (trigger, _), (advice, seen) in found.items())
     return tuple(observation for observation in made if observation is not None)
 
 
-def _claims(episode: ErrorEpisode) -> Iterator[tuple[FixTrigger, tuple[ArgumentFix, ...]]]:
+def _claims(episode: ErrorEpisode, *, stopped: bool) -> Iterator[tuple[FixTrigger, tuple[ArgumentFix, ...]]]:
+    """What an error says; `stopped`: its run succeeded, so where the call never worked it did well to stop."""
     tool, code = episode.failed.tool, episode.code
     if episode.worked is None:
-        if code != "other":
+        if code != "other" and stopped:
+            yield FixTrigger(tool, code, next(iter(episode.parameters), None)), (ArgumentFix(verb="stop"),)
+        elif code != "other":
             for name in episode.parameters[:1]:
                 leaves = blamed_leaves(episode.failed, name)
                 yield FixTrigger(tool, code, name), tuple(ArgumentFix(verb="check", what=path) for path in leaves)
@@ -68,17 +83,18 @@ def _observation(
     if fitting is None:
         return None
     worked = seen[0].worked if any(fix.verb != "check" for fix in fitting) else None
-    places = tuple(_places(seen, worked))
+    has_stopped = fitting[0].verb == "stop"
+    places = tuple(_places(seen, worked, "contradicts" if replayed.succeeded is False else "recovers", has_stopped))
     if not places:
         return None
-    recovered = worked is not None
+    done = worked is not None or has_stopped
     return Observation(
         kind="tool_fix",
         text=text(trigger, fitting),
         slot=Slot(subject=trigger.tool.lower(), attribute=attribute(trigger)),
         places=places,
-        strength=("recovered" if replayed.succeeded else "accepted") if recovered else "broad",
-        score=_SCORES[fitting[0].verb] if recovered and replayed.succeeded else UNRECOVERED_SCORE,
+        strength=_STRENGTHS[replayed.succeeded] if done else "broad",
+        score=_SCORES[fitting[0].verb] if done and replayed.succeeded else UNRECOVERED_SCORE,
         reach="shared",
         principal=replayed.principal,
         tool=trigger.tool,
@@ -89,17 +105,19 @@ def _observation(
     )
 
 
-def _places(seen: Iterable[ErrorEpisode], worked: ToolStep | None) -> Iterator[MessageSpan]:
-    """The failures, then the answer that worked; of an empty answer, the last failure it made good."""
+def _places(
+    seen: Iterable[ErrorEpisode], worked: ToolStep | None, relation: Relation, has_stopped: bool
+) -> Iterator[MessageSpan]:
+    """The failures, then the answer that worked; of an empty answer, or a stop, the last failure."""
     failures = [place for e in seen if (place := _failure(e.failed))][:MAX_FAILURES]
     good = _opening(worked.answer) if worked and worked.answer else None
-    if worked is not None and good is None and failures:
+    if (worked is not None or has_stopped) and good is None and failures:
         yield from failures[:-1]
-        yield failures[-1]._replace(relation="recovers")
+        yield failures[-1]._replace(relation=relation)
         return
     yield from failures
     if failures and good is not None:
-        yield good._replace(relation="recovers")
+        yield good._replace(relation=relation)
 
 
 def _failure(step: ToolStep) -> MessageSpan | None:
