@@ -470,10 +470,11 @@ def test_the_changelog_page_names_keys_people_and_addresses_and_no_record(store:
 
     assert page == changelog_text(store.profiles("support", tenant="acme"))
     assert page.startswith("# Changelog of profile support\n\n## Version 4 (2026-11-22T04:00:00+00:00)\n")
-    assert "- by otto: a \\[link\\](x) too many\n- restores version 2\n" in page
-    assert f"- approved by ada ({WHEN}), ben ({WHEN})\n" in page
-    assert "- needed nobody's approval\n" in page
-    assert "- policies.refunds `" in page
+    assert "\nBy otto: a \\[link\\](x) too many. It is version 2 again.\n" in page
+    assert f"it was approved by ada ({WHEN}), ben ({WHEN}). To look up: drift report `" in page
+    assert "nobody had to approve it. To look up: " in page
+    assert "- `policies.refunds` was changed: `" in page
+    assert "- A record that everybody is shown was added: `" in page
     assert page.count("\n## Version ") == 4
     assert not any(word in page for word in ("euro", "Wants", "brief"))
 

@@ -1,4 +1,4 @@
-"""CHANGELOG.md of a profile, generated from its chain: who committed what, when and why; stable bytes.
+"""CHANGELOG.md of a profile, generated from its chain, in sentences: who committed what, when and why; stable bytes.
 
 Entries of persona, policies, rails and surface go by key, meta records by the first digits of their address: the page
 holds nothing that users said. It reads one link a version and no record. Newest first.
@@ -28,39 +28,56 @@ def changelog_text(versions: ProfileVersions) -> str:
 
 
 def entry_lines(told: ChangeSummary) -> Iterator[str]:
-    """The lines of one version."""
-    entry = told.entry
+    """The lines of one version: who and why, what changed, who agreed, and where each of it can be looked up."""
+    entry, promotion = told.entry, told.promotion
     yield f"## Version {entry.version} ({_plain(entry.when)})"
     yield ""
-    yield f"- by {_plain(entry.who)}: {_plain(entry.why)}"
-    if entry.restores is not None:
-        yield f"- restores version {entry.restores}"
-    yield from _rested_on(told.promotion)
-    yield f"- commit `{entry.commit_id[:_ADDRESS_DIGITS]}`, writer epoch {entry.epoch}"
+    restored = f" It is version {entry.restores} again." if entry.restores is not None else ""
+    yield f"By {_plain(entry.who)}: {_plain(entry.why)}.{restored}"
+    yield ""
     for kind in CHANGE_KINDS:
         changes = [change for change in entry.changes if change.kind == kind]
-        if changes:
-            yield from ("", f"### {kind.capitalize()}", "", *map(_change_line, changes))
+        records = [change for change in changes if change.key is None]
+        if records:
+            what = f"{len(records)} records" if len(records) > 1 else "A record"
+            yield f"- {what} that everybody is shown {_was(kind, len(records))}: {', '.join(map(_at, records))}."
+        for change in changes:
+            if change.key is not None:
+                yield f"- `{change.block}.{change.key}` {_was(kind)}: {_at(change)}."
+    if not entry.changes:
+        yield "- Nothing was changed."
+    yield ""
+    agreement = f"{_agreement(promotion)} " if promotion is not None else ""
+    evidence = [*_evidence(promotion or {}), f"commit {_short(entry.commit_id)}", f"writer epoch {entry.epoch}"]
+    yield f"{agreement}To look up: {', '.join(evidence)}."
     yield ""
 
 
-def _rested_on(promotion: Mapping[str, Any] | None) -> Iterator[str]:
-    if promotion is None:
-        return
-    yield f"- drift {promotion['level']}"
+def _was(kind: str, count: int = 1) -> str:
+    return f"{'were' if count > 1 else 'was'} {kind}"
+
+
+def _agreement(promotion: Mapping[str, Any]) -> str:
+    """How far it is from the version before, and who agreed."""
     people = [f"{_plain(each['who'])} ({_plain(each['when'])})" for each in promotion.get("approvals", ())]
-    yield f"- approved by {', '.join(people)}" if people else "- needed nobody's approval"
-    if "canary" in promotion:
-        yield f"- canary for {promotion['canary']['share']:.0%} of sessions"
-    for name in ("drift", "gate", "patch"):
+    agreed = f"it was approved by {', '.join(people)}" if people else "nobody had to approve it"
+    canary = f", and {promotion['canary']['share']:.0%} of sessions had it first" if "canary" in promotion else ""
+    return f"Drift is {promotion['level']}; {agreed}{canary}."
+
+
+def _evidence(promotion: Mapping[str, Any]) -> Iterator[str]:
+    for name, what in (("drift", "drift report"), ("gate", "gate report"), ("patch", "patch")):
         if name in promotion:
-            yield f"- {name} report `{promotion[name]['blob'][:_ADDRESS_DIGITS]}`".replace("patch report", "patch")
+            yield f"{what} {_short(promotion[name]['blob'])}"
 
 
-def _change_line(change: Change) -> str:
-    where = f"{change.block}.{change.key}" if change.key is not None else change.block
-    addresses = [each[:_ADDRESS_DIGITS] for each in dict.fromkeys((change.before, change.after)) if each]
-    return f"- {_plain(where)} `{' → '.join(addresses)}`"
+def _at(change: Change) -> str:
+    """Addresses of what stood there and what stands there."""
+    return " → ".join(_short(each) for each in dict.fromkeys((change.before, change.after)) if each)
+
+
+def _short(address: str) -> str:
+    return f"`{address[:_ADDRESS_DIGITS]}`"
 
 
 def _plain(text: str) -> str:
