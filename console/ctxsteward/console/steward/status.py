@@ -172,23 +172,31 @@ def page(told: Figures) -> str:
 
 
 def _plots(told: Figures) -> Iterator[tuple[str, Markup]]:
+    """What there is to see: a series begins with two nights, or two versions that changed something."""
     nights = [night for _, night in told.nights]
     dates = [night.night for night in nights]
     counts = nights[-1].counts if nights else {}
     if told.report is not None and told.report.stages:
         counts = {one.stage: one.count for one in told.report.stages}
-    yield "Yield of each stage, last night", bars("Yield", [Bar(s, (counts[s],)) for s in YIELDS if s in counts])
-    governed, meta = (tuple(shares[at] for shares in told.drifts) for at in (1, 2))
-    changed = [Series("governed text", governed), Series("meta", meta)]
-    yield "Drift, version by version", lines("Drift", changed, [str(number) for number, *_ in told.drifts])
-    yield "Drift over nights", bars("Nights by drift level", _levels(nights))
-    yield "Hit rate over nights", lines("Hit rate", list(_rates(nights)), dates)
-    yield "New observations over nights", _grown(nights, dates)
-    yield "Quarantine, by reason", bars("Quarantine", counted(_quarantined(nights)))
+    if counts:
+        yield "Yield of each stage, last night", bars("Yield", [Bar(s, (counts[s],)) for s in YIELDS if s in counts])
+    if len(told.drifts) > 1:
+        governed, meta = (tuple(shares[at] for shares in told.drifts) for at in (1, 2))
+        changed = [Series("governed text", governed), Series("meta", meta)]
+        yield "Drift, version by version", lines("Drift", changed, [str(number) for number, *_ in told.drifts])
+    if len(nights) > 1:
+        yield "Drift over nights", bars("Nights by drift level", _levels(nights))
+        rates = [rate for rate in _rates(nights) if sum(value is not None for value in rate.values) > 1]
+        if rates:
+            yield "Hit rate over nights", lines("Hit rate", rates, dates)
+        yield "New observations over nights", _grown(nights, dates)
+    if refused := _quarantined(nights):
+        yield "Quarantine, by reason", bars("Quarantine", counted(refused))
     kinds = Counter((one.kind, one.status) for one in told.records)
     known = [status for status in STATUSES if any(status == found for _, found in kinds)]
     rows = [Bar(kind, tuple(kinds[kind, status] for status in known)) for kind in sorted({kind for kind, _ in kinds})]
-    yield "Records by kind and status", bars("Records", rows, known)
+    if rows:
+        yield "Records by kind and status", bars("Records", rows, known)
 
 
 def _levels(nights: Sequence[Night]) -> list[Bar]:
