@@ -75,6 +75,11 @@ AREAS = {
     "policy": _area("envelope", "compaction/policy", "compaction", _BUILDS),
     "recall": _area("envelope", "recall/[!m]*", "recall", _BUILDS, "store/facts"),
     "references": _area("envelope", "recall/model_tools address_lookup", "recall", _BUILDS, "console/test_mcp.py"),
+    "kept": Area(
+        ("envelope/ctxsteward/store/derived_files.py", "summarizers/ctxsteward/summarizers/updates.py"),
+        ("tests/envelope/recall/test_kept_readings.py", "tests/summarizers/test_updates.py"),
+        ("tests/store/erasure/test_forget.py", "tests/envelope/recall/test_superseded.py"),
+    ),
     "render": _area("envelope", "render/*", "render", _BUILDS, "golden"),
     "seal": _area("envelope", "envelope", "test_seal.py", _BUILDS, "golden"),
     "commit": _area("store", "profiles/*", "profiles", ("golden",), "steward/release"),
