@@ -75,10 +75,19 @@ AREAS = {
     "policy": _area("envelope", "compaction/policy", "compaction", _BUILDS),
     "recall": _area("envelope", "recall/[!m]*", "recall", _BUILDS, "store/facts"),
     "references": _area("envelope", "recall/model_tools address_lookup", "recall", _BUILDS, "console/test_mcp.py"),
-    "kept": Area(
-        ("envelope/ctxsteward/store/derived_files.py", "summarizers/ctxsteward/summarizers/updates.py"),
-        ("tests/envelope/recall/test_kept_readings.py", "tests/summarizers/test_updates.py"),
-        ("tests/store/erasure/test_forget.py", "tests/envelope/recall/test_superseded.py"),
+    "derived files": Area(
+        ("envelope/ctxsteward/store/derived_files.py",),
+        ("tests/envelope/recall/test_kept_readings.py",),
+        ("tests/store/erasure/test_forget.py",),
+    ),
+    "updates": Area(
+        ("summarizers/ctxsteward/summarizers/updates.py",),
+        ("tests/summarizers",),
+        (
+            "tests/envelope/recall/test_superseded.py",
+            "tests/envelope/recall/test_kept_readings.py",
+            "tests/evals/suites",
+        ),
     ),
     "render": _area("envelope", "render/*", "render", _BUILDS, "golden"),
     "seal": _area("envelope", "envelope", "test_seal.py", _BUILDS, "golden"),

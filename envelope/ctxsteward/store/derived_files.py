@@ -45,7 +45,7 @@ class DerivedFiles:
     def __call__(self, gone: Sequence[Deletion]) -> int:
         """Delete them; how many files that were."""
         found = [path for folder in self._folders for path in sorted(folder.rglob("*")) if path.is_file()]
-        doomed = [path for path in found if not str(path.resolve()).startswith(self._held or "\0")]
+        doomed = [path for path in found if not str(path.resolve()).startswith(self._held)]
         for path in doomed:
             try:
                 path.unlink(missing_ok=True)

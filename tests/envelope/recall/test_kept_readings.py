@@ -19,7 +19,7 @@ from ctxsteward.envelope.recall.postings import Postings, Weights
 from ctxsteward.envelope.testing import CharTokenizer
 from ctxsteward.schemas import Message, SourceMessage
 from ctxsteward.store import AddressKey, RecallSelected, SessionKey, forget
-from ctxsteward.store.derived_files import DerivedFile, packed, unpacked
+from ctxsteward.store.derived_files import DerivedFile, DerivedFiles, packed, unpacked
 from ctxsteward.summarizers import Reader
 
 THINGS = ("budget", "deadline", "port", "quota", "fee", "limit")
@@ -313,6 +313,25 @@ def test_a_writer_that_has_not_heard_of_an_erasure_takes_its_file_back(tmp_path:
         forget(elsewhere, session="s", **NOTE)
         assert not file.write("index", ["CANARYann"])
         assert parts(tmp_path) == []
+
+
+@pytest.mark.parametrize("held", [(), ("ledgers/acme/open.sqlite",)])
+def test_an_erasure_deletes_all_files_of_its_tenant_but_those_with_an_eraser_of_their_own(
+    tmp_path: Path, held: tuple[str, ...]
+) -> None:
+    names = (
+        "ledgers/acme/open.sqlite",
+        "ledgers/acme/open.sqlite-wal",
+        "ledgers/acme/shut.sqlite",
+        "indexes/acme/1.index",
+    )
+    for name in (*names, "indexes/other/1.index", "journal.sqlite"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    deleted = DerivedFiles(tmp_path, "acme", [tmp_path / name for name in held])(())
+    left = {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*") if path.is_file()}
+    kept = {name for name in names if name.startswith(held)} if held else set()
+    assert (deleted, left) == (4 - len(kept), {"indexes/other/1.index", "journal.sqlite"} | kept)
 
 
 def test_a_killed_writer_leaves_nothing_that_is_taken_for_a_state(tmp_path: Path) -> None:
