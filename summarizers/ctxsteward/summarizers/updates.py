@@ -28,6 +28,7 @@ REMEMBERED = 4_096
 """Statements that may still be replaced, the newest: what was said longer ago is not followed any more."""
 
 _CAPITALIZED = re.compile(r"\b[A-Z][a-z]{2,}\b")
+_OWNING = ("'s ", "’s ", "的")
 _OWNED = re.compile(r"\b(\w[\w-]{0,30})['’]s (\w{1,30})|([\u3400-\u9fff]{2})的([\u3400-\u9fff]{2})")
 RARE = 2
 """A word is rare when at most this many remembered statements have it."""
@@ -467,12 +468,15 @@ def _other_one(old: SentenceReading, new: SentenceReading) -> bool:
     first, second = old.text.casefold(), new.text.casefold()
     if any(name not in second for name in _named(old)) and any(name not in first for name in _named(new)):
         return True
-    before, after = _owners(first), _owners(second)
+    before = _owners(first)
+    after = _owners(second) if before else {}
     return any(before[thing] not in second and after[thing] not in first for thing in before.keys() & after.keys())
 
 
 def _owners(text: str) -> dict[str, str]:
     """Things that are said to be somebody's or something's, and whose; of Chinese the two characters beside 的."""
+    if not any(mark in text for mark in _OWNING):
+        return {}
     return {match[2] or match[4]: match[1] or match[3] for match in _OWNED.finditer(text)}
 
 
