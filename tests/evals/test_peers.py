@@ -32,7 +32,7 @@ from ctxsteward.evals.subjects import (
     canonical,
 )
 from ctxsteward.evals.subjects.libraries import LibraryFailed
-from ctxsteward.evals.subjects.library_adapter import answered, refuse
+from ctxsteward.evals.subjects.peer_adapter import answered, refuse
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "../shared/data"
@@ -219,7 +219,7 @@ def test_an_adapter_is_offline() -> None:
 
 
 def test_an_adapter_imports_nothing_of_ours() -> None:
-    source = (ROOT / "evals/ctxsteward/evals/subjects/library_adapter.py").read_text(encoding="utf-8")
+    source = (ROOT / "evals/ctxsteward/evals/subjects/peer_adapter.py").read_text(encoding="utf-8")
     imports = [line for line in source.splitlines() if line.startswith(("import ", "from "))]
     assert [line for line in imports if "ctxsteward" in line or line.startswith("from .")] == []
     assert {line.split()[1].partition(".")[0] for line in imports} <= sys.stdlib_module_names

@@ -1,13 +1,13 @@
 from . import answers as answers
 from .http import post_json as post_json
 from .libraries import PEERS_PYTHON as PEERS_PYTHON, AdapterProcess as AdapterProcess, canonical as canonical
-from .library_adapter import PEERS as PEERS
 from .ours import (
     EnvelopeDialogue as EnvelopeDialogue,
     EnvelopeSubject as EnvelopeSubject,
     named as named,
     prompt_from as prompt_from,
 )
+from .peer_adapter import PEERS as PEERS
 from .port import (
     Answer as Answer,
     Archive as Archive,

@@ -1,6 +1,6 @@
 """Libraries as subjects: each library's own code, in a process and an environment of its own.
 
-`library_adapter` runs in that environment, spoken to over JSON lines, bounded in time, ended by whoever started it. Its
+`peer_adapter` runs in that environment, spoken to over JSON lines, bounded in time, ended by whoever started it. Its
 environment variables are a path, an empty home, and switches that keep libraries from looking for models on the
 network; nothing of ours. A `LibrarySubject` starts a process a conversation, so that nothing is kept from one to the
 next; an `AdapterProcess` is the same library for many conversations, one after the other.
@@ -45,7 +45,7 @@ def canonical(wire: Wire) -> Wire:
     return made
 
 
-ADAPTER = Path(__file__).with_name("library_adapter.py")
+ADAPTER = Path(__file__).with_name("peer_adapter.py")
 ANSWER_SECONDS = 120.0
 CLOSE_SECONDS = 10.0
 _QUIET = {

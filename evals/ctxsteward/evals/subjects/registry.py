@@ -27,7 +27,7 @@ from ctxsteward.schemas import InputError, Wire
 from . import answers, baselines
 from .http import HttpSubject
 from .libraries import LibrarySubject
-from .library_adapter import PEERS
+from .peer_adapter import PEERS
 from .port import Dialogue, FunctionDialogue, Strategy, Subject, Task
 
 OURS = "ours"

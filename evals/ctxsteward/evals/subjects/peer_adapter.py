@@ -1,6 +1,6 @@
 """A library, spoken to over JSON lines: runs inside the peers' environment and imports nothing of ours.
 
-``python library_adapter.py NAME`` reads one request a line from stdin and answers one line on stdout:
+``python peer_adapter.py NAME`` reads one request a line from stdin and answers one line on stdout:
 
 - ``{"op": "open", "budget_tokens": 4000}``: a new conversation
 - ``{"op": "send", "messages": […]}``: OpenAI chat messages that were added; what would be sent now
