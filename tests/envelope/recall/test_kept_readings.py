@@ -241,6 +241,19 @@ def test_a_state_of_another_form_is_read_again(tmp_path: Path, read: list[int]) 
             assert read[:2] == [1, 2]
 
 
+@pytest.mark.parametrize("body", [b"", b"\0" * 7, b"\0" * 8, (9).to_bytes(8, "big") + b'[{"Q":99}]'], ids=repr)
+def test_bytes_of_another_form_under_a_right_code_are_read_again(tmp_path: Path, read: list[int], body: bytes) -> None:
+    with open_store(f"file:{tmp_path}") as store:
+        session = spoken(store)
+        ask(builder(), session, "What is the deadline of P3?")
+        file = session.derived_file()
+        assert file is not None
+        file._path("index").write_bytes(file._code("index", body) + body)
+        read.clear()
+        ask(builder(), store.session("s"), "And of P4?")
+        assert read[:2] == [1, 2]
+
+
 # -- only what the log says -----------------------------------------------------------------------------------------
 
 

@@ -450,9 +450,9 @@ def caught_up(kept: CachedSession[R], request: SelectionRequest, part: str, make
 
 def _resumed(request: SelectionRequest, part: str, make: Callable[[], R]) -> tuple[R, LogEntry | None]:
     """From the session's file, as far as that goes; else with nothing read."""
-    stored = None if request.derived is None else request.derived.read(part)
-    if stored is not None:
-        with suppress(ValueError, TypeError, IndexError, KeyError):  # another version's form
+    with suppress(ValueError, TypeError, LookupError, AttributeError, EOFError):  # another version's form
+        stored = None if request.derived is None else request.derived.read(part)
+        if stored is not None:
             generation, ordinal, address, state = stored
             if generation == request.generation and 0 < ordinal <= request.last:
                 newest, made = request.entry(ordinal), make()
