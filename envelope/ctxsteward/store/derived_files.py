@@ -18,6 +18,7 @@ import threading
 from array import array
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from functools import cached_property
 from pathlib import Path
 from sys import byteorder
 from typing import Any
@@ -60,8 +61,12 @@ class DerivedFile:
     def __init__(self, folder: Path, key: SessionKey, address_key: AddressKey, is_current: Callable[[], bool]) -> None:
         """`is_current`: whether the log is still what the caller has read; asked behind each writing."""
         self._folder = folder / INDEX_FOLDER / part_of(key.tenant)
-        self._code_key, self._is_current = address_key, is_current
-        self._session = code(address_key, key.session.encode())[:32]
+        self._key, self._code_key, self._is_current = key, address_key, is_current
+
+    @cached_property
+    def _session(self) -> str:
+        """Stands for the session's name, which may be personal; most turns neither read nor write."""
+        return code(self._code_key, self._key.session.encode())[:32]
 
     def read(self, name: str) -> list[Any] | None:
         """The state that was written last; None where there is none, or something else."""

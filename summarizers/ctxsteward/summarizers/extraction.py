@@ -50,7 +50,7 @@ from .salience import (
     known_reading,
     read_piece,
 )
-from .updates import REMEMBERED, UpdateMatch, UpdateOutcome, UpdateTracker, replaced
+from .updates import REMEMBERED, UpdateMatch, UpdateOutcome, UpdateTracker, columns, replaced
 
 RULE_CHARS = 200
 SENTENCE_CHARS = 110
@@ -444,17 +444,15 @@ class Reader:
 
     def state(self) -> list[Any]:
         """What it knows, for `resume`: lists, numbers and texts."""
-        refs = [*self._refs], [*self._refs.values()]
-        stale = [*self._stale], [*self._stale.values()]
-        said_in = [*self._said_in], [*self._said_in.values()]
-        return [_rules(), *refs, *stale, *said_in, self._updates.state()]
+        return [_rules(), *columns(self._refs, self._stale, self._said_in), self._updates.state()]
 
     def resume(self, state: list[Any]) -> bool:
         """Take up a state; False, and nothing is changed, where other rules than these have made it."""
-        if state[0] != _rules():
+        rules, *tables, tracked = state
+        if rules != _rules():
             return False
-        self._refs, self._stale, self._said_in = (dict(zip(*state[at : at + 2], strict=True)) for at in (1, 3, 5))
-        self._updates.resume(state[7], KeptSentence._make)
+        self._refs, self._stale, self._said_in = (dict(zip(*table, strict=True)) for table in tables)
+        self._updates.resume(tracked, KeptSentence._make)
         return True
 
 

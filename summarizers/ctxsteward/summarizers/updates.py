@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from ctxsteward.language import DISTINCTIVE, STOP, Value, contrasts
@@ -89,6 +89,11 @@ class UpdateOutcome(NamedTuple):
 S = TypeVar("S", bound=OpenStatement)
 
 
+def columns(*tables: Mapping[Any, Any]) -> list[list[list[Any]]]:
+    """Each table as its keys and its values: JSON has no keys but texts."""
+    return [[[*table], [*table.values()]] for table in tables]
+
+
 class UpdateTracker(Generic[S]):
     """What replaces what, statement by statement."""
 
@@ -131,17 +136,14 @@ class UpdateTracker(Generic[S]):
 
     def state(self) -> list[Any]:
         """What it knows but for `outcome.lifts` and stale values, for `resume`; open statements are tuples."""
-        newer = [match.newer for match in self.outcome.stale.values()]
-        words, values = ([[*table], [*table.values()]] for table in (self._by_word, self._by_value))
-        open_ = [[*self._open], [*self._open.values()]]
-        return [self.count, [*self._recent], [[*self.outcome.stale], newer], open_, words, values]
+        newer = {old: match.newer for old, match in self.outcome.stale.items()}
+        return [self.count, [*self._recent], *columns(newer, self._open, self._by_word, self._by_value)]
 
     def resume(self, state: list[Any], kept: Callable[[list[Any]], S]) -> None:
         """Take up a state; `kept` makes an open statement of its tuple."""
         self.count, recent, stale, open_, words, values = state
         self._recent.extend(recent)
-        nothing: frozenset[str] = frozenset()
-        self.outcome.stale.update((old, UpdateMatch(newer, nothing)) for old, newer in zip(*stale, strict=True))
+        self.outcome.stale.update((old, UpdateMatch(newer, frozenset())) for old, newer in zip(*stale, strict=True))
         self._open = dict(zip(open_[0], map(kept, open_[1]), strict=True))
         self._by_word, self._by_value = (
             dict(zip(keys, map(tuple, held), strict=True)) for keys, held in (words, values)
@@ -344,9 +346,9 @@ def _may_settle(new: PlacedSentence) -> tuple[Settling, ...]:
 
 
 def settles(old: OpenStatement, new: PlacedSentence, *, rare: bool = False) -> bool:
-    """Whether a statement says how the thing stands now that an older one wanted, or said to be over."""
+    """Whether a statement says how the thing stands now that an older one, which it `_may_settle`, was about."""
     before, after = old.reading, new.reading
-    if new.order < old.order or old.settling not in _may_settle(new):
+    if new.order < old.order:
         return False
     wanted, told = thing(before.text), thing(after.text)
     if after.stands == "over":

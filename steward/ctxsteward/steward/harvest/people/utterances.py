@@ -172,7 +172,7 @@ class Sentence(NamedTuple):
     echoed: float | None = None
     """The share of its content words that the assistant's reply says again; None: no assistant replied."""
     of_speaker: bool = True
-    """Whether its message speaks of the speaker anywhere: "I", "our"."""
+    """Whether its message speaks of the speaker anywhere: "I", "our"; asked where an assistant replied."""
 
     def place(self, start: int = 0, stop: int | None = None) -> MessageSpan:
         """Byte range of these characters of the sentence."""
@@ -272,7 +272,7 @@ def _sentences(said: ReplayedUtterance, asked: str | None, reply: str) -> Iterat
     start, stop = _spoken(said)
     own = mask_foreign_text(text[start:stop])
     is_plain = stop - start <= MAX_SPOKEN_CHARS and own.count("\n") < MAX_SPOKEN_LINES
-    of_speaker = not FIRST_PERSON.isdisjoint(_WORD.findall(_lowered(own))) or "我" in own or "咱" in own
+    of_speaker = not reply or _speaks_of_self(own)
     at, byte, is_ascii = 0, 0, text.isascii()
     for first, last in sentences(own):
         begin, end = start + first, start + last
@@ -291,6 +291,10 @@ def _sentences(said: ReplayedUtterance, asked: str | None, reply: str) -> Iterat
             said, text[begin:end], mine, low, words, byte, is_question, has_chinese, is_plain, asked,
             _echoed(low, words, replied, reply) if reply else None, of_speaker,
         )  # fmt: skip
+
+
+def _speaks_of_self(text: str) -> bool:
+    return not FIRST_PERSON.isdisjoint(_WORD.findall(_lowered(text))) or "我" in text or "咱" in text
 
 
 def _echoed(low: str, words: frozenset[str], replied: frozenset[str], reply: str) -> float:
