@@ -23,11 +23,7 @@ from ctxsteward.steward.reconcile import ClaimAudience, ClaimSupport, Draft
 from ctxsteward.steward.reconcile.indexed_observation import ObservationTime
 
 POLICY = AdmissionPolicy()
-USER, SESSION, SHARED = (
-    ClaimAudience("user", user="ann"),
-    ClaimAudience("session", session="s1"),
-    ClaimAudience("shared"),
-)
+USER, SHARED = ClaimAudience("user", user="ann"), ClaimAudience("shared")
 PROJECT = ClaimAudience("project", project="apollo")
 
 
@@ -68,7 +64,6 @@ CASES = (
     Case("a wish that scores like one does not", "preference", USER, SCORED, "candidate", "needs_support"),
     Case("nor does a decision", "decision", USER, SCORED, "candidate", "needs_support"),
     Case("a wish that scores, said twice", "preference", USER, behind(scored=2, said=2), "active", "repeated"),
-    Case("a task-local wish holds in its session", "preference", SESSION, STRICT, "active", "strict_cue"),
     Case("a broad cue needs company", "preference", USER, behind(said=1), "candidate", "needs_support"),
     Case("two sessions are company", "preference", USER, behind(said=2), "active", "repeated"),
     Case("strict is not enough for others", "preference", SHARED, STRICT, "candidate", "needs_principals"),
@@ -113,7 +108,7 @@ def test_gate(case: Case) -> None:
 
 @given(
     st.sampled_from(["policy", "persona"]),
-    st.sampled_from([USER, SESSION, SHARED, PROJECT]),
+    st.sampled_from([USER, SHARED, PROJECT]),
     st.builds(
         behind, strict=st.integers(0, 999), said=st.integers(0, 999), scored=st.integers(0, 999),
         recovered=st.integers(0, 9), from_tool=st.booleans(),
@@ -168,11 +163,6 @@ class TestDecay:
     def test_what_was_never_dated_does_not_fade(self) -> None:
         made = draft("preference", USER, STRICT, moment=ObservationTime(float("-inf"), (1,), "", "", ""))
         assert admission_verdict(made, POLICY, 1e12).status == "active"
-
-    def test_what_is_for_one_session_fades_within_weeks(self) -> None:
-        now = 15 * DAY_SECONDS
-        assert admission_verdict(draft("preference", SESSION, STRICT), POLICY, now).status == "expired"
-        assert admission_verdict(draft("preference", USER, STRICT), POLICY, now).status == "active"
 
 
 class TestContest:
@@ -242,10 +232,10 @@ def test_a_record_for_oneself_waits_where_it_reads_as_a_rule_and_is_held_to_lock
     text: str, for_oneself: str, for_all: str
 ) -> None:
     policy = POLICY.under(ProfileDocument(rails=(TOOLS, SECRETS)))
-    found = [under_rules(ACTIVE, text, width, policy) for width in ("session", "user", "project", "shared")]
-    assert [verdict.reasons for verdict in found] == [(for_oneself,)] * 2 + [(for_all,)] * 2
+    found = [under_rules(ACTIVE, text, width, policy) for width in ("user", "project", "shared")]
+    assert [verdict.reasons for verdict in found] == [(for_oneself,), (for_all,), (for_all,)]
     statuses = {"strict_cue": "active", "touches_locked": "vetted", "gainsays_rule": "quarantined"}
-    assert [verdict.status for verdict in found] == [statuses[for_oneself]] * 2 + [statuses[for_all]] * 2
+    assert [verdict.status for verdict in found] == [statuses[for_oneself], statuses[for_all], statuses[for_all]]
     assert under_rules(WAITING, text, "shared", policy) == WAITING
 
 
@@ -292,6 +282,6 @@ class TestPolicy:
     def test_it_comes_back_from_json_and_keeps_what_is_not_named(self) -> None:
         policy = AdmissionPolicy(half_life_days={"fact": 10.0})
         assert AdmissionPolicy.model_validate_json(policy.model_dump_json()) == policy
-        assert policy.half_life("preference", session=False) == 180.0
-        assert policy.half_life("fact", session=True) == 7.0
-        assert policy.half_life("persona", session=False) is None
+        assert policy.half_life("preference") == 180.0
+        assert policy.half_life("fact") == 10.0
+        assert policy.half_life("persona") is None

@@ -41,7 +41,7 @@ from ctxsteward.schemas import ProfileDocument, RecommendationKind, Review, Stat
 from .drift import Rule, against, reads_as_rule, restates, rules_of
 from .harvest.tools import is_repair
 from .observations import KINDS
-from .reconcile import NO_ADVICE, OWN, ClaimSupport, Draft, FixAdvice, Width
+from .reconcile import NO_ADVICE, ClaimSupport, Draft, FixAdvice, Width
 
 DAY_SECONDS = 86_400.0
 
@@ -100,8 +100,6 @@ class AdmissionPolicy(BaseModel):
     half_life_days: Annotated[dict[RecommendationKind, Days | None], AfterValidator(_complete)] = Field(
         default_factory=lambda: dict(DEFAULT_HALF_LIFE_DAYS)
     )
-    session_half_life_days: Days = 7.0
-    """Of what is for one session alone, whatever its kind."""
     expire_below: Annotated[float, Field(ge=0, lt=1)] = 0.25
     """Worth, of 1 when last confirmed."""
     rules: tuple[Rule, ...] = ()
@@ -111,10 +109,9 @@ class AdmissionPolicy(BaseModel):
         """This policy with the rules of a profile."""
         return self.model_copy(update={"rules": rules_of(profile)})
 
-    def half_life(self, kind: RecommendationKind, *, session: bool) -> float | None:
+    def half_life(self, kind: RecommendationKind) -> float | None:
         """In days; None: it does not fade."""
-        days = self.half_life_days[kind]
-        return days if days is None or not session else min(days, self.session_half_life_days)
+        return self.half_life_days[kind]
 
 
 class AdmissionVerdict(NamedTuple):
@@ -135,7 +132,7 @@ def admission_verdict(
     reviewed = by_person(review)
     if reviewed is not None:
         return reviewed
-    if -inf < draft.moment.seconds < last_confirmed(draft.kind, draft.audience.width, policy, now_seconds):
+    if -inf < draft.moment.seconds < last_confirmed(draft.kind, policy, now_seconds):
         return AdmissionVerdict("expired", ("faded",))
     verdict = by_support(draft.kind, draft.audience.width, draft.backing, policy, draft.advice)
     if not policy.rules or not is_subject_to_rules(verdict):
@@ -156,7 +153,7 @@ def under_rules(verdict: AdmissionVerdict, text: str, width: Width, policy: Admi
     """
     if not is_subject_to_rules(verdict):
         return verdict
-    conflict = against(policy.rules if width not in OWN else [rule for rule in policy.rules if rule.locked], text)
+    conflict = against(policy.rules if width != "user" else [rule for rule in policy.rules if rule.locked], text)
     if verdict == UNCONFIRMED and (conflict is None or conflict.how != "gainsays"):
         said = any(restates(rule.text, text) for rule in policy.rules)
         return AdmissionVerdict("active", ("governed",)) if said else verdict
@@ -164,7 +161,7 @@ def under_rules(verdict: AdmissionVerdict, text: str, width: Width, policy: Admi
         return verdict
     if conflict.how == "gainsays":
         return AdmissionVerdict("quarantined", ("gainsays_locked" if conflict.rule.locked else "gainsays_rule",))
-    if width in OWN and not reads_as_rule(text):
+    if width == "user" and not reads_as_rule(text):
         return verdict
     return AdmissionVerdict("vetted", ("touches_locked",))
 
@@ -178,10 +175,9 @@ def by_person(review: Review | None) -> AdmissionVerdict | None:
     return None
 
 
-def last_confirmed(kind: RecommendationKind, width: Width, policy: AdmissionPolicy, now_seconds: float | None) -> float:
+def last_confirmed(kind: RecommendationKind, policy: AdmissionPolicy, now_seconds: float | None) -> float:
     """When a record of this kind must have been confirmed not to have expired; Unix time."""
-    half_life_days = policy.half_life(kind, session=width == "session")
-    return faded_before(now_seconds, half_life_days, policy.expire_below)
+    return faded_before(now_seconds, policy.half_life(kind), policy.expire_below)
 
 
 def is_approved(verdict: AdmissionVerdict) -> bool:
@@ -206,7 +202,7 @@ def by_support(
         return AdmissionVerdict("candidate", ("not_said_by_a_person",))
     if gate == "person":
         return AdmissionVerdict("vetted", ("needs_person",))
-    if width in OWN:
+    if width == "user":
         return _own(kind, backing, policy)
     if backing.said >= policy.independent_principals:
         return _many(backing, policy)

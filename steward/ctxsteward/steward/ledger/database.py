@@ -23,7 +23,7 @@ from typing import Any
 from ctxsteward.schemas import StoreError, StoreLocked
 from ctxsteward.store import SameFile, SqliteFile, close_to_others, connect, make_folders, one_transaction
 
-VERSION = 8
+VERSION = 9
 """Of the tables."""
 APPLICATION_ID = 0x63747872
 """``ctxr``."""

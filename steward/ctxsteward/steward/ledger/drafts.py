@@ -14,18 +14,18 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from ..observations import KINDS
 from ..reconcile import (
-    OWN,
     ClaimAudience,
     Draft,
     IndexedObservation,
     ObservationBrief,
     draw_draft,
+    is_paraphrase,
     summarize_draft,
     supporting,
 )
 from .database import LedgerDatabase
 from .records import LedgerIdentity, audience_of, flaw_of
-from .rows import draft_row, seen_of
+from .rows import claim_of, draft_row, seen_of
 from .status import RecordStatuses
 
 MAX_SEEN_IN_MEMORY = 2_000
@@ -62,6 +62,12 @@ _ECHOES = (
     "WHERE c.component = ?"
 )
 """Observations of sessions that were shown what a component says, in whichever scope."""
+_SHOWN_BESIDE = (
+    "SELECT DISTINCT m.id, m.body FROM claims c CROSS JOIN said s ON s.claim = c.id "
+    "CROSS JOIN shown x ON x.seen = s.seen CROSS JOIN claims m ON m.id = x.name "
+    "WHERE c.component = ? AND m.component <> c.component"
+)
+_SHOWN_NAME = "SELECT seen FROM shown WHERE name = ?"
 
 Row = tuple[object, ...]
 _ClaimRow = tuple[str, ObservationBrief, int]
@@ -88,7 +94,7 @@ class DraftIndex:
                 self._fresh[seen.id] = seen
 
     def named(self, claims: Sequence[str]) -> None:
-        """Claims are new: what sessions were shown under these names may lend nothing any more."""
+        """Claims came or went: what sessions were shown under these names lends nothing, or lends again."""
         self.soil([row[0] for row in self._db.among(_NAMED, claims)])
 
     def forget_memory(self) -> None:
@@ -141,9 +147,11 @@ class DraftIndex:
                 "WHERE component IN (…) GROUP BY component", labels
             )
         }  # fmt: skip
-        lending = {label: self._lending(label, rows) for label, rows in found.items()}
+        lending = {
+            label: self._lending(label, rows, own=frames[label][0].width == "user") for label, rows in found.items()
+        }
         weighed = {
-            label: summarize_draft(members, own=frames[label][0].width in OWN)
+            label: summarize_draft(members, own=frames[label][0].width == "user")
             for label, members in lending.items() if members
         }  # fmt: skip
         quoted = self._seen({id_ for one in weighed.values() for id_ in one.quoted})
@@ -155,10 +163,12 @@ class DraftIndex:
             else:
                 yield (label, None, "", 0, 1, digest, *(None,) * (len(_COLUMNS) - 6))
 
-    def _lending(self, label: str, rows: Sequence[_ClaimRow]) -> list[tuple[str, ObservationBrief]]:
+    def _lending(self, label: str, rows: Sequence[_ClaimRow], *, own: bool) -> list[tuple[str, ObservationBrief]]:
         """The observations that support a component; notes which are idle."""
         is_shown = any(one.is_shown for _, one, _ in rows)
-        echoes = {row[0] for row in self._db.rows(_ECHOES, label)} if is_shown else ()
+        echoes = {row[0] for row in self._db.rows(_ECHOES, label)} if is_shown else set()
+        if is_shown and not own:
+            echoes |= self._paraphrases(label)
         lending = supporting([(claim, one) for claim, one, _ in rows], echoes)
         if len(rows) != len(lending) or any(idle for _, _, idle in rows):
             busy = {(claim, one.id) for claim, one in lending}
@@ -166,8 +176,17 @@ class DraftIndex:
             self._db.many("UPDATE said SET idle = NOT idle WHERE claim = ? AND seen = ?", changed)
         return lending
 
+    def _paraphrases(self, label: str) -> set[str]:
+        """Observations of sessions that were shown something like what a component for many says."""
+        mine = [claim_of(body) for (body,) in self._db.rows("SELECT body FROM claims WHERE component = ?", label)]
+        near = [
+            name for name, body in self._db.rows(_SHOWN_BESIDE, label)
+            if any(is_paraphrase(claim_of(body), claim) for claim in mine)
+        ]  # fmt: skip
+        return {seen for name in near for (seen,) in self._db.rows(_SHOWN_NAME, name)}
+
     def _row(self, label: str, made: Draft, digest: bytes) -> Row:
-        wide, backing, seconds = made.audience.width not in OWN, made.backing, made.moment.seconds
+        wide, backing, seconds = made.audience.width != "user", made.backing, made.moment.seconds
         audience = audience_of(made)
         return (
             label, made.id, made.group, wide, wide and _is_hidden(made), digest, made.kind, made.audience.width,

@@ -19,7 +19,7 @@ from ctxsteward.store import AddressKey, RecordSupport, SupportPlace, support_of
 from ..admission import AdmissionPolicy
 from ..artifacts import ArtifactStore, CitedText, EvidenceQuote, quotes, subject_for, verified
 from ..observations import KINDS
-from ..reconcile import OWN, Draft, IndexedObservation, voice_of
+from ..reconcile import Draft, IndexedObservation, voice_of
 from .database import LedgerDatabase
 from .rows import draft_of, seen_of
 
@@ -33,7 +33,7 @@ def support(
     """The voices behind a draft, out of the observations that support it; None where its gate counts no voices."""
     if KINDS[draft.kind].gate == "fix":
         least, counted = policy.recoveries, [one for one in seen if one.observation.strength == "recovered"]
-    elif draft.audience.width not in OWN:
+    elif draft.audience.width != "user":
         least, counted = policy.independent_principals, [one for one in seen if one.is_said]
     else:
         return None

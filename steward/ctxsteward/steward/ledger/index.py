@@ -241,6 +241,7 @@ class ObservationIndex:
             cut = self._cut(members)
             self._db.many("UPDATE claims SET component = ?2 WHERE id = ?1", cut.items())
             self._drafts.soil({label, *cut.values()})
+        self._drafts.named(bare)
 
     def _cut(self, members: Sequence[str]) -> dict[str, str]:
         claims = [self._claim(id_) for id_ in members]

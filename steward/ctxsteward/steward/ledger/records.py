@@ -26,7 +26,7 @@ from ctxsteward.store import MAX_FACTS, MAX_SOURCES, AddressKey, Audience, Fact,
 
 from ..admission import AdmissionPolicy, AdmissionVerdict, RecordStanding
 from ..observations import KINDS
-from ..reconcile import OWN, Draft, wilson_lower95
+from ..reconcile import Draft, wilson_lower95
 from .database import LedgerDatabase
 from .judgement import DraftJudge, JudgedDraft, by_component
 from .rows import draft_of, standing_of
@@ -143,7 +143,7 @@ def _fields(
 ) -> dict[str, Any]:
     said = dict(draft.said)
     backing, audience = draft.backing, draft.audience
-    counted = "sessions" if audience.width in OWN else "principals"
+    counted = "sessions" if audience.width == "user" else "principals"
     voices = max(1, backing.principals)
     return {
         "id": draft.id,
@@ -153,7 +153,7 @@ def _fields(
             "agent": frame.agent,
             "user": audience.user,
             "project": audience.project,
-            "session": audience.session,
+            "session": None,
             "tool": said.pop("tool"),
         },
         **said,
@@ -305,7 +305,7 @@ class RecordWriter:
         run: str = "none",
     ) -> MetaRecommendation:
         draft = found.draft
-        half_life_days = policy.half_life(draft.kind, session=draft.audience.width == "session")
+        half_life_days = policy.half_life(draft.kind)
         return recommendation(
             draft, found.standing, self._frame, half_life_days=half_life_days, tokens=found.tokens, run=run,
             merged=merged, review=review,
@@ -318,19 +318,11 @@ class RecordWriter:
 
 
 def audience_of(draft: Draft) -> Audience | None:
-    """Whom a record is for alone; None where it is for everybody.
-
-    Where nobody is known by name, the principal is the session itself.
-    """
+    """Whom a record is for alone; None where it is for everybody."""
     scope = draft.audience
-    if scope.session is not None:
-        return Audience("session", scope.session)
     if scope.project is not None:
         return Audience("project", scope.project)
-    if scope.user is None:
-        return None
-    unnamed = all(one["session"] == scope.user for one in draft.evidence)
-    return Audience("session" if unnamed else "user", scope.user)
+    return None if scope.user is None else Audience("user", scope.user)
 
 
 def facts_of(active: Iterable[tuple[Draft, RecordStanding]]) -> tuple[Fact, ...]:

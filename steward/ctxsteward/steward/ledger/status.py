@@ -268,7 +268,7 @@ class _DraftJudgement:
 
     def _row(self, one: _DraftRow, contested: RecordStanding | None) -> _StatusRow:
         review = self._reviews.get(one.component)
-        since = last_confirmed(one.kind, one.width, self._policy, self._now_seconds)
+        since = last_confirmed(one.kind, self._policy, self._now_seconds)
         standing = contested or RecordStanding(verdict=self._verdict(one, review, since))
         told = standing_row(standing)
         status = standing.verdict.status

@@ -1,11 +1,11 @@
 from .candidates import SKETCH as SKETCH, DisjointSets as DisjointSets, bands as bands, components as components
 from .claims import (
-    OWN as OWN,
     Claim as Claim,
     ClaimAudience as ClaimAudience,
     ObservationOrigin as ObservationOrigin,
     Width as Width,
     claims_of as claims_of,
+    is_paraphrase as is_paraphrase,
     relation as relation,
 )
 from .draft import (

@@ -4,7 +4,7 @@ An observation makes one claim in its author's own scope and, where its wording 
 that: the first reaches only the author, the second waits for others to say the same. Equal claims of many transcripts
 have one id: HMAC of kind, scope, slot, polarity and the value (of a slot that holds one) or the words.
 
-    own scope    session, where it is for this session alone or the author is unknown; else the user
+    own scope    the user; none of what was for its session alone, or of somebody unknown: nothing could be shown again
     wide scope   project, or everybody who talks to the agent
 
 Correction, preference and fact are one family: "I live in Bonn" and "no, I live in Bonn" claim the same. Templates
@@ -23,11 +23,19 @@ from ctxsteward.schemas import CLAIM_ID_DIGITS, Polarity
 from ctxsteward.store import AddressKey, address_of, canonical
 
 from ..observations import KINDS, Observation
-from .features import NEARLY_ALL, ClaimFeatures, akin, alike, claim_features, same_words, shares_words, value_norm
+from .features import (
+    NEARLY_ALL,
+    ClaimFeatures,
+    akin,
+    alike,
+    claim_features,
+    same_words,
+    shares_telling_word,
+    shares_words,
+    value_norm,
+)
 
-Width = Literal["session", "user", "project", "shared"]
-OWN: frozenset[Width] = frozenset(("session", "user"))
-"""Scopes of one person."""
+Width = Literal["user", "project", "shared"]
 _VAGUE = ("about:", "decision:")
 _SPEECHLESS = frozenset(("note", "fact", "preference", "other", "likes"))
 """Attributes, or their beginnings, that say little: wordings must be alike."""
@@ -39,7 +47,6 @@ class ClaimAudience(NamedTuple):
     width: Width
     user: str | None = None
     project: str | None = None
-    session: str | None = None
 
 
 class ObservationOrigin(NamedTuple):
@@ -71,7 +78,11 @@ class Claim:
     @property
     def group(self) -> str:
         """Claims of one group cannot all hold; empty where they can."""
-        return canonical([*self.audience, self.tool, self.subject, self.attribute]).decode() if self.is_single else ""
+        return (
+            canonical([*_named(self.audience), self.tool, self.subject, self.attribute]).decode()
+            if self.is_single
+            else ""
+        )
 
 
 def claims_of(observation: Observation, origin: ObservationOrigin, key: AddressKey, agent: str) -> tuple[Claim, ...]:
@@ -93,14 +104,14 @@ def audiences(observation: Observation, origin: ObservationOrigin) -> tuple[Clai
     """Whom it is for: the author alone, and whoever its wording allows beside."""
     own = _own(observation, origin)
     wide = _wide(observation, origin)
-    if not KINDS[observation.kind].is_personal:
-        return (wide or own,)
-    return (own,) if wide is None else (own, wide)
+    if not KINDS[observation.kind].is_personal and wide is not None:
+        return (wide,)
+    return tuple(audience for audience in (own, wide) if audience is not None)
 
 
-def _own(observation: Observation, origin: ObservationOrigin) -> ClaimAudience:
+def _own(observation: Observation, origin: ObservationOrigin) -> ClaimAudience | None:
     if observation.reach == "session" or observation.principal == origin.session:
-        return ClaimAudience("session", session=origin.session)
+        return None
     project = origin.project if observation.reach == "project" else None
     return ClaimAudience("user", user=observation.principal, project=project)
 
@@ -129,13 +140,18 @@ def _claim(
         statement = [slot.attribute, "value", value]
     else:
         statement = [slot.attribute if single else "", "words", *wording.tokens]
-    data = canonical([agent, family, *audience, observation.tool, slot.subject, polarity, statement])
+    data = canonical([agent, family, *_named(audience), observation.tool, slot.subject, polarity, statement])
     return Claim(
         id=address_of(key, "", "claim", data)[:CLAIM_ID_DIGITS], audience=audience, family=family,
         tool=observation.tool,
         subject=slot.subject, attribute=slot.attribute, is_single=single, polarity=polarity, value=value,
         wording=wording,
     )  # fmt: skip
+
+
+def _named(audience: ClaimAudience) -> list[str | None]:
+    """As ids have it: with the place of a session, which no claim is for any more."""
+    return [*audience, None]
 
 
 def polarity_of(observation: Observation, wording: ClaimFeatures | None) -> Polarity:
@@ -162,6 +178,18 @@ def relation(one: Claim, other: Claim) -> Relation | None:
     if one.polarity != other.polarity:
         return "opposes" if _is_clear(one, other) else None
     return "same" if one.family == other.family else None
+
+
+def is_paraphrase(shown: Claim, said: Claim) -> bool:
+    """Whether what was said may repeat what had been shown, in other words: they share a slot or a telling word.
+
+    Far less than saying the same: whoever was shown a thing is no independent voice for anything like it.
+    """
+    if shown.wording is None or said.wording is None:
+        return False
+    if shown.attribute == said.attribute and not _is_vague(said.attribute):
+        return True
+    return shares_telling_word(shown.wording, said.wording)
 
 
 def _is_clear(one: Claim, other: Claim) -> bool:

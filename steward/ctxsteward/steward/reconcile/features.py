@@ -199,6 +199,11 @@ def same_words(one: ClaimFeatures, other: ClaimFeatures) -> float:
     return len(shared) / len(one.content | other.content)
 
 
+def shares_telling_word(one: ClaimFeatures, other: ClaimFeatures) -> bool:
+    """Whether two wordings have a content word in common that is no common one."""
+    return not one.content & other.content <= _COMMON
+
+
 def _share_enough(one: ClaimFeatures, other: ClaimFeatures) -> bool:
     return same_words(one, other) >= MOST or _misspelled(one, other)
 
