@@ -19,10 +19,12 @@ from .promotion import (
     stage as stage,
 )
 from .record_reviews import (
+    WAITING as WAITING,
     Needed as Needed,
+    RecordRejection as RecordRejection,
     RecordReviews as RecordReviews,
     people_for as people_for,
     reviews_of as reviews_of,
 )
 from .rollbacks import taken_back as taken_back
-from .slice import WEIGHTS as WEIGHTS, fits_slice as fits_slice
+from .slice import WEIGHTS as WEIGHTS, fits_slice as fits_slice, line_of as line_of

@@ -19,6 +19,8 @@ from datetime import datetime
 from typing import Any
 
 from ctxsteward.envelope import Store
+from ctxsteward.envelope.store import DEFAULT_TOKENIZER
+from ctxsteward.envelope.tokens import Counter, load_tokenizer
 from ctxsteward.schemas import BLOCKS, DriftReport, Erased, MetaRecommendation, ProfileDocument, Review
 from ctxsteward.store import Version, address_of, canonical, keep_support
 
@@ -55,7 +57,8 @@ def in_force(settings: NightSettings, store: Store, ledger: Ledger) -> Records:
     reviews = reviews_of(store, settings, ledger, then)
     head = store.profiles(settings.profile, tenant=settings.tenant).head()
     policy = settings.admission.under(head.profile if head else None)
-    return ledger.judged(JudgementContext(now=then, policy=policy, reviews=reviews)).shared
+    counter = Counter(load_tokenizer(DEFAULT_TOKENIZER))
+    return ledger.judged(JudgementContext(now=then, policy=policy, reviews=reviews, counter=counter)).shared
 
 
 class DecisionStage:

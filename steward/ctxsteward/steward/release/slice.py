@@ -140,6 +140,11 @@ def usable(records: Iterable[MetaRecommendation], agent: str | None = None) -> l
     return [one for one in active if _is_usable(one, agent, ids)]
 
 
+def line_of(record: MetaRecommendation) -> str:
+    """The line that a record would be in a prompt."""
+    return record_line(next(_shown(record, None))).strip()
+
+
 def value(one: MetaRecommendation, use: RecordUse | None, now_seconds: float | None) -> float:
     """What a record is expected to be worth in a session."""
     said = math.log2(1 + max(1, one.support.principals))
@@ -186,7 +191,7 @@ def _single(
 def _shown(one: MetaRecommendation, incumbent: MetaRecord | None) -> Iterator[MetaRecord]:
     """The record as the head may show it, best first; an incumbent that says the same keeps its bytes."""
     approved = _is_approved(one)
-    pointers = tuple(dict.fromkeys(_pointer(each.session, each.ref) for each in one.evidence))
+    pointers = pointers_of(one)
     if (
         incumbent is not None
         and (incumbent.text, incumbent.approved) == (one.text, approved)
@@ -196,6 +201,11 @@ def _shown(one: MetaRecommendation, incumbent: MetaRecord | None) -> Iterator[Me
     newest = pointers[:1] + pointers[1:][-(MAX_SOURCES - 1) :]
     for sources in dict.fromkeys((newest, *permutations(pointers, len(newest)))):
         yield MetaRecord(id=one.id, text=one.text, sources=sources, approved=approved, ts=one.validity.recorded_at)
+
+
+def pointers_of(record: MetaRecommendation) -> tuple[str, ...]:
+    """What a record's evidence is in, each message once."""
+    return tuple(dict.fromkeys(_pointer(each.session, each.ref) for each in record.evidence))
 
 
 def _pointer(session: str, ref: str) -> str:
