@@ -57,7 +57,7 @@ def _place(one: IndexedObservation, address: Address) -> SupportPlace:
 
 
 EvidenceKind = Literal["said", "confirmed", "worked", "failed", "from_tool"]
-"""What speaks for or against a record: a person's word, an internal tool's answer, runs in which a fix was done and that
+"""What speaks for or against a record: a person's word, an internal tool's answer, runs in which a fix was done that
 succeeded or failed, and a tool's text alone."""
 
 
@@ -141,6 +141,18 @@ class RecordEvidence:
             "WHERE c.component = ? GROUP BY n.text", component
         )  # fmt: skip
         return tuple(sorted((TriedFix(*row) for row in rows), key=lambda one: (-sum(one[1:]), one.text)))
+
+    def recurring(self, since_seconds: float, until_seconds: float) -> list[tuple[str, int]]:
+        """Records whose words are a template, and in how many transcripts of a time each came up; the most first."""
+        templates = [kind for kind, spec in KINDS.items() if spec.is_template]
+        marks = ", ".join("?" * len(templates))
+        return self._db.rows(
+            "SELECT d.id, count(DISTINCT n.session) AS times FROM seen n CROSS JOIN said s ON s.seen = n.id "
+            "CROSS JOIN claims c ON c.id = s.claim CROSS JOIN drafts d ON d.component = c.component "
+            "WHERE n.seconds >= ? AND n.seconds < ? AND d.id IS NOT NULL AND d.malformed IS NULL "
+            f"AND n.id NOT IN (SELECT seen FROM derived) AND d.kind IN ({marks}) "
+            "GROUP BY d.id ORDER BY times DESC, d.id", since_seconds, until_seconds, *templates
+        )  # fmt: skip
 
     def broken(self, evidence: Sequence[Evidence]) -> tuple[Evidence, ...]:
         """Those of the evidence whose bytes are not what their addresses say, or are gone."""

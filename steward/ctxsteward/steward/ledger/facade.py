@@ -300,6 +300,11 @@ class Ledger:
         self._refresh(None)
         return self._citing.basis(id)
 
+    def recurring(self, since_seconds: float, until_seconds: float) -> list[tuple[str, int]]:
+        """Errors that came up in this time (Unix seconds): id of the record, number of transcripts, the most first."""
+        self._refresh(None)
+        return self._citing.recurring(since_seconds, until_seconds)
+
     def broken(self, evidence: Sequence[Evidence]) -> tuple[Evidence, ...]:
         """Those of the evidence whose bytes are not what their addresses say, or are gone."""
         return self._citing.broken(evidence)

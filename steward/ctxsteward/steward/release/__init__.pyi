@@ -8,7 +8,11 @@ from .assignment import (
     started as started,
     version_for as version_for,
 )
-from .changelog import changelog_text as changelog_text, entry_lines as entry_lines
+from .changelog import (
+    changelog_text as changelog_text,
+    entry_lines as entry_lines,
+    markdown_text as markdown_text,
+)
 from .decision import DecisionStage as DecisionStage, Records as Records, in_force as in_force
 from .promotion import (
     Promotion as Promotion,
@@ -27,4 +31,10 @@ from .record_reviews import (
     reviews_of as reviews_of,
 )
 from .rollbacks import taken_back as taken_back
-from .slice import WEIGHTS as WEIGHTS, fits_slice as fits_slice, line_of as line_of
+from .slice import (
+    HIGH_TOKENS as HIGH_TOKENS,
+    WEIGHTS as WEIGHTS,
+    fits_slice as fits_slice,
+    line_counter as line_counter,
+    line_of as line_of,
+)

@@ -19,8 +19,6 @@ from datetime import datetime
 from typing import Any
 
 from ctxsteward.envelope import Store
-from ctxsteward.envelope.store import DEFAULT_TOKENIZER
-from ctxsteward.envelope.tokens import Counter, load_tokenizer
 from ctxsteward.schemas import BLOCKS, DriftReport, Erased, MetaRecommendation, ProfileDocument, Review
 from ctxsteward.store import Version, address_of, canonical, keep_support
 
@@ -43,7 +41,7 @@ from .assignment import keeping, running, started
 from .canary import arms_of, decide, logs, settle
 from .promotion import Promotion, PromotionCodec, assess, promote
 from .record_reviews import reviews_of
-from .slice import MetaSliceBuilder
+from .slice import MetaSliceBuilder, line_counter
 
 Records = tuple[MetaRecommendation, ...]
 
@@ -57,8 +55,8 @@ def in_force(settings: NightSettings, store: Store, ledger: Ledger) -> Records:
     reviews = reviews_of(store, settings, ledger, then)
     head = store.profiles(settings.profile, tenant=settings.tenant).head()
     policy = settings.admission.under(head.profile if head else None)
-    counter = Counter(load_tokenizer(DEFAULT_TOKENIZER))
-    return ledger.judged(JudgementContext(now=then, policy=policy, reviews=reviews, counter=counter)).shared
+    now = JudgementContext(now=then, policy=policy, reviews=reviews, counter=line_counter())
+    return ledger.judged(now).shared
 
 
 class DecisionStage:

@@ -8,13 +8,13 @@
       {"kind": "later", "record", "night", "who", "when", "signature"}
 
 An approval is of a wording: `says` is an HMAC of kind, scope, slot, text and value, so that it does not hold for
-whatever the record comes to say later. A rejection holds for the record's id and for all `names` of its claim; the kinds
-of evidence that it `stood_on` tell whether there is anything new to ask about. Neither expires; both end with a newer
+whatever the record comes to say later. A rejection holds for the record's id and all `names` of its claim; the kinds of
+evidence that it `stood_on` tell whether there is anything new to ask about. Neither expires; both end with a newer
 verdict, or when the person who gave it is no reviewer any more.
 
 An edit gives a record other words, which keep its sources. Whoever wrote them is their author: somebody else approves
-them, and until then the record waits. They end with a rejection or the next edit. They lie in the vault with what stands
-behind the record, and go with it. No word of the record is in the chain.
+them, and until then the record waits. They end with a rejection or the next edit. They lie in the vault with what
+stands behind the record, and go with it. No word of the record is in the chain.
 
 *Later* puts a question off to the next night, or to the next day where that is sooner.
 
@@ -137,7 +137,7 @@ class RecordReviews(SignedLog):
             words = self._shelf.keep_record(line, frozenset())
             supports = () if support is None else (keep_support(self._vault, self.profile, line, support),)
         except Erased as error:
-            raise InputError(f"record {record.id}: what it rests on was forgotten; these words cannot be kept") from error
+            raise InputError(f"record {record.id}: what it rests on was forgotten; write other words") from error
         body = self.signed(
             {
                 "schema_version": WHOLE_BODY, "kind": "edit", "record": record.id, "says": self.says(edited),

@@ -130,7 +130,7 @@ def slice_tokens(records: Sequence[MetaRecord], counter: Counter) -> int:
 
 def fits_slice(records: Sequence[MetaRecord]) -> bool:
     """Whether these records are no more than what a night would place."""
-    return slice_tokens(records, Counter(load_tokenizer(DEFAULT_TOKENIZER))) <= HIGH_TOKENS
+    return slice_tokens(records, line_counter()) <= HIGH_TOKENS
 
 
 def usable(records: Iterable[MetaRecommendation], agent: str | None = None) -> list[MetaRecommendation]:
@@ -138,6 +138,11 @@ def usable(records: Iterable[MetaRecommendation], agent: str | None = None) -> l
     active = [one for one in records if one.status == "active"]
     ids = {one.id for one in active}
     return [one for one in active if _is_usable(one, agent, ids)]
+
+
+def line_counter() -> Counter:
+    """What counts the lines of a slice."""
+    return Counter(load_tokenizer(DEFAULT_TOKENIZER))
 
 
 def line_of(record: MetaRecommendation) -> str:
@@ -289,7 +294,7 @@ class MetaSliceBuilder:
         self._settings, self._store, self._ledger = settings, store, ledger
         self._versions = store.profiles(settings.profile, tenant=settings.tenant)
         self._vault = store.vault(settings.tenant)
-        self.counter = Counter(load_tokenizer(DEFAULT_TOKENIZER))
+        self.counter = line_counter()
         self._taken = taken_back(store, self._versions, 0)
         self._reviews: Mapping[str, Review] = {}
         self._rules: tuple[Rule, ...] = ()
