@@ -177,7 +177,7 @@ class _QuestionWriter:
             news = [NEW_EVIDENCE[kind] for kind in self._news(one, basis)]
             since = f"; since then {' and '.join(news)}" if news else ""
             found = self._rejections.get(one.id)
-            return _sentence(why if found is None else f"{found.who} rejected it{since}")
+            return _sentence(why) if found is None else f"{found.who} rejected it{since}."
         if "edited" in one.reasons and one.review is not None:
             who, when = one.review.who[0], (one.review.when or "")[:10]
             return f"{who} gave it these words on {when}; somebody else must approve them."
