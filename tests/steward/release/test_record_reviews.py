@@ -312,3 +312,14 @@ def test_a_body_that_somebody_altered_counts_for_nothing(store: Store) -> None:
     )
     log.append(whole | {"night": "2099-01-01"})
     assert log.postponed() == {}
+
+
+def test_a_note_that_fits_no_record_is_refused_and_one_that_was_kept_is_cut(store: Store) -> None:
+    log = reviews(store)
+    for note in ("x" * 501, f"{'x' * 250} {'y' * 250}"):
+        with pytest.raises(InputError, match="a note of 501 characters; write at most 500"):
+            log.answer(record(), "reject", TOKENS["ada"], when=WHEN, note=note)
+    assert list(log.links()) == []
+    said = {"kind": "record", "record": "r1", "says": log.says(record()), "verdict": "reject", "who": "ada"}
+    log.append(log.signed({**said, "when": WHEN, "note": "two\nlines " + "x" * 600}, signer("ada")))
+    assert standing(store, record())["r1"].note == ("two lines " + "x" * 600)[:500]

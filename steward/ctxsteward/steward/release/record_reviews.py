@@ -63,6 +63,7 @@ Find = Callable[[str], MetaRecommendation | None]
 
 WHOLE_BODY = 2
 """Version of bodies that are signed whole."""
+MAX_NOTE_CHARS = 500
 WAITING = ("candidate", "vetted", "quarantined")
 """Statuses of records that can be given other words."""
 
@@ -111,6 +112,7 @@ class RecordReviews(SignedLog):
         A rejection remembers `names` and `stood_on`, where they are told.
         """
         name, signer = self.reviewer(by, who)
+        note = checked_note(note)
         if verdict == "approve" and skeleton(name) in authors(record):
             raise ActionRefused("author", f"{name!r} said this; somebody else must approve it")
         if verdict == "approve" and skeleton(name) == self._editor(record):
@@ -131,7 +133,7 @@ class RecordReviews(SignedLog):
         `support`: who stands behind it, for whoever forgets.
         """
         name, signer = self.reviewer(by, who)
-        edited = with_words(record, text)
+        edited, note = with_words(record, text), checked_note(note)
         line = MetaRecord(id=record.id, text=edited.text, sources=pointers_of(record))
         try:
             words = self._shelf.keep_record(line, frozenset())
@@ -271,6 +273,19 @@ def with_words(record: MetaRecommendation, text: str) -> MetaRecommendation:
     return edited
 
 
+def checked_note(note: str) -> str:
+    """A note in one line; raises `InputError` where it is too long to stand with a record."""
+    words = " ".join(note.split())
+    if len(words) > MAX_NOTE_CHARS:
+        raise InputError(f"a note of {len(words):,} characters; write at most {MAX_NOTE_CHARS}")
+    return words
+
+
+def _note_of(body: Body) -> str | None:
+    """The note of a body, whoever wrote it: an earlier program took any."""
+    return " ".join(body["note"].split())[:MAX_NOTE_CHARS] or None
+
+
 def authors(record: MetaRecommendation) -> frozenset[str]:
     """Skeletons of the names of those who said what a record claims; none, where its words are a template."""
     if KINDS[record.kind].is_template:  # who was there did not say its words
@@ -306,8 +321,8 @@ def _review(bodies: list[Body]) -> Review:
     newest = bodies[-1]
     state = "approved" if newest["verdict"] == "approve" else "rejected"
     who = tuple(body["who"] for body in bodies)
-    return Review.model_validate({"state": state, "who": who, "when": newest["when"], "note": newest["note"] or None})
+    return Review.model_validate({"state": state, "who": who, "when": newest["when"], "note": _note_of(newest)})
 
 
 def _edit(body: Body, text: str) -> Review:
-    return Review(state="awaiting", who=(body["who"],), when=body["when"], note=body["note"] or None, text=text)
+    return Review(state="awaiting", who=(body["who"],), when=body["when"], note=_note_of(body), text=text)
