@@ -217,10 +217,7 @@ class _QuestionWriter:
             yield f"It came up in {basis.transcripts:,} of {basis.read:,} transcripts, with {came}{dates}."
             done = next((each for each in basis.tried if each.text == one.text), None)
             if done is not None:
-                known = done.succeeded + done.failed
-                ended = f"{done.succeeded:,} succeeded and {done.failed:,} failed" if known else "none has a known end"
-                untold = f"; of {done.untold:,} more nobody says how they ended" if known and done.untold else ""
-                yield f"Of {_count(known or done.untold, 'run', 'runs')} that did so {ended}{untold}."
+                yield _ends(done)
         use = self._uses.get(one.id)
         if use is not None and use.shown:
             judged = use.complied + use.contradicted
@@ -238,6 +235,16 @@ class _QuestionWriter:
             if found is not None:
                 text = self._records.by_id[other].text if other in self._records.by_id else one.text
                 yield EarlierRejection(text=text, who=found.who, when=found.when, note=found.note)
+
+
+def _ends(done: TriedFix) -> str:
+    """How the runs ended that did what a record says."""
+    known = done.succeeded + done.failed
+    untold = f"; of {done.untold:,} more nobody says how they ended" if known and done.untold else ""
+    if known == 1:
+        return f"The one run that did so {'succeeded' if done.succeeded else 'failed'}{untold}."
+    ended = f"{done.succeeded:,} succeeded and {done.failed:,} failed" if known else "none has a known end"
+    return f"Of {_count(known or done.untold, 'run', 'runs')} that did so {ended}{untold}."
 
 
 def _count(number: int, one: str, more: str) -> str:
