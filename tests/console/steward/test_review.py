@@ -83,6 +83,49 @@ def test_a_fix_is_shown_with_what_was_done_otherwise_and_how_that_ended(desk: De
     assert {span["relation"] for span in fix["evidence"]} >= {"supports", "recovers"}
 
 
+def booking(folder: Path, number: int, does: str, succeeded: bool | None) -> None:
+    """A run in which a day is refused, and then written otherwise or left out."""
+
+    def step(answer: str, **arguments: str) -> list[dict[str, Any]]:
+        call = {"name": "reserve", "arguments": json.dumps({"order": "A17", **arguments})}
+        id_ = f"call_{len(arguments.get('day', ''))}"
+        return [
+            {"role": "assistant", "content": None, "tool_calls": [{"id": id_, "type": "function", "function": call}]},
+            {"role": "tool", "tool_call_id": id_, "content": answer},
+        ]
+
+    right = {"write": {"day": "2026-02-01"}, "omit": {}}[does]
+    messages = [
+        {"role": "user", "content": f"Reserve a slot for order {number}."},
+        *step("Error: invalid day, wrong format", day="1/2/2026"),
+        *step("{}", **right),
+        {"role": "assistant", "content": "Done."},
+    ]
+    told = {"session": f"b{number}", "principal": f"user-{number}"}
+    told |= {} if succeeded is None else {"succeeded": succeeded}  # type: ignore[dict-item]
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"b{number}.json").write_text(json.dumps({"ctxsteward": told, "messages": messages}))
+
+
+def test_the_contrast_is_what_runs_did_instead_and_how_they_ended(desk: Desk, tmp_path: Path) -> None:
+    logs = tmp_path / "logs"
+    for number, run_ in enumerate([("write", True), ("write", True), ("omit", False), ("omit", None)]):
+        booking(logs, number, *run_)
+    night(desk, "--transcripts", str(logs))
+    (fix,) = (one for text, one in asked(desk).items() if text.startswith("reserve may fail"))
+    other = next(one["text"] for one in fix["tried"] if one["text"] != fix["text"])
+    assert ("write day as YYYY-MM-DD" in fix["text"], "leave out day" in other) == (True, True)
+    assert fix["contrast"] == [
+        "Of runs that did this: 2 succeeded.",
+        f"Of runs that did “{other}”: 1 failed, 1 ended nobody says how.",
+    ]
+    assert fix["waits"] == "It has worked in fewer than 3 runs that succeeded."
+    assert "It came up in 4 of 19 transcripts, with 4 people or tasks, on " in fix["effect"]
+    assert "Of 2 runs that did so 2 succeeded and 0 failed." in fix["effect"]
+    lines = run("review", *desk.where).stdout.splitlines()
+    assert f"  {fix['contrast'][1]}" in lines
+
+
 def test_the_page_begins_with_lines_and_their_evidence_and_says_what_review_says(desk: Desk, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     run("status", "--html", str(page), *desk.where)
@@ -105,6 +148,7 @@ def test_what_was_rejected_is_not_asked_again_until_evidence_of_another_kind_com
     refused = decide(desk, "ada", "--reject", id_, "--reason", "only until May")
     assert (refused["kind"], refused["verdict"], refused["state"]) == ("record", "reject", "rejected")
     assert PICKUP not in asked(desk)
+    assert "ada rejected it: “only until May”" in run("why", id_, *desk.where).stdout
     earlier = {"text": PICKUP, "who": "ada", "when": refused["when"], "note": "only until May"}
     assert (one := asked(desk, "--all")[PICKUP])["rejected"] == [earlier]
     assert one["waits"] == "ada rejected it."

@@ -4,8 +4,8 @@
 figure is counted by the ledger: transcripts in which something came up, runs by what was done in them and how they
 ended, sessions that were shown it, tokens of its line. Nothing is estimated, and what nobody counted is not told.
 
-A record that was rejected is not asked again, unless evidence of another kind than it had then speaks for it or against
-it; the reason of the rejection is told with it, and with each record of the same slot.
+A record that was rejected is not asked again, unless evidence of another kind than it had then speaks for it. The
+reason of the rejection is told with it, and with each record of the same slot.
 """
 
 from __future__ import annotations
@@ -61,9 +61,8 @@ NEW_EVIDENCE: Mapping[EvidenceKind, str] = {
     "said": "people have said it",
     "confirmed": "a tool of your own has said the same",
     "worked": "it was done in runs that succeeded",
-    "failed": "it was done in runs that failed",
-    "from_tool": "a tool's text says it",
 }
+"""What speaks for a record, and is worth a second question."""
 TAKEN_BACK = "a rollback took it back; it returns when a person approves it anew"
 
 
@@ -188,15 +187,16 @@ class _QuestionWriter:
         return " ".join(told) or _sentence(why)
 
     def _news(self, one: MetaRecommendation, basis: RecordBasis | None) -> list[EvidenceKind]:
-        """Kinds of evidence that a record has gained since it was rejected."""
+        """Kinds of evidence for a record that it has gained since it was rejected."""
         found = self._rejections.get(one.id)
         if found is None or found.stood_on is None or basis is None:
             return []
-        return [kind for kind in basis.kinds if kind not in found.stood_on]
+        return [kind for kind in basis.kinds if kind in NEW_EVIDENCE and kind not in found.stood_on]
 
     def _contrast(self, one: MetaRecommendation, tried: Sequence[TriedFix]) -> Iterator[str]:
         """What was done otherwise and how that ended; or who says the opposite."""
-        for each in tried[:SHOWN_TRIED] if len(tried) > 1 else ():
+        own_first = sorted(tried, key=lambda each: each.text != one.text)
+        for each in own_first[:SHOWN_TRIED] if len(tried) > 1 else ():
             what = "this" if each.text == one.text else f"“{each.text}”"
             ends = ((each.succeeded, "succeeded"), (each.failed, "failed"), (each.untold, "ended nobody says how"))
             counted = ", ".join(f"{count:,} {end}" for count, end in ends if count)

@@ -186,8 +186,12 @@ def taken_back_from(place: StewardContext) -> Callable[[MetaRecommendation], boo
 
 
 def reason_text(record: MetaRecommendation) -> str:
-    """Why a record has its status, in words."""
-    return "; ".join(REASONS.get(code, code.replace("_", " ")) for code in record.reasons)
+    """Why a record has its status, in words; of a rejection whoever said it, and their reason."""
+    told = "; ".join(REASONS.get(code, code.replace("_", " ")) for code in record.reasons)
+    if record.review is None or record.review.state != "rejected":
+        return told
+    note = f": “{record.review.note}”" if record.review.note else ""
+    return told.replace(REASONS["rejected_by_person"], f"{record.review.who[0]} rejected it{note}")
 
 
 # -- options ------------------------------------------------------------------------------------------------------
