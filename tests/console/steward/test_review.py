@@ -16,7 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+from ctxsteward.console.cli import cli
 from ctxsteward.console.steward.context import open_context
 from ctxsteward.console.steward.review import ReviewerAnswer, answer
 from ctxsteward.schemas import InputError
@@ -218,6 +220,17 @@ def test_an_edit_keeps_its_sources_and_survives_nights_until_it_is_in_force(desk
     assert (line.text, line.approved) == (WORDS, True)
     assert set(line.sources) <= {f"{span['session']}{span['ref']}" for span in before["spans"]}
     assert night(desk, date="2026-12-04")["outcome"] == "unchanged"
+
+
+def test_edited_words_are_kept_and_sound_for_whoever_checks_the_store(desk: Desk) -> None:
+    id_ = pickup(desk)
+    decide(desk, "ada", "--edit", id_, "--text", WORDS)
+    for command in (["gc", "--grace", "0m"], ["fsck", "--read-data"]):
+        done = CliRunner().invoke(cli, ["store", *command, *desk.where])
+        assert done.exit_code == 0, done.output
+    assert WORDS in asked(desk)
+    written = b"".join(path.read_bytes() for path in (desk.root / "store" / "objects").rglob("*") if path.is_file())
+    assert (WORDS.encode() in written, len(written) > 10_000) == (False, True)
 
 
 def test_forgetting_who_said_it_takes_the_edited_words_as_well(desk: Desk) -> None:

@@ -45,6 +45,8 @@ FOR_PEOPLE = frozenset((
 """Reasons that a person can lift at once."""
 RULED = frozenset(("gainsays_locked", "gainsays_rule", "touches_locked"))
 SHOWN_SPANS, SPAN_CHARS, SHOWN_TRIED = 3, 200, 4
+MAX_QUOTED = 200
+"""Questions whose evidence is read; of more `why` reads it."""
 
 WAITS: Mapping[str, str] = {
     "needs_confirmation": "{People} say this of the service, and neither a tool of your own nor a rule in force says "
@@ -129,7 +131,8 @@ def questions(place: StewardContext, records: LedgerView, *, every: bool = False
     chosen = [one for one in records.by_id.values() if asking.is_asked(one, every=every)]
     chosen.sort(key=lambda one: (not one.scope.is_shared, one.kind, one.text, one.id))
     off = {one.id: who for one in chosen if (who := asking.put_off_by(one)) is not None}
-    asked = tuple(asking.question(one, off.get(one.id)) for one in chosen if every or one.id not in off)
+    shown = (one for one in chosen if every or one.id not in off)
+    asked = tuple(asking.question(one, off.get(one.id), quotes=at < MAX_QUOTED) for at, one in enumerate(shown))
     return QuestionList(questions=asked, held=len(held), put_off=len(off))
 
 
@@ -159,13 +162,13 @@ class _QuestionWriter:
         found = self._postponed.get(one.id)
         return found.who if found and found.holds(self._records.date, self._place.here.today) else None
 
-    def question(self, one: MetaRecommendation, put_off_by: str | None) -> ReviewQuestion:
+    def question(self, one: MetaRecommendation, put_off_by: str | None, *, quotes: bool) -> ReviewQuestion:
         basis = self._records.ledger.basis(one.id)
         against = against_rule(self._place, one) if RULED & set(one.reasons) else None
         why = TAKEN_BACK if self.is_out(one) else reason_text(one) if against is None else rule_text(against)
         tried = basis.tried if basis is not None else ()
         return ReviewQuestion(
-            record=one, line=line_of(one), spans=tuple(self._records.spans(one)), tried=tried,
+            record=one, line=line_of(one), spans=tuple(self._records.spans(one) if quotes else ()), tried=tried,
             contrast=tuple(self._contrast(one, tried)), waits=self._waits(one, basis, why), why=why,
             effect=" ".join(self._effect(one, basis)), rejected=tuple(self._rejected(one)),
             against=against, put_off_by=put_off_by,
@@ -265,6 +268,8 @@ def question_lines(one: ReviewQuestion, *, every_span: bool = False) -> Iterator
     spans = one.spans if every_span else _first_of_each(one.spans)
     for span in spans:
         yield f"  {quoted(span, None if every_span else SPAN_CHARS)}"
+    if not spans:
+        yield f"  evidence: `ctxsteward steward why {one.record.id}`"
     if len(one.spans) > len(spans):
         yield f"  and {len(one.spans) - len(spans)} more"
     yield from (f"  {line}" for line in one.contrast)

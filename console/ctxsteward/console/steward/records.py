@@ -91,14 +91,14 @@ class LedgerView:
         """By its id, the first digits of it, or an id that it once had."""
         if not id:
             raise InputError("no id: give that of a record")
+        same = self.ledger.record(id, self._as_of)
+        if same is not None and same.id == id:
+            return same
         near = [record for known, record in self.by_id.items() if known.startswith(id)]
-        if id in self.by_id:
-            return self.by_id[id]
         if len(near) == 1:
             return near[0]
-        once = self.ledger.record(id, self._as_of) if not near else None
-        if once is not None:
-            return once
+        if not near and same is not None:
+            return same
         if near:
             some = ", ".join(record.id for record in near[:3])
             raise InputError(f"{id!r}: {len(near)} records begin so: {some}; give more digits")

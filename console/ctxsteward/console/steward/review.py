@@ -19,7 +19,7 @@ from rich.console import Console
 from ctxsteward.schemas import InputError, Review
 from ctxsteward.steward.release import ApprovalRequest
 
-from ..terminal import BLOCKED, print_json, table_console, tables
+from ..terminal import BLOCKED, one_line, print_json, table_console, tables
 from .context import StewardContext, read_token
 from .questions import (
     QuestionList,
@@ -251,26 +251,24 @@ class ReviewWalk:
     def __init__(self, place: StewardContext, console: Console, actor: str | None, token: str | None) -> None:
         self._place, self._console, self._who, self._token = place, console, actor, token
         self._secret: str | None = None
+        self._answers = 0
 
-    def run(self, waits: WaitingList) -> int:
-        """Ask all of them; how many were answered."""
+    def run(self, waits: WaitingList) -> None:
+        """Ask all of them."""
         asked: list[ApprovalRequest | ReviewQuestion] = [*waits.requests, *waits.records.questions]
-        answered = 0
         for at, one in enumerate(asked, 1):
             self._say(f"{at} of {len(asked)}", "dim")
             self._show(one, more=False)
             try:
-                if not self._answered(one):
+                if not self._dealt_with(one):
                     break
             except (KeyboardInterrupt, EOFError, click.Abort):
                 self._say("")
                 break
-            answered += 1
-        self._say(f"{answered:,} of {len(asked):,} answered")
+        self._say(f"{self._answers:,} of {len(asked):,} answered")
         show_rest(self._console, waits.records)
-        return answered
 
-    def _answered(self, one: ApprovalRequest | ReviewQuestion) -> bool:
+    def _dealt_with(self, one: ApprovalRequest | ReviewQuestion) -> bool:
         """Wait for a key that answers; False: quit."""
         while True:
             click.echo(f"{LEGEND}: ", nl=False)
@@ -287,6 +285,7 @@ class ReviewWalk:
                     given = self._given(one, KEYS[key])
                     if given is not None:
                         self._say(answer_text(answer(self._place, given)))
+                        self._answers += 1
                         return True
                 except InputError as error:
                     self._say(str(error), "yellow")
@@ -326,11 +325,11 @@ class ReviewWalk:
 
 
 def _other_words(text: str) -> str | None:
-    """Words that a person writes in an editor, or on the line where none is set; None: they left them as they were."""
+    """Words that a person writes in an editor, or on a line where none is set; None: they left them as they were."""
     if os.environ.get("VISUAL") or os.environ.get("EDITOR"):
         found = click.edit(f"{text}\n") or ""
     else:
-        found = click.prompt("its words", default=text)
+        found = click.prompt("its words", default="", show_default=False)
     words = " ".join(found.split())
     return words if words and words != text else None
 
@@ -406,7 +405,7 @@ def review(
             answered = answer(place, ReviewerAnswer(
                 id=decided[1], decision=decided[0], secret=read_token(token), who=actor, note=note, text=text
             ))  # fmt: skip
-            print_json(answered) if as_json else click.echo(answer_text(answered))
+            print_json(answered) if as_json else click.echo(one_line(answer_text(answered)))
             return
         if id is not None:
             show_one(table_console(), place, id, as_json=as_json)
