@@ -288,6 +288,7 @@ class ReviewWalk:
                         self._answers += 1
                         return True
                 except InputError as error:
+                    self._secret = self._secret if self._answers else None  # it may have been mistyped
                     self._say(str(error), "yellow")
 
     def _given(self, one: ApprovalRequest | ReviewQuestion, decision: Decision) -> ReviewerAnswer | None:
