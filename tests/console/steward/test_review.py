@@ -85,7 +85,7 @@ def test_a_fix_is_shown_with_what_was_done_otherwise_and_how_that_ended(desk: De
     assert {span["relation"] for span in fix["evidence"]} >= {"supports", "recovers"}
 
 
-def booking(folder: Path, number: int, does: str, succeeded: bool | None) -> None:
+def booking(folder: Path, number: int, does: str, succeeded: bool | None, who: str | None = None) -> None:
     """A run in which a day is refused, and then written otherwise or left out."""
 
     def step(answer: str, **arguments: str) -> list[dict[str, Any]]:
@@ -103,7 +103,7 @@ def booking(folder: Path, number: int, does: str, succeeded: bool | None) -> Non
         *step("{}", **right),
         {"role": "assistant", "content": "Done."},
     ]
-    told = {"session": f"b{number}", "principal": f"user-{number}"}
+    told = {"session": f"b{number}", "principal": who or f"user-{number}"}
     told |= {} if succeeded is None else {"succeeded": succeeded}  # type: ignore[dict-item]
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"b{number}.json").write_text(json.dumps({"ctxsteward": told, "messages": messages}))
@@ -126,6 +126,16 @@ def test_the_contrast_is_what_runs_did_instead_and_how_they_ended(desk: Desk, tm
     assert "Of 2 runs that did so 2 succeeded and 0 failed." in fix["effect"]
     lines = run("review", *desk.where).stdout.splitlines()
     assert f"  {fix['contrast'][1]}" in lines
+
+
+def test_a_fix_that_worked_for_too_few_says_for_how_many(desk: Desk, tmp_path: Path) -> None:
+    for number in range(4):
+        booking(tmp_path / "logs", number, "write", True, who="kim")
+    night(desk, "--transcripts", str(tmp_path / "logs"))
+    (fix,) = (one for text, one in asked(desk).items() if text.startswith("reserve may fail"))
+    assert (fix["reasons"], fix["waits"]) == (
+        ["needs_principals"], "It has worked for 1 person or task, and it takes 3 to reach everybody without you.",
+    )  # fmt: skip
 
 
 def test_the_page_begins_with_lines_and_their_evidence_and_says_what_review_says(desk: Desk, tmp_path: Path) -> None:

@@ -86,7 +86,7 @@ def test_what_people_are_told_counts_runs_by_what_was_done_and_how_they_ended() 
     )  # fmt: skip
     assert ("leave out day" in of_omit.text, "check day" in of_stop.text) == (True, True)
     assert basis == RecordBasis(
-        names=basis.names, kinds=("worked", "failed", "from_tool"), transcripts=8, read=8, voices=8,
+        names=basis.names, kinds=("worked", "failed", "from_tool"), transcripts=8, read=8, voices=8, helped=3,
         tried=(of_write, of_omit, of_stop),
     )  # fmt: skip
     assert found.id in basis.names

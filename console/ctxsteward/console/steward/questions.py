@@ -18,7 +18,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from ctxsteward.schemas import MetaRecommendation
+from ctxsteward.schemas import MetaRecommendation, Relation
 from ctxsteward.steward.ledger import EvidenceKind, RecordBasis, TriedFix
 from ctxsteward.steward.release import HIGH_TOKENS, WAITING, WEIGHTS, RecordRejection, line_of
 
@@ -51,7 +51,8 @@ MAX_QUOTED = 200
 WAITS: Mapping[str, str] = {
     "needs_confirmation": "{People} say this of the service, and neither a tool of your own nor a rule in force says "
     "the same: is it right?",
-    "needs_principals": "{People} stand behind it, and it takes {k} to reach everybody without you.",
+    "needs_principals": "{People} said so, and it takes {k} to reach everybody without you.",
+    "needs_helped": "It has worked for {helped}, and it takes {recoveries} to reach everybody without you.",
     "needs_person": "It changes what is done, so only a person may admit it.",
     "fails_more": "More runs that did so failed than succeeded.",
     "needs_outcome": "In no run that is known to have succeeded was this done.",
@@ -65,6 +66,12 @@ NEW_EVIDENCE: Mapping[EvidenceKind, str] = {
     "worked": "it was done in runs that succeeded",
 }
 """What speaks for a record, and is worth a second question."""
+RELATIONS: Mapping[Relation, str] = {
+    "supports": "", "contradicts": "against it", "corrects": "corrected", "answers": "answered", "recovers": "worked",
+    "confirms": "confirms it",
+}  # fmt: skip
+"""What a span is to its record, for people."""
+FAILED = "in a run that failed"
 TAKEN_BACK = "a rollback took it back; it returns when a person approves it anew"
 
 
@@ -186,7 +193,11 @@ class _QuestionWriter:
         people = _count(one.support.principals, "person", "people")
         counted = {"people": people, "People": people[0].upper() + people[1:], "recoveries": self._policy.recoveries}
         counted["k"] = self._policy.independent_principals
-        told = [WAITS[code].format(**counted) for code in one.reasons if code in WAITS and not self.is_out(one)]
+        codes = list(one.reasons) if not self.is_out(one) else []
+        if basis is not None and basis.tried:
+            counted["helped"] = _count(basis.helped, "person or task", "people or tasks")
+            codes = ["needs_helped" if code == "needs_principals" else code for code in codes]
+        told = [WAITS[code].format(**counted) for code in codes if code in WAITS]
         return " ".join(told) or _sentence(why)
 
     def _news(self, one: MetaRecommendation, basis: RecordBasis | None) -> list[EvidenceKind]:
@@ -292,7 +303,8 @@ def quoted(span: QuotedSpan, most: int | None = SPAN_CHARS) -> str:
     """Where a span stands, who said it, when, and its words."""
     one = span.evidence
     who = one.principal if one.role == "user" else one.role
-    told = [who, *([one.ts[:10]] if one.ts else ()), *([one.relation] if one.relation != "supports" else ())]
+    how = FAILED if (one.relation, one.role) == ("contradicts", "tool") else RELATIONS[one.relation]
+    told = [who, *([one.ts[:10]] if one.ts else ()), *([how] if how else ())]
     head = f"{one.session}{one.ref} {', '.join(told)}"
     if span.text is None:
         return f"{head}: (forgotten)"

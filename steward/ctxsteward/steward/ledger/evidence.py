@@ -84,6 +84,8 @@ class RecordBasis:
     """All that were read."""
     voices: int
     """Independent ones."""
+    helped: int
+    """Those for whom a fix worked, in runs that succeeded."""
     tried: tuple[TriedFix, ...]
     """Of a tool error, the most often done first; of anything else nothing."""
 
@@ -127,7 +129,7 @@ class RecordEvidence:
         }  # fmt: skip
         return RecordBasis(
             names=tuple(row[0] for row in names), kinds=tuple(kind for kind, count in counts.items() if count),
-            transcripts=backing.sessions, read=read, voices=backing.principals,
+            transcripts=backing.sessions, read=read, voices=backing.principals, helped=backing.helped,
             tried=self._tried(component) if KINDS[draft.kind].gate == "fix" else (),
         )  # fmt: skip
 
