@@ -151,6 +151,8 @@ class Review(_RecommendationValue):
     who: tuple[Name, ...] = ()
     when: Timestamp | None = None
     note: Annotated[StrictStr, Field(max_length=500), OneLine] | None = None
+    text: RecordText | None = None
+    """The words that a person gave the record; None: it has its own."""
 
 
 class MetaRecommendation(_RecommendationValue):

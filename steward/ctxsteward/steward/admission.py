@@ -172,6 +172,8 @@ def by_person(review: Review | None) -> AdmissionVerdict | None:
         return AdmissionVerdict("rejected", ("rejected_by_person",))
     if review is not None and review.state == "approved" and review.who:
         return AdmissionVerdict("active", ("approved",))
+    if review is not None and review.state == "awaiting" and review.text is not None:
+        return AdmissionVerdict("vetted", ("edited",))
     return None
 
 

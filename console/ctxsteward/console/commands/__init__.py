@@ -68,20 +68,21 @@ EVALS = {
 STEWARD = {
     "actors": LazyCommand("steward.actors:actors", "Who may approve and operate; add somebody."),
     "diff": LazyCommand("steward.versions:diff", "What changed between two versions."),
+    "digest": LazyCommand("steward.status:digest", "A week in sentences: in force, out, waiting, rejected, errors."),
     "doctor": LazyCommand(
         "steward.doctor:doctor", "Check configuration, keys, packages, Prefect, lease, ledger, spans."
     ),
     "drift": LazyCommand("steward.versions:drift", "How far the profile has drifted, with the patch."),
-    "forget": LazyCommand("steward.forget:forget", "Erase what was harvested from a session or a person."),
+    "forget": LazyCommand("steward.quarantine:forget", "Erase what was harvested from a session or a person."),
     "log": LazyCommand("steward.versions:log", "Who committed which version, when and why."),
     "promote": LazyCommand("steward.promotion:promote", "Bring an approved request or record into force."),
     "propose": LazyCommand("steward.proposal:propose", "Stage a change of what is in force, for people to approve."),
     "quarantine": LazyCommand("steward.quarantine:quarantine", "Transcripts and records that were refused, and why."),
-    "review": LazyCommand("steward.review:review", "What waits for people; approve or reject it."),
+    "review": LazyCommand("steward.review:review", "What waits for people, and why; one key to answer."),
     "rollback": LazyCommand("steward.promotion:rollback", "Bring an earlier version back."),
     "run": LazyCommand("steward.night:run", "Run one night over whatever transcripts are due."),
     "status": LazyCommand("steward.status:status", "What is in force, the last nights, who is at it now."),
-    "why": LazyCommand("steward.review:why", "The spans that a record rests on, quoted."),
+    "why": LazyCommand("steward.questions:why", "The spans that a record rests on, quoted."),
 }
 
 COMMANDS = {

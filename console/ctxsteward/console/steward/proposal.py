@@ -26,8 +26,7 @@ from ctxsteward.store import Proposal, Version, by_people, of_entry, of_file, re
 
 from ..terminal import BLOCKED, STEWARD, need, print_result, read_profile, tables
 from .context import StewardContext
-from .options import ProfileOptions, about_a_profile, as_actor, token
-from .records import records_at, whose
+from .records import ProfileOptions, about_a_profile, as_actor, records_at, token, whose
 from .review import check_people
 from .versions import changes
 

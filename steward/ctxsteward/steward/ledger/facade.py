@@ -33,7 +33,7 @@ from ..admission import AdmissionPolicy
 from ..artifacts import Artifact, ArtifactStore, EvidenceQuote
 from ..reconcile import SKETCH
 from .database import LedgerDatabase
-from .evidence import RecordEvidence
+from .evidence import RecordBasis, RecordEvidence
 from .index import ObservationIndex
 from .records import JudgedRecords, JudgementContext, LedgerIdentity, LineCounter, RecordWriter, facts_of, line
 from .rows import draft_of
@@ -294,6 +294,16 @@ class Ledger:
         """Everybody behind a record, for whoever forgets; None where it is not known or counts no voices."""
         self._refresh(None)
         return self._citing.support(record, policy or AdmissionPolicy())
+
+    def basis(self, id: str) -> RecordBasis | None:
+        """What stands behind the record of this id, counted; None where it is not known."""
+        self._refresh(None)
+        return self._citing.basis(id)
+
+    def recurring(self, since_seconds: float, until_seconds: float) -> list[tuple[str, int]]:
+        """Errors that came up in this time (Unix seconds): id of the record, number of transcripts, the most first."""
+        self._refresh(None)
+        return self._citing.recurring(since_seconds, until_seconds)
 
     def broken(self, evidence: Sequence[Evidence]) -> tuple[Evidence, ...]:
         """Those of the evidence whose bytes are not what their addresses say, or are gone."""

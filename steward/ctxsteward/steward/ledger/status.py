@@ -168,7 +168,7 @@ class RecordStatuses:
 
     def _due(self, policy: AdmissionPolicy, now_seconds: float | None, reviews: Mapping[str, Review]) -> list[str]:
         """Components to be judged; notes what they are judged by."""
-        said = {component: review.model_dump_json() for component, review in sorted(reviews.items())}
+        said = {component: _digest(review.model_dump_json()) for component, review in sorted(reviews.items())}
         basis = canonical([policy.model_dump(mode="json"), now_seconds is None]).decode()
         before, before_seconds = self._db.noted("judged by"), float(self._db.noted("judged at") or "-inf")
         at_seconds = float("-inf") if now_seconds is None else now_seconds
@@ -274,9 +274,10 @@ class _DraftJudgement:
         status = standing.verdict.status
         is_for_many = one.wide and status == "active"
         written = self._write(one.component, standing, review) if is_for_many else (None, None, None)
+        words = b"" if review is None or review.text is None else review.text.encode()
         return _StatusRow(
             component=one.component, id=one.id, status=status, wide=one.wide, until=self._until(one, review, since),
-            covered_by=None, shelf=one.shelf, digest=hashlib.sha256(one.digest + told.encode()).digest(),
+            covered_by=None, shelf=one.shelf, digest=hashlib.sha256(one.digest + told.encode() + words).digest(),
             content=written[0], standing=told, names=written[1], record=written[2],
         )  # fmt: skip
 
@@ -303,6 +304,11 @@ class _DraftJudgement:
             return None
         until = one.last + (self._now_seconds - since)
         return until if until != float("inf") else None
+
+
+def _digest(text: str) -> str:
+    """Tells two reviews apart, and holds none of their words: what is noted outlives an erasure."""
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _counted(row: _StatusRow | None) -> int:
