@@ -14,8 +14,7 @@ from ctxsteward.schemas.recommendation import MetaRecommendation
 from ctxsteward.steward.admission import AdmissionPolicy
 from ctxsteward.steward.artifacts import Artifact, build_artifact
 from ctxsteward.steward.artifacts.artifact import artifact_bytes, parse_artifact
-from ctxsteward.steward.harvest.tools.errors import tool_errors
-from ctxsteward.steward.harvest.tools.siblings import identifiers
+from ctxsteward.steward.harvest.tools.errors import identifiers, tool_errors
 from ctxsteward.steward.ledger import JudgementContext, Ledger
 
 from ...examples import examples

@@ -1,11 +1,14 @@
-from .candidates import SKETCH as SKETCH, DisjointSets as DisjointSets, bands as bands, components as components
 from .claims import (
     OWN as OWN,
+    SKETCH as SKETCH,
     Claim as Claim,
     ClaimAudience as ClaimAudience,
+    DisjointSets as DisjointSets,
     ObservationOrigin as ObservationOrigin,
     Width as Width,
+    bands as bands,
     claims_of as claims_of,
+    components as components,
     relation as relation,
 )
 from .draft import (

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from itertools import permutations
 
-from ctxsteward.steward.harvest.tools.errors import tool_errors
-from ctxsteward.steward.harvest.tools.siblings import MAX_TAKEN, identifiers, siblings, takes
+from ctxsteward.steward.harvest.tools.errors import MAX_TAKEN, identifiers, siblings, takes, tool_errors
 from ctxsteward.steward.observations.observation import Observation
 
 from .scenes import call, scene

@@ -5,14 +5,15 @@ from .episodes import (
     done_instead as done_instead,
     episodes as episodes,
 )
-from .errors import TOOL_ERRORS_EXTRACTOR as TOOL_ERRORS_EXTRACTOR, tool_errors as tool_errors
-from .siblings import (
+from .errors import (
     SIBLINGS_EXTRACTOR as SIBLINGS_EXTRACTOR,
+    TOOL_ERRORS_EXTRACTOR as TOOL_ERRORS_EXTRACTOR,
     FailureGroup as FailureGroup,
     FailurePlace as FailurePlace,
     expected as expected,
     identifiers as identifiers,
     sibling_fixes as sibling_fixes,
+    tool_errors as tool_errors,
     troubles_of as troubles_of,
 )
 from .templates import (
