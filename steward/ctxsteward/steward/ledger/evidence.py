@@ -31,8 +31,11 @@ def support(
     draft: Draft, seen: Iterable[IndexedObservation], policy: AdmissionPolicy, address: Address, *, approved: bool
 ) -> RecordSupport | None:
     """The voices behind a draft, out of the observations that support it; None where its gate counts no voices."""
-    if KINDS[draft.kind].gate == "fix":
+    gate = KINDS[draft.kind].gate
+    if gate in ("fix", "contrast"):
         least, counted = policy.recoveries, [one for one in seen if one.observation.strength == "recovered"]
+    elif gate == "seen":
+        least, counted = policy.independent_principals, list(seen)
     elif draft.audience.width not in OWN:
         least, counted = policy.independent_principals, [one for one in seen if one.is_said]
     else:

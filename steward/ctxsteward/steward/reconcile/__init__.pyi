@@ -13,11 +13,14 @@ from .claims import (
 )
 from .draft import (
     NO_ADVICE as NO_ADVICE,
+    ClaimSupport as ClaimSupport,
     Draft as Draft,
     FixAdvice as FixAdvice,
     draw_draft as draw_draft,
     span_fields as span_fields,
     summarize_draft as summarize_draft,
+    supporting as supporting,
+    wilson_lower95 as wilson_lower95,
 )
 from .features import ClaimFeatures as ClaimFeatures
 from .indexed_observation import (
@@ -27,4 +30,3 @@ from .indexed_observation import (
     seen_in as seen_in,
     voice_of as voice_of,
 )
-from .support import ClaimSupport as ClaimSupport, supporting as supporting, wilson_lower95 as wilson_lower95

@@ -8,7 +8,8 @@ have one id: HMAC of kind, scope, slot, polarity and the value (of a slot that h
     wide scope   project, or everybody who talks to the agent
 
 Correction, preference and fact are one family: "I live in Bonn" and "no, I live in Bonn" claim the same. Templates
-(`tool_fix`, `eval_failure`) are equal or different, never alike.
+(`eval_failure`) are equal or different, never alike; of a `tool_fix` the causes are compared, which are what its error
+says without values: several wordings of one cause are one claim, and two causes of one error code are two.
 
 Which claims are worth comparing is told by MinHash sketches of their words, cut into bands (locality-sensitive
 hashing); two that share a band are compared by `relation`, and `components` are closed under it, in whatever order they
@@ -35,11 +36,25 @@ from ctxsteward.schemas import CLAIM_ID_DIGITS, Polarity
 from ctxsteward.store import AddressKey, address_of, canonical
 
 from ..observations import KINDS, Observation
-from .features import NEARLY_ALL, ClaimFeatures, akin, alike, claim_features, same_words, shares_words, value_norm
+from .features import (
+    NEARLY_ALL,
+    ClaimFeatures,
+    akin,
+    alike,
+    cause_features,
+    claim_features,
+    same_words,
+    shares_words,
+    value_norm,
+)
 
 Width = Literal["session", "user", "project", "shared"]
 OWN: frozenset[Width] = frozenset(("session", "user"))
 """Scopes of one person."""
+SAME_CAUSE = 0.5
+"""Of the words of two errors, those that both have."""
+SAME_CAUSE_AND_FIX = 0.25
+"""The same where one thing helped against both."""
 _VAGUE = ("about:", "decision:")
 _SPEECHLESS = frozenset(("note", "fact", "preference", "other", "likes"))
 """Attributes, or their beginnings, that say little: wordings must be alike."""
@@ -88,7 +103,10 @@ class Claim:
 
 def claims_of(observation: Observation, origin: ObservationOrigin, key: AddressKey, agent: str) -> tuple[Claim, ...]:
     """The claims of an observation: in its own scope, or in the wide one, or both."""
-    wording = None if KINDS[observation.kind].is_template else claim_features(own_words(observation))
+    if KINDS[observation.kind].is_template:
+        wording = cause_features(observation.cause) if observation.cause else None
+    else:
+        wording = claim_features(own_words(observation))
     return tuple(_claim(observation, audience, wording, key, agent) for audience in audiences(observation, origin))
 
 
@@ -132,10 +150,14 @@ def _claim(
     single = slot.cardinality == "one"
     value = None if observation.value is None else value_norm(observation.value, observation.unit)
     family = "said" if KINDS[observation.kind].is_said_anew else observation.kind
-    polarity = polarity_of(observation, wording)
-    if KINDS[observation.kind].gate == "fix":
-        statement: list[object] = [slot.attribute]  # tool, code and parameter: one claim, whatever the advice
-    elif wording is None:
+    is_template = KINDS[observation.kind].is_template
+    polarity = polarity_of(observation, None if is_template else wording)
+    if KINDS[observation.kind].gate == "fix":  # tool, code, parameter and cause are one claim, whatever the advice
+        value = observation.action if observation.strength != "broad" else None
+        statement: list[object] = [slot.attribute, *(["cause", *wording.tokens, value] if wording else [])]
+    elif KINDS[observation.kind].gate == "contrast":
+        statement = [slot.attribute]
+    elif is_template or wording is None:
         statement = [slot.attribute, observation.text, observation.trigger, observation.action]
     elif single and value is not None:
         statement = [slot.attribute, "value", value]
@@ -169,11 +191,23 @@ def relation(one: Claim, other: Claim) -> Relation | None:
         return "same"
     if (one.audience, one.tool, one.subject) != (other.audience, other.tool, other.subject):
         return None
+    if one.family == "tool_fix":
+        return "same" if one.attribute == other.attribute and _is_same_cause(one, other) else None
     if not _is_same_thing(one, other):
         return None
     if one.polarity != other.polarity:
         return "opposes" if _is_clear(one, other) else None
     return "same" if one.family == other.family else None
+
+
+def _is_same_cause(one: Claim, other: Claim) -> bool:
+    """Whether two wordings share most of their words, or some where the same helped; one without words is of none."""
+    if one.wording is None or other.wording is None:
+        return False
+    shared, every = one.wording.content & other.wording.content, one.wording.content | other.wording.content
+    same_fix = one.value is not None and one.value == other.value
+    least = SAME_CAUSE_AND_FIX if same_fix and len(shared) > 1 else SAME_CAUSE
+    return len(shared) >= least * len(every)
 
 
 def _is_clear(one: Claim, other: Claim) -> bool:

@@ -134,6 +134,16 @@ def claim_features(text: str) -> ClaimFeatures:
     )
 
 
+def cause_features(text: str) -> ClaimFeatures:
+    """The words of an error's cause, so that wordings of one cause can be compared."""
+    words, none = tuple(text.split()), frozenset[str]()
+    content = frozenset(cut(word) for word in words if word not in STOP) or frozenset(words)
+    return ClaimFeatures(
+        tokens=words, frame=words, content=content, values=none, names=none, openers=none, limits=none, contrasts=none,
+        negative=False,
+    )  # fmt: skip
+
+
 def _spelled(text: str) -> str:
     """One way of writing numbers, times and bounds."""
     text = unicodedata.normalize("NFKC", text).replace("’", "'")

@@ -219,11 +219,11 @@ def failure(text: str, *, is_error: bool = False) -> ToolFailure | None:
         found = _shaped(text)
     if found is None and is_error:
         stop = len(text[:SPAN_CHARS].rstrip())
-        found = ToolFailure(_code(text[:HEAD_CHARS]), 0, stop, text[:HEAD_CHARS])
+        found = ToolFailure(error_code(text[:HEAD_CHARS]), 0, stop, text[:HEAD_CHARS])
     return found
 
 
-def _code(message: str, status: int | None = None) -> ErrorCode:
+def error_code(message: str, status: int | None = None) -> ErrorCode:
     """The first rule that a message meets; a status code decides where no message does."""
     code: ErrorCode = next((code for code, rule in RULES if rule.search(message)), "other")
     if code in ("other", "state", "invalid_argument") and status in STATUS_CODES:
@@ -245,10 +245,10 @@ def _structured(text: str) -> ToolFailure | None:
             if reported is None:
                 return None
             message, status = reported
-            return ToolFailure(_code(message, status), *_line(text, len(text) - len(text.lstrip())), message)
+            return ToolFailure(error_code(message, status), *_line(text, len(text) - len(text.lstrip())), message)
     if match := _JSON_ERROR.match(text):
         message = text[match.start() : match.start() + HEAD_CHARS]
-        return ToolFailure(_code(message), *_line(text, match.start()), message)
+        return ToolFailure(error_code(message), *_line(text, match.start()), message)
     return None
 
 
@@ -354,7 +354,7 @@ def _lines_back(text: str) -> Iterator[int]:
 
 def _at(text: str, place: int) -> ToolFailure:
     message = text[place : place + SHORT_CHARS * 2]
-    return ToolFailure(_code(message), *_line(text, place), message)
+    return ToolFailure(error_code(message), *_line(text, place), message)
 
 
 def _line(text: str, place: int) -> tuple[int, int]:

@@ -27,6 +27,7 @@ Source: the state design (error-and-fix records are admitted by how often the fi
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
@@ -34,19 +35,33 @@ from typing import NamedTuple
 
 from ctxsteward.schemas import Relation, Slot
 
-from ...observations import MessageSpan, Observation, ReplayedTranscript, ReplayedUtterance, Strength
+from ...observations import MessageSpan, Observation, ReplayedTranscript, Strength
 from .calls import ToolStep, is_identifier, is_name, is_tool, leaf_name, leaves, steps
 from .episodes import ErrorEpisode, blamed_leaves, episodes
-from .error_codes import SPAN_CHARS, ErrorCode
-from .templates import ArgumentFix, FixTrigger, Verb, action, attribute, parse_action, parse_trigger, text
+from .error_codes import SPAN_CHARS, ErrorCode, error_code
+from .templates import (
+    SIBLINGS_EXTRACTOR,
+    ArgumentFix,
+    FixTrigger,
+    Verb,
+    action,
+    attribute,
+    parse_action,
+    parse_trigger,
+    text,
+)
 
-TOOL_ERRORS_EXTRACTOR = "tool_errors/4"
+TOOL_ERRORS_EXTRACTOR = "tool_errors/5"
 MAX_FAILURES = 3
 MAX_TEXT_CHARS = 280
 UNRECOVERED_SCORE = 0.3
+MAX_CAUSE_WORDS = 16
+_CAUSE_WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]|[^\W_\u3040-\u30ff\u3400-\u9fff](?:[\w./:@#+-]*[^\W_])?")
+_IN_QUOTES = re.compile(r"'[^'\n]{1,120}'|\"[^\"\n]{1,120}\"|`[^`\n]{1,120}`|“[^”\n]{1,120}”")
+_ERROR_LEAD = re.compile(r"^\W*(?:error|exception|错误)\s*[:：]\s*", re.IGNORECASE)
 _SCORES: dict[Verb, float] = {
     "take": 0.95, "write": 0.95, "total": 0.9, "supply": 0.9, "omit": 0.9, "fewer": 0.85, "first": 0.85, "ask": 0.8,
-    "change": 0.7, "repeat": 0.7, "stop": 0.8, "check": 0.6,
+    "change": 0.7, "repeat": 0.7, "stop": 0.8, "check": 0.6, "drop": 0.95, "keep": 0.95, "begin": 0.95,
 }  # fmt: skip
 
 
@@ -109,9 +124,31 @@ def _observation(
         tool=trigger.tool,
         trigger=str(trigger),
         action=action(fitting),
+        cause=cause_of(seen[0].failed),
         ts=_ts(seen),
         extractor=TOOL_ERRORS_EXTRACTOR,
     )
+
+
+def cause_of(step: ToolStep) -> str:
+    """What an error says, as a template: the words of the line that names it, without values.
+
+    Numbers, what stands in quotes, names of files, codes, and words of the call's own values are slots. Of several
+    lines the last that says the same kind of error counts: tools put general words first.
+    """
+    if step.failure is None:
+        return ""
+    lines = [line for line in step.failure.message.splitlines() if line.strip()]
+    line = next((line for line in reversed(lines[1:]) if error_code(line) == step.failure.code), "") or lines[0]
+    own = {token for _, value in _values(step) for token in _CAUSE_WORD.findall(str(value)[:MAX_TEXT_CHARS].casefold())}
+    plain = _ERROR_LEAD.sub("", _IN_QUOTES.sub(" ", line))
+    words = [word for word in _CAUSE_WORD.findall(plain.casefold()) if word not in own and word.isalpha()]
+    return " ".join(words[:MAX_CAUSE_WORDS])
+
+
+def _values(step: ToolStep) -> Iterator[tuple[str, object]]:
+    for name, value in (step.arguments or {}).items():
+        yield from leaves(value, name)
 
 
 def _places(
@@ -119,7 +156,8 @@ def _places(
 ) -> Iterator[MessageSpan]:
     """The failures, then the answer that worked; of an empty answer, or a stop, the last failure."""
     failures = [place for e in seen if (place := _failure(e.failed))][:MAX_FAILURES]
-    good = _opening(worked.answer) if worked and worked.answer else None
+    answer = worked.answer if worked else None
+    good = MessageSpan.opening(answer.ref, answer.text, SPAN_CHARS) if answer else None
     if (worked is not None or has_stopped) and good is None and failures:
         yield from failures[:-1]
         yield failures[-1]._replace(relation=relation)
@@ -132,21 +170,7 @@ def _places(
 def _failure(step: ToolStep) -> MessageSpan | None:
     if step.answer is None or step.failure is None:
         return None
-    return _place(step.answer, step.failure.start, step.failure.stop)
-
-
-def _opening(answer: ReplayedUtterance) -> MessageSpan | None:
-    start = len(answer.text) - len(answer.text.lstrip())
-    stop = start + len(answer.text[start : start + SPAN_CHARS].split("\n", 1)[0].rstrip())
-    return _place(answer, start, stop)
-
-
-def _place(answer: ReplayedUtterance, start: int, stop: int) -> MessageSpan | None:
-    """A range of characters as one of bytes; None for an empty one."""
-    if stop <= start:
-        return None
-    first = len(answer.text[:start].encode())
-    return MessageSpan(answer.ref, first, first + len(answer.text[start:stop].encode()))
+    return MessageSpan.within(step.answer.ref, step.answer.text, step.failure.start, step.failure.stop)
 
 
 def _ts(seen: list[ErrorEpisode]) -> str | None:
@@ -154,7 +178,6 @@ def _ts(seen: list[ErrorEpisode]) -> str | None:
     return answer.ts if answer else None
 
 
-SIBLINGS_EXTRACTOR = "tool_siblings/1"
 MAX_TOLD = 8
 MAX_TAKEN = 64
 """Paths kept of one tool in one transcript, the first in order."""
