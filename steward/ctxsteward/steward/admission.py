@@ -97,8 +97,8 @@ class AdmissionPolicy(BaseModel):
     recoveries: Annotated[StrictInt, Field(ge=2, le=1_000)] = 3
     """How often a fix of a tool error must have worked in runs that succeeded, and for how many independent principals
     or tasks."""
-    max_chance: Annotated[float, Field(gt=0, le=1)] = 0.05
-    """Of a practice: how likely the difference between runs may be by chance, for all practices compared."""
+    max_chance: Annotated[float, Field(gt=0, le=1)] = 0.01
+    """Of a practice: how likely the difference between runs may be by chance, for all practices of one tool."""
     reading_tools: Annotated[
         tuple[Annotated[StrictStr, Field(min_length=1, max_length=200)], ...], Field(max_length=1_000)
     ] = ()

@@ -35,6 +35,7 @@ from rensa import RMinHash
 from ctxsteward.schemas import CLAIM_ID_DIGITS, Polarity
 from ctxsteward.store import AddressKey, address_of, canonical
 
+from ..harvest.tools import name_words
 from ..observations import KINDS, Observation
 from .features import (
     NEARLY_ALL,
@@ -104,7 +105,8 @@ class Claim:
 def claims_of(observation: Observation, origin: ObservationOrigin, key: AddressKey, agent: str) -> tuple[Claim, ...]:
     """The claims of an observation: in its own scope, or in the wide one, or both."""
     if KINDS[observation.kind].is_template:
-        wording = cause_features(observation.cause) if observation.cause else None
+        names = name_words(f"{observation.slot.subject} {observation.slot.attribute}")
+        wording = cause_features(observation.cause, names) if observation.cause else None
     else:
         wording = claim_features(own_words(observation))
     return tuple(_claim(observation, audience, wording, key, agent) for audience in audiences(observation, origin))
@@ -153,7 +155,7 @@ def _claim(
     is_template = KINDS[observation.kind].is_template
     polarity = polarity_of(observation, None if is_template else wording)
     if KINDS[observation.kind].gate == "fix":  # tool, code, parameter and cause are one claim, whatever the advice
-        value = observation.action if observation.strength != "broad" else None
+        value = observation.action if observation.strength in ("recovered", "accepted") else None
         statement: list[object] = [slot.attribute, *(["cause", *wording.tokens, value] if wording else [])]
     elif KINDS[observation.kind].gate == "contrast":
         statement = [slot.attribute]
@@ -206,8 +208,7 @@ def _is_same_cause(one: Claim, other: Claim) -> bool:
         return False
     shared, every = one.wording.content & other.wording.content, one.wording.content | other.wording.content
     same_fix = one.value is not None and one.value == other.value
-    least = SAME_CAUSE_AND_FIX if same_fix and len(shared) > 1 else SAME_CAUSE
-    return len(shared) >= least * len(every)
+    return len(shared) >= (SAME_CAUSE_AND_FIX if same_fix and shared else SAME_CAUSE) * len(every)
 
 
 def _is_clear(one: Claim, other: Claim) -> bool:

@@ -27,7 +27,6 @@ import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
 from itertools import zip_longest
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -215,7 +214,7 @@ class DraftSummary:
     """Whose slot and value."""
     chosen: tuple[str, ...]
     """Its evidence."""
-    practice: ArgumentFix | None = None
+    practices: tuple[ArgumentFix, ...] = ()
     """What runs that succeed do, where they are contrasted."""
 
     @property
@@ -250,7 +249,7 @@ def _contrasted(claim: str, seen: Sequence[ObservationBrief]) -> DraftSummary | 
         obeyed_failed=found.failed[0], tasks=found.tasks, helped=found.tasks, chance=found.chance,
     )  # fmt: skip
     chosen = tuple(one.id for both in zip_longest(*half) for one in both if one is not None)
-    return replace(summed, backing=support, chosen=chosen, practice=found.fix)
+    return replace(summed, backing=support, chosen=chosen, practices=found.fixes)
 
 
 def _summed(claim: str, seen: Sequence[ObservationBrief], spoken: ObservationBrief, *, own: bool) -> DraftSummary:
@@ -318,7 +317,7 @@ def draw_draft(
     evidence = tuple(_evidence([seen[id_] for id_ in found.chosen]))
     spoken = seen[found.spoken].observation
     words = _quotable([seen[id_] for id_ in found.chosen], found.backing)
-    said = _said(spoken, seen[found.holder].observation, evidence) | _written(spoken, found.practice, words)
+    said = _said(spoken, seen[found.holder].observation, evidence) | _written(spoken, found.practices, words)
     return Draft(
         id=found.claim, names=tuple(sorted(names)), kind=found.kind, audience=audience, group=group,
         said=said | {"sensitivity": found.sensitivity}, evidence=evidence, backing=found.backing, score=found.score,
@@ -344,10 +343,10 @@ def _said(observation: Observation, holder: Observation, evidence: Sequence[dict
     }
 
 
-def _written(spoken: Observation, practised: ArgumentFix | None, words: str) -> dict[str, Any]:
+def _written(spoken: Observation, practised: Sequence[ArgumentFix], words: str) -> dict[str, Any]:
     """The words of a record about tools, written out of what its observation says in short."""
-    if practised is not None:
-        return {"text": practice(spoken.tool, practised), "action": action((practised,))}
+    if practised:
+        return {"text": practice(spoken.tool, practised), "action": action(practised)}
     trigger, fixes = parse_trigger(spoken.trigger or ""), parse_action(spoken.action or "")
     if KINDS[spoken.kind].gate != "fix" or trigger is None or not fixes:
         return {}
@@ -360,17 +359,12 @@ def _quotable(chosen: Sequence[IndexedObservation], support: ClaimSupport) -> st
 
     Text from outside never stands in a line for everybody, however often it comes.
     """
-    causes = [(one.observation.cause or "").split() for one in chosen]
     trusted = all(span.trust == "tool_internal" for one in chosen for span in one.spans)
-    if not trusted or support.principals < QUOTED_PRINCIPALS or len(causes) < QUOTED_PRINCIPALS:
+    if not trusted or support.principals < QUOTED_PRINCIPALS:
         return ""
-    common = reduce(_in_common, causes)
-    return " ".join(common) if 1 < len(common) <= MAX_QUOTED_WORDS else ""
-
-
-def _in_common(one: list[str], other: list[str]) -> list[str]:
-    """The words of both, in the order of the first."""
-    return [word for word in one if word in other]
+    causes = Counter(one.observation.cause or "" for one in chosen)
+    words = min(causes, key=lambda cause: (-causes[cause], len(cause), cause))
+    return words if 1 < len(words.split()) <= MAX_QUOTED_WORDS else ""
 
 
 def _evidence(chosen: Sequence[IndexedObservation]) -> list[dict[str, Any]]:

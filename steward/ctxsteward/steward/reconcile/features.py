@@ -134,10 +134,11 @@ def claim_features(text: str) -> ClaimFeatures:
     )
 
 
-def cause_features(text: str) -> ClaimFeatures:
-    """The words of an error's cause, so that wordings of one cause can be compared."""
+def cause_features(text: str, names: frozenset[str]) -> ClaimFeatures:
+    """The words of an error's cause, to compare wordings by; words of `names` tell no causes apart."""
     words, none = tuple(text.split()), frozenset[str]()
-    content = frozenset(cut(word) for word in words if word not in STOP) or frozenset(words)
+    telling = (word for word in words if word not in STOP and word.removesuffix("s") not in names)
+    content = frozenset(map(cut, telling)) or frozenset(words)
     return ClaimFeatures(
         tokens=words, frame=words, content=content, values=none, names=none, openers=none, limits=none, contrasts=none,
         negative=False,

@@ -20,6 +20,7 @@ from .practices import (
     PRACTICES_EXTRACTOR as PRACTICES_EXTRACTOR,
     PracticeContrast as PracticeContrast,
     PracticeRun as PracticeRun,
+    RunTask as RunTask,
     contrast as contrast,
     fix_of as fix_of,
     parse_run_key as parse_run_key,

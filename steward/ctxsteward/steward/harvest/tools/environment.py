@@ -35,7 +35,9 @@ MAX_NAME_WORDS = 8
 _QUOTED = re.compile(
     r"'([^'\n]{1,120})'|\"([^\"\n]{1,120})\"|`([^`'\n]{1,120})['`]|‘([^’\n]{1,120})’|“([^”\n]{1,120})”"
 )
-_BARE = re.compile(r"(?:^|[:：] )([^\s:：'\"`]{1,120})(?=[:：] |$)|(?:named|module|requirement) ([^\s'\"`:]{1,120})")
+_BARE = re.compile(
+    r"(?:^|[:：] )([^\s:：'\"`]{1,120})(?=[:：] |$)|(?:named|module|requirement) (?!named )([^\s'\"`:]{1,120})"
+)
 _PIN = re.compile(r"[A-Za-z][\w.-]{0,40}(?:\[[\w,]{1,40}\])?\s?(?:[<>=!~]=|[<>])\s?\d[\w.*]{0,20}")
 _WORDS = re.compile(r"[A-Za-z]+")
 
@@ -119,9 +121,15 @@ def _names(line: str) -> _NamesInLine | None:
     found = _NamesInLine(
         _PIN.findall(line),
         [next(filter(None, groups)) for groups in _QUOTED.findall(line)],
-        [next(filter(None, groups)) for groups in _BARE.findall(line.strip())],
+        _bare(line.strip()),
     )
     return found if any(found) else None
+
+
+def _bare(line: str) -> list[str]:
+    """What stands after a word that introduces it, else between the colons of a line."""
+    found = _BARE.findall(line)
+    return [named for _, named in found if named] or [part for part, _ in found if part]
 
 
 def _missing(names: _NamesInLine, code: ErrorCode, before: ErrorCode) -> tuple[str, str]:

@@ -141,8 +141,11 @@ def cause_of(step: ToolStep) -> str:
     lines = [line for line in step.failure.message.splitlines() if line.strip()]
     line = next((line for line in reversed(lines[1:]) if error_code(line) == step.failure.code), "") or lines[0]
     own = {token for _, value in _values(step) for token in _CAUSE_WORD.findall(str(value)[:MAX_TEXT_CHARS].casefold())}
+    names = {name.casefold() for name in step.arguments or {} if is_name(name)}
     plain = _ERROR_LEAD.sub("", _IN_QUOTES.sub(" ", line))
-    words = [word for word in _CAUSE_WORD.findall(plain.casefold()) if word not in own and word.isalpha()]
+    words = [
+        word for word in _CAUSE_WORD.findall(plain.casefold()) if word not in own and (word.isalpha() or word in names)
+    ]
     return " ".join(words[:MAX_CAUSE_WORDS])
 
 

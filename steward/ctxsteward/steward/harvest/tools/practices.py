@@ -24,7 +24,7 @@ import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import comb
 from typing import NamedTuple
 
@@ -46,6 +46,8 @@ SAME_OPENING = 0.6
 SAME_TOOLS = 0.5
 COMMON = 0.5
 """A word of more openings than this share tells no tasks apart."""
+TELLING = 0.1
+"""Where most openings have fewer words of their own, they are tries at one task."""
 MAX_CHANCE = 0.05
 LEAST_TASKS = 2
 _WORD = re.compile(r"[^\W_]+(?:[._/-][^\W_]+)*")
@@ -73,7 +75,8 @@ class PracticeRun(NamedTuple):
 class PracticeContrast:
     """What runs that succeed do more often."""
 
-    fix: ArgumentFix
+    fixes: tuple[ArgumentFix, ...]
+    """The surest, and one more that is beyond chance among runs alike in the first. What follows is of the first."""
     chance: float
     """How likely so much is by chance; 0..1, for all practices compared."""
     tasks: int
@@ -194,7 +197,8 @@ def _observation(replayed: ReplayedTranscript, tool: str | None, step: ToolStep,
 def same_tasks(runs: Iterable[tuple[str, RunTask, frozenset[str]]]) -> dict[str, str]:
     """The task of each run, by id: as it was given, else the least id of the runs whose openings are nearly equal.
 
-    Words of more than `COMMON` of all openings (the frame of a prompt) tell no tasks apart, unless all are alike.
+    Words of more than `COMMON` of all openings (the frame of a prompt) tell no tasks apart, unless hardly
+    any others are left.
     """
     known = sorted(runs)
     told = {id_: f"={task.name}" for id_, task, _ in known if task.name}
@@ -202,7 +206,10 @@ def same_tasks(runs: Iterable[tuple[str, RunTask, frozenset[str]]]) -> dict[str,
     counts = Counter(word for _, words, _ in sketched for word in words)
     common = {word for word, times in counts.items() if times > COMMON * len(sketched)}
     rare = [(id_, words - common, did) for id_, words, did in sketched]
-    if sum(bool(words) for _, words, _ in rare) < len(rare) / 2:
+    telling = sorted(
+        len(words) / max(1, len(whole)) for (_, words, _), (_, whole, _) in zip(rare, sketched, strict=True)
+    )
+    if telling and telling[len(telling) // 2] < TELLING:
         rare = sketched
     by_word: dict[str, list[int]] = defaultdict(list)
     for at, (_, words, _) in enumerate(rare):
@@ -244,7 +251,7 @@ class _Stratum(NamedTuple):
     failed: tuple[PracticeRun, ...]
 
 
-def contrast(runs: Iterable[PracticeRun]) -> PracticeContrast | None:
+def contrast(runs: Iterable[PracticeRun], least_tasks: int = LEAST_TASKS) -> PracticeContrast | None:
     """The practice in which runs that succeeded differ most surely from runs that failed; None: no such one."""
     known = sorted(runs)
     tasks = same_tasks((run.id, run.task, run.did) for run in known)
@@ -259,9 +266,24 @@ def contrast(runs: Iterable[PracticeRun]) -> PracticeContrast | None:
     raw = {key: _chance(key[0], mixed, does=key[1]) for key in ways if key[1] or key[0].startswith("call ")}
     if not raw:
         return None
-    practice, does = min(raw, key=lambda key: (raw[key], not key[1], key[0]))
-    found = _drawn(practice, mixed, does=does, chance=min(1.0, raw[practice, does] * len(raw)))
-    return found if raw[practice, does] <= MAX_CHANCE and found.tasks >= LEAST_TASKS else None
+    order = sorted(raw, key=lambda key: (raw[key], not key[1], key[0]))
+    found = _drawn(order[0], mixed, chance=min(1.0, raw[order[0]] * len(raw)))
+    if raw[order[0]] > MAX_CHANCE or found.tasks < least_tasks:
+        return None
+    apart = [part for stratum in mixed for part in _parted(order[0][0], stratum)]
+    beside = {key: _chance(key[0], apart, does=key[1]) for key in order[1:]}
+    second = min(beside, key=lambda key: (beside[key], key), default=order[0])
+    if beside.get(second, 1.0) * len(raw) > MAX_CHANCE:
+        return found
+    return replace(found, fixes=(*found.fixes, fix_of(second[0], does=second[1])))
+
+
+def _parted(practice: str, stratum: _Stratum) -> Iterator[_Stratum]:
+    """The runs of a task that did so, and those that did not: what goes with a practice is no other one."""
+    for does in (True, False):
+        succeeded, failed = (tuple(run for run in side if (practice in run.did) == does) for side in stratum)
+        if succeeded and failed:
+            yield _Stratum(succeeded, failed)
 
 
 def fix_of(practice: str, *, does: bool = True) -> ArgumentFix:
@@ -303,14 +325,15 @@ def _chance(practice: str, strata: Iterable[_Stratum], *, does: bool) -> float:
     return min(1.0, sum(likely for total, likely in counts.items() if total >= seen))
 
 
-def _drawn(practice: str, strata: Sequence[_Stratum], *, does: bool, chance: float) -> PracticeContrast:
+def _drawn(key: tuple[str, bool], strata: Sequence[_Stratum], *, chance: float) -> PracticeContrast:
+    practice, does = key
     sides = [[run for stratum in strata for run in stratum[side]] for side in (0, 1)]
     did = [[run for run in side if (practice in run.did) == does] for side in sides]
     shares = [
         [sum((practice in run.did) == does for run in side) / len(side) for side in stratum] for stratum in strata
     ]
     return PracticeContrast(
-        fix=fix_of(practice, does=does),
+        fixes=(fix_of(practice, does=does),),
         chance=chance,
         tasks=sum(here > there for here, there in shares),
         succeeded=(len(did[0]), len(sides[0])),

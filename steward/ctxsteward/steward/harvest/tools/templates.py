@@ -89,6 +89,13 @@ class ArgumentFix:
     source: str | None = None
     """A tool, or the kind of value that worked."""
 
+    @property
+    def plain(self) -> ArgumentFix:
+        """The same, whichever tool had added what is dropped."""
+        if self.verb != "drop" or self.source is None:
+            return self
+        return ArgumentFix(verb="drop", what=self.what, source=self.source.partition(" that ")[0])
+
 
 @dataclass(frozen=True, slots=True)
 class FixTrigger:
@@ -218,6 +225,7 @@ _IN_SHORT: dict[Verb, str] = {
 """What to do about the parameter that was just named."""
 SIBLINGS_EXTRACTOR = "tool_siblings/1"
 """Names what a sibling tool was told of."""
+_ADDED = re.compile(r"that (\S+) adds")
 _LEARNED = re.compile(r" \(as for ([A-Za-z_][\w.:/-]{0,63})\)\.$")
 
 
@@ -231,7 +239,8 @@ def sentence(trigger: FixTrigger, fixes: Sequence[ArgumentFix], *, seen_at: str 
     '`edit` says "no file is open": call `open` first.'
     """
     if words:
-        wrong = f'says "{words}"' + (f" of {_ticked(trigger.parameter)}" if trigger.parameter else "")
+        wrong = f'says "{words}"'
+        trigger = FixTrigger(trigger.tool, trigger.code)  # so that what to do names the parameter
     elif trigger.parameter or trigger.code not in _WITHOUT:
         wrong = _WRONG[trigger.code].format(what=_ticked(trigger.parameter) if trigger.parameter else "an argument")
     else:
@@ -246,17 +255,16 @@ def learned_at(line: str) -> str | None:
     return match[1] if match else None
 
 
-def practice(tool: str | None, fix: ArgumentFix) -> str:
+def practice(tool: str | None, fixes: Sequence[ArgumentFix]) -> str:
     """What runs that succeed do, in one sentence; `tool`: before or at its call, None: in the whole run.
 
-    >>> practice("cancel", ArgumentFix(verb="first", source="get_order"))
+    >>> practice("cancel", [ArgumentFix(verb="first", source="get_order")])
     'Before `cancel`, call `get_order`: runs that succeed do.'
     """
-    do = _advice(FixTrigger(tool or "", "other"), (fix,)).removesuffix(" first")
-    if tool is None:
-        place = ""
-    else:
-        place = f"{'Before' if fix.verb in ('first', 'confirm') else 'For'} {_ticked(tool)}, "
+    parts = [_advice(FixTrigger(tool or "", "other"), (fix,)).removesuffix(" first") for fix in fixes]
+    do = ", and ".join(parts)
+    before = all(fix.verb in ("first", "confirm") for fix in fixes)
+    place = "" if tool is None else f"{'Before' if before else 'For'} {_ticked(tool)}, "
     do = do if place else do[0].upper() + do[1:]
     return f"{place}{do}: runs that succeed do."
 
@@ -268,7 +276,8 @@ def _advice(trigger: FixTrigger, fixes: Sequence[ArgumentFix]) -> str:
         is_named = fix.what is not None and fix.what == trigger.parameter and fix.verb in _IN_SHORT
         template = _IN_SHORT[fix.verb] if is_named else _TEMPLATES[fix.verb]
         is_tool = fix.verb in ("take", "first", "call", "avoid")
-        parts.append(template.format(what=_ticked(fix.what), source=_ticked(fix.source) if is_tool else fix.source))
+        source = _ticked(fix.source) if is_tool else _ADDED.sub(r"that `\1` adds", fix.source or "")
+        parts.append(template.format(what=_ticked(fix.what), source=source))
     return ", and ".join(parts)
 
 
