@@ -35,9 +35,8 @@ MAX_NAME_WORDS = 8
 _QUOTED = re.compile(
     r"'([^'\n]{1,120})'|\"([^\"\n]{1,120})\"|`([^`'\n]{1,120})['`]|‘([^’\n]{1,120})’|“([^”\n]{1,120})”"
 )
-_BARE = re.compile(
-    r"(?:^|[:：] )([^\s:：'\"`]{1,120})(?=[:：] |$)|(?:named|module|requirement) (?!named )([^\s'\"`:]{1,120})"
-)
+_NAMED = re.compile(r"(?:named|module|requirement) (?!named )([^\s'\"`:]{1,120})")
+_PARTS = re.compile(r"(?:^|[:：] )([^\s:：'\"`]{1,120})(?=[:：] |$)")
 _PIN = re.compile(r"[A-Za-z][\w.-]{0,40}(?:\[[\w,]{1,40}\])?\s?(?:[<>=!~]=|[<>])\s?\d[\w.*]{0,20}")
 _WORDS = re.compile(r"[A-Za-z]+")
 
@@ -62,6 +61,8 @@ _KIND_OF: MappingProxyType[ErrorCode, str] = MappingProxyType(
     {"import": "module", "unknown_tool": "command", "not_found": "file"}
 )
 _VERSION_CODES: frozenset[ErrorCode] = frozenset(("conflict", "not_found", "import"))
+_TELLING = _VERSION_CODES | _KIND_OF.keys()
+"""Answers with another error name nothing that is missing."""
 
 
 class MissingThing(NamedTuple):
@@ -80,7 +81,7 @@ def environment(replayed: ReplayedTranscript) -> tuple[Observation, ...]:
     asked: list[str] = []
     for step in steps(replayed):
         asked.append(step.raw)
-        if step.failure is None or not is_tool(step.tool) or len(found) >= MAX_MISSING:
+        if step.failure is None or step.failure.code not in _TELLING or not is_tool(step.tool):
             continue
         for missing in missing_in(step):
             if (missing.kind, missing.name) not in found and len(found) < MAX_MISSING:
@@ -94,17 +95,14 @@ def missing_in(step: ToolStep) -> Iterator[MissingThing]:
     head = text if len(text) <= HEAD_CHARS + TAIL_CHARS else text[:HEAD_CHARS]
     base = len(text) - TAIL_CHARS
     for start, part in ((0, head), (base, text[base:])) if head is not text else ((0, head),):
-        before: ErrorCode = "other"
+        before = ""
         for line in part.split("\n"):
             if len(line) <= MAX_LINE_CHARS and (names := _names(line)):
                 lead = start + len(line) - len(line.lstrip())
-                code = error_code(line)
-                kind, name = _missing(names, code, before)
-                before = code
+                kind, name = _missing(names, line, before)
                 if name:
                     yield MissingThing(kind, name, lead, lead + len(line.strip()))
-            elif line.strip():
-                before = error_code(line[:MAX_LINE_CHARS])
+            before = line if line.strip() else before
             start += len(line) + 1
 
 
@@ -113,7 +111,10 @@ class _NamesInLine(NamedTuple):
 
     pins: list[str]
     quoted: list[str]
-    bare: list[str]
+    named: list[str]
+    """After a word that introduces a name."""
+    parts: list[str]
+    """Between colons."""
 
 
 def _names(line: str) -> _NamesInLine | None:
@@ -121,25 +122,21 @@ def _names(line: str) -> _NamesInLine | None:
     found = _NamesInLine(
         _PIN.findall(line),
         [next(filter(None, groups)) for groups in _QUOTED.findall(line)],
-        _bare(line.strip()),
+        _NAMED.findall(line),
+        _PARTS.findall(line.strip()),
     )
     return found if any(found) else None
 
 
-def _bare(line: str) -> list[str]:
-    """What stands after a word that introduces it, else between the colons of a line."""
-    found = _BARE.findall(line)
-    return [named for _, named in found if named] or [part for part, _ in found if part]
-
-
-def _missing(names: _NamesInLine, code: ErrorCode, before: ErrorCode) -> tuple[str, str]:
-    """The kind and the name of what a line says is missing; no name: none; `before`: of the line before."""
+def _missing(names: _NamesInLine, line: str, before: str) -> tuple[str, str]:
+    """The kind and the name of what a line says is missing; no name: none; `before`: the line before."""
     if names.pins:
-        return ("version", re.sub(r"\s", "", names.pins[0])) if {code, before} & _VERSION_CODES else ("", "")
-    kind = _KIND_OF.get(code, "")
+        is_one = any(error_code(each[:MAX_LINE_CHARS]) in _VERSION_CODES for each in (line, before))
+        return ("version", re.sub(r"\s", "", names.pins[0])) if is_one else ("", "")
+    kind = _KIND_OF.get(error_code(line), "")
     if not kind:
         return "", ""
-    fits = [name for name in names.quoted or names.bare if _fits(kind, name)]
+    fits = [name for name in names.quoted or (names.named if kind == "module" else names.parts) if _fits(kind, name)]
     if kind == "file":
         fits = [name for name in fits if "/" in name or re.search(r"\w\.[A-Za-z]\w{0,5}$", name)]
     if kind == "command":

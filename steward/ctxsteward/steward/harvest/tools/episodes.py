@@ -323,6 +323,12 @@ def done_instead(failed: ToolStep, passing: ReplayedTranscript) -> frozenset[Arg
     return frozenset((*first, ArgumentFix(verb="repeat")))
 
 
+@latest
+def value_origins(replayed: ReplayedTranscript) -> ValueOrigins:
+    """Who gave which value in a transcript."""
+    return ValueOrigins(replayed, steps(replayed))
+
+
 MAX_ATTEMPTS = 8
 MAX_PARAMETERS = 2
 
@@ -351,7 +357,7 @@ def episodes(replayed: ReplayedTranscript) -> tuple[ErrorEpisode, ...]:
     calls = steps(replayed)
     if all(step.failure is None for step in calls):
         return ()
-    sources = ValueOrigins(replayed, calls)
+    sources = value_origins(replayed)
     by_tool: dict[str, list[ToolStep]] = {}
     for step in calls:
         by_tool.setdefault(step.tool, []).append(step)

@@ -231,6 +231,11 @@ def error_code(message: str, status: int | None = None) -> ErrorCode:
     return code
 
 
+def says(text: str, code: ErrorCode) -> bool:
+    """Whether a text says what errors of this code say."""
+    return any(rule.search(text) for known, rule in RULES if known == code)
+
+
 def _structured(text: str) -> ToolFailure | None:
     head = text[:64].lstrip()
     if head[:1] not in ("{", "["):

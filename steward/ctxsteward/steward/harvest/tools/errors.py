@@ -38,7 +38,7 @@ from ctxsteward.schemas import Relation, Slot
 from ...observations import MessageSpan, Observation, ReplayedTranscript, Strength
 from .calls import ToolStep, is_identifier, is_name, is_tool, leaf_name, leaves, steps
 from .episodes import ErrorEpisode, blamed_leaves, episodes
-from .error_codes import SPAN_CHARS, ErrorCode, error_code
+from .error_codes import SPAN_CHARS, ErrorCode, says
 from .templates import (
     SIBLINGS_EXTRACTOR,
     ArgumentFix,
@@ -139,7 +139,7 @@ def cause_of(step: ToolStep) -> str:
     if step.failure is None:
         return ""
     lines = [line for line in step.failure.message.splitlines() if line.strip()]
-    line = next((line for line in reversed(lines[1:]) if error_code(line) == step.failure.code), "") or lines[0]
+    line = next((line for line in reversed(lines[1:]) if says(line, step.failure.code)), "") or lines[0]
     own = {token for _, value in _values(step) for token in _CAUSE_WORD.findall(str(value)[:MAX_TEXT_CHARS].casefold())}
     names = {name.casefold() for name in step.arguments or {} if is_name(name)}
     plain = _ERROR_LEAD.sub("", _IN_QUOTES.sub(" ", line))

@@ -32,7 +32,7 @@ from ctxsteward.schemas import Slot
 
 from ...observations import MessageSpan, Observation, ReplayedTranscript
 from .calls import ToolStep, is_identifier, is_name, is_tool, leaves, steps
-from .episodes import ValueOrigins
+from .episodes import ValueOrigins, value_origins
 from .templates import ArgumentFix
 
 PRACTICES_EXTRACTOR = "practices/1"
@@ -129,7 +129,7 @@ def practices(replayed: ReplayedTranscript) -> tuple[Observation, ...]:
     task = task_of(replayed)
     if not task.name and not task.opening:
         task = RunTask("", _sketch(replayed))  # who says how a run ended says that it is a try at something
-    sources = ValueOrigins(replayed, calls)
+    sources = value_origins(replayed)
     found = [
         _observation(replayed, tool, step, run_key(task, _did(replayed, step, calls, sources)))
         for tool, step in list(first.items())[:MAX_TOOLS]
