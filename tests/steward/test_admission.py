@@ -61,6 +61,7 @@ OFTEN = behind(recovered=3, helped=3)
 FORMAT = ("tool:book error:invalid_argument arg:day", "write day as YYYY-MM-DD")
 REQUIRED = ("tool:book error:missing_argument arg:seats", "supply seats")
 LEFT_OUT = ("tool:pay error:unexpected_argument arg:require_approval", "leave out require_approval")
+CHECK = ("tool:pay error:syntax arg:note", "check note")
 LOOKS, ASKS = ("tool:cancel", "call get_order first"), ("tool:cancel", "ask the user first")
 STRICT, SCORED = behind(strict=1, said=1), behind(scored=1, said=1)
 CASES = (
@@ -89,6 +90,7 @@ CASES = (
     Case("what nobody succeeded with", "tool_fix", SHARED, behind(obeyed_failed=1), "candidate", "fails_more"),
     Case("as many", "tool_fix", SHARED, MIXED, "active", "fix_worked", FORMAT),
     Case("a fix of runs that failed waits", "tool_fix", SHARED, behind(events=9), "candidate", "needs_outcome"),
+    Case("what nothing helped is no advice", "tool_fix", SHARED, behind(events=9), "candidate", "needs_fix", CHECK),
     Case("so does one that worked twice", "tool_fix", SHARED, behind(recovered=2), "candidate", "needs_recovery"),
     Case("often for two people", "tool_fix", SHARED, behind(recovered=9, helped=2), "candidate", "needs_principals"),
     Case("nobody has to ask about a format", "tool_fix", SHARED, OFTEN, "active", "fix_worked", FORMAT),

@@ -43,7 +43,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictInt, St
 from ctxsteward.schemas import ProfileDocument, RecommendationKind, Review, Status
 
 from .drift import Rule, against, reads_as_rule, restates, rules_of
-from .harvest.tools import is_repair, only_looks
+from .harvest.tools import is_repair, only_checks, only_looks
 from .observations import KINDS
 from .reconcile import NO_ADVICE, OWN, ClaimSupport, Draft, FixAdvice, Width
 
@@ -234,7 +234,7 @@ def _fix(backing: ClaimSupport, policy: AdmissionPolicy, advice: FixAdvice) -> A
     if backing.obeyed_failed > backing.obeyed_succeeded:
         return AdmissionVerdict("candidate", ("fails_more",))
     if not backing.recovered:
-        return AdmissionVerdict("candidate", ("needs_outcome",))
+        return AdmissionVerdict("candidate", ("needs_fix" if only_checks(advice.action) else "needs_outcome",))
     if backing.recovered < policy.recoveries:
         return AdmissionVerdict("candidate", ("needs_recovery",))
     if backing.helped < policy.recoveries:

@@ -41,6 +41,7 @@ REASONS: Mapping[str, str] = {
     "needs_principals": "too few people said it",
     "needs_confirmation": "people claim it of the service; a tool of your own, a rule or a person must say the same",
     "fails_more": "more runs that did so failed than succeeded",
+    "needs_fix": "nothing was seen to help",
     "needs_outcome": "no run in which its fix worked is known to have succeeded",
     "needs_recovery": "its fix has worked in too few runs that succeeded",
     "needs_tasks": "seen in the runs of too few tasks",

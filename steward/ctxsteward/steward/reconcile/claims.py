@@ -35,7 +35,6 @@ from rensa import RMinHash
 from ctxsteward.schemas import CLAIM_ID_DIGITS, Polarity
 from ctxsteward.store import AddressKey, address_of, canonical
 
-from ..harvest.tools import name_words
 from ..observations import KINDS, Observation
 from .features import (
     NEARLY_ALL,
@@ -105,8 +104,8 @@ class Claim:
 def claims_of(observation: Observation, origin: ObservationOrigin, key: AddressKey, agent: str) -> tuple[Claim, ...]:
     """The claims of an observation: in its own scope, or in the wide one, or both."""
     if KINDS[observation.kind].is_template:
-        names = name_words(f"{observation.slot.subject} {observation.slot.attribute}")
-        wording = cause_features(observation.cause, names) if observation.cause else None
+        about = f"{observation.slot.subject} {observation.slot.attribute}"
+        wording = cause_features(observation.cause, about) if observation.cause else None
     else:
         wording = claim_features(own_words(observation))
     return tuple(_claim(observation, audience, wording, key, agent) for audience in audiences(observation, origin))

@@ -12,6 +12,7 @@ from ctxsteward.schemas.recommendation import MetaRecommendation
 from ctxsteward.steward.admission import AdmissionPolicy
 from ctxsteward.steward.artifacts import build_artifact
 from ctxsteward.steward.harvest.tools.practices import (
+    EXACT_TASKS,
     MAX_CHANCE,
     PracticeRun,
     RunTask,
@@ -105,6 +106,18 @@ def test_the_exact_test_says_how_likely_so_much_is_by_chance() -> None:
     assert found is not None
     assert (found.fixes, found.tasks, round(found.chance, 6)) == ((fix_of("first a"),), 2, round(1 / 36, 6))
     assert contrast(one) is None, "of one task alone nothing is said"
+
+
+def test_many_tasks_are_tested_by_the_normal_distribution_and_come_to_nearly_the_same() -> None:
+    def chance(tasks: int) -> float:
+        rows = [run for task in range(tasks) for run in runs_of([("confirm", True, 2), ("confirm", False, 1),
+                ("", True, 1), ("", False, 2)], task=f"{task:03d}")]  # fmt: skip
+        found = contrast(rows)
+        assert found is not None
+        return found.chance
+
+    exact, normal = chance(EXACT_TASKS), chance(EXACT_TASKS + 1)
+    assert 0.5 * exact < normal < exact < 1e-3
 
 
 def test_what_hard_tasks_see_more_of_is_not_blamed_for_their_failures() -> None:

@@ -34,6 +34,7 @@ from .templates import (
     action as action,
     is_repair as is_repair,
     learned_at as learned_at,
+    only_checks as only_checks,
     only_looks as only_looks,
     parse_action as parse_action,
     parse_trigger as parse_trigger,

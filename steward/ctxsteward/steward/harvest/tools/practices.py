@@ -25,7 +25,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import comb
+from math import comb, erfc, sqrt
 from typing import NamedTuple
 
 from ctxsteward.schemas import Slot
@@ -50,6 +50,7 @@ TELLING = 0.1
 """Where most openings have fewer words of their own, they are tries at one task."""
 MAX_CHANCE = 0.05
 LEAST_TASKS = 2
+EXACT_TASKS = 60
 _WORD = re.compile(r"[^\W_]+(?:[._/-][^\W_]+)*")
 
 
@@ -307,16 +308,46 @@ def _differs(practice: str, strata: Iterable[_Stratum]) -> bool:
     return any(len({practice in run.did for side in stratum for run in side}) == 2 for stratum in strata)
 
 
-def _chance(practice: str, strata: Iterable[_Stratum], *, does: bool) -> float:
-    """Of counts as high as this among the runs that succeeded: their probability, given each task's totals."""
-    counts: Mapping[int, float] = {0: 1.0}
-    seen = 0
+class _Table(NamedTuple):
+    """One task: its runs, those that succeeded, those that did so, and those that did and succeeded."""
+
+    whole: int
+    succeeded: int
+    did: int
+    both: int
+
+
+def _tables(practice: str, strata: Iterable[_Stratum], *, does: bool) -> Iterator[_Table]:
+    """The tasks in which some runs did so and some did not; the others say nothing."""
     for succeeded, failed in strata:
-        did = sum((practice in run.did) == does for run in (*succeeded, *failed))
-        seen += sum((practice in run.did) == does for run in succeeded)
-        whole, part = len(succeeded) + len(failed), len(succeeded)
-        ways = {k: comb(did, k) * comb(whole - did, part - k) / comb(whole, part)
-                for k in range(max(0, part - (whole - did)), min(did, part) + 1)}  # fmt: skip
+        both = sum((practice in run.did) == does for run in succeeded)
+        did = both + sum((practice in run.did) == does for run in failed)
+        whole = len(succeeded) + len(failed)
+        if 0 < did < whole:
+            yield _Table(whole, len(succeeded), did, both)
+
+
+def _chance(practice: str, strata: Iterable[_Stratum], *, does: bool) -> float:
+    """How likely as many runs did so and succeeded by chance, given each task's totals.
+
+    Exact up to `EXACT_TASKS`; of more the normal distribution of the same mean and variance, corrected for continuity.
+    """
+    tables = list(_tables(practice, strata, does=does))
+    seen = sum(one.both for one in tables)
+    if len(tables) > EXACT_TASKS:
+        mean = sum(one.did * one.succeeded / one.whole for one in tables)
+        variance = sum(
+            one.did * one.succeeded * (one.whole - one.did) * (one.whole - one.succeeded)
+            / (one.whole**2 * (one.whole - 1)) for one in tables
+        )  # fmt: skip
+        return 0.5 * erfc((seen - 0.5 - mean) / sqrt(2 * variance))
+    counts: Mapping[int, float] = {0: 1.0}
+    for one in tables:
+        least, most = max(0, one.succeeded - (one.whole - one.did)), min(one.did, one.succeeded)
+        ways = {
+            k: comb(one.did, k) * comb(one.whole - one.did, one.succeeded - k) / comb(one.whole, one.succeeded)
+            for k in range(least, most + 1)
+        }
         after: dict[int, float] = defaultdict(float)
         for total, likely in counts.items():
             for k, way in ways.items():

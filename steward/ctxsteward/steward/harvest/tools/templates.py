@@ -183,6 +183,12 @@ def only_looks(advice: str | None, reading_tools: Collection[str]) -> bool:
     return bool(fixes) and all(f.verb == "confirm" or (f.verb in looks and f.source in reading_tools) for f in fixes)
 
 
+def only_checks(advice: str | None) -> bool:
+    """Whether advice says nothing but what to look at, because nothing was seen to help."""
+    fixes = parse_action(advice or "")
+    return bool(fixes) and all(fix.verb == "check" for fix in fixes)
+
+
 def attribute(trigger: FixTrigger) -> str:
     """The slot's attribute: records of one tool, code and parameter are about one thing."""
     return f"error:{trigger.code}" + (f":{trigger.parameter}" if trigger.parameter else "")
