@@ -150,6 +150,30 @@ def test_a_run_s_key_can_be_read_back(name: str, opening: list[str], did: frozen
     assert parse_run_key(run_key(task, did)) == (task, did)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "null",
+        "[]",
+        "3",
+        '["a"]',
+        '["a", 3, []]',
+        '["a", "", 4]',
+        '["a", "", [4]]',
+        "[1, 2, 3, 4]",
+        "[" * 9_999,
+    ],
+)
+def test_a_key_that_is_none_tells_nothing_and_stops_nobody(text: str) -> None:
+    assert parse_run_key(text) == (RunTask(""), frozenset())
+
+
+def test_what_is_no_practice_is_left_out() -> None:
+    assert parse_run_key('["t", "", ["confirm", "wire money", "first", "take a"]]')[1] == {"confirm"}
+
+
 def test_tasks_that_nobody_names_are_told_by_opening_and_tools() -> None:
     words = [tuple(f"{task}{n:05x}" for n in range(12)) for task in "abc"]
     near = (*words[0][:10], "fffff1", "fffff2")
@@ -218,6 +242,16 @@ def test_a_practice_needs_three_tasks_and_more_than_chance(
 )
 def test_runs_that_do_not_differ_within_a_task_make_no_record(tries: list[Any]) -> None:
     assert records(tries) == []
+
+
+@settings(max_examples=examples(25), deadline=None)
+@given(st.lists(st.tuples(st.sampled_from(("t1", "t2", "t3")), st.sampled_from((0, 1, 2)), st.booleans()), max_size=16))
+def test_no_practice_is_told_without_runs_of_both_outcomes_cited(tries: list[tuple[str, int, bool]]) -> None:
+    lines = ([ACT], [LOOK, ACT], [*asked(1), LOOK, ACT])
+    for one in records([(task, list(lines[which]), done) for task, which, done in tries]):
+        ends = {each.session: tries[int(each.session[1:])][2] for each in one.evidence}
+        assert set(ends.values()) == {True, False}
+        assert {each.relation for each in one.evidence} == {"supports", "contradicts"}
 
 
 def test_chance_is_told_for_all_practices_compared() -> None:

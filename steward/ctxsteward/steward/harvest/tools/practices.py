@@ -51,6 +51,7 @@ TELLING = 0.1
 MAX_CHANCE = 0.05
 LEAST_TASKS = 2
 EXACT_TASKS = 60
+_PRACTICE = re.compile(r"confirm|(?:first|call|supply) \S+|take \S+ \S+")
 _WORD = re.compile(r"[^\W_]+(?:[._/-][^\W_]+)*")
 
 
@@ -113,10 +114,13 @@ def run_key(task: RunTask, did: Iterable[str] = ()) -> str:
 
 
 def parse_run_key(text: str) -> tuple[RunTask, frozenset[str]]:
-    """The inverse of `run_key`."""
-    name, opening, did = json.loads(text)
-    words = tuple(opening[at : at + 6] for at in range(0, len(opening), 6))
-    return RunTask(name, words), frozenset(did)
+    """The inverse of `run_key`; of other text a run of which nothing is known."""
+    try:
+        name, opening, did = json.loads(text)
+        words = tuple(opening[at : at + 6] for at in range(0, len(opening), 6))
+        return RunTask(f"{name}", words), frozenset(one for one in did if _PRACTICE.fullmatch(one))
+    except (ValueError, TypeError, RecursionError):
+        return RunTask(""), frozenset()
 
 
 def practices(replayed: ReplayedTranscript) -> tuple[Observation, ...]:
