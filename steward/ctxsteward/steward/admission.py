@@ -9,8 +9,8 @@ The ledger judges every draft here; a night passes the policy of its settings.
                    (`is_repair`); else a person decides. What was done in more runs that failed is demoted
     environment    tools showed it in runs of three tasks that had asked for it; where only tools speak of it, a person
                    decides
-    practice       in three tasks runs that did it succeeded more often, beyond chance (`max_chance`); what only looks
-                   (`only_looks`) is active then, else a person decides
+    practice       in three tasks runs that did it succeeded more often, for three principals or tasks, beyond chance
+                   (`max_chance`); what only looks (`only_looks`) is active then, else a person decides
     policy, persona   a person, always
     text of tools and of the assistant   never by itself
 
@@ -247,6 +247,8 @@ def _fix(backing: ClaimSupport, policy: AdmissionPolicy, advice: FixAdvice) -> A
 def _contrast(backing: ClaimSupport, policy: AdmissionPolicy, advice: FixAdvice) -> AdmissionVerdict:
     if backing.tasks < policy.recoveries:
         return AdmissionVerdict("candidate", ("needs_tasks",))
+    if backing.helped < policy.recoveries:
+        return AdmissionVerdict("candidate", ("needs_principals",))
     if backing.chance > policy.max_chance:
         return AdmissionVerdict("candidate", ("by_chance",))
     if only_looks(advice.action, policy.reading_tools):

@@ -244,9 +244,12 @@ def _contrasted(claim: str, seen: Sequence[ObservationBrief]) -> DraftSummary | 
     sides = [[by_id[id_] for id_ in ids] for ids in (found.for_it, found.against)]
     half = [_chosen(side, side[0])[: MAX_EVIDENCE // 2] for side in sides]
     summed = _summed(claim, seen, sides[0][0], own=False)
+    tasks = same_tasks((run.id, run.task, run.did) for run in runs)
+    own = {run.id for run in runs if run.task.is_own}
+    voices = {by_id[id_].voice or (tasks[id_] if id_ in own else "") for id_ in found.for_it}
     support = replace(
         summed.backing, recovered=found.succeeded[0], obeyed_succeeded=found.succeeded[0],
-        obeyed_failed=found.failed[0], tasks=found.tasks, helped=found.tasks, chance=found.chance,
+        obeyed_failed=found.failed[0], tasks=found.tasks, helped=len(voices), chance=found.chance,
     )  # fmt: skip
     chosen = tuple(one.id for both in zip_longest(*half) for one in both if one is not None)
     return replace(summed, backing=support, chosen=chosen, practices=found.fixes)

@@ -55,9 +55,9 @@ def asked(position: int) -> list[Any]:
     ],
 )  # fmt: skip
 def test_what_a_run_had_done_by_its_first_call_that_worked(lines: list[Any], did: set[str]) -> None:
-    found = {one.tool: one for one in practices(scene(*lines))}
+    found = {one.tool: one for one in practices(scene(*lines, task="7"))}
     task, told = parse_run_key(found["cancel"].run or "")
-    assert (task, told) == (RunTask("of task-1"), did)
+    assert (task, told) == (RunTask("task 7"), did)
     assert parse_run_key(found[None].run or "")[1] == {f"call {tool}" for tool in found if tool}
 
 
@@ -146,7 +146,7 @@ def test_a_practice_is_advice_that_can_be_read_back(practice: str, does: bool) -
     st.sampled_from(PRACTICES)
 ))  # fmt: skip
 def test_a_run_s_key_can_be_read_back(name: str, opening: list[str], did: frozenset[str]) -> None:
-    task = RunTask(name, tuple(opening))
+    task = RunTask(name, tuple(opening), bool(opening))
     assert parse_run_key(run_key(task, did)) == (task, did)
 
 
@@ -159,9 +159,9 @@ def test_a_run_s_key_can_be_read_back(name: str, opening: list[str], did: frozen
         "[]",
         "3",
         '["a"]',
-        '["a", 3, []]',
-        '["a", "", 4]',
-        '["a", "", [4]]',
+        '["a", 3, 0, []]',
+        '["a", "", 0, 4]',
+        '["a", "", 0, [4]]',
         "[1, 2, 3, 4]",
         "[" * 9_999,
     ],
@@ -171,7 +171,7 @@ def test_a_key_that_is_none_tells_nothing_and_stops_nobody(text: str) -> None:
 
 
 def test_what_is_no_practice_is_left_out() -> None:
-    assert parse_run_key('["t", "", ["confirm", "wire money", "first", "take a"]]')[1] == {"confirm"}
+    assert parse_run_key('["t", "", 0, ["confirm", "wire money", "first", "take a"]]')[1] == {"confirm"}
 
 
 def test_tasks_that_nobody_names_are_told_by_opening_and_tools() -> None:
@@ -252,6 +252,33 @@ def test_no_practice_is_told_without_runs_of_both_outcomes_cited(tries: list[tup
         ends = {each.session: tries[int(each.session[1:])][2] for each in one.evidence}
         assert set(ends.values()) == {True, False}
         assert {each.relation for each in one.evidence} == {"supports", "contradicts"}
+
+
+@pytest.mark.parametrize(
+    ("known", "own", "status", "reason"),
+    [
+        ("u{n}", False, "active", "runs_differ"),  # a user for each task
+        ("ann", False, "candidate", "needs_principals"),  # one user who gives all the thumbs
+        (None, False, "candidate", "needs_principals"),  # nobody knows of whom the sessions are
+        (None, True, "active", "runs_differ"),  # runs of the operator's own
+    ],
+)
+def test_tasks_that_nobody_names_count_for_as_many_as_stand_behind_them(
+    known: str | None, own: bool, status: str, reason: str
+) -> None:
+    openings = ["cancel the tent that came torn", "I want the red lamp no more", "the shoes pinch, take them back",
+                "stop the parcel to Bonn today", "void what my son bought last night", "no chair, please"]  # fmt: skip
+    with memory_store() as store, Ledger.open(":memory:", store, TENANT, AGENT) as ledger:
+        key = store.keys.address_key(TENANT)
+        for n, opening in enumerate(openings):
+            for done, lines in ((True, [LOOK, ACT]), (False, [ACT])) * 2:
+                session = f"s{n}-{done}-{ledger.size().artifacts}"
+                principal = session if known is None else known.format(n=n)
+                run = scene(opening, *lines, session=session, principal=principal, succeeded=done, is_task_run=own)
+                ledger.absorb(*build_artifact(run, practices(run), extractor="harvest/1", key=key))
+        context = JudgementContext(policy=AdmissionPolicy(reading_tools=("get_order",)))
+        (one,) = [one for one in ledger.records(context) if one.scope.tool == "cancel"]
+    assert (one.status, one.reasons) == (status, (reason,))
 
 
 def test_chance_is_told_for_all_practices_compared() -> None:

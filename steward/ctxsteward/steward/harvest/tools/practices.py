@@ -43,7 +43,8 @@ MAX_ANSWER_CHARS = 4_000
 """A longer answer is not cited: citing keeps the whole of it."""
 SKETCH_WORDS = 48
 SAME_OPENING = 0.6
-SAME_TOOLS = 0.5
+SAME_TOOLS = 0.3
+"""Of the tools that two runs call, those that both do: a try that fails calls others, too."""
 COMMON = 0.5
 """A word of more openings than this share tells no tasks apart."""
 TELLING = 0.1
@@ -62,6 +63,8 @@ class RunTask(NamedTuple):
     """As it was given, or of whom it is; empty: nobody says."""
     opening: tuple[str, ...] = ()
     """A sketch of the words of its opening, where nobody says."""
+    is_own: bool = False
+    """A run of the operator's own: nobody of the public began it."""
 
 
 class PracticeRun(NamedTuple):
@@ -98,7 +101,11 @@ def task_of(replayed: ReplayedTranscript) -> RunTask:
         return RunTask(f"task {replayed.task}")
     if replayed.principal != replayed.session:
         return RunTask(f"of {replayed.principal}")
-    return RunTask("", _sketch(replayed)) if replayed.is_task_run else RunTask("")
+    return _opened(replayed) if replayed.is_task_run else RunTask("")
+
+
+def _opened(replayed: ReplayedTranscript) -> RunTask:
+    return RunTask("", _sketch(replayed), replayed.is_task_run)
 
 
 def _sketch(replayed: ReplayedTranscript) -> tuple[str, ...]:
@@ -110,15 +117,16 @@ def _sketch(replayed: ReplayedTranscript) -> tuple[str, ...]:
 
 def run_key(task: RunTask, did: Iterable[str] = ()) -> str:
     """Task and practices as text."""
-    return json.dumps([task.name, "".join(task.opening), sorted(did)], ensure_ascii=False, separators=(",", ":"))
+    fields = [task.name, "".join(task.opening), int(task.is_own), sorted(did)]
+    return json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
 
 
 def parse_run_key(text: str) -> tuple[RunTask, frozenset[str]]:
     """The inverse of `run_key`; of other text a run of which nothing is known."""
     try:
-        name, opening, did = json.loads(text)
+        name, opening, is_own, did = json.loads(text)
         words = tuple(opening[at : at + 6] for at in range(0, len(opening), 6))
-        return RunTask(f"{name}", words), frozenset(one for one in did if _PRACTICE.fullmatch(one))
+        return RunTask(f"{name}", words, is_own == 1), frozenset(one for one in did if _PRACTICE.fullmatch(one))
     except (ValueError, TypeError, RecursionError):
         return RunTask(""), frozenset()
 
@@ -131,9 +139,7 @@ def practices(replayed: ReplayedTranscript) -> tuple[Observation, ...]:
     first: dict[str, ToolStep] = {}
     for step in calls:
         first.setdefault(step.tool, step)
-    task = task_of(replayed)
-    if not task.name and not task.opening:
-        task = RunTask("", _sketch(replayed))  # who says how a run ended says that it is a try at something
+    task = _opened(replayed) if replayed.task is None else task_of(replayed)  # one user has many tasks
     sources = value_origins(replayed)
     found = [
         _observation(replayed, tool, step, run_key(task, _did(replayed, step, calls, sources)))
@@ -238,7 +244,7 @@ def same_tasks(runs: Iterable[tuple[str, RunTask, frozenset[str]]]) -> dict[str,
 def _is_same(
     one: tuple[str, frozenset[str], frozenset[str]], other: tuple[str, frozenset[str], frozenset[str]]
 ) -> bool:
-    tools = [frozenset(practice for practice in did if " " in practice) for _, _, did in (one, other)]
+    tools = [frozenset(practice for practice in did if practice.startswith("call ")) for _, _, did in (one, other)]
     return _share(one[1], other[1]) >= SAME_OPENING and (not all(tools) or _share(*tools) >= SAME_TOOLS)
 
 
