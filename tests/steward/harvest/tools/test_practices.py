@@ -61,6 +61,12 @@ def test_what_a_run_had_done_by_its_first_call_that_worked(lines: list[Any], did
     assert parse_run_key(found[None].run or "")[1] == {f"call {tool}" for tool in found if tool}
 
 
+def test_a_run_that_calls_nothing_is_told_too_because_doing_without_is_a_practice() -> None:
+    (one,) = practices(scene("Hello?", tells(2, "Good day.", role="assistant"), task="7"))
+    assert (one.tool, one.slot.subject, parse_run_key(one.run or "")[1]) == (None, "run", frozenset())
+    assert practices(scene("Hello?", task="7")) == (), "nothing that could be cited"
+
+
 def test_a_run_of_which_nobody_says_how_it_ended_has_no_practices() -> None:
     assert practices(scene(LOOK, ACT, succeeded=None)) == ()
     relations = {done: {place.relation for one in practices(scene(ACT, succeeded=done)) for place in one.places}

@@ -30,7 +30,7 @@ from typing import NamedTuple
 
 from ctxsteward.schemas import Slot
 
-from ...observations import MessageSpan, Observation, ReplayedTranscript
+from ...observations import MessageSpan, Observation, ReplayedTranscript, ReplayedUtterance
 from .calls import ToolStep, is_identifier, is_name, is_tool, leaves, steps
 from .episodes import ValueOrigins, value_origins
 from .templates import ArgumentFix
@@ -142,13 +142,12 @@ def practices(replayed: ReplayedTranscript) -> tuple[Observation, ...]:
     task = _opened(replayed) if replayed.task is None else task_of(replayed)  # one user has many tasks
     sources = value_origins(replayed)
     found = [
-        _observation(replayed, tool, step, run_key(task, _did(replayed, step, calls, sources)))
+        _observation(replayed, tool, step.answer, run_key(task, _did(replayed, step, calls, sources)))
         for tool, step in list(first.items())[:MAX_TOOLS]
     ]
-    if calls:
-        whole = run_key(task, {f"call {tool}" for tool in list(first)[:MAX_TOOLS]})
-        cited = next((step for step in reversed(calls) if _place(step) is not None), calls[-1])
-        found.append(_observation(replayed, None, cited, whole))
+    whole = run_key(task, {f"call {tool}" for tool in list(first)[:MAX_TOOLS]})
+    ending = (said for said in reversed(replayed.utterances) if said.role in ("tool", "assistant"))
+    found.append(_observation(replayed, None, next(filter(_place, ending), None), whole))
     return tuple(observation for observation in found if observation is not None)
 
 
@@ -173,16 +172,17 @@ def _did(
                     yield f"take {path} {origin.tool}"
 
 
-def _place(step: ToolStep) -> MessageSpan | None:
-    answer = step.answer
-    if answer is None or len(answer.text) > MAX_ANSWER_CHARS:
+def _place(said: ReplayedUtterance | None) -> MessageSpan | None:
+    if said is None or len(said.text) > MAX_ANSWER_CHARS:
         return None
-    return MessageSpan.opening(answer.ref, answer.text, SPAN_CHARS)
+    return MessageSpan.opening(said.ref, said.text, SPAN_CHARS)
 
 
-def _observation(replayed: ReplayedTranscript, tool: str | None, step: ToolStep, key: str) -> Observation | None:
-    place = _place(step)
-    if place is None or step.answer is None:
+def _observation(
+    replayed: ReplayedTranscript, tool: str | None, said: ReplayedUtterance | None, key: str
+) -> Observation | None:
+    place = _place(said)
+    if place is None or said is None:
         return None
     ended = "succeeded" if replayed.succeeded else "failed"
     return Observation(
@@ -196,7 +196,7 @@ def _observation(replayed: ReplayedTranscript, tool: str | None, step: ToolStep,
         principal=replayed.principal,
         tool=tool,
         trigger=f"tool:{tool}" if tool else None,
-        ts=step.answer.ts,
+        ts=said.ts,
         run=key,
         extractor=PRACTICES_EXTRACTOR,
     )
