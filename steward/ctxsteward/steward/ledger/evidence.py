@@ -43,6 +43,8 @@ def support(
     voices: dict[str, list[SupportPlace]] = defaultdict(list)
     for one in counted:
         who = voice_of(one.observation.principal, one.origin.session)
+        if gate in ("contrast", "seen"):
+            who = who or one.origin.session  # runs count by their tasks there, not by who speaks
         voices[who].append(_place(one, address))
     return support_of(voices, 1 if approved else least) if voices else None
 

@@ -360,14 +360,18 @@ def _written(spoken: Observation, practised: Sequence[ArgumentFix], words: str) 
 def _quotable(chosen: Sequence[IndexedObservation], support: ClaimSupport) -> str:
     """The words that an error says to everybody: of tools that are the operator's own alone; empty: none may be quoted.
 
-    Text from outside never stands in a line for everybody, however often it comes.
+    Text from outside never stands in a line for everybody, however often it comes. Of one's own tools a word does that
+    stands in the errors of enough principals: a name that a tool says to one person is not told to others.
     """
     trusted = all(span.trust == "tool_internal" for one in chosen for span in one.spans)
     if not trusted or support.principals < QUOTED_PRINCIPALS:
         return ""
     causes = Counter(one.observation.cause or "" for one in chosen)
-    words = min(causes, key=lambda cause: (-causes[cause], len(cause), cause))
-    return words if 1 < len(words.split()) <= MAX_QUOTED_WORDS else ""
+    heard = {(word, one.observation.principal) for one in chosen for word in (one.observation.cause or "").split()}
+    times = Counter(word for word, _ in heard)
+    most = min(causes, key=lambda cause: (-causes[cause], len(cause), cause))
+    words = [word for word in most.split() if times[word] >= QUOTED_PRINCIPALS]
+    return " ".join(words) if 1 < len(words) <= MAX_QUOTED_WORDS else ""
 
 
 def _evidence(chosen: Sequence[IndexedObservation]) -> list[dict[str, Any]]:

@@ -1,8 +1,10 @@
 """Tool errors and what recovered them: ``book may fail with payment at payment_id: take payment_id from get_user.``
 
 An observation is a template over tool name, normalized error code and our own diff of arguments (`templates`): no
-word of a tool's answer and no value of an argument is in it. Its evidence points at the answer that failed and at the
-one that worked after it. Runs that succeeded and runs that failed are told apart, so that a record can contrast them:
+word of a tool's answer and no value of an argument is in what it says. What the error says without its values is kept
+beside it as a key (`cause_of`), so that causes can be told apart. Its evidence points at the answer that failed and at
+the one that worked after it. Runs that succeeded and runs that failed are told apart, so that a record can contrast
+them:
 
     recovered   what was done after the error in a run that succeeded; one observation a recovery, so that they can be
                 counted. Where nothing was: the run did without the call, and the advice is to stop
@@ -14,7 +16,7 @@ one that worked after it. Runs that succeeded and runs that failed are told apar
 
 Errors without a known code need a parameter and a telling diff.
 
-Observations of one slot (tool, error code and parameter) are one claim, whatever the wording of their advice.
+Observations of one slot (tool, error code and parameter) and of one cause are one claim, whatever they advise.
 
 Two tools that failed with the same code at a leaf of the same name (``payment_id``, ``payments[].payment_id``) have the
 same trouble, so a fix seen at one is advice for both (`sibling_fixes`); so have tools that were only seen to take that
