@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given, strategies as st
 
+from ctxsteward.steward.harvest.tools.error_codes import ERROR_CODES
 from ctxsteward.steward.harvest.tools.errors import tool_errors
-from ctxsteward.steward.harvest.tools.templates import is_repair, parse_action
+from ctxsteward.steward.harvest.tools.templates import (
+    ArgumentFix,
+    FixTrigger,
+    is_repair,
+    learned_at,
+    parse_action,
+    sentence,
+)
 from ctxsteward.steward.harvest.tools.text_shapes import SHAPES, TextShape, reshaped
 
 from .scenes import call, scene
@@ -66,3 +76,25 @@ def test_who_had_added_line_numbers_is_told_and_the_fix_is_a_repair() -> None:
     assert one.action == "drop the line numbers that view adds from old_str"
     assert parse_action(one.action)[0].plain.source == "line numbers"
     assert is_repair(one.trigger, one.action)
+
+
+FIXES = {
+    "take": {"what": "day", "source": "get_order"}, "write": {"what": "day", "source": "YYYY-MM-DD"},
+    "first": {"source": "open"}, "drop": {"what": "day", "source": "line numbers that view adds"}, "repeat": {},
+    "begin": {"what": "day", "source": "#"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("code", ERROR_CODES)
+@pytest.mark.parametrize("verb", FIXES)
+@pytest.mark.parametrize("parameter", ["day", None])
+def test_every_error_and_every_fix_is_a_sentence_that_fits_a_record(
+    code: Any, verb: Any, parameter: str | None
+) -> None:
+    told = sentence(FixTrigger("book", code, parameter), [ArgumentFix(verb=verb, **FIXES[verb])], seen_at="pay")
+    assert told.startswith("`book` ")
+    assert told.endswith(" (as for `pay`).")
+    assert "None" not in told
+    assert "{" not in told
+    assert 8 <= len(told) <= 280
+    assert learned_at("book may fail with state: call it again (as for pay).") == "pay"

@@ -220,6 +220,8 @@ _WITHOUT: dict[ErrorCode, str] = {
     "payment": "refuses the payment", "state": "cannot do this yet", "permission": "refuses this",
     "insufficient": "has too little left", "conflict": "is in conflict with what is there", "other": "fails",
     "syntax": "cannot read the call", "not_found": "does not find what it is asked for",
+    "missing_argument": "wants something more", "invalid_argument": "fails", "unexpected_argument": "fails",
+    "too_large": "finds it too large",
 }  # fmt: skip
 """The same of a call of which no parameter is named."""
 _IN_SHORT: dict[Verb, str] = {
@@ -248,7 +250,7 @@ def sentence(trigger: FixTrigger, fixes: Sequence[ArgumentFix], *, seen_at: str 
         wrong = f'says "{words}"'
         trigger = FixTrigger(trigger.tool, trigger.code)  # so that what to do names the parameter
     elif trigger.parameter or trigger.code not in _WITHOUT:
-        wrong = _WRONG[trigger.code].format(what=_ticked(trigger.parameter) if trigger.parameter else "an argument")
+        wrong = _WRONG[trigger.code].format(what=_ticked(trigger.parameter))
     else:
         wrong = _WITHOUT[trigger.code]
     learned = f" (as for {_ticked(seen_at)})" if seen_at else ""
