@@ -31,5 +31,6 @@ def test_a_standing_is_read_back_as_it_was_written(standing: RecordStanding, whe
 @settings(max_examples=examples(100), deadline=None)
 @given(st.builds(Draft, said=st.dictionaries(st.text(), st.text()), evidence=st.just(())), SECONDS, st.floats(0, 1))
 def test_a_draft_is_read_back_as_it_was_written(draft: Draft, seconds: float, score: float) -> None:
-    draft = replace(draft, moment=draft.moment._replace(seconds=seconds), score=score)
+    backing = replace(draft.backing, chance=score)  # shares: 0..1 both
+    draft = replace(draft, moment=draft.moment._replace(seconds=seconds), score=score, backing=backing)
     assert draft_of(draft_row(draft)) == draft

@@ -49,7 +49,14 @@ from .people import (
     listen,
     preferences,
 )
-from .tools import TOOL_ERRORS_EXTRACTOR, tool_errors
+from .tools import (
+    ENVIRONMENT_EXTRACTOR,
+    PRACTICES_EXTRACTOR,
+    TOOL_ERRORS_EXTRACTOR,
+    environment,
+    practices,
+    tool_errors,
+)
 
 BORROWED_EXTRACTOR = "borrowed/1"
 RUN = 3
@@ -236,7 +243,11 @@ _HEARD: Mapping[str, tuple[str, Hearing]] = MappingProxyType(
 )
 """By name: the version of its rules, and what reads by them. A version that changes has old transcripts read again."""
 _STRUCTURAL: Mapping[str, tuple[str, Harvester]] = MappingProxyType(
-    {"tool_errors": (TOOL_ERRORS_EXTRACTOR, tool_errors)}
+    {
+        "tool_errors": (TOOL_ERRORS_EXTRACTOR, tool_errors),
+        "environment": (ENVIRONMENT_EXTRACTOR, environment),
+        "practices": (PRACTICES_EXTRACTOR, practices),
+    }
 )
 
 

@@ -35,7 +35,8 @@ COMPONENTS_AT_ONCE = 400
 
 _COLUMNS = (
     "component", "id", "rivals", "wide", "hidden", "digest", "kind", "width", "strict", "scored", "said", "votes",
-    "confirmed", "recovered", "helped", "obeyed_succeeded", "obeyed_failed", "trigger", "action", "from_tool", "last",
+    "confirmed", "recovered", "helped", "obeyed_succeeded", "obeyed_failed", "tasks", "asked", "chance", "trigger",
+    "action", "from_tool", "last",
     "shelf", "malformed", "body",
 )  # fmt: skip
 _INSERT = f"INSERT INTO drafts ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))})"
@@ -150,10 +151,11 @@ class DraftIndex:
         lending = {
             label: self._lending(label, rows, own=frames[label][0].width == "user") for label, rows in found.items()
         }
-        weighed = {
-            label: summarize_draft(members, own=frames[label][0].width == "user")
+        every = (
+            (label, summarize_draft(members, own=frames[label][0].width == "user"))
             for label, members in lending.items() if members
-        }  # fmt: skip
+        )  # fmt: skip
+        weighed = {label: one for label, one in every if one is not None}
         quoted = self._seen({id_ for one in weighed.values() for id_ in one.quoted})
         for label, rows in sorted(found.items()):
             digest = _digest(label, rows)
@@ -191,7 +193,8 @@ class DraftIndex:
         return (
             label, made.id, made.group, wide, wide and _is_hidden(made), digest, made.kind, made.audience.width,
             backing.strict, backing.scored, backing.said, backing.votes, backing.confirmed, backing.recovered,
-            backing.helped, backing.obeyed_succeeded, backing.obeyed_failed, *made.advice, backing.from_tool,
+            backing.helped, backing.obeyed_succeeded, backing.obeyed_failed, backing.tasks, backing.asked,
+            backing.chance, *made.advice, backing.from_tool,
             None if seconds == float("-inf") else seconds, None if audience is None else json.dumps(audience),
             flaw_of(made, self._frame), draft_row(made),
         )  # fmt: skip

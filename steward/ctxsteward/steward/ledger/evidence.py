@@ -35,10 +35,13 @@ def support(
     draft: Draft, seen: Iterable[IndexedObservation], policy: AdmissionPolicy, address: Address, *, approved: bool
 ) -> RecordSupport | None:
     """The voices behind a draft, out of the observations that support it; None where its gate counts no voices."""
-    if KINDS[draft.kind].gate == "fix":
+    gate = KINDS[draft.kind].gate
+    if gate in ("fix", "contrast"):
         met = list(seen)
         worked = [one for one in met if one.observation.strength == "recovered"]
         least, counted = policy.recoveries, worked or (met if approved else [])
+    elif gate == "seen":
+        least, counted = policy.independent_principals, list(seen)
     elif draft.audience.width != "user":
         least, counted = policy.independent_principals, [one for one in seen if one.is_said]
     else:
@@ -46,6 +49,8 @@ def support(
     voices: dict[str, list[SupportPlace]] = defaultdict(list)
     for one in counted:
         who = voice_of(one.observation.principal, one.origin.session)
+        if gate in ("contrast", "seen"):
+            who = who or one.origin.session  # runs count by their tasks there, not by who speaks
         voices[who].append(_place(one, address))
     return support_of(voices, 1 if approved else least) if voices else None
 
@@ -64,7 +69,7 @@ succeeded or failed, and a tool's text alone."""
 class TriedFix(NamedTuple):
     """What was done about one tool error, in how many runs of each end."""
 
-    text: str
+    action: str
     succeeded: int
     failed: int
     untold: int
@@ -130,19 +135,20 @@ class RecordEvidence:
         return RecordBasis(
             names=tuple(row[0] for row in names), kinds=tuple(kind for kind, count in counts.items() if count),
             transcripts=backing.sessions, read=read, voices=backing.principals, helped=backing.helped,
-            tried=self._tried(component) if KINDS[draft.kind].gate == "fix" else (),
+            tried=self._tried(component) if KINDS[draft.kind].gate in ("fix", "contrast") else (),
         )  # fmt: skip
 
     def _tried(self, component: str) -> tuple[TriedFix, ...]:
         """By what was done: in how many runs."""
         rows = self._db.rows(
-            "SELECT n.text, count(DISTINCT CASE n.strength WHEN 'recovered' THEN n.session END), "
+            "SELECT min(n.body), count(DISTINCT CASE n.strength WHEN 'recovered' THEN n.session END), "
             "count(DISTINCT CASE n.strength WHEN 'failed' THEN n.session END), "
             "count(DISTINCT CASE WHEN n.strength NOT IN ('recovered', 'failed') THEN n.session END) "
             "FROM claims c CROSS JOIN said s ON s.claim = c.id AND NOT s.idle CROSS JOIN seen n ON n.id = s.seen "
             "WHERE c.component = ? GROUP BY n.text", component
         )  # fmt: skip
-        return tuple(sorted((TriedFix(*row) for row in rows), key=lambda one: (-sum(one[1:]), one.text)))
+        tried = (TriedFix(seen_of(body).observation.action or "", *counts) for body, *counts in rows)
+        return tuple(sorted(tried, key=lambda one: (-sum(one[1:]), one.action)))
 
     def recurring(self, since_seconds: float, until_seconds: float) -> list[tuple[str, int]]:
         """Records whose words are a template, and in how many transcripts of a time each came up; the most first."""

@@ -42,7 +42,7 @@ from .rows import draft_of, standing_of, standing_row
 AT_ONCE = 400
 _DRAFT = (
     "component, id, wide, digest, kind, width, strict, scored, said, votes, confirmed, recovered, helped, "
-    "obeyed_succeeded, obeyed_failed, trigger, "
+    "obeyed_succeeded, obeyed_failed, tasks, asked, chance, trigger, "
     "action, from_tool, last, shelf"
 )
 _JUDGED = (
@@ -77,6 +77,9 @@ class _DraftRow(NamedTuple):
     helped: int
     obeyed_succeeded: int
     obeyed_failed: int
+    tasks: int
+    asked: int
+    chance: float
     trigger: str | None
     action: str | None
     from_tool: int
@@ -291,6 +294,7 @@ class _DraftJudgement:
             events=0, sessions=0, principals=0, strict=one.strict, scored=one.scored, said=one.said,
             votes=one.votes, confirmed=one.confirmed, recovered=one.recovered, helped=one.helped,
             obeyed_succeeded=one.obeyed_succeeded, obeyed_failed=one.obeyed_failed, from_tool=bool(one.from_tool),
+            tasks=one.tasks, asked=one.asked, chance=one.chance,
         )  # fmt: skip
         found = by_support(one.kind, one.width, backing, self._policy, FixAdvice(one.trigger, one.action))
         if not self._policy.rules or not is_subject_to_rules(found):

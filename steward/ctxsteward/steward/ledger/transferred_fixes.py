@@ -2,7 +2,7 @@
 
     troubled   where each tool-fix observation says that there is trouble: (code, leaf) → (trigger, path)
     taken      which identifiers tools were seen to take, and in how many live artifacts
-    derived    observations made of a recovery for another tool (`harvest.tools.siblings`), and of which one
+    derived    observations made of a recovery for another tool (`harvest.tools`), and of which one
 
 A derived observation lies where its recovery does, rests on the same spans, and leaves with it. Which there are depends
 on the set of live artifacts alone. What has to be looked at again is noted as it changes: new recoveries (`untold`),

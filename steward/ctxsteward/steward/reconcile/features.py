@@ -134,6 +134,18 @@ def claim_features(text: str) -> ClaimFeatures:
     )
 
 
+def cause_features(text: str, about: str) -> ClaimFeatures:
+    """The words of an error's cause, to compare wordings by; words of `about` tell no causes apart."""
+    names = frozenset(word.removesuffix("s") for word in re.findall("[a-z]+", about.casefold()))
+    words, none = tuple(text.split()), frozenset[str]()
+    telling = (word for word in words if word not in STOP and word.removesuffix("s") not in names)
+    content = frozenset(map(cut, telling)) or frozenset(words)
+    return ClaimFeatures(
+        tokens=words, frame=words, content=content, values=none, names=none, openers=none, limits=none, contrasts=none,
+        negative=False,
+    )  # fmt: skip
+
+
 def _spelled(text: str) -> str:
     """One way of writing numbers, times and bounds."""
     text = unicodedata.normalize("NFKC", text).replace("’", "'")

@@ -64,6 +64,7 @@ class IndexedObservation:
             score=observation.score, ts=ts, sensitivity=observation.sensitivity,
             is_single=observation.slot.cardinality == "one", is_shown=bool(self.shown),
             is_confirmed=any(place.relation == "confirms" for place in observation.places),
+            run=observation.run or "",
         )  # fmt: skip
 
 
@@ -96,6 +97,8 @@ class ObservationBrief(NamedTuple):
     """Whether its session was shown any records."""
     is_confirmed: bool
     """Whether an internal tool's answer in its session says the same."""
+    run: str = ""
+    """The task of its run, and what the run had done by then (`Observation.run`); empty: not told."""
 
     @property
     def is_said(self) -> bool:
