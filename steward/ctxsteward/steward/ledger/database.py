@@ -23,7 +23,7 @@ from typing import Any
 from ctxsteward.schemas import StoreError, StoreLocked
 from ctxsteward.store import SameFile, SqliteFile, close_to_others, connect, make_folders, one_transaction
 
-VERSION = 8
+VERSION = 9
 """Of the tables."""
 APPLICATION_ID = 0x63747872
 """``ctxr``."""
@@ -78,7 +78,7 @@ CREATE TABLE drafts (
   digest BLOB NOT NULL, kind TEXT, width TEXT, strict INTEGER, scored INTEGER, said INTEGER, votes INTEGER,
   confirmed INTEGER, recovered INTEGER, helped INTEGER,
   obeyed_succeeded INTEGER, obeyed_failed INTEGER, trigger TEXT, action TEXT, from_tool INTEGER,
-  last REAL, shelf TEXT, counter TEXT, tokens INTEGER NOT NULL DEFAULT 0, malformed TEXT, body TEXT
+  last REAL, shelf TEXT, counter TEXT, tokens INTEGER NOT NULL DEFAULT 0, malformed TEXT
 );
 CREATE UNIQUE INDEX drafts_by_id ON drafts (id);
 CREATE INDEX drafts_by_counter ON drafts (wide, counter);

@@ -21,7 +21,7 @@ from ..artifacts import ArtifactStore, CitedText, EvidenceQuote, quotes, subject
 from ..observations import KINDS
 from ..reconcile import OWN, Draft, IndexedObservation, voice_of
 from .database import LedgerDatabase
-from .rows import draft_of, seen_of
+from .rows import drafts_of, observations
 
 Address = Callable[[str], str]
 """Address of a subject in the store."""
@@ -63,16 +63,17 @@ class RecordEvidence:
 
     def support(self, record: MetaRecommendation, policy: AdmissionPolicy) -> RecordSupport | None:
         """Everybody behind a record; None where it is not known or counts no voices."""
-        rows = self._db.rows("SELECT component, body FROM drafts WHERE id = ? AND malformed IS NULL", record.id)
+        rows = self._db.rows("SELECT component FROM drafts WHERE id = ? AND malformed IS NULL", record.id)
         if not rows:
             return None
         seen = self._db.rows(
-            "SELECT n.body FROM claims c CROSS JOIN said s ON s.claim = c.id AND NOT s.idle "
-            "CROSS JOIN seen n ON n.id = s.seen WHERE c.component = ?", rows[0][0]
-        )  # fmt: skip
+            "SELECT s.seen FROM claims c CROSS JOIN said s ON s.claim = c.id AND NOT s.idle WHERE c.component = ?",
+            rows[0][0],
+        )
         approved = record.review is not None and record.review.state == "approved"
-        draft = draft_of(rows[0][1])
-        return support(draft, (seen_of(row[0]) for row in seen), policy, self._address, approved=approved)
+        draft = drafts_of(self._db, rows[0])[rows[0][0]]
+        counted = observations(self._db, dict.fromkeys(row[0] for row in seen))
+        return support(draft, counted.values(), policy, self._address, approved=approved)
 
     def broken(self, evidence: Sequence[Evidence]) -> tuple[Evidence, ...]:
         """Those of the evidence whose bytes are not what their addresses say, or are gone."""
@@ -80,12 +81,9 @@ class RecordEvidence:
         return tuple(one for one, cited in told if not verified(one, cited, self._key))
 
     def _evidence(self, id: str) -> tuple[Evidence, ...]:
-        rows = self._db.rows(
-            "SELECT d.body FROM claims c JOIN drafts d ON d.component = c.component "
-            "WHERE c.id = ? AND d.id IS NOT NULL",
-            id,
-        )
-        return tuple(Evidence(**one) for row in rows for one in draft_of(row[0]).evidence)
+        rows = self._db.rows("SELECT component FROM claims WHERE id = ?", id)
+        drafts = drafts_of(self._db, [row[0] for row in rows])
+        return tuple(Evidence(**one) for draft in drafts.values() for one in draft.evidence)
 
     def _cited(self, evidence: Sequence[Evidence]) -> list[CitedText | None]:
         found: dict[tuple[str, str], dict[str, CitedText]] = {}

@@ -36,7 +36,7 @@ from .database import LedgerDatabase
 from .evidence import RecordEvidence
 from .index import ObservationIndex
 from .records import JudgedRecords, JudgementContext, LedgerIdentity, LineCounter, RecordWriter, facts_of, line
-from .rows import draft_of
+from .rows import drafts_of
 from .status import RecordStatuses
 from .usage import UsageTable
 
@@ -310,13 +310,15 @@ class Ledger:
     def _count(self, counter: LineCounter, *, for_many: bool) -> None:
         """Count the lines of drafts that this counter has not counted; of those alone that may be for many."""
         query = (
-            "SELECT component, body FROM drafts WHERE wide = ?2 AND id IS NOT NULL "
+            "SELECT component FROM drafts WHERE wide = ?2 AND id IS NOT NULL "
             "AND (counter IS NULL OR counter < ?1 OR counter > ?1)"
         )
-        stale = [row for wide in ((1,) if for_many else (0, 1)) for row in self._db.rows(query, counter.name, wide)]
-        counts = [(counter.name, counter.text(line(draft_of(body))), component) for component, body in stale]
-        self._db.many("UPDATE drafts SET counter = ?, tokens = ? WHERE component = ?", counts)
-        self._standings.recount(component for component, _ in stale)
+        stale = [row[0] for wide in ((1,) if for_many else (0, 1)) for row in self._db.rows(query, counter.name, wide)]
+        for start in range(0, len(stale), _PAGE):
+            drafts = drafts_of(self._db, stale[start : start + _PAGE])
+            counts = [(counter.name, counter.text(line(draft)), component) for component, draft in drafts.items()]
+            self._db.many("UPDATE drafts SET counter = ?, tokens = ? WHERE component = ?", counts)
+        self._standings.recount(stale)
 
     def close(self) -> None:
         """Let go of the file, and of the store's erasures."""

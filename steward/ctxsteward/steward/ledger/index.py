@@ -271,7 +271,7 @@ class ObservationIndex:
     def _claim(self, id_: str) -> Claim:
         found = self._claims.get(id_)
         if found is None:
-            found = claim_of(self._db.rows("SELECT body FROM claims WHERE id = ?", id_)[0][0])
+            found = claim_of(id_, *self._db.rows("SELECT audience, body FROM claims WHERE id = ?", id_)[0])
             self._remember((found,))
         return found
 

@@ -11,6 +11,7 @@ from .claims import (
 from .draft import (
     NO_ADVICE as NO_ADVICE,
     Draft as Draft,
+    DraftSummary as DraftSummary,
     FixAdvice as FixAdvice,
     draw_draft as draw_draft,
     span_fields as span_fields,
