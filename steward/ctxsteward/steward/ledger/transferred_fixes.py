@@ -110,7 +110,7 @@ class TransferredFixes:
     def _wanted(self, page: Sequence[str]) -> dict[str, tuple[str, str, IndexedObservation]]:
         """By its id, what is derived of these recoveries: of which one, its artifact, and the observation."""
         places = dict(self._db.among("SELECT id, artifact FROM seen WHERE id IN (…)", page))
-        recoveries = [(places[id_], seen) for id_, seen in observations(self._db, page).items()]
+        recoveries = [(places[id_].hex(), seen) for id_, seen in observations(self._db, page).items()]
         groups = {group for _, seen in recoveries for group, _ in troubles_of(seen.observation)}
         troubles = {group: self._troubles(group) for group in groups}
         found = {}
