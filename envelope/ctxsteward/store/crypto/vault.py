@@ -41,7 +41,7 @@ VAULT_VERSION = 1
 """Major version of key, blob and tombstone objects."""
 COMPRESSED_VERSION = 2
 """Of blobs alone."""
-COMPRESSION_LEVEL = 6
+COMPRESSION_LEVEL = 1
 """Of 1 to 9: a night spends more time than its store spends room."""
 
 MAX_KEYS_IN_MEMORY = 10_000
