@@ -1,9 +1,9 @@
 """Artifacts in the store: encrypted blobs under the subject of their session and principal.
 
 An artifact with the words of several principals is encrypted once more under the key of each further one, so that it
-is gone as soon as one of them is forgotten. Blobs are compressed (version 2 of a blob; those of version 1 are read,
-too); what lies under several keys is not, because the address is that of the ciphertext of all but the first. Its address is that of its content, so harvesting a transcript again finds
-what is there. The records of finished batches refer to it, which keeps it from being collected as garbage.
+is gone as soon as one of them is forgotten. Its address is that of its content, so harvesting a transcript again finds
+what is there. The blob is compressed (version 2 of a blob; those of version 1 are read, too), except for what lies
+under several keys. The records of finished batches refer to it, which keeps it from being collected as garbage.
 
 Raises `Erased` where one of its principals, or its session, was forgotten; `ObjectMissing`, `Damaged`,
 `OutcomeUnknown`, `StoreUnavailable`.

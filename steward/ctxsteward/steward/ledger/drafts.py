@@ -9,18 +9,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from ..observations import KINDS
 from ..reconcile import (
     OWN,
-    ClaimAudience,
     Draft,
     IndexedObservation,
     ObservationBrief,
-    draw_draft,
-    summarize_draft,
     supporting,
 )
 from .database import LedgerDatabase

@@ -92,10 +92,9 @@ def seen_row(seen: IndexedObservation) -> str:
         for span in seen.spans
     ]
     of_spans = tuple(_place_of(span) for span in seen.spans) == observation.places
-    return _PLAIN.encode([
-        rest, [slot.subject, slot.attribute], seen.origin.project, spans,
-        None if of_spans else observation.places, 1 if observation.ts == brief.ts else observation.ts, sorted(seen.shown),
-    ])  # fmt: skip
+    places, ts = None if of_spans else observation.places, 1 if observation.ts == brief.ts else observation.ts
+    of_slot = [slot.subject, slot.attribute]
+    return _PLAIN.encode([rest, of_slot, seen.origin.project, spans, places, ts, sorted(seen.shown)])
 
 
 def seen_of(brief: ObservationBrief, row: str) -> IndexedObservation:
