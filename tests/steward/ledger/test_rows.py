@@ -30,19 +30,16 @@ def test_a_standing_is_read_back_as_it_was_written(standing: RecordStanding, whe
     assert standing_of(standing_row(standing)) == standing
 
 
+SLOTS = st.sampled_from(["one", "many"]).map(lambda many: Slot(subject="user", attribute="a", cardinality=many))
+PLACES = st.lists(st.builds(MessageSpan, st.just("§3"), st.integers(0, 9), st.integers(9, 99)), min_size=1, max_size=3)
 OBSERVATIONS = st.builds(
-    Observation, slot=st.builds(Slot, subject=st.just("user"), attribute=st.just("a"), cardinality=st.sampled_from(["one", "many"])),
-    places=st.lists(st.builds(MessageSpan, st.just("§3"), st.integers(0, 9), st.integers(9, 99)), min_size=1, max_size=3).map(tuple),
-    score=st.floats(0, 1),
+    Observation, slot=SLOTS, places=PLACES.map(tuple), score=st.floats(0, 1),
     value=st.none() | st.integers() | st.text(),
 )  # fmt: skip
 
 
-def spans(places: tuple[MessageSpan, ...], *, told: tuple[str | None, ...]) -> tuple[EvidenceSpan, ...]:
-    return tuple(
-        EvidenceSpan(place.ref, place.start, place.stop, "ab" * 32, "user", "user", f"p{at}", told[at % len(told)], place.relation)
-        for at, place in enumerate(places)
-    )  # fmt: skip
+def span(place: MessageSpan, principal: str, ts: str | None) -> EvidenceSpan:
+    return EvidenceSpan(*place[:3], "ab" * 32, "user", "user", principal, ts, place.relation)
 
 
 @settings(max_examples=examples(100), deadline=None)
@@ -55,7 +52,8 @@ def test_an_observation_is_read_back_as_it_was_written(
     observation: Observation, told: list[str | None], shown: frozenset[str], cited: bool, project: str | None
 ) -> None:
     """Whether its spans are its places or some are missing, and whether it is dated or one of its spans is."""
-    found = spans(observation.places if cited else observation.places[:1], told=tuple(told))
+    cited_places = observation.places if cited else observation.places[:1]
+    found = tuple(span(place, f"p{at}", told[at % len(told)]) for at, place in enumerate(cited_places))
     seen = IndexedObservation(
         id="a1", observation=observation, origin=ObservationOrigin("s", "t", project), spans=found, shown=shown
     )
