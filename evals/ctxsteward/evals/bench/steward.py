@@ -12,7 +12,6 @@ import os
 import subprocess
 import sys
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -67,7 +66,7 @@ def _throughput(data: Path | None) -> Iterator[BenchmarkRow]:
         sources = _sources(data, inside)
         files = [(path.name, path.read_bytes()) for source in sources for path in _transcripts(Path(source))]
         settings = NightSettings(store="memory:", sources=sources, profile="bench", night="2026-11-22")
-        spent: Counter[str] = Counter()
+        spent: dict[str, float] = {}
         acts = (lambda: _floor(files)), (lambda: _read(files)), (lambda: _night(settings, spent, isolate=_in_process))
         list(map(_cpu, acts))  # the first ones warm up
         spent.clear()
@@ -138,7 +137,7 @@ def _in_process(reaper: HarvestWorker, settings: NightSettings) -> InProcess[Any
 
 def _night(
     settings: NightSettings,
-    spent: Counter[str] | None = None,
+    spent: dict[str, float] | None = None,
     *,
     isolate: Isolate = in_a_worker,
     told: Callable[[AdmittedRecords], object] = lambda found: None,
@@ -150,7 +149,7 @@ def _night(
     def tell(boundary: str) -> None:
         at.append(here.cpu_seconds())
         if spent is not None:
-            spent[boundary] += at[-1] - at[-2]
+            spent[boundary] = spent.get(boundary, 0.0) + at[-1] - at[-2]
 
     with open_night(settings, here, isolate=isolate, tell=tell) as opening:
         tell("opened")
@@ -168,7 +167,7 @@ def _night(
 
 def _increment() -> Iterator[BenchmarkRow]:
     judged: list[int] = []
-    spent: Counter[str] = Counter()
+    spent: dict[str, float] = {}
     with TemporaryDirectory() as folder:
         inside = Path(folder) / "in"
         write(inside, FULL)

@@ -101,8 +101,8 @@ def seen_of(brief: ObservationBrief, row: str) -> IndexedObservation:
     """The inverse of `seen_row`."""
     rest, (subject, attribute), project, told, places, ts, shown = json.loads(row)
     spans = tuple(
-        EvidenceSpan(ref, start, stop, address, role, trust, *(own or (brief.principal, brief.ts)), relation)
-        for ref, start, stop, address, role, trust, relation, *own in told
+        EvidenceSpan._make((*first, *(own or (brief.principal, brief.ts)), relation))
+        for *first, relation, own in ((*row[:7], row[7:]) for row in told)
     )
     slot = [subject, attribute, "one" if brief.is_single else "many"]
     named = {name: getattr(brief, name) for name in _IN_COLUMNS} | {"ts": brief.ts if ts == 1 else ts}
