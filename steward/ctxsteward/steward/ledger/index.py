@@ -14,7 +14,6 @@ import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from ctxsteward.schemas import CLAIM_ID_DIGITS
 from ctxsteward.store import AddressKey
 
 from ..artifacts import Artifact, ArtifactRank
@@ -32,7 +31,7 @@ from ..reconcile import (
 from .database import LedgerDatabase
 from .drafts import DraftIndex
 from .records import LedgerIdentity
-from .rows import claim_of, claim_row, seen_row
+from .rows import claim_id_of, claim_of, claim_row, number_of, seen_row
 from .status import RecordStatuses
 from .transferred_fixes import TransferredFixes
 
@@ -136,7 +135,7 @@ class ObservationIndex:
         near = self._near(new, sketched)
         self._db.many(
             "INSERT OR IGNORE INTO bands VALUES (?, ?)",
-            sorted((band, _number_of(claim.id)) for claim, own in zip(new, sketched, strict=True) for band in own),
+            sorted((band, number_of(claim.id)) for claim, own in zip(new, sketched, strict=True) for band in own),
         )
         union = self._compared(new, near)
         own = {claim.id for claim in new}
@@ -173,7 +172,7 @@ class ObservationIndex:
             for band in own:
                 buckets[band].append(claim.id)
         for band, number in self._db.among("SELECT band, claim FROM bands WHERE band IN (…)", sorted(buckets)):
-            buckets[band].append(_id_of(number))
+            buckets[band].append(claim_id_of(number))
         near: dict[str, set[str]] = {claim.id: set() for claim in new}
         for ids in buckets.values():
             if len(ids) > 1:
@@ -232,7 +231,7 @@ class ObservationIndex:
         """Drop claims that nobody makes any more, and cut their components."""
         claims = [self._claim(id_) for id_ in bare]
         self._standings.unbind(bare)
-        pairs = [(band, _number_of(claim.id)) for claim, own in zip(claims, bands(claims), strict=True) for band in own]
+        pairs = [(band, number_of(claim.id)) for claim, own in zip(claims, bands(claims), strict=True) for band in own]
         self._db.many("DELETE FROM bands WHERE band = ? AND claim = ?", pairs)
         self._db.many("DELETE FROM opposed WHERE one = ?1 OR other = ?1", [(id_,) for id_ in bare])
         self._db.many("DELETE FROM claims WHERE id = ?", [(id_,) for id_ in bare])
@@ -281,15 +280,6 @@ class ObservationIndex:
         if len(self._claims) > MAX_CLAIMS_IN_MEMORY:
             self._claims.clear()
         self._claims.update((claim.id, claim) for claim in claims)
-
-
-def _number_of(claim: str) -> int:
-    """A claim's id as SQLite keeps it in eight bytes."""
-    return int(claim, 16) - (1 << 63)
-
-
-def _id_of(number: int) -> str:
-    return f"{number + (1 << 63):0{CLAIM_ID_DIGITS}x}"
 
 
 def _rank(text: str) -> ArtifactRank:

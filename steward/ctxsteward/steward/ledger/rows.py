@@ -15,8 +15,7 @@ from typing import NamedTuple
 from ctxsteward.store import canonical
 
 from ..admission import AdmissionVerdict, RecordStanding
-from ..artifacts import EvidenceSpan, observation_of
-from ..observations import Observation
+from ..artifacts import EvidenceSpan, observation_fields, observation_of
 from ..reconcile import (
     OWN,
     Claim,
@@ -80,10 +79,7 @@ _CLAIM_VALUES = attrgetter(*_CLAIM)
 def seen_row(seen: IndexedObservation) -> str:
     """What the columns of an observation's brief leave out, as text."""
     observation, brief = seen.observation, seen.brief
-    rest = {
-        name: value for name, value, default in zip(_REST, _REST_VALUES(observation), _REST_DEFAULTS, strict=True)
-        if value != default
-    }  # fmt: skip
+    rest = {name: value for name, value in observation_fields(observation).items() if name not in _NOT_REST}
     slot = observation.slot
     spans = [
         [span.ref, span.start, span.stop, span.address, span.role, span.trust, span.relation]
@@ -118,12 +114,7 @@ def _place_of(span: EvidenceSpan) -> tuple[str, int, int, str]:
 
 
 _IN_COLUMNS = ("kind", "text", "strength", "score", "principal", "sensitivity", "extractor")
-_FIELDS = {
-    name: field.default for name, field in Observation.__dataclass_fields__.items()
-    if name not in (*_IN_COLUMNS, "slot", "places", "ts")
-}  # fmt: skip
-_REST, _REST_DEFAULTS = tuple(_FIELDS), tuple(_FIELDS.values())
-_REST_VALUES = attrgetter(*_REST)
+_NOT_REST = frozenset((*_IN_COLUMNS, "slot", "places", "ts"))
 BRIEF = ", ".join(f"n.{name}" for name in ObservationBrief._fields)
 """Columns of `seen`."""
 
@@ -133,6 +124,16 @@ def observations(database: LedgerDatabase, ids: Iterable[str]) -> dict[str, Inde
     rows = database.among(f"SELECT {BRIEF}, n.body FROM seen n WHERE n.id IN (…)", ids)
     briefs = ((ObservationBrief._make(row[:-1]), row[-1]) for row in rows)
     return {brief.id: seen_of(brief, body) for brief, body in briefs}
+
+
+def number_of(claim: str) -> int:
+    """A claim's id, 16 hex digits, as SQLite keeps it in eight bytes."""
+    return int(claim, 16) - (1 << 63)
+
+
+def claim_id_of(number: int) -> str:
+    """The inverse of `number_of`."""
+    return f"{number + (1 << 63):016x}"
 
 
 class ComponentRows(NamedTuple):

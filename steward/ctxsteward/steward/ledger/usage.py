@@ -19,7 +19,6 @@ from typing import Protocol
 from ctxsteward.schemas import Slot
 
 from ..harvest import FATES, BatchResult, RecordUse, SessionUse, WatchedRecord, sum_uses
-from ..reconcile import Draft
 from .database import LedgerDatabase
 from .rows import drafts_of
 
@@ -101,15 +100,14 @@ class UsageTable:
         names: dict[str, set[str]] = {}
         for id_, component in self._db.among("SELECT id, component FROM claims WHERE id IN (…)", sorted(set(ids))):
             names.setdefault(component, set()).add(id_)
-        return tuple(_watched(draft, names[component]) for component, draft in drafts_of(self._db, names).items())
-
-
-def _watched(draft: Draft, names: Collection[str]) -> WatchedRecord:
-    said = draft.said
-    return WatchedRecord(
-        id=draft.id, kind=draft.kind, slot=Slot(**said["slot"]), trigger=said["trigger"], value=said["value"],
-        polarity=said["polarity"], names=frozenset((draft.id, *names)),
-    )  # fmt: skip
+        return tuple(
+            WatchedRecord(
+                id=draft.id, kind=draft.kind, slot=Slot(**draft.said["slot"]), trigger=draft.said["trigger"],
+                value=draft.said["value"], polarity=draft.said["polarity"],
+                names=frozenset((draft.id, *names[component])),
+            )
+            for component, draft in drafts_of(self._db, names).items()
+        )  # fmt: skip
 
 
 def _hits(fates: Mapping[str, Sequence[str]]) -> dict[str, RecordUse]:
