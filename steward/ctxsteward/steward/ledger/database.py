@@ -28,7 +28,7 @@ VERSION = 9
 APPLICATION_ID = 0x63747872
 """``ctxr``."""
 BUSY_SECONDS = 30.0
-_PRAGMAS = ("synchronous = NORMAL", "secure_delete = ON")
+_PRAGMAS = ("synchronous = NORMAL", "secure_delete = ON", "cache_size = -65536", "wal_autocheckpoint = 8000")
 _MAX_VARIABLES = 500
 
 _SCHEMA = """

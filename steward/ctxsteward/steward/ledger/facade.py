@@ -122,11 +122,13 @@ class Ledger:
         known = set(addresses)
         known -= {row[0] for row in self._db.among("SELECT address FROM artifacts WHERE address IN (…)", known)}
         new = gone = 0
-        for start in range(0, len(todo := sorted(known)), _PAGE):
-            page = {address: self._artifacts.find(address) for address in todo[start : start + _PAGE]}
-            gone += sum(artifact is None for artifact in page.values())
+        todo = sorted(known)
+        for start in range(0, len(todo), _AT_ONCE):
             with self._db.writing():
-                new += self._index.add((address, found) for address, found in page.items() if found is not None)
+                for first in range(start, min(start + _AT_ONCE, len(todo)), _PAGE):
+                    page = {address: self._artifacts.find(address) for address in todo[first : first + _PAGE]}
+                    gone += sum(artifact is None for artifact in page.values())
+                    new += self._index.add((address, found) for address, found in page.items() if found is not None)
         return new, gone
 
     def sessions(self, source: str) -> tuple[str, ...]:
@@ -335,3 +337,5 @@ class Ledger:
 
 _PAGE = 200
 """Artifacts read at once."""
+_AT_ONCE = 10 * _PAGE
+"""Artifacts of one transaction: keys are hashes, so each writes a page of the file for almost every row."""
