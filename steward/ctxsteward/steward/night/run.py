@@ -420,8 +420,10 @@ YOUNG_OBJECTS = 50_000
 def _rare_collections() -> Iterator[None]:
     """Look for garbage less often: a night makes few cycles, and passing over all that lives takes a tenth of it."""
     before = gc.get_threshold()
-    if 0 < before[0] < YOUNG_OBJECTS:
-        gc.set_threshold(YOUNG_OBJECTS, *before[1:])
+    if not 0 < before[0] < YOUNG_OBJECTS:  # they are rare, or switched off, already
+        yield
+        return
+    gc.set_threshold(YOUNG_OBJECTS, *before[1:])
     try:
         yield
     finally:
