@@ -108,8 +108,8 @@ def _first(wanted: set[Run], utterances: Iterable[ReplayedUtterance]) -> dict[Ru
     lengths = sorted({len(run) for run in wanted})
     for at, said in enumerate(utterances):
         words = _WORD.findall(said.text.casefold())
-        for run in (run for length in lengths for run in _in_a_row(words, length)):
-            if run in wanted:
+        for length in lengths:
+            for run in wanted.intersection(_in_a_row(words, length)):
                 first.setdefault(run, at)
     return first
 

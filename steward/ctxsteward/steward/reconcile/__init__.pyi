@@ -15,6 +15,7 @@ from .draft import (
     NO_ADVICE as NO_ADVICE,
     ClaimSupport as ClaimSupport,
     Draft as Draft,
+    DraftSummary as DraftSummary,
     FixAdvice as FixAdvice,
     draw_draft as draw_draft,
     span_fields as span_fields,

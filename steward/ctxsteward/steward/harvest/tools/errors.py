@@ -87,7 +87,7 @@ def tool_errors(replayed: ReplayedTranscript) -> tuple[Observation, ...]:
 
 
 def _claims(episode: ErrorEpisode, stopped: bool | None) -> Iterator[tuple[FixTrigger, tuple[ArgumentFix, ...]]]:
-    """What an error says; `stopped`: whether its run succeeded without the call; None: it made it work, or nobody knows.
+    """What an error says; `stopped`: whether its run succeeded without the call; None: with it, or nobody knows.
 
     Where it failed without the call, to stop did not help, and nobody knows what would have.
     """
