@@ -25,7 +25,8 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -100,6 +101,16 @@ class BuildSpan:
             _tell_events(self._span, envelope, churned)
         if log is not None:
             _log(log, attributes, self._span)
+
+
+@contextmanager
+def spanned(name: str, attributes: Attributes) -> Iterator[Callable[[Attributes], None]]:
+    """A span around longer work, where OpenTelemetry listens; what is given to what it yields is told of it."""
+    if API not in sys.modules:
+        yield lambda told: None
+        return
+    with _tracer().start_as_current_span(name, attributes=attributes, record_exception=False) as span:
+        yield lambda told: span.set_attributes(told)
 
 
 def _count(envelope: Envelope, churned: PrefixBreak, window_tokens: int | None) -> None:

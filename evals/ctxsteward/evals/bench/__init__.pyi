@@ -20,6 +20,14 @@ from .asked_chats import (
     write_chats_table as write_chats_table,
 )
 from .benchmark_row import BenchmarkRow as BenchmarkRow
+from .cascade_runs import (
+    SCENARIOS as SCENARIOS,
+    PhaseEfficiency as PhaseEfficiency,
+    RunScenario as RunScenario,
+    efficiency_of as efficiency_of,
+    judged_calls as judged_calls,
+    play_scenario as play_scenario,
+)
 from .conversations import conversation as conversation
 from .noted_chats import (
     NOTED as NOTED,

@@ -18,7 +18,7 @@ from pathlib import Path
 from ctxsteward.schemas import InputError
 
 from ..documents import block_of, check_markers, markers, write_blocks
-from . import cards, cold, flips, journal, outage, steward, telemetry, transcripts, unit_costs, warm
+from . import cards, cascade_runs, cold, flips, journal, outage, steward, telemetry, transcripts, unit_costs, warm
 from .benchmark_row import BenchmarkRow
 
 BENCHES: dict[str, Callable[[Path | None], Iterator[BenchmarkRow]]] = {
@@ -31,6 +31,7 @@ BENCHES: dict[str, Callable[[Path | None], Iterator[BenchmarkRow]]] = {
     "audit": unit_costs.audits,
     "selection": unit_costs.rankings,
     "cards": cards.run,
+    "runs": cascade_runs.run,
     "transcripts": transcripts.run,
     "harness": unit_costs.harness_turns,
     "flips": flips.run,
