@@ -78,7 +78,7 @@ def context(
         recorded.cascade,
         recorded.cascade.names[-1] if phase is None else phase,
         past,
-        input=recorded.input if given is None else _read_input(given),
+        input=recorded.input if given is None else read_input(given),
         state=None if recorded.state is None else {**past.state, **recorded.state},
         counter=builder.counter,
     )
@@ -127,7 +127,7 @@ def _past(
     return past_of_rows(recorded.cascade, rows, recorded.states, store=open_store("memory:"), counter=builder.counter)
 
 
-def _read_input(text: str) -> object:
+def read_input(text: str) -> object:
     try:
         data = Path(text[1:]).read_bytes() if text.startswith("@") else text.encode()
         return decode(data, f"--input {text[:40]}" if text.startswith("@") else "--input", "")

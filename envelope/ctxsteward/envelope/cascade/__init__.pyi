@@ -10,7 +10,6 @@ from .config import (
     selection as selection,
 )
 from .context import PhaseMessage as PhaseMessage
-from .past import Past as Past, PastMessage as PastMessage, PhaseLog as PhaseLog, read_past as read_past
 from .continuity import (
     INSTRUCTIONS as INSTRUCTIONS,
     ScratchpadVersion as ScratchpadVersion,
@@ -21,6 +20,7 @@ from .continuity import (
     scratchpad_in as scratchpad_in,
     scratchpad_versions as scratchpad_versions,
 )
+from .past import Past as Past, PastMessage as PastMessage, PhaseLog as PhaseLog, read_past as read_past
 from .phase import (
     PhaseContext as PhaseContext,
     RefusedAttempt as RefusedAttempt,
@@ -47,6 +47,8 @@ from .runner import (
     EvaluatedAttempt as EvaluatedAttempt,
     PhaseEnd as PhaseEnd,
     RunEnd as RunEnd,
+    RunProgress as RunProgress,
+    progress_of as progress_of,
 )
 from .script import (
     ChatModel as ChatModel,
@@ -55,7 +57,7 @@ from .script import (
     ModelScript as ModelScript,
     PhaseOutput as PhaseOutput,
     ScriptEnded as ScriptEnded,
-    ToolOutput as ToolOutput,
+    ToolAnswer as ToolAnswer,
     ToolUse as ToolUse,
     called as called,
     judged as judged,

@@ -61,6 +61,7 @@ What you just did, and what is next.
 
 Keep it short, and complete enough to go on from it alone. It is kept for you and shown with every request."""
 
+_OPENING, _GOAL, _CONTINUE = "## Resuming Session", "**Goal**:", "**Continue with**:"
 _PREFIX = "SCRATCHPAD:"
 _ITEM = re.compile(r"^\s*(?:[-*+]|\d+[.)])\s+(?:\[(?P<mark>[ xX])\]\s*)?(?P<text>\S.*)$")
 _GATE = re.compile(r"^[ \t]*(QUALITY_[A-Z0-9_]+)[ \t]*:?[ \t]*(.*)$", re.MULTILINE)
@@ -193,6 +194,7 @@ def handoff_of(
     *,
     role: str | None = None,
     workspace: Workspace | None = None,
+    notes: Mapping[str, str] | None = None,
     completed: Sequence[str] = (),
     remaining: Sequence[str] = (),
     blockers: Sequence[str] = (),
@@ -200,16 +202,18 @@ def handoff_of(
 ) -> HandoffSummary:
     """What somebody needs who goes on with this session's work; `completed` and so on are added to what it says.
 
+    `notes` take the place of its own.
     Steps come from the note `plan` and the scratchpad's plan, decisions and blockers from the scratchpad, else from
     what the assistant said it decided. Raises `InputError` for a session without a user message.
     """
     state = session.state
     if not state.task:
         raise InputError(f"session {session.id!r} holds no user message: there is nothing to hand over")
-    parts = sections_of(sanitized(state.notes.get(SCRATCHPAD_NOTE, "")))
-    plan = sanitized(state.notes.get(PLAN_NOTE, "")) or parts.get("current plan", "")
+    kept = {**state.notes, **(notes or {})}
+    parts = sections_of(sanitized(kept.get(SCRATCHPAD_NOTE, "")))
+    plan = sanitized(kept.get(PLAN_NOTE, "")) or parts.get("current plan", "")
     steps = _items(plan)
-    task = session.shown(state.task).message.text.strip()
+    task = _goal(session.shown(state.task).message.text.strip())
     decisions = [item.text for item in _items(parts.get("key decisions", ""))] or list(_decisions(session))
     found = Workspace() if workspace is None else workspace
     left = [*(step.text for step in steps if not step.is_done), *remaining]
@@ -239,6 +243,14 @@ def handoff_of(
     )  # fmt: skip
 
 
+def _goal(task: str) -> str:
+    """The task, also where it stands in the opening of a session that resumes another."""
+    if not task.startswith(_OPENING):
+        return task
+    _, found, goal = task.partition(f"\n{_GOAL}\n")
+    return goal.rpartition(_CONTINUE)[0].strip() if found else task
+
+
 def _decisions(session: Session) -> Iterator[str]:
     """First sentences in which the assistant says that it decided something; newest ten, oldest first."""
     found: list[str] = []
@@ -252,7 +264,7 @@ def _decisions(session: Session) -> Iterator[str]:
 def opening_of(handoff: HandoffSummary) -> str:
     """The message that a session which goes on from a handoff begins with."""
     done, left = len(handoff.completed_items), len(handoff.remaining_items)
-    lines = ["## Resuming Session", "", f"**Task**: {handoff.task_title}"]
+    lines = [_OPENING, "", f"**Task**: {handoff.task_title}"]
     lines += [f"**Branch**: {handoff.branch} at {handoff.head_commit}"] if handoff.branch else []
     lines += [f"**Phase**: {handoff.current_hat}"] if handoff.current_hat else []
     lines += [f"**Progress**: {done}/{done + left} items completed"]
@@ -262,9 +274,7 @@ def opening_of(handoff: HandoffSummary) -> str:
         ("Changed files", (*handoff.modified_files, *handoff.created_files)),
     ):  # fmt: skip
         lines += ["", f"**{title}**:", *(f"- {item}" for item in items)] if items else []
-    if handoff.goal and handoff.goal != handoff.task_title:
-        lines += ["", "**Goal**:", handoff.goal]
-    lines += ["", f"**Continue with**: {handoff.continuation_prompt}"]
+    lines += ["", _GOAL, handoff.goal, "", f"{_CONTINUE} {handoff.continuation_prompt}"]
     return "\n".join(lines)
 
 

@@ -1,4 +1,4 @@
-"""Playing a cascade: its phases in order, each with its sub-cascades, soundings and tries, from where the logs say it is.
+"""Playing a cascade: phases in order, each with sub-cascades, soundings and tries, from where the logs say it is.
 
     runner = CascadeRunner(store=store, cascade=cascade, model=model, builder=make_builder, run="night-7", …)
     outcome = runner.play()
@@ -40,11 +40,11 @@ from ..store import Store
 from ..telemetry import spanned
 from .auto_selection import Strategies
 from .config import intra_context
-from .continuity import CHECKPOINT_INTERVAL, INSTRUCTIONS
+from .continuity import CHECKPOINT_INTERVAL, INSTRUCTIONS, PLAN_NOTE, SCRATCHPAD_NOTE
 from .phase import intra_policy, sub_input, sub_state
 from .run import OpenedPhase, choose_attempt, close_phase, open_phase, read_run, record_state
-from .script import Answer, ChatModel, ModelRequest, PhaseOutput, ToolUse, Validate, tool_schema
-from .templates import plain
+from .script import ChatModel, ModelRequest, PhaseOutput, PlayTool, ToolUse, Validate, tool_schema
+from .templates import plain, render
 from .turns import AttemptEnd, CallMeter, Ended, PhaseAttempt, RunLedger, RunPorts, tag_of
 
 WORKERS = 4
@@ -115,7 +115,7 @@ class CascadeRunner:
     profile: Profile | None = None
     tools: Mapping[str, Callable[..., object] | None] = field(default_factory=dict)
     """Tools by name, for their schemas; None: it is scripted."""
-    answer: Answer = _no_answer
+    answer: PlayTool = _no_answer
     validate: Validate = _no_verdict
     evaluate: Evaluate | None = None
     strategies: Strategies | None = None
@@ -159,7 +159,8 @@ class CascadeRunner:
         """Note what is played, or refuse to go on in a run of something else."""
         document = self.cascade.model_dump(mode="json", by_alias=True)
         data = json.dumps([document, plain(self.input, "input")], sort_keys=True, ensure_ascii=False)
-        begun = {"cascade": self.cascade.cascade_id, "digest": hashlib.sha256(data.encode()).hexdigest()}
+        digest = hashlib.sha256(data.encode()).hexdigest()
+        begun = {"cascade": self.cascade.cascade_id, "digest": digest, "phases": list(self.cascade.names)}
         known = ledger.get("begun")
         if known is not None and known != begun:
             what = "another input, or a cascade that was changed" if known["cascade"] == begun["cascade"] else (
@@ -204,8 +205,7 @@ class CascadeRunner:
         opened = [self._open(index, phase, number) for number in numbers]
         findings += opened[0].context.findings
         attempts = [
-            self._attempt(index, phase, number, one.session, ports)
-            for number, one in zip(numbers, opened, strict=True)
+            self._attempt(index, phase, number, one.session, ports) for number, one in zip(numbers, opened, strict=True)
         ]
         if len(attempts) == 1 or self.workers == 1:
             return {attempt.attempt: attempt.play() for attempt in attempts}
@@ -225,9 +225,7 @@ class CascadeRunner:
             opened.session.append(wire, phase=phase.name, id=f"begin {tag_of(index, attempt)}")
         return opened
 
-    def _attempt(
-        self, index: int, phase: Phase, number: int | None, session: Session, ports: RunPorts
-    ) -> PhaseAttempt:
+    def _attempt(self, index: int, phase: Phase, number: int | None, session: Session, ports: RunPorts) -> PhaseAttempt:
         intra = intra_context(self.cascade, phase, self.defaults)
         return PhaseAttempt(
             cascade=self.cascade, phase=phase, index=index, attempt=number, session=session, store=self.store,
@@ -288,8 +286,9 @@ class CascadeRunner:
         session = self.store.session(f"{self.run}.{phase.name}..evaluator", tenant=self.tenant)
         if not len(session):
             shown = "\n\n".join(f"[Attempt {one.attempt}]\n{one.text}" for one in passed)
+            task = render(phase.instructions, input=self.input, state=self._state()).text
             ask = 'Answer with one JSON object and nothing else: {"chosen": N, "reasoning": "one sentence"}'
-            text = f"{instructions}\n\n[Task]\n{phase.instructions}\n\n{shown}\n\n{ask}"
+            text = f"{instructions}\n\n[Task]\n{task}\n\n{shown}\n\n{ask}"
             session.append({"role": "user", "content": text}, id="question")
         if session.state.last_text:
             return session.entry(session.state.last_text).message.text
@@ -341,6 +340,41 @@ class CascadeRunner:
 
 
 _MISSING = object()
+_CARRIED = (SCRATCHPAD_NOTE, PLAN_NOTE)
+
+
+class RunProgress(NamedTuple):
+    """How far a run is."""
+
+    cascade: str
+    ended: tuple[str, ...]
+    left: tuple[str, ...]
+    """Phases that have not ended; the first of them is under way."""
+    session: str | None
+    """That the newest call of a model was made in; None: there was none."""
+    notes: Mapping[str, str]
+    """The newest scratchpad and plan of its sessions."""
+
+
+def progress_of(store: Store, run: str, *, tenant: str = "default") -> RunProgress | None:
+    """How far a run is; None where no run of this id was begun."""
+    if not store.exists(f"{run}..ledger", tenant=tenant):
+        return None
+    notes = store.at(tenant, f"{run}..ledger").state.notes
+    if "begun" not in notes:
+        return None
+    begun = json.loads(notes["begun"])
+    calls = [json.loads(text) for name, text in notes.items() if name.startswith("call-")]
+    own = [call["session"] for call in calls if not call["session"].endswith("..evaluator")]
+    said: dict[str, str] = {}
+    for id in dict.fromkeys(own):
+        said |= {name: text for name, text in store.at(tenant, id).state.notes.items() if name in _CARRIED}
+    ended = {json.loads(text)["phase"] for name, text in notes.items() if name.startswith("ended-")}
+    names = begun["phases"]
+    return RunProgress(
+        begun["cascade"], tuple(name for name in names if name in ended),
+        tuple(name for name in names if name not in ended), own[-1] if own else None, said,
+    )  # fmt: skip
 
 
 def _defined(cascade: Cascade, ref: str) -> Cascade:

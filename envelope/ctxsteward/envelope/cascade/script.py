@@ -30,7 +30,7 @@ from ctxsteward.schemas import InputError, InvalidCascade, InvalidTranscript, Me
 from ctxsteward.store import show
 
 from ..transcripts import decode, open_input
-from .config import Tree, load_tree, refused, written
+from .config import Tree, load_tree, refused
 
 Purpose = Literal["phase", "evaluator"]
 
@@ -73,15 +73,15 @@ class ToolUse(NamedTuple):
     attempt: int | None
     number: int
     """Of the model's reply that made it."""
-    index: int
-    """Place among that reply's calls, from 0."""
+    place: int
+    """Among that reply's calls, from 0."""
     id: str
     tool: str
     arguments: str
     """As the model wrote them: JSON, one hopes."""
 
 
-class ToolOutput(NamedTuple):
+class ToolAnswer(NamedTuple):
     """What a tool gave."""
 
     text: str
@@ -100,7 +100,7 @@ class PhaseOutput(NamedTuple):
     text: str
 
 
-Answer = Callable[[ToolUse], ToolOutput | None]
+PlayTool = Callable[[ToolUse], ToolAnswer | None]
 """Plays tools; None: it does not know this one. It may be asked again for a call that a killed run had made."""
 Validate = Callable[[PhaseOutput], str | None]
 """Why an output is refused; None: it passes. Raises `InputError` for a validator it does not know."""
@@ -167,11 +167,11 @@ class ModelScript:
         row = self._row(request.cascade, request.phase, request.attempt, request.number, request.purpose)
         return ModelAnswer(row.wire(request.number), row.usage)
 
-    def tool(self, use: ToolUse) -> ToolOutput | None:
+    def tool(self, use: ToolUse) -> ToolAnswer | None:
         """The scripted result; None where the script has none for this call."""
         row = self._row(use.cascade, use.phase, use.attempt, use.number)
-        call = row.calls[use.index] if use.index < len(row.calls) else None
-        return None if call is None or call.result is None else ToolOutput(_text(call.result), call.error)
+        call = row.calls[use.place] if use.place < len(row.calls) else None
+        return None if call is None or call.result is None else ToolAnswer(_text(call.result), call.error)
 
     def verdict(self, output: PhaseOutput) -> str | None:
         return self._row(output.cascade, output.phase, output.attempt, output.number).refused
@@ -250,8 +250,9 @@ def _row_of(tree: Tree, row: object, keys: tuple[str, ...]) -> ScriptedReply:
             raise refused(tree, path, "unknown key", f"allowed: {', '.join(model.model_fields)}") from error
         if first["type"] == "missing":
             raise refused(tree, path, "nothing", "add this key") from error
-        message = first["msg"].lower().replace("input should be", "write")
-        raise InvalidCascade(tree.source, written(path), show(first["input"]), message) from error
+        number = "write a number" if first["type"].endswith("_equal") else "write"
+        message = first["msg"].lower().replace("input should be", number)
+        raise refused(tree, path, show(first["input"]), message) from error
 
 
 def _text(value: object) -> str:
@@ -286,16 +287,16 @@ def tool_schema(name: str, function: Callable[..., object] | None) -> Wire:
     return {"type": "function", "function": described}
 
 
-def called(function: Callable[..., object], use: ToolUse) -> ToolOutput:
+def called(function: Callable[..., object], use: ToolUse) -> ToolAnswer:
     """What a function gives for a call; what it raises, and arguments that are none, the model is told of."""
     try:
         arguments = json.loads(use.arguments or "{}")
         if not isinstance(arguments, dict):
-            return ToolOutput("error: arguments are a JSON object", is_error=True)
+            return ToolAnswer("error: arguments are a JSON object", is_error=True)
         given = function(**arguments)
     except Exception as error:  # a tool is the caller's code: whatever it raises, the model may try again
-        return ToolOutput(f"error: {type(error).__name__}: {error}"[:2_000], is_error=True)
-    return ToolOutput(_text(given))
+        return ToolAnswer(f"error: {type(error).__name__}: {error}"[:2_000], is_error=True)
+    return ToolAnswer(_text(given))
 
 
 def judged(function: Callable[..., object], output: PhaseOutput) -> str | None:
@@ -310,7 +311,7 @@ def judged(function: Callable[..., object], output: PhaseOutput) -> str | None:
     return None if valid else str(reason or "not valid")
 
 
-def reply_row(request: ModelRequest, message: Message, results: Mapping[str, ToolOutput], why: str | None) -> Wire:
+def reply_row(request: ModelRequest, message: Message, results: Mapping[str, ToolAnswer], why: str | None) -> Wire:
     """A row that plays this reply again."""
     row: Wire = {"phase": request.phase, "cascade": request.cascade}
     if request.attempt is not None:

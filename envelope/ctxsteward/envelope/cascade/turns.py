@@ -28,7 +28,7 @@ from ..history import LogEntry, NewMessage, Session
 from ..store import Store
 from .continuity import CHECKPOINT_INTERVAL, QUALITY_NOTE, SCRATCHPAD_NOTE, checkpoint_of, signals_in
 from .phase import RefusedAttempt, retry_messages
-from .script import Answer, ChatModel, ModelRequest, PhaseOutput, ToolOutput, ToolUse, Validate
+from .script import ChatModel, ModelRequest, PhaseOutput, PlayTool, ToolAnswer, ToolUse, Validate
 
 DEFAULT_TURNS = 50
 DEFAULT_ATTEMPTS = 3
@@ -88,7 +88,7 @@ class RunPorts:
     """Whom a run asks, and how it is kept."""
 
     model: ChatModel
-    answer: Answer
+    answer: PlayTool
     validate: Validate
     ledger: RunLedger
     meter: CallMeter
@@ -261,9 +261,7 @@ class PhaseAttempt:
             ports.meter.take()
         ports.tell(f"{self.phase.name}{'' if self.attempt is None else f' #{self.attempt}'}: call {number}, "
                    f"{envelope.tokens:,} tokens")  # fmt: skip
-        asked = ModelRequest(
-            self.cascade.cascade_id, self.phase.name, self.attempt, number, "phase", request
-        )
+        asked = ModelRequest(self.cascade.cascade_id, self.phase.name, self.attempt, number, "phase", request)
         try:
             answer = ports.model.answer(asked)
         except ContextError as error:
@@ -303,10 +301,10 @@ class PhaseAttempt:
             self._append(session, [wire], f"result {self.tag}-{number:05}-{index}")
             self._take_signals(session, output.text, of_model=False)
 
-    def _output(self, use: ToolUse) -> ToolOutput:
+    def _output(self, use: ToolUse) -> ToolAnswer:
         if use.tool not in self.tools:
             names = ", ".join(sorted(self.tools)) or "none"
-            return ToolOutput(f"error: this phase has no tool {use.tool[:60]!r}; its tools: {names}", is_error=True)
+            return ToolAnswer(f"error: this phase has no tool {use.tool[:60]!r}; its tools: {names}", is_error=True)
         output = self.ports.answer(use)
         if output is None:
             hint = "name a function for it, or give its result in the script"

@@ -241,9 +241,10 @@ CONSTRAINTS = (
 )
 DECISIONS = ("decided to use port 8443 for the relay", "decided to keep retries at 4")
 _WORDS = (
-    "sensor kiln relay batch ledger index shard queue trace probe valve meter buffer frame route token cache worker "
-    "column export import schedule window policy record segment digest replica cursor"
-).split()
+    "sensor", "kiln", "relay", "batch", "ledger", "index", "shard", "queue", "trace", "probe", "valve", "meter",
+    "buffer", "frame", "route", "token", "cache", "worker", "column", "export", "import", "schedule", "window",
+    "policy", "record", "segment", "digest", "replica", "cursor",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -315,8 +316,8 @@ def _phase(name: str, task: str, **more: Any) -> dict[str, Any]:
 def _tries(tries: int) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     for number in range(1, tries + 1):
-        refused = {"refused": f"{tries - number} tests fail: case {number} of the relay"} if number < tries else {}
-        rows += _turns("mend", 3, 700, f"try {number}", **refused)
+        why = f"{tries - number} tests fail: case {number} of the relay" if number < tries else None
+        rows += _turns("mend", 3, 700, f"try {number}", None, refused=why)
     return rows
 
 
