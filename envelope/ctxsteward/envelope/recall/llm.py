@@ -6,9 +6,10 @@ else the beginning of its text. The model answers with one JSON object,
 
     {"selected": ["§12", "§40"], "reasoning": "…"}
 
-most important first. Menu and question are untrusted: a line holds no line break, so no text can add or end one, and
-an answer that names anything that is not on the menu is not followed at all. An answer that cannot be followed, an
-exception, a question without text: the selector that made the menu ranks, and a finding says so.
+most important first. Menu and question are untrusted: a line holds no line break, so no text can add or end one. What
+an answer names that is not on the menu is left out, with a finding, and the rest is followed. An answer that cannot be
+followed or names nothing on the menu, an exception, a question without text: the selector that made the menu ranks, and
+a finding says so.
 Source: the auto-context design (selection by menu).
 """
 
@@ -35,6 +36,9 @@ Summarize = Callable[[SelectionRequest, Sequence[LogEntry]], Mapping[int, str]]
 
 SUMMARIES_MISSING = "summaries_missing"
 """Kind of the finding: summaries could not be read, the menu shows beginnings."""
+
+NOT_ON_MENU = "not_on_menu"
+"""Kind of the finding: the model named what it was not offered; that was left out."""
 
 MAX_LINES = 100
 MAX_SUMMARY_CHARS = 200
@@ -101,7 +105,10 @@ class ModelSelector:
         entries = sorted(offered, key=lambda entry: entry.ordinal)
         menu = "\n".join(_line(entry, offered[entry], summaries.get(entry.ordinal)) for entry in entries)
         prompt = PROMPT.format(query=query, menu=menu, budget=request.budget_tokens, example=entries[0].ref)
-        choice = choice_of(self._ask(prompt), frozenset(entry.ordinal for entry in entries))
+        choice, unknown = choice_of(self._ask(prompt), frozenset(entry.ordinal for entry in entries))
+        if unknown:
+            text = f"the model chose {one_line(unknown[0], 20)!r}, which is not on the menu ({len(unknown)} such)"
+            findings = (*findings, Finding(kind=NOT_ON_MENU, field="selector", text=text))
         ordinals = [int(ref[1:]) for ref in dict.fromkeys(choice.selected)]
         scored = tuple(ScoredOriginal(n, 1 - at / len(ordinals), {"choice": at + 1.0}) for at, n in enumerate(ordinals))
         reasoning = one_line(choice.reasoning, MAX_REASONING_CHARS)
@@ -148,11 +155,12 @@ def _line(entry: LogEntry, tokens: int, summary: str | None) -> str:
     return f"{entry.ref} {entry.message.role} ({named or '-'}, {tokens} tokens): {text}"
 
 
-def choice_of(reply: object, on_menu: frozenset[int]) -> Choice:
-    """A reply as a choice from the menu; raises `InputError` for anything else.
+def choice_of(reply: object, on_menu: frozenset[int]) -> tuple[Choice, list[str]]:
+    """A reply as a choice from the menu, and what it names besides; raises `InputError` for anything else.
 
-    >>> choice_of('{"selected": ["§2"], "reasoning": "it names the port"}', frozenset({1, 2})).selected
-    ['§2']
+    >>> choice, unknown = choice_of('{"selected": ["§2", "§9"], "reasoning": "the port"}', frozenset({1, 2}))
+    >>> choice.selected, unknown
+    (['§2'], ['§9'])
     """
     if not isinstance(reply, str):
         raise InputError(f"the model answered {type(reply).__name__}, not a text")
@@ -164,10 +172,12 @@ def choice_of(reply: object, on_menu: frozenset[int]) -> Choice:
         first = error.errors()[0] if isinstance(error, ValidationError) else None
         where = ".".join(map(str, first["loc"])) + ": " + first["msg"] if first else str(error)
         raise InputError(f"the model's answer is not the JSON object it was asked for: {where}") from error
-    unknown = [ref for ref in choice.selected if ref not in {f"§{ordinal}" for ordinal in on_menu}]
-    if unknown:
+    offered = {f"§{ordinal}" for ordinal in on_menu}
+    known = [ref for ref in choice.selected if ref in offered]
+    unknown = [ref for ref in choice.selected if ref not in offered]
+    if not known:
         raise InputError(f"the model chose {unknown[0]!r}, which is not on the menu ({len(unknown)} such)")
-    return choice
+    return choice.model_copy(update={"selected": known}), unknown
 
 
 def one_line(text: str, max_chars: int) -> str:

@@ -10,8 +10,8 @@ model calls are its children. Attributes:
 
 Events: ``context.section`` where a section's bytes begin a new epoch (`section`, `epoch`, `tokens`): a session's first
 build in a process has one for each, so churn is what comes after it. ``context.prefix_break`` (`section`).
-``context.compaction`` (`report`, `pre_tokens`, `post_tokens`, `losses`). A build that raises ends in an error with
-the name of its class, never its text.
+``context.compaction`` (`report`, `pre_tokens`, `post_tokens`, `losses`). ``context.guard`` (`prompt_tokens`, `percent`) from 80 % of what the
+window leaves on. A build that raises ends in an error with the name of its class, never its text.
 
 The log record (logger ``ctxsteward.envelope``, level INFO) carries the same attributes and, inside a trace, `trace_id`
 and `span_id`. Ids of sessions and tenants, and texts, are in neither.
@@ -99,6 +99,9 @@ class BuildSpan:
         if self._span is not None:
             self._span.set_attributes(attributes)
             _tell_events(self._span, envelope, churned)
+            if self.prompt_tokens and envelope.tokens >= GUARDS[0][0] * self.prompt_tokens:
+                percent = 100 * envelope.tokens // self.prompt_tokens
+                self._span.add_event("context.guard", {"prompt_tokens": envelope.tokens, "percent": percent})
         if log is not None:
             _log(log, attributes, self._span)
 
