@@ -312,8 +312,8 @@ class EnvelopeBuilder:
             self._estimated_tokens = size.estimated_tokens
         build_seconds = 0.0 if started is None else time.perf_counter() - started
         return assemble_envelope(
-            session, head, layout, decided, size, scale, notices, self._target, sealed=sealed, build_seconds=build_seconds,
-            renderer=self._decider.form.renderer,
+            session, head, layout, decided, size, scale, notices, self._target, sealed=sealed,
+            build_seconds=build_seconds, renderer=self._decider.form.renderer,
         )  # fmt: skip
 
     def _with_meta_report(self, session: Session, head: HeadSections, decided: BuildProgress) -> BuildProgress:

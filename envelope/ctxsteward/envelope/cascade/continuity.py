@@ -29,7 +29,7 @@ from ..history import Session
 from ..store import Store
 from ..tokens import Counter
 
-SCRATCHPAD_NOTE, QUALITY_NOTE, PLAN_NOTE = "scratchpad", "quality", "plan"
+SCRATCHPAD_NOTE, QUALITY_NOTE, PLAN_NOTE, DECISIONS_NOTE = "scratchpad", "quality", "plan", "decisions"
 MAX_SCRATCHPAD_CHARS = 8_000
 MAX_GATES = 10
 MAX_ITEMS = 50
@@ -214,7 +214,7 @@ def handoff_of(
     plan = sanitized(kept.get(PLAN_NOTE, "")) or parts.get("current plan", "")
     steps = _items(plan)
     task = _goal(session.shown(state.task).message.text.strip())
-    decisions = [item.text for item in _items(parts.get("key decisions", ""))] or list(_decisions(session))
+    decisions = [item.text for item in _items(parts.get("key decisions", ""))] or decisions_of(session)
     found = Workspace() if workspace is None else workspace
     left = [*(step.text for step in steps if not step.is_done), *remaining]
     stage = role or state.phase
@@ -251,14 +251,14 @@ def _goal(task: str) -> str:
     return goal.rpartition(_CONTINUE)[0].strip() if found else task
 
 
-def _decisions(session: Session) -> Iterator[str]:
+def decisions_of(session: Session) -> list[str]:
     """First sentences in which the assistant says that it decided something; newest ten, oldest first."""
     found: list[str] = []
     for entry in session.entries():
         if entry.message.role != "assistant" or not _DECIDED.search(entry.message.text):
             continue
         found += [s.strip()[:MAX_ITEM_CHARS] for s in _SENTENCE.split(entry.message.text) if _DECIDED.search(s)][:1]
-    yield from found[-MAX_GATES:]
+    return list(dict.fromkeys(found))[-MAX_GATES:]
 
 
 def opening_of(handoff: HandoffSummary) -> str:

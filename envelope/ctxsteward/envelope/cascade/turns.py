@@ -3,8 +3,9 @@
 A *turn* is one call of the model with the results of the tools it asked for. A reply without calls ends a try. With
 `loop_until` a validator judges that reply; what it refuses is tried again, at most `max_attempts` times, each try of at
 most `max_turns` turns. With `compress_loops` a try after the first has a session of its own (``PHASE-SESSION.try-2``)
-that holds what the phase was shown, the task and the newest attempts with why they failed (`retry_messages`); what is
-accepted there is copied into the phase's session. Without it the refusal is appended and the history goes on.
+that holds what the phase was shown, the task and the newest attempts with why they failed (`retry_messages`). Its notes
+hold the scratchpad, and sentences in which earlier tries decided something. What is accepted there is copied into the
+phase's session. Without it the refusal is appended and the history goes on.
 
 Everything is in the logs: before a call its envelope's address is noted in the run's ledger, after it the reply is
 appended. So whoever comes after a killed process reads where it was, builds the same envelope and asks again. A model,
@@ -26,7 +27,16 @@ from ctxsteward.schemas import Cascade, ContextError, InputError, IntraContext, 
 from ..building import EnvelopeBuilder
 from ..history import LogEntry, NewMessage, Session
 from ..store import Store
-from .continuity import CHECKPOINT_INTERVAL, QUALITY_NOTE, SCRATCHPAD_NOTE, checkpoint_of, signals_in
+from .continuity import (
+    CHECKPOINT_INTERVAL,
+    DECISIONS_NOTE,
+    QUALITY_NOTE,
+    SCRATCHPAD_NOTE,
+    checkpoint_of,
+    decisions_of,
+    sanitized,
+    signals_in,
+)
 from .phase import RefusedAttempt, retry_messages
 from .script import ChatModel, ModelRequest, PhaseOutput, PlayTool, ToolAnswer, ToolUse, Validate
 
@@ -151,7 +161,8 @@ class PhaseAttempt:
             if reason is None:
                 end = AttemptEnd("done", text, number, len(failures) + 1)
                 break
-            failures.append({"output": text, "reason": reason, "calls": number})
+            kept = {"decisions": decisions_of(session), "notes": _carried(session)} if self._compresses else {}
+            failures.append({"output": text, "reason": reason, "calls": number, **kept})
             ledger.put(f"refused-{self.tag}-{len(failures):03}", failures[-1])
             tries = self.phase.rules.max_attempts or DEFAULT_ATTEMPTS
             if len(failures) >= tries:
@@ -193,9 +204,15 @@ class PhaseAttempt:
                                          counter=self.session.counter)  # fmt: skip
         origin = f"{self.session.id}§{shown + 1}"[:200]
         self._append(session, retry_messages(settings, task, refused), f"try {self.tag} {number}", origin)
-        if scratchpad := self.session.state.notes.get(SCRATCHPAD_NOTE):
-            self._note(session, SCRATCHPAD_NOTE, scratchpad)
+        self._carry(failures[-1]["notes"], session)
+        decisions = dict.fromkeys(one for failure in failures for one in failure["decisions"])
+        if decisions:
+            self._note(session, DECISIONS_NOTE, "\n".join(f"- {sanitized(one)}" for one in decisions))
         return session
+
+    def _carry(self, notes: Mapping[str, str], session: Session) -> None:
+        for name, text in notes.items():
+            self._note(session, name, text)
 
     def _task(self) -> tuple[int, str]:
         """How many messages the phase was shown before its instructions, and these."""
@@ -213,9 +230,7 @@ class PhaseAttempt:
             {"role": "assistant", "content": end.text},
         ]
         self._append(self.session, wires, f"accepted {self.tag}")
-        for name in (SCRATCHPAD_NOTE, QUALITY_NOTE):
-            if text := session.state.notes.get(name):
-                self._note(self.session, name, text)
+        self._carry(_carried(session), self.session)
 
     def _verdict(self, number: int, text: str) -> str | None:
         validator = self.phase.rules.loop_until
@@ -342,6 +357,11 @@ class PhaseAttempt:
 
     def _is_own(self, entry: LogEntry) -> bool:
         return entry.event.phase == self.phase.name and entry.event.origin is None
+
+
+def _carried(session: Session) -> dict[str, str]:
+    """Notes that go with the work into another session."""
+    return {name: text for name, text in session.state.notes.items() if name in (SCRATCHPAD_NOTE, QUALITY_NOTE)}
 
 
 def tag_of(index: int, attempt: int | None) -> str:

@@ -10,8 +10,11 @@ model calls are its children. Attributes:
 
 Events: ``context.section`` where a section's bytes begin a new epoch (`section`, `epoch`, `tokens`): a session's first
 build in a process has one for each, so churn is what comes after it. ``context.prefix_break`` (`section`).
-``context.compaction`` (`report`, `pre_tokens`, `post_tokens`, `losses`). ``context.guard`` (`prompt_tokens`, `percent`) from 80 % of what the
-window leaves on. A build that raises ends in an error with the name of its class, never its text.
+``context.compaction`` (`report`, `pre_tokens`, `post_tokens`, `losses`). ``context.guard``
+(`prompt_tokens`, `percent`) from 80 % of what the window leaves a request on. A build that raises ends in an error with
+the name of its class, never its text.
+
+`spanned` is a span around longer work: ``context.run``, ``context.phase`` and ``context.efficiency`` of cascades.
 
 The log record (logger ``ctxsteward.envelope``, level INFO) carries the same attributes and, inside a trace, `trace_id`
 and `span_id`. Ids of sessions and tenants, and texts, are in neither.

@@ -73,8 +73,8 @@ LEAST_RECALL_TOKENS = 200
 """So much of recall's room may be filled however little was left out: a few messages and their fence."""
 
 GUARD_WARNS_FRACTION, GUARD_COMPACTS_FRACTION = 0.8, 0.9
-"""Of what the window leaves a request beside the output's reserve: a finding says so; dynamic is compacted, whatever its
-own budget."""
+"""Of what the window leaves a request beside the output's reserve: a finding says so; dynamic is compacted, whatever
+its own budget."""
 
 WORKING_TOKENS = 4_000
 """Of dynamic, where no model is named."""

@@ -317,7 +317,7 @@ def _tries(tries: int) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     for number in range(1, tries + 1):
         why = f"{tries - number} tests fail: case {number} of the relay" if number < tries else None
-        rows += _turns("mend", 3, 700, f"try {number}", None, refused=why)
+        rows += _turns("mend", 3, 590, f"try {number}", None, refused=why)
     return rows
 
 
@@ -326,7 +326,7 @@ SCENARIOS = (
         name="research, 15 turns", about="one phase of 15 turns with tool results", everything_tokens=170_000,
         saved=0.62, dynamic_tokens=6_000,
         cascade={"cascade_id": "research", "phases": [_phase("research", "Find out what stalls the relay.")]},
-        replies=partial(_turns, "research", 15, 1_450, "research"),
+        replies=partial(_turns, "research", 15, 1_640, "research"),
     ),
     RunScenario(
         name="loop_until, 10 tries", about="one phase, refused nine times", everything_tokens=200_000, saved=0.80,
@@ -342,18 +342,29 @@ SCENARIOS = (
         cascade={"cascade_id": "soundings", "phases": [
             _phase("plan", "Plan the move of the relay.", soundings={"factor": 5}),
         ]},
-        replies=lambda: [one for n in range(1, 6) for one in _turns("plan", 10, 2_000, f"sounding {n}", n)],
+        replies=lambda: [one for n in range(1, 6) for one in _turns("plan", 10, 2_260, f"sounding {n}", n)],
     ),
 )  # fmt: skip
 
 
-def play_scenario(scenario: RunScenario, prices: Prices | None = None) -> ScenarioFigures:
-    """Play it in memory with a scripted model, and read its figures."""
-    cascade, script = cascade_of(scenario.cascade), script_of(scenario.replies(), scenario.name)
+def play_scenario(
+    scenario: RunScenario, prices: Prices | None = None, *, intra_context: bool = True, scratchpad: bool = True
+) -> ScenarioFigures:
+    """Play it in memory with a scripted model, and read its figures.
+
+    Without `intra_context` phases have no such block; without `scratchpad` the model keeps none.
+    """
+    phases = [dict(phase) for phase in scenario.cascade["phases"]]
+    for phase in phases:
+        phase["intra_context"] = phase["intra_context"] if intra_context else None
+    replies = scenario.replies()
+    if not scratchpad:
+        replies = [{**one, "text": one["text"].partition("\nSCRATCHPAD:")[0]} for one in replies]
+    cascade, script = cascade_of({**scenario.cascade, "phases": phases}), script_of(replies, scenario.name)
     with memory_store() as store:
         runner = CascadeRunner(
             store=store, cascade=cascade, model=script, answer=script.tool, validate=script.verdict, run="run",
-            builder=_builder_of(scenario), tools={"search": None}, workers=1,
+            builder=_builder_of(scenario), tools={"search": None}, workers=1, scratchpad=scratchpad,
         )  # fmt: skip
         runner.play()
         sizer = Sizer(_builder_of(scenario)(Policy()).counter)
@@ -405,3 +416,10 @@ def run(data: Path | None = None) -> Iterator[BenchmarkRow]:
         yield row("runs", "  constraints in the window", 100 * found.constraints_kept, "%", at_least=100)
         yield row("runs", "  decisions in the window", 100 * found.decisions_kept, "%", at_least=100)
         yield row("runs", "  tool results shown or led to", 100 * found.evidence_reachable, "%", at_least=100)
+        bare = play_scenario(scenario, scratchpad=False)
+        yield row(
+            "runs", "  decisions in the window where the model keeps no scratchpad", 100 * bare.decisions_kept, "%"
+        )
+        plain = play_scenario(scenario, intra_context=False)
+        yield row("runs", "  saved without `intra_context`", 100 * plain.efficiency.saved, "%")
+        yield row("runs", "  cache-priced without it", plain.efficiency.priced_ratio)
