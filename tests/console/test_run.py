@@ -122,7 +122,7 @@ def test_a_failed_phase_exits_with_1(folder: Path) -> None:
     assert found["phases"][0]["reason"] == "'sourced' refused 3 attempts, the last one: still wrong"
 
 
-# -- an endpoint --------------------------------------------------------------------------------------------------------
+# -- an endpoint -----------------------------------------------------------------------------------------------------
 
 
 class Endpoint(BaseHTTPRequestHandler):
@@ -242,7 +242,7 @@ def test_a_key_goes_over_plain_http_to_this_machine_alone(folder: Path, monkeypa
     assert "sk-test" not in told
 
 
-# -- handoff ------------------------------------------------------------------------------------------------------------
+# -- handoff ---------------------------------------------------------------------------------------------------------
 
 
 def test_a_run_is_handed_over_with_its_phases_and_what_its_scratchpad_says(folder: Path) -> None:

@@ -166,7 +166,8 @@ def test_a_handoff_is_read_from_scratchpad_and_task() -> None:
         "key_decisions": ["Use port 8443", "Keep retries at 4"],
         "understanding": "The relay stalls under load.",
         "last_action": "Read the log.",
-        "continuation_prompt": "Continue working on: Mend the relay.\nCurrent phase: builder\nNext step: Raise the limit",
+        "continuation_prompt": "Continue working on: Mend the relay.\nCurrent phase: builder\n"
+        "Next step: Raise the limit",
     }
 
 

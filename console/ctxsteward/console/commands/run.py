@@ -38,10 +38,11 @@ from ctxsteward.envelope.cascade import (
     called,
     handoff_of,
     judged,
-    load_cascade,
     load_script,
+    load_tree,
     opening_of,
     progress_of,
+    recorded_of,
     resume,
 )
 from ctxsteward.envelope.telemetry import spanned
@@ -69,8 +70,8 @@ from ..terminal import (
     shown,
     stored_session,
     telemetry,
+    utc_now,
 )
-from ..terminal.options import utc_now
 from .context import read_input
 
 KEY_VARIABLE = "CTXSTEWARD_API_KEY"
@@ -167,12 +168,15 @@ def run(
 ) -> int:  # fmt: skip
     """Play CASCADE (YAML or JSON) and price what was sent beside sending everything.
 
+    An `input` beside the cascade counts where --input is not given; a recorded run there is left aside.
+
     A run that was killed, or stopped by an error, goes on where it was when it is run again. Exit code 1: a phase
     failed.
     """
     if (script is None) == (base_url is None):
         raise InputError("run: say who answers: --script FILE, or --base-url URL")
-    cascade, replies = load_cascade(file), None if script is None else load_script(script)
+    recorded, replies = recorded_of(load_tree(file)), None if script is None else load_script(script)
+    cascade = recorded.cascade
     asked = read_builder(model, budgets)
     prices = Prices(cached=cached_price, write=write_price, block_tokens=model_info(model).cache_block_tokens)
     functions = Functions("--tool", tools, "ctxsteward.tools")
@@ -189,7 +193,7 @@ def run(
         runner = CascadeRunner(
             store=opened, cascade=cascade, model=answers, run=name, tenant=tenant, system=system,
             builder=lambda policy: EnvelopeBuilder(model=model, budgets=read, policy=policy, now=utc_now),
-            input=None if given is None else read_input(given), profile=read_profile(profile), tools=named,
+            input=recorded.input if given is None else read_input(given), profile=read_profile(profile), tools=named,
             answer=lambda use: _answer(use, replies, named), validate=lambda output: _verdict(output, replies, judges),
             evaluate=None if evaluator is None else _evaluator(evaluator), max_calls=max_calls, workers=workers,
             scratchpad=scratchpad, now=utc_now, tell=tell,

@@ -31,6 +31,7 @@ from .options import (
     read_provider as read_provider,
     telemetry as telemetry,
     unknown_model as unknown_model,
+    utc_now as utc_now,
 )
 from .output import (
     note as note,

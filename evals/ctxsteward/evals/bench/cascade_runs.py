@@ -417,9 +417,7 @@ def run(data: Path | None = None) -> Iterator[BenchmarkRow]:
         yield row("runs", "  decisions in the window", 100 * found.decisions_kept, "%", at_least=100)
         yield row("runs", "  tool results shown or led to", 100 * found.evidence_reachable, "%", at_least=100)
         bare = play_scenario(scenario, scratchpad=False)
-        yield row(
-            "runs", "  decisions in the window where the model keeps no scratchpad", 100 * bare.decisions_kept, "%"
-        )
+        yield row("runs", "  decisions in the window without a scratchpad", 100 * bare.decisions_kept, "%")
         plain = play_scenario(scenario, intra_context=False)
         yield row("runs", "  saved without `intra_context`", 100 * plain.efficiency.saved, "%")
         yield row("runs", "  cache-priced without it", plain.efficiency.priced_ratio)
