@@ -41,9 +41,8 @@ from ..terminal import (
     table_console,
     tables,
 )
-from .context import SETTINGS_VARIABLE, StewardContext, actors_path, read_settings
+from .context import SETTINGS_VARIABLE, StewardContext, actors_path, read_settings, records_at
 from .options import ProfileOptions, about_a_profile
-from .records import records_at
 
 State = Literal["ok", "note", "wrong"]
 REVIEWERS_FOR_BLOCK = 2
