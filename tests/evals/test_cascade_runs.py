@@ -44,7 +44,7 @@ def test_a_report_holds_every_phase_s_tokens_sent_and_of_everything() -> None:
         store=store, cascade=CASCADE, model=script, validate=script.verdict, run="r", builder=builder, workers=1,
         scratchpad=False,
     ).play()  # fmt: skip
-    rows = efficiency_of(store, CASCADE, "r", sizer=SIZER, prices=Prices(block_tokens=1))
+    rows = efficiency_of(store, CASCADE, "r", counter=SIZER.counter, prices=Prices(block_tokens=1))
 
     task = len("[Original Task]\nDig.") + len("[Attempt #1]\nNo.") + len("[Validation Failed]\nbad") + 4 * 4
     task += len("Attempt #2: mend what the validation found.")

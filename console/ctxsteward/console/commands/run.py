@@ -46,9 +46,7 @@ from ctxsteward.envelope.cascade import (
     resume,
 )
 from ctxsteward.envelope.telemetry import spanned
-from ctxsteward.envelope.tokens import model_info
-from ctxsteward.evals.bench import PhaseEfficiency, efficiency_of
-from ctxsteward.evals.prompt_cost import Prices, Sizer
+from ctxsteward.evals.bench import PhaseEfficiency, efficiency_of, prices_of
 from ctxsteward.evals.subjects import named_object, post_json
 from ctxsteward.schemas import MANIFEST, Cascade, InputError
 
@@ -66,13 +64,13 @@ from ..terminal import (
     progress,
     read_budgets,
     read_builder,
+    read_input,
     read_profile,
     shown,
     stored_session,
     telemetry,
     utc_now,
 )
-from .context import read_input
 
 KEY_VARIABLE = "CTXSTEWARD_API_KEY"
 ANSWER_SECONDS = 300.0
@@ -178,7 +176,7 @@ def run(
     recorded, replies = recorded_of(load_tree(file)), None if script is None else load_script(script)
     cascade = recorded.cascade
     asked = read_builder(model, budgets)
-    prices = Prices(cached=cached_price, write=write_price, block_tokens=model_info(model).cache_block_tokens)
+    prices = prices_of(model, cached_price, write_price)
     functions = Functions("--tool", tools, "ctxsteward.tools")
     judges = Functions("--validator", validators, "ctxsteward.validators")
     answers: ChatModel | None = replies
@@ -199,7 +197,7 @@ def run(
             scratchpad=scratchpad, now=utc_now, tell=tell,
         )  # fmt: skip
         end = runner.play()
-        rows = efficiency_of(opened, cascade, name, sizer=Sizer(asked.counter), prices=prices, tenant=tenant)
+        rows = efficiency_of(opened, cascade, name, counter=asked.counter, prices=prices, tenant=tenant)
     _tell_efficiency(cascade, rows)
     document = {**end_document(end), "efficiency": [row.document(price) for row in rows]}
     print_result(document, _show, as_json=as_json)

@@ -27,6 +27,7 @@ from .options import (
     provider as provider,
     read_budgets as read_budgets,
     read_builder as read_builder,
+    read_input as read_input,
     read_profile as read_profile,
     read_provider as read_provider,
     telemetry as telemetry,

@@ -33,19 +33,25 @@ from typing import Any, Literal, NamedTuple
 from ctxsteward.schemas import MANIFEST, AutoContext, Cascade, Finding, InputError, Phase, SubCascade, Wire
 from ctxsteward.store import Profile
 
-from ..building import EnvelopeBuilder
-from ..compaction import Policy
-from ..history import Session
 from ..store import Store
 from ..telemetry import spanned
 from .auto_selection import Strategies
 from .config import intra_context
 from .continuity import CHECKPOINT_INTERVAL, INSTRUCTIONS, PLAN_NOTE, SCRATCHPAD_NOTE
-from .phase import intra_policy, sub_input, sub_state
+from .phase import Policy, intra_policy, sub_input, sub_state
 from .run import OpenedPhase, choose_attempt, close_phase, open_phase, read_run, record_state
 from .script import ChatModel, ModelRequest, PhaseOutput, PlayTool, ToolUse, Validate, tool_schema
-from .templates import plain, render
-from .turns import AttemptEnd, CallMeter, Ended, PhaseAttempt, RunLedger, RunPorts, tag_of
+from .turns import (
+    AttemptEnd,
+    CallMeter,
+    Ended,
+    MakeBuilder,
+    PhaseAttempt,
+    RunLedger,
+    RunPorts,
+    calibrated_builder,
+    tag_of,
+)
 
 WORKERS = 4
 MAX_DEPTH = 8
@@ -107,7 +113,7 @@ class CascadeRunner:
     store: Store
     cascade: Cascade
     model: ChatModel
-    builder: Callable[[Policy], EnvelopeBuilder]
+    builder: MakeBuilder
     run: str
     tenant: str = "default"
     input: object = None
@@ -158,7 +164,10 @@ class CascadeRunner:
     def _begin(self, ledger: RunLedger) -> None:
         """Note what is played, or refuse to go on in a run of something else."""
         document = self.cascade.model_dump(mode="json", by_alias=True)
-        data = json.dumps([document, plain(self.input, "input")], sort_keys=True, ensure_ascii=False)
+        try:
+            data = json.dumps([document, self.input], sort_keys=True, ensure_ascii=False, allow_nan=False)
+        except (TypeError, ValueError) as error:
+            raise InputError(f"the input is no JSON: {error}") from error
         digest = hashlib.sha256(data.encode()).hexdigest()
         begun = {"cascade": self.cascade.cascade_id, "digest": digest, "phases": list(self.cascade.names)}
         known = ledger.get("begun")
@@ -205,7 +214,7 @@ class CascadeRunner:
         opened = [self._open(index, phase, number) for number in numbers]
         findings += opened[0].context.findings
         attempts = [
-            self._attempt(index, phase, number, one.session, ports) for number, one in zip(numbers, opened, strict=True)
+            self._attempt(index, phase, number, one, ports) for number, one in zip(numbers, opened, strict=True)
         ]
         if len(attempts) == 1 or self.workers == 1:
             return {attempt.attempt: attempt.play() for attempt in attempts}
@@ -225,21 +234,15 @@ class CascadeRunner:
             opened.session.append(wire, phase=phase.name, id=f"begin {tag_of(index, attempt)}")
         return opened
 
-    def _attempt(self, index: int, phase: Phase, number: int | None, session: Session, ports: RunPorts) -> PhaseAttempt:
+    def _attempt(
+        self, index: int, phase: Phase, number: int | None, opened: OpenedPhase, ports: RunPorts
+    ) -> PhaseAttempt:
         intra = intra_context(self.cascade, phase, self.defaults)
         return PhaseAttempt(
-            cascade=self.cascade, phase=phase, index=index, attempt=number, session=session, store=self.store,
-            builder=self._builder(index, intra_policy(intra), ports), intra=intra,
+            cascade=self.cascade, phase=phase, index=index, attempt=number, session=opened.session, store=self.store,
+            builder=calibrated_builder(self.builder, intra_policy(intra), ports.ledger, index), intra=intra,
             tools=frozenset(self._tools(phase)), system=self._system(), schemas=self._schemas(phase), ports=ports,
         )  # fmt: skip
-
-    def _builder(self, index: int, policy: Policy, ports: RunPorts) -> EnvelopeBuilder:
-        """A builder that knows what the provider reported in the phases before."""
-        builder = self.builder(policy)
-        for name, used in ports.ledger.all("used-").items():
-            if name < f"used-{index:03}":
-                builder.calibrate(used, prompt_tokens=used["estimated"])
-        return builder
 
     def _system(self) -> tuple[str, ...]:
         return (*self.system, INSTRUCTIONS) if self.scratchpad else tuple(self.system)
@@ -286,14 +289,13 @@ class CascadeRunner:
         session = self.store.session(f"{self.run}.{phase.name}..evaluator", tenant=self.tenant)
         if not len(session):
             shown = "\n\n".join(f"[Attempt {one.attempt}]\n{one.text}" for one in passed)
-            task = render(phase.instructions, input=self.input, state=self._state()).text
+            task = self._open(index, phase, passed[0].attempt).context.instructions()
             ask = 'Answer with one JSON object and nothing else: {"chosen": N, "reasoning": "one sentence"}'
             text = f"{instructions}\n\n[Task]\n{task}\n\n{shown}\n\n{ask}"
             session.append({"role": "user", "content": text}, id="question")
         if session.state.last_text:
             return session.entry(session.state.last_text).message.text
-        builder = self._builder(index + 1, Policy(), ports)
-        envelope = builder.build(session)
+        envelope = calibrated_builder(self.builder, Policy(), ports.ledger, index + 1).build(session)
         ports.ledger.put(f"call-{tag_of(index, 999)}-00001", {
             "phase": phase.name, "attempt": None, "number": 1, "session": session.id, "envelope": envelope.address,
             "position": envelope.position, "prompt_tokens": envelope.tokens, "compactions": 0, "findings": [],

@@ -37,7 +37,7 @@ from .continuity import (
     sanitized,
     signals_in,
 )
-from .phase import RefusedAttempt, retry_messages
+from .phase import Policy, RefusedAttempt, retry_messages
 from .script import ChatModel, ModelRequest, PhaseOutput, PlayTool, ToolAnswer, ToolUse, Validate
 
 DEFAULT_TURNS = 50
@@ -45,6 +45,10 @@ DEFAULT_ATTEMPTS = 3
 """Tries, where a phase with `loop_until` names no `max_attempts`."""
 Ended = Literal["done", "cut", "failed"]
 """done: the model ended its turn, and the validator let it pass. cut: `max_turns` came first."""
+
+
+MakeBuilder = Callable[[Policy], EnvelopeBuilder]
+"""A new builder with a phase's compaction policy."""
 
 
 class RunLedger:
@@ -357,6 +361,15 @@ class PhaseAttempt:
 
     def _is_own(self, entry: LogEntry) -> bool:
         return entry.event.phase == self.phase.name and entry.event.origin is None
+
+
+def calibrated_builder(make: MakeBuilder, policy: Policy, ledger: RunLedger, index: int) -> EnvelopeBuilder:
+    """A builder for the phase at an index that knows what the provider reported in the phases before."""
+    builder = make(policy)
+    for name, used in ledger.all("used-").items():
+        if name < f"used-{index:03}":
+            builder.calibrate(used, prompt_tokens=used["estimated"])
+    return builder
 
 
 def _carried(session: Session) -> dict[str, str]:

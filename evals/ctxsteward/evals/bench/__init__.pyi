@@ -27,6 +27,7 @@ from .cascade_runs import (
     efficiency_of as efficiency_of,
     judged_calls as judged_calls,
     play_scenario as play_scenario,
+    prices_of as prices_of,
 )
 from .conversations import conversation as conversation
 from .noted_chats import (

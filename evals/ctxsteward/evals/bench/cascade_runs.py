@@ -30,6 +30,7 @@ from ctxsteward.envelope.cascade import (
     script_of,
 )
 from ctxsteward.envelope.testing import memory_store
+from ctxsteward.envelope.tokens import Counter, model_info
 from ctxsteward.schemas import Cascade, InputError, Wire
 
 from ..agent_runs import reachable_ordinals
@@ -95,12 +96,17 @@ class JudgedCall(NamedTuple):
     """Ordinals of the call's session that its envelope shows or leads to."""
 
 
+def prices_of(model: str, cached: float, write: float) -> Prices:
+    """A model's prices: of a cached token and of one that is written, relative to a plain one."""
+    return Prices(cached=cached, write=write, block_tokens=model_info(model).cache_block_tokens)
+
+
 def efficiency_of(
-    store: Store, cascade: Cascade, run: str, *, sizer: Sizer, prices: Prices | None = None, tenant: str = "default"
+    store: Store, cascade: Cascade, run: str, *, counter: Counter, prices: Prices | None = None, tenant: str = "default"
 ) -> tuple[PhaseEfficiency, ...]:
     """A row for each phase with a call, sub-cascades' as ``PHASE/…``, and one for all where there are several."""
     rows: list[PhaseEfficiency] = []
-    _read(store, cascade, run, tenant, sizer, prices or Prices(), "", rows)
+    _read(store, cascade, run, tenant, Sizer(counter), prices or Prices(), "", rows)
     if len(rows) > 1:
         names = ("calls", "compactions", "sent_tokens", "everything_tokens", "sent_priced", "everything_priced",
                  "cached_tokens")  # fmt: skip
@@ -368,7 +374,7 @@ def play_scenario(
         )  # fmt: skip
         runner.play()
         sizer = Sizer(_builder_of(scenario)(Policy()).counter)
-        rows = efficiency_of(store, cascade, "run", sizer=sizer, prices=prices)
+        rows = efficiency_of(store, cascade, "run", counter=sizer.counter, prices=prices)
         calls = list(judged_calls(store, cascade, "run", sizer=sizer))
         return ScenarioFigures(
             name=scenario.name, efficiency=rows[-1],
