@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from click.testing import CliRunner, Result
 
 from ctxsteward.console.cli import cli
-from ctxsteward.console.steward.status import add_actor
+from ctxsteward.console.steward.actors import add_actor
 from ctxsteward.envelope import open_store
 
 PROFILE = "name: desk\npersona: {voice: calm}\npolicies: {returns: {text: Returns within 30 days., locked: true}}\n"

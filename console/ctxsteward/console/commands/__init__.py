@@ -66,7 +66,7 @@ EVALS = {
 }
 
 STEWARD = {
-    "actors": LazyCommand("steward.status:actors", "Who may approve and operate; add somebody."),
+    "actors": LazyCommand("steward.actors:actors", "Who may approve and operate; add somebody."),
     "diff": LazyCommand("steward.versions:diff", "What changed between two versions."),
     "doctor": LazyCommand(
         "steward.doctor:doctor", "Check configuration, keys, packages, Prefect, lease, ledger, spans."
@@ -75,7 +75,7 @@ STEWARD = {
     "forget": LazyCommand("steward.quarantine:forget", "Erase what was harvested from a session or a person."),
     "log": LazyCommand("steward.versions:log", "Who committed which version, when and why."),
     "promote": LazyCommand("steward.promotion:promote", "Bring an approved request or record into force."),
-    "propose": LazyCommand("steward.promotion:propose", "Stage a change of what is in force, for people to approve."),
+    "propose": LazyCommand("steward.proposal:propose", "Stage a change of what is in force, for people to approve."),
     "quarantine": LazyCommand("steward.quarantine:quarantine", "Transcripts and records that were refused, and why."),
     "review": LazyCommand("steward.review:review", "What waits for people; approve or reject it."),
     "rollback": LazyCommand("steward.promotion:rollback", "Bring an earlier version back."),

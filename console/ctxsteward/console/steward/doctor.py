@@ -41,8 +41,9 @@ from ..terminal import (
     table_console,
     tables,
 )
-from .context import SETTINGS_VARIABLE, StewardContext, actors_path, read_settings, records_at
+from .context import SETTINGS_VARIABLE, StewardContext, actors_path, read_settings
 from .options import ProfileOptions, about_a_profile
+from .records import records_at
 
 State = Literal["ok", "note", "wrong"]
 REVIEWERS_FOR_BLOCK = 2

@@ -51,7 +51,6 @@ from ..terminal import (
     telemetry,
 )
 from .context import (
-    LedgerView,
     StewardContext,
     actors_path,
     author,
@@ -61,11 +60,11 @@ from .context import (
     profile_of,
     profiles_in,
     read_settings,
-    records_at,
     shipped_transcripts,
     thresholds,
 )
 from .options import ProfileOptions, about_a_profile
+from .records import LedgerView, records_at
 from .report import NightRecords, exit_code, night_document, night_records, show_night
 from .status import write_page
 

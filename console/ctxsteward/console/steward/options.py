@@ -13,7 +13,8 @@ from typing import Any, NamedTuple, TypeVar
 import click
 
 from ..terminal import DEFAULT_STORE, common, open_stored
-from .context import StewardContext, open_context, profiles_in, records_at
+from .context import StewardContext, open_context, profiles_in
+from .records import records_at
 
 MAX_COMPLETIONS = 200
 

@@ -45,8 +45,9 @@ from ctxsteward.steward.ingest import (
 from ctxsteward.store import ErasureRequest, withdraw_facts, withdraw_unsupported
 
 from ..terminal import FOUND, STEWARD, need, one_line, print_json, print_result, progress, tables
-from .context import StewardContext, against_rule, reason_text, records_at, rule_text, source_name, whose
+from .context import StewardContext, source_name
 from .options import ProfileOptions, about_a_profile
+from .records import against_rule, reason_text, records_at, rule_text, whose
 
 READS, GONE, SKIPPED, NOT_READ = "reads", "gone", "left out", "not read again"
 """What became of a transcript that was refused."""

@@ -18,7 +18,8 @@ from ctxsteward.steward.release import entry_lines
 from ctxsteward.store import ChangeSummary
 
 from ..terminal import FOUND, tables
-from .context import LedgerView, QuotedSpan, StewardContext, reason_text, whose
+from .context import StewardContext
+from .records import LedgerView, QuotedSpan, reason_text, whose
 
 SHOWN_HELD = 8
 SHOWN_OWN = 8

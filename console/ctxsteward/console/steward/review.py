@@ -18,8 +18,9 @@ from ctxsteward.schemas import InputError, MetaRecommendation
 from ctxsteward.steward.release import WEIGHTS, ApprovalRequest, Verdict, taken_back
 
 from ..terminal import BLOCKED, FOUND, print_json, print_result, table_console, tables
-from .context import QuotedSpan, StewardContext, against_rule, read_token, reason_text, records_at, rule_text, whose
+from .context import StewardContext, read_token
 from .options import ProfileOptions, about_a_profile, as_actor, complete_records, complete_waiting, token
+from .records import QuotedSpan, against_rule, reason_text, records_at, rule_text, whose
 from .versions import changes
 
 
