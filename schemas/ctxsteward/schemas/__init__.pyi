@@ -24,11 +24,7 @@ from .cascade import (
     TtlKind as TtlKind,
 )
 from .changelog import Change as Change, ChangedBlock as ChangedBlock, ChangelogEntry as ChangelogEntry, Who as Who
-from .documents import (
-    SealDocument as SealDocument,
-    SelectionCandidate as SelectionCandidate,
-    SelectionLog as SelectionLog,
-)
+from .documents import SelectionCandidate as SelectionCandidate, SelectionLog as SelectionLog
 from .drift import (
     LEVELS as LEVELS,
     CumulativeDrift as CumulativeDrift,
@@ -150,6 +146,7 @@ from .recommendation import (
     Status as Status,
     Trust as Trust,
 )
+from .seal import SealDocument as SealDocument
 from .summary import (
     Bullet as Bullet,
     CompressionReport as CompressionReport,

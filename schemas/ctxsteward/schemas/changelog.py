@@ -13,8 +13,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr
 
-from .documents import Hex
 from .profile import BlockName, EntryId, OneLine, Timestamp
+from .seal import Hex
 
 ChangedBlock = Literal[BlockName, "meta"]
 ChangeKind = Literal["added", "changed", "removed", "moved"]

@@ -17,8 +17,8 @@ from typing import Annotated, Literal, Self, get_args
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr, model_validator
 
-from .documents import Hex
 from .profile import EntryId, Modality, OneLine, Polarity, RecordText, Scalar, Timestamp
+from .seal import Hex
 
 RecommendationKind = Literal[
     "correction", "preference", "fact", "decision", "tool_fix", "eval_failure", "policy", "persona"

@@ -1,5 +1,4 @@
-"""``ctxsteward report``, ``resolve``, ``mcp``: what compactions kept and lost, originals by reference, and as tools;
-and ``schema``, the published JSON Schemas."""
+"""``ctxsteward report``, ``resolve``, ``mcp``: what compactions kept and lost, originals by reference, and as tools."""
 
 from __future__ import annotations
 
@@ -10,11 +9,10 @@ import click
 
 from ctxsteward.envelope import Store
 from ctxsteward.envelope.compaction import text_of
-from ctxsteward.schemas import CompressionReport, InputError, ReferenceNotFound, names, schema as published
+from ctxsteward.schemas import CompressionReport, InputError, ReferenceNotFound
 
 from ..terminal import (
     common,
-    completer,
     is_address,
     open_stored,
     print_document,
@@ -146,19 +144,3 @@ def mcp(session_id: str, as_json: bool, store: str, tenant: str) -> None:
         from ..mcp_server import serve
 
         serve(session, version("ctxsteward"))
-
-
-@click.command()
-@click.argument("name", required=False, shell_complete=completer(names))
-@common
-def schema(name: str | None, as_json: bool, store: str, tenant: str) -> None:
-    """Print the JSON Schema NAME, or the names of all."""
-    if name is None:
-        if as_json:
-            print_json(list(names()))
-        else:
-            click.echo("\n".join(names()))
-    elif name in names():
-        print_json(published(name), indent=None if as_json else 2)
-    else:
-        raise InputError(f"schema {name}: no such schema; one of: {', '.join(names())}")

@@ -4,6 +4,6 @@ from .charts import (
     bars as bars,
     counted as counted,
     lines as lines,
-    page as page,
     render as render,
 )
+from .evals import page as page

@@ -1,5 +1,4 @@
 """What pages are made of: templates, filled (`render`), and plots as inline SVG; the same bytes for the same figures.
-`page` is the one of eval results: figures with intervals and gates, what failed, what changed, trends.
 
 A page is one HTML file, with nothing loaded from anywhere: its content security policy forbids scripts and every
 request. Every value is escaped where a template puts it in; markup goes in as `Markup`, which only this module makes.
@@ -14,22 +13,6 @@ from typing import Any, Literal, NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
-
-from ctxsteward.evals.result_formats import (
-    REPEATS,
-    delta,
-    deviations,
-    distinct,
-    figure,
-    has_repeats,
-    interval,
-    judging_lines,
-    notices,
-    outcome,
-    tally,
-)
-from ctxsteward.evals.result_history import ResultDifference, trend, values
-from ctxsteward.schemas import EvalResult, GateResult, MetricResult
 
 WIDTH, LEFT, RIGHT = 640, 150, 56
 ROW, GAP = 22, 8
@@ -176,114 +159,3 @@ def _last(one: Series) -> float | None:
 
 def _nothing(title: str) -> Markup:
     return Markup(render("nothing.html.j2", title=title).rstrip())
-
-
-# -- eval results -----------------------------------------------------------------------------------------------------
-
-FOREST_WIDTH, FOREST_HEIGHT = 220, 18
-
-
-def page(
-    results: Sequence[EvalResult],
-    differences: Mapping[str, ResultDifference],
-    history: Sequence[EvalResult],
-    incomparable: Mapping[str, Sequence[str]] | None = None,
-) -> str:
-    """The page; the same bytes for the same results."""
-    gates = [gate for result in results for gate in result.gates]
-    trends = [(result.suite, _trend(result, history)) for result in results]
-    seconds = bars("CPU seconds", [Bar(one.suite, (round(one.cpu_seconds),)) for one in results])
-    return render(
-        "evals.html.j2", title="Context evals", about=_about(results), outcome=outcome(results),
-        tally=tally(gates) if gates else "",
-        suites=[_suite(one, differences.get(one.suite), (incomparable or {}).get(one.suite, ())) for one in results],
-        trends=[*trends, ("CPU seconds", seconds)],
-    )  # fmt: skip
-
-
-def _about(results: Sequence[EvalResult]) -> str:
-    if not results:
-        return ""
-    first = results[0]
-    scenarios, turns = sum(one.scenarios for one in results), sum(one.turns for one in results)
-    long = sum(one.long_scenarios for one in results)
-    revision = f", revision {first.revision}" if first.revision else ""
-    return (
-        f"{first.product}{revision}; {scenarios:,} scenarios of split {first.split}, {long} of 200 and more turns, "
-        f"{turns:,} turns; made {first.when}"
-    )
-
-
-def _suite(result: EvalResult, difference: ResultDifference | None, incomparable: Sequence[str]) -> dict[str, Any]:
-    was = {one.metric: one.before for one in difference.changes} if difference else {}
-    rows = []
-    for metric in result.metrics:
-        gates = [gate for gate in result.gates if gate.metric == metric.name]
-        before = was.get(metric.name)
-        rows.append({
-            "name": metric.name, "about": metric.about, "value": figure(metric, metric.value),
-            "interval": interval(metric), "deviations": deviations(metric), "forest": _forest(metric, gates),
-            "checks": f"{metric.checks:,}",
-            "distinct": distinct(metric), "gates": gates, "notices": [notices(metric, gate) for gate in gates],
-            "since": delta(metric, before) if before is not None else "",
-        })  # fmt: skip
-    return {
-        "result": result,
-        "compared": difference is not None,
-        "repeats": REPEATS if has_repeats(result) else "",
-        "incomparable": "; ".join(incomparable),
-        "rows": rows,
-        "failures": list(_failures(result)),
-        "judging": list(judging_lines(result)),
-    }
-
-
-def _forest(metric: MetricResult, gates: Sequence[GateResult]) -> Markup | str:
-    """A rate's interval on the line from 0 to 1, with the bounds of its gates."""
-    if metric.kind != "rate" or metric.value is None:
-        return ""
-    middle, scale = FOREST_HEIGHT / 2, FOREST_WIDTH - 12
-    low = metric.value if metric.low is None else metric.low
-    high = metric.value if metric.high is None else metric.high
-    shapes: list[Shape] = [
-        shape("rule", "grid", x1=6, x2=6 + scale, y1=middle, y2=middle),
-        shape("rule", "span", x1=6 + scale * low, x2=6 + scale * high, y1=middle, y2=middle),
-        shape("dot", "point", x=6 + scale * metric.value, y=middle, radius=4),
-    ]
-    for gate in gates:
-        bound = next((float(word) for word in gate.rule.split() if _is_number(word)), None)
-        if bound is not None and 0 <= bound <= 1:
-            at = 6 + scale * bound
-            shapes.append(shape("rule", "bound", x1=at, x2=at, y1=2, y2=FOREST_HEIGHT - 2))
-    said = f"{metric.name}: {figure(metric, metric.value)}, {interval(metric)}"
-    return drawing(said, FOREST_WIDTH, FOREST_HEIGHT, shapes, kind="forest")
-
-
-def _is_number(word: str) -> bool:
-    try:
-        float(word)
-    except ValueError:
-        return False
-    return True
-
-
-def _failures(result: EvalResult) -> Iterator[tuple[str, str, str, str]]:
-    failed = {gate.metric: gate for gate in result.gates if not gate.passed}
-    for gate in failed.values():
-        if gate.verdict != "failed":
-            yield gate.metric, "", gate.verdict, gate.why
-    for miss in result.misses:
-        if miss.metric in failed:
-            yield miss.metric, miss.scenario, miss.at, miss.why
-    for id, error in result.errors.items():
-        yield "broke off", id, "", error
-
-
-def _trend(result: EvalResult, history: Sequence[EvalResult]) -> Markup:
-    """Rates of the suite that have a gate, run by run."""
-    gated = {gate.metric for gate in result.gates}
-    rates = [metric for metric in result.metrics if metric.kind == "rate" and (metric.name in gated or not gated)]
-    runs = trend(history, result)
-    return lines(
-        "Rates", [Series(rate.name, values(runs, rate.name)) for rate in rates], [one.when[:10] for one in runs]
-    )
