@@ -23,7 +23,7 @@ from ctxsteward.envelope.cascade.continuity import MAX_SCRATCHPAD_CHARS, SECTION
 from ctxsteward.envelope.testing import memory_store
 from ctxsteward.schemas import InputError, validate
 
-from ..messages import CHARS, char_builder, reply, session_of, user
+from ..messages import char_builder, reply, session_of, user
 from .test_runner import play, row, runner_of, said, search
 
 SCRATCHPAD = """\
@@ -200,7 +200,7 @@ def test_a_new_session_holds_goal_plan_decisions_and_blockers_in_its_first_envel
     session = working(scratchpad=SCRATCHPAD)
     store = memory_store()
     found = handoff_of(session, role="builder")
-    begun = resume(store, found, "next", counter=CHARS)
+    begun = resume(store, found, "next")
     builder = char_builder(Budgets(dynamic_tokens=6_000, recall_fraction=0.0), selector=None)
 
     def window() -> str:
@@ -220,7 +220,7 @@ def test_a_new_session_holds_goal_plan_decisions_and_blockers_in_its_first_envel
 
 def test_a_handoff_of_a_handoff_keeps_the_goal_and_what_was_done() -> None:
     first = handoff_of(working(scratchpad=SCRATCHPAD), role="builder")
-    second = handoff_of(resume(memory_store(), first, "next", counter=CHARS), role="builder")
+    second = handoff_of(resume(memory_store(), first, "next"), role="builder")
 
     kept = ("goal", "task_title", "plan", "completed_items", "remaining_items", "blocking_issues", "key_decisions")
     assert [getattr(second, name) for name in kept] == [getattr(first, name) for name in kept]

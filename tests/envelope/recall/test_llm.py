@@ -12,8 +12,14 @@ from hypothesis import given, strategies as st
 
 from ctxsteward.envelope import Heuristic
 from ctxsteward.envelope.history.tool_groups import LogEntry
-from ctxsteward.envelope.recall.llm import MAX_LINES, MAX_SUMMARY_CHARS, SUMMARIES_MISSING, ModelSelector, choice_of
 from ctxsteward.envelope.recall.selection import FELL_BACK, SelectionRequest
+from ctxsteward.envelope.recall.strategies import (
+    MAX_LINES,
+    MAX_SUMMARY_CHARS,
+    SUMMARIES_MISSING,
+    ModelSelector,
+    choice_of,
+)
 from ctxsteward.schemas import InputError, StoreError
 
 from .sessions import TALK, request_for, session_of

@@ -26,8 +26,7 @@ from ctxsteward.schemas import HandoffSummary, InputError, Wire
 from ctxsteward.store import NoteSet, Profile, SessionKey
 
 from ..history import Session
-from ..store import Store
-from ..tokens import Counter
+from ..store import Store as Store
 
 SCRATCHPAD_NOTE, QUALITY_NOTE, PLAN_NOTE, DECISIONS_NOTE = "scratchpad", "quality", "plan", "decisions"
 MAX_SCRATCHPAD_CHARS = 8_000
@@ -287,12 +286,11 @@ def resume(
     system: str | Sequence[str | Wire] | None = (),
     tools: Sequence[Wire] | None = (),
     profile: Profile | None = None,
-    counter: Counter | None = None,
 ) -> Session:
     """Open a new session that goes on from a handoff. Raises `InputError` where one of this id is there already."""
     if store.journal.length(SessionKey(tenant, id)):
         raise InputError(f"session {id!r} exists already; name the new one otherwise")
-    session = store.session(id, tenant=tenant, system=system, tools=tools, profile=profile, counter=counter)
+    session = store.session(id, tenant=tenant, system=system, tools=tools, profile=profile)
     session.append({"role": "user", "content": opening_of(handoff)}, id=f"resumed {handoff.session}"[:200])
     if handoff.plan:
         session.note(PLAN_NOTE, handoff.plan)

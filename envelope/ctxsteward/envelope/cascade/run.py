@@ -41,14 +41,14 @@ from ctxsteward.schemas import (
     Phase,
     Wire,
 )
-from ctxsteward.store import NoteSet, Profile, show
+from ctxsteward.store import NoteSet, Profile as Profile, show
 
 from ..history import NewMessage, Session, check_meta
 from ..recall import Selector
-from ..store import Store
+from ..store import Store as Store
 from ..tokens import Counter
 from ..transcripts import decode, open_input
-from .auto_selection import Strategies
+from .auto_selection import Strategies as Strategies
 from .config import Tree, cascade_of_tree, phase_named, refused
 from .past import STATE_NOTE, Past, PhaseLog, read_past
 from .phase import PhaseContext, phase_context

@@ -31,15 +31,22 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
 from ctxsteward.schemas import MANIFEST, AutoContext, Cascade, Finding, InputError, Phase, SubCascade, Wire
-from ctxsteward.store import Profile
 
-from ..store import Store
 from ..telemetry import spanned
-from .auto_selection import Strategies
 from .config import intra_context
 from .continuity import CHECKPOINT_INTERVAL, INSTRUCTIONS, PLAN_NOTE, SCRATCHPAD_NOTE
 from .phase import Policy, intra_policy, sub_input, sub_state
-from .run import OpenedPhase, choose_attempt, close_phase, open_phase, read_run, record_state
+from .run import (
+    OpenedPhase,
+    Profile,
+    Store,
+    Strategies,
+    choose_attempt,
+    close_phase,
+    open_phase,
+    read_run,
+    record_state,
+)
 from .script import ChatModel, ModelRequest, PhaseOutput, PlayTool, ToolUse, Validate, tool_schema
 from .turns import (
     AttemptEnd,

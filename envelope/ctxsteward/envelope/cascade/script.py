@@ -27,10 +27,9 @@ from typing import Annotated, Any, Literal, NamedTuple, Protocol
 from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, ValidationError, create_model
 
 from ctxsteward.schemas import InputError, InvalidCascade, InvalidTranscript, Message, Wire
-from ctxsteward.store import show
 
 from ..transcripts import decode, open_input
-from .config import Tree, load_tree, refused
+from .config import Tree, load_tree, refused, show
 
 Purpose = Literal["phase", "evaluator"]
 

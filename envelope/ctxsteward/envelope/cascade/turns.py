@@ -26,12 +26,12 @@ from ctxsteward.schemas import Cascade, ContextError, InputError, IntraContext, 
 
 from ..building import EnvelopeBuilder
 from ..history import LogEntry, NewMessage, Session
-from ..store import Store
 from .continuity import (
     CHECKPOINT_INTERVAL,
     DECISIONS_NOTE,
     QUALITY_NOTE,
     SCRATCHPAD_NOTE,
+    Store,
     checkpoint_of,
     decisions_of,
     sanitized,

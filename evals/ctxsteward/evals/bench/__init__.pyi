@@ -19,7 +19,7 @@ from .asked_chats import (
     read_chats as read_chats,
     write_chats_table as write_chats_table,
 )
-from .benchmark_row import BenchmarkRow as BenchmarkRow
+from .benchmark_row import BenchmarkRow as BenchmarkRow, conversation as conversation
 from .cascade_runs import (
     SCENARIOS as SCENARIOS,
     PhaseEfficiency as PhaseEfficiency,
@@ -29,7 +29,6 @@ from .cascade_runs import (
     play_scenario as play_scenario,
     prices_of as prices_of,
 )
-from .conversations import conversation as conversation
 from .noted_chats import (
     NOTED as NOTED,
     NOTED_HEAD as NOTED_HEAD,

@@ -34,8 +34,7 @@ from ctxsteward.envelope import Budgets, EnvelopeBuilder, Session, open_store
 from ctxsteward.envelope.tokens import load_tokenizer
 from ctxsteward.schemas import Wire
 
-from .benchmark_row import BenchmarkRow, row
-from .conversations import conversation
+from .benchmark_row import BenchmarkRow, conversation, row
 
 RECALL_SIZES = (50, 500, 5_000, 20_000)
 COMPARED = 500
