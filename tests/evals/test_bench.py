@@ -53,6 +53,7 @@ def test_a_row_is_a_figure_with_its_bar_and_its_verdict(made: BenchmarkRow, expe
 def test_every_bench_goes_by_its_own_name() -> None:
     assert set(BENCHES) == {
         "import",
+        "runs",
         "warm",
         "cold",
         "first",

@@ -31,12 +31,12 @@ BENCHES: dict[str, Callable[[Path | None], Iterator[BenchmarkRow]]] = {
     "audit": unit_costs.audits,
     "selection": unit_costs.rankings,
     "cards": cards.run,
-    "runs": cascade_runs.run,
     "transcripts": transcripts.run,
     "harness": unit_costs.harness_turns,
     "flips": flips.run,
     "steward": steward.run,
     "telemetry": telemetry.run,
+    "runs": cascade_runs.run,
 }
 
 NAME = "bench"
