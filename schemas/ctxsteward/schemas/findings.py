@@ -4,7 +4,7 @@
 about (None: the whole session), `field` the dotted place inside it, `text` one sentence for people.
 
 `FINDING_KINDS` has every kind that a session, a build, recall, cards, facts, cascades and the write-behind tell
-of. Differences of requests (`envelope.audit.differences`) and damage of stores (`store.maintenance.damage`) have
+of. Differences of requests (`envelope.audit.auditor`) and damage of stores (`store.maintenance.damage`) have
 tables of their own.
 """
 

