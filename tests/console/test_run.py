@@ -97,6 +97,15 @@ def test_run_again_it_asks_nobody_and_says_the_same(folder: Path) -> None:
     assert run(*SCRIPTED, "--json").stdout == first
 
 
+def test_a_recording_plays_the_same_run_again(folder: Path) -> None:
+    first = json.loads(run(*SCRIPTED, "--json", "--record", "again.jsonl").stdout)
+    again = run("run", "tea.yaml", "--script", "again.jsonl", *TOPIC, "--session", "again", "--json").stdout
+
+    assert json.loads(again) == {**first, "run": "again"}
+    told = run(*SCRIPTED, "--record", "none/x.jsonl", code=2).stderr
+    assert told == "ctxsteward: none/x.jsonl: no such file or directory; check the path and its permissions\n"
+
+
 def test_a_run_that_stopped_goes_on(folder: Path) -> None:
     lines = SCRIPT.rstrip().splitlines(keepends=True)
     (folder / "replies.yaml").write_text("".join(lines[:-1]), encoding="utf-8")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,6 +25,7 @@ from ctxsteward.envelope.cascade import (
     load_script,
     progress_of,
     recorded_calls,
+    recording_of,
     script_of,
 )
 from ctxsteward.envelope.testing import CharTokenizer, Crashed, FirstLine, memory_store
@@ -468,6 +471,45 @@ def test_killed_at_any_write_it_goes_on_to_the_same_envelopes_byte_for_byte(
 
         assert whole_run(again) == expected_end, place
         assert kept(again) == expected, place
+
+
+def test_a_recording_plays_the_run_again() -> None:
+    store = memory_store()
+    end = whole_run(store)
+    rows = list(recording_of(store, KILLED, "r"))
+    again = memory_store()
+    played = runner_of(KILLED, script_of(rows), again, budgets=TIGHT).play()
+
+    assert played == end
+    assert list(recording_of(again, KILLED, "r")) == rows
+    assert [one["refused"] for one in rows if "refused" in one] == ["2 fail", "1 fails"]
+
+
+SPANS = """
+from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+exporter, provider = InMemorySpanExporter(), TracerProvider()
+provider.add_span_processor(SimpleSpanProcessor(exporter))
+trace.set_tracer_provider(provider)
+from tests.envelope.cascade.test_runner import TWO, TWO_ROWS, play
+play(TWO, TWO_ROWS, input={"topic": "tea"})
+for span in exporter.get_finished_spans():
+    if span.name in ("context.run", "context.phase"):
+        print(span.name, dict(span.attributes))
+"""
+
+
+def test_a_run_and_its_phases_are_spans_where_opentelemetry_listens() -> None:
+    root = Path(__file__).parents[3]
+    done = subprocess.run([sys.executable, "-c", SPANS], capture_output=True, text=True, check=True, cwd=root)
+
+    assert done.stdout.splitlines() == [
+        "context.phase {'context.cascade.phase': 'dig', 'context.status': 'done', 'context.calls': 2}",
+        "context.phase {'context.cascade.phase': 'write', 'context.status': 'done', 'context.calls': 1}",
+        "context.run {'context.cascade': 'tea', 'context.status': 'done', 'context.calls': 3}",
+    ]
 
 
 def test_a_run_that_has_ended_asks_nobody_again() -> None:

@@ -43,6 +43,7 @@ from ctxsteward.envelope.cascade import (
     opening_of,
     progress_of,
     recorded_of,
+    recording_of,
     resume,
 )
 from ctxsteward.envelope.telemetry import spanned
@@ -148,6 +149,9 @@ class Functions:
 @click.option("--tool", "tools", multiple=True, metavar="NAME=MODULE:FUNCTION", help="A tool; repeatable.")
 @click.option("--validator", "validators", multiple=True, metavar="NAME=MODULE:FUNCTION", help="For `loop_until`.")
 @click.option("--evaluator", metavar="MODULE:FUNCTION", help="Chooses among soundings: (phase, attempts) -> number.")
+@click.option(
+    "--record", metavar="FILE", type=click.Path(path_type=Path), help="Write a script (JSONL) that plays it again."
+)
 @click.option("--max-calls", type=click.IntRange(1), metavar="N", help="Of the model, at most.")
 @click.option("--workers", type=click.IntRange(1, 32), default=4, show_default=True, help="Soundings played at once.")
 @click.option("--scratchpad/--no-scratchpad", default=True, show_default=True, help="Tell the model how to keep one.")
@@ -161,8 +165,9 @@ class Functions:
 def run(
     file: str, script: str | None, base_url: str | None, run_id: str | None, given: str | None, system: tuple[str, ...],
     profile: str | None, tools: tuple[str, ...], validators: tuple[str, ...], evaluator: str | None,
-    max_calls: int | None, workers: int, scratchpad: bool, price: float | None, cached_price: float,
-    write_price: float, model: str, budgets: tuple[str, ...], as_json: bool, store: str, tenant: str,
+    record: Path | None, max_calls: int | None, workers: int, scratchpad: bool, price: float | None,
+    cached_price: float, write_price: float, model: str, budgets: tuple[str, ...], as_json: bool, store: str,
+    tenant: str,
 ) -> int:  # fmt: skip
     """Play CASCADE (YAML or JSON) and price what was sent beside sending everything.
 
@@ -173,6 +178,8 @@ def run(
     """
     if (script is None) == (base_url is None):
         raise InputError("run: say who answers: --script FILE, or --base-url URL")
+    if record is not None:
+        record.open("a", encoding="utf-8").close()  # before anybody is asked
     recorded, replies = recorded_of(load_tree(file)), None if script is None else load_script(script)
     cascade = recorded.cascade
     asked = read_builder(model, budgets)
@@ -198,6 +205,9 @@ def run(
         )  # fmt: skip
         end = runner.play()
         rows = efficiency_of(opened, cascade, name, counter=asked.counter, prices=prices, tenant=tenant)
+        script_rows = list(recording_of(opened, cascade, name, tenant=tenant)) if record is not None else []
+    if record is not None:
+        record.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in script_rows), encoding="utf-8")
     _tell_efficiency(cascade, rows)
     document = {**end_document(end), "efficiency": [row.document(price) for row in rows]}
     print_result(document, _show, as_json=as_json)

@@ -49,6 +49,7 @@ from .runner import (
     RunEnd as RunEnd,
     RunProgress as RunProgress,
     progress_of as progress_of,
+    recording_of as recording_of,
 )
 from .script import (
     ChatModel as ChatModel,

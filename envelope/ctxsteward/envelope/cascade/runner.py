@@ -57,6 +57,8 @@ from .turns import (
     RunLedger,
     RunPorts,
     calibrated_builder,
+    recorded_calls,
+    reply_row,
     tag_of,
 )
 
@@ -384,6 +386,27 @@ def progress_of(store: Store, run: str, *, tenant: str = "default") -> RunProgre
         begun["cascade"], tuple(name for name in names if name in ended),
         tuple(name for name in names if name not in ended), own[-1] if own else None, said,
     )  # fmt: skip
+
+
+def recording_of(store: Store, cascade: Cascade, run: str, *, tenant: str = "default") -> Iterator[Wire]:
+    """Rows of a script that plays what the model, tools and validators gave this run, sub-cascades included."""
+    ledger = RunLedger(store, run, tenant)
+    places = {phase.name: at for at, phase in enumerate(cascade.phases)}
+    known = {one.cascade_id: one for one in _every(cascade)}
+    for sub in ledger.all("sub-").values():
+        yield from recording_of(store, known[sub["cascade"]], sub["run"], tenant=tenant)
+    for call in recorded_calls(ledger):
+        entries = store.at(tenant, call["session"]).entries()
+        if call["session"].endswith("..evaluator"):
+            yield {**reply_row(call, cascade.cascade_id, entries[-1:], None), "evaluator": True}
+            continue
+        tag = tag_of(places[call["phase"]], call["attempt"])
+        at = next((n for n, one in enumerate(entries) if one.event.id == f"reply {tag}-{call['number']:05} 0"), None)
+        if at is None:
+            continue  # it was killed before the reply
+        until = next((n for n in range(at + 1, len(entries)) if not entries[n].message.tool_results), len(entries))
+        refused = [one["reason"] for one in ledger.all(f"refused-{tag}-").values() if one["calls"] == call["number"]]
+        yield reply_row(call, cascade.cascade_id, entries[at:until], refused[0] if refused else None)
 
 
 def _defined(cascade: Cascade, ref: str) -> Cascade:

@@ -26,7 +26,7 @@ from typing import Annotated, Any, Literal, NamedTuple, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, ValidationError, create_model
 
-from ctxsteward.schemas import InputError, InvalidCascade, InvalidTranscript, Message, Wire
+from ctxsteward.schemas import InputError, InvalidCascade, InvalidTranscript, Wire
 
 from ..transcripts import decode, open_input
 from .config import Tree, load_tree, refused, show
@@ -308,24 +308,3 @@ def judged(function: Callable[..., object], output: PhaseOutput) -> str | None:
         hint = "give True or False, (valid, reason), or {valid, reason}"
         raise InputError(f"validator {output.validator!r} gave {given!r:.60}; {hint}")
     return None if valid else str(reason or "not valid")
-
-
-def reply_row(request: ModelRequest, message: Message, results: Mapping[str, ToolAnswer], why: str | None) -> Wire:
-    """A row that plays this reply again."""
-    row: Wire = {"phase": request.phase, "cascade": request.cascade}
-    if request.attempt is not None:
-        row["attempt"] = request.attempt
-    if request.purpose == "evaluator":
-        row["evaluator"] = True
-    row["text"] = message.text
-    calls = []
-    for call in message.tool_calls:
-        made: Wire = {"tool": call.name, "arguments": call.arguments, "id": call.id}
-        if call.id in results:
-            made |= {"result": results[call.id].text, "error": results[call.id].is_error}
-        calls.append(made)
-    if calls:
-        row["calls"] = calls
-    if why is not None:
-        row["refused"] = why
-    return row

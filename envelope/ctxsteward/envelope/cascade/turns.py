@@ -385,3 +385,17 @@ def tag_of(index: int, attempt: int | None) -> str:
 def recorded_calls(ledger: RunLedger) -> Iterator[dict[str, Any]]:
     """The run's calls of the model in the order of phases, attempts and numbers."""
     yield from ledger.all("call-").values()
+
+
+def reply_row(call: Mapping[str, Any], cascade: str, entries: Sequence[LogEntry], refused: str | None) -> Wire:
+    """The row that plays a recorded call's reply again; `entries` are the reply and the results that follow it."""
+    message = entries[0].message
+    results = {one.call_id: one.text for entry in entries[1:] for one in entry.message.tool_results}
+    row: Wire = {"cascade": cascade, "phase": call["phase"]}
+    row |= {} if call["attempt"] is None else {"attempt": call["attempt"]}
+    row |= {"text": message.text, "calls": [
+        {"tool": made.name, "arguments": made.arguments, "id": made.id}
+        | ({"result": results[made.id]} if made.id in results else {})
+        for made in message.tool_calls
+    ]}  # fmt: skip
+    return row if refused is None else {**row, "refused": refused}
