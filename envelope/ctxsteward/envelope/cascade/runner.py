@@ -10,9 +10,9 @@ and a builder of its own. An evaluator chooses among those that their validator 
 which is asked with `evaluator_instructions`; without either the first of them. What `output_extraction` finds becomes
 state. A phase that has only sub-cascades and no instructions asks no model.
 
-A phase that fails (its validator refused every try, or required output is missing) ends the run; one that was cut by
-`max_turns` does not. A run may be killed anywhere and played again: what has ended is read, not played. It is refused
-where the cascade or the input is another one.
+A phase that fails (its validator refused every try, required output is missing, a sub-cascade failed) ends the run; one
+that was cut by `max_turns` does not. A run may be killed anywhere and played again: what has ended is read, not played.
+It is refused where the cascade or the input is another one.
 
 The builder is made anew for each attempt, with the phase's compaction policy, and corrected by what the provider
 reported so far. Spans ``context.run`` and ``context.phase`` are told where OpenTelemetry listens.
@@ -195,11 +195,13 @@ class CascadeRunner:
         known = ports.ledger.get(f"ended-{index:03}")
         if known is not None:
             return PhaseEnd(**{**known, "findings": tuple(map(tuple, known["findings"]))})
-        text = self._play_subs(index, phase, ports)
+        text, failure = self._play_subs(index, phase, ports)
         factor = phase.soundings.factor if phase.soundings else 0
         numbers: list[int | None] = [*range(1, factor + 1)] or [None]
         findings: list[Finding] = []
-        if phase.sub_cascades and not phase.instructions.strip() and not factor:
+        if failure:
+            end, chosen, calls = AttemptEnd("failed", text, 0, 1, failure), None, 0
+        elif phase.sub_cascades and not phase.instructions.strip() and not factor:
             end, chosen, calls = AttemptEnd("done", text, 0, 1), None, 0
         else:
             plays = self._attempts(index, phase, numbers, ports, findings)
@@ -207,7 +209,7 @@ class CascadeRunner:
             end, calls = plays[chosen], sum(one.calls for one in plays.values())
         _, missed = close_phase(self.store, self.cascade, phase.name, run=self.run, tenant=self.tenant)
         status, reason = end.status, end.reason
-        if any(finding.kind == "extraction_required" for finding in missed):
+        if status != "failed" and any(finding.kind == "extraction_required" for finding in missed):
             status, reason = "failed", missed[0].text
         found = PhaseEnd(
             phase.name, status, end.text, calls, end.tries, len(numbers), chosen, reason,
@@ -316,8 +318,8 @@ class CascadeRunner:
 
     # -- sub-cascades -------------------------------------------------------------------------------------------
 
-    def _play_subs(self, index: int, phase: Phase, ports: RunPorts) -> str:
-        """Play them in order; the last one's output."""
+    def _play_subs(self, index: int, phase: Phase, ports: RunPorts) -> tuple[str, str]:
+        """Play them in order; the last one's output, and why one failed."""
         text = ""
         if self.depth >= MAX_DEPTH and phase.sub_cascades:
             raise InputError(f"phase {phase.name!r}: sub-cascades are nested deeper than {MAX_DEPTH}; flatten them")
@@ -325,15 +327,14 @@ class CascadeRunner:
             runner = self._sub_runner(index, place, sub, ports)
             end = runner.play()
             if end.status == "failed":
-                what = end.phases[-1]
-                raise InputError(f"phase {phase.name!r}: sub-cascade {sub.ref!r} failed in {what.phase!r}: "
-                                 f"{what.reason}")  # fmt: skip
+                last = end.phases[-1]
+                return last.text, f"sub-cascade {sub.ref!r} failed in {last.phase!r}: {last.reason}"
             flows = sub_state(sub.context_out, {k: v for k, v in end.state.items() if end.state[k] is not None})
             own = {key: value for key, value in flows.items() if runner.state.get(key, _MISSING) != value}
             if own:
                 record_state(self.store, self.run, phase.name, own, tenant=self.tenant)
             text = end.phases[-1].text
-        return text
+        return text, ""
 
     def _sub_runner(self, index: int, place: int, sub: SubCascade, ports: RunPorts) -> CascadeRunner:
         state, cascade = self._state(), _defined(self.cascade, sub.ref)
