@@ -204,6 +204,24 @@ def test_an_answer_that_is_none_is_refused(folder: Path, endpoint: str, reply: b
     ).stderr  # fmt: skip
 
 
+def test_the_endpoint_selects_where_a_strategy_asks_for_a_model(folder: Path, endpoint: str) -> None:
+    (folder / "auto.yaml").write_text("""\
+cascade_id: auto
+phases:
+  - {name: look, instructions: Look.}
+  - name: tell
+    instructions: Tell.
+    context: {mode: auto, anchors: {include: []}, selection: {strategy: llm, selector_model: cheap}}
+""", encoding="utf-8")  # fmt: skip
+    chosen = json.dumps({"selected": ["§2", "§9"], "reasoning": "it says"})
+    Endpoint.replies = [completion("The relay stalls."), completion(chosen), completion("Told.")]
+    found = json.loads(run("run", "auto.yaml", "--base-url", f"{endpoint}#large", "--json").stdout)
+
+    assert [body["model"] for _, body in Endpoint.asked] == ["large", "cheap", "large"]
+    assert "The relay stalls." in json.dumps(Endpoint.asked[2][1])
+    assert [one["kind"] for one in found["phases"][1]["findings"]] == ["not_on_menu"]
+
+
 def test_soundings_are_chosen_by_a_function(folder: Path) -> None:
     (folder / "s.yaml").write_text("cascade_id: s\nphases: [{name: a, soundings: {factor: 2}}]\n", encoding="utf-8")
     (folder / "s.jsonl").write_text(

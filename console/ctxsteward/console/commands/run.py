@@ -13,7 +13,7 @@ import os
 import re
 import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,7 @@ from ctxsteward.envelope.cascade import (
     ModelScript,
     PhaseOutput,
     RunEnd,
+    Strategies,
     ToolAnswer,
     ToolUse,
     Workspace,
@@ -45,6 +46,7 @@ from ctxsteward.envelope.cascade import (
     recorded_of,
     recording_of,
     resume,
+    selection,
 )
 from ctxsteward.envelope.telemetry import spanned
 from ctxsteward.evals.bench import PhaseEfficiency, efficiency_of, prices_of
@@ -95,11 +97,17 @@ class ChatEndpoint:
             answer = json.loads(raw)
             said = answer["choices"][0]["message"]
             message = {key: said[key] for key in ("content", "tool_calls") if said.get(key)}
-            usage = answer.get("usage")
+            usage = answer.get("usage") or {}
+            counts = {name: count for name, count in usage.items() if type(count) is int}
         except (ValueError, LookupError, TypeError, AttributeError) as error:
             raise InputError(f"{self.address}: its answer is no chat completion: {raw[:60]!r}") from error
         wire = {"role": "assistant", "content": None if message else "", **message}
-        return ModelAnswer(wire, usage if isinstance(usage, dict) else None)
+        return ModelAnswer(wire, counts)
+
+    def ask(self, prompt: str) -> str:
+        """A reply to one prompt, as strategies of selection ask a model."""
+        request = {"messages": [{"role": "user", "content": prompt}]}
+        return str(self.answer(ModelRequest("", "", None, 1, "phase", request)).message["content"] or "")
 
 
 def chat_endpoint(address: str, model: str, key: str | None) -> ChatEndpoint:
@@ -111,6 +119,14 @@ def chat_endpoint(address: str, model: str, key: str | None) -> ChatEndpoint:
     if key and parts.scheme == "http" and parts.hostname not in _HERE:
         raise InputError(f"--base-url {place}: a key over plain HTTP can be read on its way; use https")
     return ChatEndpoint(address=place.rstrip("/"), model=named or model, key=key)
+
+
+def selecting(cascade: Cascade, endpoint: ChatEndpoint) -> Strategies:
+    """Strategies whose models are behind the endpoint: its own, and those that a `selector_model` names."""
+    found = [endpoint.model]
+    for one in (cascade, *cascade.cascades):
+        found += [name for phase in one.phases if (name := selection(one, phase).selector_model)]
+    return Strategies(models={name: replace(endpoint, model=name).ask for name in found})
 
 
 class Functions:
@@ -187,8 +203,10 @@ def run(
     functions = Functions("--tool", tools, "ctxsteward.tools")
     judges = Functions("--validator", validators, "ctxsteward.validators")
     answers: ChatModel | None = replies
+    strategies: Strategies | None = None
     if base_url is not None:
-        answers = chat_endpoint(base_url, model, os.environ.get(KEY_VARIABLE) or None)
+        answers = endpoint = chat_endpoint(base_url, model, os.environ.get(KEY_VARIABLE) or None)
+        strategies = selecting(cascade, endpoint)
     assert answers is not None
     named = {name: functions.find(name) for name in (*functions.named, *_tool_names(cascade))}
     _check_functions(cascade, replies, named, judges)
@@ -201,7 +219,7 @@ def run(
             input=recorded.input if given is None else read_input(given), profile=read_profile(profile), tools=named,
             answer=lambda use: _answer(use, replies, named), validate=lambda output: _verdict(output, replies, judges),
             evaluate=None if evaluator is None else _evaluator(evaluator), max_calls=max_calls, workers=workers,
-            scratchpad=scratchpad, now=utc_now, tell=tell,
+            scratchpad=scratchpad, strategies=strategies, now=utc_now, tell=tell,
         )  # fmt: skip
         end = runner.play()
         rows = efficiency_of(opened, cascade, name, counter=asked.counter, prices=prices, tenant=tenant)
