@@ -64,7 +64,7 @@ _OPENING, _GOAL, _CONTINUE = "## Resuming Session", "**Goal**:", "**Continue wit
 _PREFIX = "SCRATCHPAD:"
 _ITEM = re.compile(r"^\s*(?:[-*+]|\d+[.)])\s+(?:\[(?P<mark>[ xX])\]\s*)?(?P<text>\S.*)$")
 _GATE = re.compile(r"^[ \t]*(QUALITY_[A-Z0-9_]+)[ \t]*:?[ \t]*(.*)$", re.MULTILINE)
-_SIGNAL_LINE = re.compile(r"^(\s*)(SIGNAL|SCRATCHPAD)(?=:)", re.MULTILINE)
+_SIGNAL_LINE = re.compile(r"^([ \t]*)(SIGNAL|SCRATCHPAD)(?=:)", re.MULTILINE)
 _NOTHING = frozenset(("", "none", "none currently", "no blockers", "n/a", "-", "nothing"))
 _SENTENCE = re.compile(r"(?<=[.!?。！？])\s|\n")
 _DECIDED = re.compile(r"\b(?:decided|choosing)\b", re.IGNORECASE)
