@@ -27,8 +27,16 @@ from .asked_chats import (
     read_chats as read_chats,
     write_chats_table as write_chats_table,
 )
-from .benchmark_row import BenchmarkRow as BenchmarkRow
-from .conversations import conversation as conversation
+from .benchmark_row import BenchmarkRow as BenchmarkRow, conversation as conversation
+from .cascade_runs import (
+    SCENARIOS as SCENARIOS,
+    PhaseEfficiency as PhaseEfficiency,
+    RunScenario as RunScenario,
+    efficiency_of as efficiency_of,
+    judged_calls as judged_calls,
+    play_scenario as play_scenario,
+    prices_of as prices_of,
+)
 from .noted_chats import (
     NOTED as NOTED,
     NOTED_HEAD as NOTED_HEAD,

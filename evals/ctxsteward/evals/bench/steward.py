@@ -29,8 +29,7 @@ from ctxsteward.steward.night import AdmittedRecords, HarvestWorker
 from ctxsteward.steward.setup import Isolate, in_a_worker
 from ctxsteward.store import AddressKey
 
-from .benchmark_row import BenchmarkRow, row
-from .conversations import write
+from .benchmark_row import BenchmarkRow, row, write
 
 NAME = "steward"
 PUBLIC = ("tau_bench_airline", "swe_agent", "locomo")
