@@ -13,6 +13,7 @@ The ledger judges every draft here; a night passes the policy of its settings.
                    (`max_chance`); what only looks (`only_looks`) is active then, else a person decides
     policy, persona   a person, always
     text of tools and of the assistant   never by itself
+    what an internal tool denied in the same talk   never by itself
 
 A `candidate` is held and not used, a `vetted` record is fit for use and waits for a person, an `active` one is used.
 Reasons are codes. A record expires when its worth, halved once a half-life since it was last confirmed, is below
@@ -212,6 +213,8 @@ def by_support(
         return AdmissionVerdict("candidate", ("tool_text",))
     if not backing.said:
         return AdmissionVerdict("candidate", ("not_said_by_a_person",))
+    if backing.denied > backing.confirmed:
+        return AdmissionVerdict("candidate", ("denied",))
     if gate == "person":
         return AdmissionVerdict("vetted", ("needs_person",))
     if width == "user":

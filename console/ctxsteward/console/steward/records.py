@@ -60,6 +60,7 @@ REASONS: Mapping[str, str] = {
     "edited": "a person gave it these words; somebody else must approve them",
     "newer_value": "a newer value took its place",
     "conflict": "somebody says the opposite; both are held",
+    "denied": "a tool of your own said otherwise in the same talk",
     "faded": "nobody has confirmed it for long",
     "gainsays_locked": "it gainsays a locked line",
     "gainsays_rule": "it gainsays a rule",
