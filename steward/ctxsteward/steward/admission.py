@@ -2,7 +2,8 @@
 
 The ledger judges every draft here; a night passes the policy of its settings.
 
-    own scope      a strict cue suffices, or a fact by its score; other cues need company
+    own scope      a strict cue suffices, or a fact by its score; other cues need company. What is said again and again
+                   without being surely a fact is a habit of speech, and stays a candidate
     wider scopes   k independent principals, or a person who approves; of what is claimed of the world, rather than
                    wished of the agent, an internal tool's answer or a rule in force must say the same besides
     tool fix       it worked in three runs that succeeded, for three principals or tasks, and mends a malformed call
@@ -270,7 +271,7 @@ def _own(kind: RecommendationKind, backing: ClaimSupport, policy: AdmissionPolic
         return AdmissionVerdict("active", ("strict_cue",))
     if kind == "fact" and backing.scored >= policy.scored_support:
         return AdmissionVerdict("active", ("scored_fact",))
-    if backing.said >= policy.broad_support:
+    if kind != "fact" and backing.said >= policy.broad_support:
         return AdmissionVerdict("active", ("repeated",))
     return AdmissionVerdict("candidate", ("needs_support",))
 

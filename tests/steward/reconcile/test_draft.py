@@ -91,7 +91,7 @@ def test_counts_are_of_places_sessions_and_people() -> None:
         brief(4, 0, 4, 5, strength="recovered", trust="tool_internal"),
     ]  # fmt: skip
     both = {"events": 4, "recovered": 1, "sessions": 4, "strict": 2, "scored": 1, "helped": 1}
-    both |= {"votes": 1, "confirmed": 1, "obeyed_succeeded": 0, "obeyed_failed": 0, "from_tool": False}
+    both |= {"votes": 1, "confirmed": 1, "denied": 0, "obeyed_succeeded": 0, "obeyed_failed": 0, "from_tool": False}
     assert backing(told, own=False) == ClaimSupport(**both, principals=2, said=2)
     assert backing(told, own=True) == ClaimSupport(**both, principals=4, said=3)
 

@@ -123,7 +123,7 @@ def backing(seen: Collection[ObservationBrief], *, own: bool, advice: str = "") 
         principals=len({who for who, _ in heard}),
         strict=len({who for who, strength in said if strength == "strict"}),
         scored=len({who for who, strength in said if strength == "scored"}),
-        said=len({_restated(who, one) if own else who for who, one in heard if one.is_said}),
+        said=_said_anew(one for one in seen if one.is_said) if own else len({who for who, _ in said}),
         votes=len(votes),
         confirmed=len({who for who, one in heard if one.is_said and one.is_confirmed}),
         denied=len({who for who, one in heard if one.is_said and one.is_denied}),
@@ -137,10 +137,18 @@ def backing(seen: Collection[ObservationBrief], *, own: bool, advice: str = "") 
     )
 
 
-def _restated(session: str, one: ObservationBrief) -> str:
-    """What counts as saying it once: a session, or a long wording that several have word for word, as pastes have."""
-    is_pasted = one.strength == "broad" and one.text.count(" ") >= PASTED_WORDS
-    return one.text if is_pasted else session
+def _said_anew(said: Iterable[ObservationBrief]) -> int:
+    """In how many sessions something was said; a long wording that several have word for word, as pastes do, is one."""
+    texts: dict[str, set[str]] = {}
+    for one in said:
+        is_pasted = one.strength == "broad" and one.text.count(" ") >= PASTED_WORDS
+        texts.setdefault(one.session, set()).add(one.text if is_pasted else "")
+    met: set[str] = set()
+    times = 0
+    for session in sorted(texts):
+        times += "" in texts[session] or not texts[session] <= met
+        met |= texts[session]
+    return times
 
 
 def _tasks(seen: Collection[ObservationBrief]) -> list[tuple[str, ObservationBrief]]:

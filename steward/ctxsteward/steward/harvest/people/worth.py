@@ -4,7 +4,7 @@
 whether it asks, what its message is like. Their weights were measured (logistic regression) on sentences of dated chats
 that two readings judged by one rubric; `docs/steward.md` has the rubric, their agreement and how well the weights do on
 talk that they had not seen. No signal is a phrase of that talk. The sum is the log-odds that a sentence is worth it:
-`SURE` and above is a fact at once, `POSSIBLE` and above one that has to be said again.
+`SURE` and above is a fact, `POSSIBLE` and above a candidate.
 
 Of Chinese, which was not judged, the signals and their weights are set by hand:
 
