@@ -42,7 +42,7 @@ REASONS: Mapping[str, str] = {
     "governed": "enough people said it, and a rule in force says the same",
     "fix_worked": "its fix worked often enough, in runs that succeeded",
     "approved": "a person approved it",
-    "needs_support": "said once, in passing; it must be said again",
+    "needs_support": "said in passing; a wish must be said again, a fact outright",
     "needs_principals": "too few people said it",
     "needs_confirmation": "people claim it of the service; a tool of your own, a rule or a person must say the same",
     "fails_more": "more runs that did so failed than succeeded",
