@@ -1,5 +1,8 @@
-"""``ctxsteward evals cost``, ``recall``, ``survival``, ``advice``, ``notes``, ``worth``: prompt cost, recall, what outlives
-compaction, whether the steward's advice about tool errors is right, and whether it learns what people wrote down."""
+"""``ctxsteward evals cost``, ``recall``, ``survival``, ``advice``, ``notes``, ``worth``.
+
+Prompt cost, recall, what outlives compaction, whether the steward's advice about tools is right, whether it learns what
+people wrote down, and what readers say of what it keeps.
+"""
 
 from __future__ import annotations
 

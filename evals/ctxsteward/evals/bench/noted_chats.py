@@ -298,8 +298,8 @@ def active_records(transcripts: Iterable[ReplayedTranscript]) -> list[MetaRecomm
         for one in transcripts:
             kept = lasting(harvest(one), one)
             ledger.absorb(*build_artifact(one, kept, extractor=EXTRACTOR, key=key))
-        records = ledger.records(JudgementContext())
-    return [one for one in records if one.status == "active" and one.scope.tool is None]
+        active = (one for one in ledger.records(JudgementContext()) if one.status == "active")
+        return [one for one in active if one.scope.tool is None]
 
 
 def measure_worth(path: Path, half: str) -> list[WorthRow]:
