@@ -120,9 +120,15 @@ def worth(sentence: Sentence, *, between_people: bool) -> float:
     """Log-odds that a sentence is worth keeping; about -6 to 6."""
     if sentence.has_chinese:
         return _chinese(sentence)
-    if len(_telling(sentence)) + (_TIME.search(sentence.low) is not None) < MIN_THINGS:
-        return -math.inf
     return math.fsum(map(mul, BETWEEN_PEOPLE if between_people else ASSISTED, signals(sentence)))
+
+
+def states_nothing(sentence: Sentence) -> bool:
+    """Whether it names too little to be a fact, whatever else it shows: most sentences do."""
+    if sentence.has_chinese:
+        return False
+    things = len(_telling(sentence))
+    return things < MIN_THINGS and things + (_TIME.search(sentence.low) is not None) < MIN_THINGS
 
 
 def signals(sentence: Sentence) -> SentenceSignals:
@@ -205,6 +211,11 @@ _QUESTION = re.compile(
 _UNSURE = re.compile(
     _JOINT + r"(?:i|we|i'm|i am|i was|we're|i'd|i've)\b[^,.;]{0,50}?\b(?:if|whether|how|what|which|where|why|who)\b"
 )
+_MAY_ASK = re.compile(
+    r"\b(?:can|could|would|will|do|does|did|is|are|am|should|shall|may|any|if|whether|how|what|which|where|why|who|you"
+    r"|help me)\b",
+    re.IGNORECASE,
+)
 _ASKED = re.compile(r"\b(?:can|could|would|will|should|please)\b[^,.;]{0,20}\byou\b|\bhelp me\b")
 
 
@@ -212,6 +223,8 @@ def stated(text: str) -> tuple[int, int]:
     """Where the part of a sentence stands that states something: first and last character; all of it, if none asks."""
     lead = _LEAD.match(text)
     start = stop = lead.end() if lead else 0
+    if _MAY_ASK.search(text, start) is None:
+        return start, len(text)
     for clause in clause_spans(text[start:]):
         low = text[start + clause.start : start + clause.stop].lower().replace("’", "'").lstrip()
         if _QUESTION.match(low) or _UNSURE.match(low) or _ASKED.search(low):
