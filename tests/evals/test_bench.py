@@ -13,8 +13,8 @@ import pytest
 
 from ctxsteward.evals.bench import transcripts, unit_costs
 from ctxsteward.evals.bench.__main__ import BENCHES, main
-from ctxsteward.evals.bench.benchmark_row import BenchmarkRow, row
 from ctxsteward.evals.bench.conversations import conversation
+from ctxsteward.evals.documents import BenchmarkRow, row
 
 
 @pytest.mark.parametrize(

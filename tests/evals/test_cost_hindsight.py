@@ -12,8 +12,8 @@ from hypothesis import given, settings, strategies as st
 from ctxsteward.envelope.testing import CharTokenizer
 from ctxsteward.envelope.tokens.tokenizer import Counter
 from ctxsteward.envelope.transcripts import parse_transcripts
-from ctxsteward.evals.agent_runs import read_run
-from ctxsteward.evals.cost import MaskedRun, cheapest, cheapest_boundaries, masking_of, sizes_of
+from ctxsteward.evals.agent_runs import MaskedRun, masking_of, read_run
+from ctxsteward.evals.cost import cheapest, cheapest_boundaries, sizes_of
 from ctxsteward.evals.prompt_cost import PricedPrompt, Prices, PromptJudge, Sizer
 
 from ..examples import examples

@@ -32,7 +32,7 @@ from typing import NamedTuple
 from ctxsteward.schemas import LOSSES, CompressionReport, Finding, WindowExceeded, Wire, fixed_finding
 from ctxsteward.store import RecallSelected, WindowCompacted, address_of, coded_manifest
 
-from ..compaction import Compactor, Window
+from ..compaction import Compactor, Policy, Window
 from ..envelope import Envelope, Section, digest_behind, head_digested, seal_envelope
 from ..history import Session, State
 from ..layout import (
@@ -87,10 +87,10 @@ class Decider:
     form: LayoutForm = FORM
     """A builder out of a manifest has the form of the renderer that the manifest names."""
 
-    def run(self, session: Session, progress: BuildProgress) -> DynamicLayout:
-        """Compact and select where due; the layout that comes of it."""
+    def run(self, session: Session, progress: BuildProgress, head_tokens: int = 0) -> DynamicLayout:
+        """Compact and select where due; the layout that comes of it. `head_tokens` stand before it in every prompt."""
         layout = self.lay(session, session.state)
-        window = Window(session.state, layout, self.budgets)
+        window = Window(session.state, layout, self.budgets, head_tokens)
         if not progress.compacted and self.compactor.policy.due(window) and self._compact(session, window, progress):
             layout = self.lay(session, session.state)
             window = Window(session.state, layout, self.budgets)
@@ -101,6 +101,10 @@ class Decider:
     def with_budgets(self, budgets: Budgets) -> Decider:
         """The same under other budgets."""
         return replace(self, budgets=budgets, compactor=self.compactor.with_budgets(budgets))
+
+    def with_policy(self, policy: Policy) -> Decider:
+        """The same with another compaction policy."""
+        return replace(self, compactor=replace(self.compactor, policy=policy))
 
     def lay(self, session: Session, state: State) -> DynamicLayout:
         """The dynamic section of a session as it stands, deciding nothing."""

@@ -12,4 +12,11 @@ from .policy import (
     Policy as Policy,
     Window as Window,
     choose as choose,
+    phase_log as phase_log,
+)
+from .pricing import (
+    KEPT_STEPS as KEPT_STEPS,
+    price_policy as price_policy,
+    rewriting_pays as rewriting_pays,
+    with_default as with_default,
 )

@@ -19,7 +19,6 @@ from .asked_chats import (
     read_chats as read_chats,
     write_chats_table as write_chats_table,
 )
-from .benchmark_row import BenchmarkRow as BenchmarkRow
 from .conversations import conversation as conversation
 from .noted_chats import (
     NOTED as NOTED,

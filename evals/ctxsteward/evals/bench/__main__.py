@@ -17,9 +17,8 @@ from pathlib import Path
 
 from ctxsteward.schemas import InputError
 
-from ..documents import block_of, check_markers, markers, write_blocks
+from ..documents import BenchmarkRow, block_of, check_markers, markers, write_blocks
 from . import cards, cold, flips, journal, outage, steward, telemetry, transcripts, unit_costs, warm
-from .benchmark_row import BenchmarkRow
 
 BENCHES: dict[str, Callable[[Path | None], Iterator[BenchmarkRow]]] = {
     "import": unit_costs.import_cost,

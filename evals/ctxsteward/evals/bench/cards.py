@@ -21,7 +21,7 @@ from ctxsteward.envelope import Store, open_store
 from ctxsteward.envelope.cards import card_maker, cards_of, open_cards, rebuild
 from ctxsteward.envelope.testing import memory_store
 
-from .benchmark_row import BenchmarkRow, row
+from ..documents import BenchmarkRow, row
 from .conversations import conversation
 
 NAME = "cards"

@@ -19,7 +19,7 @@ from ctxsteward.envelope import Budgets, EnvelopeBuilder, open_store
 from ctxsteward.envelope.tokens import load_tokenizer
 from ctxsteward.schemas import Wire
 
-from .benchmark_row import BenchmarkRow, row
+from ..documents import BenchmarkRow, row
 from .conversations import conversation
 
 NAME = "cold"

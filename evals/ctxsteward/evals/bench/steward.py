@@ -28,7 +28,7 @@ from ctxsteward.steward.night import AdmittedRecords, HarvestWorker
 from ctxsteward.steward.setup import Isolate, in_a_worker
 from ctxsteward.store import AddressKey
 
-from .benchmark_row import BenchmarkRow, row
+from ..documents import BenchmarkRow, row
 from .conversations import write
 
 NAME = "steward"

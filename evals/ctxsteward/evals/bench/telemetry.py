@@ -28,8 +28,8 @@ from ctxsteward.envelope.building import builder as building
 from ctxsteward.envelope.telemetry import spans
 from ctxsteward.envelope.transcripts import parse_transcripts
 
+from ..documents import BenchmarkRow, row
 from ..replay import new_message, open_session
-from .benchmark_row import BenchmarkRow, row
 from .conversations import conversation
 
 NAME = "telemetry"

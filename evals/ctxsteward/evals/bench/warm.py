@@ -26,7 +26,7 @@ from ctxsteward.envelope import Budgets, EnvelopeBuilder, Session, open_store
 from ctxsteward.envelope.tokens import load_tokenizer
 from ctxsteward.schemas import Wire
 
-from .benchmark_row import BenchmarkRow, row
+from ..documents import BenchmarkRow, row
 from .conversations import conversation
 
 RECALL_SIZES = (50, 500, 5_000, 20_000)
