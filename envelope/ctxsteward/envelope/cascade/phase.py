@@ -186,7 +186,9 @@ def _choose(settings: IntraContext, window: Window, need_tokens: int) -> Compact
     masked = {row.group.first: row for row in rows if _is_masked(settings, row, ages[row.group.first])}
     masked |= {row.group.first: row for row in _repeated(window.candidates)}
     shorten = {row.group.first: tokens for row in rows if (tokens := _reasoning_tokens(settings, window, row, ages))}
-    left = need_tokens - sum(row.tokens - row.masked_tokens for row in masked.values())
+    freed = sum(row.tokens - row.masked_tokens for row in masked.values())
+    need_tokens = 0 if freed >= window.excess_tokens else need_tokens
+    left = need_tokens - freed
     spent = _spent_attempts(settings, window.candidates)
     older = sorted(
         (row for row in rows if ages[row.group.first] >= settings.window or row.group.first in spent),

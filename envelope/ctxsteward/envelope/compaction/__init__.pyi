@@ -16,7 +16,23 @@ from .policy import (
 )
 from .pricing import (
     KEPT_STEPS as KEPT_STEPS,
+    importance_policy as importance_policy,
+    middle_out_policy as middle_out_policy,
     price_policy as price_policy,
     rewriting_pays as rewriting_pays,
     with_default as with_default,
+)
+from .pruning import (
+    ContextPruner as ContextPruner,
+    ContextStats as ContextStats,
+    ImportanceWeights as ImportanceWeights,
+    PrunedContext as PrunedContext,
+    PruneStats as PruneStats,
+    SummarizedContext as SummarizedContext,
+    auto_manage_context as auto_manage_context,
+    context_stats as context_stats,
+    middle_out as middle_out,
+    needs_pruning as needs_pruning,
+    prune_context as prune_context,
+    summarize_context as summarize_context,
 )

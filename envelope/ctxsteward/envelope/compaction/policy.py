@@ -159,6 +159,11 @@ class Window:
         return must <= budget or self.history_tokens > must + int(budget * MIN_PROGRESS_FRACTION)
 
     @property
+    def excess_tokens(self) -> int:
+        """What must go for the history to reach its target where nothing becomes bullets."""
+        return self.history_tokens - self.budgets.target_tokens - self.budgets.lent_tokens(self.bullets_tokens)
+
+    @property
     def forced(self) -> bool:
         """Whether the history is over its budget though what never leaves is not: any cut is better than none."""
         return self.over and self.must_tokens + self.notes_tokens <= self.budgets.dynamic_tokens

@@ -14,6 +14,8 @@ result is *droppable* once `kept_steps` newer steps (assistant messages) stand b
     ski_rental   when the rent paid so far for droppable tokens (the cached price, once a call) has reached what masking
                  them now would cost more than leaving them; at once where the cache has expired
 
+`middle_out_policy` and `importance_policy` choose in another order, when one of these is due.
+
 All but `threshold` mask what is droppable and write no bullets: each masked line keeps its reference. They wait until
 that saves a tenth of the section. The budget always wins: over it, `kept_steps` gives way, oldest first, and what then
 leaves becomes bullets; a finding ``policy_fell_back`` says so.
@@ -37,6 +39,7 @@ from ctxsteward.schemas import InputError, PolicyName
 from ..layout import RenderOptions, group_fragment
 from ..tokens import MIN_PROGRESS_FRACTION, Prices
 from .policy import Choose, CompactionChoice, Due, Policy, Window, choose, due
+from .pruning import REMOVAL_LEVELS, ImportanceWeights, middle_out
 
 KEPT_STEPS = 8
 """With eight, 97 of 100 values that replies to real runs took from a result stood in their prompt; with five, 96."""
@@ -251,3 +254,58 @@ def _told(window: Window, missing_tokens: int, taken: Sequence[tuple[int, ...]])
         f"its own rules leave {missing_tokens} tokens too many for a budget of {window.budgets.dynamic_tokens}; "
         f"{len(refs)} groups that were to stay were taken as well: {named}"
     )
+
+
+# -- other orders ------------------------------------------------------------------------------------------------------
+
+
+def middle_out_policy(name: PolicyName = "threshold", prices: Prices | None = None) -> Policy:
+    """Mask 10, 20, 50, then all tool results, from the middle of the window outward; `name` and `prices` say when.
+
+    It stops at the first level that reaches the target; only where all are not enough whole messages leave and are
+    summarized. The report names the level.
+    """
+    due = price_policy(name, prices).due
+    return Policy(name=f"middle-out/1 {name}", due=due, choose=_choose_middle_out)
+
+
+def _choose_middle_out(window: Window, need_tokens: int) -> CompactionChoice:
+    window.price_masks(closed=True)
+    rows = [row for row in window.candidates if not row.must and not row.soft and row.masked_tokens < row.tokens]
+    taken = rows[:0]
+    percent = 0
+    for percent in REMOVAL_LEVELS:
+        taken = middle_out(rows, percent)
+        if sum(row.tokens - row.masked_tokens for row in taken) >= window.excess_tokens:
+            need_tokens = 0
+            break
+    mask = tuple(row.group for row in sorted(taken, key=lambda row: row.group.first))
+    chosen = CompactionChoice(mask=mask, is_summarized=False, detail=f"{percent} %")
+    return with_default(window, chosen, need_tokens, kept=lambda first: False)
+
+
+def importance_policy(
+    weights: ImportanceWeights | None = None, name: PolicyName = "threshold", prices: Prices | None = None
+) -> Policy:
+    """Whole groups leave, those of least worth first (`ImportanceWeights`); `name` and `prices` say when."""
+    due = price_policy(name, prices).due
+    choose = partial(_choose_by_worth, weights or ImportanceWeights())
+    return Policy(name=f"importance/1 {name}", due=due, choose=choose)
+
+
+def _choose_by_worth(weights: ImportanceWeights, window: Window, need_tokens: int) -> CompactionChoice:
+    rows = window.candidates
+    worth = {
+        row.group.first: max(weights.worth(entry.message, at, len(rows)) for entry in row.group.entries)
+        for at, row in enumerate(rows)
+    }
+    leaving = []
+    left = need_tokens
+    for row in sorted(rows, key=lambda row: (row.soft, worth[row.group.first], row.group.first)):
+        if left <= 0:
+            break
+        if not row.must and not row.task:
+            leaving.append(row)
+            left -= row.tokens
+    drop = tuple(row.group for row in sorted(leaving, key=lambda row: row.group.first))
+    return with_default(window, CompactionChoice(drop=drop), need_tokens, kept=lambda first: False)
