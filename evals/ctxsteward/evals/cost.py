@@ -221,7 +221,7 @@ OURS = "ours"
 OURS_WITHOUT_RECALL = "ours, no recall"
 EVERYTHING = "never: everything"
 HINDSIGHT = "best in hindsight"
-AGENT = "agent budgets"
+AGENT = "agent"
 SKI_RENTAL_IN_BUDGET = f"ski_rental, masking alone, keep {POLICY_STEPS}"
 HINDSIGHT_IN_BUDGET = f"best in hindsight, keep {POLICY_STEPS}, in budget"
 ALL = "all"
@@ -322,7 +322,8 @@ def strategies(sizer: Sizer, prices: Prices, budget_tokens: int | None = None) -
 
 
 def policy_builders(builder: EnvelopeBuilder, prices: Prices) -> dict[str, EnvelopeBuilder]:
-    """Ours under each policy, for tool loops: a tool result is whole on arrival up to three quarters of dynamic."""
+    """Ours under each policy, for tool loops: nothing is recalled, and a tool result is whole on arrival up to three
+    quarters of dynamic."""
     budgets = Budgets.from_document(builder.budgets.document())
     if budgets.arrival_cap_tokens is None:
         cap = Budgets.agent().cap_tokens * budgets.dynamic_tokens // Budgets.agent().dynamic_tokens
@@ -330,7 +331,7 @@ def policy_builders(builder: EnvelopeBuilder, prices: Prices) -> dict[str, Envel
     return {
         f"{AGENT}, {name}": EnvelopeBuilder(
             builder.model, tokenizer=None if builder.model else builder.counter.tokenizer, budgets=budgets,
-            policy=price_policy(name, prices),
+            policy=price_policy(name, prices), selector=None,
         )
         for name in get_args(PolicyName)
     }  # fmt: skip

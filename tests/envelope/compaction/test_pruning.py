@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -236,24 +236,20 @@ def test_200_summaries_do_not_nest_do_not_grow_and_keep_the_rules() -> None:
     history: Sequence[Wire] = [user("Look after the hosts.")]
     sizes = []
     for turn in range(200):
-        spoken = (
-            f"Never restart host 7 before 18:00. Turn {turn}."
-            if turn == 3
-            else f"Look at host {turn}, ticket OPS-{turn}."
-        )
+        spoken = "Never restart host 7 before 18:00." if turn == 3 else f"Look at host {turn}, ticket OPS-{turn}."
         history = [*history, user(spoken), call(f"c{turn}", arguments=json.dumps({"host": turn}))]
         history = [*history, result(f"c{turn}", f"host {turn} answers in {turn} ms"), reply(f"Host {turn} is fine.")]
         done = pruner.summarize(history, 4)
         history = done.summarized
         sizes.append(pruner.stats(history).tokens)
     text = str(history[1]["content"])
-    assert text.splitlines()[0].startswith(
-        "[Previous 796 messages: 199 user messages, 398 model responses, 199 tool calls; §1 to §7"
-    )
+    counts = "[Previous 796 messages: 199 user messages, 398 model responses, 199 tool calls"
+    assert text.splitlines()[0] == f"{counts}; §1 to §994]"  # with the 198 summaries that went into the next
     assert text.count("[Previous") == 1
     assert "Never restart host 7 before 18:00" in text
     assert max(sizes[100:]) <= 1.2 * max(sizes[:100])
-    assert archive.resolve("§9").text.startswith("Never restart") or "Never restart" in archive.resolve("§13").text
+    (rule,) = [line for line in text.splitlines() if "Never restart" in line]
+    assert archive.resolve(rule.split()[-1]).text == "Never restart host 7 before 18:00."
 
 
 # -- tool results by levels --------------------------------------------------------------------------------------------
@@ -337,9 +333,9 @@ ONE = user("x")
         pytest.param(lambda: prune_context([ONE], True), InputError, "max_tokens=True: expected", id="truth"),
         pytest.param(lambda: prune_context([ONE], model="gpt-9"), UnknownModel, "gpt-9", id="unknown model"),
         pytest.param(lambda: prune_context([{"content": "x"}], 1), InvalidMessage, "role", id="no role"),
-        pytest.param(lambda: prune_context(["x"], 1), InvalidMessage, "expected", id="no message"),
+        pytest.param(lambda: prune_context(cast("Any", ["x"]), 1), InvalidMessage, "expected", id="no message"),
         pytest.param(lambda: summarize_context([ONE], 0), InputError, "max_items=0: expected", id="no items"),
-        pytest.param(lambda: ContextPruner().on("pruned", print), InputError, "known: context:pruned", id="event"),
+        pytest.param(lambda: ContextPruner().on(cast("Any", "x"), print), InputError, "known: context", id="event"),
     ],
 )  # fmt: skip
 def test_bad_input_is_refused(attempt: Callable[[], Any], error: type[Exception], told: str) -> None:

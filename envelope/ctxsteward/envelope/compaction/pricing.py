@@ -20,6 +20,10 @@ All but `threshold` mask what is droppable and write no bullets: each masked lin
 that saves a tenth of the section. The budget always wins: over it, `kept_steps` gives way, oldest first, and what then
 leaves becomes bullets; a finding ``policy_fell_back`` says so.
 
+Of prompts that are longer than the provider's block `ski_rental` costs at most twice the best schedule known in
+hindsight (a property test; 1.6 is the worst that a search for bad runs found, 1.01 what real runs cost). Shorter ones
+are cached by nobody, and what keeps a prompt that short may cost more than the bound.
+
 Everything is read off the log, so every process that opens a session decides alike. A step counts as one call. The
 work is linear in the window, which its budget bounds, and does not grow with the session.
 
@@ -119,11 +123,17 @@ def rewriting_pays(paid: float, prompt_tokens: int, sent_tokens: int, kept_token
     """Whether the rent paid has reached what masking costs more than leaving.
 
     `prompt_tokens` would be sent now, of which `sent_tokens` are in the cache; masking takes `saved` off and leaves a
-    prefix of `kept_tokens`.
+    prefix of `kept_tokens`. Where masking makes a
+    prompt too short to be cached, less of what was paid was rent: what is left would cost the full price each call.
 
     >>> rewriting_pays(400, 5_000, 4_800, 4_000, 600, Prices()), rewriting_pays(10, 5_000, 4_800, 4_000, 600, Prices())
     (True, False)
     """
+    if p.served(sent_tokens) and not p.served(prompt_tokens - saved):
+        rent = p.cached * sent_tokens - (sent_tokens - saved)
+        if rent <= 0:
+            return False
+        paid *= rent / (p.cached * saved)
     return paid >= p.of(prompt_tokens - saved, kept_tokens) - p.of(prompt_tokens, sent_tokens)
 
 
