@@ -42,8 +42,8 @@ from ctxsteward.schemas import InputError, PolicyName
 
 from ..layout import RenderOptions, group_fragment
 from ..tokens import MIN_PROGRESS_FRACTION, Prices
+from .importance import REMOVAL_LEVELS, ImportanceWeights, middle_out
 from .policy import Choose, CompactionChoice, Due, Policy, Window, choose, due
-from .pruning import REMOVAL_LEVELS, ImportanceWeights, middle_out
 
 KEPT_STEPS = 8
 """With eight, 97 of 100 values that replies to real runs took from a result stood in their prompt; with five, 96."""

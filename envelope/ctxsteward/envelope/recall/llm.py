@@ -23,8 +23,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 
 from ctxsteward.schemas import Finding, InputError
 
-from ..compaction import text_of
-from ..history import LogEntry
+from ..history import LogEntry, text_of
 from .heuristic import Heuristic
 from .selection import Ranking, ScoredOriginal, SelectionRequest, Selector, described, fell_back, ranking_by
 

@@ -20,11 +20,10 @@ import time
 import tracemalloc
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, Session, open_store
 from ctxsteward.envelope.tokens import load_tokenizer
-from ctxsteward.schemas import Wire
 
 from ..documents import BenchmarkRow, row
 from .conversations import conversation
@@ -49,7 +48,7 @@ class _RecallSession:
 
     session: Session
     builder: EnvelopeBuilder
-    coming: Iterator[Wire]
+    coming: Iterator[dict[str, Any]]
     count: Callable[[str], int]
 
     def turn(self) -> RecallTurn | None:
