@@ -188,9 +188,10 @@ def test_a_turn_of_an_old_session_costs_no_more_work_than_one_of_a_young_one(nam
     assert old <= 1.2 * young
 
 
-def test_what_would_save_less_than_a_tenth_is_not_even_tried() -> None:
+@pytest.mark.parametrize("name", ["every_turn", "ski_rental", "intra, ski_rental", "middle out, every turn"])
+def test_what_would_save_less_than_a_tenth_is_not_even_tried(name: str) -> None:
     session = opened()
-    envelopes = play(session, agent_history(5, steps=40), builder(price_policy("every_turn", kept_steps=1), ROOMY))
+    envelopes = play(session, agent_history(5, steps=60), builder(POLICIES[name](), ROOMY))
     kinds = {finding.kind for envelope in envelopes for finding in envelope.findings}
-    assert sum(len(envelope.reports) for envelope in envelopes) > 3
+    assert sum(len(envelope.reports) for envelope in envelopes) >= 2
     assert "compaction_refused" not in kinds

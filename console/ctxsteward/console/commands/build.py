@@ -40,6 +40,7 @@ def build(
     transcript: str,
     profile: str | None,
     budgets: tuple[str, ...],
+    policy: str | None,
     model: str,
     format: str,
     run: int,
@@ -58,7 +59,7 @@ def build(
     read_provider(provider)
     if user_turn is not None and not user_turn.strip():
         raise InputError("--user-turn: the text is empty; write what the user says")
-    builder = read_builder(model, budgets)
+    builder = read_builder(model, budgets, policy)
     governed = read_profile(profile)
     chosen, count = choose_transcript(transcript, format, run)
     with open_uri(store) as opened:

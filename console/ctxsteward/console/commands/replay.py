@@ -218,6 +218,7 @@ def replay(
     address: str | None,
     profile: str | None,
     budgets: tuple[str, ...],
+    policy: str | None,
     model: str,
     format: str,
     run: int | None,
@@ -237,13 +238,13 @@ def replay(
     if (transcript is None) == (address is None):
         raise click.UsageError("give either TRANSCRIPT or --from ADDRESS")
     if address is not None:
-        if profile or budgets or run is not None:
+        if profile or budgets or policy or run is not None:
             raise click.UsageError("--from takes its profile and budgets from the envelope; leave them out")
         _rebuild(address, provider, as_json, store, tenant)
     elif transcript is not None:
         if provider is not None:
             raise click.UsageError("--provider goes with --from, which rebuilds one envelope")
-        job = _Job(read_builder(model, budgets), read_profile(profile), transcript, format, run, tenant)
+        job = _Job(read_builder(model, budgets, policy), read_profile(profile), transcript, format, run, tenant)
         _replay(job, store, as_json)
 
 

@@ -53,7 +53,15 @@ from ctxsteward.schemas import (
     sent,
 )
 
-from ..compaction import CompactionCandidate, CompactionChoice, Policy as Policy, Window, price_policy, with_default
+from ..compaction import (
+    CompactionCandidate,
+    CompactionChoice,
+    Policy as Policy,
+    ToolGroup,
+    Window,
+    price_policy,
+    with_default,
+)
 from ..recall import Selector
 from ..tokens import Counter, Prices
 from .auto_selection import Strategies, mentions_error, select_automatically
@@ -172,8 +180,10 @@ def intra_policy(settings: IntraContext | None, prices: Prices | None = None) ->
     """The policy of a phase; the default one where `intra_context` is off. `prices` are for those that weigh them."""
     if settings is None or not settings.enabled:
         return Policy()
+    spared = _tells_of_error if settings.preserve_errors else None
+    kept_steps = settings.mask_observations_after + 1  # with the newest, which is older than no step
     due = price_policy(
-        settings.policy, prices, kept_steps=max(1, settings.mask_observations_after), every_steps=settings.every_steps
+        settings.policy, prices, kept_steps=kept_steps, every_steps=settings.every_steps, spared=spared
     ).due
     name = f"intra-phase/2 {settings.policy} window={settings.window} mask={settings.mask_observations_after}"
     return Policy(name=name, due=due, choose=partial(_choose, settings))
@@ -222,7 +232,7 @@ def _ages(rows: Sequence[CompactionCandidate]) -> dict[int, int]:
 
 def _is_masked(settings: IntraContext, row: CompactionCandidate, age: int) -> bool:
     saves = age > settings.mask_observations_after and row.masked_tokens < row.tokens
-    return saves and not (settings.preserve_errors and _tells_of_error(row))
+    return saves and not (settings.preserve_errors and _tells_of_error(row.group))
 
 
 def _repeated(rows: Sequence[CompactionCandidate]) -> Iterator[CompactionCandidate]:
@@ -267,11 +277,17 @@ def _spent_attempts(settings: IntraContext, rows: Sequence[CompactionCandidate])
 def _is_preserved(settings: IntraContext, row: CompactionCandidate) -> bool:
     first = row.group.entries[0].message
     reasons = first.role == "assistant" and not first.tool_calls
-    return (settings.preserve_reasoning and reasons) or (settings.preserve_errors and _tells_of_error(row))
+    return (settings.preserve_reasoning and reasons) or (settings.preserve_errors and _tells_of_error(row.group))
 
 
-def _tells_of_error(row: CompactionCandidate) -> bool:
-    return any(mentions_error(entry.message) for entry in row.group.entries)
+def _tells_of_error(group: ToolGroup) -> bool:
+    """Whether a message of the group does; kept with the group, as its fragments are."""
+    cache = group.cache
+    if cache is None:
+        cache = group.cache = {}
+    if "tells of error" not in cache:
+        cache["tells of error"] = any(mentions_error(entry.message) for entry in group.entries)
+    return bool(cache["tells of error"])
 
 
 def retry_messages(settings: IntraContext, task: str, failures: Sequence[RefusedAttempt]) -> list[Wire]:

@@ -24,6 +24,7 @@ from .policy import (
     CompactionCandidate as CompactionCandidate,
     CompactionChoice as CompactionChoice,
     Policy as Policy,
+    ToolGroup as ToolGroup,
     Window as Window,
     choose as choose,
     phase_log as phase_log,

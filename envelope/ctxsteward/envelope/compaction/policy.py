@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from ctxsteward.schemas import SelectionCandidate, SelectionLog
 
-from ..history import Session, State, ToolGroup
+from ..history import Session, State, ToolGroup as ToolGroup
 from ..layout import DynamicLayout, Fragment, RenderOptions, group_fragment
 from ..tokens import MESSAGE_TOKENS, MIN_PROGRESS_FRACTION, Budgets, Counter
 

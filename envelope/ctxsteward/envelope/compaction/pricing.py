@@ -43,11 +43,13 @@ from ctxsteward.schemas import InputError, PolicyName
 from ..layout import RenderOptions, group_fragment
 from ..tokens import MIN_PROGRESS_FRACTION, Prices
 from .importance import REMOVAL_LEVELS, ImportanceWeights, middle_out
-from .policy import Choose, CompactionChoice, Due, Policy, Window, choose, due
+from .policy import Choose, CompactionChoice, Due, Policy, ToolGroup, Window, choose, due
 
 KEPT_STEPS = 8
 """With eight, 97 of 100 values that replies to real runs took from a result stood in their prompt; with five, 96."""
 EVERY_STEPS = 10
+Spared = Callable[[ToolGroup], bool]
+"""Whether a tool group's results stay whole, whatever their age."""
 OVER_TARGET_FRACTION = 0.65
 """Of the section's budget: where a window that is over it is taken, whatever recall's share of it."""
 
@@ -59,11 +61,12 @@ def price_policy(
     kept_steps: int = KEPT_STEPS,
     every_steps: int = EVERY_STEPS,
     choose: Choose | None = None,
+    spared: Spared | None = None,
 ) -> Policy:
     """The policy of this name.
 
     `kept_steps`: how many of the newest steps stay verbatim, at least one; `choose`: another way of choosing what
-    leaves once it is due.
+    leaves once it is due; `spared`: tool groups that it never masks, so that nothing waits for them.
     """
     if name not in get_args(PolicyName):
         raise InputError(f"no policy named {name!r:.60}; known: {', '.join(get_args(PolicyName))}")
@@ -75,11 +78,11 @@ def price_policy(
     label = f"{name}/1 keep={kept_steps}" + (f" every={every_steps}" if name == "every_n" else "")
     dues: dict[str, Due] = {
         "never": _is_over,
-        "every_turn": partial(_is_idle, kept_steps, 1),
-        "every_n": partial(_is_idle, kept_steps, every_steps),
-        "ski_rental": partial(_pays, kept_steps, prices or Prices()),
+        "every_turn": partial(_is_idle, kept_steps, spared, 1),
+        "every_n": partial(_is_idle, kept_steps, spared, every_steps),
+        "ski_rental": partial(_pays, kept_steps, spared, prices or Prices()),
     }
-    return Policy(name=label, due=dues[name], choose=choose or partial(mask_old, kept_steps))
+    return Policy(name=label, due=dues[name], choose=choose or partial(mask_old, kept_steps, spared))
 
 
 # -- what may be masked ----------------------------------------------------------------------------------------------
@@ -96,12 +99,12 @@ class DroppableGroup(NamedTuple):
     """Calls so far that were sent it although it was droppable."""
 
 
-def droppable(window: Window, kept_steps: int) -> list[DroppableGroup]:
+def droppable(window: Window, kept_steps: int, spared: Spared | None = None) -> list[DroppableGroup]:
     """Groups with results that the model has seen, that are older than the kept steps and not masked, oldest first."""
-    return list(_droppable(window, kept_steps))[::-1]
+    return list(_droppable(window, kept_steps, spared))[::-1]
 
 
-def _droppable(window: Window, kept_steps: int) -> Iterator[DroppableGroup]:
+def _droppable(window: Window, kept_steps: int, spared: Spared | None) -> Iterator[DroppableGroup]:
     state, strip = window.state, window.layout.strip
     shape = RenderOptions(cap_tokens=window.budgets.cap_tokens, masked=True)
     steps = 0
@@ -112,7 +115,7 @@ def _droppable(window: Window, kept_steps: int) -> Iterator[DroppableGroup]:
         if not is_old or group.first in state.masked or any(n in state.pins for n in group.ordinals):
             continue
         saved = strip.fragments[index].tokens - group_fragment(group, shape, state.nonce, strip.counter).tokens
-        if saved > 0:
+        if saved > 0 and not (spared is not None and spared(group)):
             yield DroppableGroup(index, saved, steps - kept_steps - 1)
 
 
@@ -137,10 +140,10 @@ def rewriting_pays(paid: float, prompt_tokens: int, sent_tokens: int, kept_token
     return paid >= p.of(prompt_tokens - saved, kept_tokens) - p.of(prompt_tokens, sent_tokens)
 
 
-def _pays(kept_steps: int, prices: Prices, window: Window) -> bool:
+def _pays(kept_steps: int, spared: Spared | None, prices: Prices, window: Window) -> bool:
     if _is_over(window):
         return True
-    rows = droppable(window, kept_steps)
+    rows = droppable(window, kept_steps, spared)
     saved = sum(row.saved_tokens for row in rows)
     if not _is_deep(window, saved):
         return False
@@ -157,10 +160,10 @@ def _pays(kept_steps: int, prices: Prices, window: Window) -> bool:
     return rewriting_pays(paid, window.head_tokens + window.section_tokens, sent, kept, saved, prices)
 
 
-def _is_idle(kept_steps: int, every_steps: int, window: Window) -> bool:
+def _is_idle(kept_steps: int, spared: Spared | None, every_steps: int, window: Window) -> bool:
     if _is_over(window):
         return True
-    rows = droppable(window, kept_steps)
+    rows = droppable(window, kept_steps, spared)
     is_time = bool(rows) and rows[0].idle_steps >= every_steps - 1
     return is_time and _is_deep(window, sum(row.saved_tokens for row in rows))
 
@@ -195,9 +198,9 @@ def _seconds_idle(window: Window) -> float:
 # -- what ------------------------------------------------------------------------------------------------------------
 
 
-def mask_old(kept_steps: int, window: Window, need_tokens: int) -> CompactionChoice:
+def mask_old(kept_steps: int, spared: Spared | None, window: Window, need_tokens: int) -> CompactionChoice:
     """Mask what is droppable; over the budget newer results too, and then what the default takes."""
-    old = {window.state.groups[row.place].first for row in droppable(window, kept_steps)}
+    old = {window.state.groups[row.place].first for row in droppable(window, kept_steps, spared)}
     groups = window.state.groups
     alone = CompactionChoice(mask=tuple(g for g in groups if g.first in old), is_summarized=False)
     if not window.over:
@@ -282,16 +285,22 @@ def middle_out_policy(name: PolicyName = "threshold", prices: Prices | None = No
 def _choose_middle_out(window: Window, need_tokens: int) -> CompactionChoice:
     window.price_masks(closed=True)
     rows = [row for row in window.candidates if not row.must and not row.soft and row.masked_tokens < row.tokens]
+    least = _least(window)
     taken = rows[:0]
     percent = 0
     for percent in REMOVAL_LEVELS:
         taken = middle_out(rows, percent)
-        if sum(row.tokens - row.masked_tokens for row in taken) >= window.excess_tokens:
+        if sum(row.tokens - row.masked_tokens for row in taken) >= max(least, window.excess_tokens):
             need_tokens = 0
             break
     mask = tuple(row.group for row in sorted(taken, key=lambda row: row.group.first))
     chosen = CompactionChoice(mask=mask, is_summarized=False, detail=f"{percent} %")
     return with_default(window, chosen, need_tokens, kept=lambda first: False)
+
+
+def _least(window: Window) -> int:
+    """What a compaction must save to be made at all."""
+    return int(window.section_tokens * MIN_PROGRESS_FRACTION) + 1
 
 
 def importance_policy(
@@ -310,7 +319,7 @@ def _choose_by_worth(weights: ImportanceWeights, window: Window, need_tokens: in
         for at, row in enumerate(rows)
     }
     leaving = []
-    left = need_tokens
+    left = need_tokens = max(need_tokens, _least(window))
     for row in sorted(rows, key=lambda row: (row.soft, worth[row.group.first], row.group.first)):
         if left <= 0:
             break
