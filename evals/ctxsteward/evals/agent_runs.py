@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder
 from ctxsteward.envelope.testing import memory_store
-from ctxsteward.envelope.transcripts import Transcript, read_transcripts
+from ctxsteward.envelope.transcripts import Transcript as Transcript, read_transcripts
 from ctxsteward.schemas import InputError, Wire
 
 from .prompt_cost import PricedPrompt, PromptPiece, Sizer, arguments_of

@@ -32,7 +32,7 @@ from ctxsteward.envelope import Budgets, EnvelopeBuilder
 from ctxsteward.envelope.compaction import KEPT_STEPS as POLICY_STEPS, price_policy, rewriting_pays
 from ctxsteward.schemas import InputError, PolicyName
 
-from .agent_runs import AgentRun, MaskedRun, masking_of, read_runs
+from .agent_runs import AgentRun, MaskedRun, Transcript, masking_of, read_run, read_runs
 from .documents import table
 from .prompt_cost import Bill, PricedPrompt, Prices, PromptJudge, Sizer
 
@@ -335,6 +335,21 @@ def policy_builders(builder: EnvelopeBuilder, prices: Prices) -> dict[str, Envel
         )
         for name in get_args(PolicyName)
     }  # fmt: skip
+
+
+def spent_so_far(transcript: Transcript, builder: EnvelopeBuilder) -> dict[str, list[int]]:
+    """By policy: after each call of a transcript what all so far cost, in tokens at full price."""
+    sizer, prices = Sizer(builder.counter), Prices()
+    builders = policy_builders(builder, prices)
+    run = read_run(transcript, builders, sizer)
+    spent: dict[str, list[int]] = {}
+    for name in builders:
+        judge = PromptJudge(sizer=sizer, prices=prices, budget_tokens=builder.budgets.dynamic_tokens, task="")
+        bills = spent[name.removeprefix(f"{AGENT}, ")] = []
+        for prompt in run.ours[name]:
+            judge.read(prompt)
+            bills.append(round(judge.bill.priced))
+    return spent
 
 
 def _sent(
