@@ -19,13 +19,13 @@ from ctxsteward.envelope.cascade import intra_policy
 from ctxsteward.envelope.compaction import importance_policy, middle_out_policy, price_policy
 from ctxsteward.envelope.tokens import MIN_PROGRESS_FRACTION, Prices
 from ctxsteward.evals.validity import anthropic_faults, openai_faults
-from ctxsteward.schemas import CompressionReport, IntraContext, Ref
+from ctxsteward.schemas import CompressionReport, IntraContext, InvalidMessage, Ref
 from ctxsteward.store import MemoryJournal, MemoryObjects, memory_keys
 from ctxsteward.summarizers import extractive
 
 from ...examples import examples
 from ..agent_histories import RULE, SAME, TASK, Wire, agent_history
-from ..histories import NONCE
+from ..histories import NONCE, histories
 from ..messages import CHARS, call, char_builder, opened, result, user
 
 POLICIES: dict[str, Callable[[], Policy]] = {
@@ -96,6 +96,21 @@ def test_under_any_policy_envelopes_are_valid_and_nothing_is_lost(
     everywhere = {n for group in session.state.groups for n in group.ordinals}
     everywhere |= {Ref.parse(ref).ordinal for bullet in session.state.bullets for ref in bullet.citations}
     assert all(n in everywhere or n <= session.state.compacted_to for n in range(1, session.state.ordinal + 1))
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(wires=histories("mixed", max_size=14), name=st.sampled_from(sorted(POLICIES)), narrow=st.booleans())
+def test_under_any_policy_a_broken_history_is_repaired(wires: tuple[Wire, ...], name: str, narrow: bool) -> None:
+    session = opened()
+    built = builder(POLICIES[name](), 900 if narrow else ROOMY)
+    for wire in wires:
+        try:
+            session.append(wire)
+        except InvalidMessage:
+            continue
+        envelope = built.build(session)
+        assert openai_faults(envelope.render("openai-chat")) == []
+        assert anthropic_faults(envelope.render("anthropic")) == [] or not envelope.render("anthropic")["messages"]
 
 
 @pytest.mark.parametrize("name", sorted(POLICIES))
