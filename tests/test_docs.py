@@ -21,9 +21,10 @@ from click.testing import CliRunner
 from pydantic import BaseModel, ConfigDict
 
 from ctxsteward.console.cli import cli
+from ctxsteward.evals.bench import BenchmarkRow
 from ctxsteward.evals.bench.__main__ import NAME, bench_block, main
 from ctxsteward.evals.bench.readme_pictures import demo_svg, evidence_svg, points, price_svg, terminal_svg, window_svg
-from ctxsteward.evals.documents import BenchmarkRow, block_of, markers, with_block
+from ctxsteward.evals.documents import block_of, markers, with_block
 from ctxsteward.evals.suites import NAMES, suite_named
 from ctxsteward.evals.validity import anthropic_faults, openai_faults
 
@@ -153,7 +154,7 @@ def test_the_guide_to_injection_prints_what_it_says() -> None:
 
 
 def test_the_guide_to_agent_runs_runs() -> None:
-    assert run_python(ROOT / "docs" / "agent-runs.md", {"__name__": "agent_runs"}) == 4
+    assert run_python(ROOT / "docs" / "agent-runs.md", {"__name__": "agent_runs"}) == 6
 
 
 def test_the_page_on_selection_prints_what_it_says() -> None:

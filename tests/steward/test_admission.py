@@ -23,11 +23,7 @@ from ctxsteward.steward.reconcile import ClaimAudience, ClaimSupport, Draft
 from ctxsteward.steward.reconcile.indexed_observation import ObservationTime
 
 POLICY = AdmissionPolicy()
-USER, SESSION, SHARED = (
-    ClaimAudience("user", user="ann"),
-    ClaimAudience("session", session="s1"),
-    ClaimAudience("shared"),
-)
+USER, SHARED = ClaimAudience("user", user="ann"), ClaimAudience("shared")
 PROJECT = ClaimAudience("project", project="apollo")
 
 
@@ -61,6 +57,9 @@ OFTEN = behind(recovered=3, helped=3)
 FORMAT = ("tool:book error:invalid_argument arg:day", "write day as YYYY-MM-DD")
 REQUIRED = ("tool:book error:missing_argument arg:seats", "supply seats")
 LEFT_OUT = ("tool:pay error:unexpected_argument arg:require_approval", "leave out require_approval")
+DIFFER, CHANCE = behind(tasks=3, helped=3, chance=0.01), behind(tasks=9, helped=9, chance=0.02)
+CHECK = ("tool:pay error:syntax arg:note", "check note")
+LOOKS, ASKS = ("tool:cancel", "call get_order first"), ("tool:cancel", "ask the user first")
 STRICT, SCORED = behind(strict=1, said=1), behind(scored=1, said=1)
 CASES = (
     Case("a strict cue suffices for oneself", "preference", USER, STRICT, "active", "strict_cue"),
@@ -68,7 +67,6 @@ CASES = (
     Case("a wish that scores like one does not", "preference", USER, SCORED, "candidate", "needs_support"),
     Case("nor does a decision", "decision", USER, SCORED, "candidate", "needs_support"),
     Case("a wish that scores, said twice", "preference", USER, behind(scored=2, said=2), "active", "repeated"),
-    Case("a task-local wish holds in its session", "preference", SESSION, STRICT, "active", "strict_cue"),
     Case("a broad cue needs company", "preference", USER, behind(said=1), "candidate", "needs_support"),
     Case("two sessions are company", "preference", USER, behind(said=2), "active", "repeated"),
     Case("strict is not enough for others", "preference", SHARED, STRICT, "candidate", "needs_principals"),
@@ -88,12 +86,21 @@ CASES = (
     Case("what nobody succeeded with", "tool_fix", SHARED, behind(obeyed_failed=1), "candidate", "fails_more"),
     Case("as many", "tool_fix", SHARED, MIXED, "active", "fix_worked", FORMAT),
     Case("a fix of runs that failed waits", "tool_fix", SHARED, behind(events=9), "candidate", "needs_outcome"),
+    Case("what nothing helped is no advice", "tool_fix", SHARED, behind(events=9), "candidate", "needs_fix", CHECK),
     Case("so does one that worked twice", "tool_fix", SHARED, behind(recovered=2), "candidate", "needs_recovery"),
     Case("often for two people", "tool_fix", SHARED, behind(recovered=9, helped=2), "candidate", "needs_principals"),
     Case("nobody has to ask about a format", "tool_fix", SHARED, OFTEN, "active", "fix_worked", FORMAT),
     Case("nor about what was required", "tool_fix", SHARED, OFTEN, "active", "fix_worked", REQUIRED),
     Case("a check that is left out", "tool_fix", SHARED, OFTEN, "vetted", "needs_person", LEFT_OUT),
     Case("a call without any advice", "tool_fix", SHARED, OFTEN, "vetted", "needs_person"),
+    Case("two tasks lacked it", "environment", SHARED, behind(tasks=2, asked=2), "candidate", "needs_tasks"),
+    Case("three tasks did", "environment", SHARED, behind(tasks=3, asked=3), "active", "seen_in_tasks"),
+    Case("that had not asked for it", "environment", SHARED, behind(tasks=9, asked=2), "vetted", "needs_person"),
+    Case("two tasks differ", "practice", SHARED, behind(tasks=2, helped=3), "candidate", "needs_tasks", LOOKS),
+    Case("of two people", "practice", SHARED, behind(tasks=9, helped=2), "candidate", "needs_principals", LOOKS),
+    Case("three may by chance", "practice", SHARED, CHANCE, "candidate", "by_chance", LOOKS),
+    Case("three do, and act", "practice", SHARED, DIFFER, "vetted", "needs_person", LOOKS),
+    Case("three do, and ask", "practice", SHARED, DIFFER, "active", "runs_differ", ASKS),
     Case("a policy waits for a person", "policy", SHARED, behind(strict=90, said=90), "vetted", "needs_person"),
     Case("a persona even for oneself", "persona", USER, behind(strict=9, said=9), "vetted", "needs_person"),
     Case("a persona out of a tool", "persona", SHARED, behind(from_tool=True), "candidate", "tool_text"),
@@ -113,7 +120,7 @@ def test_gate(case: Case) -> None:
 
 @given(
     st.sampled_from(["policy", "persona"]),
-    st.sampled_from([USER, SESSION, SHARED, PROJECT]),
+    st.sampled_from([USER, SHARED, PROJECT]),
     st.builds(
         behind, strict=st.integers(0, 999), said=st.integers(0, 999), scored=st.integers(0, 999),
         recovered=st.integers(0, 9), from_tool=st.booleans(),
@@ -168,11 +175,6 @@ class TestDecay:
     def test_what_was_never_dated_does_not_fade(self) -> None:
         made = draft("preference", USER, STRICT, moment=ObservationTime(float("-inf"), (1,), "", "", ""))
         assert admission_verdict(made, POLICY, 1e12).status == "active"
-
-    def test_what_is_for_one_session_fades_within_weeks(self) -> None:
-        now = 15 * DAY_SECONDS
-        assert admission_verdict(draft("preference", SESSION, STRICT), POLICY, now).status == "expired"
-        assert admission_verdict(draft("preference", USER, STRICT), POLICY, now).status == "active"
 
 
 class TestContest:
@@ -242,10 +244,10 @@ def test_a_record_for_oneself_waits_where_it_reads_as_a_rule_and_is_held_to_lock
     text: str, for_oneself: str, for_all: str
 ) -> None:
     policy = POLICY.under(ProfileDocument(rails=(TOOLS, SECRETS)))
-    found = [under_rules(ACTIVE, text, width, policy) for width in ("session", "user", "project", "shared")]
-    assert [verdict.reasons for verdict in found] == [(for_oneself,)] * 2 + [(for_all,)] * 2
+    found = [under_rules(ACTIVE, text, width, policy) for width in ("user", "project", "shared")]
+    assert [verdict.reasons for verdict in found] == [(for_oneself,), (for_all,), (for_all,)]
     statuses = {"strict_cue": "active", "touches_locked": "vetted", "gainsays_rule": "quarantined"}
-    assert [verdict.status for verdict in found] == [statuses[for_oneself]] * 2 + [statuses[for_all]] * 2
+    assert [verdict.status for verdict in found] == [statuses[for_oneself], statuses[for_all], statuses[for_all]]
     assert under_rules(WAITING, text, "shared", policy) == WAITING
 
 
@@ -292,6 +294,6 @@ class TestPolicy:
     def test_it_comes_back_from_json_and_keeps_what_is_not_named(self) -> None:
         policy = AdmissionPolicy(half_life_days={"fact": 10.0})
         assert AdmissionPolicy.model_validate_json(policy.model_dump_json()) == policy
-        assert policy.half_life("preference", session=False) == 180.0
-        assert policy.half_life("fact", session=True) == 7.0
-        assert policy.half_life("persona", session=False) is None
+        assert policy.half_life("preference") == 180.0
+        assert policy.half_life("fact") == 10.0
+        assert policy.half_life("persona") is None

@@ -2,15 +2,13 @@
 
 The cost and recall evals, the benchmarks and the comparison with other libraries write their tables into `docs/` with
 it. They call `check_markers` before they measure, and whoever writes a file of results calls `check_output`, so that
-minutes of work do not end at a document without a place. A `BenchmarkRow` is one printed figure of a benchmark, with
-the bar it is held to.
+minutes of work do not end at a document without a place.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from ctxsteward.schemas import InputError
@@ -77,36 +75,3 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], texts: int = 1) ->
     yield f"| {' | '.join(head)} |"
     yield "|" + "---|" * texts + "---:|" * (len(head) - texts)
     yield from (f"| {' | '.join(row)} |" for row in rows)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BenchmarkRow:
-    """One printed figure."""
-
-    bench: str
-    what: str
-    value: str
-    bar: str = ""
-    """What it is held to; empty: for information."""
-    ok: bool | None = None
-    """Whether the bar is met; None where there is none."""
-
-
-def row(
-    bench: str,
-    what: str,
-    value: float,
-    unit: str = "",
-    *,
-    at_most: float | None = None,
-    at_least: float | None = None,
-) -> BenchmarkRow:
-    """A figure with its bar."""
-    text = f"{value:,.0f}" if float(value).is_integer() and abs(value) >= 10 else f"{value:,.4g}"
-    ok = None
-    bar = ""
-    if at_most is not None:
-        bar, ok = f"≤ {at_most:g}", value <= at_most
-    elif at_least is not None:
-        bar, ok = f"≥ {at_least:g}", value >= at_least
-    return BenchmarkRow(bench=bench, what=what, value=f"{text} {unit}".strip(), bar=bar, ok=ok)

@@ -21,8 +21,9 @@ from .profile import EntryId, Modality, OneLine, Polarity, RecordText, Scalar, T
 from .seal import Hex
 
 RecommendationKind = Literal[
-    "correction", "preference", "fact", "decision", "tool_fix", "eval_failure", "policy", "persona"
-]
+    "correction", "preference", "fact", "decision", "tool_fix", "eval_failure", "policy", "persona", "environment",
+    "practice",
+]  # fmt: skip
 Status = Literal["candidate", "vetted", "active", "superseded", "expired", "quarantined", "rejected"]
 Trust = Literal["operator", "user", "assistant", "tool_internal", "tool_external"]
 Relation = Literal["supports", "contradicts", "corrects", "answers", "recovers", "confirms"]
@@ -151,6 +152,8 @@ class Review(_RecommendationValue):
     who: tuple[Name, ...] = ()
     when: Timestamp | None = None
     note: Annotated[StrictStr, Field(max_length=500), OneLine] | None = None
+    text: RecordText | None = None
+    """The words that a person gave the record; None: it has its own."""
 
 
 class MetaRecommendation(_RecommendationValue):

@@ -7,6 +7,10 @@ The ledger judges every draft here; a night passes the policy of its settings.
                    wished of the agent, an internal tool's answer or a rule in force must say the same besides
     tool fix       it worked in three runs that succeeded, for three principals or tasks, and mends a malformed call
                    (`is_repair`); else a person decides. What was done in more runs that failed is demoted
+    environment    tools showed it in runs of three tasks that had asked for it; where only tools speak of it, a person
+                   decides
+    practice       in three tasks runs that did it succeeded more often, for three principals or tasks, beyond chance
+                   (`max_chance`); what only looks (`only_looks`) is active then, else a person decides
     policy, persona   a person, always
     text of tools and of the assistant   never by itself
 
@@ -39,9 +43,9 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictInt, St
 from ctxsteward.schemas import ProfileDocument, RecommendationKind, Review, Status
 
 from .drift import Rule, against, reads_as_rule, restates, rules_of
-from .harvest.tools import is_repair
+from .harvest.tools import is_repair, only_checks, only_looks
 from .observations import KINDS
-from .reconcile import NO_ADVICE, OWN, ClaimSupport, Draft, FixAdvice, Width
+from .reconcile import NO_ADVICE, ClaimSupport, Draft, FixAdvice, Width
 
 DAY_SECONDS = 86_400.0
 
@@ -93,6 +97,8 @@ class AdmissionPolicy(BaseModel):
     recoveries: Annotated[StrictInt, Field(ge=2, le=1_000)] = 3
     """How often a fix of a tool error must have worked in runs that succeeded, and for how many independent principals
     or tasks."""
+    max_chance: Annotated[float, Field(gt=0, le=1)] = 0.01
+    """Of a practice: how likely the difference between runs may be by chance, for all practices of one tool."""
     reading_tools: Annotated[
         tuple[Annotated[StrictStr, Field(min_length=1, max_length=200)], ...], Field(max_length=1_000)
     ] = ()
@@ -100,8 +106,6 @@ class AdmissionPolicy(BaseModel):
     half_life_days: Annotated[dict[RecommendationKind, Days | None], AfterValidator(_complete)] = Field(
         default_factory=lambda: dict(DEFAULT_HALF_LIFE_DAYS)
     )
-    session_half_life_days: Days = 7.0
-    """Of what is for one session alone, whatever its kind."""
     expire_below: Annotated[float, Field(ge=0, lt=1)] = 0.25
     """Worth, of 1 when last confirmed."""
     rules: tuple[Rule, ...] = ()
@@ -111,10 +115,9 @@ class AdmissionPolicy(BaseModel):
         """This policy with the rules of a profile."""
         return self.model_copy(update={"rules": rules_of(profile)})
 
-    def half_life(self, kind: RecommendationKind, *, session: bool) -> float | None:
+    def half_life(self, kind: RecommendationKind) -> float | None:
         """In days; None: it does not fade."""
-        days = self.half_life_days[kind]
-        return days if days is None or not session else min(days, self.session_half_life_days)
+        return self.half_life_days[kind]
 
 
 class AdmissionVerdict(NamedTuple):
@@ -135,7 +138,7 @@ def admission_verdict(
     reviewed = by_person(review)
     if reviewed is not None:
         return reviewed
-    if -inf < draft.moment.seconds < last_confirmed(draft.kind, draft.audience.width, policy, now_seconds):
+    if -inf < draft.moment.seconds < last_confirmed(draft.kind, policy, now_seconds):
         return AdmissionVerdict("expired", ("faded",))
     verdict = by_support(draft.kind, draft.audience.width, draft.backing, policy, draft.advice)
     if not policy.rules or not is_subject_to_rules(verdict):
@@ -156,7 +159,7 @@ def under_rules(verdict: AdmissionVerdict, text: str, width: Width, policy: Admi
     """
     if not is_subject_to_rules(verdict):
         return verdict
-    conflict = against(policy.rules if width not in OWN else [rule for rule in policy.rules if rule.locked], text)
+    conflict = against(policy.rules if width != "user" else [rule for rule in policy.rules if rule.locked], text)
     if verdict == UNCONFIRMED and (conflict is None or conflict.how != "gainsays"):
         said = any(restates(rule.text, text) for rule in policy.rules)
         return AdmissionVerdict("active", ("governed",)) if said else verdict
@@ -164,7 +167,7 @@ def under_rules(verdict: AdmissionVerdict, text: str, width: Width, policy: Admi
         return verdict
     if conflict.how == "gainsays":
         return AdmissionVerdict("quarantined", ("gainsays_locked" if conflict.rule.locked else "gainsays_rule",))
-    if width in OWN and not reads_as_rule(text):
+    if width == "user" and not reads_as_rule(text):
         return verdict
     return AdmissionVerdict("vetted", ("touches_locked",))
 
@@ -175,13 +178,14 @@ def by_person(review: Review | None) -> AdmissionVerdict | None:
         return AdmissionVerdict("rejected", ("rejected_by_person",))
     if review is not None and review.state == "approved" and review.who:
         return AdmissionVerdict("active", ("approved",))
+    if review is not None and review.state == "awaiting" and review.text is not None:
+        return AdmissionVerdict("vetted", ("edited",))
     return None
 
 
-def last_confirmed(kind: RecommendationKind, width: Width, policy: AdmissionPolicy, now_seconds: float | None) -> float:
+def last_confirmed(kind: RecommendationKind, policy: AdmissionPolicy, now_seconds: float | None) -> float:
     """When a record of this kind must have been confirmed not to have expired; Unix time."""
-    half_life_days = policy.half_life(kind, session=width == "session")
-    return faded_before(now_seconds, half_life_days, policy.expire_below)
+    return faded_before(now_seconds, policy.half_life(kind), policy.expire_below)
 
 
 def is_approved(verdict: AdmissionVerdict) -> bool:
@@ -200,13 +204,17 @@ def by_support(
     gate = KINDS[kind].gate
     if gate == "fix":
         return _fix(backing, policy, advice)
+    if gate == "contrast":
+        return _contrast(backing, policy, advice)
+    if gate == "seen":
+        return _seen(backing, policy)
     if backing.from_tool:
         return AdmissionVerdict("candidate", ("tool_text",))
     if not backing.said:
         return AdmissionVerdict("candidate", ("not_said_by_a_person",))
     if gate == "person":
         return AdmissionVerdict("vetted", ("needs_person",))
-    if width in OWN:
+    if width == "user":
         return _own(kind, backing, policy)
     if backing.said >= policy.independent_principals:
         return _many(backing, policy)
@@ -224,7 +232,7 @@ def _fix(backing: ClaimSupport, policy: AdmissionPolicy, advice: FixAdvice) -> A
     if backing.obeyed_failed > backing.obeyed_succeeded:
         return AdmissionVerdict("candidate", ("fails_more",))
     if not backing.recovered:
-        return AdmissionVerdict("candidate", ("needs_outcome",))
+        return AdmissionVerdict("candidate", ("needs_fix" if only_checks(advice.action) else "needs_outcome",))
     if backing.recovered < policy.recoveries:
         return AdmissionVerdict("candidate", ("needs_recovery",))
     if backing.helped < policy.recoveries:
@@ -232,6 +240,26 @@ def _fix(backing: ClaimSupport, policy: AdmissionPolicy, advice: FixAdvice) -> A
     if is_repair(advice.trigger, advice.action, policy.reading_tools):
         return AdmissionVerdict("active", ("fix_worked",))
     return AdmissionVerdict("vetted", ("needs_person",))
+
+
+def _contrast(backing: ClaimSupport, policy: AdmissionPolicy, advice: FixAdvice) -> AdmissionVerdict:
+    if backing.tasks < policy.recoveries:
+        return AdmissionVerdict("candidate", ("needs_tasks",))
+    if backing.helped < policy.recoveries:
+        return AdmissionVerdict("candidate", ("needs_principals",))
+    if backing.chance > policy.max_chance:
+        return AdmissionVerdict("candidate", ("by_chance",))
+    if only_looks(advice.action, policy.reading_tools):
+        return AdmissionVerdict("active", ("runs_differ",))
+    return AdmissionVerdict("vetted", ("needs_person",))
+
+
+def _seen(backing: ClaimSupport, policy: AdmissionPolicy) -> AdmissionVerdict:
+    if backing.asked >= policy.independent_principals:
+        return AdmissionVerdict("active", ("seen_in_tasks",))
+    if backing.tasks >= policy.independent_principals:
+        return AdmissionVerdict("vetted", ("needs_person",))
+    return AdmissionVerdict("candidate", ("needs_tasks",))
 
 
 def _own(kind: RecommendationKind, backing: ClaimSupport, policy: AdmissionPolicy) -> AdmissionVerdict:

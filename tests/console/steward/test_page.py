@@ -65,9 +65,10 @@ def test_hostile_text_is_escaped_wherever_a_template_puts_it() -> None:
     told = Figures(
         profile=hostile, tenant=hostile, when=hostile, version=1, nights=(), drifts=(),
         records=(RECORD.model_copy(update={"text": hostile}),), slice=((hostile, hostile, True),),
-        versions=(), waiting=(hostile,), report=None,
+        versions=(), waiting=(hostile,), report=None, quotes={hostile: (hostile,)},
+        questions=((hostile, (hostile, hostile)),),
     )  # fmt: skip
     found = page(told)
     assert "<script" not in found
-    assert found.count("&lt;script&gt;") >= 6
+    assert found.count("&lt;script&gt;") >= 16
     assert found.count("</style>") == 1

@@ -22,7 +22,7 @@ def test_a_record_goes_from_held_to_in_force_by_two_signed_approvals(desk: Desk)
     assert (said["kind"], said["who"], said["state"]) == ("record", "ada", "approved")
     staged = value("promote", id_, "--as", "otto", *desk.where, **desk.as_("otto"), code=3)
     assert (staged["obstacle"], staged["written"]) == ("held", False)
-    assert any(line.startswith("+ book may fail") for line in staged["changes"])
+    assert any(line.startswith("+ `book`") for line in staged["changes"])
 
     waits = value("review", *desk.where, code=3)["requests"]
     assert [(one["id"], one["people"], one["approved"]) for one in waits] == [(staged["request"], 1, 0)]
@@ -53,6 +53,17 @@ def test_the_next_night_brings_an_approved_record_before_people(desk: Desk) -> N
     request = value("review", *desk.where, code=3)["requests"][0]["id"]
     run("review", request, "--approve", "--as", "ben", *desk.where, **desk.as_("ben"))
     assert value("run", *desk.where)["outcome"] == "promoted"
+
+
+def test_what_was_approved_comes_into_force_with_a_night_of_a_later_date(desk: Desk) -> None:
+    id_ = desk.record()
+    run("review", id_, "--approve", "--as", "ada", *desk.where, **desk.as_("ada"))
+    value("run", "--night", "2026-12-01", *desk.where, code=3)
+    asked = value("review", *desk.where, code=3)["requests"]
+    value("run", "--night", "2026-12-02", *desk.where, code=3)
+    assert value("review", *desk.where, code=3)["requests"] == asked, "nobody is asked twice"
+    run("review", asked[0]["id"], "--approve", "--as", "ben", *desk.where, **desk.as_("ben"))
+    assert value("run", "--night", "2026-12-03", *desk.where)["outcome"] == "promoted"
 
 
 def test_a_token_is_never_printed(desk: Desk) -> None:

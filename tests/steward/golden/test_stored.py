@@ -33,7 +33,7 @@ from ctxsteward.store.objects.memory import MemoryObjects
 
 from ..release.people import FACT, FIRST, WHEN, WORDING, actors, signer
 from ..release.test_promotion import agree, promoted
-from ..scenes import AGENT, TENANT, artifact
+from ..scenes import AGENT, TENANT, artifact, recommendation
 
 PATH = Path(__file__).with_name("stored.json")
 SAID = ("No, the baggage allowance is 23 kg.", "Please always answer in German.", "I live in Bonn, naïvely.")
@@ -55,7 +55,19 @@ def written() -> dict[str, Any]:
         "encrypted": sorted(objects.keys() - chains.keys()),
         "chains": dict(sorted(chains.items())),
         "ledger": ledger(made),
+        "decisions": decisions(),
     }
+
+
+def decisions() -> list[Any]:
+    """What people may say of records besides approving them: words, later, and a rejection that remembers."""
+    made = store()
+    reviews = RecordReviews(made, "support", TENANT, actors=actors())
+    one = recommendation("r1", "Prices are in euro.", kind="correction", status="candidate")
+    reviews.edit(one, "Prices are in euro, tax included.", signer("ada"), when=WHEN, note="clearer")
+    reviews.put_off(one, signer("ben"), when=WHEN, night="2026-11-21")
+    reviews.answer(one, "reject", signer("cleo"), when=WHEN, names=("r1", "r0"), stood_on=("said",))
+    return [body for _, body in reviews.links()]
 
 
 def artifacts(made: Store) -> list[Any]:

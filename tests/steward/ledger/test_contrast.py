@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 from ctxsteward.schemas.recommendation import MetaRecommendation
 from ctxsteward.steward.artifacts import build_artifact
 from ctxsteward.steward.harvest.tools import tool_errors
-from ctxsteward.steward.ledger import Ledger
+from ctxsteward.steward.ledger import Ledger, RecordBasis, TriedFix
 
 from ..harvest.tools.scenes import call, scene
 from ..scenes import AGENT, TENANT, memory_store
@@ -27,13 +27,20 @@ Run = tuple[str, bool | None]
 
 def record(runs: Sequence[Run]) -> MetaRecommendation:
     """The one record that these runs of as many tasks make."""
+    return told(runs)[0]
+
+
+def told(runs: Sequence[Run]) -> tuple[MetaRecommendation, RecordBasis]:
+    """The same, and what stands behind it."""
     with memory_store() as store, Ledger.open(":memory:", store, TENANT, AGENT) as ledger:
         key = store.keys.address_key(TENANT)
         for number, (did, succeeded) in enumerate(runs):
             run = scene(FAILS, *DID[did], session=f"s{number}", principal=f"task-{number}", succeeded=succeeded)
             ledger.absorb(*build_artifact(run, tool_errors(run), extractor="harvest/1", key=key))
         (found,) = ledger.records()
-    return found
+        basis = ledger.basis(found.id)
+        assert basis is not None
+    return found, basis
 
 
 @pytest.mark.parametrize(
@@ -69,3 +76,28 @@ def test_advice_that_failed_more_often_than_it_succeeded_is_never_fit_for_use(ru
     if found.status in ("active", "vetted"):
         assert succeeded >= failed
         assert sum(how is True for _, how in runs) >= 3
+
+
+def test_what_people_are_told_counts_runs_by_what_was_done_and_how_they_ended() -> None:
+    found, basis = told([(WRITE, True)] * 3 + [(WRITE, False)] + [(OMIT, False)] * 2 + [(OMIT, None), (STOP, None)])
+    of_write, of_omit, of_stop = sorted(basis.tried, key=lambda one: -one.succeeded - one.failed / 2)
+    assert (of_write, of_omit, of_stop) == (
+        TriedFix(WRITE, 3, 1, 0), TriedFix(OMIT, 0, 2, 1), TriedFix("check day", 0, 0, 1)
+    )  # fmt: skip
+    assert basis == RecordBasis(
+        names=basis.names, kinds=("worked", "failed", "from_tool"), transcripts=8, read=8, voices=8, helped=3,
+        tried=(of_write, of_omit, of_stop),
+    )  # fmt: skip
+    assert found.id in basis.names
+
+
+@pytest.mark.parametrize(
+    ("runs", "kinds"),
+    [
+        ([(WRITE, None)], ("from_tool",)),
+        ([(WRITE, True)], ("worked", "from_tool")),
+        ([(WRITE, False)], ("failed", "from_tool")),
+    ],
+)
+def test_the_kinds_of_evidence_are_those_that_were_seen(runs: list[Run], kinds: tuple[str, ...]) -> None:
+    assert told(runs)[1].kinds == kinds

@@ -64,6 +64,24 @@ def test_a_fact_is_of_the_time_at_which_it_was_said_last(store: Store, ledger: L
     }  # fmt: skip
 
 
+PARAPHRASES = {
+    "Quote prices with tax.": (
+        "Please quote all prices including tax.", "Tax belongs in every price you quote.",
+        "Any price should have the tax in it.", "I want the tax in the price.", "Prices have to show tax.",
+        "Put tax into whatever price you name.",
+    ),
+    "Keep your answers short.": (
+        "Please be brief when you answer.", "Short replies only.", "An answer should be a short one.",
+        "I like answers that are short.", "Answer in a few words.", "Don't answer at such length.",
+    ),
+    "Use metric units in every answer.": (
+        "Metric units, please.", "Give me units that are metric.", "Units should be metric.",
+        "Everything in metric, always.", "Never anything but metric units.", "Whatever you measure, take metric units.",
+    ),
+}  # fmt: skip
+"""What a prompt had shown, and how people say it again."""
+
+
 class TestRivals:
     def test_the_newer_value_supersedes_the_older_and_the_chain_is_kept_both_ways(
         self, store: Store, ledger: Ledger
@@ -149,8 +167,7 @@ class TestSupport:
         for number in range(40):
             name = f"anonymous-{number}"
             said(store, ledger, name, "Quote prices with tax.", principal=name, reach="shared")
-        for record in ledger.records(JudgementContext(now=NOW)):
-            assert record.scope.session is not None  # each for its own session alone
+        assert all(one.status != "active" for one in ledger.records(JudgementContext(now=NOW)))
 
     def test_a_wide_record_in_force_takes_the_place_of_its_authors_own(self, store: Store, ledger: Ledger) -> None:
         for who in ("ann", "bob", "cem"):
@@ -170,6 +187,37 @@ class TestSupport:
             )  # fmt: skip
         (again,) = ledger.records(JudgementContext(now=NOW))
         assert again == record
+
+    @pytest.mark.parametrize("shown_line", PARAPHRASES)
+    def test_nor_does_it_make_a_record_of_the_same_in_other_words(
+        self, store: Store, ledger: Ledger, shown_line: str
+    ) -> None:
+        """People who repeat in their own words what their prompt had told them."""
+        for who in ("ann", "bob", "cem"):
+            said(store, ledger, f"s-{who}", shown_line, principal=who, reach="shared")
+        (record,) = ledger.records(JudgementContext(now=NOW))
+        for night in range(3):
+            for number, text in enumerate(PARAPHRASES[shown_line]):
+                name = f"echo-{night}-{number}"
+                said(
+                    store, ledger, name, text, principal=name, reach="shared", shown=frozenset((record.id,))
+                )  # fmt: skip
+        wide = [one for one in ledger.records(JudgementContext(now=NOW)) if one.scope.is_shared]
+        assert [one.text for one in wide if one.status == "active"] == [shown_line]
+
+    def test_what_is_said_of_something_else_is_an_independent_voice(self, store: Store, ledger: Ledger) -> None:
+        for who in ("ann", "bob", "cem"):
+            said(store, ledger, f"s-{who}", "Quote prices with tax.", principal=who, reach="shared")
+        (record,) = ledger.records(JudgementContext(now=NOW))
+        for number in range(3):
+            said(
+                store, ledger, f"t{number}", "Never use emojis.", principal=("dee", "eve", "fay")[number],
+                reach="shared", shown=frozenset((record.id,)),
+            )  # fmt: skip
+        wide = [one for one in ledger.records(JudgementContext(now=NOW)) if one.scope.is_shared]
+        assert {one.text: one.status for one in wide} == {
+            "Quote prices with tax.": "active", "Never use emojis.": "active"
+        }  # fmt: skip
 
     def test_evidence_is_of_many_people_and_at_most_eight(self, store: Store, ledger: Ledger) -> None:
         for number in range(40):

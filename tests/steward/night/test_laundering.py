@@ -127,10 +127,8 @@ def test_no_company_of_oneself_gets_through(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["restated", "echoed", "corroborated"])
 def test_what_three_people_say_first_gets_through_whoever_says_it_again(kind: str, tmp_path: Path) -> None:
-    """The same words that no tool and no one person gets through: of the agent's work for all, wishes for oneself."""
+    """The same words that no tool and no one person gets through, where they are of the agent's work."""
     found = after(tmp_path, said_first(tempting(), kind))
     figures = {f"{thing} is {20 + at} EUR" for at, thing in enumerate(THINGS)}
     assert {each for each in figures if not any(each in text for text in found.shared)} == set()
-    wishes = {text for text in tempting() if "not" not in text}
-    assert wishes - {text for _, text in found.personal} == set()
     assert any(each in found.sent for each in figures)

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
 from ctxsteward.envelope.store import Store, open_store
+from ctxsteward.schemas import InputError, UnsupportedVersion
 from ctxsteward.schemas.profile import ProfileDocument, ProfileEntry
 from ctxsteward.schemas.recommendation import MetaRecommendation, Review, Scope
 from ctxsteward.steward.release.actors import ActionRefused, Actor, Actors
-from ctxsteward.steward.release.record_reviews import RecordReviews, people_for
+from ctxsteward.steward.release.record_reviews import Postponement, RecordRejection, RecordReviews, people_for
+from ctxsteward.store import RecordSupport, withdraw_unsupported
 
 from ..scenes import recommendation
 from .people import LATER, SALT, TOKENS, actors, signer
@@ -158,3 +162,164 @@ def test_a_verdict_serves_no_other_profile(store: Store) -> None:
 def test_no_word_of_the_record_is_in_the_store(store: Store, tmp_path: Path) -> None:
     reviews(store).answer(record("Prices are in euro."), "approve", TOKENS["ada"], when=WHEN)
     assert not any(b"euro" in path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+
+
+# -- other words --------------------------------------------------------------------------------------------------
+
+WORDS = "Prices are in euro, tax included."
+
+
+def edited(store: Store, who: str = "ada", text: str = WORDS, now: MetaRecommendation | None = None) -> Review:
+    return reviews(store).edit(now or record(), text, TOKENS[who], when=WHEN, note="clearer")
+
+
+def test_other_words_wait_for_somebody_else_and_are_approved_as_they_stand(store: Store) -> None:
+    made = edited(store, text="  Prices are in euro,\n tax included. ")
+    assert made == Review(state="awaiting", who=("ada",), when=WHEN, note="clearer", text=WORDS)
+    assert standing(store, record()) == {"r1": made}
+
+    with pytest.raises(ActionRefused) as refused:
+        reviews(store).answer(record(WORDS), "approve", TOKENS["ada"], when=LATER)
+    assert (refused.value.reason, "these words" in str(refused.value)) == ("author", True)
+    reviews(store).answer(record(WORDS), "approve", TOKENS["ben"], when=LATER)
+    assert standing(store, record()) == {"r1": Review(state="approved", who=("ben",), when=LATER, text=WORDS)}
+    assert reviews(store).approvers(record(WORDS)) == ("ben",)
+
+
+def test_an_approval_of_the_words_before_is_none_of_the_words_after(store: Store) -> None:
+    reviews(store).answer(record(), "approve", TOKENS["ben"], when=WHEN)
+    made = edited(store)
+    assert standing(store, record()) == {"r1": made}
+    reviews(store).answer(record(WORDS), "approve", TOKENS["ben"], when=LATER)
+    again = edited(store, "cleo", "Prices are in euro with tax.", record(WORDS))
+    assert standing(store, record()) == {"r1": again}
+    reviews(store).answer(record("Prices are in euro with tax."), "approve", TOKENS["ada"], when=LATER)
+    assert standing(store, record())["r1"].who == ("ada",), "whose words were replaced is no author of the new ones"
+
+
+def test_a_rejection_ends_the_words_and_the_claim_has_its_own_again(store: Store) -> None:
+    edited(store)
+    reviews(store).answer(record(WORDS), "reject", TOKENS["ben"], when=LATER, note="we do not know")
+    assert standing(store, record())["r1"] == Review(state="rejected", who=("ben",), when=LATER, note="we do not know")
+    reviews(store).answer(record(), "approve", TOKENS["ada"], when=LATER)
+    assert standing(store, record())["r1"] == Review(state="approved", who=("ada",), when=LATER)
+
+
+def test_no_word_of_an_edit_is_in_the_chain_and_forgetting_takes_it(store: Store) -> None:
+    now = record()
+    vault = store.vault("default")
+    support = RecordSupport(voices=(((vault.subject_address("s-1"),),),), least=1)
+    reviews(store).edit(now, WORDS, TOKENS["ada"], when=WHEN, support=support)
+    (body,) = (body for _, body in reviews(store).links())
+    assert WORDS not in json.dumps(body)
+    assert body["text"]["key"] == body["supports"][0]["key"]
+
+    assert withdraw_unsupported(store, "default", who="a", when=WHEN, why="b") == 0
+    vault.bury("s-1", who="ada", when=WHEN, why="request 17")
+    assert withdraw_unsupported(store, "default", who="a", when=WHEN, why="b") == 1
+    assert standing(store, now) == {}, "it has its own words again"
+    with pytest.raises(InputError, match="was forgotten; write other words"):
+        reviews(store).edit(now, WORDS, TOKENS["ada"], when=LATER)
+
+
+BAD_EDITS = {
+    "too short": (record(), "No.", "'No.': String should have at least 8 characters"),
+    "too long": (record(), "x" * 281, "String should have at most 280 characters"),
+    "nothing": (record(), " \n ", "'': String should have at least 8"),
+    "its own": (record(), record().text, "has these words already"),
+    "a secret": (record(), "Write to ada@lovelace.org about prices.", "'Write to [redacted:email] about prices.'"),
+    "in force": (record(status="active"), WORDS, "record r1 is active; only what waits"),
+    "of one person": (
+        record(scope=Scope(tenant="default", agent=PROFILE, user="u")),
+        WORDS,
+        "its words are its author",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BAD_EDITS)
+def test_words_that_no_record_can_have_are_refused_and_nothing_is_kept(case: str, store: Store) -> None:
+    now, text, says = BAD_EDITS[case]
+    with pytest.raises(InputError) as refused:
+        edited(store, text=text, now=now)
+    assert says in str(refused.value)
+    assert list(reviews(store).links()) == []
+
+
+# -- what is remembered -------------------------------------------------------------------------------------------
+
+
+def test_a_rejection_holds_under_every_name_of_the_claim_until_a_newer_verdict(store: Store) -> None:
+    reviews(store).answer(
+        record(), "reject", TOKENS["ada"], when=WHEN, note="not ours to say", names=("r1", "r2"), stood_on=("said",)
+    )
+    refused = RecordRejection("ada", WHEN, "not ours to say", ("said",))
+    assert reviews(store).rejections() == {"r1": refused, "r2": refused}
+    now = {"r2": record(id="r2")}
+    assert {id: one.state for id, one in reviews(store).standing(now.get).items()} == {
+        "r1": "rejected", "r2": "rejected",
+    }  # fmt: skip
+
+    reviews(store).answer(now["r2"], "approve", TOKENS["ben"], when=LATER)
+    assert reviews(store).standing(now.get) == {"r2": Review(state="approved", who=("ben",), when=LATER)}
+    assert reviews(store).rejections()["r2"] == refused, "what was said is remembered"
+
+
+def test_a_question_is_put_off_until_the_next_night_or_the_next_day(store: Store) -> None:
+    off = reviews(store).put_off(record(), TOKENS["ada"], when=WHEN, night="2026-11-21")
+    assert (off, reviews(store).postponed()) == (Postponement("ada", WHEN, "2026-11-21"), {"r1": off})
+    assert standing(store, record()) == {}, "it decides nothing"
+    assert [
+        off.holds(night, today)
+        for night in ("2026-11-21", "2026-11-22") for today in ("2026-11-22", "2026-11-23")
+    ] == [True, False, False, False]  # fmt: skip
+    with pytest.raises(ActionRefused):
+        reviews(store).put_off(record(), TOKENS["otto"], when=WHEN, night="2026-11-21")
+
+
+def test_decisions_of_several_people_at_once_are_all_there(store: Store, tmp_path: Path) -> None:
+    def decide(at: int) -> None:
+        with open_store(f"file:{tmp_path}") as own:
+            name, one = ("ada", "ben", "cleo")[at % 3], record(id=f"r{at}")
+            if at % 4 == 0:
+                reviews(own).edit(one, f"{WORDS} {at}", TOKENS[name], when=WHEN)
+            elif at % 4 == 1:
+                reviews(own).put_off(one, TOKENS[name], when=WHEN, night="2026-11-21")
+            else:
+                reviews(own).answer(one, "approve" if at % 4 == 2 else "reject", TOKENS[name], when=WHEN)
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(decide, range(12)))
+    states = {id: one.state for id, one in reviews(store).standing(lambda id: record(id=id)).items()}
+    assert states == {
+        f"r{at}": ("awaiting", None, "approved", "rejected")[at % 4] for at in range(12) if at % 4 != 1
+    }  # fmt: skip
+    assert sorted(reviews(store).postponed()) == ["r1", "r5", "r9"]
+
+
+def test_a_body_of_a_later_version_is_refused(store: Store) -> None:
+    log = reviews(store)
+    log.append({"schema_version": 3, "kind": "record", "record": "r1"})
+    with pytest.raises(UnsupportedVersion):
+        log.rejections()
+
+
+def test_a_body_that_somebody_altered_counts_for_nothing(store: Store) -> None:
+    log = reviews(store)
+    whole = log.signed(
+        {"schema_version": 2, "kind": "later", "record": "r1", "night": "2026-11-21", "who": "ada", "when": WHEN},
+        signer("ada"),
+    )
+    log.append(whole | {"night": "2099-01-01"})
+    assert log.postponed() == {}
+
+
+def test_a_note_that_fits_no_record_is_refused_and_one_that_was_kept_is_cut(store: Store) -> None:
+    log = reviews(store)
+    for note in ("x" * 501, f"{'x' * 250} {'y' * 250}"):
+        with pytest.raises(InputError, match="a note of 501 characters; write at most 500"):
+            log.answer(record(), "reject", TOKENS["ada"], when=WHEN, note=note)
+    assert list(log.links()) == []
+    said = {"kind": "record", "record": "r1", "says": log.says(record()), "verdict": "reject", "who": "ada"}
+    log.append(log.signed({**said, "when": WHEN, "note": "two\nlines " + "x" * 600}, signer("ada")))
+    assert standing(store, record())["r1"].note == ("two lines " + "x" * 600)[:500]

@@ -68,20 +68,21 @@ EVALS = {
 STEWARD = {
     "actors": LazyCommand("steward.actors:actors", "Who may approve and operate; add somebody."),
     "diff": LazyCommand("steward.versions:diff", "What changed between two versions."),
+    "digest": LazyCommand("steward.status:digest", "A week in sentences: in force, out, waiting, rejected, errors."),
     "doctor": LazyCommand(
         "steward.doctor:doctor", "Check configuration, keys, packages, Prefect, lease, ledger, spans."
     ),
     "drift": LazyCommand("steward.versions:drift", "How far the profile has drifted, with the patch."),
-    "forget": LazyCommand("steward.forget:forget", "Erase what was harvested from a session or a person."),
+    "forget": LazyCommand("steward.quarantine:forget", "Erase what was harvested from a session or a person."),
     "log": LazyCommand("steward.versions:log", "Who committed which version, when and why."),
     "promote": LazyCommand("steward.promotion:promote", "Bring an approved request or record into force."),
     "propose": LazyCommand("steward.proposal:propose", "Stage a change of what is in force, for people to approve."),
     "quarantine": LazyCommand("steward.quarantine:quarantine", "Transcripts and records that were refused, and why."),
-    "review": LazyCommand("steward.review:review", "What waits for people; approve or reject it."),
+    "review": LazyCommand("steward.review:review", "What waits for people, and why; one key to answer."),
     "rollback": LazyCommand("steward.promotion:rollback", "Bring an earlier version back."),
     "run": LazyCommand("steward.night:run", "Run one night over whatever transcripts are due."),
     "status": LazyCommand("steward.status:status", "What is in force, the last nights, who is at it now."),
-    "why": LazyCommand("steward.review:why", "The spans that a record rests on, quoted."),
+    "why": LazyCommand("steward.questions:why", "The spans that a record rests on, quoted."),
 }
 
 COMMANDS = {
@@ -89,16 +90,18 @@ COMMANDS = {
     "backfill": LazyCommand(
         "commands.backfill:backfill", "Snapshot personas, policies and meta as versioned envelopes."
     ),
-    "build": LazyCommand("commands.build:build", "Build the envelope for a transcript's next call."),
+    "build": LazyCommand("commands.replay:build", "Build the envelope for a transcript's next call."),
     "cards": LazyCommand("commands.cards:cards", "Make context cards anew, list them, move them."),
     "completion": LazyCommand("cli:completion", "Print the tab-completion script of a shell."),
     "context": LazyCommand("commands.context:context", "Show what a cascade's phase would see."),
     "demo": LazyCommand("commands.demo:demo", "Tell the whole story on shipped data, offline."),
     "evals": LazyCommand("commands:evals", "Long-horizon suites held to gates; recall and cost on your data."),
+    "handoff": LazyCommand("commands.run:handoff", "Say where a session's work stands; begin a new one from it."),
     "mcp": LazyCommand("commands.inspection:mcp", "Serve one session's tools over MCP (stdio)."),
     "replay": LazyCommand("commands.replay:replay", "Build once for every model call, or rebuild a past envelope."),
     "report": LazyCommand("commands.inspection:report", "Show what compactions kept and lost."),
     "resolve": LazyCommand("commands.inspection:resolve", "Show the original that a reference names."),
+    "run": LazyCommand("commands.run:run", "Play a cascade against a script or a model, and price it."),
     "schema": LazyCommand("commands.schema:schema", "Print a published JSON Schema, or their names."),
     "steward": LazyCommand("commands:steward", "Harvest insights from transcripts, through gates."),
     "store": LazyCommand("commands.store:store", "Check a store, collect garbage, list, count, forget."),

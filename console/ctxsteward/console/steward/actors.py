@@ -21,7 +21,7 @@ from ctxsteward.steward.release import Actor, token_signer
 
 from ..terminal import common, print_json, table_console, tables
 from .context import ACTORS_FILE, actors_path
-from .options import actors_option
+from .records import actors_option
 
 ROLES = ("reviewer", "operator")
 SALT_BYTES, TOKEN_BYTES = 16, 32

@@ -42,8 +42,7 @@ from ..terminal import (
     tables,
 )
 from .context import SETTINGS_VARIABLE, StewardContext, actors_path, read_settings
-from .options import ProfileOptions, about_a_profile
-from .records import records_at
+from .records import ProfileOptions, about_a_profile, records_at
 
 State = Literal["ok", "note", "wrong"]
 REVIEWERS_FOR_BLOCK = 2

@@ -63,10 +63,9 @@ from .context import (
     shipped_transcripts,
     thresholds,
 )
-from .options import ProfileOptions, about_a_profile
-from .records import LedgerView, records_at
+from .records import LedgerView, ProfileOptions, about_a_profile, records_at
 from .report import NightRecords, exit_code, night_document, night_records, show_night
-from .status import write_page
+from .status import week_of, write_digest, write_page
 
 STAGES = (
     "due", "harvested", "absorbed", "reconciled", "admitted", "fitted", "staged", "drift", "gate", "promoted", "linked",
@@ -276,13 +275,14 @@ def _active(place: StewardContext, *, keep: bool) -> set[str] | None:
 )  # fmt: skip
 @click.option("--settings", type=click.Path(), metavar="FILE", help="Settings (YAML); default: CTXSTEWARD_SETTINGS.")
 @click.option("--html", type=click.Path(), metavar="FILE", help="Write the report as a page of its own, too.")
+@click.option("--digest", type=click.Path(), metavar="FILE", help="Write the digest of this night's week, too.")
 @click.option("--as", "who", metavar="NAME", help="Author of a first version; default: your login name.")
 @about_a_profile()
 @click.pass_context
 @telemetry
 def run(
     ctx: click.Context, /, transcripts: tuple[str, ...], profile: str | None, settings: str | None, html: str | None,
-    who: str | None, where: ProfileOptions, as_json: bool, **options: object,
+    digest: str | None, who: str | None, where: ProfileOptions, as_json: bool, **options: object,
 ) -> None:  # fmt: skip
     """Run one night: read what is due, harvest, reconcile, check, commit, and say what changed and why.
 
@@ -292,8 +292,9 @@ def run(
     """
 
     file = read_settings(settings)
-    if html is not None and not Path(html).parent.is_dir():
-        raise click.UsageError(f"--html {html}: no such folder", ctx)
+    for option, path in (("--html", html), ("--digest", digest)):
+        if path is not None and not Path(path).parent.is_dir():
+            raise click.UsageError(f"{option} {path}: no such folder", ctx)
     asked = NightOptions(
         store=_told(ctx, "store", file), tenant=_told(ctx, "tenant", file), transcripts=transcripts,
         profile_name=where.profile_name, profile=read_profile(profile), who=who, actors=where.actors, file=file,
@@ -304,6 +305,8 @@ def run(
             report, records = run_prepared(night, tell)
         if html is not None:
             write_page(html, night.place, report)
+        if digest is not None:
+            write_digest(digest, night.place, week_of(None, report.night), keep=not report.dry_run)
         if as_json:
             findings = [finding.model_dump(mode="json") for finding in night.findings]
             print_json(night_document(report, records, night.place) | {"findings": findings})

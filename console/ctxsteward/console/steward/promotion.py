@@ -23,8 +23,7 @@ from ctxsteward.store import Lease, WriterLease, address_of
 
 from ..terminal import BLOCKED, ROLLED_BACK, STEWARD, need, print_result, tables
 from .context import StewardContext
-from .options import ProfileOptions, about_a_profile, as_actor, complete_versions, complete_waiting, token
-from .records import records_at
+from .records import ProfileOptions, about_a_profile, as_actor, complete_versions, complete_waiting, records_at, token
 from .review import find_request
 from .versions import changes
 

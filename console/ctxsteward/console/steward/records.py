@@ -1,28 +1,33 @@
 """Records of a profile's ledger, for the steward's verbs: as the last night saw them, found by id, their spans quoted.
 
+Also the options that verbs share, and what a shell completes after them: completions read the store, and where that
+fails there is nothing to complete.
+
 A ledger that is behind the store, or was never made on this machine, catches up when it is opened. Raises `InputError`
 for an id that no record has.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from ctxsteward.envelope.store import DEFAULT_TOKENIZER
-from ctxsteward.envelope.tokens import Counter, load_tokenizer
+import click
+
 from ctxsteward.schemas import Evidence, InputError, MetaRecommendation
 from ctxsteward.steward import NightChain
 from ctxsteward.steward.admission import AdmissionPolicy
 from ctxsteward.steward.drift import against, rules_of
 from ctxsteward.steward.harvest import BatchRecords
 from ctxsteward.steward.night import moment_of
+from ctxsteward.steward.release import line_counter, taken_back
 
-from .context import StewardContext
+from ..terminal import DEFAULT_STORE, common, open_stored
+from .context import StewardContext, open_context, profiles_in
 
 if TYPE_CHECKING:  # the ledger needs the extra `steward`, and most verbs do without
     from ctxsteward.steward import Ledger
@@ -41,12 +46,18 @@ REASONS: Mapping[str, str] = {
     "needs_principals": "too few people said it",
     "needs_confirmation": "people claim it of the service; a tool of your own, a rule or a person must say the same",
     "fails_more": "more runs that did so failed than succeeded",
+    "needs_fix": "nothing was seen to help",
     "needs_outcome": "no run in which its fix worked is known to have succeeded",
     "needs_recovery": "its fix has worked in too few runs that succeeded",
+    "needs_tasks": "seen in the runs of too few tasks",
+    "by_chance": "runs differ no more than they may by chance",
+    "runs_differ": "runs that did so succeeded more often, task by task, and it only looks",
+    "seen_in_tasks": "tools showed it in runs of enough tasks",
     "needs_person": "only a person may admit it",
     "tool_text": "it rests on what a tool returned",
     "not_said_by_a_person": "no person said it",
     "rejected_by_person": "a person rejected it",
+    "edited": "a person gave it these words; somebody else must approve them",
     "newer_value": "a newer value took its place",
     "conflict": "somebody says the opposite; both are held",
     "faded": "nobody has confirmed it for long",
@@ -72,8 +83,7 @@ class LedgerView:
 
         now = moment_of(date)
         reviews = reviews_of(place.store, place.settings(), ledger, now)
-        counter = Counter(load_tokenizer(DEFAULT_TOKENIZER))
-        return cls(ledger, date, JudgementContext(now=now, policy=policy, reviews=reviews, counter=counter))
+        return cls(ledger, date, JudgementContext(now=now, policy=policy, reviews=reviews, counter=line_counter()))
 
     def __iter__(self) -> Iterator[MetaRecommendation]:
         return self.ledger.records(self._as_of)
@@ -86,14 +96,14 @@ class LedgerView:
         """By its id, the first digits of it, or an id that it once had."""
         if not id:
             raise InputError("no id: give that of a record")
+        same = self.ledger.record(id, self._as_of)
+        if same is not None and same.id == id:
+            return same
         near = [record for known, record in self.by_id.items() if known.startswith(id)]
-        if id in self.by_id:
-            return self.by_id[id]
         if len(near) == 1:
             return near[0]
-        once = self.ledger.record(id, self._as_of) if not near else None
-        if once is not None:
-            return once
+        if not near and same is not None:
+            return same
         if near:
             some = ", ".join(record.id for record in near[:3])
             raise InputError(f"{id!r}: {len(near)} records begin so: {some}; give more digits")
@@ -167,6 +177,119 @@ def rule_text(found: Mapping[str, Any]) -> str:
     return f"it {verb} {found['rule']}{locked}: {found['says']}"
 
 
+def taken_back_from(place: StewardContext) -> Callable[[MetaRecommendation], bool]:
+    """Whether a record would stand in the slice, had no rollback taken it back."""
+    taken = taken_back(place.store, place.versions, place.head)
+
+    def out(record: MetaRecommendation) -> bool:
+        if record.status != "active" or not record.scope.is_shared:
+            return False
+        approved = record.review is not None and record.review.state == "approved"
+        return taken.keeps_out(record, record.review.when if record.review and approved else None)
+
+    return out
+
+
 def reason_text(record: MetaRecommendation) -> str:
-    """Why a record has its status, in words."""
-    return "; ".join(REASONS.get(code, code.replace("_", " ")) for code in record.reasons)
+    """Why a record has its status, in words; of a rejection whoever said it, and their reason."""
+    told = "; ".join(REASONS.get(code, code.replace("_", " ")) for code in record.reasons)
+    if record.review is None or record.review.state != "rejected":
+        return told
+    note = f": “{record.review.note}”" if record.review.note else ""
+    return told.replace(REASONS["rejected_by_person"], f"{record.review.who[0]} rejected it{note}")
+
+
+# -- options ------------------------------------------------------------------------------------------------------
+
+MAX_COMPLETIONS = 200
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+Completer = Callable[[click.Context, click.Parameter, str], list[str]]
+
+
+class ProfileOptions(NamedTuple):
+    """Which profile of which store a verb is about, as the command line says it."""
+
+    store: str = DEFAULT_STORE
+    tenant: str = "default"
+    profile_name: str | None = None
+    actors: str | None = None
+
+    @classmethod
+    def of(cls, ctx: click.Context) -> ProfileOptions:
+        """Those that were read so far."""
+        return cls(**{name: ctx.params[name] for name in cls._fields if ctx.params.get(name) is not None})
+
+    def open(self) -> AbstractContextManager[StewardContext]:
+        return open_context(*self)
+
+
+def _completer(names: Callable[[ProfileOptions], Iterable[str]]) -> Completer:
+    def complete(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+        try:
+            found = [name for name in names(ProfileOptions.of(ctx)) if name.startswith(incomplete)]
+        except Exception:  # a shell that completes has no use for an error
+            return []
+        return found[:MAX_COMPLETIONS]
+
+    return complete
+
+
+def _profiles(where: ProfileOptions) -> list[str]:
+    with open_stored(where.store) as store:
+        return profiles_in(store, where.tenant)
+
+
+def _versions(where: ProfileOptions) -> list[str]:
+    with where.open() as place:
+        return [str(number) for number in range(place.head, 0, -1)]
+
+
+def _requests(where: ProfileOptions) -> list[str]:
+    with where.open() as place:
+        return [request.id for request in place.approvals.pending(when=place.here.when, head=place.head)]
+
+
+def _records(where: ProfileOptions) -> list[str]:
+    with where.open() as place, records_at(place, keep=False) as records:
+        return [record.id for record in records]
+
+
+def _actors(where: ProfileOptions) -> list[str]:
+    with where.open() as place:
+        return sorted(place.actors.actors)
+
+
+complete_versions = _completer(_versions)
+complete_records = _completer(_records)
+complete_waiting = _completer(lambda where: [*_requests(where), *_records(where)])
+
+profile_name = click.option(
+    "--profile-name", metavar="NAME", shell_complete=_completer(_profiles),
+    help="Name of the governed profile; default: the store's only one.",
+)  # fmt: skip
+actors_option = click.option(
+    "--actors", type=click.Path(), metavar="FILE",
+    help="Who may approve and operate (YAML); default: CTXSTEWARD_ACTORS, or actors.yaml in the store's folder.",
+)  # fmt: skip
+as_actor = click.option("--as", "actor", metavar="ACTOR", shell_complete=_completer(_actors), help="Who you are.")
+token = click.option(
+    "--token", metavar="TOKEN", help="Your token; safer: CTXSTEWARD_TOKEN, or - for a line on standard input."
+)
+
+
+def about_a_profile(*, people: bool = True) -> Callable[[_Command], _Command]:
+    """--profile-name, --json, --store, --tenant and, with `people`, --actors; the verb gets `where` and `as_json`."""
+
+    def decorate(command: _Command) -> _Command:
+        @wraps(command)
+        def told(
+            *args: Any, store: str, tenant: str, profile_name: str | None, actors: str | None = None, **more: Any
+        ) -> Any:
+            return command(*args, where=ProfileOptions(store, tenant, profile_name, actors), **more)
+
+        wrapped: Any = profile_name(common(told))
+        with_people: _Command = actors_option(wrapped) if people else wrapped
+        return with_people
+
+    return decorate

@@ -1,202 +1,180 @@
-"""``ctxsteward steward review`` and ``why``: what waits for people, their answers, and one record laid open.
+"""``ctxsteward steward review``: what waits for people, and their answers.
 
-What waits are requests (whole challengers) and records. A record is shown with whom it is for, why it has its status,
-and the words it rests on. Raises `Refused` (an `InputError`) where somebody may not answer, or there is nothing to
-answer any more.
+What waits are requests (whole challengers) and records (`questions`). On a terminal they are asked one after the other,
+and a key answers; the same decisions have options. Raises `ActionRefused` (an `InputError`) where somebody may not
+answer, or there is nothing to answer any more.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, cast
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, cast
 
 import click
 from rich.console import Console
-from rich.table import Table
 
-from ctxsteward.schemas import InputError, MetaRecommendation
-from ctxsteward.steward.release import WEIGHTS, ApprovalRequest, Verdict, taken_back
+from ctxsteward.schemas import InputError, Review
+from ctxsteward.steward.release import ApprovalRequest
 
-from ..terminal import BLOCKED, FOUND, print_json, print_result, table_console, tables
+from ..terminal import BLOCKED, one_line, print_json, table_console, tables
 from .context import StewardContext, read_token
-from .options import ProfileOptions, about_a_profile, as_actor, complete_records, complete_waiting, token
-from .records import QuotedSpan, against_rule, reason_text, records_at, rule_text, whose
+from .questions import (
+    QuestionList,
+    ReviewQuestion,
+    question_lines,
+    questions,
+    record_document,
+    show_questions,
+    show_record,
+    version_showing,
+)
+from .records import ProfileOptions, about_a_profile, as_actor, complete_waiting, records_at, token
 from .versions import changes
 
 
-def version_showing(place: StewardContext, record: MetaRecommendation) -> int | None:
-    """The version in force, where this record stands in it."""
-    head = place.versions.head()
-    if head is None or record.id not in {one.id for one in head.profile.meta}:
-        return None
-    return head.number
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitingList:
+    """What waits for people."""
 
+    requests: tuple[ApprovalRequest, ...]
+    records: QuestionList
+    reviewers: tuple[str, ...]
 
-def record_document(record: MetaRecommendation, spans: Sequence[QuotedSpan], shown: int | None) -> dict[str, Any]:
-    return {
-        "record": record.model_dump(mode="json"), "for": whose(record), "why": reason_text(record),
-        "in_force_in_version": shown, "spans": [span.document() for span in spans],
-    }  # fmt: skip
-
-
-def show_record(console: Console, record: MetaRecommendation, spans: Sequence[QuotedSpan], shown: int | None) -> None:
-    console.print(tables.shown(record.text, style="bold"), soft_wrap=True)
-    table = _record_table()
-    for name, value in _record_rows(record, shown):
-        table.add_row(name, tables.shown(value))
-    console.print(table)
-    console.print()
-    for span in spans:
-        evidence = span.evidence
-        mark = "" if span.verified else "  (not what its address says)" if span.text is not None else "  (forgotten)"
-        head = f"{evidence.session}{evidence.ref}  {evidence.role}, trust {evidence.trust}, {evidence.relation}"
-        head += f", {evidence.principal}{mark}"
-        console.print(tables.shown(head), soft_wrap=True)
-        words = f"“{' '.join(span.text.split())}”" if span.text else "-"
-        console.print(tables.shown(f"  {words}"), soft_wrap=True)
-
-
-def _record_table() -> Any:
-    table = Table(box=None, show_header=False, pad_edge=False)
-    table.add_column(no_wrap=True, style="dim")
-    table.add_column()
-    return table
-
-
-def _record_rows(record: MetaRecommendation, shown: int | None) -> Iterator[tuple[str, str]]:
-    support, validity = record.support, record.validity
-    yield "id", record.id
-    yield "kind", record.kind
-    yield "for", whose(record)
-    yield "status", f"{record.status}: {reason_text(record)}"
-    yield "in force", f"version {shown}" if shown else "not in the slice that everybody is shown"
-    yield "about", f"{record.slot.subject} / {record.slot.attribute} ({record.slot.cardinality})"
-    if record.value is not None:
-        yield "value", f"{record.value}{' ' + record.unit if record.unit else ''}"
-    counted = f"{support.principals} independent, {support.sessions} sessions, {support.events} events"
-    yield "support", counted + (f", {support.contradicts} against" if support.contradicts else "")
-    sure = record.confidence
-    yield "confidence", f"{sure.score:.2f}, at least {sure.lower95:.2f} ({sure.method})"
-    yield "trust", record.trust
-    half_life = f"halves in {validity.half_life_days:g} days" if validity.half_life_days else "does not fade"
-    yield "said", f"{support.first or 'undated'} to {support.last or 'undated'}; {half_life}"
-    if record.superseded_by:
-        yield "superseded by", record.superseded_by
-    if record.conflicts:
-        yield "conflicts with", ", ".join(record.conflicts)
-    if record.review is not None:
-        yield "review", f"{record.review.state} by {', '.join(record.review.who)}"
-    yield "found by", f"{record.extractor.name}/{record.extractor.version}"
-
-
-FOR_PEOPLE = frozenset((
-    "needs_person", "needs_principals", "needs_confirmation", "fails_more", "needs_outcome", "needs_recovery",
-    "conflict", "touches_locked",
-))  # fmt: skip
-"""Reasons that a person can lift at once."""
-RULED = frozenset(("gainsays_locked", "gainsays_rule", "touches_locked"))
-HELD = ("candidate", "vetted", "quarantined")
-TAKEN_BACK = "a rollback took it back; it returns when a person approves it anew"
-
-
-def waiting(place: StewardContext, *, every: bool) -> dict[str, Any]:
-    """Requests that wait, and records that a person may lift; with `every`, all records that are held back."""
-    requests = place.approvals.pending(when=place.here.when, head=place.head)
-
-    out = _taken_back(place)
-    with records_at(place) as records:
-        held = [record for record in records if record.status in HELD or out(record)]
-    chosen = [
-        one for one in held
-        if every or out(one) or (one.scope.is_shared and one.kind in WEIGHTS and FOR_PEOPLE & set(one.reasons))
-    ]  # fmt: skip
-    chosen.sort(key=lambda one: (not one.scope.is_shared, one.kind, one.text, one.id))
-    return {
-        "requests": [_request(one) for one in requests],
-        "records": [_record(one) | ({"why": TAKEN_BACK} if out(one) else _ruled(place, one)) for one in chosen],
-        "held": len(held),
-        "reviewers": sorted(name for name, actor in place.actors.actors.items() if "reviewer" in actor.roles),
-    }
-
-
-def answer(place: StewardContext, id: str, verdict: str, secret: str, *, who: str | None, note: str) -> dict[str, Any]:
-    """Approve or reject a request, or a record."""
-    words = " ".join(note.split())
-    decided = cast("Verdict", verdict)
-    request = find_request(place, id)
-    when = place.here.when
-    if request is not None:
-        approval = place.approvals.answer(
-            request.id,
-            decided,
-            secret,
-            when=when,
-            head=place.head,
-            who=who,
-            challenger=request.challenger,
-            note=words,
-        )
-        after = place.approvals.find(request.id, when=when, head=place.head)
-        agreed = sum(each.verdict == "approve" for each in after.verdicts)
+    def document(self) -> dict[str, Any]:
         return {
-            "kind": "request", "id": request.id, "verdict": approval.verdict, "who": approval.who,
-            "when": approval.when, "state": after.state, "approved": agreed, "people": after.people,
+            "requests": [_request(one) for one in self.requests],
+            "records": [one.document() for one in self.records.questions], "held": self.records.held,
+            "put_off": self.records.put_off, "reviewers": list(self.reviewers),
         }  # fmt: skip
-    with records_at(place) as records:
-        record = records.find(id)
-    reviews, people = place.record_reviews, place.people_for(record)
-    review = reviews.answer(record, decided, secret, when=when, who=who, note=words)
-    agreed = len(reviews.approvers(record))
-    state = "waiting" if review.state == "approved" and agreed < people else review.state
+
+
+def waiting(place: StewardContext, *, every: bool = False, keep: bool = True) -> WaitingList:
+    """Requests that wait, and records that a person may lift; with `every`, all records that are held back."""
+    with records_at(place, keep=keep) as records:
+        asked = questions(place, records, every=every)
+    return WaitingList(
+        requests=place.approvals.pending(when=place.here.when, head=place.head), records=asked,
+        reviewers=tuple(sorted(name for name, actor in place.actors.actors.items() if "reviewer" in actor.roles)),
+    )  # fmt: skip
+
+
+Decision = Literal["approve", "reject", "edit", "later"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReviewerAnswer:
+    """What a reviewer decides of a request or a record, and by which token."""
+
+    id: str
+    decision: Decision
+    secret: str
+    who: str | None = None
+    """Who they say they are."""
+    note: str = ""
+    text: str | None = None
+    """Other words."""
+    seen: str | None = None
+    """The words that they were shown; None: not known."""
+
+
+def answer(place: StewardContext, given: ReviewerAnswer) -> dict[str, Any]:
+    """Approve or reject a request; approve, reject, edit or put off a record."""
+    words = " ".join(given.note.split())
+    request = find_request(place, given.id)
+    when = place.here.when
+    if request is None:
+        return _answer_record(place, given, words, when)
+    if given.decision not in ("approve", "reject"):
+        raise InputError(f"request {request.id}: a request is approved or rejected whole; stage another one")
+    approval = place.approvals.answer(
+        request.id, given.decision, given.secret, when=when, head=place.head, who=given.who,
+        challenger=request.challenger, note=words,
+    )  # fmt: skip
+    after = place.approvals.find(request.id, when=when, head=place.head)
+    agreed = sum(each.verdict == "approve" for each in after.verdicts)
     return {
-        "kind": "record", "id": record.id, "verdict": verdict, "who": review.who[0], "when": when, "state": state,
-        "approved": agreed, "people": people,
+        "kind": "request", "id": request.id, "verdict": approval.verdict, "who": approval.who,
+        "when": approval.when, "state": after.state, "approved": agreed, "people": after.people,
     }  # fmt: skip
+
+
+def _answer_record(place: StewardContext, given: ReviewerAnswer, note: str, when: str) -> dict[str, Any]:
+    with records_at(place) as records:
+        record = records.find(given.id)
+        basis = records.ledger.basis(record.id)
+        as_approved = record.model_copy(update={"review": Review(state="approved")})
+        support = records.ledger.support(as_approved, place.settings().admission)
+        night = records.date
+    if given.seen is not None and record.text != given.seen:
+        raise InputError(f"record {record.id} says something else now: “{record.text}”; look at it again")
+    reviews, told = place.record_reviews, {"kind": "record", "id": record.id}
+    if given.decision == "later":
+        off = reviews.put_off(record, given.secret, when=when, night=night, who=given.who)
+        return told | {"verdict": "later", "who": off.who, "when": when, "state": "put off", "night": night}
+    if given.decision == "edit":
+        edited = reviews.edit(
+            record, given.text or "", given.secret, when=when, who=given.who, note=note, support=support
+        )
+        more = {"text": edited.text, "approved": 0, "people": place.people_for(record)}
+        return told | {"verdict": "edit", "who": edited.who[0], "when": when, "state": "waiting"} | more
+    names, stood_on = (basis.names, basis.kinds) if basis else ((), ())
+    review = reviews.answer(
+        record, given.decision, given.secret, when=when, who=given.who, note=note, names=names, stood_on=stood_on
+    )
+    agreed, people = len(reviews.approvers(record)), place.people_for(record)
+    state = "waiting" if review.state == "approved" and agreed < people else review.state
+    more = {"state": state, "approved": agreed, "people": people}
+    return told | {"verdict": given.decision, "who": review.who[0], "when": when} | more
+
+
+DONE = {"approve": "approved", "reject": "rejected", "edit": "gave other words to", "later": "put off"}
 
 
 def answer_text(told: Mapping[str, Any]) -> str:
     """An answer in a line, with what comes next."""
-    verb = "approved" if told["verdict"] == "approve" else "rejected"
-    line = f"{told['who']} {verb} {told['kind']} {told['id']}: "
-    if verb == "rejected":
+    line = f"{told['who']} {DONE[told['verdict']]} {told['kind']} {told['id']}: "
+    if told["verdict"] == "reject":
         return line + ("it will not come into force" if told["kind"] == "request" else "it is used no more")
+    if told["verdict"] == "later":
+        return line + "it is asked again after the next night, or tomorrow"
+    if told["verdict"] == "edit":
+        return line + f"“{told['text']}”; somebody else must approve them"
     if told["state"] == "waiting":
         return line + f"{told['approved']} of {told['people']} have, somebody else must, too"
     does = "brings it into force" if told["kind"] == "request" else "stages it"
     return line + f"`ctxsteward steward promote {told['id']}` or the next night {does}"
 
 
-def _taken_back(place: StewardContext) -> Callable[[MetaRecommendation], bool]:
-    """Whether a record would stand in the slice, had no rollback taken it back."""
-    taken = taken_back(place.store, place.versions, place.head)
-
-    def out(record: MetaRecommendation) -> bool:
-        if record.status != "active" or not record.scope.is_shared:
-            return False
-        approved = record.review is not None and record.review.state == "approved"
-        return taken.keeps_out(record, record.review.when if record.review and approved else None)
-
-    return out
-
-
-def show_waiting(console: Console, found: Mapping[str, Any]) -> None:
-    for one in found["requests"]:
-        line = f"request {one['id']}: drift {one['level']}, {one['approved']} of {one['people']} have approved"
-        console.print(tables.shown(line, style="bold"), soft_wrap=True)
-        touched = f"; touches {', '.join(one['touched'])}" if one["touched"] else ""
-        about = f"  by {one['author']}, after version {one['parent']}{touched}; until {one['expires']}"
-        console.print(tables.shown(about), soft_wrap=True)
-        if one["note"]:
-            console.print(tables.shown(f"  {one['note']}"), soft_wrap=True)
-    if not found["requests"]:
+def show_waiting(console: Console, found: WaitingList) -> None:
+    for one in found.requests:
+        for at, line in enumerate(_request_lines(one)):
+            console.print(tables.shown(line, style="" if at else "bold"), soft_wrap=True)
+    if not found.requests:
         console.print("no request waits")
-    if found["records"]:
+    if found.records.questions:
         console.print(tables.shown("records that a person may lift:", style="bold"))
-    for one in found["records"]:
-        console.print(tables.shown(f"  {one['id']}  {one['status']}, for {one['for']}: {one['text']}"), soft_wrap=True)
-        console.print(tables.shown(f"    {one['why']}; {one['support']['principals']} independent"), soft_wrap=True)
-    if found["held"] > len(found["records"]):
-        console.print(f"{found['held']:,} records are held back; --all lists them")
+    show_questions(console, found.records.questions)
+    show_rest(console, found.records)
+
+
+def show_rest(console: Console, asked: QuestionList) -> None:
+    """What is not shown."""
+    if asked.put_off:
+        console.print(f"{asked.put_off:,} put off until the next night, or tomorrow")
+    if asked.held > len(asked.questions):
+        console.print(f"{asked.held:,} records are held back; --all lists them")
+
+
+def _request_lines(one: ApprovalRequest) -> Iterator[str]:
+    agreed = sum(each.verdict == "approve" for each in one.verdicts)
+    yield f"request {one.id}: drift {one.level}, {agreed} of {one.people} have approved"
+    touched = f"; touches {', '.join(one.touched)}" if one.touched else ""
+    yield f"  by {one.author}, after version {one.parent}{touched}; until {one.expires}"
+    if one.note:
+        yield f"  {one.note}"
 
 
 def show_one(console: Console, place: StewardContext, id: str, *, as_json: bool) -> None:
@@ -253,19 +231,6 @@ def _request(one: ApprovalRequest) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _ruled(place: StewardContext, one: MetaRecommendation) -> dict[str, Any]:
-    """Of a record that a rule holds back, the rule."""
-    found = against_rule(place, one) if RULED & set(one.reasons) else None
-    return {} if found is None else {"why": rule_text(found), "against": found}
-
-
-def _record(one: MetaRecommendation) -> dict[str, Any]:
-    return {
-        "id": one.id, "kind": one.kind, "status": one.status, "for": whose(one), "text": one.text,
-        "reasons": list(one.reasons), "why": reason_text(one), "support": one.support.model_dump(mode="json"),
-    }  # fmt: skip
-
-
 def check_people(place: StewardContext) -> None:
     """Refuse an answer where nobody is configured to give one."""
     if place.actors_path is None:
@@ -274,33 +239,136 @@ def check_people(place: StewardContext) -> None:
         )
 
 
-@click.command()
-@click.argument("id", shell_complete=complete_records)
-@about_a_profile()
-@click.pass_context
-def why(ctx: click.Context, id: str, where: ProfileOptions, as_json: bool) -> None:
-    """Say why the record ID is what it is: its gate, its support, and each span it rests on, word by word.
+# -- one key each -------------------------------------------------------------------------------------------------
 
-    ID may be the first digits of an id, or an id that the record once had. Exit code 1: a span is gone, or is not what
-    its address says.
-    """
-    with where.open() as place, records_at(place) as records:
-        record = records.find(id)
-        spans = records.spans(record)
-        shown = version_showing(place, record)
-    if as_json:
-        print_json(record_document(record, spans, shown))
+KEYS: Mapping[str, Decision] = {"a": "approve", "r": "reject", "e": "edit", "l": "later"}
+LEGEND = "a approve, r reject, e edit, l later, s show more, q quit"
+
+
+class ReviewWalk:
+    """One question after the other on a terminal, each answered by a key."""
+
+    def __init__(self, place: StewardContext, console: Console, actor: str | None, token: str | None) -> None:
+        self._place, self._console, self._who, self._token = place, console, actor, token
+        self._secret: str | None = None
+        self._answers = 0
+
+    def run(self, waits: WaitingList) -> None:
+        """Ask all of them."""
+        asked: list[ApprovalRequest | ReviewQuestion] = [*waits.requests, *waits.records.questions]
+        for at, one in enumerate(asked, 1):
+            self._say(f"{at} of {len(asked)}", "dim")
+            self._show(one, more=False)
+            try:
+                if not self._dealt_with(one):
+                    break
+            except (KeyboardInterrupt, EOFError, click.Abort):
+                self._say("")
+                break
+        self._say(f"{self._answers:,} of {len(asked):,} answered")
+        show_rest(self._console, waits.records)
+
+    def _dealt_with(self, one: ApprovalRequest | ReviewQuestion) -> bool:
+        """Wait for a key that answers; False: quit."""
+        while True:
+            click.echo(f"{LEGEND}: ", nl=False)
+            key = click.getchar().lower()
+            click.echo(key if key.isprintable() else "")
+            if key == "q":
+                return False
+            if key == "s":
+                self._show(one, more=True)
+            elif key == "l" and isinstance(one, ApprovalRequest):
+                return True  # it waits as it is, until it expires
+            elif key in KEYS:
+                try:
+                    given = self._given(one, KEYS[key])
+                    if given is not None:
+                        self._say(answer_text(answer(self._place, given)))
+                        self._answers += 1
+                        return True
+                except InputError as error:
+                    self._secret = self._secret if self._answers else None  # it may have been mistyped
+                    self._say(str(error), "yellow")
+
+    def _given(self, one: ApprovalRequest | ReviewQuestion, decision: Decision) -> ReviewerAnswer | None:
+        """The answer that a key begins; None: it was not finished."""
+        note, text, seen, id = "", None, None, one.id if isinstance(one, ApprovalRequest) else one.record.id
+        if decision == "reject":
+            note = click.prompt("why", default="", show_default=False)
+            if not note.strip():
+                self._say("nothing was decided: a rejection needs a reason", "yellow")
+                return None
+        if isinstance(one, ReviewQuestion):
+            seen = one.record.text
+            text = _other_words(seen) if decision == "edit" else None
+            if decision == "edit" and text is None:
+                self._say("nothing was decided: these are its words", "yellow")
+                return None
+        if self._secret is None:
+            self._secret = read_token(self._token)
+        return ReviewerAnswer(
+            id=id, decision=decision, secret=self._secret, who=self._who, note=note, text=text, seen=seen
+        )
+
+    def _show(self, one: ApprovalRequest | ReviewQuestion, *, more: bool) -> None:
+        if isinstance(one, ReviewQuestion):
+            for at, line in enumerate(question_lines(one, every_span=more)):
+                self._say(line, "" if at else "bold")
+        elif more:
+            _show_request(self._console, self._place, one, as_json=False)
+        else:
+            for at, line in enumerate(_request_lines(one)):
+                self._say(line, "" if at else "bold")
+
+    def _say(self, text: str, style: str = "") -> None:
+        self._console.print(tables.shown(text, style=style), soft_wrap=True)
+
+
+def _other_words(text: str) -> str | None:
+    """Words that a person writes in an editor, or on a line where none is set; None: they left them as they were."""
+    if os.environ.get("VISUAL") or os.environ.get("EDITOR"):
+        found = click.edit(f"{text}\n") or ""
     else:
-        show_record(table_console(), record, spans, shown)
-    if not all(span.verified for span in spans):
-        ctx.exit(FOUND)
+        found = click.prompt("its words", default="", show_default=False)
+    words = " ".join(found.split())
+    return words if words and words != text else None
+
+
+def _on_a_terminal() -> bool:
+    return sys.stdin.isatty() and sys.stdout.isatty()
+
+
+def _decision(ctx: click.Context, id: str | None, given: Mapping[Decision, str | None]) -> tuple[Decision, str] | None:
+    """What was decided of what, as the options say it; None: nothing was."""
+    told = {decision: named for decision, named in given.items() if named is not None}
+    if len(told) > 1:
+        raise click.UsageError(f"--{' and --'.join(told)}: one decision at a time", ctx)
+    for decision, named in told.items():
+        if named and id is not None and named != id:
+            raise click.UsageError(f"--{decision} {named}: {id} is named, too; name one", ctx)
+        if not named and id is None:
+            raise click.UsageError("say what: the id of a request or of a record", ctx)
+        return decision, named or id or ""
+    return None
+
+
+def _decides(name: Decision, text: str) -> Callable[[Any], Any]:
+    """An option that decides; its value is an id, which may stand before it as well."""
+    return click.option(
+        f"--{name}", is_flag=False, flag_value="", default=None, metavar="[ID]", shell_complete=complete_waiting,
+        help=text,
+    )  # fmt: skip
 
 
 @click.command()
 @click.argument("id", required=False, shell_complete=complete_waiting)
-@click.option("--approve", "verdict", flag_value="approve", help="Agree.")
-@click.option("--reject", "verdict", flag_value="reject", help="Refuse.")
-@click.option("--note", default="", metavar="TEXT", help="Why; kept in plain.")
+@_decides("approve", "Agree.")
+@_decides("reject", "Refuse; --reason is remembered.")
+@_decides("edit", "Give a record the words of --text; somebody else approves them.")
+@_decides("later", "Ask again after the next night, or tomorrow.")
+@click.option("--note", "--reason", "note", default="", metavar="TEXT", help="Why; kept in plain.")
+@click.option("--text", metavar="TEXT", help="The words of an edit: one line of 8 to 280 characters.")
 @click.option("--all", "every", is_flag=True, help="List every record that is held back, too.")
 @as_actor
 @token
@@ -308,34 +376,46 @@ def why(ctx: click.Context, id: str, where: ProfileOptions, as_json: bool) -> No
 @click.pass_context
 def review(
     ctx: click.Context,
+    /,
     id: str | None,
-    verdict: str | None,
     note: str,
+    text: str | None,
     every: bool,
     actor: str | None,
     token: str | None,
     where: ProfileOptions,
     as_json: bool,
+    **options: str | None,
 ) -> None:
-    """List what waits for people, show the request or record ID, or answer it.
+    """List what waits for people, show the request or record ID, or answer it; on a terminal, one by one with a key.
 
-    A request is a challenger that needs people; an approval is signed over all of it. A record may be approved, too: it
+    Each record stands with its line, its evidence, what was done otherwise, why it waits and what to expect. A request
+    is a challenger that needs people; an approval is signed over all of it. A record may be approved, too: it
     is then used in the operator's name, which needs a version of its own. Exit code 3 where something waits.
     """
-    if verdict is not None and id is None:
-        raise click.UsageError("say what: the id of a request or of a record", ctx)
-    if verdict is None and (note or actor):
-        raise click.UsageError("--as and --note go with --approve or --reject", ctx)
+    given = {name: options[name] for name in DONE}
+    decided = _decision(ctx, id, cast("Mapping[Decision, str | None]", given))
+    asks = decided is None and id is None and not every and not as_json and _on_a_terminal()
+    if decided is None and (note or (actor and not asks)):
+        raise click.UsageError("--as and --note go with --approve or --reject, --edit or --later", ctx)
+    if (text is not None) != (decided is not None and decided[0] == "edit"):
+        raise click.UsageError("--edit and --text go together", ctx)
     with where.open() as place:
-        if verdict is not None and id is not None:
+        if decided is not None:
             check_people(place)
-            answered = answer(place, id, verdict, read_token(token), who=actor, note=note)
-            print_json(answered) if as_json else click.echo(answer_text(answered))
+            answered = answer(place, ReviewerAnswer(
+                id=decided[1], decision=decided[0], secret=read_token(token), who=actor, note=note, text=text
+            ))  # fmt: skip
+            print_json(answered) if as_json else click.echo(one_line(answer_text(answered)))
             return
         if id is not None:
             show_one(table_console(), place, id, as_json=as_json)
             return
         waits = waiting(place, every=every)
-    print_result(waits, show_waiting, as_json=as_json)
-    if waits["requests"]:
+        if asks and place.actors_path is not None and (waits.requests or waits.records.questions):
+            ReviewWalk(place, table_console(), actor, token).run(waits)
+            waits = waiting(place)
+        else:
+            print_json(waits.document()) if as_json else show_waiting(table_console(), waits)
+    if waits.requests:
         ctx.exit(BLOCKED)

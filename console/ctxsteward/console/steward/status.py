@@ -1,14 +1,19 @@
 """``ctxsteward steward status``: how the steward of a profile stands, for people, for JSON, and as one HTML page.
 
-The page has figures, plots and the records in force; ``steward run --html`` writes it after a night (`write_page`).
+The page begins with the lines in force and those that wait, each with its evidence, as `steward review` says it; plots
+come last. ``steward run --html`` writes it after a night (`write_page`).
+
+``ctxsteward steward digest`` tells a week (ISO 8601, UTC) in sentences: what came into force, what was taken out and
+why, what waits, what was rejected, and which errors came up in most transcripts. What waits is what waits now.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -16,20 +21,27 @@ import click
 from markupsafe import Markup
 from rich.console import Console
 
-from ctxsteward.schemas import MetaRecommendation, Status
-from ctxsteward.steward import NightChain, NightReport, status as read_status
+from ctxsteward.schemas import ChangelogEntry, InputError, MetaRecommendation, Status, instant
 from ctxsteward.steward.drift import report
 from ctxsteward.steward.harvest import RecordUse
-from ctxsteward.steward.night import ALERT_NIGHTS, Night, alerts_of, rates_of
-from ctxsteward.steward.release import running
+from ctxsteward.steward.night import (
+    ALERT_NIGHTS,
+    Night,
+    NightChain,
+    NightReport,
+    alerts_of,
+    rates_of,
+    status as read_status,
+)
+from ctxsteward.steward.release import markdown_text, running
 
 from ..pages import Bar, Series, bars, counted, lines, render
-from ..terminal import print_result, tables
+from ..terminal import print_json, print_result, tables
 from .context import StewardContext, source_name
-from .options import ProfileOptions, about_a_profile
-from .records import reason_text, records_at, whose
+from .questions import question_lines, questions, quoted
+from .records import LedgerView, ProfileOptions, about_a_profile, reason_text, records_at, whose
 from .report import OUTCOMES
-from .versions import basis_text, changelog_rows
+from .versions import basis_text, changelog_rows, texts
 
 AFTER_NIGHTS = "no night yet; begin with `ctxsteward steward run`"
 
@@ -125,6 +137,10 @@ class Figures:
     report: NightReport | None
     uses: Mapping[str, RecordUse] = field(default_factory=dict)
     """By id of the record."""
+    quotes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """What a line of the slice rests on, by its text."""
+    questions: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """Id of each record that waits, and what is asked of it, line by line."""
 
 
 def write_page(path: str, place: StewardContext, report: NightReport | None) -> None:
@@ -136,7 +152,9 @@ def figures(place: StewardContext, report: NightReport | None) -> Figures:
     """Everything that the page shows, read from the store."""
     head = place.versions.head()
     with records_at(place, keep=report is None or not report.dry_run) as found:
-        records = tuple(found)
+        records = tuple(found.by_id.values())
+        asked = questions(place, found).questions
+        quotes = {one.text: quotes_of(found, one.id) for one in (head.profile.meta if head else ())}
         uses = found.ledger.uses.of_records()
     meta = head.profile.meta if head else ()
     number = head.number if head else 0
@@ -147,7 +165,7 @@ def figures(place: StewardContext, report: NightReport | None) -> Figures:
         slice=tuple((record.text, ", ".join(record.sources), record.approved) for record in meta),
         versions=tuple(changelog_rows(place, MAX_VERSIONS)),
         waiting=tuple(one.id for one in place.approvals.pending(when=place.here.when, head=number)), report=report,
-        uses=uses,
+        uses=uses, quotes=quotes, questions=tuple((one.record.id, tuple(question_lines(one))) for one in asked),
     )  # fmt: skip
 
 
@@ -159,16 +177,37 @@ def page(told: Figures) -> str:
         "steward.html.j2",
         title=f"Steward of {told.profile}",
         about=f"tenant {told.tenant}, {version}, {len(told.nights)} nights shown; made {told.when}",
-        waiting=told.waiting,
+        requests=[(id, commands_for(id, ("approve", "reject"))) for id in told.waiting],
+        questions=[(asked, commands_for(id, tuple(DECISIONS))) for id, asked in told.questions],
         report=told.report,
         outcome=OUTCOMES[told.report.outcome] if told.report is not None else "",
         refused=[(one.name, source_name(one.source), one.reason) for one in refused],
         alerts=_alerts(told),
         plots=list(_plots(told)),
-        slice=[(text, sources, "yes" if approved else "") for text, sources, approved in told.slice],
+        slice=[
+            (text, sources, "approved by a person" if approved else "", told.quotes.get(text, ()))
+            for text, sources, approved in told.slice
+        ],
         records=_records(told),
         versions=_versions(told),
     )
+
+
+DECISIONS: Mapping[str, str] = {
+    "approve": "", "reject": ' --reason "…"', "edit": ' --text "…"', "later": "",
+}  # fmt: skip
+"""What a person can decide of a record, and what the command asks for with it."""
+
+
+def commands_for(id: str, decisions: Sequence[str]) -> list[str]:
+    """Commands that decide, to be copied."""
+    return [f"ctxsteward steward review --{each} {id}{DECISIONS[each]} --as NAME" for each in decisions]
+
+
+def quotes_of(records: LedgerView, id: str) -> tuple[str, ...]:
+    """The evidence of a record in force, quoted; nothing for a line that a person wrote."""
+    found = records.by_id.get(id)
+    return () if found is None else tuple(quoted(span) for span in records.spans(found))
 
 
 def _plots(told: Figures) -> Iterator[tuple[str, Markup]]:
@@ -277,3 +316,174 @@ def status(limit: int, html: str | None, where: ProfileOptions, as_json: bool) -
         if html is not None:
             write_page(html, place, None)
     print_result(found, show_status, as_json=as_json)
+
+
+# -- a week -------------------------------------------------------------------------------------------------------
+
+MAX_ERRORS = 5
+_WEEK = re.compile(r"(\d{4})-W(\d{2})")
+_BY_ID = re.compile(r"^(?:night|request) \S+?(?:, |$)")
+"""How the reason of a commit begins that names a night or a request by its id."""
+
+
+def week_of(text: str | None, today: str) -> date:
+    """The Monday of a week such as ``2026-W48``; None: of the week of today. Raises `InputError`."""
+    if text is None:
+        day = date.fromisoformat(today)
+        return day - timedelta(days=day.weekday())
+    found = _WEEK.fullmatch(text)
+    try:
+        return date.fromisocalendar(int(found[1]), int(found[2]), 1) if found else date.fromisoformat("")
+    except ValueError:
+        raise InputError(f"--week {text[:40]}: no such week; write one such as 2026-W48") from None
+
+
+def digest_document(place: StewardContext, records: LedgerView, monday: date) -> dict[str, Any]:
+    """What happened to a profile in one week, and what waits now."""
+    start = datetime.combine(monday, datetime.min.time(), UTC).timestamp()
+    stop = start + timedelta(weeks=1).total_seconds()
+    asked = questions(place, records).questions
+    commits = [told.entry for told in place.versions.told() if start <= instant(told.entry.when) < stop]
+    errors = records.ledger.recurring(start, stop)[:MAX_ERRORS]
+    year, week, _ = monday.isocalendar()
+    return {
+        "profile": place.profile, "week": f"{year}-W{week:02}", "first": str(monday),
+        "last": str(monday + timedelta(days=6)),
+        "in_force": [row for entry in commits for row in _in_force(place, entry)],
+        "taken_out": [row for entry in commits for row in _taken_out(place, records, entry)],
+        "requests": len(place.approvals.pending(when=place.here.when, head=place.head)),
+        "waiting": [{"text": one.record.text, "why": one.waits} for one in asked],
+        "rejected": sorted(_rejected(place, records, start, stop), key=lambda row: (row["when"], row["text"])),
+        "errors": [{"text": records.by_id[id].text, "transcripts": n} for id, n in errors if id in records.by_id],
+    }  # fmt: skip
+
+
+def _both(place: StewardContext, entry: ChangelogEntry) -> tuple[dict[str, str], dict[str, str]]:
+    """Texts before and after a commit, by key."""
+    before = place.versions.at(entry.version - 1).profile if entry.version > 1 else None
+    return texts(before), texts(place.versions.at(entry.version).profile)
+
+
+def _in_force(place: StewardContext, entry: ChangelogEntry) -> Iterator[dict[str, Any]]:
+    before, after = _both(place, entry)
+    if entry.version == 1:
+        yield {"version": 1, "when": entry.when, "who": entry.who, "text": None, "entries": len(after)}
+        return
+    for key, text in after.items():
+        if before.get(key) != text:
+            told = {"version": entry.version, "when": entry.when, "who": entry.who, "text": text}
+            yield told | {"entry": None if key.startswith("meta.") else key, "instead_of": before.get(key)}
+
+
+def _taken_out(place: StewardContext, records: LedgerView, entry: ChangelogEntry) -> Iterator[dict[str, Any]]:
+    before, after = _both(place, entry)
+    for key, text in before.items():
+        if key not in after:
+            why = _why_out(records, entry, key)
+            yield {"version": entry.version, "when": entry.when, "who": entry.who, "text": text, "why": why}
+
+
+def _why_out(records: LedgerView, entry: ChangelogEntry, key: str) -> str:
+    reason = _BY_ID.sub("", entry.why)
+    told = f": {reason}" if reason else ""
+    if entry.restores is not None:
+        return f"{entry.who} brought version {entry.restores} back{told}"
+    block, _, id = key.partition(".")
+    if block != "meta":
+        return f"it was proposed so{told}"
+    record = records.by_id.get(id)
+    if record is None:
+        return "what it rested on is there no more"
+    return "others are worth more" if record.status == "active" else reason_text(record)
+
+
+def _rejected(place: StewardContext, records: LedgerView, start: float, stop: float) -> Iterator[dict[str, Any]]:
+    for id, refused in place.record_reviews.rejections().items():
+        record = records.by_id.get(id)
+        if record is not None and record.status == "rejected" and start <= instant(refused.when) < stop:
+            yield {"text": record.text, "who": refused.who, "when": refused.when, "why": refused.note}
+    for request in place.approvals.requests(when=place.here.when, head=place.head):
+        for each in request.verdicts:
+            if each.verdict == "reject" and start <= instant(each.when) < stop:
+                what = request.note or f"a change of {request.author}'s after version {request.parent}"
+                yield {"text": what, "who": each.who, "when": each.when, "why": each.note}
+
+
+def digest_text(found: Mapping[str, Any]) -> str:
+    """The digest as Markdown, in sentences."""
+    lines = [
+        f"# Week {found['week']} of {markdown_text(found['profile'])}", "",
+        f"From {found['first']} to {found['last']}.", "",
+    ]  # fmt: skip
+    waits = len(found["waiting"]) + found["requests"]
+    for heading, told, none in (
+        ("What came into force", map(_came, found["in_force"]), "Nothing came into force."),
+        ("What was taken out", map(_went, found["taken_out"]), "Nothing was taken out."),
+        (f"What waits for people: {waits:,}", _waits(found), "Nothing waits."),
+        ("What was rejected", map(_refused, found["rejected"]), "Nothing was rejected."),
+        (
+            "Errors that came up most in its transcripts",
+            map(_came_up, found["errors"]),
+            "None of which a remedy was seen.",
+        ),
+    ):
+        rows = [f"- {markdown_text(one)}" for one in told]
+        lines += [f"## {heading}", "", *(rows or [none]), ""]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _came(row: Mapping[str, Any]) -> str:
+    if row["text"] is None:
+        return f"On {row['when'][:10]}, version 1 by {row['who']}: the first, with {row['entries']:,} entries"
+    what = f"{row['entry']} says “{row['text']}”" if row["entry"] else f"“{row['text']}”"
+    instead = f" instead of “{row['instead_of']}”" if row["instead_of"] else ""
+    return f"On {row['when'][:10]}, in version {row['version']} by {row['who']}: {what}{instead}"
+
+
+def _went(row: Mapping[str, Any]) -> str:
+    return f"On {row['when'][:10]}, in version {row['version']}: “{row['text']}”, because {row['why']}."
+
+
+def _waits(found: Mapping[str, Any]) -> Iterator[str]:
+    if found["requests"]:
+        whole = "A change waits" if found["requests"] == 1 else f"{found['requests']:,} changes wait"
+        yield f"{whole} for approval as a whole."
+    yield from (f"“{row['text']}” {row['why']}" for row in found["waiting"])
+
+
+def _refused(row: Mapping[str, Any]) -> str:
+    why = f"“{row['why']}”" if row["why"] else "no reason was given"
+    return f"On {row['when'][:10]} {row['who']} rejected “{row['text']}”: {why}"
+
+
+def _came_up(row: Mapping[str, Any]) -> str:
+    many = "transcript" if row["transcripts"] == 1 else "transcripts"
+    return f"In {row['transcripts']:,} {many}: “{row['text']}”"
+
+
+def write_digest(path: str, place: StewardContext, monday: date, *, keep: bool = True) -> None:
+    """Write the digest of a week."""
+    with records_at(place, keep=keep) as records:
+        text = digest_text(digest_document(place, records, monday))
+    Path(path).write_text(text, encoding="utf-8", newline="\n")
+
+
+@click.command()
+@click.option("--week", metavar="WEEK", help="Such as 2026-W48; default: the week of today, so far.")
+@click.option("--out", type=click.Path(), metavar="FILE", help="Write it there, as Markdown.")
+@about_a_profile()
+def digest(week: str | None, out: str | None, where: ProfileOptions, as_json: bool) -> None:
+    """Tell a week in sentences: what came into force, what was taken out and why, what waits, what was rejected.
+
+    Also which tool errors came up in most transcripts of that week, of those whose remedy was seen.
+    """
+    with where.open() as place:
+        monday = week_of(week, place.here.today)
+        with records_at(place) as records:
+            found = digest_document(place, records, monday)
+    if out is not None:
+        Path(out).write_text(digest_text(found), encoding="utf-8", newline="\n")
+    if as_json:
+        print_json(found)
+    elif out is None:
+        click.echo(digest_text(found), nl=False)

@@ -15,14 +15,13 @@ import click
 from rich.console import Console
 
 from ctxsteward.schemas import BLOCKS, DriftReport, InputError, ProfileDocument, ProfileEntry
-from ctxsteward.steward import NightChain
 from ctxsteward.steward.drift import ProfilePatches, difference, keyed, report
-from ctxsteward.steward.night import line as night_line
+from ctxsteward.steward.night import NightChain, line as night_line
 from ctxsteward.steward.release import assess, changelog_text
 
 from ..terminal import FOUND, STEWARD, need, print_json, print_result, table_console, tables
 from .context import StewardContext
-from .options import ProfileOptions, about_a_profile, complete_versions
+from .records import ProfileOptions, about_a_profile, complete_versions
 
 
 def changelog_rows(place: StewardContext, limit: int | None) -> list[dict[str, Any]]:
@@ -144,7 +143,7 @@ def compare_newest(place: StewardContext) -> VersionComparison:
 
 def changes(old: ProfileDocument | None, new: ProfileDocument) -> Iterator[str]:
     """Entries and records that differ, a line each."""
-    before, after = _texts(old), _texts(new)
+    before, after = texts(old), texts(new)
     for key, text in before.items():
         if key not in after:
             yield f"- {key}: {text}"
@@ -192,7 +191,8 @@ def _patch(console: Console, found: VersionComparison) -> None:
         console.print(f"  and {len(operations) - MAX_PATCH_SHOWN} more; --json has all, and the inverse")
 
 
-def _texts(document: ProfileDocument | None) -> dict[str, str]:
+def texts(document: ProfileDocument | None) -> dict[str, str]:
+    """All that it says, by key; a record's begins with ``meta.``."""
     if document is None:
         return {}
     entries = {f"{block}.{e.id}": _entry(e) for block in BLOCKS for e in getattr(document, block)}

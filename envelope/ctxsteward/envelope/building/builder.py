@@ -47,10 +47,12 @@ from ..tokens import (
     Budgets,
     BuildTarget,
     Counter,
+    Prices,
     Scale,
     Tokenizer,
     budgets_within,
     dynamic_room,
+    guarded_room,
     limited_notice,
     model_info,
     prompt_tokens_of,
@@ -140,7 +142,7 @@ class EnvelopeBuilder:
         meta = by_section.get("meta")
         self._choose: ChooseRecords = BY_VALUE if meta is None else SummarizerChoice(meta)
         compactor = Compactor(
-            policy=_policy_named(policy, model) if isinstance(policy, str) else policy or Policy(),
+            policy=_policy_named(policy, self.prices) if isinstance(policy, str) else policy or Policy(),
             summarizer=by_section["dynamic"],
             counter=self.counter,
             budgets=self._scale.effective,
@@ -181,6 +183,11 @@ class EnvelopeBuilder:
     @selector.setter
     def selector(self, selector: Selector | None) -> None:
         self._decider = replace(self._decider, selector=selector)
+
+    @property
+    def prices(self) -> Prices | None:
+        """The model's; None without a model."""
+        return None if self.model is None else model_info(self.model).prices
 
     @property
     def policy(self) -> Policy:
@@ -228,7 +235,7 @@ class EnvelopeBuilder:
             with suppress(Conflict):
                 decider = self._decider_under(head)
                 decider = decider if policy is None else decider.with_policy(policy)
-                layout = decider.run(session, progress, head.estimated_tokens)
+                layout = decider.run(session, progress, head.estimated_tokens, self._guard_tokens(head))
                 return self._envelope(session, layout, progress, started, keep=True)
         raise Conflict(session.id, session.state.position)
 
@@ -241,7 +248,8 @@ class EnvelopeBuilder:
             scratch.append(asked, principal=speaker_of(scratch, scratch.state))
         progress = BuildProgress()
         head = self._head(scratch)
-        layout = self._decider_under(head).run(scratch, progress, head.estimated_tokens)
+        decider = self._decider_under(head)
+        layout = decider.run(scratch, progress, head.estimated_tokens, self._guard_tokens(head))
         return self._envelope(scratch, layout, replace(progress, selection_seconds=0.0), sealed=False)
 
     def rebuild(
@@ -288,6 +296,11 @@ class EnvelopeBuilder:
         scale = self._scale_under(head)
         return self._decider if scale is self._scale else self._decider.with_budgets(scale.effective)
 
+    def _guard_tokens(self, head: HeadSections) -> int | None:
+        """Dynamic beyond which the request takes more of the window than the guard lets it, in our own tokens."""
+        room = guarded_room(self._target, head.tokens)
+        return None if room is None else int(room / self.calibration)
+
     def _envelope(
         self,
         session: Session,
@@ -311,8 +324,8 @@ class EnvelopeBuilder:
             self._estimated_tokens = size.estimated_tokens
         build_seconds = 0.0 if started is None else time.perf_counter() - started
         return assemble_envelope(
-            session, head, layout, decided, size, scale, notices, sealed=sealed, build_seconds=build_seconds,
-            renderer=self._decider.form.renderer,
+            session, head, layout, decided, size, scale, notices, self._target, sealed=sealed,
+            build_seconds=build_seconds, renderer=self._decider.form.renderer,
         )  # fmt: skip
 
     def _with_meta_report(self, session: Session, head: HeadSections, decided: BuildProgress) -> BuildProgress:
@@ -385,10 +398,10 @@ def _selector_named(name: str) -> Selector:
     return selector_named(name)
 
 
-def _policy_named(name: PolicyName, model: str | None) -> Policy:
+def _policy_named(name: PolicyName, prices: Prices | None) -> Policy:
     from ..compaction import price_policy
 
-    return price_policy(name, None if model is None else model_info(model).prices)
+    return price_policy(name, prices)
 
 
 def _check_session(session: object) -> None:

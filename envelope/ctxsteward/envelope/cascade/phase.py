@@ -59,6 +59,7 @@ from ..compaction import (
     Policy as Policy,
     ToolGroup,
     Window,
+    phase_log as phase_log,
     price_policy,
     with_default,
 )

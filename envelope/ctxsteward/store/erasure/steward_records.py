@@ -7,7 +7,8 @@ can be forgotten, too:
     steward/<tenant>/<profile>/batches/<batch>/   chain of {…, "artifacts": [address of a blob]}
 
 The *support* of a meta record is a blob under the record's own key. Links of ``steward/<tenant>/<profile>/nights``
-refer to it as ``"supports": [{"blob", "key"}]``; the newest link counts.
+refer to it as ``"supports": [{"blob", "key"}]``; the newest link counts. So do links of ``verdicts``, which hold the
+words that a person gave a record.
 
     {"schema_version": 1, "least": 3, "voices": [[[address of a subject, …], …], …]}
 
@@ -146,7 +147,7 @@ def withdraw_unsupported(store: Backend, tenant: str, *, who: str, when: str, wh
 
 def withdrawn_keys(store: Backend, tenant: str) -> frozenset[str]:
     """Addresses of the subjects of records that were withdrawn; costs a reading of all links."""
-    folders = filterfalse(_tells_supports, _chains(store, tenant))
+    folders = filterfalse(_is_of_nights, _chains(store, tenant))
     links = (link for folder in folders for link in store.chain(folder, tenant=tenant).links())
     keys = {kept.key for link in links for kept in references(link.body)}
     return frozenset(keys.intersection(store.vault(tenant).buried())) if keys else frozenset()
@@ -157,7 +158,7 @@ def _recommendations(
 ) -> Iterator[tuple[str, list[str]]]:
     """Key and sources of every recommendation, once each."""
     seen: set[str] = set()
-    for folder in filterfalse(_tells_supports, chains):
+    for folder in filterfalse(_is_of_nights, chains):
         for link in store.chain(folder, tenant=tenant).links():
             for kept in references(link.body):
                 if kept.blob not in seen:
@@ -172,6 +173,10 @@ def _recommendations(
 
 
 def _tells_supports(folder: str) -> bool:
+    return _is_of_nights(folder) or (folder.startswith("steward/") and folder.endswith("/verdicts"))
+
+
+def _is_of_nights(folder: str) -> bool:
     return folder.startswith("steward/") and folder.endswith("/nights")
 
 

@@ -147,7 +147,7 @@ def profiles_of(found: TenantObjects) -> list[str]:
 def chains_of_profile(part: str, name: str) -> list[str]:
     """Folders of chains that refer to content, and are found by a profile's name (encoded) alone."""
     kinds = (f"profiles/{part}/{name}/versions", f"snapshots/{part}/{name}", f"steward/{part}/{name}/nights")
-    return [*kinds, f"steward/{part}/{name}/reviews"]
+    return [*kinds, f"steward/{part}/{name}/reviews", f"steward/{part}/{name}/verdicts"]
 
 
 def look_up(store: Backend, found: TenantObjects, folders: Iterable[str]) -> int:

@@ -31,7 +31,7 @@ from ctxsteward.schemas import ProfileDocument, ProfileEntry
 from ctxsteward.steward.drift import report
 from ctxsteward.steward.release import people_needed
 
-from ..documents import BenchmarkRow, row
+from .benchmark_row import BenchmarkRow, row
 
 NAME = "flips"
 Half = Literal["developed on", "held out"]

@@ -28,9 +28,8 @@ from ctxsteward.envelope.building import builder as building
 from ctxsteward.envelope.telemetry import spans
 from ctxsteward.envelope.transcripts import parse_transcripts
 
-from ..documents import BenchmarkRow, row
 from ..replay import new_message, open_session
-from .conversations import conversation
+from .benchmark_row import BenchmarkRow, conversation, row
 
 NAME = "telemetry"
 ROUNDS = 5

@@ -16,8 +16,8 @@ from ctxsteward.envelope import Budgets, EnvelopeBuilder, open_store
 from ctxsteward.envelope.compaction import Window
 from ctxsteward.envelope.transcripts import Transcript, read_transcripts
 
-from ..documents import BenchmarkRow, row
 from ..replay import CallTally, ModelCall, Prefix, check, open_session, replay
+from .benchmark_row import BenchmarkRow, row
 
 NAME = "transcripts"
 SETS = {"tau-bench": "tau_bench_airline/*.jsonl", "SWE-agent": "swe_agent/*.traj", "LoCoMo": "locomo/*.json"}

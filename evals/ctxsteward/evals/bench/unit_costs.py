@@ -19,9 +19,9 @@ from ctxsteward.envelope.recall import IndexedTurn, TurnIndex
 from ctxsteward.envelope.testing import memory_store
 from ctxsteward.language import terms
 
-from ..documents import BenchmarkRow, row
 from ..suites import make, play_one, play_verbatim
 from ..suites.kit import Draw, PlayCounts, Scenario, Setup
+from .benchmark_row import BenchmarkRow, row
 
 HEAVY = ("boto3", "prefect", "numpy", "openai", "tiktoken", "ruamel.yaml", "click", "rich")
 _IMPORT = f"""

@@ -11,7 +11,7 @@ from .batches import (
     batched as batched,
     in_threads as in_threads,
 )
-from .harvester import EXTRACTOR as EXTRACTOR, harvest as harvest
+from .harvester import EXTRACTOR as EXTRACTOR, harvest as harvest, lasting as lasting
 from .usage import (
     FATES as FATES,
     ActiveRecords as ActiveRecords,

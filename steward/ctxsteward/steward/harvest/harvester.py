@@ -16,6 +16,9 @@ they concern all harvesters:
 An eval failure is a record about the agent: a template over a failed scorer's name and reason
 (`ReplayedTranscript.eval_failures`: ``SCORER: REASON`` or ``SCORER``), with the user's last request as its evidence.
 
+What is for its session alone tells how the session went (`usage`), and is not kept: it is over when it is read
+(`lasting`).
+
 Source: the state design (derived text has the least trust of its sources; origin is bound where text is written).
 """
 
@@ -36,9 +39,7 @@ from .people import (
     CORRECTIONS_EXTRACTOR,
     DECISIONS_EXTRACTOR,
     FACTS_EXTRACTOR,
-    LIKING,
     MAX_TEXT_CHARS,
-    MIN_SCORE,
     PREFERENCES_EXTRACTOR,
     HeardConversation,
     Sentence,
@@ -47,9 +48,15 @@ from .people import (
     facts,
     listen,
     preferences,
-    share_of,
 )
-from .tools import TOOL_ERRORS_EXTRACTOR, tool_errors
+from .tools import (
+    ENVIRONMENT_EXTRACTOR,
+    PRACTICES_EXTRACTOR,
+    TOOL_ERRORS_EXTRACTOR,
+    environment,
+    practices,
+    tool_errors,
+)
 
 BORROWED_EXTRACTOR = "borrowed/1"
 RUN = 3
@@ -101,8 +108,8 @@ def _first(wanted: set[Run], utterances: Iterable[ReplayedUtterance]) -> dict[Ru
     lengths = sorted({len(run) for run in wanted})
     for at, said in enumerate(utterances):
         words = _WORD.findall(said.text.casefold())
-        for run in (run for length in lengths for run in _in_a_row(words, length)):
-            if run in wanted:
+        for length in lengths:
+            for run in wanted.intersection(_in_a_row(words, length)):
                 first.setdefault(run, at)
     return first
 
@@ -222,7 +229,6 @@ def _observation(scorer: str, reason: str, cited: Sentence, conversation: HeardC
     )
 
 
-MIN_FACT_SCORE = share_of(MIN_SCORE + LIKING)
 Hearing = Callable[[HeardConversation], list[Observation]]
 """A harvester of what people say."""
 
@@ -237,7 +243,11 @@ _HEARD: Mapping[str, tuple[str, Hearing]] = MappingProxyType(
 )
 """By name: the version of its rules, and what reads by them. A version that changes has old transcripts read again."""
 _STRUCTURAL: Mapping[str, tuple[str, Harvester]] = MappingProxyType(
-    {"tool_errors": (TOOL_ERRORS_EXTRACTOR, tool_errors)}
+    {
+        "tool_errors": (TOOL_ERRORS_EXTRACTOR, tool_errors),
+        "environment": (ENVIRONMENT_EXTRACTOR, environment),
+        "practices": (PRACTICES_EXTRACTOR, practices),
+    }
 )
 
 
@@ -267,6 +277,15 @@ def harvest(replayed: ReplayedTranscript) -> tuple[Observation, ...]:
     return (*(map(_for_oneself, kept) if conversation.between_people else kept), *structural)
 
 
+def lasting(observations: Iterable[Observation], replayed: ReplayedTranscript) -> list[Observation]:
+    """Those that outlive their session: not the day's wishes, nor what somebody unknown says of themselves."""
+    unknown = replayed.session
+    return [
+        one for one in observations
+        if one.reach != "session" and not (one.reach == "user" and one.principal == unknown)
+    ]  # fmt: skip
+
+
 def _for_oneself(observation: Observation) -> Observation:
     """What two people tell each other is not addressed to an agent: it is for the speaker alone."""
     if KINDS[observation.kind].is_template or observation.reach not in ("project", "shared"):
@@ -275,25 +294,33 @@ def _for_oneself(observation: Observation) -> Observation:
 
 
 def _once(observations: Iterable[Observation]) -> list[Observation]:
-    """Each sentence once: strict before scored, and never the same claim twice in one place.
+    """Each sentence once: strict before scored before broad, and never the same claim twice in one place.
 
-    A sentence that states a liking is a fact where it would score as one without the liking; else it stays a wish,
-    which needs company.
+    A sentence that states a liking is a fact where it scores as one; else it stays a wish, which needs company.
     """
-    kept: list[Observation] = []
-    placed = [(seen, seen.places[0][:3]) for seen in observations]
-    strict = {place for seen, place in placed if seen.strength == "strict"}
-    facts = {place for seen, place in placed if seen.strength == "scored" and seen.score >= MIN_FACT_SCORE}
-    wishes = {place for seen, place in placed if seen.kind == "preference" and seen.strength == "broad"}
-    claims = set()
-    for seen, place in placed:
-        claim = (place, seen.slot.attribute)
-        if not KINDS[seen.kind].is_template and (
-            claim in claims
-            or (seen.strength == "scored" and (place in strict or (place in wishes and place not in facts)))
-            or (seen.kind == "preference" and seen.strength == "broad" and place in facts - strict)
-        ):
-            continue
-        claims.add(claim)
-        kept.append(seen)
-    return kept
+    given = list(observations)
+    kept: dict[str, list[Observation]] = {}
+    dropped = set()
+    for number, seen in sorted(enumerate(given), key=lambda each: _rank(each[1])):
+        beside = kept.setdefault(seen.places[0].ref, [])
+        if any(_says_it(other, seen) for other in beside):
+            dropped.add(number)
+        elif not KINDS[seen.kind].is_template:
+            beside.append(seen)
+    return [seen for number, seen in enumerate(given) if number not in dropped]
+
+
+def _rank(seen: Observation) -> int:
+    if KINDS[seen.kind].is_template or seen.strength == "strict":
+        return 0
+    return 1 if seen.strength == "scored" else 2 + (seen.kind == "fact")
+
+
+def _says_it(other: Observation, seen: Observation) -> bool:
+    """Whether one of a sentence leaves another nothing to say; the first ranks no lower."""
+    one, two = other.places[0], seen.places[0]
+    if KINDS[seen.kind].is_template or one.stop <= two.start or two.stop <= one.start:
+        return False
+    if other.slot.attribute == seen.slot.attribute or _rank(seen) == 3:
+        return True
+    return _rank(seen) == 1 or (_rank(seen) == 2 and _rank(other) == 1)

@@ -33,10 +33,10 @@ from ..admission import AdmissionPolicy
 from ..artifacts import Artifact, ArtifactStore, EvidenceQuote
 from ..reconcile import SKETCH
 from .database import LedgerDatabase
-from .evidence import RecordEvidence
+from .evidence import RecordBasis, RecordEvidence
 from .index import ObservationIndex
 from .records import JudgedRecords, JudgementContext, LedgerIdentity, LineCounter, RecordWriter, facts_of, line
-from .rows import draft_of
+from .rows import drafts_of
 from .status import RecordStatuses
 from .usage import UsageTable
 
@@ -122,11 +122,13 @@ class Ledger:
         known = set(addresses)
         known -= {row[0] for row in self._db.among("SELECT address FROM artifacts WHERE address IN (…)", known)}
         new = gone = 0
-        for start in range(0, len(todo := sorted(known)), _PAGE):
-            page = {address: self._artifacts.find(address) for address in todo[start : start + _PAGE]}
-            gone += sum(artifact is None for artifact in page.values())
+        todo = sorted(known)
+        for start in range(0, len(todo), _AT_ONCE):
             with self._db.writing():
-                new += self._index.add((address, found) for address, found in page.items() if found is not None)
+                for first in range(start, min(start + _AT_ONCE, len(todo)), _PAGE):
+                    page = {address: self._artifacts.find(address) for address in todo[first : first + _PAGE]}
+                    gone += sum(artifact is None for artifact in page.values())
+                    new += self._index.add((address, found) for address, found in page.items() if found is not None)
         return new, gone
 
     def sessions(self, source: str) -> tuple[str, ...]:
@@ -295,6 +297,16 @@ class Ledger:
         self._refresh(None)
         return self._citing.support(record, policy or AdmissionPolicy())
 
+    def basis(self, id: str) -> RecordBasis | None:
+        """What stands behind the record of this id, counted; None where it is not known."""
+        self._refresh(None)
+        return self._citing.basis(id)
+
+    def recurring(self, since_seconds: float, until_seconds: float) -> list[tuple[str, int]]:
+        """Errors that came up in this time (Unix seconds): id of the record, number of transcripts, the most first."""
+        self._refresh(None)
+        return self._citing.recurring(since_seconds, until_seconds)
+
     def broken(self, evidence: Sequence[Evidence]) -> tuple[Evidence, ...]:
         """Those of the evidence whose bytes are not what their addresses say, or are gone."""
         return self._citing.broken(evidence)
@@ -310,13 +322,15 @@ class Ledger:
     def _count(self, counter: LineCounter, *, for_many: bool) -> None:
         """Count the lines of drafts that this counter has not counted; of those alone that may be for many."""
         query = (
-            "SELECT component, body FROM drafts WHERE wide = ?2 AND id IS NOT NULL "
+            "SELECT component FROM drafts WHERE wide = ?2 AND id IS NOT NULL "
             "AND (counter IS NULL OR counter < ?1 OR counter > ?1)"
         )
-        stale = [row for wide in ((1,) if for_many else (0, 1)) for row in self._db.rows(query, counter.name, wide)]
-        counts = [(counter.name, counter.text(line(draft_of(body))), component) for component, body in stale]
-        self._db.many("UPDATE drafts SET counter = ?, tokens = ? WHERE component = ?", counts)
-        self._standings.recount(component for component, _ in stale)
+        stale = [row[0] for wide in ((1,) if for_many else (0, 1)) for row in self._db.rows(query, counter.name, wide)]
+        for start in range(0, len(stale), _PAGE):
+            drafts = drafts_of(self._db, stale[start : start + _PAGE])
+            counts = [(counter.name, counter.text(line(draft)), component) for component, draft in drafts.items()]
+            self._db.many("UPDATE drafts SET counter = ?, tokens = ? WHERE component = ?", counts)
+        self._standings.recount(stale)
 
     def close(self) -> None:
         """Let go of the file, and of the store's erasures."""
@@ -333,3 +347,5 @@ class Ledger:
 
 _PAGE = 200
 """Artifacts read at once."""
+_AT_ONCE = 10 * _PAGE
+"""Artifacts of one transaction: keys are hashes, so each writes a page of the file for almost every row."""

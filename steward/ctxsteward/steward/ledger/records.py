@@ -26,10 +26,10 @@ from ctxsteward.store import MAX_FACTS, MAX_SOURCES, AddressKey, Audience, Fact,
 
 from ..admission import AdmissionPolicy, AdmissionVerdict, RecordStanding
 from ..observations import KINDS
-from ..reconcile import OWN, Draft, wilson_lower95
+from ..reconcile import Draft, wilson_lower95
 from .database import LedgerDatabase
 from .judgement import DraftJudge, JudgedDraft, by_component
-from .rows import draft_of, standing_of
+from .rows import drafts_of, standing_of
 from .status import RecordStatuses
 
 _FRESH = RecordStanding(verdict=AdmissionVerdict("candidate", ()))
@@ -99,10 +99,10 @@ def lower95(draft: Draft, standing: RecordStanding) -> float:
     return round(wilson_lower95(max(1, draft.backing.principals), standing.contradicts), 6)
 
 
-def line(draft: Draft) -> str:
-    """About what it costs to show it: id, text and one source, as a profile renders them."""
+def line(draft: Draft, text: str | None = None) -> str:
+    """About what it costs to show it: id, text (its own, or other words) and one source, as a profile renders them."""
     first = draft.evidence[0]
-    return f"  {draft.id}: {draft.said['text']} [{first['session']}{first['ref']}]\n"
+    return f"  {draft.id}: {text or draft.said['text']} [{first['session']}{first['ref']}]\n"
 
 
 def content_of(record: MetaRecommendation, key: AddressKey) -> str:
@@ -141,9 +141,9 @@ def _fields(
     merged: tuple[str, ...],
     review: Review | None,
 ) -> dict[str, Any]:
-    said = dict(draft.said)
+    said = dict(draft.said) | ({"text": review.text} if review is not None and review.text is not None else {})
     backing, audience = draft.backing, draft.audience
-    counted = "sessions" if audience.width in OWN else "principals"
+    counted = "sessions" if audience.width == "user" else "principals"
     voices = max(1, backing.principals)
     return {
         "id": draft.id,
@@ -153,7 +153,7 @@ def _fields(
             "agent": frame.agent,
             "user": audience.user,
             "project": audience.project,
-            "session": audience.session,
+            "session": None,
             "tool": said.pop("tool"),
         },
         **said,
@@ -235,7 +235,7 @@ class RecordWriter:
         stamps = self._stamps()
         for found in judging.each():
             merged = tuple(sorted(stamps.keys() & set(found.draft.names) - {found.draft.id})) if stamps else ()
-            record = self._recommendation(found, as_of.policy, judging.review(found.component), merged, as_of.run)
+            record = self._recommendation(found, as_of, judging.review(found.component), merged, as_of.run)
             stamp = stamps.get(found.draft.id)
             yield stamp_record(record, stamp, as_of.now, content_of(record, self._key) if stamp else "")
 
@@ -248,7 +248,7 @@ class RecordWriter:
         """What `each` comes to, without writing out what concerns one person alone; `total` is that of all drafts."""
         looked_at = self._standings.judge(
             as_of.policy, as_of.now_seconds, as_of.reviews,
-            lambda component, standing, review: self._unstamped(component, standing, as_of.policy, review),
+            lambda component, standing, review: self._unstamped(component, standing, as_of, review),
         )  # fmt: skip
         statuses, digest = self._standings.outcome(total)
         return JudgedRecords(statuses, digest, tuple(self._for_many(as_of)), looked_at)
@@ -265,14 +265,13 @@ class RecordWriter:
         self._db.many("DELETE FROM published WHERE id = ?", [(id_,) for id_ in before])
 
     def _unstamped(
-        self, component: str, standing: RecordStanding, policy: AdmissionPolicy, review: Review | None,
+        self, component: str, standing: RecordStanding, as_of: JudgementContext, review: Review | None,
         merged: tuple[str, ...] = (),
     ) -> tuple[str, str, str]:  # fmt: skip
         """A record without its stamps: its address, its names and itself, as they are kept."""
-        body, tokens = self._db.rows("SELECT body, tokens FROM drafts WHERE component = ?", component)[0]
-        record = self._recommendation(
-            JudgedDraft(component, draft := draft_of(body), standing, tokens), policy, review, merged
-        )
+        (tokens,) = self._db.rows("SELECT tokens FROM drafts WHERE component = ?", component)[0]
+        draft = drafts_of(self._db, (component,))[component]
+        record = self._recommendation(JudgedDraft(component, draft, standing, tokens), as_of, review, merged)
         return content_of(record, self._key), json.dumps(draft.names), record.model_dump_json()
 
     def _for_many(self, as_of: JudgementContext) -> Iterator[MetaRecommendation]:
@@ -287,7 +286,7 @@ class RecordWriter:
             merged = tuple(sorted(stamps.keys() & set(json.loads(names)) - {read.id})) if stamps else ()
             if merged:
                 content, _, body = self._unstamped(
-                    component, standing_of(standing), as_of.policy, reviews.get(component), merged
+                    component, standing_of(standing), as_of, reviews.get(component), merged
                 )
                 read = MetaRecommendation.model_validate_json(body)
             stamp = stamps.get(read.id)
@@ -299,15 +298,17 @@ class RecordWriter:
     def _recommendation(
         self,
         found: JudgedDraft,
-        policy: AdmissionPolicy,
+        as_of: JudgementContext,
         review: Review | None,
         merged: tuple[str, ...],
         run: str = "none",
     ) -> MetaRecommendation:
-        draft = found.draft
-        half_life_days = policy.half_life(draft.kind, session=draft.audience.width == "session")
+        draft, tokens = found.draft, found.tokens
+        half_life_days = as_of.policy.half_life(draft.kind)
+        if review is not None and review.text is not None and as_of.counter is not None:
+            tokens = as_of.counter.text(line(draft, review.text))
         return recommendation(
-            draft, found.standing, self._frame, half_life_days=half_life_days, tokens=found.tokens, run=run,
+            draft, found.standing, self._frame, half_life_days=half_life_days, tokens=tokens, run=run,
             merged=merged, review=review,
         )  # fmt: skip
 
@@ -318,19 +319,11 @@ class RecordWriter:
 
 
 def audience_of(draft: Draft) -> Audience | None:
-    """Whom a record is for alone; None where it is for everybody.
-
-    Where nobody is known by name, the principal is the session itself.
-    """
+    """Whom a record is for alone; None where it is for everybody."""
     scope = draft.audience
-    if scope.session is not None:
-        return Audience("session", scope.session)
     if scope.project is not None:
         return Audience("project", scope.project)
-    if scope.user is None:
-        return None
-    unnamed = all(one["session"] == scope.user for one in draft.evidence)
-    return Audience("session" if unnamed else "user", scope.user)
+    return None if scope.user is None else Audience("user", scope.user)
 
 
 def facts_of(active: Iterable[tuple[Draft, RecordStanding]]) -> tuple[Fact, ...]:

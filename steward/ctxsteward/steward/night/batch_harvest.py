@@ -35,6 +35,7 @@ from ..harvest import (
     WatchedRecord,
     WithdrawnTranscript,
     harvest,
+    lasting,
     merge_tallies,
     tally,
 )
@@ -110,7 +111,8 @@ class HarvestWorker:
         try:
             observations = harvest(replayed)
             takes = identifiers(replayed).items()
-            artifacts = build_artifact(replayed, observations, extractor=self.extractor, key=self.key, takes=takes)
+            kept = lasting(observations, replayed)
+            artifacts = build_artifact(replayed, kept, extractor=self.extractor, key=self.key, takes=takes)
             counted = tally(replayed, self.active.beside(loaded.watched), observations)
         except Exception as error:
             return quarantined(loaded, *reason_of(error))

@@ -8,7 +8,11 @@ from .assignment import (
     started as started,
     version_for as version_for,
 )
-from .changelog import changelog_text as changelog_text, entry_lines as entry_lines
+from .changelog import (
+    changelog_text as changelog_text,
+    entry_lines as entry_lines,
+    markdown_text as markdown_text,
+)
 from .decision import DecisionStage as DecisionStage, Records as Records, in_force as in_force
 from .promotion import (
     Promotion as Promotion,
@@ -19,10 +23,18 @@ from .promotion import (
     stage as stage,
 )
 from .record_reviews import (
+    WAITING as WAITING,
     Needed as Needed,
+    RecordRejection as RecordRejection,
     RecordReviews as RecordReviews,
     people_for as people_for,
     reviews_of as reviews_of,
 )
 from .rollbacks import taken_back as taken_back
-from .slice import WEIGHTS as WEIGHTS, fits_slice as fits_slice
+from .slice import (
+    HIGH_TOKENS as HIGH_TOKENS,
+    WEIGHTS as WEIGHTS,
+    fits_slice as fits_slice,
+    line_counter as line_counter,
+    line_of as line_of,
+)

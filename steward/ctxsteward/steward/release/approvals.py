@@ -75,6 +75,8 @@ class SignedLog:
     folder_name: str
     link_name: str
     """Part of the id of a commit, so that two kinds of log never share one."""
+    versions: tuple[int, ...] = (VERSION,)
+    """Of the bodies that it reads."""
 
     def __init__(self, store: Store, profile: str, tenant: str = "default", *, actors: Actors = NOBODY) -> None:
         self.profile, self.tenant, self.actors = profile, tenant, actors
@@ -91,8 +93,9 @@ class SignedLog:
     def links(self) -> Iterator[tuple[int, Body]]:
         """What every link says, by its number."""
         for link in self._chain.links():
-            if link.body.get("schema_version") != VERSION:
-                raise UnsupportedVersion(numbered(self.folder, link.number), link.body.get("schema_version"), VERSION)
+            found = link.body.get("schema_version")
+            if found not in self.versions:
+                raise UnsupportedVersion(numbered(self.folder, link.number), found, self.versions[-1])
             yield link.number, link.body
 
     def reviewer(self, by: str | Signer, who: str | None) -> tuple[str, Signer]:
@@ -102,7 +105,8 @@ class SignedLog:
 
     def signed(self, body: Body, signer: Signer) -> Body:
         """The body with its signature."""
-        return {"schema_version": VERSION, **body, "signature": signer.sign(self._data(body))}
+        whole = {"schema_version": VERSION, **body}
+        return {**whole, "signature": signer.sign(self._data(whole))}
 
     def is_by_reviewer(self, body: Body) -> bool:
         """Whether somebody signed this who may still review."""

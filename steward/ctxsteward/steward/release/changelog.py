@@ -22,7 +22,7 @@ _SPECIAL = str.maketrans({char: f"\\{char}" for char in "\\`*_[]<>#|"})
 def changelog_text(versions: ProfileVersions) -> str:
     """The whole page, ending in a newline."""
     told = list(versions.told())
-    head = [f"# Changelog of profile {_plain(versions.name)}", ""]
+    head = [f"# Changelog of profile {markdown_text(versions.name)}", ""]
     body = [line for each in reversed(told) for line in entry_lines(each)]
     return "\n".join(head + (body or ["Nothing has been committed yet.", ""])).rstrip("\n") + "\n"
 
@@ -30,10 +30,10 @@ def changelog_text(versions: ProfileVersions) -> str:
 def entry_lines(told: ChangeSummary) -> Iterator[str]:
     """The lines of one version: who and why, what changed, who agreed, and where each of it can be looked up."""
     entry, promotion = told.entry, told.promotion
-    yield f"## Version {entry.version} ({_plain(entry.when)})"
+    yield f"## Version {entry.version} ({markdown_text(entry.when)})"
     yield ""
     restored = f" It is version {entry.restores} again." if entry.restores is not None else ""
-    yield f"By {_plain(entry.who)}: {_plain(entry.why)}.{restored}"
+    yield f"By {markdown_text(entry.who)}: {markdown_text(entry.why)}.{restored}"
     yield ""
     for kind in CHANGE_KINDS:
         changes = [change for change in entry.changes if change.kind == kind]
@@ -59,7 +59,9 @@ def _was(kind: str, count: int = 1) -> str:
 
 def _agreement(promotion: Mapping[str, Any]) -> str:
     """How far it is from the version before, and who agreed."""
-    people = [f"{_plain(each['who'])} ({_plain(each['when'])})" for each in promotion.get("approvals", ())]
+    people = [
+        f"{markdown_text(each['who'])} ({markdown_text(each['when'])})" for each in promotion.get("approvals", ())
+    ]
     agreed = f"it was approved by {', '.join(people)}" if people else "nobody had to approve it"
     canary = f", and {promotion['canary']['share']:.0%} of sessions had it first" if "canary" in promotion else ""
     return f"Drift is {promotion['level']}; {agreed}{canary}."
@@ -80,6 +82,6 @@ def _short(address: str) -> str:
     return f"`{address[:_ADDRESS_DIGITS]}`"
 
 
-def _plain(text: str) -> str:
+def markdown_text(text: str) -> str:
     """Text with the marks of Markdown escaped."""
     return text.translate(_SPECIAL)

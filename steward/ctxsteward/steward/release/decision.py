@@ -19,7 +19,16 @@ from datetime import datetime
 from typing import Any
 
 from ctxsteward.envelope import Store
-from ctxsteward.schemas import BLOCKS, DriftReport, Erased, MetaRecommendation, ProfileDocument, Review
+from ctxsteward.schemas import (
+    BLOCKS,
+    DriftReport,
+    Erased,
+    InputError,
+    MetaRecommendation,
+    MetaRecord,
+    ProfileDocument,
+    Review,
+)
 from ctxsteward.store import Version, address_of, canonical, keep_support
 
 from ..gate import EvalGate, GateReport, HeldOutRequest, configured, with_suites
@@ -41,7 +50,7 @@ from .assignment import keeping, running, started
 from .canary import arms_of, decide, logs, settle
 from .promotion import Promotion, PromotionCodec, assess, promote
 from .record_reviews import reviews_of
-from .slice import MetaSliceBuilder
+from .slice import MetaSliceBuilder, line_counter
 
 Records = tuple[MetaRecommendation, ...]
 
@@ -55,7 +64,8 @@ def in_force(settings: NightSettings, store: Store, ledger: Ledger) -> Records:
     reviews = reviews_of(store, settings, ledger, then)
     head = store.profiles(settings.profile, tenant=settings.tenant).head()
     policy = settings.admission.under(head.profile if head else None)
-    return ledger.judged(JudgementContext(now=then, policy=policy, reviews=reviews)).shared
+    now = JudgementContext(now=then, policy=policy, reviews=reviews, counter=line_counter())
+    return ledger.judged(now).shared
 
 
 class DecisionStage:
@@ -111,8 +121,20 @@ class DecisionStage:
         """Choose shared records for the meta slice within its tokens; entries by people are kept and counted first."""
         base, document = self._base(writing)
         self._active = admitted.active
-        self._fitted = self._slicing.fitted(admitted.active, self._reviews, document.meta, base, self._date)
+        fitted = self._slicing.fitted(admitted.active, self._reviews, document.meta, base, self._date)
+        self._fitted = tuple(self._as_asked(fitted, writing.when, base))
         return self._fitted
+
+    def _as_asked(self, fitted: FittedSlice, when: str, base: int) -> Iterator[MetaRecord]:
+        """Records that people are asked about keep the time at which they were: the same change is one request."""
+        asked: dict[str, MetaRecord] = {}
+        for request in self._approvals.requests(when=when, head=base):
+            if request.state in ("waiting", "approved"):
+                with suppress(Erased, InputError):
+                    asked |= {record.id: record for record in self._approvals.challenger(request).meta}
+        for record in fitted:
+            known = asked.get(record.id, record)
+            yield known if known == record.model_copy(update={"ts": known.ts}) else record
 
     def keeps_out(self, id: str) -> bool:
         """Whether a rollback kept this record out of what was fitted last."""
@@ -205,8 +227,8 @@ class DecisionStage:
         note = {"who": writing.who, "why": f"night {writing.run}", "when": writing.when}
         newest = self._nights.head()
         audiences, is_whole = self._ledger.unshelved(newest[1].run if newest else None)
-        for audience in audiences:
-            shelves.commit(audience, self._ledger.facts(audience), **note)
+        for _ in shelves.commit_each(((audience, self._ledger.facts(audience)) for audience in audiences), **note):
+            pass
         if is_whole:
             shelves.keep_only(audiences, **note)
         self._ledger.shelved(writing.run)

@@ -130,7 +130,7 @@ def slice_tokens(records: Sequence[MetaRecord], counter: Counter) -> int:
 
 def fits_slice(records: Sequence[MetaRecord]) -> bool:
     """Whether these records are no more than what a night would place."""
-    return slice_tokens(records, Counter(load_tokenizer(DEFAULT_TOKENIZER))) <= HIGH_TOKENS
+    return slice_tokens(records, line_counter()) <= HIGH_TOKENS
 
 
 def usable(records: Iterable[MetaRecommendation], agent: str | None = None) -> list[MetaRecommendation]:
@@ -138,6 +138,16 @@ def usable(records: Iterable[MetaRecommendation], agent: str | None = None) -> l
     active = [one for one in records if one.status == "active"]
     ids = {one.id for one in active}
     return [one for one in active if _is_usable(one, agent, ids)]
+
+
+def line_counter() -> Counter:
+    """What counts the lines of a slice."""
+    return Counter(load_tokenizer(DEFAULT_TOKENIZER))
+
+
+def line_of(record: MetaRecommendation) -> str:
+    """The line that a record would be in a prompt."""
+    return record_line(next(_shown(record, None))).strip()
 
 
 def value(one: MetaRecommendation, use: RecordUse | None, now_seconds: float | None) -> float:
@@ -186,7 +196,7 @@ def _single(
 def _shown(one: MetaRecommendation, incumbent: MetaRecord | None) -> Iterator[MetaRecord]:
     """The record as the head may show it, best first; an incumbent that says the same keeps its bytes."""
     approved = _is_approved(one)
-    pointers = tuple(dict.fromkeys(_pointer(each.session, each.ref) for each in one.evidence))
+    pointers = pointers_of(one)
     if (
         incumbent is not None
         and (incumbent.text, incumbent.approved) == (one.text, approved)
@@ -196,6 +206,11 @@ def _shown(one: MetaRecommendation, incumbent: MetaRecord | None) -> Iterator[Me
     newest = pointers[:1] + pointers[1:][-(MAX_SOURCES - 1) :]
     for sources in dict.fromkeys((newest, *permutations(pointers, len(newest)))):
         yield MetaRecord(id=one.id, text=one.text, sources=sources, approved=approved, ts=one.validity.recorded_at)
+
+
+def pointers_of(record: MetaRecommendation) -> tuple[str, ...]:
+    """What a record's evidence is in, each message once."""
+    return tuple(dict.fromkeys(_pointer(each.session, each.ref) for each in record.evidence))
 
 
 def _pointer(session: str, ref: str) -> str:
@@ -279,7 +294,7 @@ class MetaSliceBuilder:
         self._settings, self._store, self._ledger = settings, store, ledger
         self._versions = store.profiles(settings.profile, tenant=settings.tenant)
         self._vault = store.vault(settings.tenant)
-        self.counter = Counter(load_tokenizer(DEFAULT_TOKENIZER))
+        self.counter = line_counter()
         self._taken = taken_back(store, self._versions, 0)
         self._reviews: Mapping[str, Review] = {}
         self._rules: tuple[Rule, ...] = ()

@@ -5,16 +5,24 @@ from __future__ import annotations
 import pytest
 
 from ctxsteward.steward.harvest.harvester import harvest
-from ctxsteward.steward.harvest.people.facts import cue_score
-from ctxsteward.steward.harvest.people.utterances import listen
+from ctxsteward.steward.harvest.people.utterances import Sentence, listen
+from ctxsteward.steward.harvest.people.worth import stated, worth
 
 from .said import said_en, said_zh
 from .talk import found, said, talk, task
 
 
-@pytest.mark.parametrize("text", [*said_en.FACTS, *said_zh.FACTS])
-def test_a_fact_is_found(text: str) -> None:
-    assert found(text, "facts")
+def told(text: str) -> tuple[Sentence, ...]:
+    return listen(talk(text)).sentences
+
+
+@pytest.mark.parametrize("sets", [pytest.param(said_en, id="English"), pytest.param(said_zh, id="Chinese")])
+def test_facts_are_worth_more_than_small_talk(sets: object) -> None:
+    def worths(name: str) -> list[float]:
+        return [worth(one, between_people=True) for text in getattr(sets, name) for one in told(text)]
+
+    high, low = worths("FACTS"), worths("NOT_FACTS")
+    assert sum(one > other for one in high for other in low) / (len(high) * len(low)) > 0.97
 
 
 @pytest.mark.parametrize("text", [*said_en.NOT_FACTS, *said_zh.NOT_FACTS])
@@ -23,19 +31,41 @@ def test_small_talk_is_no_fact(text: str) -> None:
 
 
 @pytest.mark.parametrize("sets", [pytest.param(said_en, id="English"), pytest.param(said_zh, id="Chinese")])
-def test_facts_score_above_small_talk(sets: object) -> None:
-    def scores(name: str) -> list[float]:
-        return sorted(cue_score(sentence) for text in getattr(sets, name) for sentence in listen(talk(text)).sentences)
-
-    high, low = scores("FACTS"), scores("NOT_FACTS")
-    assert sum(one > other for one in high for other in low) / (len(high) * len(low)) > 0.97
+def test_most_facts_are_found(sets: object) -> None:
+    """Of sentences that stand alone; what is not certain waits to be said again."""
+    texts = sets.FACTS  # type: ignore[attr-defined]
+    assert sum(found(text, "facts") != [] for text in texts) >= 0.9 * len(texts)
 
 
-def test_the_score_is_of_the_sentence_alone() -> None:
-    sentence = "My brother Tom just finished his PhD in physics."
-    (alone,) = listen(talk(sentence)).sentences
-    many = listen(talk("I like rain.", sentence, "My brother Tom just finished his PhD in physics.")).sentences
-    assert {cue_score(one) for one in many[1:]} == {cue_score(alone)}
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("I moved to Oslo.", "I moved to Oslo."),
+        ("Sure, I moved to Oslo.", "I moved to Oslo."),
+        ("I moved to Oslo, can you find me a flat?", "I moved to Oslo"),
+        ("I moved to Oslo in May, but I'm not sure how to find a flat.", "I moved to Oslo in May"),
+        ("I was wondering if you know Oslo.", "I was wondering if you know Oslo."),
+        ("Can you find me a flat in Oslo?", "Can you find me a flat in Oslo?"),
+    ],
+)
+def test_what_asks_around_a_statement_is_left_out(text: str, part: str) -> None:
+    start, stop = stated(text)
+    assert text[start:stop] == part
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("My sister Mia moved to Rome in May. She runs a bakery near the river now.",
+         "My sister Mia moved to Rome in May. She runs a bakery near the river now."),
+        ("She runs a bakery near the river in Rome now.", None),
+        ("It was a bakery near the river in Rome, bought in May.", None),
+        ("Do you know Mia? She runs a bakery near the river in Rome now.", None),
+    ],
+)  # fmt: skip
+def test_a_fact_stands_alone_or_with_the_sentence_that_it_needs(text: str, line: str | None) -> None:
+    friend = talk(said(f"Ann: {text}", speaker="Ann", principal="Ann"), format="locomo", principal="Ann")
+    assert [one.text for one in found(friend, "facts")] == ([] if line is None else [f"Ann: {line}"])
 
 
 def people(*lines: tuple[str, str]) -> object:
@@ -66,7 +96,7 @@ def test_what_names_nothing_is_no_fact(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "I went to Woodhaven last month.", "I fractured my wrist on Monday.", "It was a poetry reading in Rome in May.",
+        "I went to Woodhaven last month.", "I fractured my wrist on Monday.",
         "My favorite is the banana split sundae.", 'I finished "Dune" by Frank Herbert yesterday.',
         "Last Friday I took my kids to a pottery workshop.", "I adopted a puppy from a shelter two weeks ago.",
     ],
@@ -98,13 +128,13 @@ def test_an_answer_is_indexed_under_its_question() -> None:
     assert "grow up" not in seen.text
 
 
-def test_inside_a_task_a_scored_fact_is_of_the_task() -> None:
+def test_inside_a_task_only_what_is_of_the_speaker_s_life_is_a_fact() -> None:
     for scored in (
         "The flight from Boston on May 20 was moved to Tuesday.",
         "The 2 bags of my wife were added on Monday.",
     ):
-        assert {seen.reach for seen in found(task(scored), "facts")} == {"session"}
-    life = "My brother Tom just finished his PhD in physics last week."
+        assert found(task(scored), "facts") == []
+    life = "My brother Tom just finished his PhD in physics at Bergen in June 2026."
     assert {seen.reach for seen in found(task(life), "facts")} == {"user"}
     assert {seen.reach for seen in found(task("I live in Oslo with my husband."), "facts")} == {"user"}
 
@@ -124,39 +154,3 @@ def test_one_claim_of_one_place_is_told_once() -> None:
 def test_a_name_that_is_none_stands_before_nothing(name: str) -> None:
     (seen,) = found(talk(said("I moved to Oslo last spring.", speaker=name)), "facts")
     assert seen.text == "I moved to Oslo last spring."
-
-
-# -- what an assistant has replied to --------------------------------------------------------------------------------
-
-KEYS = "We keep the spare keys at the Nairobi branch."
-TAKEN_UP = "Your spare keys are at the Nairobi branch; shall I note where you keep them?"
-KEYS_ZH, TAKEN_UP_ZH = "我把备用钥匙放在北京分行的柜子里。", "备用钥匙在北京分行的柜子里，已记下。"
-
-
-@pytest.mark.parametrize(
-    ("text", "reply", "is_fact"),
-    [
-        pytest.param(KEYS, TAKEN_UP, True, id="the reply takes it up"),
-        pytest.param(KEYS, "Let us begin with today's exercise then.", False, id="the reply passes over it"),
-        pytest.param("That's the Nairobi branch with our spare keys.", TAKEN_UP, False, id="it points elsewhere"),
-        pytest.param("You keep our spare keys at the Nairobi branch.", TAKEN_UP, False, id="of the other"),
-        pytest.param("Spare keys are kept at the Nairobi branch.", TAKEN_UP, False, id="of nobody here"),
-        pytest.param(KEYS_ZH, TAKEN_UP_ZH, True, id="chinese, taken up"),
-        pytest.param(KEYS_ZH, "好的，我们先看今天的练习。", False, id="chinese, passed over"),
-    ],
-)
-def test_what_a_reply_takes_up_is_a_fact(text: str, reply: str, is_fact: bool) -> None:
-    replied = talk(said(text), said(reply, "assistant", 2))
-    assert (found(replied, "facts") != []) is is_fact
-
-
-def test_what_nobody_replied_to_and_talk_between_people_is_scored_as_it_stands() -> None:
-    assert found(KEYS, "facts") != []
-    replied = said("Bo: Cool.", "assistant", 2, speaker="Bo")
-    between = talk(said(f"Ann: {KEYS}", speaker="Ann"), replied, format="locomo")
-    assert [sentence.echoed for sentence in listen(between).sentences] == [None, None]
-
-
-def test_a_named_fact_needs_no_reply() -> None:
-    replied = talk(said("My daughter is called Mia."), said("Let us begin.", "assistant", 2))
-    assert [one.strength for one in found(replied, "facts")] == ["strict"]

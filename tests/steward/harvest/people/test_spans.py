@@ -82,7 +82,7 @@ def test_the_same_transcript_gives_the_same_observations() -> None:
 
 
 def test_every_harvester_runs_alone_and_is_named_in_the_version() -> None:
-    replayed = talk("From now on, answer me in French.")
+    replayed = talk("From now on, answer me, please.")
     assert {name for name, harvester in HARVESTERS.items() if harvester(replayed)} == {"preferences"}
     assert {part.partition("/")[0] for part in EXTRACTOR_VERSION.split(",")} == set(HARVESTERS)
 

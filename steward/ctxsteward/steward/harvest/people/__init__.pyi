@@ -1,12 +1,6 @@
 from .claims import MAX_TEXT_CHARS as MAX_TEXT_CHARS
 from .corrections import CORRECTIONS_EXTRACTOR as CORRECTIONS_EXTRACTOR, corrections as corrections
-from .facts import (
-    FACTS_EXTRACTOR as FACTS_EXTRACTOR,
-    LIKING as LIKING,
-    MIN_SCORE as MIN_SCORE,
-    facts as facts,
-    share_of as share_of,
-)
+from .facts import FACTS_EXTRACTOR as FACTS_EXTRACTOR, facts as facts
 from .preferences import (
     DECISIONS_EXTRACTOR as DECISIONS_EXTRACTOR,
     PREFERENCES_EXTRACTOR as PREFERENCES_EXTRACTOR,

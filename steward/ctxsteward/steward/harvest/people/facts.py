@@ -1,138 +1,36 @@
-"""Facts of a person: named ones (home, birthday, kin) and whatever scores as durable.
+"""Facts of a person: named ones (home, birthday, kin) and whatever is worth keeping of what they say of themselves.
 
-A named fact ("my daughter is called Mia") has a slot and a value, and is strict. Any other sentence whose cue score
-reaches `MIN_SCORE` is a scored fact: its slot is the theme of its rarest word, of which many can hold. What is
-supposed, denied or meant in irony is left out, as are requests and small talk (`informativeness`); questions lose by
-their score.
+A named fact ("my daughter is called Mia") has a slot and a value, and is strict. Any other sentence is weighed
+(`worth`): from `SURE` on it is a scored fact, from `POSSIBLE` on a broad one, which has to be said again. Its slot is
+the theme of its rarest word, of which many can hold. What is supposed, denied or meant in irony is left out, as are
+questions and what is said to an assistant to get something done. Inside a task only what is of the speaker's life is
+kept.
 
-The score is how likely a sentence is a durable fact of its speaker, by weights that were measured on dated
-conversations (durable turns found with an AUC of .85; the longest turn: .78):
-
-    .35 first person + .9 event or time + .45 liking + .8 "my / our <relation, job, home>" + .25 · min(names, 4)
-    + .4 digit + .5 · ln(1 + words) + .25 · rarity / 10 + .4 answers a question − .4 acknowledgement − .3 ends in "?"
-    − 2 nothing but a question
-
-Said to an assistant, most sentences are of the moment. What lasts is taken up: the reply says its words again. So there
-the score gets `ECHOED` times the share of its content words that the reply repeats. It loses `TURNED` where it speaks
-to the assistant ("you") and where it points at what stands elsewhere ("it", "that"), and `IMPERSONAL` where nothing in
-its message speaks of the speaker: a task that is handed over, a text that is pasted. Weights were chosen on the
-development half of dated chats with notes that people wrote down; `docs/steward.md` has the figures.
-
-`rarity` is `RARITY` for each content word: the same sentence has the same score in every transcript. A Chinese
-sentence counts `CHARS_PER_WORD` characters as a word. Linear in the sentence.
+A fact stands alone. One that begins with "it" or "they", or says "he" of nobody it names, is kept with the sentence
+before it where that names somebody, and not at all otherwise. What asks or agrees around a statement is left out.
 """
 
 from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterator
 
 from ctxsteward.language import STOP, chinese_number, lists, stem
 
 from ...observations import Observation
-from .claims import claim, in_one_line
+from .claims import MAX_TEXT_CHARS, claim, in_one_line
 from .cue_table import CueMatch, CueTable, matches
-from .informativeness import addresses, has_detail, is_errand, is_small_talk, is_vague, points_elsewhere
 from .qualifiers import doubt, is_local
 from .slots import ONE, ClaimTopic, value_for
-from .utterances import FIRST_PERSON, HeardConversation, Sentence, listed
+from .utterances import HeardConversation, Sentence, listed, words_of
+from .worth import POSSIBLE, SURE, is_chinese_errand, names_something, needs_another, stated, worth
 
 ENGLISH = CueTable(lists("attributes").rows("english"))
 CHINESE = CueTable(lists("attributes").rows("chinese"), chinese=True)
-RARITY = 5.0
-"""ln of one in 150: a content word of everyday talk."""
-CHARS_PER_WORD = 1.7
-LIKING = 0.45
-FLOOR, CEILING = 1.0, 5.0
-"""`share_of` maps scores between these to 0..1."""
-
-
-_LISTS = lists("facts")
-_EVENT = frozenset(_LISTS.words("event"))
-_PERIOD = _LISTS.pattern("period")
-_LIKING = frozenset(_LISTS.words("liking"))
-_RELATION = frozenset(_LISTS.words("relation"))
-_OWNED = re.compile(r"\b(?:my|our) (?:[\w'-]+ ){0,2}?([a-zé]+)")
-_ACKNOWLEDGED = _LISTS.pattern("acknowledged")
-_NAME = re.compile(r"(?<=[a-z,;:] )(?!I\b)[A-Z][a-z]+")
-_DIGIT = re.compile(r"\d")
-_CHINESE_ACKNOWLEDGED = _LISTS.pattern("chinese_acknowledged")
-_CHINESE_EVENT = _LISTS.pattern("chinese_event")
-_CHINESE_LIKING = re.compile(r"喜欢|热爱|爱好|讨厌|偏好|迷上|梦想|感兴趣|最爱|过敏|习惯")
-_CHINESE_RELATION = _LISTS.pattern("chinese_relation")
-_CHINESE_NUMBER = _LISTS.pattern("chinese_number")
-_CHINESE_CHAR = re.compile(r"[\u3400-\u9fff]")
-_CHINESE_NAME = re.compile(
-    r"叫(?!什么|我|你|他|她)[^，,。；;！!？?\s]{1,8}|《[^》]{1,20}》|在[\u3400-\u9fff]{2,4}(?=[，,。；;]|$)|老家在|来自"
-)
-
-
-def cue_score(sentence: Sentence) -> float:
-    """The score of one sentence; about -1.5 to 6."""
-    if not sentence.has_chinese:
-        return _english(sentence)
-    return _chinese(sentence)
-
-
-def share_of(score: float) -> float:
-    """The score on 0..1."""
-    return min(1.0, max(0.0, (score - FLOOR) / (CEILING - FLOOR)))
-
-
-def _english(sentence: Sentence) -> float:
-    low, words = sentence.low, sentence.words
-    content = len(words - STOP)
-    score = 0.5 * math.log(1 + low.count(" ") + 1) + 0.25 * RARITY * content / 10
-    if not words.isdisjoint(FIRST_PERSON):
-        score += 0.35
-    if not words.isdisjoint(_EVENT) or _PERIOD.search(low):
-        score += 0.9
-    if not words.isdisjoint(_LIKING) or "like to" in low or "always wanted" in low:
-        score += LIKING
-    if (
-        ("my" in words or "our" in words)
-        and not words.isdisjoint(_RELATION)
-        and not _RELATION.isdisjoint(_OWNED.findall(low))
-    ):
-        score += 0.8
-    score += 0.25 * min(4, len(_NAME.findall(sentence.heard)))
-    if _DIGIT.search(low):
-        score += 0.4
-    return _turned(sentence, score, acknowledged=_ACKNOWLEDGED.match(low) is not None)
-
-
-def _chinese(sentence: Sentence) -> float:
-    low = sentence.low
-    words = len(_CHINESE_CHAR.findall(low)) / CHARS_PER_WORD + len(sentence.words)
-    score = 0.5 * math.log(1 + words) + 0.25 * RARITY * 0.6 * words / 10
-    if "我" in low or "咱" in low:
-        score += 0.35
-    if _CHINESE_EVENT.search(low):
-        score += 0.9
-    if _CHINESE_LIKING.search(low):
-        score += LIKING
-    if _CHINESE_RELATION.search(low):
-        score += 0.8
-    score += 0.25 * min(4, len(_CHINESE_NAME.findall(low)))
-    if _CHINESE_NUMBER.search(low):
-        score += 0.4
-    return _turned(sentence, score, acknowledged=_CHINESE_ACKNOWLEDGED.match(low) is not None)
-
-
-def _turned(sentence: Sentence, score: float, *, acknowledged: bool) -> float:
-    score += 0.4 if sentence.asked else 0.0
-    score -= 0.4 if acknowledged else 0.0
-    return score - 2.3 if sentence.is_question else score
-
-
-FACTS_EXTRACTOR = "facts/4"
-MIN_SCORE = 2.1
-MIN_TALK_SCORE = 3.0
-"""Of what an assistant has replied to, with what its reply says again."""
-ECHOED, TURNED, IMPERSONAL = 1.5, 0.8, 1.0
-MIN_TASK_SCORE = 2.6
-"""Inside a task most sentences are of the task."""
+FACTS_EXTRACTOR = "facts/5"
 NAMED_SCORE = 0.9
+_LISTS = lists("facts")
 _REQUEST = _LISTS.pattern("request")
 """Words of requests, and of what tasks are about."""
 _ADDRESSED = _LISTS.pattern("addressed")
@@ -146,60 +44,107 @@ _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct",
 _MONTH = re.compile(r"\b(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)")
 _DAY = re.compile(r"\b(\d{1,2})(?:st|nd|rd|th)?\b(?!\d)")
 _CHINESE_DATE = re.compile(r"([\d一二三四五六七八九十]{1,3})\s*月\s*([\d一二三四五六七八九十]{1,3})")
-_TIMES = frozenset(_LISTS.words("times"))
-_NO_THEME = STOP | _TIMES
+_NO_THEME = STOP | frozenset(_LISTS.words("times"))
 _KIN = {word: name for name, *words in _LISTS.classes("kin") for word in words}
 """One name for a relation."""
 
 
 def facts(conversation: HeardConversation) -> list[Observation]:
     """The facts of a transcript."""
-    found = (_fact(sentence, conversation) for sentence in conversation.sentences)
-    return [observation for observation in found if observation is not None]
+    found: list[Observation] = []
+    for one in _facts(conversation):
+        if found and _holds(one, found[-1]):
+            found.pop()
+        found.append(one)
+    return found
 
 
-def _fact(sentence: Sentence, conversation: HeardConversation) -> Observation | None:
-    if not sentence.is_plain:
-        return None
-    named = named_fact(sentence)
-    score = cue_score(sentence)
-    if named is None and not _lasts(sentence, score):
-        return None
-    if doubt(sentence, 0) not in (None, "past") or (named is None and _is_talk(sentence, conversation)):
-        return None
-    local = named is None and conversation.is_task and not _is_of_life(sentence, score)
-    if local and not has_detail(sentence):
-        return None
-    text = in_one_line(sentence)
-    if text is None:
+def _holds(one: Observation, before: Observation) -> bool:
+    """Whether a fact holds the sentence of the one before it, which is none beside it then."""
+    mine, other = one.places[0], before.places[0]
+    return before.strength != "strict" and mine.ref == other.ref and mine.start <= other.start < mine.stop
+
+
+def _facts(conversation: HeardConversation) -> Iterator[Observation]:
+    before: Sentence | None = None
+    for sentence in conversation.sentences:
+        if sentence.is_plain and doubt(sentence, 0) in (None, "past"):
+            found = _named_in(sentence) or _weighed(sentence, before, conversation)
+            if found is not None:
+                yield found
+        before = sentence
+
+
+def _named_in(sentence: Sentence) -> Observation | None:
+    topic = named_fact(sentence)
+    part = sentence if topic is None else _part(sentence, *stated(sentence.text))
+    line = None if topic is None else in_one_line(part)
+    if topic is None or line is None:
         return None
     return claim(
-        sentence,
-        kind="fact",
-        text=text,
-        topic=named or _theme(sentence),
-        strength="strict" if named else "scored",
-        score=NAMED_SCORE if named else share_of(score),
-        reach="session" if local else "user",
-        extractor=FACTS_EXTRACTOR,
+        part, kind="fact", text=line, topic=topic, strength="strict",
+        score=NAMED_SCORE, reach="user", extractor=FACTS_EXTRACTOR,
+    )  # fmt: skip
+
+
+def _weighed(sentence: Sentence, before: Sentence | None, conversation: HeardConversation) -> Observation | None:
+    """The fact that a sentence is by its worth."""
+    if sentence.is_question or (not conversation.between_people and _ADDRESSED.search(sentence.low)):
+        return None
+    part = _part(sentence, *stated(sentence.text))
+    score = worth(part, between_people=conversation.between_people)
+    if score < (SURE if conversation.between_people else POSSIBLE):
+        return None
+    if conversation.is_task and not _is_of_life(part, score):
+        return None
+    if needs_another(part):
+        if (joined := _joined(part, before)) is None:
+            return None
+        part = joined
+    line = in_one_line(part)
+    if line is None:
+        return None
+    return claim(
+        part, kind="fact", text=line, topic=_theme(part), strength="scored" if score >= SURE else "broad",
+        score=1 / (1 + math.exp(-score)), reach="user", extractor=FACTS_EXTRACTOR,
+    )  # fmt: skip
+
+
+def _is_of_life(sentence: Sentence, score: float) -> bool:
+    """Whether something said inside a task is of the speaker's life: surely a fact, first person, no request."""
+    if score < SURE or (sentence.words.isdisjoint(_FIRST) and "我" not in sentence.low):
+        return False
+    if sentence.has_chinese and is_chinese_errand(sentence.low):
+        return False
+    return not _REQUEST.search(sentence.low) and not is_local(sentence, strictly=False)
+
+
+def _part(sentence: Sentence, start: int, stop: int) -> Sentence:
+    """The sentence from one character to another."""
+    text = sentence.text
+    if (start, stop) == (0, len(text)):
+        return sentence
+    low = sentence.low[start:stop]
+    return sentence._replace(
+        text=text[start:stop],
+        heard=sentence.heard[start:stop],
+        low=low,
+        words=words_of(low),
+        first_byte=sentence.first_byte + len(text[:start].encode()),
     )
 
 
-def _lasts(sentence: Sentence, score: float) -> bool:
-    """Whether its score is that of a fact, where an assistant replied together with what the reply says again."""
-    if sentence.echoed is None:
-        return score >= MIN_SCORE
-    score += ECHOED * sentence.echoed - TURNED * (addresses(sentence) + points_elsewhere(sentence))
-    return score - IMPERSONAL * (not sentence.of_speaker) >= MIN_TALK_SCORE
-
-
-def _is_talk(sentence: Sentence, conversation: HeardConversation) -> bool:
-    """Whether it only keeps the talk going: small talk, an errand of the task, a request."""
-    if conversation.is_task and is_errand(sentence):
-        return True
-    if not conversation.between_people and _ADDRESSED.search(sentence.low):
-        return True
-    return is_small_talk(sentence) or is_vague(sentence.heard)
+def _joined(sentence: Sentence, before: Sentence | None) -> Sentence | None:
+    """The sentence with the one before it, which says of whom it speaks; None where that does not."""
+    if before is None or before.said is not sentence.said or before.is_question or not before.is_plain:
+        return None
+    if needs_another(before) or not names_something(before):
+        return None
+    start = before.first_byte
+    text = sentence.said.text.encode()[start : sentence.first_byte].decode() + sentence.text
+    if len(text) > MAX_TEXT_CHARS - 80 or "\n" in text:
+        return None
+    return sentence._replace(text=text, first_byte=start)
 
 
 def named_fact(sentence: Sentence) -> ClaimTopic | None:
@@ -261,13 +206,6 @@ def _birthday(text: str) -> str:
 
 def _number(numeral: str) -> int:
     return int(numeral) if numeral.isdecimal() else int(chinese_number(numeral))
-
-
-def _is_of_life(sentence: Sentence, score: float) -> bool:
-    """Whether something said inside a task is of the speaker's life: first person, strong cues, no request."""
-    if score < MIN_TASK_SCORE or (sentence.words.isdisjoint(_FIRST) and "我" not in sentence.low):
-        return False
-    return not _REQUEST.search(sentence.low) and not is_local(sentence, strictly=False)
 
 
 def _theme(sentence: Sentence) -> ClaimTopic:

@@ -3,7 +3,8 @@
 A standing wish ("from now on", "never", "call me", 以后都) is strict and holds for the speaker everywhere; one that is
 about the form of answers alone ("never use emojis") may hold for everybody, where enough others say the same. A plain
 preference is strict too, but inside a task it is taken as meant for that task. A liking or a request is broad: it needs
-company. What is asked, supposed, reported, denied or meant in irony gives nothing strict, and mostly nothing at all.
+company. So does a complaint ("stop asking"), which is about what was just done, but for one about form. What is asked,
+supposed, reported, denied or meant in irony gives nothing strict, and mostly nothing at all.
 
 An outright decision ("we decided", 敲定, "let's go with B") is strict. It is for its session, unless it is the
 project's or the person's own. Questions, what is still open, and what others decided are none.
@@ -22,14 +23,14 @@ from .claims import claim, in_one_line
 from .cue_table import CueMatch, CueTable, matches
 from .facts import named_fact
 from .qualifiers import WEAKENS, doubt, is_local, is_of_project
-from .slots import ClaimTopic, is_form_alone, topic_of
+from .slots import FORM, ClaimTopic, is_form_alone, topic_of
 from .utterances import HeardConversation, Sentence
 
 ENGLISH = CueTable(lists("preferences").rows("english"))
 CHINESE = CueTable(lists("preferences").rows("chinese"), chinese=True)
 DECISIONS_EN = CueTable(lists("decisions").rows("english"))
 DECISIONS_ZH = CueTable(lists("decisions").rows("chinese"), chinese=True)
-PREFERENCES_EXTRACTOR = "preferences/4"
+PREFERENCES_EXTRACTOR = "preferences/5"
 MAX_CHARS = 400
 """A longer sentence is not searched for wishes."""
 _JOINED = re.compile(r"(?:and|so|but|because|to|then|also)\b")
@@ -60,12 +61,14 @@ def _wish(sentence: Sentence, conversation: HeardConversation) -> Observation | 
 
 def _read(match: CueMatch, sentence: Sentence, conversation: HeardConversation) -> Observation | None:
     reason = doubt(sentence, match.cue_start)
-    if reason is not None and (reason not in WEAKENS or (match.label == "standing" and reason == "document")):
+    label = "standing" if match.label == "complaint" else match.label
+    if reason is not None and (reason not in WEAKENS or (label == "standing" and reason == "document")):
         return None
     if _JOINED.match(match.found.group()) and _TOLD.match(sentence.low):
         return None
-    strength: Strength = "broad" if reason or match.label == "weak" else "strict"
     topic = topic_of(match, sentence)
+    is_weak = label == "weak" or (match.label == "complaint" and topic.attribute not in FORM)
+    strength: Strength = "broad" if reason or is_weak else "strict"
     if topic.attribute.startswith("likes"):
         topic = named_fact(sentence) or topic
     text = in_one_line(sentence, match.found.start(), match.found.end())
@@ -77,8 +80,8 @@ def _read(match: CueMatch, sentence: Sentence, conversation: HeardConversation) 
         text=text,
         topic=topic,
         strength=strength,
-        score=SCORES["weak" if strength == "broad" else match.label],
-        reach=_reach(match.label, topic, sentence, conversation, strength),
+        score=SCORES["weak" if strength == "broad" else label],
+        reach=_reach(label, topic, sentence, conversation, strength),
         extractor=PREFERENCES_EXTRACTOR,
     )
 

@@ -109,7 +109,7 @@ def topic_of(match: CueMatch, sentence: Sentence) -> ClaimTopic:
 
 
 def _modality(match: CueMatch, cue: str) -> Modality:
-    if match.label == "standing":
+    if match.label in ("standing", "complaint"):
         if _MUST_NOT.search(cue):
             return "must_not"
         if _MUST.search(cue):

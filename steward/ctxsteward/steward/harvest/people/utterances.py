@@ -21,14 +21,13 @@ bounded.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Set as AbstractSet
+from collections.abc import Iterator, Sequence, Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import zip_longest
 from typing import NamedTuple
 
 from ctxsteward.envelope.transcripts import formats_with
-from ctxsteward.language import STOP, bigrams, lists, sentences
+from ctxsteward.language import lists, sentences
 
 from ...observations import MessageSpan, ReplayedTranscript, ReplayedUtterance
 
@@ -134,8 +133,8 @@ MAX_SPOKEN_CHARS = 1_500
 MAX_SPOKEN_LINES = 20
 """A longer message is a document: nothing in it is a wish that needs no company."""
 MAX_ASKED_CHARS = 200
-MAX_REPLY_CHARS = 4_000
-"""Of a reply, that is looked at for what it says again."""
+MAX_TOLD_CHARS = 4_000
+"""Of what somebody else said, that is looked at for words that are said again."""
 
 _WORD = re.compile(r"[a-z][a-z'-]*[a-z]|[a-z]|\d[\d.,:/-]*")
 _CHINESE = re.compile(r"[\u3400-\u9fff]")
@@ -148,6 +147,14 @@ _ASKING = _LISTS.pattern("asking")
 _ASKING_CHINESE = re.compile(r"(?:吗|呢|么|没有|对不对|好不好|行不行|是不是)[\s。.!！~～]*$")
 _DRAFTERS = listed("write draft compose make tell create pretend role-play roleplay role act imagine now let's")
 _DRAFTING = _LISTS.pattern("drafting", re.IGNORECASE)
+
+
+class MessageShape(NamedTuple):
+    """What a message is like as a whole."""
+
+    sentences: int
+    of_self: float
+    """The share of its words that are "I", "my", "our"."""
 
 
 class Sentence(NamedTuple):
@@ -169,10 +176,11 @@ class Sentence(NamedTuple):
     """Said in a message of talk, not inside a document, a draft or a role that somebody plays."""
     asked: str | None
     """The question that this message answers."""
-    echoed: float | None = None
-    """The share of its content words that the assistant's reply says again; None: no assistant replied."""
-    of_speaker: bool = True
-    """Whether its message speaks of the speaker anywhere: "I", "our"; asked where an assistant replied."""
+    at: int
+    """How many of its message stand before it."""
+    message: MessageShape
+    unheard: frozenset[str]
+    """Its words that nobody else had said before."""
 
     def place(self, start: int = 0, stop: int | None = None) -> MessageSpan:
         """Byte range of these characters of the sentence."""
@@ -200,11 +208,15 @@ def listen(replayed: ReplayedTranscript) -> HeardConversation:
     people = replayed.format in PEOPLE_FORMATS
     found: list[Sentence] = []
     before: ReplayedUtterance | None = None
-    for said, after in zip_longest(replayed.utterances, replayed.utterances[1:]):
+    told: dict[tuple[str, str | None], set[str]] = {}
+    for said in replayed.utterances:
         said = _named(said) if people else said
+        teller = said.role, said.speaker
         if _is_heard(said, people):
-            reply = after.text if after is not None and after.role == "assistant" and not people else ""
-            found.extend(_sentences(said, _question_before(before, said), reply))
+            others = [words for one, words in told.items() if one != teller]
+            found.extend(_sentences(said, _question_before(before, said), others))
+        if said.role == "assistant" or people:
+            told.setdefault(teller, set()).update(_WORD.findall(_lowered(said.text[:MAX_TOLD_CHARS])))
         before = said
     is_task = replayed.format in TASK_FORMATS or any(said.role == "tool" or said.calls for said in replayed.utterances)
     return HeardConversation(replayed=replayed, sentences=tuple(found), between_people=people, is_task=is_task)
@@ -266,21 +278,21 @@ def _questions(text: str) -> Iterator[str]:
         stop = start
 
 
-def _sentences(said: ReplayedUtterance, asked: str | None, reply: str) -> Iterator[Sentence]:
+def _sentences(said: ReplayedUtterance, asked: str | None, told: Sequence[AbstractSet[str]]) -> Iterator[Sentence]:
     text = said.text
-    replied = frozenset(_WORD.findall(_lowered(reply[:MAX_REPLY_CHARS])))
     start, stop = _spoken(said)
     own = mask_foreign_text(text[start:stop])
     is_plain = stop - start <= MAX_SPOKEN_CHARS and own.count("\n") < MAX_SPOKEN_LINES
-    of_speaker = not reply or _speaks_of_self(own)
     at, byte, is_ascii = 0, 0, text.isascii()
-    for first, last in sentences(own):
+    pieces = list(sentences(own))
+    message = _shape(own, len(pieces))
+    for number, (first, last) in enumerate(pieces):
         begin, end = start + first, start + last
         byte += begin - at if is_ascii else len(text[at:begin].encode())
         at = begin
         mine = own[first:last]
         low = _lowered(mine)
-        words = frozenset(_WORD.findall(low))
+        words = words_of(low)
         has_chinese = not is_ascii and _CHINESE.search(low) is not None
         if not words and not has_chinese:
             continue
@@ -289,20 +301,13 @@ def _sentences(said: ReplayedUtterance, asked: str | None, reply: str) -> Iterat
         is_question = _is_question(low, has_chinese)
         yield Sentence(
             said, text[begin:end], mine, low, words, byte, is_question, has_chinese, is_plain, asked,
-            _echoed(low, words, replied, reply) if reply else None, of_speaker,
+            number, message, words.difference(*told),
         )  # fmt: skip
 
 
-def _speaks_of_self(text: str) -> bool:
-    return not FIRST_PERSON.isdisjoint(_WORD.findall(_lowered(text))) or "我" in text or "咱" in text
-
-
-def _echoed(low: str, words: frozenset[str], replied: frozenset[str], reply: str) -> float:
-    """Of Chinese, pairs of characters are looked for instead of words."""
-    content = words - STOP
-    pairs = bigrams(low) if not low.isascii() else set()
-    said_again = len(content & replied) + sum(pair in reply for pair in pairs)
-    return said_again / max(1, len(content) + len(pairs))
+def _shape(text: str, count: int) -> MessageShape:
+    words = _WORD.findall(_lowered(text))
+    return MessageShape(count, sum(word in FIRST_PERSON for word in words) / max(1, len(words)))
 
 
 def _spoken(said: ReplayedUtterance) -> tuple[int, int]:
@@ -318,6 +323,11 @@ def _spoken(said: ReplayedUtterance) -> tuple[int, int]:
 def _lowered(text: str) -> str:
     low = text.lower().replace("’", "'")
     return low if len(low) == len(text) else text
+
+
+def words_of(low: str) -> frozenset[str]:
+    """The words of a text in lower case; Chinese has none."""
+    return frozenset(_WORD.findall(low))
 
 
 def _is_question(low: str, has_chinese: bool) -> bool:

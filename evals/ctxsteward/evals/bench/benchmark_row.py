@@ -1,4 +1,6 @@
-"""Made-up conversations for benchmarks, seeded: the same seed or number gives the same messages.
+"""One printed figure of a benchmark, with the bar it is held to.
+
+Made-up conversations for benchmarks, seeded: the same seed or number gives the same messages.
 
 `conversation` makes one long talk for timing builds: sentences with numbers and names, no two messages alike.
 
@@ -13,11 +15,49 @@ import json
 import os
 import random
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from typing import Any
 
 from ctxsteward.schemas import Wire
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BenchmarkRow:
+    """One printed figure."""
+
+    bench: str
+    what: str
+    value: str
+    bar: str = ""
+    """What it is held to; empty: for information."""
+    ok: bool | None = None
+    """Whether the bar is met; None where there is none."""
+
+
+def row(
+    bench: str,
+    what: str,
+    value: float,
+    unit: str = "",
+    *,
+    at_most: float | None = None,
+    at_least: float | None = None,
+) -> BenchmarkRow:
+    """A figure with its bar."""
+    text = f"{value:,.0f}" if float(value).is_integer() and abs(value) >= 10 else f"{value:,.4g}"
+    ok = None
+    bar = ""
+    if at_most is not None:
+        bar, ok = f"≤ {at_most:g}", value <= at_most
+    elif at_least is not None:
+        bar, ok = f"≥ {at_least:g}", value >= at_least
+    return BenchmarkRow(bench=bench, what=what, value=f"{text} {unit}".strip(), bar=bar, ok=ok)
+
+
+# -- conversations ---------------------------------------------------------------------------------------------------
+
 
 _SUBJECTS = (
     "The checkout service",

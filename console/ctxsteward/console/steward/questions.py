@@ -1,0 +1,415 @@
+"""What a record that waits is put before people with: its line, evidence, contrast, why it waits, and what to expect.
+
+`ctxsteward steward review`, its page and the digest say the same, in this order; `why` lays any record open. Every
+figure is counted by the ledger: transcripts in which something came up, runs by what was done in them and how they
+ended, sessions that were shown it, tokens of its line. Nothing is estimated, and what nobody counted is not told.
+
+A record that was rejected is not asked again, unless evidence of another kind than it had then speaks for it. The
+reason of the rejection is told with it, and with each record of the same slot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from ctxsteward.schemas import MetaRecommendation, Relation
+from ctxsteward.steward.ledger import EvidenceKind, RecordBasis, TriedFix
+from ctxsteward.steward.release import HIGH_TOKENS, WAITING, WEIGHTS, RecordRejection, line_of
+
+from ..terminal import FOUND, print_json, table_console, tables
+from .context import StewardContext
+from .records import (
+    LedgerView,
+    ProfileOptions,
+    QuotedSpan,
+    about_a_profile,
+    against_rule,
+    complete_records,
+    reason_text,
+    records_at,
+    rule_text,
+    taken_back_from,
+    whose,
+)
+
+FOR_PEOPLE = frozenset((
+    "needs_person", "needs_principals", "needs_confirmation", "fails_more", "needs_outcome", "needs_recovery",
+    "needs_tasks", "by_chance", "conflict", "touches_locked", "edited",
+))  # fmt: skip
+"""Reasons that a person can lift at once."""
+RULED = frozenset(("gainsays_locked", "gainsays_rule", "touches_locked"))
+SHOWN_SPANS, SPAN_CHARS, SHOWN_TRIED = 3, 200, 4
+MAX_QUOTED = 200
+"""Questions whose evidence is read; of more `why` reads it."""
+
+WAITS: Mapping[str, str] = {
+    "needs_confirmation": "{People} say this of the service, and neither a tool of your own nor a rule in force says "
+    "the same: is it right?",
+    "needs_principals": "{People} said so, and it takes {k} to reach everybody without you.",
+    "needs_helped": "It has worked for {helped}, and it takes {recoveries} to reach everybody without you.",
+    "needs_person": "It changes what is done, so only a person may admit it.",
+    "fails_more": "More runs that did so failed than succeeded.",
+    "needs_outcome": "In no run that is known to have succeeded was this done.",
+    "needs_recovery": "It has worked in fewer than {recoveries} runs that succeeded.",
+    "needs_tasks": "It was seen in the runs of fewer than {recoveries} tasks.",
+    "by_chance": "Runs that did so and runs that did not ended no more differently than they may by chance.",
+    "conflict": "Somebody says the opposite, and both are held until you decide.",
+}
+"""Why a record waits, as one would say it to a colleague."""
+NEW_EVIDENCE: Mapping[EvidenceKind, str] = {
+    "said": "people have said it",
+    "confirmed": "a tool of your own has said the same",
+    "worked": "it was done in runs that succeeded",
+}
+"""What speaks for a record, and is worth a second question."""
+RELATIONS: Mapping[Relation, str] = {
+    "supports": "", "contradicts": "against it", "corrects": "corrected", "answers": "answered", "recovers": "worked",
+    "confirms": "confirms it",
+}  # fmt: skip
+"""What a span is to its record, for people."""
+FAILED = "in a run that failed"
+TAKEN_BACK = "a rollback took it back; it returns when a person approves it anew"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EarlierRejection:
+    """A rejection of this record, or of one of the same slot."""
+
+    text: str
+    who: str
+    when: str
+    note: str
+
+    def sentence(self, own: str) -> str:
+        what = "it" if self.text == own else f"“{self.text}”"
+        return f"{self.who} rejected {what} on {self.when[:10]}" + (f": “{self.note}”" if self.note else "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReviewQuestion:
+    """One record that waits."""
+
+    record: MetaRecommendation
+    line: str
+    """As it would stand in a prompt."""
+    spans: tuple[QuotedSpan, ...]
+    contrast: tuple[str, ...]
+    tried: tuple[TriedFix, ...]
+    waits: str
+    why: str
+    """The same in the words of its reason codes."""
+    effect: str
+    rejected: tuple[EarlierRejection, ...]
+    against: Mapping[str, Any] | None
+    """The rule that it gainsays or touches."""
+    put_off_by: str | None
+
+    def document(self) -> dict[str, Any]:
+        one = self.record
+        told = {
+            "id": one.id, "kind": one.kind, "status": one.status, "for": whose(one), "text": one.text,
+            "reasons": list(one.reasons), "why": self.why, "support": one.support.model_dump(mode="json"),
+            "line": self.line, "evidence": [span.document() for span in self.spans], "contrast": list(self.contrast),
+            "tried": [each._asdict() for each in self.tried], "waits": self.waits, "effect": self.effect,
+            "rejected": [asdict(each) for each in self.rejected], "put_off_by": self.put_off_by,
+        }  # fmt: skip
+        return told | ({} if self.against is None else {"against": self.against})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuestionList:
+    """All that is asked of records."""
+
+    questions: tuple[ReviewQuestion, ...]
+    held: int
+    """Records that are not used."""
+    put_off: int
+    """Questions that are asked again later."""
+
+
+def questions(place: StewardContext, records: LedgerView, *, every: bool = False) -> QuestionList:
+    """Records that a person may lift; with `every`, all that are held back or were rejected, and what was put off."""
+    asking = _QuestionWriter(place, records)
+    held = [one for one in records.by_id.values() if one.status in WAITING or asking.is_out(one)]
+    chosen = [one for one in records.by_id.values() if asking.is_asked(one, every=every)]
+    chosen.sort(key=lambda one: (not one.scope.is_shared, one.kind, one.text, one.id))
+    off = {one.id: who for one in chosen if (who := asking.put_off_by(one)) is not None}
+    shown = (one for one in chosen if every or one.id not in off)
+    asked = tuple(asking.question(one, off.get(one.id), quotes=at < MAX_QUOTED) for at, one in enumerate(shown))
+    return QuestionList(questions=asked, held=len(held), put_off=len(off))
+
+
+class _QuestionWriter:
+    """What is the same for all questions."""
+
+    def __init__(self, place: StewardContext, records: LedgerView) -> None:
+        self._place, self._records = place, records
+        self._policy = place.settings().admission
+        self._rejections = place.record_reviews.rejections()
+        self._postponed = place.record_reviews.postponed()
+        self._uses = records.ledger.uses.of_records()
+        self._refused = [one for one in records.by_id.values() if one.status == "rejected"]
+        self.is_out = taken_back_from(place)
+
+    def is_asked(self, one: MetaRecommendation, *, every: bool) -> bool:
+        if self.is_out(one) or (every and one.status in (*WAITING, "rejected")):
+            return True
+        if not one.scope.is_shared or one.kind not in WEIGHTS:
+            return False
+        if one.status == "rejected":
+            return bool(self._news(one, self._records.ledger.basis(one.id)))
+        return one.status in WAITING and bool(FOR_PEOPLE & set(one.reasons))
+
+    def put_off_by(self, one: MetaRecommendation) -> str | None:
+        """Who answers later; None: it is asked now."""
+        found = self._postponed.get(one.id)
+        return found.who if found and found.holds(self._records.date, self._place.here.today) else None
+
+    def question(self, one: MetaRecommendation, put_off_by: str | None, *, quotes: bool) -> ReviewQuestion:
+        basis = self._records.ledger.basis(one.id)
+        against = against_rule(self._place, one) if RULED & set(one.reasons) else None
+        why = TAKEN_BACK if self.is_out(one) else reason_text(one) if against is None else rule_text(against)
+        tried = basis.tried if basis is not None else ()
+        return ReviewQuestion(
+            record=one, line=line_of(one), spans=tuple(self._records.spans(one) if quotes else ()), tried=tried,
+            contrast=tuple(self._contrast(one, tried)), waits=self._waits(one, basis, why), why=why,
+            effect=" ".join(self._effect(one, basis)), rejected=tuple(self._rejected(one)),
+            against=against, put_off_by=put_off_by,
+        )  # fmt: skip
+
+    def _waits(self, one: MetaRecommendation, basis: RecordBasis | None, why: str) -> str:
+        if one.status == "rejected":
+            news = [NEW_EVIDENCE[kind] for kind in self._news(one, basis)]
+            since = f"; since then {' and '.join(news)}" if news else ""
+            found = self._rejections.get(one.id)
+            return _sentence(why) if found is None else f"{found.who} rejected it{since}."
+        if "edited" in one.reasons and one.review is not None:
+            who, when = one.review.who[0], (one.review.when or "")[:10]
+            return f"{who} gave it these words on {when}; somebody else must approve them."
+        people = _count(one.support.principals, "person", "people")
+        counted = {"people": people, "People": people[0].upper() + people[1:], "recoveries": self._policy.recoveries}
+        counted["k"] = self._policy.independent_principals
+        codes = list(one.reasons) if not self.is_out(one) else []
+        if basis is not None and basis.tried:
+            counted["helped"] = _count(basis.helped, "person or task", "people or tasks")
+            codes = ["needs_helped" if code == "needs_principals" else code for code in codes]
+        told = [WAITS[code].format(**counted) for code in codes if code in WAITS]
+        return " ".join(told) or _sentence(why)
+
+    def _news(self, one: MetaRecommendation, basis: RecordBasis | None) -> list[EvidenceKind]:
+        """Kinds of evidence for a record that it has gained since it was rejected."""
+        found = self._rejections.get(one.id)
+        if found is None or found.stood_on is None or basis is None:
+            return []
+        return [kind for kind in basis.kinds if kind in NEW_EVIDENCE and kind not in found.stood_on]
+
+    def _contrast(self, one: MetaRecommendation, tried: Sequence[TriedFix]) -> Iterator[str]:
+        """What was done otherwise and how that ended; or who says the opposite."""
+        own_first = sorted(tried, key=lambda each: each.action != one.action)
+        for each in own_first[:SHOWN_TRIED] if len(tried) > 1 else ():
+            what = "this" if each.action == one.action else f"“{each.action}”"
+            ends = ((each.succeeded, "succeeded"), (each.failed, "failed"), (each.untold, "ended nobody says how"))
+            counted = ", ".join(f"{count:,} {end}" for count, end in ends if count)
+            yield f"Of runs that did {what}: {counted}."
+        for id in one.conflicts:
+            other = self._records.by_id.get(id)
+            if other is not None:
+                yield f"Against it {_count(other.support.principals, 'person says', 'people say')}: “{other.text}”"
+
+    def _effect(self, one: MetaRecommendation, basis: RecordBasis | None) -> Iterator[str]:
+        """What to expect of a record in prompts, by what was counted so far."""
+        if basis is not None:
+            first, last = ((moment or "")[:10] for moment in (one.support.first, one.support.last))
+            dates = "" if not first else f", on {first}" if first == last else f", from {first} to {last}"
+            came = _count(
+                basis.voices, *(("person or task", "people or tasks") if basis.tried else ("person", "people"))
+            )
+            yield f"It came up in {basis.transcripts:,} of {basis.read:,} transcripts, with {came}{dates}."
+            done = next((each for each in basis.tried if each.action == one.action), None)
+            if done is not None:
+                yield _ends(done)
+        use = self._uses.get(one.id)
+        if use is not None and use.shown:
+            judged = use.complied + use.contradicted
+            obeyed = f", and it was obeyed in {use.complied:,} of {judged:,}" if judged else ""
+            yield f"Shown in {use.shown:,} sessions, it applied in {use.fired:,} of {use.judged:,}{obeyed}."
+        if one.tokens:
+            yield f"It costs {one.tokens} of the {HIGH_TOKENS} tokens that all such lines may have in each prompt."
+
+    def _rejected(self, one: MetaRecommendation) -> Iterator[EarlierRejection]:
+        """Of this record, and of others of its slot."""
+        slot = (one.kind, one.scope, one.slot)
+        alike = (each.id for each in self._refused if (each.kind, each.scope, each.slot) == slot)
+        for other in dict.fromkeys((one.id, *alike)):
+            found: RecordRejection | None = self._rejections.get(other)
+            if found is not None:
+                text = self._records.by_id[other].text if other in self._records.by_id else one.text
+                yield EarlierRejection(text=text, who=found.who, when=found.when, note=found.note)
+
+
+def _ends(done: TriedFix) -> str:
+    """How the runs ended that did what a record says."""
+    known = done.succeeded + done.failed
+    untold = f"; of {done.untold:,} more nobody says how they ended" if known and done.untold else ""
+    if known == 1:
+        return f"The one run that did so {'succeeded' if done.succeeded else 'failed'}{untold}."
+    ended = f"{done.succeeded:,} succeeded and {done.failed:,} failed" if known else "none has a known end"
+    return f"Of {_count(known or done.untold, 'run', 'runs')} that did so {ended}{untold}."
+
+
+def _count(number: int, one: str, more: str) -> str:
+    return f"{number:,} {one if number == 1 else more}"
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}" + ("" if text.endswith((".", "?", "”")) else ".")
+
+
+# -- for people ---------------------------------------------------------------------------------------------------
+
+
+def question_lines(one: ReviewQuestion, *, every_span: bool = False) -> Iterator[str]:
+    """A question, line by line; the first is the line in question."""
+    yield one.line
+    yield f"  {one.record.status}, for {whose(one.record)}"
+    spans = one.spans if every_span else _first_of_each(one.spans)
+    for span in spans:
+        yield f"  {quoted(span, None if every_span else SPAN_CHARS)}"
+    if not spans:
+        yield f"  evidence: `ctxsteward steward why {one.record.id}`"
+    if len(one.spans) > len(spans):
+        yield f"  and {len(one.spans) - len(spans)} more"
+    yield from (f"  {line}" for line in one.contrast)
+    yield f"  Why you: {one.waits}"
+    yield f"  To expect: {one.effect}"
+    yield from (f"  Before: {each.sentence(one.record.text)}" for each in one.rejected)
+    if one.put_off_by is not None:
+        yield f"  Put off by {one.put_off_by}"
+
+
+def _first_of_each(spans: Sequence[QuotedSpan]) -> list[QuotedSpan]:
+    """A few spans in their order, of as many relations as there are: what went wrong, and what put it right."""
+    first = {span.evidence.relation: at for at, span in reversed(list(enumerate(spans)))}
+    chosen = sorted(first.values())
+    chosen += [at for at in range(len(spans)) if at not in chosen]
+    return [spans[at] for at in sorted(chosen[:SHOWN_SPANS])]
+
+
+def quoted(span: QuotedSpan, most: int | None = SPAN_CHARS) -> str:
+    """Where a span stands, who said it, when, and its words."""
+    one = span.evidence
+    who = one.principal if one.role == "user" else one.role
+    how = FAILED if (one.relation, one.role) == ("contradicts", "tool") else RELATIONS[one.relation]
+    told = [who, *([one.ts[:10]] if one.ts else ()), *([how] if how else ())]
+    head = f"{one.session}{one.ref} {', '.join(told)}"
+    if span.text is None:
+        return f"{head}: (forgotten)"
+    line = " ".join(span.text.split())
+    cut = line if most is None or len(line) <= most else line[: most - 1] + "…"
+    return f"{head}: “{cut}”" + ("" if span.verified else "  (not what its address says)")
+
+
+def show_questions(console: Console, asked: Collection[ReviewQuestion]) -> None:
+    for one in asked:
+        first, *rest = question_lines(one)
+        console.print(tables.shown(first, style="bold"), soft_wrap=True)
+        for line in rest:
+            console.print(tables.shown(line), soft_wrap=True)
+
+
+# -- one record laid open ------------------------------------------------------------------------------------------
+
+
+def version_showing(place: StewardContext, record: MetaRecommendation) -> int | None:
+    """The version in force, where this record stands in it."""
+    head = place.versions.head()
+    if head is None or record.id not in {one.id for one in head.profile.meta}:
+        return None
+    return head.number
+
+
+def record_document(record: MetaRecommendation, spans: Sequence[QuotedSpan], shown: int | None) -> dict[str, Any]:
+    return {
+        "record": record.model_dump(mode="json"), "for": whose(record), "why": reason_text(record),
+        "in_force_in_version": shown, "spans": [span.document() for span in spans],
+    }  # fmt: skip
+
+
+def show_record(console: Console, record: MetaRecommendation, spans: Sequence[QuotedSpan], shown: int | None) -> None:
+    console.print(tables.shown(record.text, style="bold"), soft_wrap=True)
+    table = _record_table()
+    for name, value in _record_rows(record, shown):
+        table.add_row(name, tables.shown(value))
+    console.print(table)
+    console.print()
+    for span in spans:
+        evidence = span.evidence
+        mark = "" if span.verified else "  (not what its address says)" if span.text is not None else "  (forgotten)"
+        head = f"{evidence.session}{evidence.ref}  {evidence.role}, trust {evidence.trust}, {evidence.relation}"
+        head += f", {evidence.principal}{mark}"
+        console.print(tables.shown(head), soft_wrap=True)
+        words = f"“{' '.join(span.text.split())}”" if span.text else "-"
+        console.print(tables.shown(f"  {words}"), soft_wrap=True)
+
+
+def _record_table() -> Any:
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column(no_wrap=True, style="dim")
+    table.add_column()
+    return table
+
+
+def _record_rows(record: MetaRecommendation, shown: int | None) -> Iterator[tuple[str, str]]:
+    support, validity = record.support, record.validity
+    yield "id", record.id
+    yield "kind", record.kind
+    yield "for", whose(record)
+    yield "status", f"{record.status}: {reason_text(record)}"
+    yield "in force", f"version {shown}" if shown else "not in the slice that everybody is shown"
+    yield "about", f"{record.slot.subject} / {record.slot.attribute} ({record.slot.cardinality})"
+    if record.value is not None:
+        yield "value", f"{record.value}{' ' + record.unit if record.unit else ''}"
+    counted = f"{support.principals} independent, {support.sessions} sessions, {support.events} events"
+    yield "support", counted + (f", {support.contradicts} against" if support.contradicts else "")
+    sure = record.confidence
+    yield "confidence", f"{sure.score:.2f}, at least {sure.lower95:.2f} ({sure.method})"
+    yield "trust", record.trust
+    half_life = f"halves in {validity.half_life_days:g} days" if validity.half_life_days else "does not fade"
+    yield "said", f"{support.first or 'undated'} to {support.last or 'undated'}; {half_life}"
+    if record.superseded_by:
+        yield "superseded by", record.superseded_by
+    if record.conflicts:
+        yield "conflicts with", ", ".join(record.conflicts)
+    if record.review is not None:
+        note = f": “{record.review.note}”" if record.review.note else ""
+        words = ", who gave it these words" if record.review.state == "awaiting" else ""
+        yield "review", f"{record.review.state} by {', '.join(record.review.who)}{words}{note}"
+    yield "found by", f"{record.extractor.name}/{record.extractor.version}"
+
+
+@click.command()
+@click.argument("id", shell_complete=complete_records)
+@about_a_profile()
+@click.pass_context
+def why(ctx: click.Context, id: str, where: ProfileOptions, as_json: bool) -> None:
+    """Say why the record ID is what it is: its gate, its support, and each span it rests on, word by word.
+
+    ID may be the first digits of an id, or an id that the record once had. Exit code 1: a span is gone, or is not what
+    its address says.
+    """
+    with where.open() as place, records_at(place) as records:
+        record = records.find(id)
+        spans = records.spans(record)
+        shown = version_showing(place, record)
+    if as_json:
+        print_json(record_document(record, spans, shown))
+    else:
+        show_record(table_console(), record, spans, shown)
+    if not all(span.verified for span in spans):
+        ctx.exit(FOUND)
