@@ -72,9 +72,9 @@ def _area(room: str, modules: str, near: str, far: Iterable[str], elsewhere: str
 AREAS = {
     "layout": _area("envelope", "layout/*", "layout", _BUILDS, "store/facts"),
     "compaction": _area("envelope", "compaction/[cl]*", "compaction", _BUILDS),
-    "policy": _area("envelope", "compaction/policy", "compaction", _BUILDS),
+    "policy": _area("envelope", "compaction/p*", "compaction", _BUILDS),
     "recall": _area("envelope", "recall/[!m]*", "recall", _BUILDS, "store/facts"),
-    "references": _area("envelope", "recall/model_tools address_lookup", "recall", _BUILDS, "console/test_mcp.py"),
+    "references": _area("envelope", "recall/model_tools store", "recall", _BUILDS, "console/test_mcp.py"),
     "derived files": Area(
         ("envelope/ctxsteward/store/derived_files.py",),
         ("tests/envelope/recall/test_kept_readings.py",),

@@ -23,7 +23,7 @@ from pydantic import BaseModel, ConfigDict
 from ctxsteward.console.cli import cli
 from ctxsteward.evals.bench import BenchmarkRow
 from ctxsteward.evals.bench.__main__ import NAME, bench_block, main
-from ctxsteward.evals.bench.readme_pictures import demo_svg, evidence_svg, points, terminal_svg, window_svg
+from ctxsteward.evals.bench.readme_pictures import demo_svg, evidence_svg, points, price_svg, terminal_svg, window_svg
 from ctxsteward.evals.documents import block_of, markers, with_block
 from ctxsteward.evals.suites import NAMES, suite_named
 from ctxsteward.evals.validity import anthropic_faults, openai_faults
@@ -153,6 +153,10 @@ def test_the_guide_to_injection_prints_what_it_says() -> None:
     assert run_python(ROOT / "docs" / "injection.md", {"__name__": "injection"}) >= 6
 
 
+def test_the_guide_to_agent_runs_runs() -> None:
+    assert run_python(ROOT / "docs" / "agent-runs.md", {"__name__": "agent_runs"}) == 6
+
+
 def test_the_page_on_selection_prints_what_it_says() -> None:
     assert run_python(ROOT / "docs" / "selection.md", {"__name__": "selection"}) >= 4
 
@@ -247,6 +251,10 @@ def test_the_picture_of_the_demo_is_of_this_version() -> None:
 def test_the_picture_of_evidence_is_of_the_tables_of_its_page() -> None:
     page = (ROOT / "docs" / "selection.md").read_text(encoding="utf-8")
     assert (ROOT / "docs" / "img" / "evidence.svg").read_text(encoding="utf-8") == evidence_svg(page), REDRAW
+
+
+def test_the_picture_of_prices_is_of_this_version() -> None:
+    assert (ROOT / "docs" / "img" / "price.svg").read_text(encoding="utf-8") == price_svg(), REDRAW
 
 
 def test_build_times_leave_no_trace_in_the_picture_of_the_demo() -> None:

@@ -79,6 +79,16 @@ def test_building_twice_appends_once_and_gives_the_same_envelope(tmp_path: Path)
     assert (len(first["reports"]), second["reports"]) == (1, [])
 
 
+def test_a_policy_by_name_decides_when_history_is_compacted(tmp_path: Path) -> None:
+    default, never = (
+        values("replay", DEMO, *SMALL, *more, "--store", f"file:{tmp_path / name}")
+        for name, more in (("a", ()), ("b", ("--policy", "never")))
+    )
+    compactions = [sum(call["compacted"] for call in calls) for calls in (default, never)]
+    assert compactions[0] > compactions[1] > 0  # over the budget it compacts, too
+    assert all(call["overflow_tokens"] == 0 for call in never)
+
+
 def test_a_transcript_that_grew_is_appended_to(tmp_path: Path) -> None:
     path, where = tmp_path / "chat.jsonl", ("--store", f"file:{tmp_path / 'store'}")
     for count in (3, 6):

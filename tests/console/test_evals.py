@@ -315,6 +315,7 @@ def test_cost_writes_its_tables_into_the_page_and_touches_nothing_else(runs: str
     assert [line for line in text.splitlines() if line.startswith("**")] == [
         "**openai: 1 runs, 17 calls, budget 900 tokens**",
         "**openai: 1 runs, 17 calls, budget 4,000 tokens**",
+        "**openai: 1 runs, 17 calls, budget 16,000 tokens**",
     ]
     run("cost", runs, "--write", str(page), "--budget", "dynamic_tokens=700")
     assert "budget 700 tokens" in page.read_text(encoding="utf-8")

@@ -58,8 +58,8 @@ def longest(phase, attempts):
 '''
 
 
-def run(*args: str, code: int = 0) -> Result:
-    result = CliRunner().invoke(cli, args)
+def run(*args: str, code: int = 0, **environment: str) -> Result:
+    result = CliRunner().invoke(cli, args, env=environment)
     assert result.exit_code == code, result.stderr or result.exception
     return result
 
@@ -115,9 +115,10 @@ def test_a_run_that_stopped_goes_on(folder: Path) -> None:
     assert json.loads(run(*SCRIPTED, "--json").stdout)["status"] == "done"
 
 
-def test_people_see_phases_and_what_they_cost(folder: Path) -> None:
-    printed = run(*SCRIPTED, "--price", "2.5").stdout
-    for word in ("run tea: done", "dig", "everything", "saved", "cache-priced", "$ sent"):
+@pytest.mark.parametrize("columns", ["80", "200"])
+def test_people_see_phases_and_what_they_cost(folder: Path, columns: str) -> None:
+    printed = run(*SCRIPTED, "--price", "2.5", COLUMNS=columns).stdout
+    for word in ("run tea: done", "dig", "everything", "saved", "cache-priced", "ratio", "$ sent", "$ everything"):
         assert word in printed
 
 

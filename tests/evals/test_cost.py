@@ -13,20 +13,25 @@ from ctxsteward.envelope import Budgets, EnvelopeBuilder
 from ctxsteward.envelope.testing import CharTokenizer
 from ctxsteward.envelope.tokens.tokenizer import Counter
 from ctxsteward.envelope.transcripts import parse_transcripts
-from ctxsteward.evals.agent_runs import AgentRun, files_of, read_run, values_of
+from ctxsteward.evals.agent_runs import (
+    MASK,
+    AgentRun,
+    MaskedRun,
+    files_of,
+    masking_of,
+    read_run,
+    values_of,
+)
 from ctxsteward.evals.cost import (
     ALL,
     EVERYTHING,
     HINDSIGHT,
-    MASK,
     OURS,
     CostRow,
-    MaskedRun,
     Schedule,
     cells,
     every_step,
     every_ten_steps,
-    masking_of,
     measure,
     missed_bars,
     never,
@@ -377,7 +382,8 @@ def test_no_masking_schedule_beats_hindsight(tmp_path: Path) -> None:
 
 
 def row(**changes: Any) -> CostRow:
-    return CostRow("all", OURS, 1, 1, 10, 10.0, 0.5, 0.9, 1.0, 0.9, 0, 0, 0.5, 0.0, 0.5, 1.0, 0.9)._replace(**changes)
+    held = CostRow("all", OURS, 1, 1, 10, 10.0, 0.5, 0.9, 1.0, 1.0, 0.9, 0, 0, 0.5, 0.0, 0.5, 1.0, 0.9)
+    return held._replace(**changes)
 
 
 @pytest.mark.parametrize(

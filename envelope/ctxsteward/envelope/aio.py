@@ -27,9 +27,9 @@ async def extend(session: Session, messages: Iterable[object]) -> list[LogEntry]
     return await asyncio.to_thread(session.extend, messages)
 
 
-async def build(builder: EnvelopeBuilder, session: Session) -> Envelope:
+async def build(builder: EnvelopeBuilder, session: Session, **more: Any) -> Envelope:
     """`EnvelopeBuilder.build`."""
-    return await asyncio.to_thread(builder.build, session)
+    return await asyncio.to_thread(builder.build, session, **more)
 
 
 async def preview(builder: EnvelopeBuilder, session: Session, user_turn: str | object | None = None) -> Envelope:
@@ -49,7 +49,7 @@ class SharedSession:
         async with self._lock:
             return await append(self.session, message, **meta)
 
-    async def build(self, builder: EnvelopeBuilder) -> Envelope:
+    async def build(self, builder: EnvelopeBuilder, **more: Any) -> Envelope:
         """`EnvelopeBuilder.build`."""
         async with self._lock:
-            return await build(builder, self.session)
+            return await build(builder, self.session, **more)

@@ -7,6 +7,8 @@ What a reply needed from its prompt is read off its tool calls: an identifier, a
 that a tool result was the first to say is a *found value*. The run was recorded with everything in the prompt, so a
 policy that hides such a value at that call has hidden what the model went on to use.
 
+A `MaskedRun` is a run beside what masking would make of it: the baselines send one or the other of each message.
+
 Raises `InvalidTranscript`, `InputError`, and what the builder raises, with the number of the call.
 """
 
@@ -18,15 +20,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder
 from ctxsteward.envelope.testing import memory_store
-from ctxsteward.envelope.transcripts import Transcript, read_transcripts
+from ctxsteward.envelope.transcripts import Transcript as Transcript, read_transcripts
 from ctxsteward.schemas import InputError, Wire
 
 from .prompt_cost import PricedPrompt, PromptPiece, Sizer, arguments_of
 from .replay import named_in, open_session, replay, window_of
 
+MASK = "[tool result left out]"
+KEPT_STEPS = 5
 SUFFIXES = (".json", ".jsonl", ".traj")
 ALL_TOKENS = 10**9
 
@@ -52,6 +57,64 @@ class AgentRun:
     found_values: tuple[frozenset[str], ...] = ()
     """Of each call: values in its reply's tool calls that a tool result was the first to say. The reply to the last
     call is no part of any prompt and is not read, so its set is empty."""
+
+
+class MaskableStep(NamedTuple):
+    """A step with tool results that masking makes shorter."""
+
+    step: int
+    places: tuple[int, ...]
+    """Of those results among the run's messages; ascending."""
+
+
+@dataclass(frozen=True, slots=True)
+class MaskedRun:
+    """A run, its steps, and its messages as they look once masked."""
+
+    run: AgentRun
+    masked: tuple[PromptPiece, ...]
+    """Each message masked; the message itself where that saves nothing."""
+    steps: tuple[int, ...]
+    """Of each message."""
+    maskable: tuple[MaskableStep, ...]
+    kept_steps: int = KEPT_STEPS
+
+    def eligible(self, call: int) -> int:
+        """How many of the maskable steps may be masked at this 0-based call."""
+        newest = self.newest_step(call)
+        return sum(found.step <= newest - self.kept_steps for found in self.maskable)
+
+    def newest_step(self, call: int) -> int:
+        """The step of the last message that this call is sent."""
+        return self.steps[self.run.seen[call] - 1]
+
+    def prompt(self, call: int, boundary: int) -> tuple[PromptPiece, ...]:
+        """What a call is sent with so many steps masked."""
+        hidden = {place for found in self.maskable[:boundary] for place in found.places}
+        shown = self.run.messages[: self.run.seen[call]]
+        return (*self.run.system, *(self.masked[i] if i in hidden else piece for i, piece in enumerate(shown)))
+
+    def prompts(self, boundaries: Sequence[int]) -> list[PricedPrompt]:
+        """What each call is sent under these boundaries."""
+        moved = [now != before for before, now in zip((0, *boundaries), boundaries, strict=False)]
+        return [PricedPrompt(self.prompt(call, b), moved[call]) for call, b in enumerate(boundaries)]
+
+
+def masking_of(run: AgentRun, sizer: Sizer) -> MaskedRun:
+    """Find a run's steps and what masking would make of them."""
+    steps: list[int] = []
+    masked: list[PromptPiece] = []
+    places: dict[int, list[int]] = {}
+    step = 0
+    for place, piece in enumerate(run.messages):
+        step += piece.wire.get("role") == "assistant"
+        short = sizer.piece({**piece.wire, "content": MASK}) if piece.wire.get("role") == "tool" else piece
+        if short.tokens < piece.tokens:
+            places.setdefault(step, []).append(place)
+        masked.append(short if short.tokens < piece.tokens else piece)
+        steps.append(step)
+    maskable = tuple(MaskableStep(step, tuple(found)) for step, found in places.items())
+    return MaskedRun(run, tuple(masked), tuple(steps), maskable)
 
 
 def files_of(paths: Sequence[str | Path]) -> list[Path]:

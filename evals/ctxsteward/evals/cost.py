@@ -20,83 +20,24 @@ Raises `InvalidTranscript`, `InputError`, and what the builder raises. Source: o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import accumulate
 from math import inf
 from pathlib import Path
 from random import Random
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
-from ctxsteward.envelope import EnvelopeBuilder
-from ctxsteward.schemas import InputError
+from ctxsteward.envelope import Budgets, EnvelopeBuilder
+from ctxsteward.envelope.compaction import KEPT_STEPS as POLICY_STEPS, price_policy, rewriting_pays
+from ctxsteward.schemas import InputError, PolicyName
 
-from .agent_runs import AgentRun, read_runs
+from .agent_runs import AgentRun, MaskedRun, Transcript, masking_of, read_run, read_runs
 from .documents import table
-from .prompt_cost import Bill, PricedPrompt, Prices, PromptJudge, PromptPiece, Sizer
+from .prompt_cost import Bill, PricedPrompt, Prices, PromptJudge, Sizer
 
-MASK = "[tool result left out]"
-KEPT_STEPS = 5
 WINDOW_STEPS = 5
 RARELY_STEPS = 10
-
-
-class MaskableStep(NamedTuple):
-    """A step with tool results that masking makes shorter."""
-
-    step: int
-    places: tuple[int, ...]
-    """Of those results among the run's messages; ascending."""
-
-
-@dataclass(frozen=True, slots=True)
-class MaskedRun:
-    """A run, its steps, and its messages as they look once masked."""
-
-    run: AgentRun
-    masked: tuple[PromptPiece, ...]
-    """Each message masked; the message itself where that saves nothing."""
-    steps: tuple[int, ...]
-    """Of each message."""
-    maskable: tuple[MaskableStep, ...]
-    kept_steps: int = KEPT_STEPS
-
-    def eligible(self, call: int) -> int:
-        """How many of the maskable steps may be masked at this 0-based call."""
-        newest = self.newest_step(call)
-        return sum(found.step <= newest - self.kept_steps for found in self.maskable)
-
-    def newest_step(self, call: int) -> int:
-        """The step of the last message that this call is sent."""
-        return self.steps[self.run.seen[call] - 1]
-
-    def prompt(self, call: int, boundary: int) -> tuple[PromptPiece, ...]:
-        """What a call is sent with so many steps masked."""
-        hidden = {place for found in self.maskable[:boundary] for place in found.places}
-        shown = self.run.messages[: self.run.seen[call]]
-        return (*self.run.system, *(self.masked[i] if i in hidden else piece for i, piece in enumerate(shown)))
-
-    def prompts(self, boundaries: Sequence[int]) -> list[PricedPrompt]:
-        """What each call is sent under these boundaries."""
-        moved = [now != before for before, now in zip((0, *boundaries), boundaries, strict=False)]
-        return [PricedPrompt(self.prompt(call, b), moved[call]) for call, b in enumerate(boundaries)]
-
-
-def masking_of(run: AgentRun, sizer: Sizer) -> MaskedRun:
-    """Find a run's steps and what masking would make of them."""
-    steps: list[int] = []
-    masked: list[PromptPiece] = []
-    places: dict[int, list[int]] = {}
-    step = 0
-    for place, piece in enumerate(run.messages):
-        step += piece.wire.get("role") == "assistant"
-        short = sizer.piece({**piece.wire, "content": MASK}) if piece.wire.get("role") == "tool" else piece
-        if short.tokens < piece.tokens:
-            places.setdefault(step, []).append(place)
-        masked.append(short if short.tokens < piece.tokens else piece)
-        steps.append(step)
-    maskable = tuple(MaskableStep(step, tuple(found)) for step, found in places.items())
-    return MaskedRun(run, tuple(masked), tuple(steps), maskable)
 
 
 Schedule = Callable[[MaskedRun], list[PricedPrompt]]
@@ -173,15 +114,50 @@ class ScheduleSizes(NamedTuple):
     """By boundary b: tokens of the prefix that a move away from b leaves in place."""
     eligible: tuple[int, ...]
     """By call: the furthest boundary."""
+    least: tuple[int, ...] = ()
+    """By call: the boundary that the budget asks for; empty: there is none."""
 
 
-def cheapest(masking: MaskedRun, sizer: Sizer, prices: Prices) -> list[PricedPrompt]:
-    """What each call is sent under the schedule that costs least in the end."""
-    return masking.prompts(cheapest_boundaries(sizes_of(masking, sizer), prices))
+def cheapest(masking: MaskedRun, sizer: Sizer, prices: Prices, budget_tokens: int | None = None) -> list[PricedPrompt]:
+    """What each call is sent under the schedule that costs least in the end; within a budget where one is given."""
+    return masking.prompts(cheapest_boundaries(sizes_of(masking, sizer, budget_tokens), prices))
 
 
-def sizes_of(masking: MaskedRun, sizer: Sizer) -> ScheduleSizes:
-    """Weigh a run's prompts."""
+def by_ski_rental(
+    masking: MaskedRun, sizer: Sizer, prices: Prices, budget_tokens: int | None = None
+) -> list[PricedPrompt]:
+    """What each call is sent where masking waits until the rent paid has reached its price."""
+    return masking.prompts(ski_rental_boundaries(sizes_of(masking, sizer, budget_tokens), prices))
+
+
+def ski_rental_boundaries(sizes: ScheduleSizes, prices: Prices, least_share: float = 0.1) -> list[int]:
+    """The boundary of each call as the policy `ski_rental` moves it, which knows nothing of later calls.
+
+    `least_share`: of the prompt, what masking must take off; the builder makes no compaction that saves less.
+    """
+    boundaries: list[int] = []
+    eligible_at: list[int] = []
+    boundary = 0
+    for call, furthest in enumerate(sizes.eligible):
+        eligible_at += [call] * (furthest - len(eligible_at))
+        forced = sizes.least[call] if sizes.least else 0
+        off = sizes.masked_off
+        saved = off[furthest] - off[boundary]
+        sent = sizes.whole[call - 1] - off[boundary] if call else 0
+        rate = prices.cached if prices.served(sent) else prices.write
+        paid = rate * sum((off[b + 1] - off[b]) * (call - eligible_at[b]) for b in range(boundary, furthest))
+        whole = sizes.whole[call] - off[boundary]
+        if forced > boundary:
+            boundary = max(furthest, forced)
+        elif saved and saved >= whole * least_share:
+            kept = min(sizes.kept[boundary], sent)
+            boundary = furthest if rewriting_pays(paid, whole, sent, kept, saved, prices) else boundary
+        boundaries.append(boundary)
+    return boundaries
+
+
+def sizes_of(masking: MaskedRun, sizer: Sizer, budget_tokens: int | None = None) -> ScheduleSizes:
+    """Weigh a run's prompts; under a budget the kept steps give way, but for the newest."""
     run = masking.run
     head = run.tools_tokens + sum(piece.tokens for piece in run.system)
     upto = (head, *accumulate((piece.tokens for piece in run.messages), initial=head))[1:]
@@ -189,17 +165,31 @@ def sizes_of(masking: MaskedRun, sizer: Sizer) -> ScheduleSizes:
     off = tuple(accumulate(saved, initial=0))
     first = [found.places[0] for found in masking.maskable]
     overlap = [sizer.overlap_tokens(run.messages[i], masking.masked[i]) for i in first]
+    eligible = [masking.eligible(call) for call in range(len(run.seen))]
+    least: list[int] = []
+    if budget_tokens is not None:
+        closed = replace(masking, kept_steps=1)
+        for call, seen in enumerate(run.seen):
+            furthest = max(eligible[call], closed.eligible(call))
+            fitting = (b for b in range(furthest) if upto[seen] - head - off[b] <= budget_tokens)
+            least.append(next(fitting, furthest))
+            eligible[call] = max(eligible[call], least[-1])
     return ScheduleSizes(
         whole=tuple(upto[seen] for seen in run.seen),
         masked_off=off,
         kept=tuple(upto[place] - off[b] + overlap[b] for b, place in enumerate(first)),
-        eligible=tuple(masking.eligible(call) for call in range(len(run.seen))),
+        eligible=tuple(eligible),
+        least=tuple(least),
     )
 
 
 def cheapest_boundaries(sizes: ScheduleSizes, prices: Prices) -> list[int]:
     """The boundary of each call; of equal schedules the one that moves later."""
-    cost = [prices.fresh(sizes.whole[0] - sizes.masked_off[b]) for b in range(sizes.eligible[0] + 1)]
+    least = sizes.least or (0,) * len(sizes.whole)
+    cost = [
+        prices.fresh(sizes.whole[0] - sizes.masked_off[b]) if b >= least[0] else inf
+        for b in range(sizes.eligible[0] + 1)
+    ]
     chosen: list[list[int]] = []
     """By call after the first, by boundary: the boundary of the call before."""
     for call in range(1, len(sizes.whole)):
@@ -211,7 +201,8 @@ def cheapest_boundaries(sizes: ScheduleSizes, prices: Prices) -> list[int]:
             if b < len(cost):
                 stay = cost[b] - prices.saved(sizes.whole[call - 1] - sizes.masked_off[b])
             came.append(b if stay <= best else best_from)
-            now.append(prices.fresh(sizes.whole[call] - sizes.masked_off[b]) + min(stay, best))
+            fresh = prices.fresh(sizes.whole[call] - sizes.masked_off[b]) if b >= least[call] else inf
+            now.append(fresh + min(stay, best))
             if b < len(cost) and b < len(sizes.kept) and cost[b] - prices.saved(sizes.kept[b]) < best:
                 best, best_from = cost[b] - prices.saved(sizes.kept[b]), b
         cost = now
@@ -230,6 +221,9 @@ OURS = "ours"
 OURS_WITHOUT_RECALL = "ours, no recall"
 EVERYTHING = "never: everything"
 HINDSIGHT = "best in hindsight"
+AGENT = "agent"
+SKI_RENTAL_IN_BUDGET = f"ski_rental, masking alone, keep {POLICY_STEPS}"
+HINDSIGHT_IN_BUDGET = f"best in hindsight, keep {POLICY_STEPS}, in budget"
 ALL = "all"
 
 MOST_PRICED_RATIO = 1.05
@@ -252,6 +246,8 @@ class CostRow(NamedTuple):
     priced_ratio: float
     hindsight_ratio: float
     """Cache-priced, to the cheapest masking schedule known in hindsight."""
+    budget_ratio: float
+    """The same, to the cheapest that keeps what the policies keep and stays in the budget where masking can."""
     prefix_reuse: float
     """Part of the tokens that came from the cache."""
     compactions: int
@@ -287,7 +283,7 @@ def measure(
     bills: dict[str, dict[str, Bill]] = {}
     for number, run in enumerate(read_runs(paths, builders, sizer), 1):
         tell(f"run {number}: {run.name}, {len(run.seen)} calls")
-        for name, prompts in _sent(run, sizer, prices):
+        for name, prompts in _sent(run, sizer, prices, first.budgets.dynamic_tokens):
             judge = PromptJudge(
                 sizer=sizer, prices=prices, budget_tokens=first.budgets.dynamic_tokens, task=run.task,
                 tools_tokens=run.tools_tokens, task_ordinal=run.task_ordinal, found_values=run.found_values,
@@ -300,11 +296,15 @@ def measure(
     return list(_rows(bills))
 
 
-def strategies(sizer: Sizer, prices: Prices) -> Mapping[str, Schedule]:
-    """The baselines by name."""
+def strategies(sizer: Sizer, prices: Prices, budget_tokens: int | None = None) -> Mapping[str, Schedule]:
+    """The baselines by name; `budget_tokens` bounds the last two."""
 
-    def close(strategy: Schedule, masking: MaskedRun) -> list[PricedPrompt]:
-        return strategy(replace(masking, kept_steps=1))
+    def close(strategy: Schedule, masking: MaskedRun, kept_steps: int = 1) -> list[PricedPrompt]:
+        return strategy(replace(masking, kept_steps=kept_steps))
+
+    def bounded(strategy: Callable[..., list[PricedPrompt]]) -> Schedule:
+        within = partial(strategy, sizer=sizer, prices=prices, budget_tokens=budget_tokens)
+        return partial(close, within, kept_steps=POLICY_STEPS)
 
     best = partial(cheapest, sizer=sizer, prices=prices)
     return {
@@ -316,13 +316,48 @@ def strategies(sizer: Sizer, prices: Prices) -> Mapping[str, Schedule]:
         HINDSIGHT: best,
         "mask every step, keep 1": partial(close, every_step),
         "best in hindsight, keep 1": partial(close, best),
+        SKI_RENTAL_IN_BUDGET: bounded(by_ski_rental),
+        HINDSIGHT_IN_BUDGET: bounded(cheapest),
     }
 
 
-def _sent(run: AgentRun, sizer: Sizer, prices: Prices) -> Iterator[tuple[str, Sequence[PricedPrompt]]]:
+def policy_builders(builder: EnvelopeBuilder, prices: Prices) -> dict[str, EnvelopeBuilder]:
+    """Ours under each policy, for tool loops: nothing is recalled, and a tool result is whole on arrival up to three
+    quarters of dynamic."""
+    budgets = Budgets.from_document(builder.budgets.document())
+    if budgets.arrival_cap_tokens is None:
+        cap = Budgets.agent().cap_tokens * budgets.dynamic_tokens // Budgets.agent().dynamic_tokens
+        budgets = budgets.model_copy(update={"arrival_cap_tokens": max(16, cap)})
+    return {
+        f"{AGENT}, {name}": EnvelopeBuilder(
+            builder.model, tokenizer=None if builder.model else builder.counter.tokenizer, budgets=budgets,
+            policy=price_policy(name, prices), selector=None,
+        )
+        for name in get_args(PolicyName)
+    }  # fmt: skip
+
+
+def spent_so_far(transcript: Transcript, builder: EnvelopeBuilder) -> dict[str, list[int]]:
+    """By policy: after each call of a transcript what all so far cost, in tokens at full price."""
+    sizer, prices = Sizer(builder.counter), Prices()
+    builders = policy_builders(builder, prices)
+    run = read_run(transcript, builders, sizer)
+    spent: dict[str, list[int]] = {}
+    for name in builders:
+        judge = PromptJudge(sizer=sizer, prices=prices, budget_tokens=builder.budgets.dynamic_tokens, task="")
+        bills = spent[name.removeprefix(f"{AGENT}, ")] = []
+        for prompt in run.ours[name]:
+            judge.read(prompt)
+            bills.append(round(judge.bill.priced))
+    return spent
+
+
+def _sent(
+    run: AgentRun, sizer: Sizer, prices: Prices, budget_tokens: int
+) -> Iterator[tuple[str, Sequence[PricedPrompt]]]:
     masking = masking_of(run, sizer)
     yield from run.ours.items()
-    for name, strategy in strategies(sizer, prices).items():
+    for name, strategy in strategies(sizer, prices, budget_tokens).items():
         yield name, strategy(masking)
 
 
@@ -334,10 +369,11 @@ def _rows(bills: Mapping[str, Mapping[str, Bill]]) -> Iterator[CostRow]:
     together = {ALL: summed} if len(bills) > 1 else {}
     for label, by_strategy in {**bills, **together}.items():
         for name, bill in by_strategy.items():
-            yield _row(label, name, bill, by_strategy[EVERYTHING], by_strategy[HINDSIGHT])
+            best, in_budget = by_strategy[HINDSIGHT], by_strategy[HINDSIGHT_IN_BUDGET]
+            yield _row(label, name, bill, by_strategy[EVERYTHING], best, in_budget)
 
 
-def _row(label: str, name: str, bill: Bill, everything: Bill, best: Bill) -> CostRow:
+def _row(label: str, name: str, bill: Bill, everything: Bill, best: Bill, in_budget: Bill) -> CostRow:
     return CostRow(
         runs_of=label,
         strategy=name,
@@ -348,6 +384,7 @@ def _row(label: str, name: str, bill: Bill, everything: Bill, best: Bill) -> Cos
         raw_ratio=round(bill.tokens / everything.tokens, 4),
         priced_ratio=round(bill.priced / everything.priced, 4),
         hindsight_ratio=round(bill.priced / best.priced, 4),
+        budget_ratio=round(bill.priced / in_budget.priced, 4),
         prefix_reuse=round(bill.cached_tokens / bill.tokens, 4),
         compactions=bill.rewrites,
         breaks=bill.breaks,
@@ -379,7 +416,8 @@ def missed_bars(rows: Sequence[CostRow]) -> list[str]:
 
 NAME = "cost"
 HEAD = (
-    "sent", "raw tokens", "to everything", "cache-priced", "to everything", "to best in hindsight", "from cache, %",
+    "sent", "raw tokens", "to everything", "cache-priced", "to everything", "to best in hindsight", "to best in budget",
+    "from cache, %",
     "compactions", "over budget, %", "refused, %", "task shown, %", "task reachable, %",
     "used values shown, %",
 )  # fmt: skip
@@ -389,7 +427,8 @@ def cells(row: CostRow) -> tuple[str, ...]:
     """A row's figures as `HEAD` names them."""
     return (
         row.strategy, f"{row.raw_tokens:,}", f"{row.raw_ratio:.2f}", f"{row.priced_tokens:,.0f}",
-        f"{row.priced_ratio:.2f}", f"{row.hindsight_ratio:.2f}", _percent(row.prefix_reuse), f"{row.compactions:,}",
+        f"{row.priced_ratio:.2f}", f"{row.hindsight_ratio:.2f}", f"{row.budget_ratio:.2f}",
+        _percent(row.prefix_reuse), f"{row.compactions:,}",
         _percent(row.over_budget), _percent(row.invalid), _percent(row.task_shown), _percent(row.task_reachable),
         "–" if row.values_shown is None else _percent(row.values_shown),
     )  # fmt: skip

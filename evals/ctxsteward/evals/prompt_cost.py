@@ -17,54 +17,10 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from ctxsteward.envelope.telemetry import common_beginning
-from ctxsteward.envelope.tokens import DEFAULT_CACHE_BLOCK_TOKENS, Counter
-from ctxsteward.schemas import InputError, Message, Wire
+from ctxsteward.envelope.tokens import Counter, Prices as Prices
+from ctxsteward.schemas import Message, Wire
 
 from .validity import call_faults
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Prices:
-    """What a prompt token costs, relative to one that is neither read from a cache nor written to it."""
-
-    cached: float = 0.1
-    write: float = 1.0
-    """Of a token that was not in the cache; 1.25 where the provider charges for writing."""
-    block_tokens: int = DEFAULT_CACHE_BLOCK_TOKENS
-    """The shortest prefix that is cached."""
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.cached <= self.write <= 100:
-            raise InputError(f"prices: a cached token at {self.cached:g}, a written one at {self.write:g}; "
-                             "expected 0 ≤ cached ≤ written ≤ 100")  # fmt: skip
-
-    def of(self, prompt_tokens: int, prefix_tokens: int) -> float:
-        """The price of a prompt that begins with so much of the one before.
-
-        >>> Prices().of(3000, 2000), Prices().of(1000, 900)
-        (1200.0, 1000.0)
-        """
-        return self.fresh(prompt_tokens) - self.saved(prefix_tokens)
-
-    def fresh(self, tokens: int) -> float:
-        """The price of a whole prompt of which nothing was cached.
-
-        >>> Prices(write=1.25).fresh(2000), Prices(write=1.25).fresh(1000)
-        (2500.0, 1000.0)
-        """
-        return tokens * (self.write if tokens >= self.block_tokens else 1.0)
-
-    def saved(self, prefix_tokens: int) -> float:
-        """What a shared prefix takes off that.
-
-        >>> Prices().saved(2000), Prices().saved(1000)
-        (1800.0, 0.0)
-        """
-        return prefix_tokens * (self.write - self.cached) if self.served(prefix_tokens) else 0.0
-
-    def served(self, prefix_tokens: int) -> bool:
-        """Whether a prefix is long enough to be cached."""
-        return prefix_tokens >= self.block_tokens
 
 
 class PromptPiece(NamedTuple):

@@ -14,9 +14,18 @@ from dataclasses import replace
 from functools import cache, partial
 from typing import Literal, NamedTuple
 
-from ctxsteward.envelope import Heuristic, ScoredOriginal, SelectionRequest, Selector, Weights
 from ctxsteward.envelope.compaction import text_of
-from ctxsteward.envelope.recall import Hybrid, Multilingual, Postings, Semantic
+from ctxsteward.envelope.recall import (
+    Heuristic,
+    Hybrid,
+    Multilingual,
+    Postings,
+    ScoredOriginal,
+    SelectionRequest,
+    Selector,
+    Semantic,
+    Weights,
+)
 from ctxsteward.envelope.tokens import Counter, load_tokenizer
 from ctxsteward.language import terms
 from ctxsteward.schemas import InputError, Message, TextPart

@@ -17,6 +17,7 @@ from .cascade import (
     InterPhase as InterPhase,
     IntraContext as IntraContext,
     Phase as Phase,
+    PolicyName as PolicyName,
     Selection as Selection,
     Source as Source,
     Strategy as Strategy,

@@ -34,6 +34,7 @@ ImagesFilter = Literal["all", "last", "last_n"]
 MessagesFilter = Literal["all", "assistant_only", "last_turn"]
 AnchorKind = Literal["output", "callouts", "input", "errors"]
 Strategy = Literal["heuristic", "semantic", "llm", "hybrid"]
+PolicyName = Literal["threshold", "ski_rental", "never", "every_turn", "every_n"]
 TtlKind = Literal["tool_results", "images", "assistant", "user"]
 
 PREVIOUS = "previous"
@@ -196,16 +197,24 @@ class IntraContext(_Settings):
     """How a phase's own history is kept short; off where no such block is given."""
 
     enabled: StrictBool = True
+    policy: PolicyName = "threshold"
+    """When it is compacted: where it nears its budget, where a rewritten prefix pays (`ski_rental`), only over its
+    budget, at every step or at every n-th. Over its budget it always is."""
+    every_steps: Count = 10
+    """For every_n."""
     window: Amount = 5
     """Newest steps kept whole."""
     mask_observations_after: Amount = 3
-    """Tool results older than so many steps are masked, at a compaction."""
+    """Tool results older than so many steps are masked, at a compaction; repeated ones whatever their age."""
     compress_loops: StrictBool = True
-    """A retry sees the task, the newest attempts and why they failed."""
+    """A retry sees the task, the newest attempts and why they failed; older attempts are the first to leave."""
     loop_history_limit: Amount = 3
     """Attempts that a retry sees."""
     preserve_reasoning: StrictBool = True
+    """What the model said without calling a tool leaves last; past the window, over 2,000 characters are shown as
+    beginning and end."""
     preserve_errors: StrictBool = True
+    """What tells of an error is not masked, and leaves last."""
 
 
 class InterPhase(_Settings):

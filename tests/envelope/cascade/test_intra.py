@@ -8,6 +8,7 @@ import pytest
 
 from ctxsteward.envelope import Budgets, EnvelopeBuilder
 from ctxsteward.envelope.cascade import (
+    OpenedPhase,
     RefusedAttempt,
     cascade_of,
     intra_context,
@@ -18,8 +19,7 @@ from ctxsteward.envelope.cascade import (
 from ctxsteward.envelope.compaction.policy import Policy
 from ctxsteward.envelope.testing import CharTokenizer, memory_store
 from ctxsteward.evals.validity import openai_faults
-from ctxsteward.schemas import Wire
-from ctxsteward.schemas.cascade import IntraContext
+from ctxsteward.schemas import AutoContext, IntraContext, Wire
 
 from ..messages import char_builder
 from .runs import CHARS, answers, calls, says, user
@@ -94,6 +94,114 @@ def test_whatever_is_configured_the_budget_holds(window: int, after: int) -> Non
     configured = {"intra_context": {"window": window, "mask_observations_after": after}}
     messages = sent(configured, dynamic_tokens=1_600)
     assert sum(len(str(message["content"])) for message in messages) < 2_400
+
+
+SAME = "the same rows again: " + "lorem ipsum " * 48
+
+
+def phase_of(configured: dict[str, Any]) -> tuple[OpenedPhase, EnvelopeBuilder]:
+    example = cascade_of({"cascade_id": "c", "phases": [{"name": "dig", "instructions": "Dig.", **configured}]})
+    opened = open_phase(memory_store(), example, "dig", run="r", counter=CHARS)
+    return opened, char_builder(Budgets(dynamic_tokens=5_000, recall_fraction=0.0), selector=None)
+
+
+def test_of_identical_outputs_one_stays_and_the_others_are_references() -> None:
+    """Whatever their age: none of the six is older than the window, nor than what is masked."""
+    opened, builder = phase_of({"intra_context": {"window": 50, "mask_observations_after": 50}})
+    session = opened.session
+    session.append(calls("read", "c0"), phase="dig")
+    session.append(answers("other rows " * 90, "c0"), phase="dig")
+    for step in range(1, 7):
+        session.append(calls("read", f"c{step}"), phase="dig")
+        session.append(answers(SAME, f"c{step}"), phase="dig")
+    session.append(says("All the same."), phase="dig")
+    session.append(user("Go on."), phase="dig")
+    envelope = builder.build(session, policy=opened.policy)
+    tools = [m["content"] for m in envelope.render("openai-chat")["messages"] if m["role"] == "tool"]
+    (report,) = envelope.reports
+    assert report.policy.startswith("intra-phase/2 threshold window=50 mask=50")
+    assert tools.count(SAME) == 1
+    assert tools[-1] == SAME
+    lines = [f"[text result, {len(SAME)} characters, §{ordinal}]" for ordinal in (5, 7, 9, 11, 13)]
+    assert tools[1:6] == lines
+    assert [session.resolve(f"§{ordinal}").tool_results[0].text for ordinal in (5, 13)] == [SAME, SAME]
+
+
+def test_long_reasoning_older_than_the_window_is_beginning_reference_and_end() -> None:
+    opened, builder = phase_of({"intra_context": {"window": 1, "mask_observations_after": 1}})
+    thoughts = "First I compare the hosts. " * 90 + "So host 4 is slow."
+    session = opened.session
+    session.append(says(thoughts), phase="dig")
+    session.append(user("Go on."), phase="dig")
+    for step in range(12):
+        session.append(calls("read", f"c{step}"), phase="dig")
+        session.append(answers(result(step), f"c{step}"), phase="dig")
+        envelope = builder.build(session, policy=opened.policy)
+        if envelope.reports:
+            break
+    said = next(m["content"] for m in envelope.render("openai-chat")["messages"] if m["role"] == "assistant")
+    assert said.startswith("First I compare the hosts.")
+    assert said.endswith("So host 4 is slow.")
+    assert "§2 resolves to the whole" in said
+    assert len(said) <= 2_000
+    assert session.resolve("§2").text == thoughts
+
+
+@pytest.mark.parametrize(("limit", "left"), [(1, {"try 5"}), (3, {"try 3", "try 4", "try 5"})])
+def test_attempts_that_a_retry_is_not_shown_are_the_first_to_leave(limit: int, left: set[str]) -> None:
+    settings = {"loop_history_limit": limit, "window": 50, "mask_observations_after": 50}
+    opened, builder = phase_of({"intra_context": settings})
+    session = opened.session
+    for attempt in range(1, 6):
+        session.append(says(f"try {attempt} " + "z" * (1_500 if attempt < 3 else 480)), phase="dig")
+        session.extend(retry_messages(IntraContext(compress_loops=False), "Dig.", [RefusedAttempt("", "no")]))
+    built = builder.build(session, policy=opened.policy)
+    shown = [str(m["content"]).split(" z")[0] for m in built.render("openai-chat")["messages"]]
+    assert built.reports
+    assert left <= set(shown)
+    assert "try 1" not in shown
+
+
+def test_a_choice_that_does_not_fit_falls_back_with_a_finding() -> None:
+    opened, builder = phase_of({"intra_context": {"window": 50, "mask_observations_after": 50}})
+    found = []
+    for step in range(1, STEPS + 1):
+        opened.session.append(calls("read", f"c{step}"), phase="dig")
+        opened.session.append(answers(result(step), f"c{step}"), phase="dig")
+        envelope = builder.build(opened.session, policy=opened.policy)
+        found += [(len(envelope.reports), f.text) for f in envelope.findings if f.kind == "policy_fell_back"]
+    assert found
+    assert all(
+        reports == 1 and text.startswith("intra-phase/2 threshold window=50 mask=50: its") for reports, text in found
+    )
+
+
+def test_a_choice_that_fits_tells_of_nothing() -> None:
+    opened, builder = phase_of({"intra_context": {"window": 2, "mask_observations_after": 1}})
+    for step in range(1, STEPS + 1):
+        opened.session.append(calls("read", f"c{step}"), phase="dig")
+        opened.session.append(answers(result(step), f"c{step}"), phase="dig")
+        assert not builder.build(opened.session, policy=opened.policy).findings
+
+
+def test_settings_come_from_the_caller_the_cascade_the_phase_and_the_call() -> None:
+    example = cascade_of(
+        {
+            "cascade_id": "c",
+            "auto_context": {"intra_phase": {"window": 4, "policy": "every_n"}},
+            "phases": [{"name": "dig", "intra_context": {"mask_observations_after": 2}}],
+        }
+    )
+    defaults = AutoContext.model_validate({"intra_phase": {"window": 9, "loop_history_limit": 1, "every_steps": 7}})
+    call = IntraContext(mask_observations_after=1)
+    merged = intra_context(example, example.phases[0], defaults, call)
+    assert merged == IntraContext(
+        window=4, policy="every_n", loop_history_limit=1, every_steps=7, mask_observations_after=1
+    )
+    opened = open_phase(memory_store(), example, "dig", run="r", counter=CHARS, defaults=defaults, intra=call)
+    assert opened.policy.name == intra_policy(merged).name == "intra-phase/2 every_n window=4 mask=1"
+    again = open_phase(memory_store(), example, "dig", run="r", counter=CHARS)
+    assert again.policy.name == "intra-phase/2 every_n window=4 mask=2"
 
 
 # -- loops -----------------------------------------------------------------------------------------------------

@@ -65,7 +65,7 @@ def test_defaults_are_the_published_ones() -> None:
     }  # fmt: skip
     assert IntraContext().model_dump() == {
         "enabled": True, "window": 5, "mask_observations_after": 3, "compress_loops": True, "loop_history_limit": 3,
-        "preserve_reasoning": True, "preserve_errors": True,
+        "preserve_reasoning": True, "preserve_errors": True, "policy": "threshold", "every_steps": 10,
     }  # fmt: skip
 
 

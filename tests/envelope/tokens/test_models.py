@@ -40,6 +40,7 @@ def test_a_whole_value() -> None:
         images="anthropic-area",
         estimate=True,
         cache_block_tokens=4096,
+        write_price=1.25,
     )
 
 
@@ -50,5 +51,7 @@ def test_every_row_of_the_data_can_be_used(name: str) -> None:
     assert info.encoding in PUBLISHED
     assert 0 < info.output_reserve_tokens <= info.window_tokens // 2
     assert 0 < info.cache_block_tokens <= info.window_tokens
+    assert 0 < info.prices.cached < 1 <= info.prices.write <= 1.25
+    assert (info.prices.block_tokens, info.prices.lifetime_seconds) == (info.cache_block_tokens, 300)
     assert image_tokens(ImagePart(url="https://example.org/a.png"), info.images) > 0
     assert info.estimate or name.startswith(("gpt-", "o"))

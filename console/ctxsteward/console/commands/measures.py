@@ -12,7 +12,7 @@ from pathlib import Path
 
 import click
 
-from ctxsteward.envelope.tokens import model_info
+from ctxsteward.envelope.tokens import Prices, model_info
 from ctxsteward.evals.bench import (
     ADVICE,
     ADVICE_HEAD,
@@ -66,10 +66,10 @@ from ctxsteward.evals.cost import (
     grouped,
     measure,
     missed_bars,
+    policy_builders,
     title,
 )
 from ctxsteward.evals.documents import check_markers, table as markdown, write_blocks
-from ctxsteward.evals.prompt_cost import Prices
 from ctxsteward.evals.recall import BLOCKS, RecallRow, measure as measure_recall, write_tables as write_recall_tables
 from ctxsteward.evals.selectors import rankings_on
 from ctxsteward.schemas import InputError
@@ -88,7 +88,7 @@ from ..terminal import (
     table_console,
 )
 
-WRITTEN_BUDGETS = ("dynamic_tokens=900", "dynamic_tokens=4000")
+WRITTEN_BUDGETS = ("dynamic_tokens=900", "dynamic_tokens=4000", "dynamic_tokens=16000")
 
 
 @click.command()
@@ -118,9 +118,10 @@ def cost(
 ) -> int:
     """Measure prompt tokens on DATA: files of agent runs, in any format that is read, or folders of them.
 
-    Ours as it is by default and without recall; masking tool results never, at every step, at every tenth;
-    a window of five steps; and the cheapest masking schedule there was, known in hindsight. Nothing is
-    stored. --write measures at 900 and at 4,000 tokens, unless --budget says otherwise.
+    Ours as it is by default and without recall, and under each policy by price; masking tool results never,
+    at every step, at every tenth; a window of five steps; and the cheapest masking schedules there were, known
+    in hindsight. Nothing is stored. --write measures at 900, 4,000 and 16,000 tokens, unless --budget says
+    otherwise.
     """
 
     prices = _prices(model, cached_price, write_price, cache_block)
@@ -158,6 +159,7 @@ def _measure(
     """The dynamic budget, and the rows at it."""
     builder = read_builder(model, budgets)
     builders = {OURS: builder, OURS_WITHOUT_RECALL: read_builder(model, (*budgets, "recall_fraction=0"))}
+    builders |= policy_builders(builder, prices)
     return builder.budgets.dynamic_tokens, measure(data, builders, prices=prices, tell=tell)
 
 

@@ -20,9 +20,8 @@ from rich.table import Table
 
 from ctxsteward.envelope import Envelope, EnvelopeBuilder, Profile, Session, Store, rebuild
 from ctxsteward.envelope.telemetry import prefix_tokens
-from ctxsteward.envelope.tokens import DEFAULT_CACHE_BLOCK_TOKENS, model_info
+from ctxsteward.envelope.tokens import DEFAULT_CACHE_BLOCK_TOKENS, Prices, model_info
 from ctxsteward.envelope.transcripts import Transcript
-from ctxsteward.evals.prompt_cost import Prices
 from ctxsteward.evals.replay import replay as model_calls
 from ctxsteward.schemas import Finding, InputError, ReferenceNotFound
 
@@ -220,6 +219,7 @@ def replay(
     address: str | None,
     profile: str | None,
     budgets: tuple[str, ...],
+    policy: str | None,
     model: str,
     format: str,
     run: int | None,
@@ -239,13 +239,13 @@ def replay(
     if (transcript is None) == (address is None):
         raise click.UsageError("give either TRANSCRIPT or --from ADDRESS")
     if address is not None:
-        if profile or budgets or run is not None:
+        if profile or budgets or policy or run is not None:
             raise click.UsageError("--from takes its profile and budgets from the envelope; leave them out")
         _rebuild(address, provider, as_json, store, tenant)
     elif transcript is not None:
         if provider is not None:
             raise click.UsageError("--provider goes with --from, which rebuilds one envelope")
-        job = _Job(read_builder(model, budgets), read_profile(profile), transcript, format, run, tenant)
+        job = _Job(read_builder(model, budgets, policy), read_profile(profile), transcript, format, run, tenant)
         _replay(job, store, as_json)
 
 
@@ -343,6 +343,7 @@ def build(
     transcript: str,
     profile: str | None,
     budgets: tuple[str, ...],
+    policy: str | None,
     model: str,
     format: str,
     run: int,
@@ -361,7 +362,7 @@ def build(
     read_provider(provider)
     if user_turn is not None and not user_turn.strip():
         raise InputError("--user-turn: the text is empty; write what the user says")
-    builder = read_builder(model, budgets)
+    builder = read_builder(model, budgets, policy)
     governed = read_profile(profile)
     chosen, count = choose_transcript(transcript, format, run)
     with open_uri(store) as opened:

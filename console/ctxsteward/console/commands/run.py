@@ -307,18 +307,19 @@ def _show(console: Console, found: dict[str, Any]) -> None:
         table.add_row(phase["phase"], phase["status"], str(phase["calls"]), str(phase["tries"]), attempts, shown(text))
     console.print(table)
     dollars = any("dollars" in row for row in found["efficiency"])
-    columns: tuple[str, ...] = ("calls", "compactions", "sent", "everything", "saved", "cache-priced", "to everything")
-    columns = (*columns, "$ sent", "$ everything") if dollars else columns
-    table = grid("phase", *columns, numbers=columns)
+    columns = ("calls", "compactions", "sent", "everything", "saved")
+    priced = ("cache-priced", "everything", "ratio", *(("$ sent", "$ everything") if dollars else ()))
+    table, costs = grid("phase", *columns, numbers=columns), grid("phase", *priced, numbers=priced)
     for row in found["efficiency"]:
-        cells = [
-            f"{row['calls']:,}", f"{row['compactions']:,}", f"{row['sent_tokens']:,}", f"{row['everything_tokens']:,}",
-            f"{100 * row['saved']:.1f} %", f"{row['sent_priced']:,.0f}", f"{row['priced_ratio']:.2f}",
-        ]  # fmt: skip
-        if dollars:
-            cells += [f"{row['dollars'][name]:.4f}" for name in ("sent_priced", "everything_priced")]
-        table.add_row(row["phase"], *cells)
+        table.add_row(
+            row["phase"], f"{row['calls']:,}", f"{row['compactions']:,}", f"{row['sent_tokens']:,}",
+            f"{row['everything_tokens']:,}", f"{100 * row['saved']:.1f} %",
+        )  # fmt: skip
+        both = ("sent_priced", "everything_priced")
+        paid = [f"{row['dollars'][name]:.4f}" for name in both] if dollars else []
+        costs.add_row(row["phase"], *(f"{row[name]:,.0f}" for name in both), f"{row['priced_ratio']:.2f}", *paid)
     console.print(table)
+    console.print(costs)
     for phase in found["phases"]:
         for finding in phase["findings"]:
             console.print(shown(f"{phase['phase']}: {finding['kind']}: {finding['text']}"))

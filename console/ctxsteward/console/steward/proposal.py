@@ -18,11 +18,10 @@ import click
 from pydantic import ValidationError
 from rich.console import Console
 
-from ctxsteward.envelope import Profile
 from ctxsteward.schemas import InputError, ProfileDocument, ProfileEntry
 from ctxsteward.steward.night import draft_store
 from ctxsteward.steward.release import Promotion, fits_slice, judge, stage
-from ctxsteward.store import Proposal, Version, by_people, of_entry, of_file, resolver
+from ctxsteward.store import Profile, Proposal, Version, by_people, of_entry, of_file, resolver
 
 from ..terminal import BLOCKED, STEWARD, need, print_result, read_profile, tables
 from .context import StewardContext

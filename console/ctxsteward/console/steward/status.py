@@ -22,10 +22,17 @@ from markupsafe import Markup
 from rich.console import Console
 
 from ctxsteward.schemas import ChangelogEntry, InputError, MetaRecommendation, Status, instant
-from ctxsteward.steward import NightChain, NightReport, status as read_status
 from ctxsteward.steward.drift import report
 from ctxsteward.steward.harvest import RecordUse
-from ctxsteward.steward.night import ALERT_NIGHTS, Night, alerts_of, rates_of
+from ctxsteward.steward.night import (
+    ALERT_NIGHTS,
+    Night,
+    NightChain,
+    NightReport,
+    alerts_of,
+    rates_of,
+    status as read_status,
+)
 from ctxsteward.steward.release import markdown_text, running
 
 from ..pages import Bar, Series, bars, counted, lines, render

@@ -15,9 +15,8 @@ import click
 from rich.console import Console
 
 from ctxsteward.schemas import BLOCKS, DriftReport, InputError, ProfileDocument, ProfileEntry
-from ctxsteward.steward import NightChain
 from ctxsteward.steward.drift import ProfilePatches, difference, keyed, report
-from ctxsteward.steward.night import line as night_line
+from ctxsteward.steward.night import NightChain, line as night_line
 from ctxsteward.steward.release import assess, changelog_text
 
 from ..terminal import FOUND, STEWARD, need, print_json, print_result, table_console, tables

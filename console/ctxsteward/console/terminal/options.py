@@ -16,14 +16,14 @@ from datetime import UTC, datetime
 from difflib import get_close_matches
 from functools import wraps
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 import click
 
 from ctxsteward.envelope import PROVIDERS, Budgets, EnvelopeBuilder, Profile
 from ctxsteward.envelope.tokens import known_models
 from ctxsteward.envelope.transcripts import FORMATS, decode
-from ctxsteward.schemas import InputError, InvalidTranscript, UnknownModel
+from ctxsteward.schemas import InputError, InvalidTranscript, PolicyName, UnknownModel
 
 from .output import note
 
@@ -77,7 +77,7 @@ def budget_option(help: str) -> Callable[[_Command], _Command]:
 
 
 def building(command: _Command) -> _Command:
-    """--profile, --budget, --model, --format: what an envelope is built from, and how the file is read."""
+    """--profile, --budget, --policy, --model, --format: what an envelope is built from, and how the file is read."""
     for option in (
         click.option(
             "--format", default="auto", show_default=True, metavar="NAME", shell_complete=completer(FORMATS),
@@ -85,6 +85,10 @@ def building(command: _Command) -> _Command:
         ),
         model_option("Model whose tokens and window count."),
         budget_option("A field of Budgets, such as dynamic_tokens=900; repeatable."),
+        click.option(
+            "--policy", metavar="NAME", shell_complete=completer(get_args(PolicyName)),
+            help="When history is compacted: threshold (default), ski_rental, never, every_turn, every_n.",
+        ),
         click.option("--profile", type=click.Path(), metavar="FILE", help="Profile (YAML) of the head."),
     ):  # fmt: skip
         command = option(command)
@@ -129,10 +133,13 @@ def _number(text: str) -> float | None:
     return None
 
 
-def read_builder(model: str, budgets: Sequence[str]) -> EnvelopeBuilder:
+def read_builder(model: str, budgets: Sequence[str], policy: str | None = None) -> EnvelopeBuilder:
     """A builder for this model; raises `InputError` with the nearest names for an unknown one."""
+    named = next((name for name in get_args(PolicyName) if name == policy), None)
+    if policy is not None and named is None:
+        raise InputError(f"--policy {policy}: no such policy; one of: {', '.join(get_args(PolicyName))}")
     try:
-        return EnvelopeBuilder(model=model, budgets=read_budgets(budgets), now=utc_now)
+        return EnvelopeBuilder(model=model, budgets=read_budgets(budgets), policy=named, now=utc_now)
     except UnknownModel as error:
         raise unknown_model(model) from error
 

@@ -24,7 +24,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from typing import NamedTuple
@@ -32,7 +32,7 @@ from typing import NamedTuple
 from ctxsteward.schemas import LOSSES, CompressionReport, Finding, WindowExceeded, Wire, fixed_finding
 from ctxsteward.store import RecallSelected, WindowCompacted, address_of, coded_manifest
 
-from ..compaction import Compactor, Window
+from ..compaction import Compactor, Policy, Window
 from ..envelope import Envelope, Section, digest_behind, head_digested, seal_envelope
 from ..history import Session, State
 from ..layout import (
@@ -96,18 +96,21 @@ class Decider:
     form: LayoutForm = FORM
     """A builder out of a manifest has the form of the renderer that the manifest names."""
 
-    def run(self, session: Session, progress: BuildProgress, guard_tokens: int | None = None) -> DynamicLayout:
+    def run(
+        self, session: Session, progress: BuildProgress, head_tokens: int = 0, guard_tokens: int | None = None
+    ) -> DynamicLayout:
         """Compact and select where due; the layout that comes of it.
 
-        Over `guard_tokens` of dynamic the model's window is nearly full: it is compacted though its budget is not.
+        `head_tokens` stand before it in every prompt. Over `guard_tokens` of dynamic the model's window is nearly full:
+        it is compacted though its budget is not.
         """
         layout = self.lay(session, session.state)
-        window = Window(session.state, layout, self.budgets)
+        window = Window(session.state, layout, self.budgets, head_tokens)
         if not progress.compacted:
             decider = self if self.compactor.policy.due(window) else self._guarding(window, guard_tokens)
             if decider is not None and decider._compact(session, window, progress):
                 layout = self.lay(session, session.state)
-                window = Window(session.state, layout, self.budgets)
+                window = Window(session.state, layout, self.budgets, head_tokens)
         if self._select(session, window, progress):
             layout = self.lay(session, session.state)
         return layout
@@ -134,6 +137,10 @@ class Decider:
         """The same under other budgets."""
         return replace(self, budgets=budgets, compactor=self.compactor.with_budgets(budgets))
 
+    def with_policy(self, policy: Policy) -> Decider:
+        """The same with another compaction policy."""
+        return replace(self, compactor=replace(self.compactor, policy=policy))
+
     def lay(self, session: Session, state: State) -> DynamicLayout:
         """The dynamic section of a session as it stands, deciding nothing."""
         facts = partial(lines_of, session)
@@ -145,7 +152,7 @@ class Decider:
         """Try one compaction; whether the window is another one now."""
         place = b"%d\x00" % session.state.position  # one that is made again after damage goes by another address
         if window.budgets is not self.budgets:
-            window = Window(session.state, window.layout, self.budgets)
+            window = Window(session.state, window.layout, self.budgets, window.head_tokens)
         event, findings = self.compactor.run(
             session.state, window, lambda kind, data: address_of(session.address_key, session.id, kind, place + data)
         )
@@ -387,7 +394,8 @@ def assemble_envelope(
     if state.repaired or state.open_calls:
         findings += window_findings(state)
     if session.missing and dynamic.context is not None:
-        findings += _damaged(n for n in dynamic.context.refs if n in session.missing)
+        lost = (n for n in dynamic.context.refs if n in session.missing)
+        findings += [fixed_finding("original_damaged", f"§{n}") for n in lost]
     if (notice := guard_notice(size.prompt_tokens, target)) is not None:
         findings.append(notice)
     seal = None
@@ -422,11 +430,6 @@ def assemble_envelope(
         build_ms=round((build_seconds - decided.selection_seconds) * 1000, 3),
         selection_ms=round(decided.selection_seconds * 1000, 3),
     )
-
-
-def _damaged(ordinals: Iterator[int]) -> Iterator[Finding]:
-    for ordinal in ordinals:
-        yield fixed_finding("original_damaged", f"§{ordinal}")
 
 
 # -- its manifest -------------------------------------------------------------------------------------------------

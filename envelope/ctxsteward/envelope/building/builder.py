@@ -29,6 +29,7 @@ from ctxsteward.schemas import (
     Erased,
     Finding,
     InputError,
+    PolicyName,
     ReferenceNotFound,
     Summarizer,
     Wire,
@@ -46,12 +47,14 @@ from ..tokens import (
     Budgets,
     BuildTarget,
     Counter,
+    Prices,
     Scale,
     Tokenizer,
     budgets_within,
     dynamic_room,
     guarded_room,
     limited_notice,
+    model_info,
     prompt_tokens_of,
     target_of,
 )
@@ -120,12 +123,13 @@ class EnvelopeBuilder:
         budgets: Budgets | None = None,
         summarizer: str | Summarizer | Mapping[Shortened, str | Summarizer] = "extractive",
         selector: Selector | Literal["heuristic", "semantic", "hybrid"] | None = "heuristic",
-        policy: Policy | None = None,
+        policy: Policy | PolicyName | None = None,
         now: Callable[[], str] | None = None,
     ) -> None:
         """`summarizer` shortens dynamic, or is one for each section that is ever shortened: dynamic and meta.
 
-        One for meta chooses among whole records (`SummarizerChoice`); without it they stay by value.
+        One for meta chooses among whole records (`SummarizerChoice`); without it they stay by value. A `policy` by name
+        weighs the model's prices (`price_policy`).
         """
         self.model = model
         self._target = target_of(model, tokenizer, window_tokens, output_reserve_tokens)
@@ -138,7 +142,7 @@ class EnvelopeBuilder:
         meta = by_section.get("meta")
         self._choose: ChooseRecords = BY_VALUE if meta is None else SummarizerChoice(meta)
         compactor = Compactor(
-            policy=policy or Policy(),
+            policy=_policy_named(policy, self.prices) if isinstance(policy, str) else policy or Policy(),
             summarizer=by_section["dynamic"],
             counter=self.counter,
             budgets=self._scale.effective,
@@ -181,6 +185,11 @@ class EnvelopeBuilder:
         self._decider = replace(self._decider, selector=selector)
 
     @property
+    def prices(self) -> Prices | None:
+        """The model's; None without a model."""
+        return None if self.model is None else model_info(self.model).prices
+
+    @property
     def policy(self) -> Policy:
         """When a compaction is due, and what leaves."""
         return self._decider.compactor.policy
@@ -200,20 +209,20 @@ class EnvelopeBuilder:
 
     # -- the main job -------------------------------------------------------------------------------------------
 
-    def build(self, session: Session) -> Envelope:
-        """The envelope for the next model call of this session."""
+    def build(self, session: Session, *, policy: Policy | None = None) -> Envelope:
+        """The envelope for the next model call of this session; `policy` takes the builder's place for this call."""
         _check_session(session)
         with session.lock:
             if not _is_observed():
-                return self._built(session)
+                return self._built(session, policy)
             reserve = self.output_reserve_tokens
             prompt_tokens = self.window_tokens and self.window_tokens - reserve
             with BuildSpan(self.model, self.counter.name, self.calibration, prompt_tokens) as span:
-                envelope = self._built(session)
+                envelope = self._built(session, policy)
                 span.built(session, envelope)
         return envelope
 
-    def _built(self, session: Session) -> Envelope:
+    def _built(self, session: Session, policy: Policy | None = None) -> Envelope:
         started = time.perf_counter()
         progress = BuildProgress()
         for _ in range(_TRIES):
@@ -224,7 +233,9 @@ class EnvelopeBuilder:
                 return self._envelope(before, layout, BuildProgress(findings=[finding]), started, keep=True)
             head = self._head(session)  # a head that does not fit says so before anything is decided
             with suppress(Conflict):
-                layout = self._decider_under(head).run(session, progress, self._guard_tokens(head))
+                decider = self._decider_under(head)
+                decider = decider if policy is None else decider.with_policy(policy)
+                layout = decider.run(session, progress, head.estimated_tokens, self._guard_tokens(head))
                 return self._envelope(session, layout, progress, started, keep=True)
         raise Conflict(session.id, session.state.position)
 
@@ -237,7 +248,8 @@ class EnvelopeBuilder:
             scratch.append(asked, principal=speaker_of(scratch, scratch.state))
         progress = BuildProgress()
         head = self._head(scratch)
-        layout = self._decider_under(head).run(scratch, progress, self._guard_tokens(head))
+        decider = self._decider_under(head)
+        layout = decider.run(scratch, progress, head.estimated_tokens, self._guard_tokens(head))
         return self._envelope(scratch, layout, replace(progress, selection_seconds=0.0), sealed=False)
 
     def rebuild(
@@ -384,6 +396,12 @@ def _selector_named(name: str) -> Selector:
     from ..recall import selector_named
 
     return selector_named(name)
+
+
+def _policy_named(name: PolicyName, prices: Prices | None) -> Policy:
+    from ..compaction import price_policy
+
+    return price_policy(name, prices)
 
 
 def _check_session(session: object) -> None:

@@ -2,7 +2,7 @@
 
     cascade = load_cascade("cascade.yaml")
     opened = open_phase(store, cascade, "final_report", run="r-1", input={"topic": "tea"})
-    envelope = builder.build(opened.session)
+    envelope = builder.build(opened.session, policy=opened.policy)
     opened.session.append(reply, phase="final_report")
 
 `phase_context` says the same without a store: configuration and past in, messages with their origins out.

@@ -64,7 +64,6 @@ from ..recall import (
     Weights,
     ranking_by,
 )
-from ..tokens import FRAME_TOKENS
 from .config import (
     anchors as anchors_of,
     auto_enabled,
@@ -410,7 +409,7 @@ class _ContextRoom:
         counter, shown = self._building.counter, self._building.shown
         tokens = sum(message.tokens(counter) for message in group if message.number not in shown)
         if group[0].phase not in self._labelled:
-            tokens += counter.text(f"[Conversation from {group[0].phase}]:") + FRAME_TOKENS
+            tokens += counter.framed(f"[Conversation from {group[0].phase}]:")
         return tokens
 
     def fits(self, group: _Group) -> bool:

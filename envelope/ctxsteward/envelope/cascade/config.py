@@ -56,10 +56,12 @@ def phase_named(cascade: Cascade, name: str) -> Phase:
     return phase
 
 
-def intra_context(cascade: Cascade, phase: Phase, defaults: AutoContext | None = None) -> IntraContext | None:
-    """The phase's intra-context settings; None where no level has such a block: then it is off."""
+def intra_context(
+    cascade: Cascade, phase: Phase, defaults: AutoContext | None = None, call: IntraContext | None = None
+) -> IntraContext | None:
+    """The phase's intra-context settings, those of one `call` over all; None where no level has such a block."""
     levels = [level.intra_phase for level in (defaults, cascade.auto_context) if level is not None]
-    given = [level for level in (*levels, phase.intra_context) if level is not None]
+    given = [level for level in (*levels, phase.intra_context, call) if level is not None]
     return _inherited(IntraContext, given) if given else None
 
 

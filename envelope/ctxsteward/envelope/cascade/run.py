@@ -35,6 +35,7 @@ from ctxsteward.schemas import (
     Conflict,
     Finding,
     InputError,
+    IntraContext,
     InvalidCascade,
     InvalidMessage,
     Message,
@@ -46,18 +47,19 @@ from ctxsteward.store import NoteSet, Profile as Profile, show
 from ..history import NewMessage, Session, check_meta
 from ..recall import Selector
 from ..store import Store as Store
-from ..tokens import Counter
+from ..tokens import Counter, Prices
 from ..transcripts import decode, open_input
 from .auto_selection import Strategies as Strategies
-from .config import Tree, cascade_of_tree, phase_named, refused
+from .config import Tree, cascade_of_tree, intra_context, phase_named, refused
 from .past import STATE_NOTE, Past, PhaseLog, read_past
-from .phase import PhaseContext, phase_context
+from .phase import PhaseContext, Policy, intra_policy, phase_context
 from .templates import plain
 
 MAX_ATTEMPTS = 100
 MAX_RUN_CHARS = 100
 MAX_EXTRACTED_CHARS = 100_000
 """Of an output, looked through by `output_extraction`."""
+DEFAULT = Policy()
 _CHOSEN_NOTE = "chosen-"
 _OPENED_NOTE = "opened-"
 _TRIES = 1000
@@ -72,6 +74,8 @@ class OpenedPhase:
     context: PhaseContext
     is_new: bool
     """Whether this call opened it; else the session keeps what it was opened with."""
+    policy: Policy = DEFAULT
+    """What keeps the phase's own history short, as `intra_context` says: for `EnvelopeBuilder.build`."""
 
 
 def open_phase(
@@ -93,8 +97,12 @@ def open_phase(
     budget_tokens: int | None = None,
     defaults: AutoContext | None = None,
     trusted: Collection[str] = (),
+    intra: IntraContext | None = None,
+    prices: Prices | None = None,
 ) -> OpenedPhase:
     """Open a phase of a run; `system`, `tools` and `profile` are the operator's, as in `Store.session`.
+
+    `intra` goes over what is configured inside the phase; `prices` are the model's, for policies that weigh them.
 
     `strategies`, `selector`, `budget_tokens`, `defaults`, `trusted`: as in `phase_context`. A session that exists
     keeps its `system`; a phase that was opened before asks no selector, model or embedder again.
@@ -122,10 +130,10 @@ def open_phase(
         cascade, phase_name, past, input=input, state=state, counter=counter or laid_out_in.counter,
         strategies=strategies, selector=selector, budget_tokens=budget_tokens, defaults=defaults, trusted=trusted,
     )  # fmt: skip
-    if not is_new:
-        return OpenedPhase(session=laid_out_in, context=context, is_new=False)
-    if _is_opened(store, run, phase, attempt, tenant):  # by somebody else, while this call chose what to show
-        return OpenedPhase(session=session_of(name), context=context, is_new=False)
+    policy = intra_policy(intra_context(cascade, phase, defaults, intra), prices)
+    if not is_new or _is_opened(store, run, phase, attempt, tenant):  # or by somebody else, while this call chose
+        again = session_of(name) if is_new else laid_out_in
+        return OpenedPhase(session=again, context=context, is_new=False, policy=policy)
     if stream is not None:
         _catch_up(stream, context, past)
     if session is None:
@@ -133,7 +141,7 @@ def open_phase(
         session = stream.fork(id=name)
     _show(session, phase, attempt, context)
     _note_opened(store, run, phase, attempt, tenant)
-    return OpenedPhase(session=session, context=context, is_new=True)
+    return OpenedPhase(session=session, context=context, is_new=True, policy=policy)
 
 
 def read_run(

@@ -35,7 +35,7 @@ from ctxsteward.schemas import MANIFEST, AutoContext, Cascade, Finding, InputErr
 from ..telemetry import spanned
 from .config import intra_context
 from .continuity import CHECKPOINT_INTERVAL, INSTRUCTIONS, PLAN_NOTE, SCRATCHPAD_NOTE
-from .phase import Policy, intra_policy, sub_input, sub_state
+from .phase import Policy, sub_input, sub_state
 from .run import (
     OpenedPhase,
     Profile,
@@ -234,11 +234,12 @@ class CascadeRunner:
             return {attempt.attempt: future.result() for attempt, future in zip(attempts, futures, strict=True)}
 
     def _open(self, index: int, phase: Phase, attempt: int | None) -> OpenedPhase:
+        builder = self.builder(Policy())
         opened = open_phase(
             self.store, self.cascade, phase.name, run=self.run, tenant=self.tenant, input=self.input,
             state=self._state() if self.state else None, attempt=attempt, profile=self.profile,
-            system=self._system(), tools=self._schemas(phase), counter=self.builder(Policy()).counter,
-            strategies=self.strategies, defaults=self.defaults, trusted=self.trusted,
+            system=self._system(), tools=self._schemas(phase), counter=builder.counter,
+            strategies=self.strategies, defaults=self.defaults, trusted=self.trusted, prices=builder.prices,
         )  # fmt: skip
         if not opened.context.instructions().strip():
             wire = {"role": "user", "content": f"[Phase {phase.name}]"}
@@ -248,10 +249,10 @@ class CascadeRunner:
     def _attempt(
         self, index: int, phase: Phase, number: int | None, opened: OpenedPhase, ports: RunPorts
     ) -> PhaseAttempt:
-        intra = intra_context(self.cascade, phase, self.defaults)
         return PhaseAttempt(
             cascade=self.cascade, phase=phase, index=index, attempt=number, session=opened.session, store=self.store,
-            builder=calibrated_builder(self.builder, intra_policy(intra), ports.ledger, index), intra=intra,
+            builder=calibrated_builder(self.builder, opened.policy, ports.ledger, index),
+            intra=intra_context(self.cascade, phase, self.defaults),
             tools=frozenset(self._tools(phase)), system=self._system(), schemas=self._schemas(phase), ports=ports,
         )  # fmt: skip
 

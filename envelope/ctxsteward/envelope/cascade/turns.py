@@ -37,7 +37,7 @@ from .continuity import (
     sanitized,
     signals_in,
 )
-from .phase import Policy, RefusedAttempt, retry_messages
+from .phase import Policy, RefusedAttempt, phase_log, retry_messages
 from .script import ChatModel, ModelRequest, PhaseOutput, PlayTool, ToolAnswer, ToolUse, Validate
 
 DEFAULT_TURNS = 50
@@ -267,10 +267,12 @@ class PhaseAttempt:
         ports, place = self.ports, f"{self.tag}-{number:05}"
         envelope = self.builder.build(session)
         request = envelope.render("openai-chat")
+        log = phase_log(session, envelope.dynamic, self.builder.policy.name)
         record = {
             "phase": self.phase.name, "attempt": self.attempt, "number": number, "session": session.id,
             "envelope": envelope.address, "position": envelope.position, "prompt_tokens": envelope.tokens,
             "compactions": len(envelope.reports), "findings": sorted({f.kind for f in envelope.findings}),
+            "selection": log.model_copy(update={"candidates": ()}).model_dump(mode="json", exclude_defaults=True),
         }  # fmt: skip
         known = ports.ledger.get(f"call-{place}")
         if known is not None and known["envelope"] == envelope.address:  # asked before it was killed
@@ -383,7 +385,10 @@ def tag_of(index: int, attempt: int | None) -> str:
 
 
 def recorded_calls(ledger: RunLedger) -> Iterator[dict[str, Any]]:
-    """The run's calls of the model in the order of phases, attempts and numbers."""
+    """The run's calls of the model in the order of phases, attempts and numbers.
+
+    `selection` is the call's selection log (`intra_phase`) without its candidates; evaluators' calls have none.
+    """
     yield from ledger.all("call-").values()
 
 

@@ -87,7 +87,7 @@ class Compactor:
 
     def run(self, state: State, window: Window, address: Callable[[str, bytes], str]) -> CompactionOutcome:
         """Try one compaction of this state; `address` names a stored artifact."""
-        self._price_masks(state, window)
+        window.price_masks()
         frame = self.counter.framed(bullets_text(state, (), state.ordinal))
         new_tokens, all_tokens = self._bullets_share(window)
         target = self.budgets.target_tokens + self.budgets.lent_tokens(all_tokens)
@@ -96,30 +96,18 @@ class Compactor:
         choice = self.policy.choose(window, window.groups_tokens - wanted)
         if not (choice.drop or choice.mask or choice.shorten) and not window.over:
             return self._refuse(window, "nothing may leave the window")
-        source = self._source(state, choice)
-        try:
-            summary = self.summarizer(source, budget_tokens=max(0, new_tokens - frame))
-            fault = _fault(summary, source)
-        except Exception as error:  # a summarizer is the caller's code: whatever it raises, the history stays
-            fault = f"the summarizer failed: {type(error).__name__}: {error}"
-        if fault:
-            return self._refuse(window, fault)
-        return self._assemble(state, window, choice, source, summary, all_tokens, frame, address)
+        summary = self._summary(state, choice, max(0, new_tokens - frame)) if choice.is_summarized else None
+        if isinstance(summary, str):
+            return self._refuse(window, summary)
+        event, findings = self._assemble(state, window, choice, summary, all_tokens, frame, address)
+        if choice.fell_back and isinstance(event, WindowCompacted):
+            text = f"{self.policy.name}: {choice.fell_back}"
+            findings = (*findings, Finding(kind="policy_fell_back", field="policy", text=text))
+        return event, findings
 
     def with_budgets(self, budgets: Budgets) -> Compactor:
         """The same compactor under other budgets."""
         return replace(self, budgets=budgets)
-
-    def _price_masks(self, state: State, window: Window) -> None:
-        """Work out what tool groups of the live turn would take with their results masked."""
-        shape = RenderOptions(cap_tokens=self.budgets.cap_tokens, masked=True)
-        rows = []
-        for row in window.candidates:
-            if row.live and not row.must and len(row.group.entries) > 1 and row.group.first not in state.masked:
-                masked = group_fragment(row.group, shape, state.nonce, self.counter).tokens
-                row = replace(row, masked_tokens=min(row.tokens, masked))
-            rows.append(row)
-        window.replace_candidates(tuple(rows))
 
     def _bullets_share(self, window: Window) -> tuple[int, int]:
         """Tokens that new bullets, and all, may take after this compaction, their fence included.
@@ -137,6 +125,15 @@ class Compactor:
             hard = int(budgets.dynamic_tokens * MIN_PROGRESS_FRACTION)
         new = max(0, min(hard, max(low, min(high, room))))
         return new, max(new, min(hard, window.bullets_tokens, high))
+
+    def _summary(self, state: State, choice: CompactionChoice, budget_tokens: int) -> Summary | str:
+        """What the summarizer makes of what leaves, or what is wrong with it."""
+        source = self._source(state, choice)
+        try:
+            summary = self.summarizer(source, budget_tokens=budget_tokens)
+            return _fault(summary, source) or summary
+        except Exception as error:  # a summarizer is the caller's code: whatever it raises, the history stays
+            return f"the summarizer failed: {type(error).__name__}: {error}"
 
     def _source(self, state: State, choice: CompactionChoice) -> SummarizerInput:
         dropped = {group.first for group in choice.drop}
@@ -160,8 +157,7 @@ class Compactor:
         state: State,
         window: Window,
         choice: CompactionChoice,
-        source: SummarizerInput,
-        summary: Summary,
+        summary: Summary | None,
         share: int,
         frame: int,
         address: Callable[[str, bytes], str],
@@ -170,7 +166,9 @@ class Compactor:
         fixed_tokens = after.tokens + window.notes_tokens + window.context_tokens
         progress = int(window.section_tokens * (1 - MIN_PROGRESS_FRACTION)) - fixed_tokens
         room = (min(share, progress) if window.over else share) - frame
-        bullets, lost_bullets = self._fit_bullets(state, summary, room, after.gone)
+        bullets, lost_bullets = state.bullets, list[Bullet]()
+        if summary is not None:
+            bullets, lost_bullets = self._fit_bullets(state, summary, room, after.gone)
         text = bullets_text(state, bullets, after.compacted_to) if bullets else ""
         pre, post = window.section_tokens, fixed_tokens + (self.counter.framed(text) if text else 0)
         if pre - post < pre * MIN_PROGRESS_FRACTION and not (window.forced and post < pre):
@@ -182,7 +180,7 @@ class Compactor:
             post_tokens=post,
             losses=tuple(account(after.hidden, bullets, after.shown, lost_bullets)),
             kept_refs=_kept_refs(bullets, after.kept),
-            policy=self.policy.name,
+            policy=f"{self.policy.name} {choice.detail}".rstrip(),
             source_addresses=tuple(entry.event.address for entry in after.gone),
             artifact="",
             created_at=self.now() if self.now else None,
@@ -203,7 +201,7 @@ class Compactor:
             validate("compression_report", compaction.report.model_dump(mode="json"))
         except InputError as error:
             return self._refuse(window, str(error))
-        return compaction, tuple(_rules_left_out(lost_bullets, len(summary.superseded)))
+        return compaction, tuple(_rules_left_out(lost_bullets, len(summary.superseded) if summary else 0))
 
     def _after(self, state: State, choice: CompactionChoice) -> _After:
         """The window's groups once a choice is carried out."""

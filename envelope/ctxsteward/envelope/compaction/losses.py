@@ -16,9 +16,9 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from ctxsteward.schemas import Bullet, Loss, LossKind, Message, ToolCallPart
+from ctxsteward.schemas import Bullet, Loss, LossKind
 
-from ..history import LogEntry
+from ..history import LogEntry, said_by as said_by, text_of as text_of
 from ..layout import DerivedText, MessageStep, Step, ToolResults
 
 LOOK_CHARS = 20_000
@@ -230,18 +230,6 @@ def shown_texts(steps: Sequence[Step]) -> Iterator[str]:
             case ToolResults(answers=answers, trailing=trailing):
                 yield from (answer.text for answer in answers)
                 yield from shown_texts(trailing)
-
-
-def said_by(message: Message) -> str:
-    """A message's text and calls, without its tool results."""
-    calls = [f"{part.name} {part.arguments}" for part in message.parts if isinstance(part, ToolCallPart)]
-    return "\n".join(part for part in (message.text, *calls) if part)
-
-
-def text_of(message: Message) -> str:
-    """All text of a message, as probes and spans see it: text, call names and arguments, tool results, by lines."""
-    results = [result.text for result in message.tool_results]
-    return "\n".join(part for part in (said_by(message), *results) if part)
 
 
 def _loss(kind: LossKind, text: str, ref: str, span: tuple[int, int] | None = None) -> Loss:

@@ -1,18 +1,21 @@
 """When a compaction is due and what leaves the window: the plug points `due` and `choose`, and what they look at.
 
 A `Window` is the dynamic section measured for a decision. Which groups may leave, and in which order, is decided here;
-`compactor` decides what they are shortened into, and `losses` what that lost. Tokens are the builder's counter's.
+`compactor` decides what they are shortened into, and `losses` what that lost. `phase_log` says afterwards what a call
+was shown of its history. Tokens are the builder's counter's.
 Source: the layered-envelope design; thresholds in `budgets`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from ..history import State, ToolGroup
+from ctxsteward.schemas import SelectionCandidate, SelectionLog
+
+from ..history import Session, State, ToolGroup as ToolGroup
 from ..layout import DynamicLayout, Fragment, RenderOptions, group_fragment
-from ..tokens import MESSAGE_TOKENS, MIN_PROGRESS_FRACTION, Budgets
+from ..tokens import MESSAGE_TOKENS, MIN_PROGRESS_FRACTION, Budgets, Counter
 
 POLICY = "deep-oldest-first/1"
 
@@ -46,6 +49,8 @@ class Window:
     state: State
     layout: DynamicLayout
     budgets: Budgets
+    head_tokens: int = 0
+    """Of what stands before the section in every prompt: head sections and tool schemas."""
     _candidates: tuple[CompactionCandidate, ...] | None = field(default=None, init=False, repr=False)
 
     @property
@@ -54,6 +59,19 @@ class Window:
         if self._candidates is None:
             self._candidates = tuple(_candidates(self.state, self.layout, self.budgets))
         return self._candidates
+
+    def price_masks(self, *, closed: bool = False) -> None:
+        """Work out what tool groups of the live turn, or of closed ones too, would take with their results masked."""
+        state, strip = self.state, self.layout.strip
+        shape = RenderOptions(cap_tokens=self.budgets.cap_tokens, masked=True)
+        rows = []
+        for row in self.candidates:
+            can = (row.live or closed) and not row.must and len(row.group.entries) > 1
+            if can and row.group.first not in state.masked:
+                masked = group_fragment(row.group, shape, state.nonce, strip.counter).tokens
+                row = replace(row, masked_tokens=min(row.tokens, masked))
+            rows.append(row)
+        self.replace_candidates(tuple(rows))
 
     def replace_candidates(self, candidates: tuple[CompactionCandidate, ...]) -> None:
         """The same groups, priced more finely."""
@@ -141,6 +159,11 @@ class Window:
         return must <= budget or self.history_tokens > must + int(budget * MIN_PROGRESS_FRACTION)
 
     @property
+    def excess_tokens(self) -> int:
+        """What must go for the history to reach its target where nothing becomes bullets."""
+        return self.history_tokens - self.budgets.target_tokens - self.budgets.lent_tokens(self.bullets_tokens)
+
+    @property
     def forced(self) -> bool:
         """Whether the history is over its budget though what never leaves is not: any cut is better than none."""
         return self.over and self.must_tokens + self.notes_tokens <= self.budgets.dynamic_tokens
@@ -154,6 +177,12 @@ class CompactionChoice:
     mask: tuple[ToolGroup, ...] = ()
     shorten: tuple[tuple[ToolGroup, int], ...] = ()
     """Groups whose text is shown as beginning and end from now on, with the tokens it may take."""
+    is_summarized: bool = True
+    """Whether what leaves becomes bullets; not where masked results alone leave, whose references stay in place."""
+    detail: str = ""
+    """What the report adds to the policy's name."""
+    fell_back: str = ""
+    """Why more was taken than the policy's own settings allow; empty where they were kept."""
 
 
 Due = Callable[[Window], bool]
@@ -285,3 +314,53 @@ class Policy:
     name: str = POLICY
     due: Due = due
     choose: Choose = choose
+
+
+# -- what a call was shown -------------------------------------------------------------------------------------------
+
+
+def phase_log(session: Session, layout: DynamicLayout, strategy: str) -> SelectionLog:
+    """What one call is shown of its session's history, as a selection log; `layout` is the newest envelope's dynamic.
+
+    `strategy` is the policy's name. Masked and shortened messages are candidates that are not in; what left the window
+    before is in the sizes alone. It costs the window, and the messages since the last log.
+    """
+    state, counter = session.state, layout.strip.counter
+    fragments, hidden, short = layout.strip.fragments[: layout.stop], layout.strip.hidden, layout.strip.shortened
+    anchors = {state.task, state.last_user, state.last_reply, state.ordinal, *state.pins}
+    kept: list[str] = []
+    candidates: list[SelectionCandidate] = []
+    newest = len(fragments) - 1
+    for at, (group, fragment) in enumerate(zip(state.groups, fragments, strict=False)):
+        is_anchor = not anchors.isdisjoint(group.ordinals)
+        why = "masked" if group.first in hidden else "shortened" if group.first in short else "whole"
+        kept += [entry.ref for entry in group.entries if why == "whole" and not is_anchor]
+        candidate = SelectionCandidate(
+            ref=f"§{group.first}", score=round(1 / (1 + newest - at), 4), in_=why == "whole",
+            signals={"groups_after": newest - at, "tokens": fragment.tokens}, why="anchor" if is_anchor else why,
+        )  # fmt: skip
+        candidates.append(candidate)
+    shown = {ordinal for fragment in fragments for ordinal in fragment.refs}
+    masked = [group for group in state.groups if group.first in hidden]
+    return SelectionLog(
+        selection_type="intra_phase",
+        strategy=strategy,
+        full_history_size=state.ordinal,
+        context_size=len(shown),
+        masked_count=sum(bool(entry.message.tool_results) for group in masked for entry in group.entries),
+        anchor_refs=tuple(f"§{ordinal}" for ordinal in sorted(anchors & shown)),
+        selected_refs=tuple(kept),
+        tokens_saved=_said_tokens(session, counter) - layout.tokens,
+        candidates=tuple(candidates[::-1]),
+    )
+
+
+def _said_tokens(session: Session, counter: Counter) -> int:
+    """Tokens of all messages of a session; each is counted once."""
+    key = ("said tokens", counter.name)
+    known = session.cache.get(key)
+    upto, tokens = known if isinstance(known, tuple) else (0, 0)
+    for ordinal in range(upto + 1, session.state.ordinal + 1):
+        tokens += session.entry(ordinal).tokens(counter)
+    session.cache[key] = (session.state.ordinal, tokens)
+    return int(tokens)

@@ -8,6 +8,8 @@ from .tool_groups import (
     LogEntry as LogEntry,
     ToolGroup as ToolGroup,
     is_user_turn as is_user_turn,
+    said_by as said_by,
     says_something as says_something,
+    text_of as text_of,
     unanswered as unanswered,
 )

@@ -175,6 +175,18 @@ def says_something(message: Message) -> bool:
     )
 
 
+def said_by(message: Message) -> str:
+    """A message's text and calls, without its tool results."""
+    calls = [f"{part.name} {part.arguments}" for part in message.parts if isinstance(part, ToolCallPart)]
+    return "\n".join(part for part in (message.text, *calls) if part)
+
+
+def text_of(message: Message) -> str:
+    """All text of a message, as probes and spans see it: text, call names and arguments, tool results, by lines."""
+    results = [result.text for result in message.tool_results]
+    return "\n".join(part for part in (said_by(message), *results) if part)
+
+
 def is_user_turn(message: Message) -> bool:
     """Whether this is a person speaking (not only tool results carried in a user message)."""
     return message.role == "user" and any(isinstance(part, (TextPart, ImagePart, OpaquePart)) for part in message.parts)

@@ -26,8 +26,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from ctxsteward.schemas import Finding, InputError
 from ctxsteward.store import process_forks as forking
 
-from ..compaction import text_of
-from ..history import LogEntry
+from ..history import LogEntry, text_of
 from .heuristic import Heuristic
 from .selection import (
     MAX_CANDIDATES,

@@ -24,8 +24,7 @@ from typing import Any, Protocol
 from ctxsteward.language import passage_spans, rules_digest, terms
 from ctxsteward.schemas import Message, Ref, ReplacementReader, ResumableReader, SourceMessage, TextPart
 
-from ..compaction import text_of
-from ..history import LogEntry
+from ..history import LogEntry, text_of
 from ..layout import recalled_text
 from ..tokens import MESSAGE_TOKENS, Counter
 from .lexical_index import MAX_RANKED, IndexedTurn, TurnIndex

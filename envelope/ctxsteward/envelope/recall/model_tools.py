@@ -27,8 +27,7 @@ from typing import Any, NamedTuple
 from ctxsteward.language import MAX_TEXT_CHARS, terms
 from ctxsteward.schemas import ContextError, InputError, Message, TextPart, Wire
 
-from ..compaction import text_of
-from ..history import Day, Session, State
+from ..history import Day, Session, State, text_of
 from ..layout import continued, day_above, day_line
 from .heuristic import Heuristic
 from .selection import ScoredOriginal, Selector, request_for, verbatim

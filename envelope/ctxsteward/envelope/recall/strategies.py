@@ -37,8 +37,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 
 from ctxsteward.schemas import Finding, InputError
 
-from ..compaction import text_of
-from ..history import LogEntry
+from ..history import LogEntry, text_of
 from .dense import E5, Multilingual, QueryEmbedder, Semantic
 from .heuristic import Heuristic
 from .selection import (

@@ -20,6 +20,7 @@ from .budgets import (
 )
 from .models import (
     DEFAULT_CACHE_BLOCK_TOKENS as DEFAULT_CACHE_BLOCK_TOKENS,
+    Prices as Prices,
     known_models as known_models,
     model_info as model_info,
 )

@@ -1,4 +1,4 @@
-"""What is known of a model (encoding, window, reply, images, cache), and what an image costs in its tokens.
+"""What is known of a model (encoding, window, reply, images, cache, prices), and what an image costs in its tokens.
 
 `model_info` reads the figures, with their sources, from `models.toml`. A name is looked up as it stands, then without
 what providers put around it: ``openai/gpt-4o``, ``models/gemini-2.5-flash``,
@@ -33,7 +33,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Literal, NamedTuple
 
-from ctxsteward.schemas import ImagePart, UnknownModel
+from ctxsteward.schemas import ImagePart, InputError, UnknownModel
 
 ImageRule = Literal[
     "openai-tiles",
@@ -172,6 +172,54 @@ def _slice(data: str, start: int, length: int) -> bytes:
 
 
 DEFAULT_CACHE_BLOCK_TOKENS = 1024
+DEFAULT_CACHE_LIFETIME_SECONDS = 300
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prices:
+    """What a prompt token costs, relative to one that is neither read from a cache nor written to it."""
+
+    cached: float = 0.1
+    write: float = 1.0
+    """Of a token that was not in the cache; 1.25 where the provider charges for writing."""
+    block_tokens: int = DEFAULT_CACHE_BLOCK_TOKENS
+    """The shortest prefix that is cached."""
+    lifetime_seconds: int = DEFAULT_CACHE_LIFETIME_SECONDS
+    """How long a prefix that nobody asks for stays cached."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.cached <= self.write <= 100:
+            raise InputError(f"prices: a cached token at {self.cached:g}, a written one at {self.write:g}; "
+                             "expected 0 ≤ cached ≤ written ≤ 100")  # fmt: skip
+
+    def of(self, prompt_tokens: int, prefix_tokens: int) -> float:
+        """The price of a prompt that begins with so much of the one before.
+
+        >>> Prices().of(3000, 2000), Prices().of(1000, 900)
+        (1200.0, 1000.0)
+        """
+        return self.fresh(prompt_tokens) - self.saved(prefix_tokens)
+
+    def fresh(self, tokens: int) -> float:
+        """The price of a whole prompt of which nothing was cached.
+
+        >>> Prices(write=1.25).fresh(2000), Prices(write=1.25).fresh(1000)
+        (2500.0, 1000.0)
+        """
+        return tokens * (self.write if tokens >= self.block_tokens else 1.0)
+
+    def saved(self, prefix_tokens: int) -> float:
+        """What a shared prefix takes off that.
+
+        >>> Prices().saved(2000), Prices().saved(1000)
+        (1800.0, 0.0)
+        """
+        return prefix_tokens * (self.write - self.cached) if self.served(prefix_tokens) else 0.0
+
+    def served(self, prefix_tokens: int) -> bool:
+        """Whether a prefix is long enough to be cached."""
+        return prefix_tokens >= self.block_tokens
+
 
 _PROVIDER = re.compile(
     r"(?:openai|azure|anthropic|google|gemini|models|vertex_ai|vertexai|google-vertex|bedrock|openrouter)[/:]"
@@ -194,6 +242,21 @@ class ModelInfo:
     """True: the provider's own tokenizer is not public, counts are estimates."""
     cache_block_tokens: int = DEFAULT_CACHE_BLOCK_TOKENS
     """The shortest prefix the provider caches; the window where it caches nothing."""
+    cached_price: float = 0.1
+    """Of a token that the cache served, relative to one that it did not."""
+    write_price: float = 1.0
+    """Of one that was written to it."""
+    cache_lifetime_seconds: int = DEFAULT_CACHE_LIFETIME_SECONDS
+
+    @property
+    def prices(self) -> Prices:
+        """What its prompt tokens cost."""
+        return Prices(
+            cached=self.cached_price,
+            write=self.write_price,
+            block_tokens=self.cache_block_tokens,
+            lifetime_seconds=self.cache_lifetime_seconds,
+        )
 
 
 def model_info(model: str) -> ModelInfo:
@@ -240,6 +303,9 @@ def _models() -> Mapping[str, ModelInfo]:
             images=row["images"],
             estimate=row.get("estimate", False),
             cache_block_tokens=row.get("cache", DEFAULT_CACHE_BLOCK_TOKENS),
+            cached_price=row.get("cached", 0.1),
+            write_price=row.get("write", 1.0),
+            cache_lifetime_seconds=row.get("lifetime", DEFAULT_CACHE_LIFETIME_SECONDS),
         )
         models.update(dict.fromkeys((name, *row.get("aliases", ())), info))
     return MappingProxyType(models)

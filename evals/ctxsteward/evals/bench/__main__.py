@@ -18,7 +18,7 @@ from pathlib import Path
 from ctxsteward.schemas import InputError
 
 from ..documents import block_of, check_markers, markers, write_blocks
-from . import cards, cascade_runs, flips, journal, outage, steward, telemetry, transcripts, unit_costs, warm
+from . import cards, cascade_runs, flips, outage, steward, telemetry, transcripts, unit_costs, warm
 from .benchmark_row import BenchmarkRow
 
 BENCHES: dict[str, Callable[[Path | None], Iterator[BenchmarkRow]]] = {
@@ -26,7 +26,7 @@ BENCHES: dict[str, Callable[[Path | None], Iterator[BenchmarkRow]]] = {
     "warm": warm.run,
     "cold": warm.run_cold,
     "first": unit_costs.first_sessions,
-    "journal": journal.run,
+    "journal": outage.acknowledged,
     "outage": outage.run,
     "audit": unit_costs.audits,
     "selection": unit_costs.rankings,

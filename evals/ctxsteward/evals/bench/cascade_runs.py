@@ -353,16 +353,25 @@ SCENARIOS = (
 )  # fmt: skip
 
 
+EAGER = {"policy": "ski_rental", "mask_observations_after": 0}
+
+
 def play_scenario(
-    scenario: RunScenario, prices: Prices | None = None, *, intra_context: bool = True, scratchpad: bool = True
+    scenario: RunScenario,
+    prices: Prices | None = None,
+    *,
+    intra_context: bool | Mapping[str, Any] = True,
+    scratchpad: bool = True,
 ) -> ScenarioFigures:
     """Play it in memory with a scripted model, and read its figures.
 
-    Without `intra_context` phases have no such block; without `scratchpad` the model keeps none.
+    Fields of `intra_context` go over the scenario's; False: phases have no such block. Without `scratchpad` the model
+    keeps none.
     """
     phases = [dict(phase) for phase in scenario.cascade["phases"]]
     for phase in phases:
-        phase["intra_context"] = phase["intra_context"] if intra_context else None
+        over = intra_context if isinstance(intra_context, Mapping) else {}
+        phase["intra_context"] = None if intra_context is False else {**phase["intra_context"], **over}
     replies = scenario.replies()
     if not scratchpad:
         replies = [{**one, "text": one["text"].partition("\nSCRATCHPAD:")[0]} for one in replies]
@@ -427,3 +436,7 @@ def run(data: Path | None = None) -> Iterator[BenchmarkRow]:
         plain = play_scenario(scenario, intra_context=False)
         yield row("runs", "  saved without `intra_context`", 100 * plain.efficiency.saved, "%")
         yield row("runs", "  cache-priced without it", plain.efficiency.priced_ratio)
+        eager = play_scenario(scenario, intra_context=EAGER)
+        once = "  saved where the model sees each result once (`ski_rental`)"
+        yield row("runs", once, 100 * eager.efficiency.saved, "%")
+        yield row("runs", "  cache-priced then", eager.efficiency.priced_ratio)

@@ -3,7 +3,8 @@
 `window.svg`: prompt tokens of every call of the demo's incident, all of the history against the envelope, and below it
 the dynamic section with its budget and compactions. `demo.svg`: how ``ctxsteward demo`` ends, but for its build times,
 which no two runs share. `evidence.svg`: how much of a question's evidence is shown, by tokens, ours beside baselines:
-the figures of the tables in ``selection.md``, which stands beside the folder. All are the same bytes in every run.
+the figures of the tables in ``selection.md``, which stands beside the folder. `price.svg`: what the calls of the same
+incident have cost so far under each policy by price. All are the same bytes in every run.
 Tokens are the builder's; lengths are SVG user units.
 Source: SVG 1.1 and the media query `prefers-color-scheme` (W3C).
 """
@@ -27,12 +28,14 @@ from ctxsteward.envelope import Budgets, EnvelopeBuilder, Profile
 from ctxsteward.envelope.testing import memory_store
 from ctxsteward.envelope.transcripts import parse_transcripts
 
+from ..cost import spent_so_far
 from ..documents import block_of, table_rows
 from ..replay import open_session, replay
 
 MODEL, DYNAMIC_TOKENS = "gpt-4o", 2_000
 """As in the demo; a test compares the sums."""
 
+ALL_TOKENS = 10**9
 WIDTH, LEFT, RIGHT = 760, 70, 64
 UPPER, LOWER = (70, 250), (318, 478)
 """Top and bottom of the two panels."""
@@ -159,7 +162,7 @@ def _dynamic_panel(calls: Sequence[WindowPoint], compactions: int) -> Iterator[s
     yield _text((LEFT + WIDTH - RIGHT) / 2, panel.bottom + 40, "model call", "small", "middle")
 
 
-def _axes(panel: WindowPanel, step_tokens: int) -> Iterator[str]:
+def _axes(panel: WindowPanel, step_tokens: int, about: str = "tokens in a prompt") -> Iterator[str]:
     for tokens in range(0, panel.top_tokens + 1, step_tokens):
         y = panel.y(tokens)
         kind = "grid" if tokens else "axis"
@@ -167,8 +170,7 @@ def _axes(panel: WindowPanel, step_tokens: int) -> Iterator[str]:
         yield _text(LEFT - 8, y + 4, f"{tokens:,}", "small", "end")
     middle = (panel.top + panel.bottom) / 2
     yield (
-        f'<text class="small" text-anchor="middle" transform="translate(18 {middle:.1f}) rotate(-90)">'
-        "tokens in a prompt</text>"
+        f'<text class="small" text-anchor="middle" transform="translate(18 {middle:.1f}) rotate(-90)">{about}</text>'
     )
     for call in (1, *range(20, panel.calls + 1, 20)):
         yield _text(panel.x(call), panel.bottom + 18, str(call), "small", "middle")
@@ -194,6 +196,37 @@ def _text(x: float, y: float, text: str, kind: str, anchor: str = "start") -> st
 
 def _round_up(value: int, step: int) -> int:
     return -(-value // step) * step
+
+
+# -- price.svg ----------------------------------------------------------------------------------------------------
+
+PRICED_POLICIES = (("full", "never"), ("third", "every_turn"), ("sent", "ski_rental"))
+"""Kind of line, policy."""
+
+
+def price_svg() -> str:
+    """The bills of the policies on the shipped incident, call by call, as one document; there is room for all of it."""
+    data = files("ctxsteward.console") / "data"
+    (transcript,) = parse_transcripts((data / "demo.jsonl").read_text(encoding="utf-8"), "demo.jsonl")
+    budgets = Budgets(dynamic_tokens=ALL_TOKENS, arrival_cap_tokens=ALL_TOKENS)
+    bills = spent_so_far(transcript, EnvelopeBuilder(model=MODEL, budgets=budgets))
+    shown = [(kind, name, bills[name]) for kind, name in PRICED_POLICIES]
+    totals = "; ".join(f"{name}: {spent[-1]:,}" for _, name, spent in shown)
+    said = f"What {len(shown[0][2])} calls cost, in tokens at full price. {totals}."
+    top = _round_up(max(spent[-1] for _, _, spent in shown), 50_000)
+    panel = WindowPanel(UPPER[0], LOWER[1], len(shown[0][2]), top)
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{said}">',
+        f"<title>{said}</title>",
+        f"<style>{STYLE}</style>",
+        f'<rect class="paper" width="{WIDTH}" height="{HEIGHT}" rx="8"/>',
+        _text(LEFT, 26, "What an on-call day has cost so far, in tokens at full price", "text title"),
+        *_axes(panel, 50_000, "tokens at full price"),
+    ]
+    for number, (kind, name, spent) in enumerate(shown):
+        parts += [*_key(LEFT + 210 * number, 48, kind, f"{name}: {spent[-1]:,}"), _line(panel, spent, kind)]
+    parts.append(_text((LEFT + WIDTH - RIGHT) / 2, panel.bottom + 40, "model call", "small", "middle"))
+    return "\n".join([*parts, "</svg>"]) + "\n"
 
 
 # -- evidence.svg -------------------------------------------------------------------------------------------------
@@ -328,7 +361,7 @@ def main(argv: list[str] | None = None) -> int:
     folder.mkdir(parents=True, exist_ok=True)
     page = (folder.parent / "selection.md").read_text(encoding="utf-8")
     pictures = (("window.svg", window_svg(points())), ("demo.svg", demo_svg()), ("evidence.svg", evidence_svg(page)))
-    for name, svg in pictures:
+    for name, svg in (*pictures, ("price.svg", price_svg())):
         (folder / name).write_text(svg, encoding="utf-8", newline="\n")
         print(folder / name)
     return 0

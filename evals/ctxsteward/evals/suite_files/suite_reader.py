@@ -22,7 +22,6 @@ from typing import Any, NamedTuple, TypeVar
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from ctxsteward.envelope import Profile
 from ctxsteward.envelope.transcripts import decode, open_input
 from ctxsteward.schemas import (
     AskJudge,
@@ -38,7 +37,7 @@ from ctxsteward.schemas import (
     Wire,
     counted,
 )
-from ctxsteward.store import Lines, YamlSource, read_mapping, read_text, show
+from ctxsteward.store import Lines, Profile, YamlSource, read_mapping, read_text, show
 
 from ..canaries import normalize, shows
 from ..prompt_cost import Prices

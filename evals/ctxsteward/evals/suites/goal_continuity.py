@@ -14,8 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from random import Random
-
-from ctxsteward.schemas import Wire
+from typing import Any
 
 from ..canaries import shows
 from ..phrasings import GoalPhrasings, canary_phrasings, goal_phrasings
@@ -147,7 +146,7 @@ class GoalScript:
     phrasings: GoalPhrasings
     talk: SmallTalk
     told: StatedAims
-    messages: list[Wire] = field(default_factory=list)
+    messages: list[dict[str, Any]] = field(default_factory=list)
 
     def turn(self, due: Sequence[int]) -> None:
         """One user turn with what is due in it."""
