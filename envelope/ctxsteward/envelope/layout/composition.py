@@ -184,7 +184,12 @@ class FactLines(NamedTuple):
 
 
 def lay_head(
-    head: SessionHead, budgets: Budgets, counter: Counter, compactions: int, choose: ChooseRecords = BY_VALUE
+    head: SessionHead,
+    budgets: Budgets,
+    counter: Counter,
+    compactions: int,
+    choose: ChooseRecords = BY_VALUE,
+    form: LayoutForm = FORM,
 ) -> HeadLayout:
     """Lay out the operator's sections; raises `BudgetExceeded` naming blocks and tokens."""
     profile = Profile.model_validate(head.profile) if head.profile else None
@@ -193,7 +198,7 @@ def lay_head(
     in_force: dict[str, int] = {}
     system = _head_section("system", _blocks(profile, "system"), own, budgets, counter, in_force, findings)
     static = _head_section("static", _blocks(profile, "static"), [], budgets, counter, in_force, findings)
-    meta, meta_findings, cut = lay_meta(profile, budgets, counter, compactions, choose)
+    meta, meta_findings, cut = lay_meta(profile, budgets, counter, compactions, choose, form)
     in_force["meta"] = budgets.meta_tokens
     tools_tokens = counter.tools(head.tools)
     if budgets.tools_tokens is not None and tools_tokens > budgets.tools_tokens:
