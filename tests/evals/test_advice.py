@@ -12,15 +12,22 @@ from ctxsteward.evals.bench.advice import (
     ADVICE_HEAD,
     OURS,
     OURS_HELD,
+    PRACTICES_HEAD,
     AdviceRow,
+    PracticeRow,
     advice_cells,
     constants,
     is_correct,
+    lines_of,
     measure_advice,
+    measure_practices,
+    own_practised_runs,
     own_runs,
+    own_worded_runs,
+    practice_cells,
     read_runs,
-    written_runs,
 )
+from ctxsteward.evals.bench.written_runs import RIGHT_PRACTICES, practised_runs, worded_runs, written_runs
 from ctxsteward.schemas import InvalidTranscript
 from ctxsteward.steward.harvest.tools import ArgumentFix, done_instead, steps
 
@@ -122,3 +129,50 @@ def test_a_file_without_runs_of_known_outcome_is_refused(tmp_path: Path, text: s
     path.write_text(text)
     with pytest.raises(InvalidTranscript, match=says):
         read_runs(path)
+
+
+# -- several causes, and practices --------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def worded() -> dict[str, AdviceRow]:
+    return {row.advice: row for row in measure_advice("worded", own_worded_runs(seed=3))}
+
+
+def test_causes_under_one_code_are_told_apart(worded: dict[str, AdviceRow]) -> None:
+    best = max(worded[name].correct for name in ("random", "constant", "as before"))
+    assert worded[OURS].correct >= max(0.5, 1.5 * best)
+    assert worded[OURS].obeyed_failed[0] == 0
+    assert worded[OURS].correct == worded[OURS].told, "what is told is right"
+
+
+@pytest.fixture(scope="module")
+def practised() -> dict[str, PracticeRow]:
+    return {row.chosen: row for row in measure_practices("world", own_practised_runs(seed=3), RIGHT_PRACTICES)}
+
+
+def test_practices_that_make_runs_succeed_are_found_and_habits_are_not(practised: dict[str, PracticeRow]) -> None:
+    ours = practised[OURS]
+    assert list(practised) == ["random", "constant", "most frequent", "whatever the task", OURS, OURS_HELD]
+    shares = {way: (row.right or 0) / row.lines for way, row in practised.items()}
+    assert shares[OURS] >= 1.5 * max(shares["random"], shares["constant"], shares["most frequent"])
+    assert shares[OURS] > shares["whatever the task"], "what hard tasks see more of is not blamed"
+    assert ours.lines >= 4
+    assert ours.succeeded.did / ours.succeeded.whole > ours.failed.did / ours.failed.whole
+
+
+def test_the_table_of_practices_has_a_row_of_each(practised: dict[str, PracticeRow]) -> None:
+    lines = list(practice_cells(practised.values()))
+    assert [line[:2] for line in lines] == [("world", way) for way in practised]
+    assert {len(line) for line in lines} == {len(PRACTICES_HEAD)}
+
+
+def test_lines_are_read_as_an_owner_reads_them() -> None:
+    lines = lines_of(own_practised_runs(seed=3))
+    assert lines[0] == "active: Before `refund`, ask the user: runs that succeed do. (114 runs; runs_differ)"
+    assert all(line.partition(": ")[0] in ("active", "vetted", "candidate") for line in lines)
+
+
+@pytest.mark.parametrize("written", [worded_runs, practised_runs])
+def test_the_same_seed_gives_the_same_runs_of_every_world(written: Any) -> None:
+    assert written(seed=3) == written(seed=3) != written(seed=4)

@@ -13,8 +13,7 @@ import pytest
 
 from ctxsteward.evals.bench import transcripts, unit_costs
 from ctxsteward.evals.bench.__main__ import BENCHES, main
-from ctxsteward.evals.bench.benchmark_row import BenchmarkRow, row
-from ctxsteward.evals.bench.conversations import conversation
+from ctxsteward.evals.bench.benchmark_row import BenchmarkRow, conversation, row
 
 
 @pytest.mark.parametrize(
@@ -54,6 +53,7 @@ def test_a_row_is_a_figure_with_its_bar_and_its_verdict(made: BenchmarkRow, expe
 def test_every_bench_goes_by_its_own_name() -> None:
     assert set(BENCHES) == {
         "import",
+        "runs",
         "warm",
         "cold",
         "first",

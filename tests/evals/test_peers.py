@@ -15,7 +15,7 @@ from ctxsteward.envelope.testing import CharTokenizer
 from ctxsteward.envelope.tokens.tokenizer import Counter
 from ctxsteward.envelope.transcripts import TranscriptEntry
 from ctxsteward.evals.agent_runs import AgentRun
-from ctxsteward.evals.bench.conversations import conversation
+from ctxsteward.evals.bench.benchmark_row import conversation
 from ctxsteward.evals.canaries import CanaryScenario, TypedCanary
 from ctxsteward.evals.documents import block_of, write_blocks
 from ctxsteward.evals.peers.__main__ import EVERYTHING, NAME, columns, figures_table, main, peers, peers_block

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 
 from ctxsteward.flows.night import meta_steward_nightly
 from ctxsteward.steward.night.environment import of_this_process
+from ctxsteward.steward.night.run import run_night
 from ctxsteward.steward.settings import NightSettings
-from ctxsteward.steward.setup import home_of
+from ctxsteward.steward.setup import home_of, open_night
 
 from .transcripts import founded, write
 
@@ -41,8 +43,14 @@ def test_two_dask_workers_do_the_batches_and_the_night_is_the_same(tmp_path: Pat
         store=f"file:{tmp_path / 'store'}", sources=(str(tmp_path / "in"),), profile="support", night="2026-11-22",
         batch_transcripts=2, runner="dask", workers=2,
     )  # fmt: skip
-    report = meta_steward_nightly(founded(settings))
+    settings = founded(settings)
+    shutil.copytree(tmp_path / "store", tmp_path / "alone")
+    alone = settings.model_copy(update={"store": f"file:{tmp_path / 'alone'}", "runner": "threads", "workers": 1})
+    with open_night(alone, of_this_process()) as opening:
+        by_one = run_night(opening.stages, opening.shell)
+    report = meta_steward_nightly(settings)
     assert (report.outcome, report.count("harvested"), report.failed_batches) == ("promoted", 12, 0)
+    assert (report.final, report.statuses, report.stages) == (by_one.final, by_one.statuses, by_one.stages)
     assert report.cpu_seconds > 0
     results = [json.loads(path.read_text())["result"] for path in (home_of(settings) / "results").iterdir()]
     workers = {json.loads(result)["by"] for result in results}

@@ -57,6 +57,9 @@ OFTEN = behind(recovered=3, helped=3)
 FORMAT = ("tool:book error:invalid_argument arg:day", "write day as YYYY-MM-DD")
 REQUIRED = ("tool:book error:missing_argument arg:seats", "supply seats")
 LEFT_OUT = ("tool:pay error:unexpected_argument arg:require_approval", "leave out require_approval")
+DIFFER, CHANCE = behind(tasks=3, helped=3, chance=0.01), behind(tasks=9, helped=9, chance=0.02)
+CHECK = ("tool:pay error:syntax arg:note", "check note")
+LOOKS, ASKS = ("tool:cancel", "call get_order first"), ("tool:cancel", "ask the user first")
 STRICT, SCORED = behind(strict=1, said=1), behind(scored=1, said=1)
 CASES = (
     Case("a strict cue suffices for oneself", "preference", USER, STRICT, "active", "strict_cue"),
@@ -83,12 +86,21 @@ CASES = (
     Case("what nobody succeeded with", "tool_fix", SHARED, behind(obeyed_failed=1), "candidate", "fails_more"),
     Case("as many", "tool_fix", SHARED, MIXED, "active", "fix_worked", FORMAT),
     Case("a fix of runs that failed waits", "tool_fix", SHARED, behind(events=9), "candidate", "needs_outcome"),
+    Case("what nothing helped is no advice", "tool_fix", SHARED, behind(events=9), "candidate", "needs_fix", CHECK),
     Case("so does one that worked twice", "tool_fix", SHARED, behind(recovered=2), "candidate", "needs_recovery"),
     Case("often for two people", "tool_fix", SHARED, behind(recovered=9, helped=2), "candidate", "needs_principals"),
     Case("nobody has to ask about a format", "tool_fix", SHARED, OFTEN, "active", "fix_worked", FORMAT),
     Case("nor about what was required", "tool_fix", SHARED, OFTEN, "active", "fix_worked", REQUIRED),
     Case("a check that is left out", "tool_fix", SHARED, OFTEN, "vetted", "needs_person", LEFT_OUT),
     Case("a call without any advice", "tool_fix", SHARED, OFTEN, "vetted", "needs_person"),
+    Case("two tasks lacked it", "environment", SHARED, behind(tasks=2, asked=2), "candidate", "needs_tasks"),
+    Case("three tasks did", "environment", SHARED, behind(tasks=3, asked=3), "active", "seen_in_tasks"),
+    Case("that had not asked for it", "environment", SHARED, behind(tasks=9, asked=2), "vetted", "needs_person"),
+    Case("two tasks differ", "practice", SHARED, behind(tasks=2, helped=3), "candidate", "needs_tasks", LOOKS),
+    Case("of two people", "practice", SHARED, behind(tasks=9, helped=2), "candidate", "needs_principals", LOOKS),
+    Case("three may by chance", "practice", SHARED, CHANCE, "candidate", "by_chance", LOOKS),
+    Case("three do, and act", "practice", SHARED, DIFFER, "vetted", "needs_person", LOOKS),
+    Case("three do, and ask", "practice", SHARED, DIFFER, "active", "runs_differ", ASKS),
     Case("a policy waits for a person", "policy", SHARED, behind(strict=90, said=90), "vetted", "needs_person"),
     Case("a persona even for oneself", "persona", USER, behind(strict=9, said=9), "vetted", "needs_person"),
     Case("a persona out of a tool", "persona", SHARED, behind(from_tool=True), "candidate", "tool_text"),

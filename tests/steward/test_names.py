@@ -94,7 +94,7 @@ REQUIRED = {
 )
 def test_a_fix_is_admitted_when_it_helped_three_people(who: tuple[str, ...], becomes: tuple[str, str]) -> None:
     ((status, reason, text),) = fixed(*who, **DAY)  # type: ignore[arg-type]
-    assert ((status, reason), text) == (becomes, "pay may fail with invalid_argument at day: write day as YYYY-MM-DD.")
+    assert ((status, reason), text) == (becomes, "`pay` rejects `day`: write it as YYYY-MM-DD.")
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import get_args
 
 import ctxsteward.steward as room
 from ctxsteward.schemas.recommendation import RecommendationKind
-from ctxsteward.steward.observations.kinds import KINDS
+from ctxsteward.steward.observations.observation import KINDS
 
 
 def test_every_door_opens_and_no_other_is_there() -> None:

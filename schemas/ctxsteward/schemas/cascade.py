@@ -175,7 +175,8 @@ class Selection(_Settings):
     callout_weight: Share = 0.3
     """For heuristic: of its being pinned."""
     similarity_threshold: Share = 0.7
-    """For semantic: least cosine. What is near depends on the embedder."""
+    """For semantic: least cosine. What is near depends on the embedder: unless it is set, one that says so (`near`) is
+    gone by, as the encoder of the extra `dense` does with 0.3."""
 
 
 class Context(_Settings):

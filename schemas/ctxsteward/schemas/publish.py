@@ -41,6 +41,7 @@ from .errors import InputError, count_violation
 from .eval_result import EvalResult
 from .eval_suite import SuiteFile, SuiteScenario
 from .findings import Finding
+from .handoff import HandoffSummary
 from .message_schema import message_schema
 from .profile import ProfileDocument
 from .recommendation import MetaRecommendation
@@ -75,6 +76,7 @@ _MODELS = {
     "finding": PublishedSchema(Finding, "serialization"),
     "cascade": PublishedSchema(Cascade, "validation"),
     "context_card": PublishedSchema(ContextCard, "serialization"),
+    "handoff": PublishedSchema(HandoffSummary, "serialization"),
     "meta_recommendation": PublishedSchema(MetaRecommendation, "serialization"),
     "drift_report": PublishedSchema(DriftReport, "serialization"),
     "eval_result": PublishedSchema(EvalResult, "serialization"),

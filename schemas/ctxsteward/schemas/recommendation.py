@@ -21,8 +21,9 @@ from .profile import EntryId, Modality, OneLine, Polarity, RecordText, Scalar, T
 from .seal import Hex
 
 RecommendationKind = Literal[
-    "correction", "preference", "fact", "decision", "tool_fix", "eval_failure", "policy", "persona"
-]
+    "correction", "preference", "fact", "decision", "tool_fix", "eval_failure", "policy", "persona", "environment",
+    "practice",
+]  # fmt: skip
 Status = Literal["candidate", "vetted", "active", "superseded", "expired", "quarantined", "rejected"]
 Trust = Literal["operator", "user", "assistant", "tool_internal", "tool_external"]
 Relation = Literal["supports", "contradicts", "corrects", "answers", "recovers", "confirms"]

@@ -7,6 +7,10 @@ The ledger judges every draft here; a night passes the policy of its settings.
                    wished of the agent, an internal tool's answer or a rule in force must say the same besides
     tool fix       it worked in three runs that succeeded, for three principals or tasks, and mends a malformed call
                    (`is_repair`); else a person decides. What was done in more runs that failed is demoted
+    environment    tools showed it in runs of three tasks that had asked for it; where only tools speak of it, a person
+                   decides
+    practice       in three tasks runs that did it succeeded more often, for three principals or tasks, beyond chance
+                   (`max_chance`); what only looks (`only_looks`) is active then, else a person decides
     policy, persona   a person, always
     text of tools and of the assistant   never by itself
 
@@ -39,7 +43,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictInt, St
 from ctxsteward.schemas import ProfileDocument, RecommendationKind, Review, Status
 
 from .drift import Rule, against, reads_as_rule, restates, rules_of
-from .harvest.tools import is_repair
+from .harvest.tools import is_repair, only_checks, only_looks
 from .observations import KINDS
 from .reconcile import NO_ADVICE, ClaimSupport, Draft, FixAdvice, Width
 
@@ -93,6 +97,8 @@ class AdmissionPolicy(BaseModel):
     recoveries: Annotated[StrictInt, Field(ge=2, le=1_000)] = 3
     """How often a fix of a tool error must have worked in runs that succeeded, and for how many independent principals
     or tasks."""
+    max_chance: Annotated[float, Field(gt=0, le=1)] = 0.01
+    """Of a practice: how likely the difference between runs may be by chance, for all practices of one tool."""
     reading_tools: Annotated[
         tuple[Annotated[StrictStr, Field(min_length=1, max_length=200)], ...], Field(max_length=1_000)
     ] = ()
@@ -198,6 +204,10 @@ def by_support(
     gate = KINDS[kind].gate
     if gate == "fix":
         return _fix(backing, policy, advice)
+    if gate == "contrast":
+        return _contrast(backing, policy, advice)
+    if gate == "seen":
+        return _seen(backing, policy)
     if backing.from_tool:
         return AdmissionVerdict("candidate", ("tool_text",))
     if not backing.said:
@@ -222,7 +232,7 @@ def _fix(backing: ClaimSupport, policy: AdmissionPolicy, advice: FixAdvice) -> A
     if backing.obeyed_failed > backing.obeyed_succeeded:
         return AdmissionVerdict("candidate", ("fails_more",))
     if not backing.recovered:
-        return AdmissionVerdict("candidate", ("needs_outcome",))
+        return AdmissionVerdict("candidate", ("needs_fix" if only_checks(advice.action) else "needs_outcome",))
     if backing.recovered < policy.recoveries:
         return AdmissionVerdict("candidate", ("needs_recovery",))
     if backing.helped < policy.recoveries:
@@ -230,6 +240,26 @@ def _fix(backing: ClaimSupport, policy: AdmissionPolicy, advice: FixAdvice) -> A
     if is_repair(advice.trigger, advice.action, policy.reading_tools):
         return AdmissionVerdict("active", ("fix_worked",))
     return AdmissionVerdict("vetted", ("needs_person",))
+
+
+def _contrast(backing: ClaimSupport, policy: AdmissionPolicy, advice: FixAdvice) -> AdmissionVerdict:
+    if backing.tasks < policy.recoveries:
+        return AdmissionVerdict("candidate", ("needs_tasks",))
+    if backing.helped < policy.recoveries:
+        return AdmissionVerdict("candidate", ("needs_principals",))
+    if backing.chance > policy.max_chance:
+        return AdmissionVerdict("candidate", ("by_chance",))
+    if only_looks(advice.action, policy.reading_tools):
+        return AdmissionVerdict("active", ("runs_differ",))
+    return AdmissionVerdict("vetted", ("needs_person",))
+
+
+def _seen(backing: ClaimSupport, policy: AdmissionPolicy) -> AdmissionVerdict:
+    if backing.asked >= policy.independent_principals:
+        return AdmissionVerdict("active", ("seen_in_tasks",))
+    if backing.tasks >= policy.independent_principals:
+        return AdmissionVerdict("vetted", ("needs_person",))
+    return AdmissionVerdict("candidate", ("needs_tasks",))
 
 
 def _own(kind: RecommendationKind, backing: ClaimSupport, policy: AdmissionPolicy) -> AdmissionVerdict:

@@ -82,7 +82,8 @@ class Value(NamedTuple):
     stop: int
 
 
-_TRIGGER = re.compile(r"[0-9０-９@/\\#_.]")
+_TRIGGER = re.compile(r"[0-9０-９@/\\#_]|\.(?=[A-Za-z0-9０-９_@/\\#.:+~$€£¥%?=&,'-])")
+"""A full stop behind which nothing of a token follows is the end of a sentence."""
 _TOKEN_CHARS = frozenset(
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789０１２３４５６７８９_@/\\#.:+-~$€£¥%?=&"
 )

@@ -62,8 +62,8 @@ def test_the_errors_of_a_week_are_those_of_its_transcripts(desk: Desk) -> None:
     assert (found["in_force"], found["taken_out"], found["rejected"]) == ([], [], [])
     errors = [(one["text"].partition(":")[0], one["transcripts"]) for one in found["errors"]]
     assert errors == [
-        ("refund may fail with payment at payment_id", 3),
-        ("get_order may fail with not_found at order_id", 2),
+        ("`refund` refuses the payment in `payment_id`", 3),
+        ("`get_order` does not find `order_id`", 2),
         *errors[2:],
     ]
     assert {count for _, count in errors[2:]} == {1}

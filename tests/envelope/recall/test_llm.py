@@ -12,8 +12,14 @@ from hypothesis import given, strategies as st
 
 from ctxsteward.envelope import Heuristic
 from ctxsteward.envelope.history.tool_groups import LogEntry
-from ctxsteward.envelope.recall.llm import MAX_LINES, MAX_SUMMARY_CHARS, SUMMARIES_MISSING, ModelSelector, choice_of
 from ctxsteward.envelope.recall.selection import FELL_BACK, SelectionRequest
+from ctxsteward.envelope.recall.strategies import (
+    MAX_LINES,
+    MAX_SUMMARY_CHARS,
+    SUMMARIES_MISSING,
+    ModelSelector,
+    choice_of,
+)
 from ctxsteward.schemas import InputError, StoreError
 
 from .sessions import TALK, request_for, session_of
@@ -139,7 +145,7 @@ def test_summaries_are_asked_for_once_a_menu_and_a_failure_costs_them_alone() ->
         pytest.param(f"```json\n{chosen('§5')}\n```", "not the JSON object", id="fenced"),
         pytest.param(chosen("§5") + " Done!", "not the JSON object", id="json-and-prose"),
         pytest.param(chosen(), "at least 1", id="nothing-selected"),
-        pytest.param(chosen("§5", "§99"), "'§99', which is not on the menu", id="not-on-the-menu"),
+        pytest.param(chosen("§98", "§99"), "'§98', which is not on the menu (2 such)", id="nothing-on-the-menu"),
         pytest.param(chosen("5"), "'5', which is not on the menu", id="not-a-reference"),
         pytest.param(chosen("§٥"), "not on the menu", id="other-digits"),
         pytest.param(chosen("§5 "), "not on the menu", id="blank"),
@@ -169,6 +175,16 @@ def test_an_answer_that_cannot_be_followed_leaves_the_ranking_to_the_heuristic_a
     assert [finding.kind for finding in ranking.findings] == [FELL_BACK]
     assert found in ranking.findings[0].text
     assert "\n" not in ranking.findings[0].text
+
+
+@pytest.mark.parametrize("unknown", ["§99", "5", "§٥", "§3 "])
+def test_what_is_not_on_the_menu_drops_itself_alone(unknown: str) -> None:
+    ranking = ModelSelector(Scripted(chosen("§5", unknown, "§3")))(request_for("parrot or pump?"))
+
+    assert (ranking.strategy, order(ranking)) == ("llm", [5, 3])
+    assert [(finding.kind, finding.text) for finding in ranking.findings] == [
+        ("not_on_menu", f"the model chose {unknown.strip()!r}, which is not on the menu (1 such)")
+    ]
 
 
 @pytest.mark.parametrize(
@@ -228,7 +244,7 @@ def test_of_a_huge_question_a_line_is_asked() -> None:
 ))  # fmt: skip
 def test_no_reply_yields_an_original_that_is_not_on_the_menu(reply: str) -> None:
     try:
-        choice = choice_of(reply, MENU)
+        choice, _ = choice_of(reply, MENU)
     except InputError:
         return
     assert {int(ref[1:]) for ref in choice.selected} <= MENU

@@ -82,9 +82,8 @@ def test_what_people_are_told_counts_runs_by_what_was_done_and_how_they_ended() 
     found, basis = told([(WRITE, True)] * 3 + [(WRITE, False)] + [(OMIT, False)] * 2 + [(OMIT, None), (STOP, None)])
     of_write, of_omit, of_stop = sorted(basis.tried, key=lambda one: -one.succeeded - one.failed / 2)
     assert (of_write, of_omit, of_stop) == (
-        TriedFix(found.text, 3, 1, 0), TriedFix(of_omit.text, 0, 2, 1), TriedFix(of_stop.text, 0, 0, 1)
+        TriedFix(WRITE, 3, 1, 0), TriedFix(OMIT, 0, 2, 1), TriedFix("check day", 0, 0, 1)
     )  # fmt: skip
-    assert ("leave out day" in of_omit.text, "check day" in of_stop.text) == (True, True)
     assert basis == RecordBasis(
         names=basis.names, kinds=("worked", "failed", "from_tool"), transcripts=8, read=8, voices=8, helped=3,
         tried=(of_write, of_omit, of_stop),

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 from hypothesis import given, settings, strategies as st
 
+from ctxsteward.schemas import Slot
 from ctxsteward.steward.admission import RecordStanding
-from ctxsteward.steward.ledger.rows import claim_of, claim_row, draft_of, draft_row, standing_of, standing_row
-from ctxsteward.steward.reconcile import Claim, Draft
+from ctxsteward.steward.artifacts import EvidenceSpan
+from ctxsteward.steward.ledger.rows import claim_of, claim_row, seen_of, seen_row, standing_of, standing_row
+from ctxsteward.steward.observations import MessageSpan, Observation
+from ctxsteward.steward.reconcile import Claim, IndexedObservation, ObservationOrigin
 
 from ...examples import examples
-
-SECONDS = st.floats(allow_nan=False, allow_infinity=False) | st.just(float("-inf"))
 
 
 @settings(max_examples=examples(100), deadline=None)
 @given(st.from_type(Claim))
 def test_a_claim_is_read_back_as_it_was_written(claim: Claim) -> None:
-    assert claim_of(claim_row(claim)) == claim
+    assert claim_of(claim.id, json.dumps(claim.audience), claim_row(claim)) == claim
 
 
 @settings(max_examples=examples(100), deadline=None)
@@ -28,8 +30,31 @@ def test_a_standing_is_read_back_as_it_was_written(standing: RecordStanding, whe
     assert standing_of(standing_row(standing)) == standing
 
 
+SLOTS = st.sampled_from(["one", "many"]).map(lambda many: Slot(subject="user", attribute="a", cardinality=many))
+PLACES = st.lists(st.builds(MessageSpan, st.just("§3"), st.integers(0, 9), st.integers(9, 99)), min_size=1, max_size=3)
+OBSERVATIONS = st.builds(
+    Observation, slot=SLOTS, places=PLACES.map(tuple), score=st.floats(0, 1),
+    value=st.none() | st.integers() | st.text(),
+)  # fmt: skip
+
+
+def span(place: MessageSpan, principal: str, ts: str | None) -> EvidenceSpan:
+    return EvidenceSpan(*place[:3], "ab" * 32, "user", "user", principal, ts, place.relation)
+
+
 @settings(max_examples=examples(100), deadline=None)
-@given(st.builds(Draft, said=st.dictionaries(st.text(), st.text()), evidence=st.just(())), SECONDS, st.floats(0, 1))
-def test_a_draft_is_read_back_as_it_was_written(draft: Draft, seconds: float, score: float) -> None:
-    draft = replace(draft, moment=draft.moment._replace(seconds=seconds), score=score)
-    assert draft_of(draft_row(draft)) == draft
+@given(
+    OBSERVATIONS,
+    st.lists(st.none() | st.just("2026-01-02T03:04:05+00:00"), min_size=1, max_size=2),
+    st.frozensets(st.text(min_size=1), max_size=2), st.booleans(), st.none() | st.text(),
+)  # fmt: skip
+def test_an_observation_is_read_back_as_it_was_written(
+    observation: Observation, told: list[str | None], shown: frozenset[str], cited: bool, project: str | None
+) -> None:
+    """Whether its spans are its places or some are missing, and whether it is dated or one of its spans is."""
+    cited_places = observation.places if cited else observation.places[:1]
+    found = tuple(span(place, f"p{at}", told[at % len(told)]) for at, place in enumerate(cited_places))
+    seen = IndexedObservation(
+        id="a1", observation=observation, origin=ObservationOrigin("s", "t", project), spans=found, shown=shown
+    )
+    assert seen_of(seen.brief, seen_row(seen)) == seen

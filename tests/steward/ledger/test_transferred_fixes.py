@@ -14,8 +14,7 @@ from ctxsteward.schemas.recommendation import MetaRecommendation
 from ctxsteward.steward.admission import AdmissionPolicy
 from ctxsteward.steward.artifacts import Artifact, build_artifact
 from ctxsteward.steward.artifacts.artifact import artifact_bytes, parse_artifact
-from ctxsteward.steward.harvest.tools.errors import tool_errors
-from ctxsteward.steward.harvest.tools.siblings import identifiers
+from ctxsteward.steward.harvest.tools.errors import identifiers, tool_errors
 from ctxsteward.steward.ledger import JudgementContext, Ledger
 
 from ...examples import examples
@@ -65,7 +64,7 @@ def test_a_tool_that_takes_the_same_identifier_is_told_of_two_recoveries() -> No
         records = fit(ledger)
         assert records.keys() == {"book", "refund"}
         assert records["refund"].text == (
-            "refund may fail with payment at payment_id: take payment_id from get_user (as for book)."
+            "`refund` refuses the payment in `payment_id`: take it from `get_user` (as for `book`)."
         )
         assert records["refund"].extractor.name == "tool_siblings"
         told, seen = ({one.span_address for one in records[tool].evidence} for tool in ("refund", "book"))

@@ -6,6 +6,7 @@ import base64
 import json
 import secrets
 import threading
+import zlib
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -118,6 +119,58 @@ def test_the_same_content_has_another_address_for_every_tenant_subject_and_kind(
     places = [(tenant, subject, kind) for tenant in ("acme", "bcme") for subject in ("s", "t") for kind in ("a", "b")]
     addresses = {vault_of(objects, keys, tenant).put(subject, kind, b"yes") for tenant, subject, kind in places}
     assert len(addresses) == len(places)
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(data=st.binary(max_size=300), times=st.integers(1, 40))
+def test_compressed_content_has_the_address_of_the_content_and_comes_back(data: bytes, times: int) -> None:
+    objects, keys, content = MemoryObjects(), memory_keys(), data * times
+    address = vault_of(objects, keys).put("s-1", "note", content, compress=True)
+    assert address == vault_of(MemoryObjects(), keys).put("s-1", "note", content)
+    assert vault_of(objects, keys).get(address) == content
+    assert vault_of(objects, keys).put("s-1", "note", content) == address
+
+
+def test_compressing_saves_room_or_is_left_out(objects: MemoryObjects, keys: Keys) -> None:
+    vault = vault_of(objects, keys)
+    sizes = {}
+    for content in (b"the same again and again; " * 40, bytes(range(256))):
+        address = vault.put("s-1", "note", content, compress=True)
+        body = objects.get(f"blobs/acme/{address[:2]}/{address}")
+        sizes[json.loads(body.partition(b"\n")[0])["schema_version"]] = len(body) / len(content)
+    assert sizes[2] < 0.3
+    assert sizes[1] > 1
+
+
+def test_what_was_put_before_there_was_compression_is_read_and_stands(objects: MemoryObjects, keys: Keys) -> None:
+    content = b"the same again and again; " * 40
+    address = vault_of(objects, keys).put("s-1", "note", content)
+    before = stored(objects)
+    assert vault_of(objects, keys).put("s-1", "note", content, compress=True) == address
+    assert stored(objects) == before
+    assert vault_of(objects, keys).get(address) == content
+
+
+@pytest.mark.parametrize(
+    ("version", "payload", "error"),
+    [
+        pytest.param(2, b"no stream", Damaged, id="it is not compressed"),
+        pytest.param(2, zlib.compress(b"one")[:-2], Damaged, id="cut"),
+        pytest.param(3, zlib.compress(b"one"), UnsupportedVersion, id="of a later version"),
+        pytest.param(0, b"one", UnsupportedVersion, id="of no version"),
+    ],
+)
+def test_compressed_content_that_cannot_be_read_says_so(
+    objects: MemoryObjects, keys: Keys, version: int, payload: bytes, error: type[Exception]
+) -> None:
+    vault = vault_of(objects, keys)
+    address, data_key = vault.put("s-1", "note", b"one"), vault.data_key("s-1")
+    key = f"blobs/acme/{address[:2]}/{address}"
+    head = json.dumps({"schema_version": version, "key": data_key.subject, "kind": "note"}).encode()
+    body = (3).to_bytes(4, "big") + b"s-1" + payload
+    replaced(objects, key, head + b"\n" + vault.encrypt(data_key, body, key.encode() + b"\n" + head))
+    with pytest.raises(error):
+        vault_of(objects, keys).get(address)
 
 
 def test_a_blob_that_was_changed_moved_or_cut_is_damaged(objects: MemoryObjects, keys: Keys) -> None:

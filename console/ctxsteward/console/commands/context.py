@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import click
@@ -21,8 +20,7 @@ from ctxsteward.envelope.cascade import (
     recorded_of,
 )
 from ctxsteward.envelope.compaction import text_of
-from ctxsteward.envelope.transcripts import decode
-from ctxsteward.schemas import InputError, InvalidTranscript, Message, SelectionLog
+from ctxsteward.schemas import InputError, Message, SelectionLog
 
 from ..terminal import (
     DEFAULT_MODEL,
@@ -31,6 +29,7 @@ from ..terminal import (
     print_json,
     provider,
     read_builder,
+    read_input,
     read_provider,
     stored_session,
     table_console,
@@ -78,7 +77,7 @@ def context(
         recorded.cascade,
         recorded.cascade.names[-1] if phase is None else phase,
         past,
-        input=recorded.input if given is None else _read_input(given),
+        input=recorded.input if given is None else read_input(given),
         state=None if recorded.state is None else {**past.state, **recorded.state},
         counter=builder.counter,
     )
@@ -125,18 +124,6 @@ def _past(
         return past
     rows = recorded.rows if transcript is None else read_rows(recorded.cascade, transcript)
     return past_of_rows(recorded.cascade, rows, recorded.states, store=open_store("memory:"), counter=builder.counter)
-
-
-def _read_input(text: str) -> object:
-    try:
-        data = Path(text[1:]).read_bytes() if text.startswith("@") else text.encode()
-        return decode(data, f"--input {text[:40]}" if text.startswith("@") else "--input", "")
-    except InvalidTranscript as error:
-        raise InputError(str(error)) from error
-    except UnicodeEncodeError as error:
-        raise InputError("--input: a lone surrogate; write well-formed Unicode") from error
-    except ValueError as error:
-        raise InputError(f"--input: {error}; write JSON, or @FILE") from error
 
 
 def _rendered(shown: PhaseContext, builder: EnvelopeBuilder, provider: str) -> Any:

@@ -18,21 +18,30 @@ from ctxsteward.evals.bench import (
     HEAD,
     NOTED,
     NOTED_HEAD,
+    PRACTICES,
+    PRACTICES_HEAD,
+    RIGHT_PRACTICES,
     AdviceRow,
     BenchmarkRow,
     Half,
     NotedRow,
+    PracticeRow,
     SurvivalRow,
     advice_cells,
     cells,
     is_chat_folder,
     line_of,
+    lines_of,
     measure as measure_survival,
     measure_advice,
     measure_chats,
     measure_noted,
+    measure_practices,
     noted_cells,
+    own_practised_runs,
     own_runs,
+    own_worded_runs,
+    practice_cells,
     read_chats,
     read_noted,
     read_runs,
@@ -333,32 +342,54 @@ def _print_survival(rows: Sequence[SurvivalRow]) -> None:
 def advice(
     data: tuple[Path, ...], seeds: tuple[int, ...], write: str | None, as_json: bool, store: str, tenant: str
 ) -> None:
-    """Measure whether advice about tool errors is right, and whether it does harm.
+    """Measure whether advice about tools is right, and whether it does harm.
 
-    Runs of a small seeded world of our own, and files of tau-bench runs (DATA): a night learns from half of the
+    Runs of small seeded worlds of our own, and files of tau-bench runs (DATA): a night learns from half of the
     tasks, and of each error in the others the runs that succeeded say what was right. Beside constants, any
-    fix, and what was accepted before. Nothing is stored.
+    fix, and what was accepted before. What runs that succeed do beside errors is held to the same halves. Nothing
+    is stored.
     """
     if write is not None:
         check_markers(Path(write), ADVICE)
+        check_markers(Path(write), PRACTICES)
+    rows: list[AdviceRow] = []
+    practices: list[PracticeRow] = []
+    lines: list[str] = []
     with progress("advice", shown=not as_json) as tell:
-        rows: list[AdviceRow] = []
         for seed in seeds:
-            tell(f"our world, seed {seed}")
+            tell(f"our worlds, seed {seed}")
             rows += measure_advice(f"our world, seed {seed}", own_runs(seed=seed))
+            rows += measure_advice(f"several causes, seed {seed}", own_worded_runs(seed=seed))
+            practised = own_practised_runs(seed=seed)
+            practices += measure_practices(f"practices, seed {seed}", practised, RIGHT_PRACTICES)
+            lines += [*lines_of(own_worded_runs(seed=seed)), *lines_of(practised)]
         for path in data:
             tell(path.parent.name)
-            rows += measure_advice(f"{path.parent.name}/{path.name}", read_runs(path))
+            name, runs = f"{path.parent.name}/{path.name}", read_runs(path)
+            rows += measure_advice(name, runs)
+            practices += measure_practices(name, runs)
+            lines += lines_of(runs)
     if write is not None:
-        write_blocks(Path(write), {ADVICE: markdown(ADVICE_HEAD, advice_cells(rows), texts=2)})
+        blocks = {
+            ADVICE: markdown(ADVICE_HEAD, advice_cells(rows), texts=2),
+            PRACTICES: markdown(PRACTICES_HEAD, practice_cells(practices), texts=2),
+        }
+        write_blocks(Path(write), blocks)
     elif as_json:
         for row in rows:
             print_json({"suite": "advice", **asdict(row)})
+        for practice in practices:
+            print_json({"suite": "practices", **practice._asdict()})
     else:
-        table = grid("", *ADVICE_HEAD, numbers=ADVICE_HEAD[2:-1])
-        for line in advice_cells(rows):
-            table.add_row("", *line)
-        table_console().print(table)
+        tables = ((ADVICE_HEAD, ADVICE_HEAD[2:-1], advice_cells(rows)),
+                  (PRACTICES_HEAD, PRACTICES_HEAD[2:], practice_cells(practices)))  # fmt: skip
+        for head, numbers, cells in tables:
+            table = grid("", *head, numbers=numbers)
+            for line in cells:
+                table.add_row("", *line)
+            table_console().print(table)
+        for told in lines:
+            click.echo(f"  {told}")
 
 
 @click.command()

@@ -1,4 +1,5 @@
-"""``ctxsteward replay``: one build for each model call of a transcript, or a past envelope rebuilt.
+"""``ctxsteward replay``: one build for each model call of a transcript, or a past envelope rebuilt. ``build``: the
+envelope for the next call.
 
 ``demo`` uses it, too. A `ReplayCall` is one line of ``replay --json``. `ReplayTotals` adds calls up, beside what
 sending the whole history under the same head would have cost. Tokens are the builder's; `_ms` are milliseconds of wall
@@ -27,6 +28,7 @@ from ctxsteward.schemas import Finding, InputError, ReferenceNotFound
 
 from ..terminal import (
     FOUND,
+    append_missing,
     building,
     choose_transcript,
     common,
@@ -327,3 +329,80 @@ def _rebuild(address: str, provider: str | None, as_json: bool, store: str, tena
             "the log or the key is not what it was: restore the store from a backup"
         )
         raise click.exceptions.Exit(FOUND)
+
+
+@click.command()
+@click.argument("transcript", type=click.Path(allow_dash=True))
+@building
+@click.option("--run", default=0, show_default=True, metavar="N", help="Which transcript of the file, from 0.")
+@click.option("--session", "session_id", metavar="ID", help="Session to append to; default: named after the file.")
+@click.option("--user-turn", metavar="TEXT", help="As if this were the next user message; writes no envelope.")
+@provider
+@common
+def build(
+    transcript: str,
+    profile: str | None,
+    budgets: tuple[str, ...],
+    model: str,
+    format: str,
+    run: int,
+    session_id: str | None,
+    user_turn: str | None,
+    provider: str | None,
+    as_json: bool,
+    store: str,
+    tenant: str,
+) -> None:
+    """Build the envelope for the next call of TRANSCRIPT (- for stdin).
+
+    Messages that the session does not hold yet are appended to it; running the command twice appends nothing.
+    """
+
+    read_provider(provider)
+    if user_turn is not None and not user_turn.strip():
+        raise InputError("--user-turn: the text is empty; write what the user says")
+    builder = read_builder(model, budgets)
+    governed = read_profile(profile)
+    chosen, count = choose_transcript(transcript, format, run)
+    with open_uri(store) as opened:
+        session = open_session(
+            opened,
+            chosen,
+            chosen.session if session_id is None else session_id,
+            tenant=tenant,
+            profile=governed,
+            counter=builder.counter,
+        )
+        with progress("appending", shown=not as_json) as tell:
+            appended = append_missing(session, chosen, builder, tell)
+        envelope = builder.build(session) if user_turn is None else builder.preview(session, user_turn)
+        kind = f"{chosen.format}{' (detected)' if format == 'auto' else ''}"
+        if count > 1:
+            note(f"{transcript} holds {count} transcripts; this is number {run}, --run takes another")
+        if provider or as_json:
+            note(f"{transcript}: format {kind}")
+            _print_value(envelope, provider, as_json)
+        else:
+            _print_envelope(envelope, chosen, f"format {kind}, {len(session)} messages, {appended} appended now")
+
+
+def _print_value(envelope: Envelope, provider: str | None, as_json: bool) -> None:
+    if provider is None:
+        print_document("envelope", envelope.document())
+    else:
+        print_json(envelope.render(provider), indent=None if as_json else 2)  # type: ignore[arg-type]
+
+
+def _print_envelope(envelope: Envelope, transcript: Transcript, origin: str) -> None:
+    console = table_console()
+    console.print(tables.shown(f"{envelope.session}: {origin}"))
+    console.print(tables.sections_table(envelope))
+    if envelope.dynamic.bullets is not None:
+        console.print("compacted history")
+        console.print(tables.bullet_list(envelope))
+        console.print()
+    if findings := (*transcript.findings, *envelope.findings):
+        console.print("findings")
+        console.print(tables.finding_list(findings))
+        console.print()
+    console.print(f"envelope {envelope.address}", soft_wrap=True)

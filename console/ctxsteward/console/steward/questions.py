@@ -40,7 +40,7 @@ from .records import (
 
 FOR_PEOPLE = frozenset((
     "needs_person", "needs_principals", "needs_confirmation", "fails_more", "needs_outcome", "needs_recovery",
-    "conflict", "touches_locked", "edited",
+    "needs_tasks", "by_chance", "conflict", "touches_locked", "edited",
 ))  # fmt: skip
 """Reasons that a person can lift at once."""
 RULED = frozenset(("gainsays_locked", "gainsays_rule", "touches_locked"))
@@ -57,6 +57,8 @@ WAITS: Mapping[str, str] = {
     "fails_more": "More runs that did so failed than succeeded.",
     "needs_outcome": "In no run that is known to have succeeded was this done.",
     "needs_recovery": "It has worked in fewer than {recoveries} runs that succeeded.",
+    "needs_tasks": "It was seen in the runs of fewer than {recoveries} tasks.",
+    "by_chance": "Runs that did so and runs that did not ended no more differently than they may by chance.",
     "conflict": "Somebody says the opposite, and both are held until you decide.",
 }
 """Why a record waits, as one would say it to a colleague."""
@@ -210,9 +212,9 @@ class _QuestionWriter:
 
     def _contrast(self, one: MetaRecommendation, tried: Sequence[TriedFix]) -> Iterator[str]:
         """What was done otherwise and how that ended; or who says the opposite."""
-        own_first = sorted(tried, key=lambda each: each.text != one.text)
+        own_first = sorted(tried, key=lambda each: each.action != one.action)
         for each in own_first[:SHOWN_TRIED] if len(tried) > 1 else ():
-            what = "this" if each.text == one.text else f"“{each.text}”"
+            what = "this" if each.action == one.action else f"“{each.action}”"
             ends = ((each.succeeded, "succeeded"), (each.failed, "failed"), (each.untold, "ended nobody says how"))
             counted = ", ".join(f"{count:,} {end}" for count, end in ends if count)
             yield f"Of runs that did {what}: {counted}."
@@ -230,7 +232,7 @@ class _QuestionWriter:
                 basis.voices, *(("person or task", "people or tasks") if basis.tried else ("person", "people"))
             )
             yield f"It came up in {basis.transcripts:,} of {basis.read:,} transcripts, with {came}{dates}."
-            done = next((each for each in basis.tried if each.text == one.text), None)
+            done = next((each for each in basis.tried if each.action == one.action), None)
             if done is not None:
                 yield _ends(done)
         use = self._uses.get(one.id)

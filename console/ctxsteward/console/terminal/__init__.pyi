@@ -29,10 +29,12 @@ from .options import (
     provider as provider,
     read_budgets as read_budgets,
     read_builder as read_builder,
+    read_input as read_input,
     read_profile as read_profile,
     read_provider as read_provider,
     telemetry as telemetry,
     unknown_model as unknown_model,
+    utc_now as utc_now,
 )
 from .output import (
     note as note,

@@ -15,14 +15,15 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from functools import wraps
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
 from ctxsteward.envelope import PROVIDERS, Budgets, EnvelopeBuilder, Profile
 from ctxsteward.envelope.tokens import known_models
-from ctxsteward.envelope.transcripts import FORMATS
-from ctxsteward.schemas import InputError, UnknownModel
+from ctxsteward.envelope.transcripts import FORMATS, decode
+from ctxsteward.schemas import InputError, InvalidTranscript, UnknownModel
 
 from .output import note
 
@@ -149,6 +150,19 @@ def unknown_model(name: str) -> InputError:
 def _nearest(name: str, known: Sequence[str]) -> str:
     near = get_close_matches(name, known, n=3)
     return f"did you mean {' or '.join(near)}?" if near else f"one of: {', '.join(known)}"
+
+
+def read_input(text: str) -> object:
+    """What `--input` gives: JSON, or with ``@FILE`` what a file holds; raises `InputError`."""
+    try:
+        data = Path(text[1:]).read_bytes() if text.startswith("@") else text.encode()
+        return decode(data, f"--input {text[:40]}" if text.startswith("@") else "--input", "")
+    except InvalidTranscript as error:
+        raise InputError(str(error)) from error
+    except UnicodeEncodeError as error:
+        raise InputError("--input: a lone surrogate; write well-formed Unicode") from error
+    except ValueError as error:
+        raise InputError(f"--input: {error}; write JSON, or @FILE") from error
 
 
 def read_profile(path: str | None) -> Profile | None:

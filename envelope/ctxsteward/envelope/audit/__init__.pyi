@@ -1,4 +1,3 @@
 from . import auditor as auditor
-from .auditor import audit as audit
-from .differences import KINDS as KINDS
+from .auditor import KINDS as KINDS, audit as audit
 from .requests import sealed_request as sealed_request

@@ -62,7 +62,16 @@ from ..recall import (
     verbatim,
     with_facts,
 )
-from ..tokens import HEAD_SECTIONS, REPLY_PRIMING_TOKENS, Budgets, BuildTarget, Counter, Scale
+from ..tokens import (
+    HEAD_SECTIONS,
+    MIN_PROGRESS_FRACTION,
+    REPLY_PRIMING_TOKENS,
+    Budgets,
+    BuildTarget,
+    Counter,
+    Scale,
+    guard_notice,
+)
 
 
 @dataclass(slots=True)
@@ -88,16 +97,39 @@ class Decider:
     form: LayoutForm = FORM
     """A builder out of a manifest has the form of the renderer that the manifest names."""
 
-    def run(self, session: Session, progress: BuildProgress) -> DynamicLayout:
-        """Compact and select where due; the layout that comes of it."""
+    def run(self, session: Session, progress: BuildProgress, guard_tokens: int | None = None) -> DynamicLayout:
+        """Compact and select where due; the layout that comes of it.
+
+        Over `guard_tokens` of dynamic the model's window is nearly full: it is compacted though its budget is not.
+        """
         layout = self.lay(session, session.state)
         window = Window(session.state, layout, self.budgets)
-        if not progress.compacted and self.compactor.policy.due(window) and self._compact(session, window, progress):
-            layout = self.lay(session, session.state)
-            window = Window(session.state, layout, self.budgets)
+        if not progress.compacted:
+            decider = self if self.compactor.policy.due(window) else self._guarding(window, guard_tokens)
+            if decider is not None and decider._compact(session, window, progress):
+                layout = self.lay(session, session.state)
+                window = Window(session.state, layout, self.budgets)
         if self._select(session, window, progress):
             layout = self.lay(session, session.state)
         return layout
+
+    def _guarding(self, window: Window, guard_tokens: int | None) -> Decider | None:
+        """This one with no more dynamic than the guard leaves; None where it has nothing to do, or did just now.
+
+        A compaction that could not save a tenth of the section is not tried, nor one after which less than a tenth was
+        said: what stands in the way has not left.
+        """
+        state, tokens = window.state, window.section_tokens
+        if guard_tokens is None or not 0 < guard_tokens < min(tokens, self.budgets.dynamic_tokens):
+            return None
+        least = tokens * MIN_PROGRESS_FRACTION
+        fragments = zip(state.groups, window.layout.strip.fragments, strict=True)
+        new_tokens = sum(fragment.tokens for group, fragment in fragments if group.first > state.compacted_at)
+        is_refused = window.refused_at and abs(tokens - window.refused_at) < window.refused_at * MIN_PROGRESS_FRACTION
+        if new_tokens < least or is_refused or window.movable_tokens + window.bullets_tokens < least:
+            return None
+        tight = self.budgets.limited(guard_tokens).model_copy(update={"arrival_cap_tokens": self.budgets.cap_tokens})
+        return self.with_budgets(tight)
 
     def with_budgets(self, budgets: Budgets) -> Decider:
         """The same under other budgets."""
@@ -113,6 +145,8 @@ class Decider:
     def _compact(self, session: Session, window: Window, progress: BuildProgress) -> bool:
         """Try one compaction; whether the window is another one now."""
         place = b"%d\x00" % session.state.position  # one that is made again after damage goes by another address
+        if window.budgets is not self.budgets:
+            window = Window(session.state, window.layout, self.budgets)
         event, findings = self.compactor.run(
             session.state, window, lambda kind, data: address_of(session.address_key, session.id, kind, place + data)
         )
@@ -342,6 +376,7 @@ def assemble_envelope(
     size: EnvelopeSize,
     scale: Scale,
     notices: Sequence[Finding],
+    target: BuildTarget,
     *,
     sealed: bool,
     build_seconds: float,
@@ -354,6 +389,8 @@ def assemble_envelope(
         findings += window_findings(state)
     if session.missing and dynamic.context is not None:
         findings += _damaged(n for n in dynamic.context.refs if n in session.missing)
+    if (notice := guard_notice(size.prompt_tokens, target)) is not None:
+        findings.append(notice)
     seal = None
     if sealed:
         seal = seal_envelope(

@@ -50,6 +50,7 @@ from ..tokens import (
     Tokenizer,
     budgets_within,
     dynamic_room,
+    guarded_room,
     limited_notice,
     prompt_tokens_of,
     target_of,
@@ -223,7 +224,7 @@ class EnvelopeBuilder:
                 return self._envelope(before, layout, BuildProgress(findings=[finding]), started, keep=True)
             head = self._head(session)  # a head that does not fit says so before anything is decided
             with suppress(Conflict):
-                layout = self._decider_under(head).run(session, progress)
+                layout = self._decider_under(head).run(session, progress, self._guard_tokens(head))
                 return self._envelope(session, layout, progress, started, keep=True)
         raise Conflict(session.id, session.state.position)
 
@@ -235,7 +236,8 @@ class EnvelopeBuilder:
             asked = {"role": "user", "content": user_turn} if isinstance(user_turn, str) else user_turn
             scratch.append(asked, principal=speaker_of(scratch, scratch.state))
         progress = BuildProgress()
-        layout = self._decider_under(self._head(scratch)).run(scratch, progress)
+        head = self._head(scratch)
+        layout = self._decider_under(head).run(scratch, progress, self._guard_tokens(head))
         return self._envelope(scratch, layout, replace(progress, selection_seconds=0.0), sealed=False)
 
     def rebuild(
@@ -282,6 +284,11 @@ class EnvelopeBuilder:
         scale = self._scale_under(head)
         return self._decider if scale is self._scale else self._decider.with_budgets(scale.effective)
 
+    def _guard_tokens(self, head: HeadSections) -> int | None:
+        """Dynamic beyond which the request takes more of the window than the guard lets it, in our own tokens."""
+        room = guarded_room(self._target, head.tokens)
+        return None if room is None else int(room / self.calibration)
+
     def _envelope(
         self,
         session: Session,
@@ -305,8 +312,8 @@ class EnvelopeBuilder:
             self._estimated_tokens = size.estimated_tokens
         build_seconds = 0.0 if started is None else time.perf_counter() - started
         return assemble_envelope(
-            session, head, layout, decided, size, scale, notices, sealed=sealed, build_seconds=build_seconds,
-            renderer=self._decider.form.renderer,
+            session, head, layout, decided, size, scale, notices, self._target, sealed=sealed,
+            build_seconds=build_seconds, renderer=self._decider.form.renderer,
         )  # fmt: skip
 
     def _with_meta_report(self, session: Session, head: HeadSections, decided: BuildProgress) -> BuildProgress:

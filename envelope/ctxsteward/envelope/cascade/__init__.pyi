@@ -10,6 +10,16 @@ from .config import (
     selection as selection,
 )
 from .context import PhaseMessage as PhaseMessage
+from .continuity import (
+    INSTRUCTIONS as INSTRUCTIONS,
+    ScratchpadVersion as ScratchpadVersion,
+    Workspace as Workspace,
+    handoff_of as handoff_of,
+    opening_of as opening_of,
+    resume as resume,
+    scratchpad_in as scratchpad_in,
+    scratchpad_versions as scratchpad_versions,
+)
 from .past import Past as Past, PastMessage as PastMessage, PhaseLog as PhaseLog, read_past as read_past
 from .phase import (
     PhaseContext as PhaseContext,
@@ -32,3 +42,27 @@ from .run import (
     record_state as record_state,
     recorded_of as recorded_of,
 )
+from .runner import (
+    CascadeRunner as CascadeRunner,
+    EvaluatedAttempt as EvaluatedAttempt,
+    PhaseEnd as PhaseEnd,
+    RunEnd as RunEnd,
+    RunProgress as RunProgress,
+    progress_of as progress_of,
+    recording_of as recording_of,
+)
+from .script import (
+    ChatModel as ChatModel,
+    ModelAnswer as ModelAnswer,
+    ModelRequest as ModelRequest,
+    ModelScript as ModelScript,
+    PhaseOutput as PhaseOutput,
+    ScriptEnded as ScriptEnded,
+    ToolAnswer as ToolAnswer,
+    ToolUse as ToolUse,
+    called as called,
+    judged as judged,
+    load_script as load_script,
+    script_of as script_of,
+)
+from .turns import RunLedger as RunLedger, recorded_calls as recorded_calls

@@ -106,7 +106,7 @@ class Strategies:
         summarize = self._summaries(past) if allowed.cards else None
         match selection.strategy:
             case "semantic":
-                return self._near().with_similarity(selection.similarity_threshold)
+                return self._near().with_similarity(self._similarity(selection))
             case "llm":
                 model = self._model(selection.selector_model, allowed)
                 return ModelSelector(model, prefilter=self._words_then_newest, summarize=summarize)
@@ -116,6 +116,12 @@ class Strategies:
                 return Hybrid(self.heuristic, self._near(), chooser, summarize=summarize)
             case _:
                 return self.heuristic
+
+    def _similarity(self, selection: Selection) -> float:
+        """The least cosine: as configured, else by the embedder's own scale where it has one."""
+        if "similarity_threshold" in selection.model_fields_set:
+            return selection.similarity_threshold
+        return float(getattr(self._near().embedder, "near", selection.similarity_threshold))
 
     def _near(self) -> Semantic:
         if self._semantic is None:

@@ -38,7 +38,7 @@ from ctxsteward.schemas import (
     Source,
     counted,
 )
-from ctxsteward.store import Lines, YamlSource, place, read_mapping, read_text, show
+from ctxsteward.store import Lines, YamlSource, place, read_mapping, read_text, show as show
 
 from ..transcripts import decode
 from .templates import check_template

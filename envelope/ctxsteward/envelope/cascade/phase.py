@@ -48,7 +48,7 @@ from ctxsteward.schemas import (
     sent,
 )
 
-from ..compaction import CompactionCandidate, CompactionChoice, Policy, Window, choose
+from ..compaction import CompactionCandidate, CompactionChoice, Policy as Policy, Window, choose
 from ..recall import Selector
 from ..tokens import Counter
 from .auto_selection import Strategies, mentions_error, select_automatically

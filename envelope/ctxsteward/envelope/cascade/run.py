@@ -41,14 +41,14 @@ from ctxsteward.schemas import (
     Phase,
     Wire,
 )
-from ctxsteward.store import NoteSet, Profile, show
+from ctxsteward.store import NoteSet, Profile as Profile, show
 
 from ..history import NewMessage, Session, check_meta
 from ..recall import Selector
-from ..store import Store
+from ..store import Store as Store
 from ..tokens import Counter
 from ..transcripts import decode, open_input
-from .auto_selection import Strategies
+from .auto_selection import Strategies as Strategies
 from .config import Tree, cascade_of_tree, phase_named, refused
 from .past import STATE_NOTE, Past, PhaseLog, read_past
 from .phase import PhaseContext, phase_context
@@ -106,7 +106,7 @@ def open_phase(
         texts = () if store.exists(id, tenant=tenant) else system
         return store.session(id, tenant=tenant, profile=profile, tools=tools, system=texts, counter=counter)
 
-    past = read_run(store, cascade, run, tenant=tenant, upto=phase)
+    past = read_run(store, cascade, run, tenant=tenant, upto=phase, attempt=attempt)
     stream = session_of(run) if phase.context is None else None
     own = phase.context is not None or attempt is not None or phase.context_retention == "output_only"
     name = session_id(run, phase.name, attempt) if own else run
@@ -136,17 +136,29 @@ def open_phase(
     return OpenedPhase(session=session, context=context, is_new=True)
 
 
-def read_run(store: Store, cascade: Cascade, run: str, *, tenant: str = "default", upto: Phase | None = None) -> Past:
-    """What the phases of a run have left so far; with `upto`, those before it (and itself)."""
+def read_run(
+    store: Store,
+    cascade: Cascade,
+    run: str,
+    *,
+    tenant: str = "default",
+    upto: Phase | None = None,
+    attempt: int | None = None,
+) -> Past:
+    """What the phases of a run have left so far; with `upto`, those before it (and itself).
+
+    `attempt` is the one at `upto` that asks: it sees none of the others.
+    """
     logs: list[PhaseLog] = []
     if store.exists(run, tenant=tenant):
         logs.append(PhaseLog(store.session(run, tenant=tenant)))
     for phase in cascade.phases:
-        for attempt in (None, *range(1, MAX_ATTEMPTS + 1)):
-            name = session_id(run, phase.name, attempt)
+        asks = attempt if phase == upto else None
+        for number in (asks,) if asks else (None, *range(1, MAX_ATTEMPTS + 1)):
+            name = session_id(run, phase.name, number)
             if store.exists(name, tenant=tenant):
-                logs.append(PhaseLog(store.session(name, tenant=tenant), attempt, phase.name))
-            elif attempt is not None:
+                logs.append(PhaseLog(store.session(name, tenant=tenant), number, phase.name))
+            elif number is not None:
                 break
         if phase == upto:
             break

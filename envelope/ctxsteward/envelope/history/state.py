@@ -104,6 +104,8 @@ class State:
     compactions: int = 0
     compacted_to: int = 0
     """Highest ordinal that any compaction has taken out of the window."""
+    compacted_at: int = 0
+    """Ordinal of the newest message when the newest compaction was made; 0: there was none."""
     masked: frozenset[int] = frozenset()
     """First ordinals of groups whose tool results are shown as one line."""
     shortened: dict[int, int] = field(default_factory=dict)
@@ -300,6 +302,7 @@ class State:
         self.masked, self.shortened = frozenset(event.masked), dict(event.shortened)
         self.compactions += 1
         self.compacted_to = event.checkpoint["compacted_to"]
+        self.compacted_at = event.checkpoint["ordinal"]
         self.selection = _selection(event.checkpoint["selection"])
         self.refused = None
         left = {ordinal for group in self.groups for ordinal in group.ordinals}

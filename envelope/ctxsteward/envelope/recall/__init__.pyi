@@ -1,7 +1,6 @@
 from .facts import lines_of as lines_of, offer as offer, speaker_of as speaker_of, with_facts as with_facts
 from .heuristic import Heuristic as Heuristic, SupersessionIndex as SupersessionIndex
 from .lexical_index import IndexedTurn as IndexedTurn, TurnIndex as TurnIndex
-from .llm import Ask as Ask, Summarize as Summarize
 from .model_tools import answer_call as answer_call, model_tools as model_tools, search_context as search_context
 from .postings import Postings as Postings, Weights as Weights
 from .room import LEAST_EXCERPT_TOKENS as LEAST_EXCERPT_TOKENS
@@ -22,9 +21,11 @@ from .selection import (
     verbatim as verbatim,
 )
 from .strategies import (
+    Ask as Ask,
     Hybrid as Hybrid,
     ModelSelector as ModelSelector,
     Multilingual as Multilingual,
     Semantic as Semantic,
+    Summarize as Summarize,
     selector_named as selector_named,
 )

@@ -60,6 +60,9 @@ class Multilingual:
 
     name = "universal-sentence-encoder-multilingual-3"
     dimensions = 512
+    near = 0.3
+    """Least cosine of what is worth showing: on LoCoMo (development half) 85 % of the evidence reaches it and a third
+    of all else; 0.4 keeps half of the evidence, 0.7 none."""
 
     def __init__(self) -> None:
         self._lock = forking.lock()

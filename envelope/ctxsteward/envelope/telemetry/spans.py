@@ -10,8 +10,11 @@ model calls are its children. Attributes:
 
 Events: ``context.section`` where a section's bytes begin a new epoch (`section`, `epoch`, `tokens`): a session's first
 build in a process has one for each, so churn is what comes after it. ``context.prefix_break`` (`section`).
-``context.compaction`` (`report`, `pre_tokens`, `post_tokens`, `losses`). A build that raises ends in an error with
+``context.compaction`` (`report`, `pre_tokens`, `post_tokens`, `losses`). ``context.guard``
+(`prompt_tokens`, `percent`) from 80 % of what the window leaves a request on. A build that raises ends in an error with
 the name of its class, never its text.
+
+`spanned` is a span around longer work: ``context.run``, ``context.phase`` and ``context.efficiency`` of cascades.
 
 The log record (logger ``ctxsteward.envelope``, level INFO) carries the same attributes and, inside a trace, `trace_id`
 and `span_id`. Ids of sessions and tenants, and texts, are in neither.
@@ -25,7 +28,8 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -98,8 +102,21 @@ class BuildSpan:
         if self._span is not None:
             self._span.set_attributes(attributes)
             _tell_events(self._span, envelope, churned)
+            if self.prompt_tokens and envelope.tokens >= GUARDS[0][0] * self.prompt_tokens:
+                percent = 100 * envelope.tokens // self.prompt_tokens
+                self._span.add_event("context.guard", {"prompt_tokens": envelope.tokens, "percent": percent})
         if log is not None:
             _log(log, attributes, self._span)
+
+
+@contextmanager
+def spanned(name: str, attributes: Attributes) -> Iterator[Callable[[Attributes], None]]:
+    """A span around longer work, where OpenTelemetry listens; what is given to what it yields is told of it."""
+    if API not in sys.modules:
+        yield lambda told: None
+        return
+    with _tracer().start_as_current_span(name, attributes=attributes, record_exception=False) as span:
+        yield lambda told: span.set_attributes(told)
 
 
 def _count(envelope: Envelope, churned: PrefixBreak, window_tokens: int | None) -> None:

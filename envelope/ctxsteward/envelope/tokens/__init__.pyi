@@ -13,6 +13,8 @@ from .budgets import (
     Scale as Scale,
     budgets_within as budgets_within,
     dynamic_room as dynamic_room,
+    guard_notice as guard_notice,
+    guarded_room as guarded_room,
     limited_notice as limited_notice,
     target_of as target_of,
 )

@@ -72,6 +72,10 @@ showing it again costs more than the compaction saved."""
 LEAST_RECALL_TOKENS = 200
 """So much of recall's room may be filled however little was left out: a few messages and their fence."""
 
+GUARD_WARNS_FRACTION, GUARD_COMPACTS_FRACTION = 0.8, 0.9
+"""Of what the window leaves a request beside the output's reserve: a finding says so; dynamic is compacted, whatever
+its own budget."""
+
 WORKING_TOKENS = 4_000
 """Of dynamic, where no model is named."""
 
@@ -334,6 +338,26 @@ def dynamic_room(target: BuildTarget, head_tokens: int) -> int | None:
     if target.window_tokens is None:
         return None
     return target.window_tokens - target.output_reserve_tokens - head_tokens - REPLY_PRIMING_TOKENS
+
+
+def guarded_room(target: BuildTarget, head_tokens: int) -> int | None:
+    """What dynamic may take beside a head before the guard compacts; None: no limit."""
+    if target.window_tokens is None:
+        return None
+    usable = target.window_tokens - target.output_reserve_tokens
+    return int(usable * GUARD_COMPACTS_FRACTION) - head_tokens - REPLY_PRIMING_TOKENS
+
+
+def guard_notice(prompt_tokens: int, target: BuildTarget) -> Finding | None:
+    """Says that a request takes most of what the window leaves it; None where it does not."""
+    if target.window_tokens is None:
+        return None
+    usable = target.window_tokens - target.output_reserve_tokens
+    if usable < 1 or prompt_tokens < usable * GUARD_WARNS_FRACTION:
+        return None
+    share = 100 * prompt_tokens // usable
+    text = f"the request takes {share} % of the {usable} tokens that the window leaves it: {prompt_tokens}"
+    return Finding(kind="window_nearly_full", field="dynamic", text=text)
 
 
 def limited_notice(target: BuildTarget, within: Budgets, stated: Budgets) -> Finding:

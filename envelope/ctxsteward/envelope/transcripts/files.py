@@ -28,11 +28,10 @@ from typing import NamedTuple
 
 from ctxsteward.schemas import InputTooLarge, InvalidTranscript
 
-from .chat import TranscriptValue, read_chat, read_lines, read_run
 from .locomo import read_sample
 from .strict_json import InputLine, JsonInput, decode, is_cut_short, memory_input, open_input, show
 from .swe_agent import read_trajectory
-from .transcript import Transcript
+from .transcript import Transcript, TranscriptValue, read_chat, read_lines, read_run
 
 
 class TranscriptFormat(NamedTuple):

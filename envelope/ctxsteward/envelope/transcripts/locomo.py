@@ -18,9 +18,8 @@ from datetime import datetime
 
 from ctxsteward.schemas import InvalidTranscript, Wire
 
-from .chat import TranscriptValue
 from .strict_json import at, checked, show
-from .transcript import Transcript, TranscriptEntry
+from .transcript import Transcript, TranscriptEntry, TranscriptValue
 
 _SESSION = re.compile(r"session_([0-9]{1,6})", re.ASCII)
 _DATE = re.compile(

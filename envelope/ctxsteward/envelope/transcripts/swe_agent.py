@@ -21,9 +21,8 @@ from typing import NamedTuple
 
 from ctxsteward.schemas import InvalidTranscript, Message, Wire
 
-from .chat import TranscriptValue
 from .strict_json import at, checked, show
-from .transcript import Transcript, TranscriptEntry, inferred, tools_inferred
+from .transcript import Transcript, TranscriptEntry, TranscriptValue, inferred, tools_inferred
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 """What a provider allows as a tool's name."""

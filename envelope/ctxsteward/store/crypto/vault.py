@@ -7,7 +7,8 @@ kind and bytes, so the same text of two subjects has two addresses, and one subj
 original.
 
     keys/<tenant>/<subject address>.json   {"schema_version": 1, "wrapped": base64}
-    blobs/<tenant>/ab/<address>            one line of JSON {"schema_version", "key", "kind"}, then the ciphertext
+    blobs/<tenant>/ab/<address>            one line of JSON {"schema_version", "key", "kind"}, then the ciphertext;
+                                           in version 2 its content is compressed (RFC 1950)
     tombstones/<tenant>/<subject address>.json   {"schema_version": 1, "who", "when", "why", "mac"}
 
 A forgotten subject gets no new key, nor does any subject of a forgotten session, and a key that a crash left beside a
@@ -24,6 +25,7 @@ import hmac
 import json
 import re
 import secrets
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any, NamedTuple, TypeGuard
@@ -37,6 +39,10 @@ from .keyring import NONCE_BYTES, Keys, decrypt, encrypt
 
 VAULT_VERSION = 1
 """Major version of key, blob and tombstone objects."""
+COMPRESSED_VERSION = 2
+"""Of blobs alone."""
+COMPRESSION_LEVEL = 1
+"""Of 1 to 9: a night spends more time than its store spends room."""
 
 MAX_KEYS_IN_MEMORY = 10_000
 """The oldest go first; they are read again when they are needed."""
@@ -203,14 +209,18 @@ class Vault:
         """The inverse of `encrypt`; raises `Damaged`."""
         return decrypt(key.secret, data, context)
 
-    def put(self, subject: str, kind: str, data: bytes) -> str:
+    def put(self, subject: str, kind: str, data: bytes, *, compress: bool = False) -> str:
         """Keep content for good; its address. The same content of the same subject is kept once.
 
+        `compress` it first where that saves room; its address stays that of the content, whatever compressed it.
         Raises `Damaged` where what stands there already cannot be read: what was put is there to be read.
         """
         address = address_of(self._address_key, subject, kind, data)
         key, data_key = names.blob_name(self.tenant, address), self.data_key(subject)
-        head = json.dumps({"schema_version": VAULT_VERSION, "key": data_key.subject, "kind": kind}).encode()
+        version = VAULT_VERSION
+        if compress and len(smaller := zlib.compress(data, COMPRESSION_LEVEL)) < len(data):
+            version, data = COMPRESSED_VERSION, smaller
+        head = json.dumps({"schema_version": version, "key": data_key.subject, "kind": kind}).encode()
         who = subject.encode()
         payload = len(who).to_bytes(4, "big") + who + data
         body = head + b"\n" + self.encrypt(data_key, payload, key.encode() + b"\n" + head)
@@ -230,13 +240,15 @@ class Vault:
     def _opened(self, address: str, blob: bytes) -> VaultBlob:
         key = names.blob_name(self.tenant, address)
         head, separator, ciphertext = blob.partition(b"\n")
-        document = _document(key, head) if separator else {}
+        document = _document(key, head, COMPRESSED_VERSION) if separator else {}
         name, kind = document.get("key"), document.get("kind")
         if not _is_address(name) or not isinstance(kind, str):
             raise Damaged(f"{key}: it is not a blob; restore it from a backup")
         payload = self.decrypt(self.known_key(name), ciphertext, key.encode() + b"\n" + head)
         length = int.from_bytes(payload[:4], "big")
         subject, data = payload[4 : 4 + length].decode(), payload[4 + length :]
+        if document["schema_version"] == COMPRESSED_VERSION:
+            data = _decompressed(key, data)
         if not hmac.compare_digest(address_of(self._address_key, subject, kind, data), address):
             raise Damaged(f"{key}: its content is not what its address says; restore it from a backup")
         return VaultBlob(subject, data)
@@ -325,13 +337,20 @@ def _erased(buried: Tombstone) -> Erased:
     return Erased(f"content of subject {buried.subject[:16]}…", who=buried.who, when=buried.when, why=buried.why)
 
 
-def _document(key: str, data: bytes) -> dict[str, Any]:
+def _decompressed(key: str, data: bytes) -> bytes:
+    try:
+        return zlib.decompress(data)
+    except zlib.error:
+        raise Damaged(f"{key}: its content cannot be decompressed; restore it from a backup") from None
+
+
+def _document(key: str, data: bytes, newest: int = VAULT_VERSION) -> dict[str, Any]:
     try:
         document = json.loads(data)
     except (ValueError, RecursionError):
         document = None
     if not isinstance(document, dict):
         raise Damaged(f"{key}: it is not JSON; restore it from a backup")
-    if document.get("schema_version") != VAULT_VERSION:
-        raise UnsupportedVersion(key, document.get("schema_version"), VAULT_VERSION)
+    if (version := document.get("schema_version")) not in range(VAULT_VERSION, newest + 1):
+        raise UnsupportedVersion(key, version, newest)
     return document

@@ -31,7 +31,18 @@ from urllib.parse import quote
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictStr, ValidationError
 
-from ctxsteward.schemas import Damaged, EntryId, InputError, OneLine, RecordText, Timestamp, UnsupportedVersion, instant
+from ctxsteward.schemas import (
+    Damaged,
+    EntryId,
+    Erased,
+    InputError,
+    ObjectMissing,
+    OneLine,
+    RecordText,
+    Timestamp,
+    UnsupportedVersion,
+    instant,
+)
 
 from ..crypto import AddressKey, Link, Vault, VaultBlob, address_of, subject_of
 from ..names import numbered
@@ -185,6 +196,15 @@ class FactForm:
         """Put a fact into the vault; raises `Erased` where it, or its session, was forgotten."""
         self.vault.forget_secret(entry.kept.key)
         self.vault.put(_subject(self._profile, audience, entry.fact), KIND, _data(entry.fact))
+
+    def is_kept(self, entry: FactRecord) -> bool:
+        """Whether a fact lies in the vault and can be read, asked of the store."""
+        self.vault.forget_secret(entry.kept.key)
+        try:
+            self.vault.get(entry.kept.blob)
+        except (Erased, ObjectMissing):
+            return False
+        return True
 
     def fact(self, kept: RecordRef) -> Fact | None:
         """The fact again; None where it was erased. Fields of later versions are left out."""

@@ -18,7 +18,9 @@ withdrawing a listing of tombstones and all fact links of the tenant. Raises `In
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 from urllib.parse import unquote
@@ -33,6 +35,8 @@ from ..objects import folders_in
 from ..profiles import RecordRef, canonical
 from .fact import Audience, Fact, FactForm, FactRecord, checked_audience, checked_facts, kept_in, records_of
 
+WRITERS = 8
+"""Threads that commit sets."""
 Each = Callable[[Callable[[RecordRef], Fact | None], Iterable[RecordRef]], Iterable[Fact | None]]
 """`map`, or one that asks several at a time."""
 
@@ -155,13 +159,26 @@ class FactStore:
     def replace(self, sets: Mapping[Audience, Iterable[Fact]], *, who: str, why: str, when: str) -> FactReplacement:
         """Make these the sets of their audiences, and empty those of all others."""
         note = {"who": who, "why": why, "when": when}
-        done = [self.commit(audience, facts, **note) for audience, facts in sets.items()]
+        done = list(self.commit_each(sets.items(), **note))
         written = [one for one in done if one.written]
         emptied = self.keep_only(sets, **note)
         return FactReplacement(
             len(written) + emptied, emptied + sum(not one.facts for one in written),
             tuple(finding for one in done for finding in one.findings),
         )  # fmt: skip
+
+    def commit_each(
+        self, sets: Iterable[tuple[Audience, Iterable[Fact]]], *, who: str, why: str, when: str
+    ) -> Iterator[FactCommit]:
+        """`commit` set by set, several at a time, for a durable write waits far longer than it computes; in order."""
+        with ThreadPoolExecutor(WRITERS, thread_name_prefix="ctxsteward facts") as writers:
+            under_way: deque[Future[FactCommit]] = deque()
+            for audience, facts in sets:
+                under_way.append(writers.submit(self.commit, audience, facts, who=who, why=why, when=when))
+                if len(under_way) > 4 * WRITERS:
+                    yield under_way.popleft().result()
+            while under_way:
+                yield under_way.popleft().result()
 
     def keep_only(self, audiences: Iterable[Audience], *, who: str, why: str, when: str) -> int:
         """Empty the shelves of all other audiences; how many were not empty. Costs one listing of all links."""
@@ -218,7 +235,7 @@ class FactStore:
         if self._is_gone(entry):
             self._vault.bury_address(entry.kept.key, **note)
             return False
-        return self._kept(audience, entry)
+        return self.form.is_kept(entry) or self._kept(audience, entry)
 
     def _shelved(self, link: Link, folder: str, findings: list[Finding]) -> FactCommit:
         facts = tuple(fact for kept in kept_in(link, folder) if (fact := self.form.fact(kept)) is not None)

@@ -18,13 +18,13 @@ from pathlib import Path
 from ctxsteward.schemas import InputError
 
 from ..documents import block_of, check_markers, markers, write_blocks
-from . import cards, cold, flips, journal, outage, steward, telemetry, transcripts, unit_costs, warm
+from . import cards, cascade_runs, flips, journal, outage, steward, telemetry, transcripts, unit_costs, warm
 from .benchmark_row import BenchmarkRow
 
 BENCHES: dict[str, Callable[[Path | None], Iterator[BenchmarkRow]]] = {
     "import": unit_costs.import_cost,
     "warm": warm.run,
-    "cold": cold.run,
+    "cold": warm.run_cold,
     "first": unit_costs.first_sessions,
     "journal": journal.run,
     "outage": outage.run,
@@ -36,6 +36,7 @@ BENCHES: dict[str, Callable[[Path | None], Iterator[BenchmarkRow]]] = {
     "flips": flips.run,
     "steward": steward.run,
     "telemetry": telemetry.run,
+    "runs": cascade_runs.run,
 }
 
 NAME = "bench"

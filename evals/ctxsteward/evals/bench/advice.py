@@ -18,42 +18,55 @@ Beside it stand answers that need no steward:
 An interval is Wilson's at 95 % over errors. Where it is wider than `UNDECIDED`, or meets that of the best baseline, the
 verdict is *undecided*: errors of one task are not independent, so it is narrower than it should be.
 
-`written_runs` makes labelled runs of a small world of our own (seeded): seven causes of errors, with tools whose wrong
-fixes are accepted as readily as the right one, and then fail the task. Some of its causes end rightly in a stop.
+What runs that succeed do beside errors (practices) is held to the same halves: in held-out tasks of which some runs
+succeeded and some failed, how often it was done by the ones and by the others (`measure_practices`). *Sooner done* are
+those whose intervals (Wilson) do not meet. Beside it: *random*, any practice of the learned half; *constant*, to ask
+the user before every call; *most frequent*, what runs that succeeded did most often before a call; *whatever the task*,
+the same contrast over all runs at once, so that what hard tasks see more of looks harmful.
+
+Worlds of our own (`written_runs`): one wording a cause, several causes under one code with several wordings each, and
+one of practices. In the second the tools are the operator's own, so records quote what errors say, and advice about an
+error is what the record says that quotes most of its words.
 
 Data: sierra-research/tau-bench, airline; any file of tau-bench runs.
 """
 
 from __future__ import annotations
 
-import json
-import random
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ctxsteward.envelope import Store
-from ctxsteward.schemas import InvalidTranscript, MetaRecommendation
+from ctxsteward.schemas import InvalidTranscript, MetaRecommendation, RecommendationKind
 from ctxsteward.steward.artifacts import Artifact
 from ctxsteward.steward.harvest import foresees, tool_trigger
 from ctxsteward.steward.harvest.tools import (
     ArgumentFix,
     ErrorEpisode,
     FixTrigger,
+    PracticeRun,
+    RunTask,
+    action,
     as_it_happened,
+    contrast,
     done_instead,
     episodes,
+    fix_of,
+    name_words,
     parse_action,
+    parse_run_key,
 )
-from ctxsteward.steward.ingest import LoadedItem, ingest
+from ctxsteward.steward.ingest import IngestSettings, LoadedItem, ingest
 from ctxsteward.steward.ledger import JudgementContext, Ledger
 from ctxsteward.steward.night import HarvestWorker
 from ctxsteward.steward.observations import ReplayedTranscript
 from ctxsteward.store import MasterKeys, MemoryJournal, MemoryObjects
 
 from ..intervals import wilson
+from .written_runs import practised_runs, worded_runs, written_runs
 
 ADVICE = "advice"
 """Of the block in a document."""
@@ -123,9 +136,9 @@ def read_runs(path: Path) -> list[AdviceRun]:
     return runs
 
 
-def runs_of(name: str, data: bytes) -> Iterator[AdviceRun]:
+def runs_of(name: str, data: bytes, settings: IngestSettings | None = None) -> Iterator[AdviceRun]:
     """The runs in the bytes of a file, those whose outcome is known."""
-    worker = HarvestWorker(key=KEYS.address_key(TENANT))
+    worker = HarvestWorker(key=KEYS.address_key(TENANT), settings=settings or IngestSettings())
     loaded = LoadedItem(source=name, name=name, data=data)
     artifacts: dict[str, list[Artifact]] = {}
     for artifact in worker.artifacts(loaded):
@@ -140,25 +153,45 @@ def runs_of(name: str, data: bytes) -> Iterator[AdviceRun]:
 # -- advisors -----------------------------------------------------------------------------------------------
 
 
-def records_of(learned: Iterable[AdviceRun], context: JudgementContext | None = None) -> list[MetaRecommendation]:
-    """The records about tools that a night makes of these runs."""
+def records_of(
+    learned: Iterable[AdviceRun], context: JudgementContext | None = None, kind: RecommendationKind = "tool_fix"
+) -> list[MetaRecommendation]:
+    """The records of a kind that a night makes of these runs."""
     with (
         Store(MemoryJournal(), MemoryObjects(), KEYS, uri="memory:") as store,
         Ledger.open(":memory:", store, TENANT, "agent") as ledger,
     ):
         ledger.absorb(*(artifact for run in learned for artifact in run.artifacts))
-        return [one for one in ledger.records(context or JudgementContext()) if tool_trigger(one) is not None]
+        return [one for one in ledger.records(context or JudgementContext()) if one.kind == kind]
 
 
 def steward(records: Iterable[MetaRecommendation], statuses: Iterable[str]) -> Advisor:
-    """What the record says that applies, the best supported one; what is reported to fail more is no advice."""
-    kept: list[tuple[FixTrigger, Advice]] = []
+    """What the record says that applies: that quotes most of the error, then the best supported one.
+
+    One that quotes another error does not apply, and what is reported to fail more is no advice.
+    """
+    kept: list[tuple[FixTrigger, Advice, frozenset[str]]] = []
     for record in sorted(records, key=lambda one: (-one.support.principals, one.id)):
         trigger, advice = tool_trigger(record), frozenset(parse_action(record.action or ""))
         is_advice = any(fix.verb != "check" for fix in advice) and "fails_more" not in record.reasons
         if trigger is not None and is_advice and record.status in statuses:
-            kept.append((trigger, advice))
-    return lambda error: next((advice for trigger, advice in kept if foresees(trigger, error)), frozenset())
+            kept.append((trigger, advice, _quoted(record.text) - name_words(str(trigger))))
+
+    def advise(error: ErrorEpisode) -> Advice:
+        said = name_words(error.failed.failure.message if error.failed.failure else "")
+        fits = [
+            (len(words & said), advice)
+            for trigger, advice, words in kept
+            if foresees(trigger, error) and (not words or words & said)
+        ]
+        return max(fits, key=lambda fit: fit[0])[1] if fits else frozenset()
+
+    return advise
+
+
+def _quoted(text: str) -> frozenset[str]:
+    """The words that a record quotes of an error."""
+    return name_words(text.split('"')[1]) if text.count('"') > 1 else frozenset()
 
 
 def accepted_fix(error: ErrorEpisode) -> Advice:
@@ -220,7 +253,7 @@ def _judged(held_out: Sequence[AdviceRun]) -> list[_JudgedError]:
 
 def is_correct(advice: Advice, truth: Advice) -> bool:
     """Whether advice says something, and nothing but what a run that succeeded did."""
-    return bool(advice) and advice <= truth
+    return bool(advice) and {fix.plain for fix in advice} <= {fix.plain for fix in truth}
 
 
 def _directions(runs: Sequence[AdviceRun]) -> Iterator[tuple[list[AdviceRun], list[AdviceRun]]]:
@@ -296,107 +329,153 @@ def advice_cells(rows: Iterable[AdviceRow]) -> Iterator[tuple[str, ...]]:
         yield (row.runs, row.advice, f"{row.errors}", told, f"{100 * row.correct:.1f}", span, *obeyed, row.verdict)
 
 
-# -- a world of our own -------------------------------------------------------------------------------------
-
-
-class _Values(NamedTuple):
-    """The values of one task."""
-
-    order: str
-    payment: str
-    other: str
-    day: int
-    price: int
-
-
-class _Cause(NamedTuple):
-    """Why a call fails, what mends it, and what is accepted as readily and fails the task."""
-
-    name: str
-    right: Callable[[_Values], list[dict[str, Any]]]
-    wrong: Callable[[_Values], list[dict[str, Any]]]
-    first: Callable[[_Values], list[dict[str, Any]]]
-
-
-def _call(tool: str, answer: str, **arguments: Any) -> dict[str, Any]:
-    return {"tool": tool, "answer": answer, "arguments": arguments}
-
-
-def _looks(v: _Values) -> dict[str, Any]:
-    return _call("get_order", json.dumps({"order_id": v.order, "payment_id": v.payment}), order_id=v.order)
-
-
-def _dates(v: _Values) -> list[dict[str, Any]]:
-    return [_call("book", "Error: invalid pickup_day, wrong format", order_id=v.order, pickup_day=f"{v.day}/11/2026")]
-
-
-def _flights(v: _Values, count: int, amount: int, answer: str) -> dict[str, Any]:
-    legs = [{"flight": f"HX{v.day}{leg}"} for leg in range(count)]
-    return _call("rebook", answer, order_id=v.order, flights=legs, amount=amount)
-
-
-_CAUSES = (
-    _Cause("a date in another format",
-           lambda v: [_call("book", "{}", order_id=v.order, pickup_day=f"2026-11-{v.day}")],
-           lambda v: [_call("book", "{}", order_id=v.order)], _dates),
-    _Cause("a value of another tool",
-           lambda v: [_looks(v), _call("refund", "{}", order_id=v.order, payment_id=v.payment)],
-           lambda v: [_call("get_user", json.dumps({"payment_id": v.other}), name="ann"),
-                      _call("refund", "{}", order_id=v.order, payment_id=v.other)],
-           lambda v: [_call("refund", "Error: payment method not found", order_id=v.order, payment_id="card_0001")]),
-    _Cause("a sum that does not add up",
-           lambda v: [_flights(v, 2, v.price, "{}")],
-           lambda v: [_flights(v, 1, v.price - 40, "{}")],
-           lambda v: [_flights(v, 2, v.price - 40, f"Error: payment amount does not add up, total is {v.price}")]),
-    _Cause("an argument that is required",
-           lambda v: [_call("ship", "{}", order_id=v.order, address="14 Mill Lane", insured=True)],
-           lambda v: [_call("ship", "{}", order_id=v.order)],
-           lambda v: [_call("ship", "Error: missing required argument: insured", order_id=v.order,
-                            address="14 Mill Lane")]),
-    _Cause("a call that comes first",
-           lambda v: [_call("unlock", "{}", order_id=v.order), _call("cancel", "{}", order_id=v.order, reason="late")],
-           lambda v: [_call("cancel", "{}", order_id=v.order, reason="test")],
-           lambda v: [_call("cancel", "Error: order is locked", order_id=v.order, reason="late")]),
-    _Cause("what is not allowed",
-           lambda v: [],
-           lambda v: [_call("compensate", "{}", order_id=v.order, amount=v.price // 2)],
-           lambda v: [_call("compensate", "Error: permission denied: amount over the limit", order_id=v.order,
-                            amount=v.price)]),
-    _Cause("a service that is down for a moment",
-           lambda v: [_call("track", "{}", order_id=v.order)],
-           lambda v: [_call("track", "{}", order_id=v.other)],
-           lambda v: [_call("track", "Error: timeout, service unavailable", order_id=v.order)]),
-)  # fmt: skip
-TASKS, TRIALS, FAILING = 56, 4, 0.5
-
-
-def written_runs(*, seed: int, tasks: int = TASKS, trials: int = TRIALS) -> bytes:
-    """Runs of the world, a line each, in the form of tau-bench; the same seed gives the same bytes."""
-    draw = random.Random(seed)
-    lines = []
-    for task in range(tasks):
-        cause, number = _CAUSES[draw.randrange(len(_CAUSES))], draw.randrange(10_000, 99_999)
-        values = _Values(
-            f"W-{number}", f"pay_{number * 7}", f"gift_{number * 3}", draw.randint(10, 28), draw.randint(300, 900)
-        )
-        for trial in range(trials):
-            fails = draw.random() < FAILING
-            calls = [*cause.first(values), *(cause.wrong if fails else cause.right)(values)]
-            lines.append(json.dumps(_run(task, trial, not fails, calls, values)))
-    return "\n".join(lines).encode()
-
-
-def _run(task: int, trial: int, passed: bool, calls: Sequence[dict[str, Any]], values: _Values) -> dict[str, Any]:
-    traj: list[dict[str, Any]] = [{"role": "user", "content": f"Please see to my order {values.order}."}]
-    for number, call in enumerate(calls):
-        function = {"name": call["tool"], "arguments": json.dumps(call["arguments"])}
-        asked = [{"id": f"c{number}", "type": "function", "function": function}]
-        traj.append({"role": "assistant", "content": None, "tool_calls": asked})
-        traj.append({"role": "tool", "tool_call_id": f"c{number}", "name": call["tool"], "content": call["answer"]})
-    traj.append({"role": "assistant", "content": "Is there anything else?"})
-    return {"task_id": task, "trial": trial, "reward": float(passed), "info": {}, "traj": traj}
-
-
 def own_runs(*, seed: int) -> list[AdviceRun]:
     """The runs of the world, as a night reads them."""
     return list(runs_of(f"world-{seed}.jsonl", written_runs(seed=seed)))
+
+
+def own_worded_runs(*, seed: int) -> list[AdviceRun]:
+    """The runs of the world of several causes and wordings; its tools are the operator's own."""
+    settings = IngestSettings(internal_tools=frozenset(("charge", "patch")))
+    return list(runs_of(f"worded-{seed}.jsonl", worded_runs(seed=seed), settings))
+
+
+def own_practised_runs(*, seed: int) -> list[AdviceRun]:
+    """The runs of the world of practices."""
+    return list(runs_of(f"practised-{seed}.jsonl", practised_runs(seed=seed)))
+
+
+# -- practices ----------------------------------------------------------------------------------------------
+
+PRACTICES = "practices"
+"""Of the block in a document."""
+PRACTICES_HEAD = (
+    "runs",
+    "practices",
+    "lines",
+    "sooner done",
+    "by runs that succeeded",
+    "by runs that failed",
+    "right, %",
+)
+
+
+class Practice(NamedTuple):
+    """What is to be done at a call of a tool, or in a whole run."""
+
+    tool: str | None
+    fix: ArgumentFix
+
+
+class Share(NamedTuple):
+    """Runs that did so, of runs that came to the place."""
+
+    did: int
+    whole: int
+
+
+class PracticeRow(NamedTuple):
+    """What one way of choosing practices chose, and who did so in held-out tasks with runs of both outcomes."""
+
+    runs: str
+    chosen: str
+    lines: int
+    sooner: int
+    """Lines that runs that succeeded did more often, their interval above that of runs that failed."""
+    succeeded: Share
+    """Over all lines."""
+    failed: Share
+    right: int | None
+    """Lines that make runs of a world of our own succeed; None: nobody knows."""
+
+
+def measure_practices(
+    name: str, runs: Sequence[AdviceRun], right: Collection[tuple[str | None, str]] | None = None
+) -> list[PracticeRow]:
+    """A row of each way of choosing over both directions; the baselines first."""
+    chosen: dict[str, list[tuple[Practice, Share, Share]]] = {}
+    for learned, held_out in _directions(runs):
+        for way, practices in _practices(learned).items():
+            chosen.setdefault(way, []).extend((one, *_held(one, held_out)) for one in practices)
+    return [_practice_row(name, way, held, right) for way, held in chosen.items()]
+
+
+def _practice_row(
+    name: str, way: str, held: Sequence[tuple[Practice, Share, Share]], right: Collection[tuple[str | None, str]] | None
+) -> PracticeRow:
+    known = None if right is None else sum((one.tool, action((one.fix,))) in right for one, _, _ in held)
+    sooner = sum(wilson(*there).low > wilson(*here).high for _, there, here in held if there.whole and here.whole)
+    succeeded, failed = ([there for _, there, _ in held], [here for _, _, here in held])
+    return PracticeRow(name, way, len(held), sooner, _sum_of(succeeded), _sum_of(failed), known)
+
+
+def _sum_of(shares: Sequence[Share]) -> Share:
+    return Share(sum(share.did for share in shares), sum(share.whole for share in shares))
+
+
+def _did(run: AdviceRun) -> dict[str | None, frozenset[str]]:
+    """What a run did, by tool."""
+    seen = (one for artifact in run.artifacts for one in artifact.observations if one.kind == "practice")
+    return {one.tool: parse_run_key(one.run or "")[1] for one in seen}
+
+
+def _held(practice: Practice, held_out: Sequence[AdviceRun]) -> tuple[Share, Share]:
+    """Of held-out runs of mixed tasks that came to the place: how many did so, of those that succeeded and failed."""
+    by_task: dict[str, list[tuple[bool, bool]]] = {}
+    for run in held_out:
+        did = _did(run).get(practice.tool)
+        if did is not None:
+            fix = practice.fix
+            avoided = fix.verb == "avoid" and f"call {fix.source}" not in did
+            by_task.setdefault(run.task, []).append((run.succeeded, avoided or fix in {fix_of(one) for one in did}))
+    runs = [run for mates in by_task.values() if len({succeeded for succeeded, _ in mates}) == 2 for run in mates]
+    did_so = {side: [did for succeeded, did in runs if succeeded is side] for side in (True, False)}
+    return Share(sum(did_so[True]), len(did_so[True])), Share(sum(did_so[False]), len(did_so[False]))
+
+
+def _practices(learned: Sequence[AdviceRun]) -> dict[str, list[Practice]]:
+    did = [(run, tool, practices) for run in learned for tool, practices in _did(run).items()]
+    tools = sorted({tool for _, tool, _ in did if tool})
+    every = sorted({(tool or "", one) for _, tool, practices in did for one in practices})
+    often = {
+        tool: Counter(one for run, at, practices in did if at == tool and run.succeeded for one in practices)
+        for tool in tools
+    }
+    at_once = {
+        tool: contrast(
+            [PracticeRun(f"{number}", RunTask("one"), practices, run.succeeded)
+             for number, (run, at, practices) in enumerate(did) if at == tool], least_tasks=1
+        ) for tool in [*tools, None]
+    }  # fmt: skip
+    records = records_of(learned, kind="practice")
+    return {
+        "random": [Practice(tool or None, fix_of(one)) for tool, one in every],
+        "constant": [Practice(tool, ArgumentFix(verb="confirm")) for tool in tools],
+        "most frequent": [
+            Practice(tool, fix_of(min(counts, key=lambda one: (-counts[one], one))))
+            for tool, counts in often.items() if counts
+        ],
+        "whatever the task": [Practice(tool, found.fixes[0]) for tool, found in at_once.items() if found],
+        OURS: _of_records(records, IN_FORCE), OURS_HELD: _of_records(records, (*IN_FORCE, "candidate")),
+    }  # fmt: skip
+
+
+def _of_records(records: Iterable[MetaRecommendation], statuses: Collection[str]) -> list[Practice]:
+    kept = [one for one in records if one.status in statuses]
+    return [Practice(one.scope.tool, fix) for one in kept for fix in parse_action(one.action or "")]
+
+
+def practice_cells(rows: Iterable[PracticeRow]) -> Iterator[tuple[str, ...]]:
+    """The rows in words, in the order of `PRACTICES_HEAD`."""
+    for row in rows:
+        sides = (f"{part} of {whole}" if whole else "" for part, whole in (row.succeeded, row.failed))
+        right = f"{100 * row.right / row.lines:.0f}" if row.right is not None and row.lines else ""
+        yield (row.runs, row.chosen, f"{row.lines}", f"{row.sooner}", *sides, right)
+
+
+def lines_of(runs: Sequence[AdviceRun], most: int = 6) -> list[str]:
+    """Lines as an owner reads them: status, text, and of whom; those in force first, then the best supported."""
+    records = [one for kind in ("tool_fix", "practice", "environment") for one in records_of(runs, kind=kind)]
+    order = ("active", "vetted", "candidate")
+    told = sorted(records, key=lambda one: (order.index(one.status), -one.support.principals, one.id))
+    return [f"{one.status}: {one.text} ({one.support.sessions} runs; {', '.join(one.reasons)})" for one in told[:most]]

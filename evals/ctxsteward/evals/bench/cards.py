@@ -21,8 +21,7 @@ from ctxsteward.envelope import Store, open_store
 from ctxsteward.envelope.cards import card_maker, cards_of, open_cards, rebuild
 from ctxsteward.envelope.testing import memory_store
 
-from .benchmark_row import BenchmarkRow, row
-from .conversations import conversation
+from .benchmark_row import BenchmarkRow, conversation, row
 
 NAME = "cards"
 MESSAGES = 10_000
@@ -111,7 +110,7 @@ def _fetched() -> Iterator[BenchmarkRow]:
 _WRITER = """
 import sys
 from ctxsteward.envelope import open_store
-from ctxsteward.evals.bench.conversations import conversation
+from ctxsteward.evals.bench.benchmark_row import conversation
 uri, me, batches = sys.argv[1], sys.argv[2], int(sys.argv[3])
 messages = conversation(10 * batches, seed=int(me))
 with open_store(uri) as store:

@@ -19,8 +19,7 @@ from typing import NamedTuple
 from ctxsteward.envelope import Session, open_store
 from ctxsteward.store import FileJournal
 
-from .benchmark_row import BenchmarkRow, row
-from .conversations import conversation
+from .benchmark_row import BenchmarkRow, conversation, row
 
 NAME = "journal"
 SESSIONS = 64

@@ -21,8 +21,7 @@ from ctxsteward.envelope import Budgets, EnvelopeBuilder, Store
 from ctxsteward.schemas import StoreUnavailable
 from ctxsteward.store import FileJournal, MasterKeys, MemoryJournal, MemoryObjects, ObjectInfo, PutOutcome, SessionKey
 
-from .benchmark_row import BenchmarkRow, row
-from .conversations import conversation
+from .benchmark_row import BenchmarkRow, conversation, row
 
 NAME = "outage"
 SESSIONS = 50

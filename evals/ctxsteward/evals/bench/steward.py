@@ -1,4 +1,5 @@
-"""What a night costs: against parsing and tokenizing, against a full night, in the driver's memory, on two workers.
+"""What a night costs: against parsing and tokenizing, stage by stage, against a full night, in memory, on two workers,
+and in room: what its store takes of its input.
 
 Without a model. Transcripts are made up (`conversations.write`), one file each; throughput is measured on public ones
 where their folder is given. Work is CPU time of the driver and of all its workers; throughput is measured in one
@@ -11,7 +12,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
@@ -28,8 +29,7 @@ from ctxsteward.steward.night import AdmittedRecords, HarvestWorker
 from ctxsteward.steward.setup import Isolate, in_a_worker
 from ctxsteward.store import AddressKey
 
-from .benchmark_row import BenchmarkRow, row
-from .conversations import write
+from .benchmark_row import BenchmarkRow, row, write
 
 NAME = "steward"
 PUBLIC = ("tau_bench_airline", "swe_agent", "locomo")
@@ -50,6 +50,7 @@ def run(data: Path | None = None) -> Iterator[BenchmarkRow]:
     """Yield the figures; `data` is a folder of public transcripts, for the throughput rows."""
     yield from _throughput(data)
     yield from _increment()
+    yield from _sizes(data)
     yield from _memory()
     yield from _two_workers()
 
@@ -61,16 +62,42 @@ def _throughput(data: Path | None) -> Iterator[BenchmarkRow]:
     with TemporaryDirectory() as folder:
         inside = Path(folder) / "in"
         write(inside, READ)
-        sources = tuple(str(data / name) for name in PUBLIC) if data else (str(inside),)
+        sources = _sources(data, inside)
         files = [(path.name, path.read_bytes()) for source in sources for path in _transcripts(Path(source))]
         settings = NightSettings(store="memory:", sources=sources, profile="bench", night="2026-11-22")
-        acts = (lambda: _floor(files)), (lambda: _read(files)), (lambda: _night(settings, isolate=_in_process))
-        rounds = [tuple(map(_cpu, acts)) for _ in range(ROUNDS + 1)][1:]  # the first one warms up
+        spent: dict[str, float] = {}
+        acts = (lambda: _floor(files)), (lambda: _read(files)), (lambda: _night(settings, spent, isolate=_in_process))
+        list(map(_cpu, acts))  # the first ones warm up
+        spent.clear()
+        rounds = [tuple(map(_cpu, acts)) for _ in range(ROUNDS)]
         reader = median(floor / read for floor, read, _ in rounds)
         whole = median(floor / night for floor, _, night in rounds)
+        floors = sum(floor for floor, _, _ in rounds)
     kind = "public transcripts" if data else "made-up transcripts"
     yield row(NAME, f"speed of ingest and harvest / parsing and tokenizing alone, {kind}", reader, "×", at_least=0.25)
-    yield row(NAME, "the same of the whole night, ledger and gate with it", whole, "×")
+    yield row(NAME, "the same of the whole night, ledger and gate with it", whole, "×", at_least=0.25)
+    for stage, seconds in _by_stage(spent).items():
+        yield row(NAME, f"of that night, {stage} / parsing and tokenizing", seconds / floors, "×")
+
+
+STAGES = {
+    "its batches: reading, harvest, artifacts": ("batch", "harvested"),
+    "its ledger": ("absorbed",),
+    "its judgement": ("admitted",),
+    "its shelves and versions": ("promoted",),
+}
+"""Stages of a night, and the boundaries behind their parts."""
+OTHER = "all else"
+
+
+def _by_stage(spent: Mapping[str, float]) -> dict[str, float]:
+    """CPU seconds by stage."""
+    named = {name: sum(spent.get(boundary, 0.0) for boundary in ends) for name, ends in STAGES.items()}
+    return named | {OTHER: sum(spent.values()) - sum(named.values())}
+
+
+def _sources(data: Path | None, inside: Path) -> tuple[str, ...]:
+    return tuple(str(data / name) for name in PUBLIC) if data else (str(inside),)
 
 
 def _transcripts(folder: Path) -> list[Path]:
@@ -109,11 +136,22 @@ def _in_process(reaper: HarvestWorker, settings: NightSettings) -> InProcess[Any
 
 def _night(
     settings: NightSettings,
+    spent: dict[str, float] | None = None,
     *,
     isolate: Isolate = in_a_worker,
     told: Callable[[AdmittedRecords], object] = lambda found: None,
 ) -> NightReport:
-    with open_night(settings, of_this_process(), isolate=isolate) as opening:
+    """Run a night; to `spent` is added the CPU time up to each boundary from the one before."""
+    here = of_this_process()
+    at = [here.cpu_seconds()]
+
+    def tell(boundary: str) -> None:
+        at.append(here.cpu_seconds())
+        if spent is not None:
+            spent[boundary] = spent.get(boundary, 0.0) + at[-1] - at[-2]
+
+    with open_night(settings, here, isolate=isolate, tell=tell) as opening:
+        tell("opened")
 
         def admit(date: str, run: str) -> AdmittedRecords:
             found = opening.stages.admit(date, run)
@@ -128,11 +166,12 @@ def _night(
 
 def _increment() -> Iterator[BenchmarkRow]:
     judged: list[int] = []
+    spent: dict[str, float] = {}
     with TemporaryDirectory() as folder:
         inside = Path(folder) / "in"
         write(inside, FULL)
         settings = _settings(folder, night="2026-11-22")
-        full = _night(settings, told=lambda found: judged.append(found.looked_at))
+        full = _night(settings, spent, told=lambda found: judged.append(found.looked_at))
         write(inside, FULL // 100, FULL)
         little = _night(_next(settings, "2026-11-23"), told=lambda found: judged.append(found.looked_at))
         none = _night(_next(settings, "2026-11-24"), told=lambda found: judged.append(found.looked_at))
@@ -141,8 +180,43 @@ def _increment() -> Iterator[BenchmarkRow]:
     yield row(NAME, "work of a night with nothing new / that of the full one", idle, "%")
     yield row(NAME, f"CPU of the full night, {FULL:,} transcripts", full.cpu_seconds, "s")
     yield row(NAME, f"CPU of the night with {FULL // 100} new ones", little.cpu_seconds, "s")
+    for stage, seconds in _by_stage(spent).items():
+        yield row(NAME, f"of the full night, {stage}, a transcript", 1_000 * seconds / FULL, "ms")
     yield row(NAME, "drafts judged in the night with 1 % new / in the full one", 100 * judged[1] / judged[0], "%")
     yield row(NAME, "drafts judged in the night with nothing new", judged[2], "", at_most=0)
+
+
+# -- room ---------------------------------------------------------------------------------------------------------
+
+PARTS = {
+    "ledgers": "ledger", "blobs": "artifacts and facts", "facts": "shelves of facts", "keys": "data keys",
+    "steward": "batches and nights",
+}  # fmt: skip
+"""Of a store: the folder of a part, and its name."""
+
+
+def _sizes(data: Path | None) -> Iterator[BenchmarkRow]:
+    with TemporaryDirectory() as folder:
+        write(Path(folder) / "in", READ)
+        for kind, given in (("made-up", None), *((("public", data),) if data else ())):
+            home = Path(folder) / kind
+            sources = _sources(given, Path(folder) / "in")
+            _night(_settings(str(home), sources=sources, night="2026-11-22"), isolate=_in_process)
+            taken = {file: file.stat() for file in (home / "store").rglob("*") if file.is_file()}
+            given_files = [file.stat() for source in sources for file in Path(source).iterdir()]
+            whole = sum(file.st_size for file in given_files)
+            room = sum(file.st_size for file in taken.values()) / whole
+            yield row(NAME, f"store / its input, bytes, {kind} transcripts", room, "×", at_most=2)
+            for part, name in PARTS.items():
+                share = sum(found.st_size for file, found in taken.items() if _part(file, home / "store") == part)
+                yield row(NAME, f"of that, {name}", share / whole, "×")
+            blocks = sum(found.st_blocks for found in taken.values()) / sum(file.st_blocks for file in given_files)
+            yield row(NAME, f"store / its input, blocks of this disk, {kind} transcripts", blocks, "×")
+
+
+def _part(file: Path, store: Path) -> str:
+    first, *rest = file.relative_to(store).parts
+    return rest[0] if first == "objects" else first
 
 
 def _next(settings: NightSettings, night: str) -> NightSettings:

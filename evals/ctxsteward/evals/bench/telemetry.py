@@ -29,8 +29,7 @@ from ctxsteward.envelope.telemetry import spans
 from ctxsteward.envelope.transcripts import parse_transcripts
 
 from ..replay import new_message, open_session
-from .benchmark_row import BenchmarkRow, row
-from .conversations import conversation
+from .benchmark_row import BenchmarkRow, conversation, row
 
 NAME = "telemetry"
 ROUNDS = 5

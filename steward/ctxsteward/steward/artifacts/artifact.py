@@ -89,7 +89,7 @@ class Artifact:
     cited: tuple[CitedText, ...]
     takes: tuple[IdentifierUse, ...] = ()
     """Identifiers that tools were given, by tool and never with a value, in the first artifact of a transcript: a fix
-    learned at one tool is told of others that take the same one (`harvest.tools.siblings`)."""
+    learned at one tool is told of others that take the same one (`harvest.tools`)."""
     refused: int = 0
     """Observations whose citations do not hold; counted in the first artifact of a transcript."""
 

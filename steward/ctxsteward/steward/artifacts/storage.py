@@ -2,7 +2,8 @@
 
 An artifact with the words of several principals is encrypted once more under the key of each further one, so that it
 is gone as soon as one of them is forgotten. Its address is that of its content, so harvesting a transcript again finds
-what is there. The records of finished batches refer to it, which keeps it from being collected as garbage.
+what is there. The blob is compressed (version 2 of a blob; those of version 1 are read, too), except for what lies
+under several keys. The records of finished batches refer to it, which keeps it from being collected as garbage.
 
 Raises `Erased` where one of its principals, or its session, was forgotten; `ObjectMissing`, `Damaged`,
 `OutcomeUnknown`, `StoreUnavailable`.
@@ -34,7 +35,7 @@ class ArtifactStore:
     def put(self, artifact: Artifact) -> str:
         """Keep it; its address. Raises `Erased` where somebody in it was forgotten."""
         subject, data = self._sealed(artifact)
-        return self._vault.put(subject, KIND, data)
+        return self._vault.put(subject, KIND, data, compress=True)
 
     def address(self, artifact: Artifact) -> str | None:
         """The address it is, or would be, kept under; None where somebody in it was forgotten."""

@@ -49,7 +49,14 @@ from .people import (
     listen,
     preferences,
 )
-from .tools import TOOL_ERRORS_EXTRACTOR, tool_errors
+from .tools import (
+    ENVIRONMENT_EXTRACTOR,
+    PRACTICES_EXTRACTOR,
+    TOOL_ERRORS_EXTRACTOR,
+    environment,
+    practices,
+    tool_errors,
+)
 
 BORROWED_EXTRACTOR = "borrowed/1"
 RUN = 3
@@ -101,8 +108,8 @@ def _first(wanted: set[Run], utterances: Iterable[ReplayedUtterance]) -> dict[Ru
     lengths = sorted({len(run) for run in wanted})
     for at, said in enumerate(utterances):
         words = _WORD.findall(said.text.casefold())
-        for run in (run for length in lengths for run in _in_a_row(words, length)):
-            if run in wanted:
+        for length in lengths:
+            for run in wanted.intersection(_in_a_row(words, length)):
                 first.setdefault(run, at)
     return first
 
@@ -236,7 +243,11 @@ _HEARD: Mapping[str, tuple[str, Hearing]] = MappingProxyType(
 )
 """By name: the version of its rules, and what reads by them. A version that changes has old transcripts read again."""
 _STRUCTURAL: Mapping[str, tuple[str, Harvester]] = MappingProxyType(
-    {"tool_errors": (TOOL_ERRORS_EXTRACTOR, tool_errors)}
+    {
+        "tool_errors": (TOOL_ERRORS_EXTRACTOR, tool_errors),
+        "environment": (ENVIRONMENT_EXTRACTOR, environment),
+        "practices": (PRACTICES_EXTRACTOR, practices),
+    }
 )
 
 

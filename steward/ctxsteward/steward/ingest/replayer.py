@@ -13,7 +13,7 @@ with the trust `user`. A name that only the transcript gives is nobody's beyond 
 
 Who a transcript is with: its metadata, else the first user that it names, else its task (trials of one task are not
 independent), else its session: whoever spoke there is unknown, and all unknown speakers together count as one voice
-(`reconcile.support`), however many sessions they had.
+(`reconcile.draft`), however many sessions they had.
 
 Times: a message's own (``ts``, ``timestamp``, ``created_at``, ``created``; ISO 8601 or Unix seconds), else that of the
 message before it, for messages stand in order; before the first that tells one, when the session ``started``, else that
@@ -43,6 +43,7 @@ from .transcripts import UNKNOWN, SessionMeta
 LEAST: Trust = TRUST[-1]
 PEOPLE_FORMATS = formats_with("is_between_people")
 """Formats whose reader names two human speakers; the second one has the assistant's role."""
+TASK_FORMATS = formats_with("is_task_run")
 MAX_PRINCIPAL_CHARS = 200
 _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "tool": "tool"}
 
@@ -185,6 +186,7 @@ def replay(
         succeeded=reached if meta.verdict is None else meta.verdict,
         task=meta.task or origin.task,
         eval_failures=meta.eval_failures,
+        is_task_run=origin.format in TASK_FORMATS,
         redacted=redacting.count,
     )
 

@@ -154,6 +154,7 @@ def _listen(channel: Connection[Any, Any], requests: deque[Any], arrived: thread
 def _limit_memory(memory_bytes: int) -> None:
     """On top of what is mapped; where the system does not tell (no ``/proc``), memory is not limited."""
     gc.collect()
+    gc.freeze()  # what was imported stays: no later collection passes over it
     try:
         with open("/proc/self/statm", encoding="ascii") as stream:
             mapped_bytes = int(stream.read().split()[0]) * resource.getpagesize()

@@ -28,7 +28,7 @@ VERSION = 9
 APPLICATION_ID = 0x63747872
 """``ctxr``."""
 BUSY_SECONDS = 30.0
-_PRAGMAS = ("synchronous = NORMAL", "secure_delete = ON")
+_PRAGMAS = ("synchronous = NORMAL", "secure_delete = ON", "cache_size = -65536", "wal_autocheckpoint = 8000")
 _MAX_VARIABLES = 500
 
 _SCHEMA = """
@@ -43,7 +43,7 @@ CREATE TABLE seen (
   start INTEGER NOT NULL, stop INTEGER NOT NULL, trust TEXT NOT NULL, principal TEXT NOT NULL, voice TEXT NOT NULL,
   kind TEXT NOT NULL, strength TEXT NOT NULL, extractor TEXT NOT NULL, text TEXT NOT NULL, score REAL NOT NULL, ts TEXT,
   sensitivity TEXT NOT NULL, is_single INTEGER NOT NULL, is_shown INTEGER NOT NULL,
-  is_confirmed INTEGER NOT NULL, artifact TEXT NOT NULL, body TEXT NOT NULL
+  is_confirmed INTEGER NOT NULL, run TEXT NOT NULL, artifact BLOB NOT NULL, body TEXT NOT NULL
 );
 CREATE INDEX seen_by_artifact ON seen (artifact);
 CREATE INDEX seen_by_shown ON seen (id) WHERE is_shown;
@@ -57,7 +57,7 @@ CREATE TABLE claims (
   id TEXT PRIMARY KEY, component TEXT NOT NULL, audience TEXT NOT NULL, rivals TEXT NOT NULL, body TEXT NOT NULL
 ) WITHOUT ROWID;
 CREATE INDEX claims_by_component ON claims (component);
-CREATE TABLE bands (band INTEGER NOT NULL, claim TEXT NOT NULL, PRIMARY KEY (band, claim)) WITHOUT ROWID;
+CREATE TABLE bands (band INTEGER NOT NULL, claim INTEGER NOT NULL, PRIMARY KEY (band, claim)) WITHOUT ROWID;
 CREATE TABLE opposed (one TEXT NOT NULL, other TEXT NOT NULL, PRIMARY KEY (one, other)) WITHOUT ROWID;
 CREATE TABLE troubled (
   code TEXT NOT NULL, leaf TEXT NOT NULL, trigger TEXT NOT NULL, path TEXT NOT NULL, seen TEXT NOT NULL,
@@ -77,8 +77,9 @@ CREATE TABLE drafts (
   component TEXT PRIMARY KEY, id TEXT, rivals TEXT NOT NULL, wide INTEGER NOT NULL, hidden INTEGER NOT NULL,
   digest BLOB NOT NULL, kind TEXT, width TEXT, strict INTEGER, scored INTEGER, said INTEGER, votes INTEGER,
   confirmed INTEGER, recovered INTEGER, helped INTEGER,
-  obeyed_succeeded INTEGER, obeyed_failed INTEGER, trigger TEXT, action TEXT, from_tool INTEGER,
-  last REAL, shelf TEXT, counter TEXT, tokens INTEGER NOT NULL DEFAULT 0, malformed TEXT, body TEXT
+  obeyed_succeeded INTEGER, obeyed_failed INTEGER, tasks INTEGER, asked INTEGER, chance REAL,
+  trigger TEXT, action TEXT, from_tool INTEGER,
+  last REAL, shelf TEXT, counter TEXT, tokens INTEGER NOT NULL DEFAULT 0, malformed TEXT
 );
 CREATE UNIQUE INDEX drafts_by_id ON drafts (id);
 CREATE INDEX drafts_by_counter ON drafts (wide, counter);
@@ -218,7 +219,7 @@ class LedgerDatabase:
             yield from page
             last = page[-1][0]
 
-    def among(self, query: str, keys: Iterable[str | int], *, size: int = _MAX_VARIABLES) -> list[Any]:
+    def among(self, query: str, keys: Iterable[str | int | bytes], *, size: int = _MAX_VARIABLES) -> list[Any]:
         """Rows of a query with ``IN (…)`` for many keys."""
         found, todo = [], list(keys)
         for start in range(0, len(todo), size):

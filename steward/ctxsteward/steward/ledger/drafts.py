@@ -9,23 +9,19 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from ..observations import KINDS
 from ..reconcile import (
-    ClaimAudience,
     Draft,
     IndexedObservation,
     ObservationBrief,
-    draw_draft,
     is_paraphrase,
-    summarize_draft,
     supporting,
 )
 from .database import LedgerDatabase
 from .records import LedgerIdentity, audience_of, flaw_of
-from .rows import claim_of, draft_row, seen_of
+from .rows import claim_of, component_rows, observations
 from .status import RecordStatuses
 
 MAX_SEEN_IN_MEMORY = 2_000
@@ -35,11 +31,11 @@ COMPONENTS_AT_ONCE = 400
 
 _COLUMNS = (
     "component", "id", "rivals", "wide", "hidden", "digest", "kind", "width", "strict", "scored", "said", "votes",
-    "confirmed", "recovered", "helped", "obeyed_succeeded", "obeyed_failed", "trigger", "action", "from_tool", "last",
-    "shelf", "malformed", "body",
+    "confirmed", "recovered", "helped", "obeyed_succeeded", "obeyed_failed", "tasks", "asked", "chance", "trigger",
+    "action", "from_tool", "last",
+    "shelf", "malformed",
 )  # fmt: skip
 _INSERT = f"INSERT INTO drafts ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))})"
-_BRIEF = ", ".join(f"n.{name}" for name in ObservationBrief._fields)
 _MODULUS = 1 << 256
 
 _ANY_SHOWN = "SELECT 1 FROM seen INDEXED BY seen_by_shown WHERE is_shown LIMIT 1"
@@ -63,7 +59,7 @@ _ECHOES = (
 )
 """Observations of sessions that were shown what a component says, in whichever scope."""
 _SHOWN_BESIDE = (
-    "SELECT DISTINCT m.id, m.body FROM claims c CROSS JOIN said s ON s.claim = c.id "
+    "SELECT DISTINCT m.id, m.audience, m.body FROM claims c CROSS JOIN said s ON s.claim = c.id "
     "CROSS JOIN shown x ON x.seen = s.seen CROSS JOIN claims m ON m.id = x.name "
     "WHERE c.component = ? AND m.component <> c.component"
 )
@@ -134,32 +130,17 @@ class DraftIndex:
 
     def _drafted(self, labels: Sequence[str]) -> Iterator[Row]:
         """The rows of components, those that they quote read at once."""
-        found: dict[str, list[_ClaimRow]] = defaultdict(list)
-        for row in self._db.among(
-            f"SELECT c.component, c.id, s.idle, {_BRIEF} FROM claims c JOIN said s ON s.claim = c.id "
-            "JOIN seen n ON n.id = s.seen WHERE c.component IN (…)", labels
-        ):  # fmt: skip
-            found[row[0]].append((row[1], ObservationBrief._make(row[3:]), row[2]))
-        frames = {
-            component: (ClaimAudience(*json.loads(audience)), group)
-            for component, audience, group in self._db.among(
-                "SELECT component, min(audience), coalesce(min(nullif(rivals, '')), '') FROM claims "
-                "WHERE component IN (…) GROUP BY component", labels
-            )
-        }  # fmt: skip
+        found = component_rows(self._db, labels)
         lending = {
-            label: self._lending(label, rows, own=frames[label][0].width == "user") for label, rows in found.items()
+            label: self._lending(label, one.members, own=one.audience.width == "user") for label, one in found.items()
         }
-        weighed = {
-            label: summarize_draft(members, own=frames[label][0].width == "user")
-            for label, members in lending.items() if members
-        }  # fmt: skip
+        every = ((label, found[label].summary(members)) for label, members in lending.items() if members)
+        weighed = {label: one for label, one in every if one is not None}
         quoted = self._seen({id_ for one in weighed.values() for id_ in one.quoted})
-        for label, rows in sorted(found.items()):
-            digest = _digest(label, rows)
+        for label, one in found.items():
+            digest = _digest(label, one.members)
             if label in weighed:
-                made = draw_draft(weighed[label], quoted, {claim for claim, _, _ in rows}, *frames[label])
-                yield self._row(label, made, digest)
+                yield self._row(label, one.draft(weighed[label], quoted), digest)
             else:
                 yield (label, None, "", 0, 1, digest, *(None,) * (len(_COLUMNS) - 6))
 
@@ -178,10 +159,11 @@ class DraftIndex:
 
     def _paraphrases(self, label: str) -> set[str]:
         """Observations of sessions that were shown something like what a component for many says."""
-        mine = [claim_of(body) for (body,) in self._db.rows("SELECT body FROM claims WHERE component = ?", label)]
+        rows = self._db.rows("SELECT id, audience, body FROM claims WHERE component = ?", label)
+        mine = [claim_of(*row) for row in rows]
         near = [
-            name for name, body in self._db.rows(_SHOWN_BESIDE, label)
-            if any(is_paraphrase(claim_of(body), claim) for claim in mine)
+            row[0] for row in self._db.rows(_SHOWN_BESIDE, label)
+            if any(is_paraphrase(claim_of(*row), claim) for claim in mine)
         ]  # fmt: skip
         return {seen for name in near for (seen,) in self._db.rows(_SHOWN_NAME, name)}
 
@@ -191,15 +173,15 @@ class DraftIndex:
         return (
             label, made.id, made.group, wide, wide and _is_hidden(made), digest, made.kind, made.audience.width,
             backing.strict, backing.scored, backing.said, backing.votes, backing.confirmed, backing.recovered,
-            backing.helped, backing.obeyed_succeeded, backing.obeyed_failed, *made.advice, backing.from_tool,
+            backing.helped, backing.obeyed_succeeded, backing.obeyed_failed, backing.tasks, backing.asked,
+            backing.chance, *made.advice, backing.from_tool,
             None if seconds == float("-inf") else seconds, None if audience is None else json.dumps(audience),
-            flaw_of(made, self._frame), draft_row(made),
+            flaw_of(made, self._frame),
         )  # fmt: skip
 
     def _seen(self, ids: Collection[str]) -> Mapping[str, IndexedObservation]:
-        found = {id_: self._fresh[id_] for id_ in ids if id_ in self._fresh}
-        rows = self._db.among("SELECT id, body FROM seen WHERE id IN (…)", [id_ for id_ in ids if id_ not in found])
-        return found | {id_: seen_of(body) for id_, body in rows}
+        fresh = {id_: self._fresh[id_] for id_ in ids if id_ in self._fresh}
+        return fresh | observations(self._db, [id_ for id_ in ids if id_ not in fresh])
 
 
 def _digest(label: str, rows: Iterable[_ClaimRow]) -> bytes:

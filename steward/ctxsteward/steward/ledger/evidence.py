@@ -25,7 +25,7 @@ from ..artifacts import ArtifactStore, CitedText, EvidenceQuote, quotes, subject
 from ..observations import KINDS
 from ..reconcile import Draft, IndexedObservation, voice_of
 from .database import LedgerDatabase
-from .rows import draft_of, seen_of
+from .rows import drafts_of, observations
 
 Address = Callable[[str], str]
 """Address of a subject in the store."""
@@ -35,10 +35,13 @@ def support(
     draft: Draft, seen: Iterable[IndexedObservation], policy: AdmissionPolicy, address: Address, *, approved: bool
 ) -> RecordSupport | None:
     """The voices behind a draft, out of the observations that support it; None where its gate counts no voices."""
-    if KINDS[draft.kind].gate == "fix":
+    gate = KINDS[draft.kind].gate
+    if gate in ("fix", "contrast"):
         met = list(seen)
         worked = [one for one in met if one.observation.strength == "recovered"]
         least, counted = policy.recoveries, worked or (met if approved else [])
+    elif gate == "seen":
+        least, counted = policy.independent_principals, list(seen)
     elif draft.audience.width != "user":
         least, counted = policy.independent_principals, [one for one in seen if one.is_said]
     else:
@@ -46,6 +49,8 @@ def support(
     voices: dict[str, list[SupportPlace]] = defaultdict(list)
     for one in counted:
         who = voice_of(one.observation.principal, one.origin.session)
+        if gate in ("contrast", "seen"):
+            who = who or one.origin.session  # runs count by their tasks there, not by who speaks
         voices[who].append(_place(one, address))
     return support_of(voices, 1 if approved else least) if voices else None
 
@@ -64,7 +69,7 @@ succeeded or failed, and a tool's text alone."""
 class TriedFix(NamedTuple):
     """What was done about one tool error, in how many runs of each end."""
 
-    text: str
+    action: str
     succeeded: int
     failed: int
     untold: int
@@ -103,23 +108,25 @@ class RecordEvidence:
 
     def support(self, record: MetaRecommendation, policy: AdmissionPolicy) -> RecordSupport | None:
         """Everybody behind a record; None where it is not known or counts no voices."""
-        rows = self._db.rows("SELECT component, body FROM drafts WHERE id = ? AND malformed IS NULL", record.id)
+        rows = self._db.rows("SELECT component FROM drafts WHERE id = ? AND malformed IS NULL", record.id)
         if not rows:
             return None
         seen = self._db.rows(
-            "SELECT n.body FROM claims c CROSS JOIN said s ON s.claim = c.id AND NOT s.idle "
-            "CROSS JOIN seen n ON n.id = s.seen WHERE c.component = ?", rows[0][0]
-        )  # fmt: skip
+            "SELECT s.seen FROM claims c CROSS JOIN said s ON s.claim = c.id AND NOT s.idle WHERE c.component = ?",
+            rows[0][0],
+        )
         approved = record.review is not None and record.review.state == "approved"
-        draft = draft_of(rows[0][1])
-        return support(draft, (seen_of(row[0]) for row in seen), policy, self._address, approved=approved)
+        draft = drafts_of(self._db, rows[0])[rows[0][0]]
+        counted = observations(self._db, dict.fromkeys(row[0] for row in seen))
+        return support(draft, counted.values(), policy, self._address, approved=approved)
 
     def basis(self, id: str) -> RecordBasis | None:
         """What stands behind the record of this id; None where it is not known."""
-        rows = self._db.rows("SELECT component, body FROM drafts WHERE id = ? AND malformed IS NULL", id)
+        rows = self._db.rows("SELECT component FROM drafts WHERE id = ? AND malformed IS NULL", id)
         if not rows:
             return None
-        component, draft = rows[0][0], draft_of(rows[0][1])
+        component = rows[0][0]
+        draft = drafts_of(self._db, (component,))[component]
         names = self._db.rows("SELECT id FROM claims WHERE component = ? ORDER BY id", component)
         read = self._db.rows("SELECT count(DISTINCT session) FROM artifacts WHERE live")[0][0]
         backing = draft.backing
@@ -136,13 +143,15 @@ class RecordEvidence:
     def _tried(self, component: str) -> tuple[TriedFix, ...]:
         """By what was done: in how many runs."""
         rows = self._db.rows(
-            "SELECT n.text, count(DISTINCT CASE n.strength WHEN 'recovered' THEN n.session END), "
+            "SELECT min(n.id), count(DISTINCT CASE n.strength WHEN 'recovered' THEN n.session END), "
             "count(DISTINCT CASE n.strength WHEN 'failed' THEN n.session END), "
             "count(DISTINCT CASE WHEN n.strength NOT IN ('recovered', 'failed') THEN n.session END) "
             "FROM claims c CROSS JOIN said s ON s.claim = c.id AND NOT s.idle CROSS JOIN seen n ON n.id = s.seen "
             "WHERE c.component = ? GROUP BY n.text", component
         )  # fmt: skip
-        return tuple(sorted((TriedFix(*row) for row in rows), key=lambda one: (-sum(one[1:]), one.text)))
+        seen = observations(self._db, [row[0] for row in rows])
+        tried = (TriedFix(seen[id_].observation.action or "", *counts) for id_, *counts in rows)
+        return tuple(sorted(tried, key=lambda one: (-sum(one[1:]), one.action)))
 
     def recurring(self, since_seconds: float, until_seconds: float) -> list[tuple[str, int]]:
         """Records whose words are a template, and in how many transcripts of a time each came up; the most first."""
@@ -162,12 +171,9 @@ class RecordEvidence:
         return tuple(one for one, cited in told if not verified(one, cited, self._key))
 
     def _evidence(self, id: str) -> tuple[Evidence, ...]:
-        rows = self._db.rows(
-            "SELECT d.body FROM claims c JOIN drafts d ON d.component = c.component "
-            "WHERE c.id = ? AND d.id IS NOT NULL",
-            id,
-        )
-        return tuple(Evidence(**one) for row in rows for one in draft_of(row[0]).evidence)
+        rows = self._db.rows("SELECT component FROM claims WHERE id = ?", id)
+        drafts = drafts_of(self._db, [row[0] for row in rows])
+        return tuple(Evidence(**one) for draft in drafts.values() for one in draft.evidence)
 
     def _cited(self, evidence: Sequence[Evidence]) -> list[CitedText | None]:
         found: dict[tuple[str, str], dict[str, CitedText]] = {}

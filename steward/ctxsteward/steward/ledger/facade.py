@@ -36,7 +36,7 @@ from .database import LedgerDatabase
 from .evidence import RecordBasis, RecordEvidence
 from .index import ObservationIndex
 from .records import JudgedRecords, JudgementContext, LedgerIdentity, LineCounter, RecordWriter, facts_of, line
-from .rows import draft_of
+from .rows import drafts_of
 from .status import RecordStatuses
 from .usage import UsageTable
 
@@ -122,11 +122,13 @@ class Ledger:
         known = set(addresses)
         known -= {row[0] for row in self._db.among("SELECT address FROM artifacts WHERE address IN (…)", known)}
         new = gone = 0
-        for start in range(0, len(todo := sorted(known)), _PAGE):
-            page = {address: self._artifacts.find(address) for address in todo[start : start + _PAGE]}
-            gone += sum(artifact is None for artifact in page.values())
+        todo = sorted(known)
+        for start in range(0, len(todo), _AT_ONCE):
             with self._db.writing():
-                new += self._index.add((address, found) for address, found in page.items() if found is not None)
+                for first in range(start, min(start + _AT_ONCE, len(todo)), _PAGE):
+                    page = {address: self._artifacts.find(address) for address in todo[first : first + _PAGE]}
+                    gone += sum(artifact is None for artifact in page.values())
+                    new += self._index.add((address, found) for address, found in page.items() if found is not None)
         return new, gone
 
     def sessions(self, source: str) -> tuple[str, ...]:
@@ -320,13 +322,15 @@ class Ledger:
     def _count(self, counter: LineCounter, *, for_many: bool) -> None:
         """Count the lines of drafts that this counter has not counted; of those alone that may be for many."""
         query = (
-            "SELECT component, body FROM drafts WHERE wide = ?2 AND id IS NOT NULL "
+            "SELECT component FROM drafts WHERE wide = ?2 AND id IS NOT NULL "
             "AND (counter IS NULL OR counter < ?1 OR counter > ?1)"
         )
-        stale = [row for wide in ((1,) if for_many else (0, 1)) for row in self._db.rows(query, counter.name, wide)]
-        counts = [(counter.name, counter.text(line(draft_of(body))), component) for component, body in stale]
-        self._db.many("UPDATE drafts SET counter = ?, tokens = ? WHERE component = ?", counts)
-        self._standings.recount(component for component, _ in stale)
+        stale = [row[0] for wide in ((1,) if for_many else (0, 1)) for row in self._db.rows(query, counter.name, wide)]
+        for start in range(0, len(stale), _PAGE):
+            drafts = drafts_of(self._db, stale[start : start + _PAGE])
+            counts = [(counter.name, counter.text(line(draft)), component) for component, draft in drafts.items()]
+            self._db.many("UPDATE drafts SET counter = ?, tokens = ? WHERE component = ?", counts)
+        self._standings.recount(stale)
 
     def close(self) -> None:
         """Let go of the file, and of the store's erasures."""
@@ -343,3 +347,5 @@ class Ledger:
 
 _PAGE = 200
 """Artifacts read at once."""
+_AT_ONCE = 10 * _PAGE
+"""Artifacts of one transaction: keys are hashes, so each writes a page of the file for almost every row."""

@@ -31,7 +31,7 @@ from ..reconcile import (
 from .database import LedgerDatabase
 from .drafts import DraftIndex
 from .records import LedgerIdentity
-from .rows import claim_of, claim_row, seen_row
+from .rows import claim_id_of, claim_of, claim_row, number_of, seen_row
 from .status import RecordStatuses
 from .transferred_fixes import TransferredFixes
 
@@ -114,7 +114,7 @@ class ObservationIndex:
                 said.append((claim.id, seen.id))
         self._db.many(
             f"INSERT INTO seen VALUES ({', '.join('?' * (len(ObservationBrief._fields) + 2))})",
-            [(*seen.brief, address, seen_row(seen)) for address, seen in new],
+            [(*seen.brief, bytes.fromhex(address), seen_row(seen)) for address, seen in new],
         )
         names = [(name, seen.id) for _, seen in new for name in sorted(seen.shown)]
         self._db.many("INSERT INTO shown VALUES (?, ?)", names)
@@ -135,7 +135,7 @@ class ObservationIndex:
         near = self._near(new, sketched)
         self._db.many(
             "INSERT OR IGNORE INTO bands VALUES (?, ?)",
-            sorted((band, claim.id) for claim, own in zip(new, sketched, strict=True) for band in own),
+            sorted((band, number_of(claim.id)) for claim, own in zip(new, sketched, strict=True) for band in own),
         )
         union = self._compared(new, near)
         own = {claim.id for claim in new}
@@ -171,8 +171,8 @@ class ObservationIndex:
         for claim, own in zip(new, sketched, strict=True):
             for band in own:
                 buckets[band].append(claim.id)
-        for band, id_ in self._db.among("SELECT band, claim FROM bands WHERE band IN (…)", sorted(buckets)):
-            buckets[band].append(id_)
+        for band, number in self._db.among("SELECT band, claim FROM bands WHERE band IN (…)", sorted(buckets)):
+            buckets[band].append(claim_id_of(number))
         near: dict[str, set[str]] = {claim.id: set() for claim in new}
         for ids in buckets.values():
             if len(ids) > 1:
@@ -193,7 +193,8 @@ class ObservationIndex:
     def _leave(self, addresses: Collection[str]) -> int:
         """Take the observations of these artifacts out; their components are cut anew."""
         self._telling.untook(addresses)
-        seen = [row[0] for row in self._db.among("SELECT id FROM seen WHERE artifact IN (…)", addresses)]
+        kept = map(bytes.fromhex, addresses)
+        seen = [row[0] for row in self._db.among("SELECT id FROM seen WHERE artifact IN (…)", kept)]
         derived = self._db.among("SELECT count(*) FROM derived WHERE seen IN (…)", seen)
         self._telling.left(seen)
         self._take_back(seen)
@@ -230,7 +231,7 @@ class ObservationIndex:
         """Drop claims that nobody makes any more, and cut their components."""
         claims = [self._claim(id_) for id_ in bare]
         self._standings.unbind(bare)
-        pairs = [(band, claim.id) for claim, own in zip(claims, bands(claims), strict=True) for band in own]
+        pairs = [(band, number_of(claim.id)) for claim, own in zip(claims, bands(claims), strict=True) for band in own]
         self._db.many("DELETE FROM bands WHERE band = ? AND claim = ?", pairs)
         self._db.many("DELETE FROM opposed WHERE one = ?1 OR other = ?1", [(id_,) for id_ in bare])
         self._db.many("DELETE FROM claims WHERE id = ?", [(id_,) for id_ in bare])
@@ -272,7 +273,7 @@ class ObservationIndex:
     def _claim(self, id_: str) -> Claim:
         found = self._claims.get(id_)
         if found is None:
-            found = claim_of(self._db.rows("SELECT body FROM claims WHERE id = ?", id_)[0][0])
+            found = claim_of(id_, *self._db.rows("SELECT audience, body FROM claims WHERE id = ?", id_)[0])
             self._remember((found,))
         return found
 

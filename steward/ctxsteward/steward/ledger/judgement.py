@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, NamedTuple
 
 from ctxsteward.schemas import Review
@@ -20,7 +21,10 @@ from ctxsteward.schemas import Review
 from ..admission import AdmissionPolicy, RecordStanding, admission_verdict, settle_contests
 from ..reconcile import DisjointSets, Draft
 from .database import LedgerDatabase
-from .rows import draft_of
+from .rows import drafts_of
+
+PAGE = 400
+"""Drafts read at once."""
 
 
 def by_component(database: LedgerDatabase, reviews: Mapping[str, Review]) -> dict[str, Review]:
@@ -68,10 +72,11 @@ class ContestIndex:
 
     def _weighed(self, cluster: Sequence[str], opposed: Mapping[str, Collection[str]]) -> dict[str, RecordStanding]:
         rows = self._db.among(
-            "SELECT component, body, hidden FROM drafts WHERE id IS NOT NULL AND malformed IS NULL "
+            "SELECT component, hidden FROM drafts WHERE id IS NOT NULL AND malformed IS NULL "
             "AND component IN (…)", cluster
         )  # fmt: skip
-        drafts = {name: draft_of(body) for name, body, hidden in rows if not hidden or name in self._reviews}
+        shown = [name for name, hidden in rows if not hidden or name in self._reviews]
+        drafts = drafts_of(self._db, shown)
         ids = {component: draft.id for component, draft in drafts.items()}
         against = {ids[one]: {ids[o] for o in opposed.get(one, ()) if o in ids} for one in ids}
         verdicts = {
@@ -166,17 +171,22 @@ class DraftJudge:
 
     def each(self) -> Iterator[JudgedDraft]:
         """Every record, by id."""
-        for _, component, hidden, tokens, body in self._rows():
-            if component not in self._covered and not (hidden and component not in self._reviews):
-                draft = draft_of(body)
+        shown = (row for row in self._rows() if row[1] not in self._covered and self._is_shown(row[1], row[2]))
+        while page := list(islice(shown, PAGE)):
+            drafts = drafts_of(self._db, [component for _, component, _, _ in page])
+            for _, component, _, tokens in page:
+                draft = drafts[component]
                 yield JudgedDraft(component, draft, self._standing(component, draft), tokens)
+
+    def _is_shown(self, component: str, hidden: int) -> bool:
+        return not hidden or component in self._reviews
 
     def review(self, component: str) -> Review | None:
         """What people said of it, under any of its ids."""
         return self._reviews.get(component)
 
-    def _rows(self) -> Iterator[tuple[str, str, int, int, str]]:
-        query = "SELECT id, component, hidden, tokens, body FROM drafts WHERE id > ?1 AND malformed IS NULL"
+    def _rows(self) -> Iterator[tuple[str, str, int, int]]:
+        query = "SELECT id, component, hidden, tokens FROM drafts WHERE id > ?1 AND malformed IS NULL"
         if self._one is None:
             return self._db.each(f"{query} ORDER BY id")
         return iter(self._db.rows(f"{query} AND component = ?2", "", self._one))
@@ -191,12 +201,13 @@ class DraftJudge:
 
     def _covered_by_wider(self, beside: list[str] | None) -> Iterator[str]:
         """Components in their authors' own scopes that say nothing beside an active wider one."""
-        query = "SELECT component, body, hidden FROM drafts WHERE wide AND id IS NOT NULL AND malformed IS NULL"
+        query = "SELECT component, hidden FROM drafts WHERE wide AND id IS NOT NULL AND malformed IS NULL"
         rows = self._db.rows(query) if beside is None else self._db.among(f"{query} AND component IN (…)", beside)
+        shown = [component for component, hidden in rows if self._is_shown(component, hidden)]
         active = [
             component
-            for component, body, hidden in rows
-            if (not hidden or component in self._reviews)
-            and self._standing(component, draft_of(body)).verdict.status == "active"
+            for start in range(0, len(shown), PAGE)
+            for component, draft in drafts_of(self._db, shown[start : start + PAGE]).items()
+            if self._standing(component, draft).verdict.status == "active"
         ]
         yield from (row[0] for row in self._db.among(f"{COVERED} AND w.component IN (…)", active))

@@ -29,7 +29,7 @@ from ..observations import KINDS
 from ..reconcile import Draft, wilson_lower95
 from .database import LedgerDatabase
 from .judgement import DraftJudge, JudgedDraft, by_component
-from .rows import draft_of, standing_of
+from .rows import drafts_of, standing_of
 from .status import RecordStatuses
 
 _FRESH = RecordStanding(verdict=AdmissionVerdict("candidate", ()))
@@ -269,10 +269,9 @@ class RecordWriter:
         merged: tuple[str, ...] = (),
     ) -> tuple[str, str, str]:  # fmt: skip
         """A record without its stamps: its address, its names and itself, as they are kept."""
-        body, tokens = self._db.rows("SELECT body, tokens FROM drafts WHERE component = ?", component)[0]
-        record = self._recommendation(
-            JudgedDraft(component, draft := draft_of(body), standing, tokens), as_of, review, merged
-        )
+        (tokens,) = self._db.rows("SELECT tokens FROM drafts WHERE component = ?", component)[0]
+        draft = drafts_of(self._db, (component,))[component]
+        record = self._recommendation(JudgedDraft(component, draft, standing, tokens), as_of, review, merged)
         return content_of(record, self._key), json.dumps(draft.names), record.model_dump_json()
 
     def _for_many(self, as_of: JudgementContext) -> Iterator[MetaRecommendation]:

@@ -1,9 +1,16 @@
-"""Rows of the index as JSON: claims, observations, drafts and how they stand. All of it can be derived again."""
+"""Rows of the index as JSON: claims, observations and how records stand; and what is read out of them: drafts.
+
+What a row's columns say is not said again in its text. Of a draft no text is kept: what it weighs are columns, what it
+quotes are observations, so it is drawn again where it is read. All of it can be derived again from artifacts.
+"""
 
 from __future__ import annotations
 
 import json
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from operator import attrgetter
+from typing import NamedTuple
 
 from ctxsteward.store import canonical
 
@@ -13,85 +20,165 @@ from ..reconcile import (
     Claim,
     ClaimAudience,
     ClaimFeatures,
-    ClaimSupport,
     Draft,
+    DraftSummary,
     IndexedObservation,
+    ObservationBrief,
     ObservationOrigin,
-    ObservationTime,
-    span_fields,
+    draw_draft,
+    summarize_draft,
 )
+from .database import LedgerDatabase
 
 _PLAIN = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
 def claim_row(claim: Claim) -> str:
-    """A claim as text."""
+    """What the columns of a claim leave out, as text."""
     fields, wording = _CLAIM_VALUES(claim), claim.wording
-    sets = [sorted(found) for found in _SET_VALUES(wording)] if wording else []
-    words = [wording.tokens, None if wording.frame == wording.tokens else wording.frame] if wording else []
-    return _PLAIN.encode([fields, claim.audience, wording and wording.negative, words, sets])
+    if wording is None:
+        return _PLAIN.encode([*fields])
+    sets = [_row_of(sorted(found)) for found in _SET_VALUES(wording)]
+    frame = 0 if wording.frame == wording.tokens else _row_of(wording.frame)
+    return _PLAIN.encode([*fields, int(wording.negative), _row_of(wording.tokens), frame, *sets])
 
 
-def claim_of(row: str) -> Claim:
-    """The inverse of `claim_row`."""
-    fields, audience, negative, words, sets = json.loads(row)
+def claim_of(id: str, audience: str, row: str) -> Claim:
+    """The inverse of `claim_row`; `id` and `audience` are columns."""
+    told = json.loads(row)
+    fields, told = told[: len(_CLAIM)], told[len(_CLAIM) :]
     wording = None
-    if negative is not None:
-        tokens, frame = words
-        found = dict(zip(_SETS, map(frozenset, sets), strict=True))
+    if told:
+        negative, tokens, frame, *sets = told
+        found = {name: frozenset(_words_of(words)) for name, words in zip(_SETS, sets, strict=True)}
+        words = tuple(_words_of(tokens))
         wording = ClaimFeatures(
-            tokens=tuple(tokens), frame=tuple(tokens if frame is None else frame), negative=negative, **found
+            tokens=words, frame=words if frame == 0 else tuple(_words_of(frame)), negative=bool(negative), **found
         )
     named = dict(zip(_CLAIM, fields, strict=True))
-    return Claim(**named, audience=ClaimAudience(*audience), wording=wording)
+    return Claim(id=id, **named, audience=ClaimAudience(*json.loads(audience)), wording=wording)
+
+
+def _row_of(words: Sequence[str]) -> str | Sequence[str]:
+    """Words in one text where that can be taken apart again."""
+    text = "|".join(words)
+    return text if words and text.count("|") == len(words) - 1 else words
+
+
+def _words_of(row: str | Sequence[str]) -> Sequence[str]:
+    return row.split("|") if isinstance(row, str) else row
 
 
 _SETS = ("content", "values", "names", "openers", "limits", "contrasts")
 _SET_VALUES = attrgetter(*_SETS)
-_CLAIM = tuple(name for name in Claim.__slots__ if name not in ("audience", "wording"))
+_CLAIM = tuple(name for name in Claim.__slots__ if name not in ("id", "audience", "wording"))
 _CLAIM_VALUES = attrgetter(*_CLAIM)
 
 
 def seen_row(seen: IndexedObservation) -> str:
-    """An observation as text."""
-    told = seen.told or canonical(observation_fields(seen.observation)).decode()
-    return f'["{seen.id}",{told},{_PLAIN.encode([seen.origin, seen.spans, sorted(seen.shown)])[1:]}'
+    """What the columns of an observation's brief leave out, as text."""
+    observation, brief = seen.observation, seen.brief
+    rest = {name: value for name, value in observation_fields(observation).items() if name not in _NOT_REST}
+    slot = observation.slot
+    spans = [
+        [span.ref, span.start, span.stop, span.address, span.role, span.trust, span.relation]
+        if (span.principal, span.ts) == (brief.principal, brief.ts)
+        else [span.ref, span.start, span.stop, span.address, span.role, span.trust, span.relation, span[6], span[7]]
+        for span in seen.spans
+    ]
+    of_spans = tuple(_place_of(span) for span in seen.spans) == observation.places
+    places, ts = None if of_spans else observation.places, 1 if observation.ts == brief.ts else observation.ts
+    of_slot = [slot.subject, slot.attribute]
+    return _PLAIN.encode([rest, of_slot, seen.origin.project, spans, places, ts, sorted(seen.shown)])
 
 
-def seen_of(row: str) -> IndexedObservation:
+def seen_of(brief: ObservationBrief, row: str) -> IndexedObservation:
     """The inverse of `seen_row`."""
-    id_, observation, origin, spans, shown = json.loads(row)
+    rest, (subject, attribute), project, told, places, ts, shown = json.loads(row)
+    spans = tuple(
+        EvidenceSpan._make((*first, *(own or (brief.principal, brief.ts)), relation))
+        for *first, relation, own in ((*row[:7], row[7:]) for row in told)
+    )
+    slot = [subject, attribute, "one" if brief.is_single else "many"]
+    named = {name: getattr(brief, name) for name in _IN_COLUMNS} | {"ts": brief.ts if ts == 1 else ts}
+    found = [_place_of(span) for span in spans] if places is None else places
     return IndexedObservation(
-        id=id_, observation=observation_of(observation), origin=ObservationOrigin(*origin),
-        spans=tuple(EvidenceSpan(*span) for span in spans), shown=frozenset(shown),
+        id=brief.id, observation=observation_of({**rest, **named, "slot": slot, "places": found}),
+        origin=ObservationOrigin(brief.source, brief.session, project), spans=spans, shown=frozenset(shown),
     )  # fmt: skip
 
 
-def draft_row(draft: Draft) -> str:
-    """A draft as text; a time that was not told is null."""
-    seconds, *rest = draft.moment
-    moment = [None if seconds == float("-inf") else seconds, *rest]
-    evidence = [tuple(one.values()) for one in draft.evidence]
-    return _PLAIN.encode([_DRAFT_VALUES(draft), _BACKING_VALUES(draft.backing), moment, evidence])
+def _place_of(span: EvidenceSpan) -> tuple[str, int, int, str]:
+    return (span.ref, span.start, span.stop, span.relation)
 
 
-def draft_of(row: str) -> Draft:
-    """The inverse of `draft_row`."""
-    fields, backing, (seconds, ordinal, *rest), evidence = json.loads(row)
-    named = dict(zip(_DRAFT, fields, strict=True))
-    moment = ObservationTime(float("-inf") if seconds is None else seconds, tuple(ordinal), *rest)
-    return Draft(
-        **{**named, "names": tuple(named["names"]), "audience": ClaimAudience(*named["audience"])},
-        backing=ClaimSupport(**dict(zip(_BACKING, backing, strict=True))),
-        moment=moment,
-        evidence=tuple(span_fields(*one) for one in evidence),
-    )
+_IN_COLUMNS = ("kind", "text", "strength", "score", "principal", "sensitivity", "extractor")
+_NOT_REST = frozenset((*_IN_COLUMNS, "slot", "places", "ts"))
+BRIEF = ", ".join(f"n.{name}" for name in ObservationBrief._fields)
+"""Columns of `seen`."""
 
 
-_BACKING = ClaimSupport.__slots__
-_BACKING_VALUES = attrgetter(*_BACKING)
-_DRAFT = tuple(name for name in Draft.__slots__ if name not in ("backing", "moment", "evidence"))
-_DRAFT_VALUES = attrgetter(*_DRAFT)
+def observations(database: LedgerDatabase, ids: Iterable[str]) -> dict[str, IndexedObservation]:
+    """Observations, whole, by id."""
+    rows = database.among(f"SELECT {BRIEF}, n.body FROM seen n WHERE n.id IN (…)", ids)
+    briefs = ((ObservationBrief._make(row[:-1]), row[-1]) for row in rows)
+    return {brief.id: seen_of(brief, body) for brief, body in briefs}
+
+
+def number_of(claim: str) -> int:
+    """A claim's id, 16 hex digits, as SQLite keeps it in eight bytes."""
+    return int(claim, 16) - (1 << 63)
+
+
+def claim_id_of(number: int) -> str:
+    """The inverse of `number_of`."""
+    return f"{number + (1 << 63):016x}"
+
+
+class ComponentRows(NamedTuple):
+    """What a component is made of."""
+
+    members: list[tuple[str, ObservationBrief, int]]
+    """A claim, one of its observations, and whether that is idle."""
+    audience: ClaimAudience
+    group: str
+
+    def summary(self, lending: Sequence[tuple[str, ObservationBrief]]) -> DraftSummary | None:
+        return summarize_draft(lending, own=self.audience.width == "user")
+
+    def draft(self, found: DraftSummary, seen: Mapping[str, IndexedObservation]) -> Draft:
+        return draw_draft(found, seen, {claim for claim, _, _ in self.members}, self.audience, self.group)
+
+
+def component_rows(database: LedgerDatabase, labels: Collection[str]) -> dict[str, ComponentRows]:
+    """What components are made of, by label in order."""
+    found: dict[str, list[tuple[str, ObservationBrief, int]]] = defaultdict(list)
+    for row in database.among(
+        f"SELECT c.component, c.id, s.idle, {BRIEF} FROM claims c JOIN said s ON s.claim = c.id "
+        "JOIN seen n ON n.id = s.seen WHERE c.component IN (…)", labels
+    ):  # fmt: skip
+        found[row[0]].append((row[1], ObservationBrief._make(row[3:]), row[2]))
+    frames = {
+        component: (ClaimAudience(*json.loads(audience)), group)
+        for component, audience, group in database.among(
+            "SELECT component, min(audience), coalesce(min(nullif(rivals, '')), '') FROM claims "
+            "WHERE component IN (…) GROUP BY component", labels
+        )
+    }  # fmt: skip
+    return {label: ComponentRows(rows, *frames[label]) for label, rows in sorted(found.items())}
+
+
+def drafts_of(database: LedgerDatabase, labels: Collection[str]) -> dict[str, Draft]:
+    """The drafts of components, by label; none of one that makes none. They are drawn again, not kept."""
+    rows = component_rows(database, labels)
+    weighed = {
+        label: found
+        for label, one in rows.items()
+        if (lending := [(claim, brief) for claim, brief, idle in one.members if not idle])
+        and (found := one.summary(lending)) is not None
+    }
+    quoted = observations(database, {id_ for one in weighed.values() for id_ in one.quoted})
+    return {label: rows[label].draft(found, quoted) for label, found in weighed.items()}
 
 
 def standing_row(standing: RecordStanding) -> str:

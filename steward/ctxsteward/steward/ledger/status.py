@@ -37,12 +37,12 @@ from ..admission import (
 from ..reconcile import ClaimSupport, Draft, FixAdvice, Width
 from .database import LedgerDatabase
 from .judgement import BESIDE, SUPPORTED, ContestIndex, by_component
-from .rows import draft_of, standing_of, standing_row
+from .rows import drafts_of, standing_of, standing_row
 
 AT_ONCE = 400
 _DRAFT = (
     "component, id, wide, digest, kind, width, strict, scored, said, votes, confirmed, recovered, helped, "
-    "obeyed_succeeded, obeyed_failed, trigger, "
+    "obeyed_succeeded, obeyed_failed, tasks, asked, chance, trigger, "
     "action, from_tool, last, shelf"
 )
 _JUDGED = (
@@ -77,6 +77,9 @@ class _DraftRow(NamedTuple):
     helped: int
     obeyed_succeeded: int
     obeyed_failed: int
+    tasks: int
+    asked: int
+    chance: float
     trigger: str | None
     action: str | None
     from_tool: int
@@ -214,11 +217,10 @@ class RecordStatuses:
 
     def on(self, shelf: str) -> Iterator[tuple[Draft, RecordStanding]]:
         """What is active for this audience alone."""
-        rows = self._db.rows(
-            f"SELECT d.body, j.standing FROM judged j JOIN drafts d ON d.component = j.component "
-            f"WHERE j.shelf = ? AND j.status = 'active' AND j.{_STANDS}", shelf
-        )  # fmt: skip
-        return ((draft_of(body), standing_of(standing)) for body, standing in rows)
+        query = f"SELECT component, standing FROM judged WHERE shelf = ? AND status = 'active' AND {_STANDS}"
+        standings = dict(self._db.rows(query, shelf))
+        drafts = drafts_of(self._db, standings)
+        return ((draft, standing_of(standings[component])) for component, draft in drafts.items())
 
     def shelves(self) -> list[str]:
         """Audiences of whom anything is known, active or not."""
@@ -291,12 +293,13 @@ class _DraftJudgement:
             events=0, sessions=0, principals=0, strict=one.strict, scored=one.scored, said=one.said,
             votes=one.votes, confirmed=one.confirmed, recovered=one.recovered, helped=one.helped,
             obeyed_succeeded=one.obeyed_succeeded, obeyed_failed=one.obeyed_failed, from_tool=bool(one.from_tool),
+            tasks=one.tasks, asked=one.asked, chance=one.chance,
         )  # fmt: skip
         found = by_support(one.kind, one.width, backing, self._policy, FixAdvice(one.trigger, one.action))
         if not self._policy.rules or not is_subject_to_rules(found):
             return found
-        body = self._db.rows("SELECT body FROM drafts WHERE component = ?", one.component)[0][0]
-        return under_rules(found, draft_of(body).said["text"], one.width, self._policy)
+        draft = drafts_of(self._db, (one.component,))[one.component]
+        return under_rules(found, draft.said["text"], one.width, self._policy)
 
     def _until(self, one: _DraftRow, review: Review | None, since: float) -> float | None:
         """When time alone changes what its own verdict is; None: never."""

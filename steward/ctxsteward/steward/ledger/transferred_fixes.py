@@ -2,7 +2,7 @@
 
     troubled   where each tool-fix observation says that there is trouble: (code, leaf) → (trigger, path)
     taken      which identifiers tools were seen to take, and in how many live artifacts
-    derived    observations made of a recovery for another tool (`harvest.tools.siblings`), and of which one
+    derived    observations made of a recovery for another tool (`harvest.tools`), and of which one
 
 A derived observation lies where its recovery does, rests on the same spans, and leaves with it. Which there are depends
 on the set of live artifacts alone. What has to be looked at again is noted as it changes: new recoveries (`untold`),
@@ -24,7 +24,7 @@ from ..artifacts import IdentifierUse, observation_fields
 from ..harvest.tools import FailureGroup, FailurePlace, expected, leaf_name, parse_trigger, sibling_fixes, troubles_of
 from ..reconcile import IndexedObservation
 from .database import LedgerDatabase
-from .rows import seen_of
+from .rows import observations
 
 _PAGE = 500
 _ROW = "leaf = ? AND tool = ? AND path = ?"
@@ -109,8 +109,8 @@ class TransferredFixes:
 
     def _wanted(self, page: Sequence[str]) -> dict[str, tuple[str, str, IndexedObservation]]:
         """By its id, what is derived of these recoveries: of which one, its artifact, and the observation."""
-        rows = self._db.among("SELECT artifact, body FROM seen WHERE id IN (…)", page)
-        recoveries = [(address, seen_of(body)) for address, body in rows]
+        places = dict(self._db.among("SELECT id, artifact FROM seen WHERE id IN (…)", page))
+        recoveries = [(places[id_].hex(), seen) for id_, seen in observations(self._db, page).items()]
         groups = {group for _, seen in recoveries for group, _ in troubles_of(seen.observation)}
         troubles = {group: self._troubles(group) for group in groups}
         found = {}
@@ -118,7 +118,7 @@ class TransferredFixes:
             for other in sibling_fixes(seen.observation, troubles):
                 text = canonical(observation_fields(other)).decode()
                 id_ = address_of(self._key, "", "derived", f'["{seen.id}",{text}]'.encode())[:32]
-                found[id_] = (seen.id, address, replace(seen, id=id_, observation=other, told=text))
+                found[id_] = (seen.id, address, replace(seen, id=id_, observation=other))
         return found
 
     def _troubles(self, group: FailureGroup) -> set[FailurePlace]:

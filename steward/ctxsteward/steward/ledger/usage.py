@@ -20,7 +20,7 @@ from ctxsteward.schemas import Slot
 
 from ..harvest import FATES, BatchResult, RecordUse, SessionUse, WatchedRecord, sum_uses
 from .database import LedgerDatabase
-from .rows import draft_of
+from .rows import drafts_of
 
 _COLUMNS = ", ".join(RecordUse._fields)
 _ADDING = ", ".join(f"{name} = {name} + excluded.{name}" for name in RecordUse._fields)
@@ -100,19 +100,14 @@ class UsageTable:
         names: dict[str, set[str]] = {}
         for id_, component in self._db.among("SELECT id, component FROM claims WHERE id IN (…)", sorted(set(ids))):
             names.setdefault(component, set()).add(id_)
-        rows = self._db.among(
-            "SELECT component, body FROM drafts WHERE id IS NOT NULL AND component IN (…)", sorted(names)
-        )
-        return tuple(_watched(body, names[component]) for component, body in sorted(rows))
-
-
-def _watched(body: str, names: Collection[str]) -> WatchedRecord:
-    draft = draft_of(body)
-    said = draft.said
-    return WatchedRecord(
-        id=draft.id, kind=draft.kind, slot=Slot(**said["slot"]), trigger=said["trigger"], value=said["value"],
-        polarity=said["polarity"], names=frozenset((draft.id, *names)),
-    )  # fmt: skip
+        return tuple(
+            WatchedRecord(
+                id=draft.id, kind=draft.kind, slot=Slot(**draft.said["slot"]), trigger=draft.said["trigger"],
+                value=draft.said["value"], polarity=draft.said["polarity"],
+                names=frozenset((draft.id, *names[component])),
+            )
+            for component, draft in drafts_of(self._db, names).items()
+        )  # fmt: skip
 
 
 def _hits(fates: Mapping[str, Sequence[str]]) -> dict[str, RecordUse]:

@@ -16,6 +16,7 @@ Source: the layered-envelope design (batch loop); the state design (committing g
 
 from __future__ import annotations
 
+import gc
 import json
 import threading
 from collections import Counter
@@ -198,7 +199,7 @@ def run_night(stages: Stages, shell: NightContext) -> NightReport:
         who = holder.owner if holder else "somebody"
         return _report(shell, outcome="busy", alerts=(f"{who} holds the lease of profile {shell.settings.profile!r}",))
     try:
-        with _kept(lease, ttl_seconds):
+        with _kept(lease, ttl_seconds), _rare_collections():
             return _NightRun(stages, shell, taken.epoch).through()
     finally:
         lease.release()
@@ -409,3 +410,21 @@ def _kept(lease: WriterLease, ttl_seconds: float) -> Iterator[None]:
     finally:
         done.set()
         renewing.join()
+
+
+YOUNG_OBJECTS = 50_000
+"""New objects after which garbage is looked for, while a night is under way."""
+
+
+@contextmanager
+def _rare_collections() -> Iterator[None]:
+    """Look for garbage less often: a night makes few cycles, and passing over all that lives takes a tenth of it."""
+    before = gc.get_threshold()
+    if not 0 < before[0] < YOUNG_OBJECTS:  # they are rare, or switched off, already
+        yield
+        return
+    gc.set_threshold(YOUNG_OBJECTS, *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)

@@ -1,5 +1,5 @@
-from .kinds import KINDS as KINDS
 from .observation import (
+    KINDS as KINDS,
     Harvester as Harvester,
     MessageSpan as MessageSpan,
     Observation as Observation,

@@ -93,6 +93,8 @@ class ReplayedTranscript:
     """Its task, where it is told."""
     eval_failures: tuple[str, ...] = ()
     """Scorers that failed on it, with their reason, where it was an eval's."""
+    is_task_run: bool = False
+    """Whether it is a run of the operator's own (an agent's at a task): nobody of the public speaks in it."""
     redacted: int = 0
     """Secrets and personal data taken out."""
 

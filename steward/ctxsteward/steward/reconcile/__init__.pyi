@@ -1,20 +1,27 @@
-from .candidates import SKETCH as SKETCH, DisjointSets as DisjointSets, bands as bands, components as components
 from .claims import (
+    SKETCH as SKETCH,
     Claim as Claim,
     ClaimAudience as ClaimAudience,
+    DisjointSets as DisjointSets,
     ObservationOrigin as ObservationOrigin,
     Width as Width,
+    bands as bands,
     claims_of as claims_of,
+    components as components,
     is_paraphrase as is_paraphrase,
     relation as relation,
 )
 from .draft import (
     NO_ADVICE as NO_ADVICE,
+    ClaimSupport as ClaimSupport,
     Draft as Draft,
+    DraftSummary as DraftSummary,
     FixAdvice as FixAdvice,
     draw_draft as draw_draft,
     span_fields as span_fields,
     summarize_draft as summarize_draft,
+    supporting as supporting,
+    wilson_lower95 as wilson_lower95,
 )
 from .features import ClaimFeatures as ClaimFeatures
 from .indexed_observation import (
@@ -24,4 +31,3 @@ from .indexed_observation import (
     seen_in as seen_in,
     voice_of as voice_of,
 )
-from .support import ClaimSupport as ClaimSupport, supporting as supporting, wilson_lower95 as wilson_lower95

@@ -11,26 +11,148 @@ the greatest, trust the least of the evidence.
 
 `summarize_draft` weighs all observations by what the ledger keeps in short of them; `draw_draft` is then given the few
 that it quotes.
+
+How much stands behind a claim (`backing`) is counted so that repeating oneself counts once. Within one person's own
+scope each session counts once, in a wider one each principal, whichever way the name is written
+(`principals.skeleton`); speakers that nobody knows count as one principal together, because they may be one. A session
+that was shown the record lends it nothing. Only what a person said counts towards a gate; of a fix that recovered an
+error both are counted, how often it did in runs that succeeded, and for how many principals; of what tools show, tasks.
+
+Source: Wilson 1927 (score interval); the state design (k independent principals).
 """
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import zip_longest
 from operator import itemgetter
 from typing import Any, NamedTuple
 
 from ctxsteward.schemas import MAX_EVIDENCE, TRUST, RecommendationKind
 
-from ..harvest.tools import SIBLINGS_EXTRACTOR
-from ..observations import Observation
+from ..harvest.tools import (
+    SIBLINGS_EXTRACTOR,
+    ArgumentFix,
+    PracticeRun,
+    action,
+    contrast,
+    learned_at,
+    parse_action,
+    parse_run_key,
+    parse_trigger,
+    practice,
+    same_tasks,
+    sentence,
+)
+from ..observations import KINDS, Observation
 from .claims import ClaimAudience
 from .indexed_observation import IndexedObservation, ObservationBrief, ObservationTime
-from .support import ClaimSupport, backing
 
+Z95 = 1.959963984540054
+MAX_TEXT_CHARS = 280
+QUOTED_PRINCIPALS = 3
+MAX_QUOTED_WORDS = 8
 _STRENGTHS = ("strict", "recovered", "scored", "accepted", "broad", "failed")
 _SENSITIVITIES = ("none", "personal", "sensitive")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimSupport:
+    """What stands behind one claim."""
+
+    events: int
+    sessions: int
+    principals: int
+    """Independent ones; in one person's own scope, sessions."""
+    strict: int
+    """Independent ones that used a strict cue; as the next two."""
+    scored: int
+    said: int
+    """Any cue."""
+    votes: int
+    """Of these, ones whose word suffices for others: of a kind that claims nothing of the world (`KINDS`)."""
+    confirmed: int
+    """Of these, ones in whose session an internal tool's answer says the same."""
+    recovered: int
+    """Events in which a fix worked, in runs that succeeded."""
+    helped: int
+    """Independent ones for whom it worked."""
+    obeyed_succeeded: int
+    """Of a fix: events in which what it says was done, in runs that succeeded."""
+    obeyed_failed: int
+    """The same in runs that failed."""
+    from_tool: bool
+    """Nothing but what a tool returned."""
+    tasks: int = 0
+    """Of what tools show: tasks in whose runs they did; of a practice: tasks in which it went with success."""
+    asked: int = 0
+    """Of these, tasks whose own calls had asked for what is missing, or whose tool is an internal one."""
+    chance: float = 1.0
+    """Of a practice: how likely so much is by chance."""
+
+
+def supporting(
+    members: Iterable[tuple[str, ObservationBrief]], echoes: Collection[str] = ()
+) -> list[tuple[str, ObservationBrief]]:
+    """Those, each with its claim, that lend a record support; `echoes`: ids of those whose sessions were shown it.
+
+    Where people said it, what only a tool or the assistant said lends nothing.
+    """
+    lending = [(claim, one) for claim, one in members if one.id not in echoes]
+    if lending and KINDS[lending[0][1].kind].is_template:
+        return lending
+    return [(claim, one) for claim, one in lending if one.is_said] or lending
+
+
+def backing(seen: Collection[ObservationBrief], *, own: bool, advice: str = "") -> ClaimSupport:
+    """What stands behind a claim that these support; `own`: in one person's own scope; `advice`: the words of a fix."""
+    tasks = _tasks(seen)
+    heard = [(one.session if own else one.voice, one) for one in seen]
+    said = [(who, one.strength) for who, one in heard if one.is_said]
+    votes = {who for who, one in heard if one.is_said and KINDS[one.kind].votes_suffice}
+    worked = [(who, one.place) for who, one in heard if one.strength == "recovered"]
+    return ClaimSupport(
+        events=len({one.place for one in seen}),
+        sessions=len({one.session for one in seen}),
+        principals=len({who for who, _ in heard}),
+        strict=len({who for who, strength in said if strength == "strict"}),
+        scored=len({who for who, strength in said if strength == "scored"}),
+        said=len({who for who, _ in said}),
+        votes=len(votes),
+        confirmed=len({who for who, one in heard if one.is_said and one.is_confirmed}),
+        recovered=len({place for _, place in worked}),
+        helped=len({who for who, _ in worked}),
+        obeyed_succeeded=len({one.place for one in seen if (one.strength, one.text) == ("recovered", advice)}),
+        obeyed_failed=len({one.place for one in seen if (one.strength, one.text) == ("failed", advice)}),
+        from_tool=all(one.is_told_by_tool for one in seen),
+        tasks=len({task for task, _ in tasks}),
+        asked=len({task for task, one in tasks if one.strength == "strict"}),
+    )
+
+
+def _tasks(seen: Collection[ObservationBrief]) -> list[tuple[str, ObservationBrief]]:
+    """Observations that tools alone count for, each with its task; all of whom nobody says a task are of one."""
+    shown = [one for one in seen if KINDS[one.kind].gate == "seen"]
+    labels = same_tasks((one.id, *parse_run_key(one.run)) for one in shown) if shown else {}
+    return [(labels[one.id], one) for one in shown]
+
+
+def wilson_lower95(confirming: int, contradicting: int) -> float:
+    """Lower end of the 95 % interval of the share of confirming ones.
+
+    >>> [round(wilson_lower95(n, 0), 3) for n in (0, 1, 3, 10)]
+    [0.0, 0.207, 0.439, 0.722]
+    """
+    n = confirming + contradicting
+    if n == 0:
+        return 0.0
+    p, z2 = confirming / n, Z95 * Z95
+    centre = p + z2 / (2 * n)
+    spread = Z95 * math.sqrt(p * (1 - p) / n + z2 / (4 * n * n))
+    return max(0.0, min(1.0, (centre - spread) / (1 + z2 / n)))
 
 
 class FixAdvice(NamedTuple):
@@ -92,22 +214,54 @@ class DraftSummary:
     """Whose slot and value."""
     chosen: tuple[str, ...]
     """Its evidence."""
+    practices: tuple[ArgumentFix, ...] = ()
+    """What runs that succeed do, where they are contrasted."""
 
     @property
     def quoted(self) -> frozenset[str]:
         return frozenset((self.spoken, self.holder, *self.chosen))
 
 
-def summarize_draft(members: Iterable[tuple[str, ObservationBrief]], *, own: bool) -> DraftSummary:
-    """Weigh observations, at least one, each with its claim; `own`: in one person's own scope."""
+def summarize_draft(members: Iterable[tuple[str, ObservationBrief]], *, own: bool) -> DraftSummary | None:
+    """Weigh observations, at least one, each with its claim; `own`: in one person's own scope.
+
+    None: they are of runs that do not differ, so there is nothing to say.
+    """
     ordered = sorted(((one.moment, claim, one) for claim, one in members), key=itemgetter(0))
     seen = [one for _, _, one in ordered]
+    if KINDS[seen[0].kind].gate == "contrast":
+        return _contrasted(ordered[0][1], seen)
+    return _summed(ordered[0][1], seen, _spoken(seen), own=own)
+
+
+def _contrasted(claim: str, seen: Sequence[ObservationBrief]) -> DraftSummary | None:
+    """What runs that succeed do and runs that fail do not; cited are both, by turns."""
+    by_id = {one.id: one for one in seen}
+    runs = [PracticeRun(one.id, *parse_run_key(one.run), one.strength == "recovered") for one in seen]
+    found = contrast(runs)
+    if found is None or not found.for_it or not found.against:
+        return None
+    sides = [[by_id[id_] for id_ in ids] for ids in (found.for_it, found.against)]
+    half = [_chosen(side, side[0])[: MAX_EVIDENCE // 2] for side in sides]
+    summed = _summed(claim, seen, sides[0][0], own=False)
+    tasks = same_tasks((run.id, run.task, run.did) for run in runs)
+    own = {run.id for run in runs if run.task.is_own}
+    voices = {by_id[id_].voice or (tasks[id_] if id_ in own else "") for id_ in found.for_it}
+    support = replace(
+        summed.backing, recovered=found.succeeded[0], obeyed_succeeded=found.succeeded[0],
+        obeyed_failed=found.failed[0], tasks=found.tasks, helped=len(voices), chance=found.chance,
+    )  # fmt: skip
+    chosen = tuple(one.id for both in zip_longest(*half) for one in both if one is not None)
+    return replace(summed, backing=support, chosen=chosen, practices=found.fixes)
+
+
+def _summed(claim: str, seen: Sequence[ObservationBrief], spoken: ObservationBrief, *, own: bool) -> DraftSummary:
+    """All that observations, in their order, come to in the words of one of them."""
     dated = [one.ts for one in seen if one.ts is not None]
-    spoken = _spoken(seen)
     holder = spoken if spoken.is_single else next((one for one in seen if one.is_single), spoken)
     return DraftSummary(
-        claim=ordered[0][1], kind=seen[0].kind, first=dated[0] if dated else None, last=dated[-1] if dated else None,
-        moment=ordered[-1][0], score=max(one.score for one in seen),
+        claim=claim, kind=seen[0].kind, first=dated[0] if dated else None, last=dated[-1] if dated else None,
+        moment=seen[-1].moment, score=max(one.score for one in seen),
         sensitivity=max((one.sensitivity for one in seen), key=_SENSITIVITIES.index),
         backing=backing(seen, own=own, advice=spoken.text),
         spoken=spoken.id, holder=holder.id, chosen=tuple(one.id for one in _chosen(seen, spoken)),
@@ -165,7 +319,8 @@ def draw_draft(
     """The record that observations make; `seen` has those that it quotes, `names` are ids of all its claims."""
     evidence = tuple(_evidence([seen[id_] for id_ in found.chosen]))
     spoken = seen[found.spoken].observation
-    said = _said(spoken, seen[found.holder].observation, evidence)
+    words = _quotable([seen[id_] for id_ in found.chosen], found.backing)
+    said = _said(spoken, seen[found.holder].observation, evidence) | _written(spoken, found.practices, words)
     return Draft(
         id=found.claim, names=tuple(sorted(names)), kind=found.kind, audience=audience, group=group,
         said=said | {"sensitivity": found.sensitivity}, evidence=evidence, backing=found.backing, score=found.score,
@@ -189,6 +344,34 @@ def _said(observation: Observation, holder: Observation, evidence: Sequence[dict
         "trust": max((one["trust"] for one in evidence), key=TRUST.index),
         "extractor": {"name": name or "unnamed", "version": version or "0"},
     }
+
+
+def _written(spoken: Observation, practised: Sequence[ArgumentFix], words: str) -> dict[str, Any]:
+    """The words of a record about tools, written out of what its observation says in short."""
+    if practised:
+        return {"text": practice(spoken.tool, practised), "action": action(practised)}
+    trigger, fixes = parse_trigger(spoken.trigger or ""), parse_action(spoken.action or "")
+    if KINDS[spoken.kind].gate != "fix" or trigger is None or not fixes:
+        return {}
+    written = sentence(trigger, fixes, seen_at=learned_at(spoken.text), words=words)
+    return {"text": written} if len(written) <= MAX_TEXT_CHARS else {}
+
+
+def _quotable(chosen: Sequence[IndexedObservation], support: ClaimSupport) -> str:
+    """The words that an error says to everybody: of tools that are the operator's own alone; empty: none may be quoted.
+
+    Text from outside never stands in a line for everybody, however often it comes. Of one's own tools a word does that
+    stands in the errors of enough principals: a name that a tool says to one person is not told to others.
+    """
+    trusted = all(span.trust == "tool_internal" for one in chosen for span in one.spans)
+    if not trusted or support.principals < QUOTED_PRINCIPALS:
+        return ""
+    causes = Counter(one.observation.cause or "" for one in chosen)
+    heard = {(word, one.observation.principal) for one in chosen for word in (one.observation.cause or "").split()}
+    times = Counter(word for word, _ in heard)
+    most = min(causes, key=lambda cause: (-causes[cause], len(cause), cause))
+    words = [word for word in most.split() if times[word] >= QUOTED_PRINCIPALS]
+    return " ".join(words) if 1 < len(words) <= MAX_QUOTED_WORDS else ""
 
 
 def _evidence(chosen: Sequence[IndexedObservation]) -> list[dict[str, Any]]:

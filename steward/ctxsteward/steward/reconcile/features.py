@@ -15,9 +15,8 @@ import re
 import unicodedata
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from functools import lru_cache
 
-from ctxsteward.language import STOP, Value, chinese_number, contrasts, lists, normalize, stem as cut, typed_values
+from ctxsteward.language import STOP, Value, chinese_number, contrasts, lists, normalize, stem, typed_values
 from ctxsteward.summarizers import read_parts
 
 MOST = 0.6
@@ -28,8 +27,6 @@ HALF = 0.5
 """Of the content words of the shorter one, where both are of one narrow topic."""
 TYPO = 0.75
 """Two words this similar are one word, misspelled."""
-stem = lru_cache(maxsize=16_384)(cut)
-"""Most words of a claim were said before."""
 
 _LISTS = lists("claims")
 
@@ -79,6 +76,7 @@ _SPELLINGS, _ZH_SPELLINGS = (
     )
     for own in (True, False)
 )
+_MAY_BE_SPELLED = re.compile("|".join(f"(?:{pattern.pattern})" for pattern, _ in _SPELLINGS), re.IGNORECASE)
 _ZH_RUN = re.compile(r"[\u3400-\u9fff]+")
 _OUT = re.compile(r"\b(?:is|are) (?:out|off limits|forbidden|banned)\b")
 _COMMON = COMMON | frozenset(SAME.get(word, word) for word in COMMON)
@@ -134,12 +132,28 @@ def claim_features(text: str) -> ClaimFeatures:
     )
 
 
+def cause_features(text: str, about: str) -> ClaimFeatures:
+    """The words of an error's cause, to compare wordings by; words of `about` tell no causes apart."""
+    names = frozenset(word.removesuffix("s") for word in re.findall("[a-z]+", about.casefold()))
+    words, none = tuple(text.split()), frozenset[str]()
+    telling = (word for word in words if word not in STOP and word.removesuffix("s") not in names)
+    content = frozenset(map(stem, telling)) or frozenset(words)
+    return ClaimFeatures(
+        tokens=words, frame=words, content=content, values=none, names=none, openers=none, limits=none, contrasts=none,
+        negative=False,
+    )  # fmt: skip
+
+
 def _spelled(text: str) -> str:
     """One way of writing numbers, times and bounds."""
-    text = unicodedata.normalize("NFKC", text).replace("’", "'")
-    for pattern, spelling in _SPELLINGS if text.isascii() else (*_SPELLINGS, *_ZH_SPELLINGS):
+    if not text.isascii():
+        text = unicodedata.normalize("NFKC", text).replace("’", "'")
+    is_ascii = text.isascii()
+    if is_ascii and not _MAY_BE_SPELLED.search(text):
+        return text
+    for pattern, spelling in _SPELLINGS if is_ascii else (*_SPELLINGS, *_ZH_SPELLINGS):
         text = pattern.sub(spelling, text)
-    return text if text.isascii() else _ZH_COUNT.sub(lambda match: f"{chinese_number(match[0])}", text)
+    return text if is_ascii else _ZH_COUNT.sub(lambda match: f"{chinese_number(match[0])}", text)
 
 
 def is_negative(low: str, tokens: tuple[str, ...]) -> bool:

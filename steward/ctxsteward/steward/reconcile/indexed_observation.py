@@ -8,7 +8,7 @@ to be newer; the order between them is arbitrary and always the same.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -43,8 +43,6 @@ class IndexedObservation:
     spans: tuple[EvidenceSpan, ...]
     shown: frozenset[str] = frozenset()
     """Records that its session was shown."""
-    told: str = field(default="", compare=False)
-    """The observation as its id was made of it, so that it is written once; empty: not told."""
 
     @property
     def is_said(self) -> bool:
@@ -64,6 +62,7 @@ class IndexedObservation:
             score=observation.score, ts=ts, sensitivity=observation.sensitivity,
             is_single=observation.slot.cardinality == "one", is_shown=bool(self.shown),
             is_confirmed=any(place.relation == "confirms" for place in observation.places),
+            run=observation.run or "",
         )  # fmt: skip
 
 
@@ -96,6 +95,8 @@ class ObservationBrief(NamedTuple):
     """Whether its session was shown any records."""
     is_confirmed: bool
     """Whether an internal tool's answer in its session says the same."""
+    run: str = ""
+    """The task of its run, and what the run had done by then (`Observation.run`); empty: not told."""
 
     @property
     def is_said(self) -> bool:
@@ -125,10 +126,7 @@ def seen_in(artifact: Artifact, key: AddressKey) -> tuple[IndexedObservation, ..
     for observation, spans in zip(artifact.observations, evidence_spans(artifact, key), strict=True):
         told = canonical(observation_fields(observation))
         id_ = address_of(key, "", "observation", b"%b,%b]" % (lead, told))[:32]
-        one = IndexedObservation(
-            id=id_, observation=observation, origin=origin, spans=spans, shown=shown, told=told.decode()
-        )
-        found.append(one)
+        found.append(IndexedObservation(id=id_, observation=observation, origin=origin, spans=spans, shown=shown))
     return tuple(found)
 
 

@@ -227,8 +227,8 @@ class DecisionStage:
         note = {"who": writing.who, "why": f"night {writing.run}", "when": writing.when}
         newest = self._nights.head()
         audiences, is_whole = self._ledger.unshelved(newest[1].run if newest else None)
-        for audience in audiences:
-            shelves.commit(audience, self._ledger.facts(audience), **note)
+        for _ in shelves.commit_each(((audience, self._ledger.facts(audience)) for audience in audiences), **note):
+            pass
         if is_whole:
             shelves.keep_only(audiences, **note)
         self._ledger.shelved(writing.run)

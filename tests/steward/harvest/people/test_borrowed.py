@@ -12,9 +12,11 @@ WISH = "Please always answer in German and keep every reply below five lines."
 RULE = "Correction: the refund limit is 9000 EUR, not 50 EUR."
 ZH = "以后请一律用中文回答我的所有问题，不要使用英文。"
 
+OF_TOOLS = ("tool_fix", "environment", "practice")
+
 
 def claims(*lines: object) -> list[str]:
-    return [one.text for one in harvest(scene(*lines)) if one.kind != "tool_fix"]  # type: ignore[arg-type]
+    return [one.text for one in harvest(scene(*lines)) if one.kind not in OF_TOOLS]  # type: ignore[arg-type]
 
 
 def page(text: str) -> tuple[object, ...]:
@@ -62,7 +64,7 @@ def test_a_template_over_an_eval_is_nobody_s_words() -> None:
     talk = scene(
         *page("Please look at my order again."), "Please look at my order again.", eval_failures=("tone: rude",)
     )  # type: ignore[arg-type]
-    assert [one.kind for one in harvest(talk)] == ["eval_failure"]
+    assert [one.kind for one in harvest(talk) if one.kind not in OF_TOOLS] == ["eval_failure"]
 
 
 def test_two_words_behind_a_colon_are_looked_for_as_two() -> None:

@@ -69,7 +69,6 @@ def test_a_call_that_was_accepted_is_a_recovery_where_its_run_succeeded(succeede
     [
         ([], True, "recovered", "do not try it again, and say why"),
         ([call("look", "{}", id="a")], True, "recovered", "do not try it again, and say why"),  # another tool
-        ([], False, "broad", "check day"),  # nobody knows what would have been right
         ([], None, "broad", "check day"),
         ([call("pay", "{}", order="Z-999", day="Monday")], True, "broad", "check day"),  # it called the tool again
     ],
@@ -80,6 +79,13 @@ def test_a_run_that_succeeds_without_the_call_did_well_to_stop(
     failed = call("pay", "Error: invalid day, wrong format", order="A17", day="1/2/2026")
     (one,) = tool_errors(scene(failed, *after, succeeded=succeeded))
     assert (one.strength, one.action) == (strength, action)
+
+
+def test_a_run_that_fails_without_the_call_did_not_well_to_stop_and_nobody_knows_what_would_have_been_right() -> None:
+    failed = call("pay", "Error: invalid day, wrong format", order="A17", day="1/2/2026")
+    stopped, unknown = tool_errors(scene(failed, succeeded=False))
+    assert (stopped.strength, stopped.action) == ("failed", "do not try it again, and say why")
+    assert (unknown.strength, unknown.action) == ("broad", "check day")
 
 
 def test_a_run_that_failed_is_cited_against_what_it_did() -> None:
@@ -342,7 +348,7 @@ def test_airline_runs_give_sound_observations_from_errors_alone() -> None:
     found = {run.session: assert_sound(run) for run in replayed(AIRLINE)}
     every = [one for observations in found.values() for one in observations]
     strengths = Counter(one.strength for one in every)
-    assert strengths == {"failed": 9, "recovered": 5, "broad": 2}, (
+    assert strengths == {"failed": 11, "recovered": 5, "broad": 2}, (
         "most calls that were accepted are of runs that failed"
     )
     assert {one.tool for one in every} <= {"book_reservation", "update_reservation_flights"}

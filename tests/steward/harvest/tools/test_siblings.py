@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from itertools import permutations
 
-from ctxsteward.steward.harvest.tools.errors import tool_errors
-from ctxsteward.steward.harvest.tools.siblings import MAX_TAKEN, identifiers, siblings, takes
+from ctxsteward.steward.harvest.tools.errors import MAX_TAKEN, identifiers, siblings, takes, tool_errors
 from ctxsteward.steward.observations.observation import Observation
 
 from .scenes import call, scene
@@ -25,7 +24,7 @@ def learned() -> Observation:
 def failing() -> Observation:
     parts = [{"payment_id": "card_9", "amount": 300}]
     failed = call("book", "Error: payment method card_9 not found", flight="HAT1", parts=parts)
-    (one,) = tool_errors(scene(failed, succeeded=False))
+    _, one = tool_errors(scene(failed, succeeded=False))
     return one
 
 

@@ -63,7 +63,7 @@ _POINTING = _LISTS.pattern("pointing")
 _LEADING = re.compile(r"(?:but|and|so|or|then|also|specifically|especially|like|because)\b")
 
 
-class Signals(NamedTuple):
+class SentenceSignals(NamedTuple):
     """What a sentence shows; each is 0 to 1, but for those that say otherwise."""
 
     always: float
@@ -101,13 +101,13 @@ class Signals(NamedTuple):
     answer: float
 
 
-ASSISTED = Signals(
+ASSISTED = SentenceSignals(
     always=-2.65, things=1.0, new_things=0.35, time=0.1, date=0.95, amount=1.15, names=0.7, first=0.1, my=0.75,
     relation=0.3, second=-0.8, third=-0.2, pointing=-0.6, demonstratives=-0.65, future=-0.8, modal=-0.35, markup=0.4,
     told=-0.75, leading=-0.35, sentences=-1.15, last=-0.55, not_of_self=-1.35, of_self=1.2, answer=0.3,
 )  # fmt: skip
 """Where an assistant is spoken to: learned from what people noted down, too."""
-BETWEEN_PEOPLE = Signals(
+BETWEEN_PEOPLE = SentenceSignals(
     always=-0.1, things=1.2, new_things=0.6, time=1.6, date=0.6, amount=0.0, names=1.4, first=0.7, my=0.5,
     relation=0.35, second=-1.4, third=-0.25, pointing=-0.5, demonstratives=-0.85, future=-0.3, modal=-1.15, markup=0.0,
     told=-1.0, leading=-0.45, sentences=-0.65, last=-0.05, not_of_self=-0.45, of_self=0.65, answer=0.1,
@@ -125,12 +125,12 @@ def worth(sentence: Sentence, *, between_people: bool) -> float:
     return math.fsum(map(mul, BETWEEN_PEOPLE if between_people else ASSISTED, signals(sentence)))
 
 
-def signals(sentence: Sentence) -> Signals:
+def signals(sentence: Sentence) -> SentenceSignals:
     """The signals of an English sentence."""
     low, words, message = sentence.low, sentence.words, sentence.message
     telling = _telling(sentence)
     things = {word for word in telling if "'" not in word and not word[0].isdigit()}
-    return Signals(
+    return SentenceSignals(
         always=1.0,
         things=min(8, len(things)) / 4,
         new_things=min(8, len(telling & sentence.unheard)) / 4,

@@ -37,6 +37,7 @@ from .calls import (
 )
 from .error_codes import TRANSIENT, ErrorCode
 from .templates import ArgumentFix, Verb
+from .text_shapes import TextShape, reshaped
 
 MIN_CHARS = 3
 REDACTED = "[redacted:"
@@ -169,6 +170,10 @@ def fixes(parameter: str, failed: ToolStep, worked: ToolStep, sources: ValueOrig
             return (ArgumentFix(verb="write", what=parameter, source=kind(after)),)
         return tuple(taken) or (ArgumentFix(verb="supply", what=parameter),)
     old, new = kind(before), kind(after)
+    if isinstance(before, str) and isinstance(after, str):
+        shape = reshaped(before, after)
+        if shape is not None:
+            return (_shape_fix(parameter, shape, before, failed, sources),)
     if old != new and (family(old) != family(new) or new not in _WEAK):
         return (ArgumentFix(verb="write", what=parameter, source=new),)
     if not found:
@@ -177,6 +182,15 @@ def fixes(parameter: str, failed: ToolStep, worked: ToolStep, sources: ValueOrig
         return (ArgumentFix(verb="check", what=parameter),)
     telling = [fix for fix in found if fix.verb != "change"] or list(found)
     return tuple(sorted(telling, key=lambda fix: _ORDER.index(fix.verb)))[:MAX_FIXES]
+
+
+def _shape_fix(parameter: str, shape: TextShape, before: str, failed: ToolStep, sources: ValueOrigins) -> ArgumentFix:
+    """What to do about a text of this shape; of line numbers, which tool adds them, where that is known."""
+    source = shape.what
+    if source == "line numbers":
+        origin = sources.origin(before, failed=failed.utterance, worked=failed.utterance, tool="")
+        source = f"{source} that {origin.tool} adds" if origin and origin.tool else source
+    return ArgumentFix(verb=shape.do, what=parameter, source=source)
 
 
 def _leaf_fixes(
@@ -309,6 +323,12 @@ def done_instead(failed: ToolStep, passing: ReplayedTranscript) -> frozenset[Arg
     return frozenset((*first, ArgumentFix(verb="repeat")))
 
 
+@latest
+def value_origins(replayed: ReplayedTranscript) -> ValueOrigins:
+    """Who gave which value in a transcript."""
+    return ValueOrigins(replayed, steps(replayed))
+
+
 MAX_ATTEMPTS = 8
 MAX_PARAMETERS = 2
 
@@ -337,7 +357,7 @@ def episodes(replayed: ReplayedTranscript) -> tuple[ErrorEpisode, ...]:
     calls = steps(replayed)
     if all(step.failure is None for step in calls):
         return ()
-    sources = ValueOrigins(replayed, calls)
+    sources = value_origins(replayed)
     by_tool: dict[str, list[ToolStep]] = {}
     for step in calls:
         by_tool.setdefault(step.tool, []).append(step)

@@ -96,7 +96,7 @@ RULES: tuple[tuple[ErrorCode, re.Pattern[str]], ...] = (
                        "内存不足")),
     ("not_found", _any(r"\bnot found\b", r"\b(?:404|410)\b", r"\bdo(?:es)?(?:n't| not) exist\b", r"\bno such\b", r"\bnot exist\b",
                        r"\b(?:could not|couldn't|cannot|can't|unable to) (?:find|locate|resolve|open|access)\b", r"\bno matche?s\b",
-                       r"\bno \w+(?: \w+)? (?:was |were )?found\b", r"\b(?:Key|FileNotFound|Lookup|Index|Name|Attribute)Error\b",
+                       r"\bno \w+(?: \w+)? (?:was |were )?found\b", r"\b(?:did not|didn't) (?:appear|occur)\b", r"\b(?:Key|FileNotFound|Lookup|Index|Name|Attribute)Error\b",
                        r"\bunknown \w+\b", r"\bnot (?:known|defined|registered|recogni[sz]ed)\b", "不存在", "未找到", "找不到",
                        "没有找到", "查无", "未查到", "无此")),
     ("conflict", _any(r"\balready (?:exists?|taken|in use|registered|booked|reserved)\b", r"\bduplicate\b", r"\b409\b",
@@ -109,7 +109,7 @@ RULES: tuple[tuple[ErrorCode, re.Pattern[str]], ...] = (
                    r"\b(?:expired|closed|locked|inactive)\b", r"\b(?:is|was|been) cancell?ed\b", r"\bIllegalState",
                    r"\b(?:cannot|can't|can not) be (?!empty|null|blank|none|parsed|converted|decoded|interpreted)\w+", "状态", "已(?:取消|关闭|过期|锁定|完成)", "请先", "尚未")),
     ("invalid_argument", _any(r"\binvalid\b", r"\bincorrect\b", r"\bwrong\b", r"\bmust (?:be|have|match|contain|start|end|equal|not)\b",
-                              r"\bshould (?:be|have|match)\b", r"\bexpect(?:s|ed|ing)?\b", r"\b(?:Value|Type|Validation|Arithmetic|ZeroDivision|Overflow)Error\b",
+                              r"\bshould (?:be|have|match|start|end|contain)\b", r"\bexpect(?:s|ed|ing)?\b", r"\b(?:Value|Type|Validation|Arithmetic|ZeroDivision|Overflow)Error\b",
                               r"\b(?:400|422)\b", r"\bbad request\b", r"\bnot (?:a )?valid\b", r"\bdo(?:es)?(?:n't| not) (?:match|add up|equal)\b",
                               r"\bmismatch", r"\bout of (?:range|bounds)\b", r"\bunsupported\b", r"\bnot supported\b", r"\bformat\b",
                               r"\busage:", r"\billegal\b", r"\bvalidation\b", "无效", "非法", "不合法", "格式", "不正确", "不匹配", "不一致", "有误",
@@ -126,11 +126,12 @@ STATUS_CODES: dict[int, ErrorCode] = {
     429: "rate_limited", 500: "unavailable", 502: "unavailable", 503: "unavailable", 504: "timeout",
 }  # fmt: skip
 
-_LEAD = r"(?:\x1b\[[\d;]*m|<[a-z_]{1,24}>|[\s\[(*#>!✗❌⚠️-]){0,12}"
+_LEAD = r"(?:\x1b\[[\d;]*m|<[a-z_]{1,24}>|E(?= {3,})|[\s\[(*#>!✗❌⚠️-]){0,12}"
 OPENING = re.compile(
     r"^" + _LEAD + r"(?:"
     r"(?<=error>)"
-    r"|(?:[A-Za-z_][\w.]{0,60}\.)?[A-Z]\w{0,60}(?:Error|Exception)\b(?=\s*[:(\[]|\s*$)"
+    r"|(?:[A-Za-z_][\w.]{0,60}\.)?[A-Z]\w{0,60}(?:Error|Exception)\b(?=\s*[:(\[]|\s*$| while )"
+    r"|no \w{1,40}(?: \w{1,40})? (?:was|were|has been|have been) (?:performed|made|applied|executed|written|saved)\b"
     r"|(?!(?:no|zero|without) )(?:[A-Za-z_-]{1,24} ){0,3}?(?:error|exception|failure|err)s?\s*(?:code\s*)?(?:[:：\])(\[](?!\s*(?:0|none|无)\s*(?:$|[,;)，]))|\d{3}\b|E\d+|-\s|$)"
     r"|error (?:executing|calling|running|invoking|processing|parsing|while|when|during|from|in)\b|npm err!|curl: \(\d+\)"
     r"|(?:[a-z_]\w{0,40}\.){1,6}(?:errors?|exceptions?)\.\w{1,60}: "
@@ -138,7 +139,7 @@ OPENING = re.compile(
     r"|E\d{3,4} \w{0,40}Error\b|(?:fatal|panic|E\d{3,4}|uncaught exception|exception in thread)\b\s*[:：\[\"]"
     r"|(?:[\w./+-]{1,60}: )?(?:[\w./+-]{1,80}:\d+(?::\d+)?: )(?:fatal )?error: "
     r"|(?:/?(?:[\w.]+/){0,4})?(?:ba|z|da|k|tc)?sh: "
-    r"|[\w./+-]{1,60}: (?:cannot |can't |fatal: |error: |unrecogni[sz]ed |invalid |missing |illegal )"
+    r"|[\w./+-]{1,60}: (?:cannot |can't |fatal: |error: |unrecogni[sz]ed |invalid |missing |illegal |no module named )"
     r"|[^\n]{1,120}: (?:No such file|command not found|Permission denied|Is a directory|Not a directory|cannot open)"
     r"|(?:command|process|script|tool|execution|request|call|operation) (?:has )?(?:failed|timed out|exited with (?:exit )?(?:code|status) -?[1-9])"
     r"|execution timed out|your (?:command|last command)\b.{0,80}\btimed out|your proposed edit has introduced"
@@ -156,6 +157,7 @@ PLAIN = re.compile(
     r"|(?:the |this |that )?[\w'\"`./:-]{1,60}(?: [\w'\"`./:-]{1,40}){0,6} (?:was |were |is |are |does |do |could |can)?"
     r"(?:not (?:be )?(?:found|exist|allowed|permitted|available|supported|valid|authori[sz]ed)|required|denied|missing|invalid|timed out)\b"
     r"|[\w.]{1,60}\(\) (?:missing|got an? |takes )"
+    r"|(?:the |this |that )?[\w'\"`./:-]{1,60}(?: [\w'\"`./:-]{1,40}){0,6} (?:already exists?|is not an? [^\n]{1,80}\b(?:should|must))\b"
     r"|no \w+ (?:is )?(?:open|found|matches|active)\b|no matches? found"
     r"|[^\n]{0,40}(?:不存在|未找到|找不到|无效|不能为空|缺少|权限不足|拒绝访问|无权|超时|不允许|不足|格式(?:不正确|错误|有误)|查无|请先))",
     re.IGNORECASE,
@@ -219,16 +221,21 @@ def failure(text: str, *, is_error: bool = False) -> ToolFailure | None:
         found = _shaped(text)
     if found is None and is_error:
         stop = len(text[:SPAN_CHARS].rstrip())
-        found = ToolFailure(_code(text[:HEAD_CHARS]), 0, stop, text[:HEAD_CHARS])
+        found = ToolFailure(error_code(text[:HEAD_CHARS]), 0, stop, text[:HEAD_CHARS])
     return found
 
 
-def _code(message: str, status: int | None = None) -> ErrorCode:
+def error_code(message: str, status: int | None = None) -> ErrorCode:
     """The first rule that a message meets; a status code decides where no message does."""
     code: ErrorCode = next((code for code, rule in RULES if rule.search(message)), "other")
     if code in ("other", "state", "invalid_argument") and status in STATUS_CODES:
         return STATUS_CODES[status]
     return code
+
+
+def says(text: str, code: ErrorCode) -> bool:
+    """Whether a text says what errors of this code say."""
+    return any(rule.search(text) for known, rule in RULES if known == code)
 
 
 def _structured(text: str) -> ToolFailure | None:
@@ -245,10 +252,10 @@ def _structured(text: str) -> ToolFailure | None:
             if reported is None:
                 return None
             message, status = reported
-            return ToolFailure(_code(message, status), *_line(text, len(text) - len(text.lstrip())), message)
+            return ToolFailure(error_code(message, status), *_line(text, len(text) - len(text.lstrip())), message)
     if match := _JSON_ERROR.match(text):
         message = text[match.start() : match.start() + HEAD_CHARS]
-        return ToolFailure(_code(message), *_line(text, match.start()), message)
+        return ToolFailure(error_code(message), *_line(text, match.start()), message)
     return None
 
 
@@ -354,7 +361,7 @@ def _lines_back(text: str) -> Iterator[int]:
 
 def _at(text: str, place: int) -> ToolFailure:
     message = text[place : place + SHORT_CHARS * 2]
-    return ToolFailure(_code(message), *_line(text, place), message)
+    return ToolFailure(error_code(message), *_line(text, place), message)
 
 
 def _line(text: str, place: int) -> tuple[int, int]:

@@ -1,8 +1,10 @@
 """Tool errors and what recovered them: ``book may fail with payment at payment_id: take payment_id from get_user.``
 
 An observation is a template over tool name, normalized error code and our own diff of arguments (`templates`): no
-word of a tool's answer and no value of an argument is in it. Its evidence points at the answer that failed and at the
-one that worked after it. Runs that succeeded and runs that failed are told apart, so that a record can contrast them:
+word of a tool's answer and no value of an argument is in what it says. What the error says without its values is kept
+beside it as a key (`cause_of`), so that causes can be told apart. Its evidence points at the answer that failed and at
+the one that worked after it. Runs that succeeded and runs that failed are told apart, so that a record can contrast
+them:
 
     recovered   what was done after the error in a run that succeeded; one observation a recovery, so that they can be
                 counted. Where nothing was: the run did without the call, and the advice is to stop
@@ -14,30 +16,54 @@ one that worked after it. Runs that succeeded and runs that failed are told apar
 
 Errors without a known code need a parameter and a telling diff.
 
-Observations of one slot (tool, error code and parameter) are one claim, whatever the wording of their advice.
+Observations of one slot (tool, error code and parameter) and of one cause are one claim, whatever they advise.
+
+Two tools that failed with the same code at a leaf of the same name (``payment_id``, ``payments[].payment_id``) have the
+same trouble, so a fix seen at one is advice for both (`sibling_fixes`); so have tools that were only seen to take that
+leaf, where it is an identifier. The observations derived so rest on the same evidence, say where they were learned, and
+name `SIBLINGS_EXTRACTOR`. The ledger keeps them up to date (`ledger.transferred_fixes`); which there are depends on the
+set of observations alone.
 
 Source: the state design (error-and-fix records are admitted by how often the fix recovered).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import NamedTuple
 
 from ctxsteward.schemas import Relation, Slot
 
-from ...observations import MessageSpan, Observation, ReplayedTranscript, ReplayedUtterance, Strength
-from .calls import ToolStep, is_tool, steps
+from ...observations import MessageSpan, Observation, ReplayedTranscript, Strength
+from .calls import ToolStep, is_identifier, is_name, is_tool, leaf_name, leaves, steps
 from .episodes import ErrorEpisode, blamed_leaves, episodes
-from .error_codes import SPAN_CHARS
-from .templates import ArgumentFix, FixTrigger, Verb, action, attribute, text
+from .error_codes import SPAN_CHARS, ErrorCode, says
+from .templates import (
+    SIBLINGS_EXTRACTOR,
+    ArgumentFix,
+    FixTrigger,
+    Verb,
+    action,
+    attribute,
+    parse_action,
+    parse_trigger,
+    text,
+)
 
-TOOL_ERRORS_EXTRACTOR = "tool_errors/4"
+TOOL_ERRORS_EXTRACTOR = "tool_errors/5"
 MAX_FAILURES = 3
 MAX_TEXT_CHARS = 280
 UNRECOVERED_SCORE = 0.3
+MAX_CAUSE_WORDS = 16
+_CAUSE_WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]|[^\W_\u3040-\u30ff\u3400-\u9fff](?:[\w./:@#+-]*[^\W_])?")
+_IN_QUOTES = re.compile(r"'[^'\n]{1,120}'|\"[^\"\n]{1,120}\"|`[^`\n]{1,120}`|“[^”\n]{1,120}”")
+_ERROR_LEAD = re.compile(r"^\W*(?:error|exception|错误)\s*[:：]\s*", re.IGNORECASE)
 _SCORES: dict[Verb, float] = {
     "take": 0.95, "write": 0.95, "total": 0.9, "supply": 0.9, "omit": 0.9, "fewer": 0.85, "first": 0.85, "ask": 0.8,
-    "change": 0.7, "repeat": 0.7, "stop": 0.8, "check": 0.6,
+    "change": 0.7, "repeat": 0.7, "stop": 0.8, "check": 0.6, "drop": 0.95, "keep": 0.95, "begin": 0.95,
 }  # fmt: skip
 
 
@@ -47,29 +73,33 @@ _STRENGTHS: dict[bool | None, Strength] = {True: "recovered", None: "accepted", 
 
 def tool_errors(replayed: ReplayedTranscript) -> tuple[Observation, ...]:
     """Observations of a transcript's tool errors, in order."""
-    found: dict[tuple[FixTrigger, int | None], tuple[tuple[ArgumentFix, ...], list[ErrorEpisode]]] = {}
+    found: dict[tuple[FixTrigger, int | None, bool], tuple[tuple[ArgumentFix, ...], list[ErrorEpisode]]] = {}
     standing = {step.tool: step.position for step in steps(replayed) if step.failure is None}  # its last call
     for episode in episodes(replayed):
         if not is_tool(episode.failed.tool):
             continue
         has_stopped = standing.get(episode.failed.tool, -1) < episode.failed.position
-        for trigger, advice in _claims(episode, stopped=replayed.succeeded is True and has_stopped):
+        for trigger, advice in _claims(episode, replayed.succeeded if has_stopped else None):
             worked = episode.worked.position if episode.worked else None
-            found.setdefault((trigger, worked), (advice, []))[1].append(episode)
-    made = (_observation(replayed, trigger, advice, seen) for (trigger, _), (advice, seen) in found.items())
+            found.setdefault((trigger, worked, advice[0].verb == "stop"), (advice, []))[1].append(episode)
+    made = (_observation(replayed, trigger, advice, seen) for (trigger, *_), (advice, seen) in found.items())
     return tuple(observation for observation in made if observation is not None)
 
 
-def _claims(episode: ErrorEpisode, *, stopped: bool) -> Iterator[tuple[FixTrigger, tuple[ArgumentFix, ...]]]:
-    """What an error says; `stopped`: its run succeeded, so where the call never worked it did well to stop."""
+def _claims(episode: ErrorEpisode, stopped: bool | None) -> Iterator[tuple[FixTrigger, tuple[ArgumentFix, ...]]]:
+    """What an error says; `stopped`: whether its run succeeded without the call; None: with it, or nobody knows.
+
+    Where it failed without the call, to stop did not help, and nobody knows what would have.
+    """
     tool, code = episode.failed.tool, episode.code
-    if episode.worked is None:
-        if code != "other" and stopped:
+    if episode.worked is None and code != "other":
+        if stopped is not None:
             yield FixTrigger(tool, code, next(iter(episode.parameters), None)), (ArgumentFix(verb="stop"),)
-        elif code != "other":
+        if not stopped:
             for name in episode.parameters[:1]:
-                leaves = blamed_leaves(episode.failed, name)
-                yield FixTrigger(tool, code, name), tuple(ArgumentFix(verb="check", what=path) for path in leaves)
+                paths = blamed_leaves(episode.failed, name)
+                yield FixTrigger(tool, code, name), tuple(ArgumentFix(verb="check", what=path) for path in paths)
+    if episode.worked is None:
         return
     for parameter, advice in episode.fixes:
         if code != "other" or advice[0].verb not in ("check", "change", "repeat"):
@@ -100,9 +130,34 @@ def _observation(
         tool=trigger.tool,
         trigger=str(trigger),
         action=action(fitting),
+        cause=cause_of(seen[0].failed),
         ts=_ts(seen),
         extractor=TOOL_ERRORS_EXTRACTOR,
     )
+
+
+def cause_of(step: ToolStep) -> str:
+    """What an error says, as a template: the words of the line that names it, without values.
+
+    Numbers, what stands in quotes, names of files, codes, and words of the call's own values are slots. Of several
+    lines the last that says the same kind of error counts: tools put general words first.
+    """
+    if step.failure is None:
+        return ""
+    lines = [line for line in step.failure.message.splitlines() if line.strip()]
+    line = next((line for line in reversed(lines[1:]) if says(line, step.failure.code)), "") or lines[0]
+    own = {token for _, value in _values(step) for token in _CAUSE_WORD.findall(str(value)[:MAX_TEXT_CHARS].casefold())}
+    names = {name.casefold() for name in step.arguments or {} if is_name(name)}
+    plain = _ERROR_LEAD.sub("", _IN_QUOTES.sub(" ", line))
+    words = [
+        word for word in _CAUSE_WORD.findall(plain.casefold()) if word not in own and (word.isalpha() or word in names)
+    ]
+    return " ".join(words[:MAX_CAUSE_WORDS])
+
+
+def _values(step: ToolStep) -> Iterator[tuple[str, object]]:
+    for name, value in (step.arguments or {}).items():
+        yield from leaves(value, name)
 
 
 def _places(
@@ -110,7 +165,8 @@ def _places(
 ) -> Iterator[MessageSpan]:
     """The failures, then the answer that worked; of an empty answer, or a stop, the last failure."""
     failures = [place for e in seen if (place := _failure(e.failed))][:MAX_FAILURES]
-    good = _opening(worked.answer) if worked and worked.answer else None
+    answer = worked.answer if worked else None
+    good = MessageSpan.opening(answer.ref, answer.text, SPAN_CHARS) if answer else None
     if (worked is not None or has_stopped) and good is None and failures:
         yield from failures[:-1]
         yield failures[-1]._replace(relation=relation)
@@ -123,23 +179,131 @@ def _places(
 def _failure(step: ToolStep) -> MessageSpan | None:
     if step.answer is None or step.failure is None:
         return None
-    return _place(step.answer, step.failure.start, step.failure.stop)
-
-
-def _opening(answer: ReplayedUtterance) -> MessageSpan | None:
-    start = len(answer.text) - len(answer.text.lstrip())
-    stop = start + len(answer.text[start : start + SPAN_CHARS].split("\n", 1)[0].rstrip())
-    return _place(answer, start, stop)
-
-
-def _place(answer: ReplayedUtterance, start: int, stop: int) -> MessageSpan | None:
-    """A range of characters as one of bytes; None for an empty one."""
-    if stop <= start:
-        return None
-    first = len(answer.text[:start].encode())
-    return MessageSpan(answer.ref, first, first + len(answer.text[start:stop].encode()))
+    return MessageSpan.within(step.answer.ref, step.answer.text, step.failure.start, step.failure.stop)
 
 
 def _ts(seen: list[ErrorEpisode]) -> str | None:
     answer = seen[0].failed.answer
     return answer.ts if answer else None
+
+
+MAX_TOLD = 8
+MAX_TAKEN = 64
+"""Paths kept of one tool in one transcript, the first in order."""
+DISCOUNT = 0.8
+
+
+class FailurePlace(NamedTuple):
+    """A place at which a tool fails, or may."""
+
+    trigger: FixTrigger
+    path: str
+    """Path of the leaf, at this tool."""
+
+
+class FailureGroup(NamedTuple):
+    """Troubles that are one: the same error at a leaf of the same name."""
+
+    code: ErrorCode
+    leaf: str
+
+
+Takes = Mapping[str, frozenset[str]]
+"""Which leaves each tool takes, by path: from its declared schema, or from calls of it that worked (`takes`)."""
+
+
+def takes(replayed: Iterable[ReplayedTranscript]) -> Takes:
+    """The leaves that tools were given in calls that worked."""
+    paths_of: dict[str, set[str]] = {}
+    for transcript in replayed:
+        for step in steps(transcript):
+            if step.works and is_tool(step.tool):
+                paths = paths_of.setdefault(step.tool, set())
+                for name, value in (step.arguments or {}).items():
+                    paths.update(path for path, _ in leaves(value, name) if is_name(name))
+    return {tool: frozenset(paths) for tool, paths in paths_of.items()}
+
+
+def identifiers(replayed: ReplayedTranscript) -> Takes:
+    """Those of `takes` that are identifiers, at most `MAX_TAKEN` of each tool; tools without any are left out."""
+    if not any(said.calls for said in replayed.utterances):
+        return {}
+    found = {tool: filter(is_identifier, paths) for tool, paths in takes((replayed,)).items()}
+    kept = {tool: frozenset(sorted(paths)[:MAX_TAKEN]) for tool, paths in found.items()}
+    return {tool: paths for tool, paths in kept.items() if paths}
+
+
+def siblings(
+    observations: Iterable[Observation], known: Takes = MappingProxyType({})
+) -> Mapping[Observation, tuple[Observation, ...]]:
+    """For each observation of a recovery, what it says of other tools; those that say nothing are left out.
+
+    `known`: tools that are told of a fix at an identifier (`is_identifier`) although they were not seen to fail.
+    """
+    fixes = [observation for observation in observations if observation.kind == "tool_fix"]
+    troubles: dict[FailureGroup, set[FailurePlace]] = {}
+    for observation in fixes:
+        for group, trouble in troubles_of(observation):
+            troubles.setdefault(group, set()).add(trouble)
+    for tool, paths in known.items():
+        for path in filter(is_identifier, paths):
+            for group in troubles:
+                if group.leaf == leaf_name(path):
+                    troubles[group].add(expected(group.code, tool, path))
+    every = {observation: sibling_fixes(observation, troubles) for observation in fixes}
+    return {observation: derived for observation, derived in every.items() if derived}
+
+
+def troubles_of(one: Observation) -> tuple[tuple[FailureGroup, FailurePlace], ...]:
+    """Where an observation says that a tool fails; none for what is not about a tool's argument."""
+    trigger = _trigger(one)
+    if trigger is None or trigger.parameter is None:
+        return ()
+    paths = [fix.what for fix in parse_action(one.action or "") if fix.what]
+    return tuple((FailureGroup(trigger.code, leaf_name(path)), FailurePlace(trigger, path)) for path in paths)
+
+
+def expected(code: ErrorCode, tool: str, path: str) -> FailurePlace:
+    """Where a tool that takes this leaf would fail."""
+    return FailurePlace(FixTrigger(tool, code, path.split(".", 1)[0].removesuffix("[]")), path)
+
+
+def sibling_fixes(
+    one: Observation, troubles: Mapping[FailureGroup, Collection[FailurePlace]]
+) -> tuple[Observation, ...]:
+    """What a recovery says of the other tools in its groups; nothing, where it is none."""
+    trigger = _trigger(one)
+    if trigger is None or one.strength != "recovered":
+        return ()
+    derived_at: dict[FixTrigger, Observation] = {}
+    for fix in parse_action(one.action or ""):
+        if not fix.what or fix.verb == "check":
+            continue
+        group = FailureGroup(trigger.code, leaf_name(fix.what))
+        for other in sorted(troubles.get(group, ()), key=lambda t: (str(t.trigger), t.path)):
+            if other.trigger.tool not in (trigger.tool, fix.source) and other.trigger not in derived_at:
+                derived = _derived(one, trigger.tool, other, fix)
+                if derived is not None and len(derived_at) < MAX_TOLD:
+                    derived_at[other.trigger] = derived
+    return tuple(derived_at.values())
+
+
+def _derived(one: Observation, tool: str, other: FailurePlace, fix: ArgumentFix) -> Observation | None:
+    advice = (replace(fix, what=other.path),)
+    line = text(other.trigger, advice, seen_at=tool)
+    if len(line) > MAX_TEXT_CHARS:
+        return None
+    return replace(
+        one,
+        text=line,
+        slot=Slot(subject=other.trigger.tool.lower(), attribute=attribute(other.trigger)),
+        tool=other.trigger.tool,
+        trigger=str(other.trigger),
+        action=action(advice),
+        score=round(one.score * DISCOUNT, 4),
+        extractor=SIBLINGS_EXTRACTOR,
+    )
+
+
+def _trigger(one: Observation) -> FixTrigger | None:
+    return parse_trigger(one.trigger) if one.kind == "tool_fix" and one.trigger else None

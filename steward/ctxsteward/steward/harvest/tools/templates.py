@@ -16,7 +16,15 @@ An `ArgumentFix` has one of the verbs below, and renders to an action such as ``
     first     call TOOL first              the same arguments, after another tool's call
     repeat    call it again                the same arguments, at once
     stop      do not try it again          runs that succeed do without the call
+    drop      SHAPE from LEAF              what stood before its lines, or around it (line numbers, quotes)
+    keep      SHAPE of LEAF                what was missing before its lines (indentation)
+    begin     LEAF with MARK               one or two signs before a value (``#``)
+    confirm   ask the user first           of a practice: the user had the word before the call
+    call      TOOL                         of a practice: runs that succeed call it
+    avoid     TOOL                         of a practice: runs that succeed do without it
     check     LEAF                         nothing was seen to work
+
+An observation has the plain line of `text`; a record is written out by `sentence`, what is wrong and what to do.
 """
 
 from __future__ import annotations
@@ -28,8 +36,12 @@ from typing import Literal
 
 from .calls import FIGURES, SWITCHES
 from .error_codes import ERROR_CODES, MALFORMED, ErrorCode
+from .text_shapes import MARK, SHAPES
 
-Verb = Literal["take", "ask", "total", "write", "supply", "omit", "fewer", "change", "first", "repeat", "stop", "check"]
+Verb = Literal[
+    "take", "ask", "total", "write", "supply", "omit", "fewer", "change", "first", "repeat", "stop", "check", "drop",
+    "keep", "begin", "confirm", "call", "avoid",
+]  # fmt: skip
 
 _TEMPLATES: dict[Verb, str] = {
     "take": "take {what} from {source}",
@@ -44,12 +56,26 @@ _TEMPLATES: dict[Verb, str] = {
     "repeat": "call it again",
     "stop": "do not try it again, and say why",
     "check": "check {what}",
+    "drop": "drop the {source} from {what}",
+    "keep": "keep the {source} of {what}",
+    "begin": "begin {what} with `{source}`",
+    "confirm": "ask the user first",
+    "call": "call {source}",
+    "avoid": "do without {source}",
 }
+_SHAPE = rf"(?P<source>(?:{'|'.join(SHAPES)})(?: that [A-Za-z_][\w.:/-]{{0,63}} adds)?)"
 _HOLES = {"what": r"(?P<what>[A-Za-z_][\w.\[\]-]{0,159})", "source": r"(?P<source>[A-Za-z][^\n]{0,199})"}
-_PATTERNS = {
-    verb: re.compile(re.sub(r"\\\{(\w+)\\\}", lambda m: _HOLES[m[1]], re.escape(template)))
-    for verb, template in _TEMPLATES.items()
-}
+_OWN_HOLES: dict[Verb, str] = {
+    "drop": _SHAPE, "keep": _SHAPE, "begin": rf"(?P<source>{MARK})", "call": r"(?P<source>[A-Za-z_][\w.:/-]{0,63})",
+}  # fmt: skip
+
+
+def _pattern(verb: Verb, template: str) -> re.Pattern[str]:
+    holes = _HOLES | ({"source": _OWN_HOLES[verb]} if verb in _OWN_HOLES else {})
+    return re.compile(re.sub(r"\\\{(\w+)\\\}", lambda m: holes[m[1]], re.escape(template)))
+
+
+_PATTERNS = {verb: _pattern(verb, template) for verb, template in _TEMPLATES.items()}
 _TRIGGER = re.compile(r"tool:(\S{1,64}) error:([a-z_]{1,40})(?: arg:(\S{1,160}))?")
 
 
@@ -62,6 +88,13 @@ class ArgumentFix:
     """A leaf or parameter; None where the verb has none."""
     source: str | None = None
     """A tool, or the kind of value that worked."""
+
+    @property
+    def plain(self) -> ArgumentFix:
+        """The same, whichever tool had added what is dropped."""
+        if self.verb != "drop" or self.source is None:
+            return self
+        return ArgumentFix(verb="drop", what=self.what, source=self.source.partition(" that ")[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +167,26 @@ def _is_repair(at: FixTrigger, fix: ArgumentFix, reading_tools: Collection[str])
         return False
     if fix.verb == "supply":
         return at.code == "missing_argument"
-    return fix.verb == "ask" or (fix.verb == "write" and fix.source not in SWITCHES | FIGURES)
+    if fix.verb in ("ask", "drop", "keep", "begin"):
+        return True
+    return fix.verb == "write" and fix.source not in SWITCHES | FIGURES
+
+
+def only_looks(advice: str | None, reading_tools: Collection[str]) -> bool:
+    """Whether advice asks for nothing but a look: at the answer of a tool that changes nothing, or the user's word.
+
+    >>> only_looks("call get_order first", ("get_order",)), only_looks("do without refund", ("get_order",))
+    (True, False)
+    """
+    fixes = parse_action(advice or "")
+    looks = ("first", "call", "take")
+    return bool(fixes) and all(f.verb == "confirm" or (f.verb in looks and f.source in reading_tools) for f in fixes)
+
+
+def only_checks(advice: str | None) -> bool:
+    """Whether advice says nothing but what to look at, because nothing was seen to help."""
+    fixes = parse_action(advice or "")
+    return bool(fixes) and all(fix.verb == "check" for fix in fixes)
 
 
 def attribute(trigger: FixTrigger) -> str:
@@ -152,3 +204,90 @@ def text(trigger: FixTrigger, fixes: Sequence[ArgumentFix], *, seen_at: str | No
     place = f" at {trigger.parameter}" if trigger.parameter else ""
     learned = f" (as for {seen_at})" if seen_at else ""
     return f"{trigger.tool} may fail with {trigger.code}{place}: {action(fixes)}{learned}."
+
+
+_WRONG: dict[ErrorCode, str] = {
+    "syntax": "cannot read {what}", "import": "misses a module", "assertion": "fails its checks",
+    "unknown_tool": "does not know the command", "rate_limited": "is called too often", "timeout": "takes too long",
+    "connection": "gets no connection", "authentication": "wants a login", "missing_argument": "wants {what}",
+    "unexpected_argument": "does not take {what}", "payment": "refuses the payment in {what}",
+    "permission": "refuses {what}", "too_large": "finds {what} too large", "not_found": "does not find {what}",
+    "conflict": "has another {what} already", "insufficient": "has too little for {what}",
+    "state": "cannot do this with {what} now", "invalid_argument": "rejects {what}",
+    "unavailable": "is not available for a while", "other": "fails at {what}",
+}  # fmt: skip
+_WITHOUT: dict[ErrorCode, str] = {
+    "payment": "refuses the payment", "state": "cannot do this yet", "permission": "refuses this",
+    "insufficient": "has too little left", "conflict": "is in conflict with what is there", "other": "fails",
+    "syntax": "cannot read the call", "not_found": "does not find what it is asked for",
+    "missing_argument": "wants something more", "invalid_argument": "fails", "unexpected_argument": "fails",
+    "too_large": "finds it too large",
+}  # fmt: skip
+"""The same of a call of which no parameter is named."""
+_IN_SHORT: dict[Verb, str] = {
+    "write": "write it as {source}", "supply": "give it", "omit": "leave it out", "change": "use another",
+    "ask": "ask the user for another", "check": "check it", "take": "take it from {source}",
+    "drop": "drop the {source}", "keep": "keep its {source}", "begin": "begin it with `{source}`",
+    "fewer": "give fewer",
+}  # fmt: skip
+"""What to do about the parameter that was just named."""
+SIBLINGS_EXTRACTOR = "tool_siblings/1"
+"""Names what a sibling tool was told of."""
+_ADDED = re.compile(r"that (\S+) adds")
+_LEARNED = re.compile(r" \(as for ([A-Za-z_][\w.:/-]{0,63})\)\.$")
+
+
+def sentence(trigger: FixTrigger, fixes: Sequence[ArgumentFix], *, seen_at: str | None = None, words: str = "") -> str:
+    """What is wrong and what to do, in one sentence; `words`: what the error says, where it may be quoted.
+
+    >>> fix = ArgumentFix(verb="write", what="day", source="YYYY-MM-DD")
+    >>> sentence(FixTrigger("book", "invalid_argument", "day"), [fix])
+    '`book` rejects `day`: write it as YYYY-MM-DD.'
+    >>> sentence(FixTrigger("edit", "state"), [ArgumentFix(verb="first", source="open")], words="no file is open")
+    '`edit` says "no file is open": call `open` first.'
+    """
+    if words:
+        wrong = f'says "{words}"'
+        trigger = FixTrigger(trigger.tool, trigger.code)  # so that what to do names the parameter
+    elif trigger.parameter or trigger.code not in _WITHOUT:
+        wrong = _WRONG[trigger.code].format(what=_ticked(trigger.parameter))
+    else:
+        wrong = _WITHOUT[trigger.code]
+    learned = f" (as for {_ticked(seen_at)})" if seen_at else ""
+    return f"{_ticked(trigger.tool)} {wrong}: {_advice(trigger, fixes)}{learned}."
+
+
+def learned_at(line: str) -> str | None:
+    """The sibling tool that a line of `text` names."""
+    match = _LEARNED.search(line)
+    return match[1] if match else None
+
+
+def practice(tool: str | None, fixes: Sequence[ArgumentFix]) -> str:
+    """What runs that succeed do, in one sentence; `tool`: before or at its call, None: in the whole run.
+
+    >>> practice("cancel", [ArgumentFix(verb="first", source="get_order")])
+    'Before `cancel`, call `get_order`: runs that succeed do.'
+    """
+    parts = [_advice(FixTrigger(tool or "", "other"), (fix,)).removesuffix(" first") for fix in fixes]
+    do = ", and ".join(parts)
+    before = all(fix.verb in ("first", "confirm") for fix in fixes)
+    place = "" if tool is None else f"{'Before' if before else 'For'} {_ticked(tool)}, "
+    do = do if place else do[0].upper() + do[1:]
+    return f"{place}{do}: runs that succeed do."
+
+
+def _advice(trigger: FixTrigger, fixes: Sequence[ArgumentFix]) -> str:
+    """What to do, in words, names marked; a parameter that was just named is "it"."""
+    parts = []
+    for fix in fixes:
+        is_named = fix.what is not None and fix.what == trigger.parameter and fix.verb in _IN_SHORT
+        template = _IN_SHORT[fix.verb] if is_named else _TEMPLATES[fix.verb]
+        is_tool = fix.verb in ("take", "first", "call", "avoid")
+        source = _ticked(fix.source) if is_tool else _ADDED.sub(r"that `\1` adds", fix.source or "")
+        parts.append(template.format(what=_ticked(fix.what), source=source))
+    return ", and ".join(parts)
+
+
+def _ticked(name: str | None) -> str:
+    return f"`{name}`"

@@ -1,0 +1,395 @@
+"""``ctxsteward run``: plays a cascade against a script or a model, and says what it cost. ``handoff``: where the work
+of a session stands, and a new session that goes on from there.
+
+A model behind an address is asked only where ``--base-url`` names one. Its key is `CTXSTEWARD_API_KEY` of the
+environment, and goes over plain HTTP to this machine alone. Tools and validators are functions that ``--tool`` and
+``--validator`` name, else entry points of the groups `ctxsteward.tools` and `ctxsteward.validators`, else the script's.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import click
+from rich.console import Console
+
+from ctxsteward.envelope import EnvelopeBuilder, Store
+from ctxsteward.envelope.cascade import (
+    CascadeRunner,
+    ChatModel,
+    EvaluatedAttempt,
+    ModelAnswer,
+    ModelRequest,
+    ModelScript,
+    PhaseOutput,
+    RunEnd,
+    Strategies,
+    ToolAnswer,
+    ToolUse,
+    Workspace,
+    called,
+    handoff_of,
+    judged,
+    load_script,
+    load_tree,
+    opening_of,
+    progress_of,
+    recorded_of,
+    recording_of,
+    resume,
+    selection,
+)
+from ctxsteward.envelope.telemetry import spanned
+from ctxsteward.evals.bench import PhaseEfficiency, efficiency_of, prices_of
+from ctxsteward.evals.subjects import named_object, post_json
+from ctxsteward.schemas import MANIFEST, Cascade, InputError
+
+from ..terminal import (
+    FOUND,
+    budget_option,
+    common,
+    grid,
+    model_option,
+    note,
+    open_stored,
+    open_uri,
+    print_document,
+    print_result,
+    progress,
+    read_budgets,
+    read_builder,
+    read_input,
+    read_profile,
+    shown,
+    stored_session,
+    telemetry,
+    utc_now,
+)
+
+KEY_VARIABLE = "CTXSTEWARD_API_KEY"
+ANSWER_SECONDS = 300.0
+_HERE = ("localhost", "127.0.0.1", "::1")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatEndpoint:
+    """A `ChatModel` behind OpenAI's chat completions, wherever they are served."""
+
+    address: str
+    """Of the API: ``http://127.0.0.1:8000/v1``."""
+    model: str
+    key: str | None = field(default=None, repr=False)
+
+    def answer(self, request: ModelRequest) -> ModelAnswer:
+        headers = {"Authorization": f"Bearer {self.key}"} if self.key else {}
+        body = {"model": self.model, **request.request}
+        raw = post_json(f"{self.address}/chat/completions", body, headers, answer_seconds=ANSWER_SECONDS)
+        try:
+            answer = json.loads(raw)
+            said = answer["choices"][0]["message"]
+            message = {key: said[key] for key in ("content", "tool_calls") if said.get(key)}
+            usage = answer.get("usage") or {}
+            counts = {name: count for name, count in usage.items() if type(count) is int}
+        except (ValueError, LookupError, TypeError, AttributeError) as error:
+            raise InputError(f"{self.address}: its answer is no chat completion: {raw[:60]!r}") from error
+        wire = {"role": "assistant", "content": None if message else "", **message}
+        return ModelAnswer(wire, counts)
+
+    def ask(self, prompt: str) -> str:
+        """A reply to one prompt, as strategies of selection ask a model."""
+        request = {"messages": [{"role": "user", "content": prompt}]}
+        return str(self.answer(ModelRequest("", "", None, 1, "phase", request)).message["content"] or "")
+
+
+def chat_endpoint(address: str, model: str, key: str | None) -> ChatEndpoint:
+    """The endpoint of an address, ``URL`` or ``URL#MODEL``; raises `InputError`."""
+    place, _, named = address.partition("#")
+    parts = urlsplit(place)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise InputError(f"--base-url {address:.80}: not an address; write one such as http://127.0.0.1:8000/v1#MODEL")
+    if key and parts.scheme == "http" and parts.hostname not in _HERE:
+        raise InputError(f"--base-url {place}: a key over plain HTTP can be read on its way; use https")
+    return ChatEndpoint(address=place.rstrip("/"), model=named or model, key=key)
+
+
+def selecting(cascade: Cascade, endpoint: ChatEndpoint) -> Strategies:
+    """Strategies whose models are behind the endpoint: its own, and those that a `selector_model` names."""
+    found = [endpoint.model]
+    for one in (cascade, *cascade.cascades):
+        found += [name for phase in one.phases if (name := selection(one, phase).selector_model)]
+    return Strategies(models={name: replace(endpoint, model=name).ask for name in found})
+
+
+class Functions:
+    """Tools and validators by name: what was given, else entry points, else the script's."""
+
+    def __init__(self, option: str, given: Sequence[str], group: str) -> None:
+        self._option, self._group = option, group
+        self.named: dict[str, Callable[..., object]] = {}
+        for text in given:
+            name, separator, path = text.partition("=")
+            if not separator or not name:
+                raise InputError(f"{option} {text:.80}: write NAME=MODULE:FUNCTION")
+            self.named[name] = self._checked(name, named_object(option, path))
+
+    def find(self, name: str) -> Callable[..., object] | None:
+        """The function of this name; None: nobody has it."""
+        if name not in self.named:
+            for point in entry_points(group=self._group, name=name):
+                self.named[name] = self._checked(name, point.load())
+        return self.named.get(name)
+
+    def _checked(self, name: str, function: Any) -> Callable[..., object]:
+        if not callable(function):
+            raise InputError(f"{self._option} {name}: {function!r:.60} is no function")
+        return function  # type: ignore[no-any-return]
+
+
+@click.command()
+@click.argument("file", metavar="CASCADE", type=click.Path())
+@click.option("--script", metavar="FILE", type=click.Path(), help="What the model answers: YAML or JSONL of replies.")
+@click.option("--base-url", metavar="URL[#MODEL]", help="Ask the model behind this OpenAI-compatible address.")
+@click.option("--session", "run_id", metavar="RUN", help="Of the run; one that was begun goes on.")
+@click.option("--input", "given", metavar="JSON", help="The cascade's input; @FILE reads it from a file.")
+@click.option("--system", multiple=True, metavar="TEXT", help="System text before every phase; repeatable.")
+@click.option("--profile", type=click.Path(), metavar="FILE", help="Profile (YAML) of the head.")
+@click.option("--tool", "tools", multiple=True, metavar="NAME=MODULE:FUNCTION", help="A tool; repeatable.")
+@click.option("--validator", "validators", multiple=True, metavar="NAME=MODULE:FUNCTION", help="For `loop_until`.")
+@click.option("--evaluator", metavar="MODULE:FUNCTION", help="Chooses among soundings: (phase, attempts) -> number.")
+@click.option(
+    "--record", metavar="FILE", type=click.Path(path_type=Path), help="Write a script (JSONL) that plays it again."
+)
+@click.option("--max-calls", type=click.IntRange(1), metavar="N", help="Of the model, at most.")
+@click.option("--workers", type=click.IntRange(1, 32), default=4, show_default=True, help="Soundings played at once.")
+@click.option("--scratchpad/--no-scratchpad", default=True, show_default=True, help="Tell the model how to keep one.")
+@click.option("--price", type=click.FloatRange(0), metavar="DOLLARS", help="Of a million prompt tokens.")
+@click.option("--cached-price", type=float, default=0.1, show_default=True, help="Of a token that the cache served.")
+@click.option("--write-price", type=float, default=1.0, show_default=True, help="Of one that it did not.")
+@model_option("Whose tokens, window and cache count.")
+@budget_option("A field of Budgets, such as dynamic_tokens=4000; repeatable.")
+@telemetry
+@common
+def run(
+    file: str, script: str | None, base_url: str | None, run_id: str | None, given: str | None, system: tuple[str, ...],
+    profile: str | None, tools: tuple[str, ...], validators: tuple[str, ...], evaluator: str | None,
+    record: Path | None, max_calls: int | None, workers: int, scratchpad: bool, price: float | None,
+    cached_price: float, write_price: float, model: str, budgets: tuple[str, ...], as_json: bool, store: str,
+    tenant: str,
+) -> int:  # fmt: skip
+    """Play CASCADE (YAML or JSON) and price what was sent beside sending everything.
+
+    An `input` beside the cascade counts where --input is not given; a recorded run there is left aside.
+
+    A run that was killed, or stopped by an error, goes on where it was when it is run again. Exit code 1: a phase
+    failed.
+    """
+    if (script is None) == (base_url is None):
+        raise InputError("run: say who answers: --script FILE, or --base-url URL")
+    if record is not None:
+        record.open("a", encoding="utf-8").close()  # before anybody is asked
+    recorded, replies = recorded_of(load_tree(file)), None if script is None else load_script(script)
+    cascade = recorded.cascade
+    asked = read_builder(model, budgets)
+    prices = prices_of(model, cached_price, write_price)
+    functions = Functions("--tool", tools, "ctxsteward.tools")
+    judges = Functions("--validator", validators, "ctxsteward.validators")
+    answers: ChatModel | None = replies
+    strategies: Strategies | None = None
+    if base_url is not None:
+        answers = endpoint = chat_endpoint(base_url, model, os.environ.get(KEY_VARIABLE) or None)
+        strategies = selecting(cascade, endpoint)
+    assert answers is not None
+    named = {name: functions.find(name) for name in (*functions.named, *_tool_names(cascade))}
+    _check_functions(cascade, replies, named, judges)
+    name = run_id or re.sub(r"[^\w.-]", "-", cascade.cascade_id)[:100]
+    read = read_budgets(budgets)
+    with open_uri(store) as opened, progress("run", shown=not as_json) as tell:
+        runner = CascadeRunner(
+            store=opened, cascade=cascade, model=answers, run=name, tenant=tenant, system=system,
+            builder=lambda policy: EnvelopeBuilder(model=model, budgets=read, policy=policy, now=utc_now),
+            input=recorded.input if given is None else read_input(given), profile=read_profile(profile), tools=named,
+            answer=lambda use: _answer(use, replies, named), validate=lambda output: _verdict(output, replies, judges),
+            evaluate=None if evaluator is None else _evaluator(evaluator), max_calls=max_calls, workers=workers,
+            scratchpad=scratchpad, strategies=strategies, now=utc_now, tell=tell,
+        )  # fmt: skip
+        end = runner.play()
+        rows = efficiency_of(opened, cascade, name, counter=asked.counter, prices=prices, tenant=tenant)
+        script_rows = list(recording_of(opened, cascade, name, tenant=tenant)) if record is not None else []
+    if record is not None:
+        record.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in script_rows), encoding="utf-8")
+    _tell_efficiency(cascade, rows)
+    document = {**end_document(end), "efficiency": [row.document(price) for row in rows]}
+    print_result(document, _show, as_json=as_json)
+    return FOUND if end.status == "failed" else 0
+
+
+def end_document(end: RunEnd) -> dict[str, Any]:
+    """A run's end with stable keys."""
+    return {
+        "run": end.run,
+        "status": end.status,
+        "phases": [
+            {**phase._asdict(), "findings": [{"kind": kind, "text": text} for kind, text in phase.findings]}
+            for phase in end.phases
+        ],
+        "state": end.state,
+    }
+
+
+def _tell_efficiency(cascade: Cascade, rows: Sequence[PhaseEfficiency]) -> None:
+    """A span for each row, where OpenTelemetry listens."""
+    for row in rows:
+        figures = {f"context.efficiency.{key}": value for key, value in row.document().items()}
+        with spanned("context.efficiency", {"context.cascade": cascade.cascade_id, **figures}):
+            pass
+
+
+def _tool_names(cascade: Cascade) -> Iterator[str]:
+    for one in (cascade, *cascade.cascades):
+        for phase in one.phases:
+            yield from () if phase.tackle == MANIFEST else phase.tackle
+
+
+def _check_functions(
+    cascade: Cascade, replies: ModelScript | None, tools: Mapping[str, object], judges: Functions
+) -> None:
+    """Refuse before the first call what would stop the run in its midst."""
+    if replies is not None:
+        return
+    for name, function in tools.items():
+        if function is None:
+            raise InputError(f"{cascade.cascade_id}: tool {name!r} has no function; add --tool {name}=MODULE:FUNCTION")
+    for phase in (phase for one in (cascade, *cascade.cascades) for phase in one.phases):
+        validator = phase.rules.loop_until
+        if validator is not None and judges.find(validator) is None:
+            hint = f"add --validator {validator}=MODULE:FUNCTION"
+            raise InputError(f"{cascade.cascade_id}: validator {validator!r} of {phase.name!r} has no function; {hint}")
+
+
+def _answer(
+    use: ToolUse, replies: ModelScript | None, tools: Mapping[str, Callable[..., object] | None]
+) -> ToolAnswer | None:
+    scripted = None if replies is None else replies.tool(use)
+    function = tools.get(use.tool)
+    return scripted if scripted is not None or function is None else called(function, use)
+
+
+def _verdict(output: PhaseOutput, replies: ModelScript | None, judges: Functions) -> str | None:
+    function = judges.find(output.validator)
+    if function is not None:
+        return judged(function, output)
+    assert replies is not None
+    return replies.verdict(output)
+
+
+def _evaluator(path: str) -> Callable[[str, Sequence[EvaluatedAttempt]], int]:
+    function = named_object("--evaluator", path)
+    if not callable(function):
+        raise InputError(f"--evaluator {path}: {function!r:.60} is no function")
+    return function  # type: ignore[no-any-return]
+
+
+def _show(console: Console, found: dict[str, Any]) -> None:
+    console.print(shown(f"run {found['run']}: {found['status']}"))
+    table = grid("phase", "status", "calls", "tries", "attempts", "output", numbers=("calls", "tries", "attempts"))
+    for phase in found["phases"]:
+        text = " ".join((phase["reason"] or phase["text"]).split())[:200]
+        attempts = str(phase["attempts"]) if phase["chosen"] is None else f"{phase['attempts']}, #{phase['chosen']}"
+        table.add_row(phase["phase"], phase["status"], str(phase["calls"]), str(phase["tries"]), attempts, shown(text))
+    console.print(table)
+    dollars = any("dollars" in row for row in found["efficiency"])
+    columns: tuple[str, ...] = ("calls", "compactions", "sent", "everything", "saved", "cache-priced", "to everything")
+    columns = (*columns, "$ sent", "$ everything") if dollars else columns
+    table = grid("phase", *columns, numbers=columns)
+    for row in found["efficiency"]:
+        cells = [
+            f"{row['calls']:,}", f"{row['compactions']:,}", f"{row['sent_tokens']:,}", f"{row['everything_tokens']:,}",
+            f"{100 * row['saved']:.1f} %", f"{row['sent_priced']:,.0f}", f"{row['priced_ratio']:.2f}",
+        ]  # fmt: skip
+        if dollars:
+            cells += [f"{row['dollars'][name]:.4f}" for name in ("sent_priced", "everything_priced")]
+        table.add_row(row["phase"], *cells)
+    console.print(table)
+    for phase in found["phases"]:
+        for finding in phase["findings"]:
+            console.print(shown(f"{phase['phase']}: {finding['kind']}: {finding['text']}"))
+
+
+# -- handing over ---------------------------------------------------------------------------------------------------
+
+
+@click.command()
+@click.argument("session")
+@click.option("--start", metavar="ID", help="Begin this new session with the handoff.")
+@click.option("--role", metavar="NAME", help="Of whoever works; default: the phase.")
+@click.option(
+    "--workspace", type=click.Path(file_okay=False, path_type=Path), default=Path(), metavar="FOLDER",
+    help="Whose git branch, head and changed files are told; default: this one.",
+)  # fmt: skip
+@common
+def handoff(
+    session: str, start: str | None, role: str | None, workspace: Path, as_json: bool, store: str, tenant: str
+) -> None:
+    """Say where the work of SESSION stands: goal, plan, what is done, left, decided and in the way.
+
+    SESSION may be a run of `ctxsteward run`. --json prints the published document `handoff`. With --start a new session
+    is begun that opens with it.
+    """
+    with open_stored(store) as opened:
+        progress = progress_of(opened, session, tenant=tenant)
+        read = session if progress is None or progress.session is None else progress.session
+        found = handoff_of(
+            stored_session(opened, read, tenant), workspace=git_workspace(workspace), now=utc_now,
+            notes=progress.notes if progress else None,
+            role=role or (progress.left[0] if progress and progress.left else None),
+            completed=[f"phase {name}" for name in progress.ended] if progress else (),
+            remaining=[f"phase {name}" for name in progress.left] if progress else (),
+        )  # fmt: skip
+        if start is not None:
+            _start(opened, found, start, read, tenant)
+    if as_json:
+        print_document("handoff", found.model_dump(mode="json"))
+    else:
+        click.echo(shown(opening_of(found)).plain)
+    if start is not None:
+        note(f"session {start} begins with it")
+
+
+def _start(store: Store, found: Any, id: str, old: str, tenant: str) -> None:
+    head = store.at(tenant, old).state.head
+    resume(store, found, id, tenant=tenant, system=list(head.system), tools=list(head.tools))
+
+
+def git_workspace(folder: Path) -> Workspace:
+    """What git says of a folder; empty where it is under no version control."""
+    branch = _git(folder, "rev-parse", "--abbrev-ref", "HEAD")
+    if branch is None:
+        return Workspace()
+    modified: list[str] = []
+    created: list[str] = []
+    rows = iter((_git(folder, "status", "--porcelain=v1", "-z") or "").split("\0"))
+    for row in rows:
+        if len(row) > 3:
+            (created if row[:2] == "??" or "A" in row[:2] else modified).append(row[3:])
+            if "R" in row[:2]:
+                next(rows, None)  # the name it had
+    return Workspace(branch.strip(), (_git(folder, "rev-parse", "HEAD") or "").strip() or None,
+                     tuple(modified), tuple(created))  # fmt: skip
+
+
+def _git(folder: Path, *arguments: str) -> str | None:
+    command = ["git", "-C", str(folder), *arguments]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout if done.returncode == 0 else None

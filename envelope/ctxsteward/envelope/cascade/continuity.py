@@ -1,0 +1,310 @@
+"""What a long piece of work goes on from: its scratchpad, checkpoints, and the summary that hands it to a new session.
+
+*Signals* stand in what a model says. ``SCRATCHPAD:`` begins a document that runs to the end of the message, or to a
+line ``SIGNAL:``; the last one in a message counts. It becomes the note `scratchpad`, which stands in every envelope of
+the session; each setting is an event of the log, so all versions are kept (`scratchpad_versions`). Lines that begin
+with ``QUALITY_`` (in tools' results too) are results of quality gates; the newest of each gate stand in the note
+`quality`. Text from a log is made harmless before it is used (`sanitized`): no control or direction characters, no
+lines that would be read as signals, at most `MAX_SCRATCHPAD_CHARS`.
+
+A *checkpoint* says at which step of which session work stands, what it has used and what went wrong last. All else is
+in the log: reading it back gives the same next envelope.
+
+A *handoff* is read from a session's state: goal, plan, what is done, left, decided and in the way. `resume` opens a new
+session with it: its first message is the opening ``## Resuming Session``, its notes hold plan and scratchpad.
+
+Source: the continuity design (scratchpad, checkpoints, handoff summaries).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from ctxsteward.schemas import HandoffSummary, InputError, Wire
+from ctxsteward.store import NoteSet, Profile, SessionKey
+
+from ..history import Session
+from ..store import Store as Store
+
+SCRATCHPAD_NOTE, QUALITY_NOTE, PLAN_NOTE, DECISIONS_NOTE = "scratchpad", "quality", "plan", "decisions"
+MAX_SCRATCHPAD_CHARS = 8_000
+MAX_GATES = 10
+MAX_ITEMS = 50
+MAX_ITEM_CHARS = 500
+CHECKPOINT_INTERVAL = 5
+"""Steps between checkpoints; one is written at each compaction, too."""
+NEXT_STEP = "Complete the task"
+
+SECTIONS = ("Current Understanding", "Current Plan", "Key Decisions", "Blockers", "Last Action")
+INSTRUCTIONS = """\
+## Maintaining your scratchpad
+
+After significant progress, end your reply with your scratchpad, written anew as a whole:
+
+SCRATCHPAD:## Current Understanding
+What the task is and what you know about it.
+
+## Current Plan
+A checklist; finished steps are marked [x], open ones [ ].
+
+## Key Decisions
+Choices that were made, and why.
+
+## Blockers
+What prevents progress, or None.
+
+## Last Action
+What you just did, and what is next.
+
+Keep it short, and complete enough to go on from it alone. It is kept for you and shown with every request."""
+
+_OPENING, _GOAL, _CONTINUE = "## Resuming Session", "**Goal**:", "**Continue with**:"
+_PREFIX = "SCRATCHPAD:"
+_ITEM = re.compile(r"^\s*(?:[-*+]|\d+[.)])\s+(?:\[(?P<mark>[ xX])\]\s*)?(?P<text>\S.*)$")
+_GATE = re.compile(r"^[ \t]*(QUALITY_[A-Z0-9_]+)[ \t]*:?[ \t]*(.*)$", re.MULTILINE)
+_SIGNAL_LINE = re.compile(r"^([ \t]*)(SIGNAL|SCRATCHPAD)(?=:)", re.MULTILINE)
+_NOTHING = frozenset(("", "none", "none currently", "no blockers", "n/a", "-", "nothing"))
+_SENTENCE = re.compile(r"(?<=[.!?。！？])\s|\n")
+_DECIDED = re.compile(r"\b(?:decided|choosing)\b", re.IGNORECASE)
+
+
+def scratchpad_in(text: str) -> str | None:
+    """The scratchpad that a message sets; None where it sets none.
+
+    >>> scratchpad_in("Done.\\nSCRATCHPAD:## Blockers\\n- None\\nSIGNAL: next")
+    '## Blockers\\n- None'
+    """
+    _, prefix, rest = text.rpartition(_PREFIX)
+    if not prefix:
+        return None
+    return sanitized(rest.partition("\nSIGNAL:")[0])
+
+
+def sanitized(text: str) -> str:
+    """A note's text without what nobody sees, and without lines that would be read as signals again."""
+    kept = "".join(char for char in text if char in "\n\t" or char.isprintable())
+    return _SIGNAL_LINE.sub(r"\1\2 ", kept).strip()[:MAX_SCRATCHPAD_CHARS].rstrip()
+
+
+def signals_in(text: str, notes: Mapping[str, str], *, of_model: bool = True) -> Iterator[tuple[str, str]]:
+    """The notes that a message sets, by name; a scratchpad is the model's alone to write."""
+    scratchpad = scratchpad_in(text) if of_model else None
+    if scratchpad:
+        yield SCRATCHPAD_NOTE, scratchpad
+    told = dict(line.partition(": ")[::2] for line in notes.get(QUALITY_NOTE, "").splitlines())
+    gates = {found[1]: sanitized(found[2])[:200] for found in _GATE.finditer(text)}
+    if gates:
+        newest = {name: value for name, value in told.items() if name not in gates} | gates
+        yield QUALITY_NOTE, "\n".join(f"{name}: {value}" for name, value in list(newest.items())[-MAX_GATES:])
+
+
+class ScratchpadVersion(NamedTuple):
+    """The scratchpad as it was from some point on."""
+
+    number: int
+    """From 1."""
+    text: str
+
+
+def scratchpad_versions(session: Session) -> tuple[ScratchpadVersion, ...]:
+    """All versions that this session's own log holds, oldest first; costs a reading of it."""
+    with session.lock:
+        session.reread()
+        events = [event for log, stop in session.replica.ancestry.stretches() for event in log.read(0, stop)]
+    texts = [event.text for event in events if isinstance(event, NoteSet) and event.name == SCRATCHPAD_NOTE]
+    return tuple(ScratchpadVersion(number, sanitized(text)) for number, text in enumerate(texts, 1))
+
+
+def sections_of(scratchpad: str) -> dict[str, str]:
+    """A scratchpad's sections by their headings, lower-cased."""
+    found: dict[str, list[str]] = {}
+    heading = ""
+    for line in scratchpad.splitlines():
+        if line.lstrip().startswith("#"):
+            heading = line.strip("# \t").lower()
+        else:
+            found.setdefault(heading, []).append(line)
+    return {name: "\n".join(lines).strip() for name, lines in found.items()}
+
+
+class _PlanItem(NamedTuple):
+    text: str
+    is_done: bool
+
+
+def _items(text: str) -> list[_PlanItem]:
+    """Lines of a list; a text that is none is one item."""
+    items = []
+    for line in text.splitlines():
+        match = _ITEM.match(line)
+        if match is not None and match["text"].strip().rstrip(".").lower() not in _NOTHING:
+            items.append(_PlanItem(match["text"].strip()[:MAX_ITEM_CHARS], (match["mark"] or "").lower() == "x"))
+    if not items and not any(map(_ITEM.match, text.splitlines())) and text.strip().rstrip(".").lower() not in _NOTHING:
+        items = [_PlanItem(" ".join(text.split())[:MAX_ITEM_CHARS], False)]
+    return items[:MAX_ITEMS]
+
+
+# -- checkpoints ----------------------------------------------------------------------------------------------------
+
+
+def checkpoint_of(
+    session: Session,
+    *,
+    role: str,
+    iteration: int,
+    input_tokens: int,
+    output_tokens: int,
+    error: str | None = None,
+    now: Callable[[], str] | None = None,
+) -> dict[str, Any]:
+    """Where work stands, as JSON."""
+    when = now() if now else None
+    return {
+        "iteration": iteration,
+        "input_tokens": input_tokens,
+        "output_tokens": output_tokens,
+        "hat": role,
+        "session": session.id,
+        "messages": len(session),
+        "last_error": error,
+        "failed_at": when if error else None,
+        "recovery_hint": "run it again: it goes on from here" if error else None,
+        "scratchpad": sanitized(session.state.notes.get(SCRATCHPAD_NOTE, "")),
+        "handoff": handoff_of(session, role=role, now=now, blockers=[error] if error else ()).model_dump(mode="json"),
+    }
+
+
+# -- handing over ---------------------------------------------------------------------------------------------------
+
+
+class Workspace(NamedTuple):
+    """A folder under version control, as somebody looked at it."""
+
+    branch: str | None = None
+    head_commit: str | None = None
+    modified: tuple[str, ...] = ()
+    created: tuple[str, ...] = ()
+
+
+def handoff_of(
+    session: Session,
+    *,
+    role: str | None = None,
+    workspace: Workspace | None = None,
+    notes: Mapping[str, str] | None = None,
+    completed: Sequence[str] = (),
+    remaining: Sequence[str] = (),
+    blockers: Sequence[str] = (),
+    now: Callable[[], str] | None = None,
+) -> HandoffSummary:
+    """What somebody needs who goes on with this session's work; `completed` and so on are added to what it says.
+
+    `notes` take the place of its own.
+    Steps come from the note `plan` and the scratchpad's plan, decisions and blockers from the scratchpad, else from
+    what the assistant said it decided. Raises `InputError` for a session without a user message.
+    """
+    state = session.state
+    if not state.task:
+        raise InputError(f"session {session.id!r} holds no user message: there is nothing to hand over")
+    kept = {**state.notes, **(notes or {})}
+    parts = sections_of(sanitized(kept.get(SCRATCHPAD_NOTE, "")))
+    plan = sanitized(kept.get(PLAN_NOTE, "")) or parts.get("current plan", "")
+    steps = _items(plan)
+    task = _goal(session.shown(state.task).message.text.strip())
+    decisions = [item.text for item in _items(parts.get("key decisions", ""))] or decisions_of(session)
+    found = Workspace() if workspace is None else workspace
+    left = [*(step.text for step in steps if not step.is_done), *remaining]
+    stage = role or state.phase
+    title = task.splitlines()[0][:200] if task else session.id
+    return HandoffSummary(
+        generated_at=now() if now else None,
+        session=session.id,
+        task_title=title,
+        goal=task[:MAX_SCRATCHPAD_CHARS],
+        current_hat=stage,
+        branch=found.branch,
+        head_commit=found.head_commit,
+        plan=plan,
+        completed_items=tuple(dict.fromkeys([*(step.text for step in steps if step.is_done), *completed])),
+        remaining_items=tuple(dict.fromkeys(left)),
+        blocking_issues=tuple(dict.fromkeys([*(item.text for item in _items(parts.get("blockers", ""))), *blockers])),
+        modified_files=found.modified,
+        created_files=found.created,
+        artifacts=tuple(f"§{entry.ordinal}" for group in state.groups[-5:] for entry in group.entries
+                        if entry.message.tool_results),
+        key_decisions=tuple(dict.fromkeys(decisions)),
+        understanding=parts.get("current understanding", ""),
+        last_action=parts.get("last action", ""),
+        continuation_prompt=f"Continue working on: {title}\nCurrent phase: {stage or '-'}\n"
+                            f"Next step: {left[0] if left else NEXT_STEP}",
+    )  # fmt: skip
+
+
+def _goal(task: str) -> str:
+    """The task, also where it stands in the opening of a session that resumes another."""
+    if not task.startswith(_OPENING):
+        return task
+    _, found, goal = task.partition(f"\n{_GOAL}\n")
+    return goal.rpartition(_CONTINUE)[0].strip() if found else task
+
+
+def decisions_of(session: Session) -> list[str]:
+    """First sentences in which the assistant says that it decided something; newest ten, oldest first."""
+    found: list[str] = []
+    for entry in session.entries():
+        if entry.message.role != "assistant" or not _DECIDED.search(entry.message.text):
+            continue
+        found += [s.strip()[:MAX_ITEM_CHARS] for s in _SENTENCE.split(entry.message.text) if _DECIDED.search(s)][:1]
+    return list(dict.fromkeys(found))[-MAX_GATES:]
+
+
+def opening_of(handoff: HandoffSummary) -> str:
+    """The message that a session which goes on from a handoff begins with."""
+    done, left = len(handoff.completed_items), len(handoff.remaining_items)
+    lines = [_OPENING, "", f"**Task**: {handoff.task_title}"]
+    lines += [f"**Branch**: {handoff.branch} at {handoff.head_commit}"] if handoff.branch else []
+    lines += [f"**Phase**: {handoff.current_hat}"] if handoff.current_hat else []
+    lines += [f"**Progress**: {done}/{done + left} items completed"]
+    for title, items in (
+        ("Completed", handoff.completed_items), ("Remaining", handoff.remaining_items),
+        ("Decisions that stand", handoff.key_decisions), ("Blockers", handoff.blocking_issues),
+        ("Changed files", (*handoff.modified_files, *handoff.created_files)),
+    ):  # fmt: skip
+        lines += ["", f"**{title}**:", *(f"- {item}" for item in items)] if items else []
+    lines += ["", _GOAL, handoff.goal, "", f"{_CONTINUE} {handoff.continuation_prompt}"]
+    return "\n".join(lines)
+
+
+def resume(
+    store: Store,
+    handoff: HandoffSummary,
+    id: str,
+    *,
+    tenant: str = "default",
+    system: str | Sequence[str | Wire] | None = (),
+    tools: Sequence[Wire] | None = (),
+    profile: Profile | None = None,
+) -> Session:
+    """Open a new session that goes on from a handoff. Raises `InputError` where one of this id is there already."""
+    if store.journal.length(SessionKey(tenant, id)):
+        raise InputError(f"session {id!r} exists already; name the new one otherwise")
+    session = store.session(id, tenant=tenant, system=system, tools=tools, profile=profile)
+    session.append({"role": "user", "content": opening_of(handoff)}, id=f"resumed {handoff.session}"[:200])
+    if handoff.plan:
+        session.note(PLAN_NOTE, handoff.plan)
+    session.note(SCRATCHPAD_NOTE, _scratchpad_of(handoff))
+    return session
+
+
+def _scratchpad_of(handoff: HandoffSummary) -> str:
+    """The scratchpad as the new session begins with it, in the five sections."""
+    texts = (
+        handoff.understanding or handoff.goal,
+        handoff.plan or "\n".join(f"- [ ] {item}" for item in handoff.remaining_items),
+        "\n".join(f"- {item}" for item in handoff.key_decisions),
+        "\n".join(f"- {item}" for item in handoff.blocking_issues) or "- None",
+        handoff.last_action,
+    )
+    return "\n\n".join(f"## {name}\n{text}" for name, text in zip(SECTIONS, texts, strict=True) if text)

@@ -1,0 +1,440 @@
+"""Playing a cascade: phases in order, each with sub-cascades, soundings and tries, from where the logs say it is.
+
+    runner = CascadeRunner(store=store, cascade=cascade, model=model, builder=make_builder, run="night-7", …)
+    outcome = runner.play()
+
+A phase first plays its sub-cascades, each a run of its own (``RUN.sub1-1``) whose state flows in and out as
+`context_in` and `context_out` say. Then it is opened (`open_phase`) and attempted (`turns`). With `soundings` all
+attempts are opened before the first is played, so none sees another; they are played by threads, each with a selection
+and a builder of its own. An evaluator chooses among those that their validator let pass: a function, or the model,
+which is asked with `evaluator_instructions`; without either the first of them. What `output_extraction` finds becomes
+state. A phase that has only sub-cascades and no instructions asks no model.
+
+A phase that fails (its validator refused every try, required output is missing, a sub-cascade failed) ends the run; one
+that was cut by `max_turns` does not. A run may be killed anywhere and played again: what has ended is read, not played.
+It is refused where the cascade or the input is another one.
+
+The builder is made anew for each attempt, with the phase's compaction policy, and corrected by what the provider
+reported so far. Spans ``context.run`` and ``context.phase`` are told where OpenTelemetry listens.
+
+Raises what `open_phase`, the builder and ports raise.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, NamedTuple
+
+from ctxsteward.schemas import MANIFEST, AutoContext, Cascade, Finding, InputError, Phase, SubCascade, Wire
+
+from ..telemetry import spanned
+from .config import intra_context
+from .continuity import CHECKPOINT_INTERVAL, INSTRUCTIONS, PLAN_NOTE, SCRATCHPAD_NOTE
+from .phase import Policy, intra_policy, sub_input, sub_state
+from .run import (
+    OpenedPhase,
+    Profile,
+    Store,
+    Strategies,
+    choose_attempt,
+    close_phase,
+    open_phase,
+    read_run,
+    record_state,
+)
+from .script import ChatModel, ModelRequest, PhaseOutput, PlayTool, ToolUse, Validate, tool_schema
+from .turns import (
+    AttemptEnd,
+    CallMeter,
+    Ended,
+    MakeBuilder,
+    PhaseAttempt,
+    RunLedger,
+    RunPorts,
+    calibrated_builder,
+    recorded_calls,
+    reply_row,
+    tag_of,
+)
+
+WORKERS = 4
+MAX_DEPTH = 8
+"""Of sub-cascades in sub-cascades."""
+
+
+class EvaluatedAttempt(NamedTuple):
+    """An attempt that an evaluator may choose."""
+
+    attempt: int
+    text: str
+
+
+Evaluate = Callable[[str, Sequence[EvaluatedAttempt]], int]
+"""Chooses among the attempts at the phase that is named; gives the number of one."""
+
+
+class PhaseEnd(NamedTuple):
+    """How a phase ended."""
+
+    phase: str
+    status: Ended
+    text: str
+    """Its output."""
+    calls: int
+    """Of the model, over all attempts; those of sub-cascades and of the evaluator do not count."""
+    tries: int
+    """Of the attempt that counts."""
+    attempts: int
+    chosen: int | None
+    """Which sounding; None: there was but one."""
+    reason: str
+    findings: tuple[tuple[str, str], ...] = ()
+    """Kind and text."""
+
+
+class RunEnd(NamedTuple):
+    """How a run ended."""
+
+    run: str
+    status: Literal["done", "failed"]
+    phases: tuple[PhaseEnd, ...]
+    state: dict[str, Any]
+
+
+def _no_answer(use: ToolUse) -> None:
+    return None
+
+
+def _no_verdict(output: PhaseOutput) -> str | None:
+    hint = "name a function for it, or say `refused` in the script"
+    raise InputError(f"phase {output.phase!r}: nobody plays the validator {output.validator!r}; {hint}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CascadeRunner:
+    """A run of a cascade in a store."""
+
+    store: Store
+    cascade: Cascade
+    model: ChatModel
+    builder: MakeBuilder
+    run: str
+    tenant: str = "default"
+    input: object = None
+    system: Sequence[str] = ()
+    profile: Profile | None = None
+    tools: Mapping[str, Callable[..., object] | None] = field(default_factory=dict)
+    """Tools by name, for their schemas; None: it is scripted."""
+    answer: PlayTool = _no_answer
+    validate: Validate = _no_verdict
+    evaluate: Evaluate | None = None
+    strategies: Strategies | None = None
+    defaults: AutoContext | None = None
+    trusted: Collection[str] = ()
+    scratchpad: bool = True
+    """Whether the model is told how to keep a scratchpad."""
+    max_calls: int | None = None
+    """Of the model by this process, sub-cascades and evaluators too."""
+    workers: int = WORKERS
+    """Attempts of one phase that are played at once."""
+    checkpoint_interval: int = CHECKPOINT_INTERVAL
+    now: Callable[[], str] | None = None
+    tell: Callable[[str], None] = lambda text: None
+    state: Mapping[str, Any] = field(default_factory=dict)
+    """What flows in from outside, below what phases set."""
+    meter: CallMeter | None = None
+    depth: int = 0
+
+    def play(self) -> RunEnd:
+        """Play what has not ended yet."""
+        ledger = RunLedger(self.store, self.run, self.tenant)
+        self._begin(ledger)
+        ports = RunPorts(
+            model=self.model, answer=self.answer, validate=self.validate, ledger=ledger, now=self.now, tell=self.tell,
+            meter=self.meter or CallMeter(self.max_calls), checkpoint_interval=self.checkpoint_interval,
+        )  # fmt: skip
+        ends: list[PhaseEnd] = []
+        with spanned("context.run", {"context.cascade": self.cascade.cascade_id}) as tell_span:
+            for index, phase in enumerate(self.cascade.phases):
+                with spanned("context.phase", {"context.cascade.phase": phase.name}) as tell_phase:
+                    ends.append(self._phase(index, phase, ports))
+                    tell_phase({"context.status": ends[-1].status, "context.calls": ends[-1].calls})
+                if ends[-1].status == "failed":
+                    break
+            status: Literal["done", "failed"] = "failed" if ends[-1].status == "failed" else "done"
+            tell_span({"context.status": status, "context.calls": sum(end.calls for end in ends)})
+        return RunEnd(self.run, status, tuple(ends), self._state())
+
+    def _begin(self, ledger: RunLedger) -> None:
+        """Note what is played, or refuse to go on in a run of something else."""
+        document = self.cascade.model_dump(mode="json", by_alias=True)
+        try:
+            data = json.dumps([document, self.input], sort_keys=True, ensure_ascii=False, allow_nan=False)
+        except (TypeError, ValueError) as error:
+            raise InputError(f"the input is no JSON: {error}") from error
+        digest = hashlib.sha256(data.encode()).hexdigest()
+        begun = {"cascade": self.cascade.cascade_id, "digest": digest, "phases": list(self.cascade.names)}
+        known = ledger.get("begun")
+        if known is not None and known != begun:
+            what = "another input, or a cascade that was changed" if known["cascade"] == begun["cascade"] else (
+                f"cascade {known['cascade']!r}")  # fmt: skip
+            raise InputError(f"run {self.run!r} was begun with {what}; give this one an id of its own")
+        ledger.put("begun", begun)
+
+    def _state(self) -> dict[str, Any]:
+        return {**self.state, **read_run(self.store, self.cascade, self.run, tenant=self.tenant).state}
+
+    # -- one phase ----------------------------------------------------------------------------------------------
+
+    def _phase(self, index: int, phase: Phase, ports: RunPorts) -> PhaseEnd:
+        known = ports.ledger.get(f"ended-{index:03}")
+        if known is not None:
+            return PhaseEnd(**{**known, "findings": tuple(map(tuple, known["findings"]))})
+        text, failure = self._play_subs(index, phase, ports)
+        factor = phase.soundings.factor if phase.soundings else 0
+        numbers: list[int | None] = [*range(1, factor + 1)] or [None]
+        findings: list[Finding] = []
+        if failure:
+            end, chosen, calls = AttemptEnd("failed", text, 0, 1, failure), None, 0
+        elif phase.sub_cascades and not phase.instructions.strip() and not factor:
+            end, chosen, calls = AttemptEnd("done", text, 0, 1), None, 0
+        else:
+            plays = self._attempts(index, phase, numbers, ports, findings)
+            chosen = self._choose(index, phase, plays, ports, findings) if factor else None
+            end, calls = plays[chosen], sum(one.calls for one in plays.values())
+        _, missed = close_phase(self.store, self.cascade, phase.name, run=self.run, tenant=self.tenant)
+        status, reason = end.status, end.reason
+        if status != "failed" and any(finding.kind == "extraction_required" for finding in missed):
+            status, reason = "failed", missed[0].text
+        found = PhaseEnd(
+            phase.name, status, end.text, calls, end.tries, len(numbers), chosen, reason,
+            tuple((finding.kind, finding.text) for finding in (*findings, *missed)),
+        )  # fmt: skip
+        ports.ledger.put(f"ended-{index:03}", found._asdict())
+        return found
+
+    def _attempts(
+        self, index: int, phase: Phase, numbers: Sequence[int | None], ports: RunPorts, findings: list[Finding]
+    ) -> dict[int | None, AttemptEnd]:
+        """Open all, then play all."""
+        opened = [self._open(index, phase, number) for number in numbers]
+        findings += opened[0].context.findings
+        attempts = [
+            self._attempt(index, phase, number, one, ports) for number, one in zip(numbers, opened, strict=True)
+        ]
+        if len(attempts) == 1 or self.workers == 1:
+            return {attempt.attempt: attempt.play() for attempt in attempts}
+        with ThreadPoolExecutor(max_workers=min(self.workers, len(attempts))) as threads:
+            futures = [threads.submit(attempt.play) for attempt in attempts]
+            return {attempt.attempt: future.result() for attempt, future in zip(attempts, futures, strict=True)}
+
+    def _open(self, index: int, phase: Phase, attempt: int | None) -> OpenedPhase:
+        opened = open_phase(
+            self.store, self.cascade, phase.name, run=self.run, tenant=self.tenant, input=self.input,
+            state=self._state() if self.state else None, attempt=attempt, profile=self.profile,
+            system=self._system(), tools=self._schemas(phase), counter=self.builder(Policy()).counter,
+            strategies=self.strategies, defaults=self.defaults, trusted=self.trusted,
+        )  # fmt: skip
+        if not opened.context.instructions().strip():
+            wire = {"role": "user", "content": f"[Phase {phase.name}]"}
+            opened.session.append(wire, phase=phase.name, id=f"begin {tag_of(index, attempt)}")
+        return opened
+
+    def _attempt(
+        self, index: int, phase: Phase, number: int | None, opened: OpenedPhase, ports: RunPorts
+    ) -> PhaseAttempt:
+        intra = intra_context(self.cascade, phase, self.defaults)
+        return PhaseAttempt(
+            cascade=self.cascade, phase=phase, index=index, attempt=number, session=opened.session, store=self.store,
+            builder=calibrated_builder(self.builder, intra_policy(intra), ports.ledger, index), intra=intra,
+            tools=frozenset(self._tools(phase)), system=self._system(), schemas=self._schemas(phase), ports=ports,
+        )  # fmt: skip
+
+    def _system(self) -> tuple[str, ...]:
+        return (*self.system, INSTRUCTIONS) if self.scratchpad else tuple(self.system)
+
+    def _tools(self, phase: Phase) -> tuple[str, ...]:
+        return tuple(self.tools) if phase.tackle == MANIFEST else tuple(phase.tackle)
+
+    def _schemas(self, phase: Phase) -> list[Wire]:
+        return [tool_schema(name, self.tools.get(name)) for name in self._tools(phase)]
+
+    # -- soundings ----------------------------------------------------------------------------------------------
+
+    def _choose(
+        self,
+        index: int,
+        phase: Phase,
+        plays: Mapping[int | None, AttemptEnd],
+        ports: RunPorts,
+        findings: list[Finding],
+    ) -> int:
+        """The attempt that counts, noted."""
+        passed = [EvaluatedAttempt(n, end.text) for n, end in plays.items() if n and end.status != "failed"]
+        chosen = passed[0].attempt if passed else 1
+        instructions = phase.soundings.evaluator_instructions if phase.soundings else None
+        if len(passed) > 1 and self.evaluate is not None:
+            chosen = self.evaluate(phase.name, passed)
+            if chosen not in [one.attempt for one in passed]:
+                raise InputError(f"phase {phase.name!r}: the evaluator chose {chosen!r:.40}; "
+                                 f"it gives one of {', '.join(str(one.attempt) for one in passed)}")  # fmt: skip
+        elif len(passed) > 1 and instructions:
+            said = self._ask_evaluator(index, phase, instructions, passed, ports)
+            wanted = choice_in(said, [one.attempt for one in passed])
+            if wanted is None:
+                text = f"the evaluator named no attempt that passed; attempt {chosen} counts: {said[:100]!r}"
+                findings.append(Finding(kind="evaluator_unusable", field="soundings", text=text))
+            chosen = wanted or chosen
+        choose_attempt(self.store, self.run, phase.name, chosen, tenant=self.tenant)
+        return chosen
+
+    def _ask_evaluator(
+        self, index: int, phase: Phase, instructions: str, passed: Sequence[EvaluatedAttempt], ports: RunPorts
+    ) -> str:
+        """What the model says of the attempts, in a session of its own."""
+        session = self.store.session(f"{self.run}.{phase.name}..evaluator", tenant=self.tenant)
+        if not len(session):
+            shown = "\n\n".join(f"[Attempt {one.attempt}]\n{one.text}" for one in passed)
+            task = self._open(index, phase, passed[0].attempt).context.instructions()
+            ask = 'Answer with one JSON object and nothing else: {"chosen": N, "reasoning": "one sentence"}'
+            text = f"{instructions}\n\n[Task]\n{task}\n\n{shown}\n\n{ask}"
+            session.append({"role": "user", "content": text}, id="question")
+        if session.state.last_text:
+            return session.entry(session.state.last_text).message.text
+        envelope = calibrated_builder(self.builder, Policy(), ports.ledger, index + 1).build(session)
+        ports.ledger.put(f"call-{tag_of(index, 999)}-00001", {
+            "phase": phase.name, "attempt": None, "number": 1, "session": session.id, "envelope": envelope.address,
+            "position": envelope.position, "prompt_tokens": envelope.tokens, "compactions": 0, "findings": [],
+        })  # fmt: skip
+        ports.meter.take()
+        request = envelope.render("openai-chat")
+        asked = ModelRequest(self.cascade.cascade_id, phase.name, None, 1, "evaluator", request)
+        return session.append(ports.model.answer(asked).message, id="choice").message.text
+
+    # -- sub-cascades -------------------------------------------------------------------------------------------
+
+    def _play_subs(self, index: int, phase: Phase, ports: RunPorts) -> tuple[str, str]:
+        """Play them in order; the last one's output, and why one failed."""
+        text = ""
+        if self.depth >= MAX_DEPTH and phase.sub_cascades:
+            raise InputError(f"phase {phase.name!r}: sub-cascades are nested deeper than {MAX_DEPTH}; flatten them")
+        for place, sub in enumerate(phase.sub_cascades):
+            runner = self._sub_runner(index, place, sub, ports)
+            end = runner.play()
+            if end.status == "failed":
+                last = end.phases[-1]
+                return last.text, f"sub-cascade {sub.ref!r} failed in {last.phase!r}: {last.reason}"
+            flows = sub_state(sub.context_out, {k: v for k, v in end.state.items() if end.state[k] is not None})
+            own = {key: value for key, value in flows.items() if runner.state.get(key, _MISSING) != value}
+            if own:
+                record_state(self.store, self.run, phase.name, own, tenant=self.tenant)
+            text = end.phases[-1].text
+        return text, ""
+
+    def _sub_runner(self, index: int, place: int, sub: SubCascade, ports: RunPorts) -> CascadeRunner:
+        state, cascade = self._state(), _defined(self.cascade, sub.ref)
+        run = f"{self.run}.sub{index + 1}-{place + 1}"
+        ports.ledger.put(f"sub-{index:03}-{place:03}", {"run": run, "cascade": sub.ref})
+        flowing = sub_state(sub.context_in, state)
+        # the input of a sub-cascade stays what it was when it was first played: its own state flows back meanwhile
+        input = ports.ledger.get(f"given-{index:03}-{place:03}")
+        if input is None:
+            input = [sub_input(sub, input=self.input, state=state), flowing]
+            ports.ledger.put(f"given-{index:03}-{place:03}", input)
+        return replace(
+            self, cascade=cascade, run=run, input=input[0], state=input[1], meter=ports.meter, depth=self.depth + 1
+        )
+
+
+_MISSING = object()
+_CARRIED = (SCRATCHPAD_NOTE, PLAN_NOTE)
+
+
+class RunProgress(NamedTuple):
+    """How far a run is."""
+
+    cascade: str
+    ended: tuple[str, ...]
+    left: tuple[str, ...]
+    """Phases that have not ended; the first of them is under way."""
+    session: str | None
+    """That the newest call of a model was made in; None: there was none."""
+    notes: Mapping[str, str]
+    """The newest scratchpad and plan of its sessions."""
+
+
+def progress_of(store: Store, run: str, *, tenant: str = "default") -> RunProgress | None:
+    """How far a run is; None where no run of this id was begun."""
+    if not store.exists(f"{run}..ledger", tenant=tenant):
+        return None
+    notes = store.at(tenant, f"{run}..ledger").state.notes
+    if "begun" not in notes:
+        return None
+    begun = json.loads(notes["begun"])
+    calls = [json.loads(text) for name, text in notes.items() if name.startswith("call-")]
+    own = [call["session"] for call in calls if not call["session"].endswith("..evaluator")]
+    said: dict[str, str] = {}
+    for id in dict.fromkeys(own):
+        said |= {name: text for name, text in store.at(tenant, id).state.notes.items() if name in _CARRIED}
+    ended = {json.loads(text)["phase"] for name, text in notes.items() if name.startswith("ended-")}
+    names = begun["phases"]
+    return RunProgress(
+        begun["cascade"], tuple(name for name in names if name in ended),
+        tuple(name for name in names if name not in ended), own[-1] if own else None, said,
+    )  # fmt: skip
+
+
+def recording_of(store: Store, cascade: Cascade, run: str, *, tenant: str = "default") -> Iterator[Wire]:
+    """Rows of a script that plays what the model, tools and validators gave this run, sub-cascades included."""
+    ledger = RunLedger(store, run, tenant)
+    places = {phase.name: at for at, phase in enumerate(cascade.phases)}
+    known = {one.cascade_id: one for one in _every(cascade)}
+    for sub in ledger.all("sub-").values():
+        yield from recording_of(store, known[sub["cascade"]], sub["run"], tenant=tenant)
+    for call in recorded_calls(ledger):
+        entries = store.at(tenant, call["session"]).entries()
+        if call["session"].endswith("..evaluator"):
+            yield {**reply_row(call, cascade.cascade_id, entries[-1:], None), "evaluator": True}
+            continue
+        tag = tag_of(places[call["phase"]], call["attempt"])
+        at = next((n for n, one in enumerate(entries) if one.event.id == f"reply {tag}-{call['number']:05} 0"), None)
+        if at is None:
+            continue  # it was killed before the reply
+        until = next((n for n in range(at + 1, len(entries)) if not entries[n].message.tool_results), len(entries))
+        refused = [one["reason"] for one in ledger.all(f"refused-{tag}-").values() if one["calls"] == call["number"]]
+        yield reply_row(call, cascade.cascade_id, entries[at:until], refused[0] if refused else None)
+
+
+def _defined(cascade: Cascade, ref: str) -> Cascade:
+    """The sub-cascade of this id, with all that it may name in turn."""
+    known = {one.cascade_id: one for one in _every(cascade)}
+    if ref not in known:
+        raise InputError(f"no cascade {ref!r}; defined: {', '.join(known)}")
+    others = tuple(one for id, one in known.items() if id not in (ref, cascade.cascade_id))
+    return known[ref].model_copy(update={"cascades": tuple(one.model_copy(update={"cascades": ()}) for one in others)})
+
+
+def _every(cascade: Cascade) -> Iterator[Cascade]:
+    yield cascade
+    for further in cascade.cascades:
+        yield from _every(further)
+
+
+def choice_in(text: str, allowed: Sequence[int]) -> int | None:
+    """The attempt that an evaluator's reply names: of its JSON object, else its only number.
+
+    >>> choice_in('{"chosen": 2, "reasoning": "it names the port"}', [1, 2])
+    2
+    """
+    try:
+        value = json.loads(text[text.index("{") : text.rindex("}") + 1])
+        found = value.get("chosen") if isinstance(value, dict) else None
+    except ValueError:
+        numbers = set(re.findall(r"\d+", text))
+        found = int(numbers.pop()) if len(numbers) == 1 else None
+    return found if isinstance(found, int) and not isinstance(found, bool) and found in allowed else None

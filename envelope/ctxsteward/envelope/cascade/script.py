@@ -1,0 +1,310 @@
+"""What a running cascade asks of the world: a model, tools, validators; and a script that plays all three.
+
+A script is rows, one for each reply of the model in the order in which it gives them: a YAML file with `replies`, or
+JSONL of rows (which is what a recording is). A row names its phase and says what the model answers:
+
+    {phase: dig, text: "I look.", calls: [{tool: search, arguments: {q: tea}, result: "3 hits"}]}
+    {phase: dig, text: "Three.", refused: "say where you found them"}
+    {phase: dig, text: "Three, in the ledger."}
+
+A call with a `result` is answered with it, else by whoever plays the tools. `refused` is what the phase's validator
+finds wrong with that reply; a reply without it passes. `attempt` (from 1) says of which sounding a row is, `evaluator`
+that it is the choice among them, `cascade` that the phase is a sub-cascade's. `usage` is what the provider reports.
+
+Replies are looked up by their place (cascade, phase, attempt, number), never counted off: a run that was killed asks
+for the same ones again. Raises `InvalidCascade`, naming file, row and key, and `ScriptEnded`.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple, Protocol
+
+from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, ValidationError, create_model
+
+from ctxsteward.schemas import InputError, InvalidCascade, InvalidTranscript, Wire
+
+from ..transcripts import decode, open_input
+from .config import Tree, load_tree, refused, show
+
+Purpose = Literal["phase", "evaluator"]
+
+
+class ModelRequest(NamedTuple):
+    """One call of the model."""
+
+    cascade: str
+    """Its `cascade_id`."""
+    phase: str
+    attempt: int | None
+    """Which sounding; None: there is but one."""
+    number: int
+    """Which call of this attempt, from 1, retries counted on."""
+    purpose: Purpose
+    request: Wire
+    """As OpenAI's chat completions take it: `messages`, and `tools` where there are any."""
+
+
+class ModelAnswer(NamedTuple):
+    """What the model said."""
+
+    message: Wire
+    """Of the assistant, as OpenAI's chat completions give it."""
+    usage: Wire | None = None
+    """What the provider says it counted: `prompt_tokens`, `completion_tokens`."""
+
+
+class ChatModel(Protocol):
+    """Answers requests; may raise, its time limit is its own."""
+
+    def answer(self, request: ModelRequest) -> ModelAnswer: ...
+
+
+class ToolUse(NamedTuple):
+    """A call of a tool that wants its result."""
+
+    cascade: str
+    phase: str
+    attempt: int | None
+    number: int
+    """Of the model's reply that made it."""
+    place: int
+    """Among that reply's calls, from 0."""
+    id: str
+    tool: str
+    arguments: str
+    """As the model wrote them: JSON, one hopes."""
+
+
+class ToolAnswer(NamedTuple):
+    """What a tool gave."""
+
+    text: str
+    is_error: bool = False
+
+
+class PhaseOutput(NamedTuple):
+    """A reply that ends an attempt, for its validator."""
+
+    cascade: str
+    phase: str
+    attempt: int | None
+    number: int
+    """Of the reply."""
+    validator: str
+    text: str
+
+
+PlayTool = Callable[[ToolUse], ToolAnswer | None]
+"""Plays tools; None: it does not know this one. It may be asked again for a call that a killed run had made."""
+Validate = Callable[[PhaseOutput], str | None]
+"""Why an output is refused; None: it passes. Raises `InputError` for a validator it does not know."""
+
+
+class ScriptEnded(InputError):
+    """The run asks for more replies than its script holds."""
+
+
+class ScriptedCall(BaseModel):
+    """A tool call of a scripted reply."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+
+    tool: Annotated[StrictStr, Field(min_length=1, max_length=200)]
+    arguments: dict[str, Any] | StrictStr = Field(default_factory=dict)
+    id: Annotated[StrictStr, Field(min_length=1, max_length=200)] | None = None
+    result: Any = None
+    """Text as it is, other values as JSON; null: somebody else plays the tool."""
+    error: bool = False
+    """Whether the result tells of a failure."""
+
+
+class ScriptedReply(BaseModel):
+    """One row."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+
+    phase: Annotated[StrictStr, Field(min_length=1, max_length=57)]
+    cascade: StrictStr | None = None
+    attempt: Annotated[StrictInt, Field(ge=1, le=100)] | None = None
+    evaluator: bool = False
+    text: StrictStr = ""
+    calls: tuple[ScriptedCall, ...] = ()
+    refused: StrictStr | None = None
+    usage: dict[str, StrictInt] | None = None
+
+    def wire(self, number: int) -> Wire:
+        """The assistant's message."""
+        message: Wire = {"role": "assistant", "content": self.text or None}
+        if self.calls:
+            message["tool_calls"] = [
+                {"id": call.id or f"{self.phase}-{self.attempt or 0}-{number}-{index}", "type": "function",
+                 "function": {"name": call.tool, "arguments": _text(call.arguments)}}
+                for index, call in enumerate(self.calls)
+            ]  # fmt: skip
+        elif not self.text:
+            message["content"] = ""
+        return message
+
+
+_Place = tuple[str | None, str, int | None, bool]
+"""Cascade, phase, attempt, whether it is the evaluator's."""
+
+
+@dataclass(frozen=True)
+class ModelScript:
+    """A `ChatModel`, and the tools and validators that go with it."""
+
+    source: str
+    rows: Mapping[_Place, tuple[ScriptedReply, ...]]
+
+    def answer(self, request: ModelRequest) -> ModelAnswer:
+        row = self._row(request.cascade, request.phase, request.attempt, request.number, request.purpose)
+        return ModelAnswer(row.wire(request.number), row.usage)
+
+    def tool(self, use: ToolUse) -> ToolAnswer | None:
+        """The scripted result; None where the script has none for this call."""
+        row = self._row(use.cascade, use.phase, use.attempt, use.number)
+        call = row.calls[use.place] if use.place < len(row.calls) else None
+        return None if call is None or call.result is None else ToolAnswer(_text(call.result), call.error)
+
+    def verdict(self, output: PhaseOutput) -> str | None:
+        return self._row(output.cascade, output.phase, output.attempt, output.number).refused
+
+    @property
+    def judges(self) -> frozenset[str]:
+        """Phases with a reply that says `refused`."""
+        return frozenset(row.phase for rows in self.rows.values() for row in rows if row.refused is not None)
+
+    def _row(
+        self, cascade: str, phase: str, attempt: int | None, number: int, purpose: Purpose = "phase"
+    ) -> ScriptedReply:
+        is_choice = purpose == "evaluator"
+        of_cascade = ((cascade, phase), (None, phase))
+        attempts = (attempt, None) if attempt is not None else (None,)
+        places = [(*named, tried, is_choice) for named in of_cascade for tried in attempts]
+        rows = next((self.rows[place] for place in places if place in self.rows), ())
+        if not 0 < number <= len(rows):
+            which = "" if attempt is None else f", attempt {attempt}"
+            what = "the choice among attempts" if is_choice else f"reply {number}"
+            hint = "add the rows, or let fewer turns be taken"
+            raise ScriptEnded(f"{self.source}: phase {phase!r}{which} asks for {what}; it has {len(rows)}; {hint}")
+        return rows[number - 1]
+
+
+def load_script(path: str | Path) -> ModelScript:
+    """Read a YAML or JSON file with `replies`, or JSONL of rows."""
+    if str(path).endswith((".jsonl", ".ndjson")):
+        return _script(str(path), _jsonl_rows(path))
+    tree = load_tree(path)
+    for key in tree.value:
+        if key not in ("schema_version", "replies"):
+            raise refused(tree, (key,), "unknown key", "allowed: schema_version, replies")
+    if tree.value.get("schema_version", 1) != 1:
+        raise refused(tree, ("schema_version",), show(tree.value["schema_version"]), "write 1")
+    rows = tree.value.get("replies")
+    if not isinstance(rows, list):
+        raise refused(tree, ("replies",), "nothing" if rows is None else show(rows), "write a list of {phase, text}")
+    return _script(tree.source, (_row_of(tree, row, ("replies", str(at))) for at, row in enumerate(rows)))
+
+
+def script_of(rows: Iterable[Mapping[str, Any]], source: str = "script") -> ModelScript:
+    """A script of dicts."""
+    tree = Tree({}, {}, source)
+    return _script(source, (_row_of(tree, dict(row), (str(at),)) for at, row in enumerate(rows)))
+
+
+def _script(source: str, rows: Iterable[ScriptedReply]) -> ModelScript:
+    placed: dict[_Place, tuple[ScriptedReply, ...]] = {}
+    for row in rows:
+        place = (row.cascade, row.phase, row.attempt, row.evaluator)
+        placed[place] = (*placed.get(place, ()), row)
+    return ModelScript(source, placed)
+
+
+def _jsonl_rows(path: str | Path) -> Iterator[ScriptedReply]:
+    raw = open_input(path)
+    try:
+        for line in raw.lines():
+            where = f"{raw.source}: line {line.number}"
+            yield _row_of(Tree({}, {}, where), decode(line.data, raw.source, f"line {line.number}"), ())
+    except InvalidTranscript as error:
+        raise InvalidCascade(f"{error.source}: {error.where}", "", error.found, error.hint) from error
+
+
+def _row_of(tree: Tree, row: object, keys: tuple[str, ...]) -> ScriptedReply:
+    if not isinstance(row, dict):
+        raise refused(tree, keys, show(row), "write {phase, text}")
+    try:
+        return ScriptedReply.model_validate(row)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        path = (*keys, *(str(part) for part in first["loc"] if part not in ("str", "dict[str,any]")))
+        if first["type"] == "extra_forbidden":
+            model = ScriptedCall if "calls" in path else ScriptedReply
+            raise refused(tree, path, "unknown key", f"allowed: {', '.join(model.model_fields)}") from error
+        if first["type"] == "missing":
+            raise refused(tree, path, "nothing", "add this key") from error
+        number = "write a number" if first["type"].endswith("_equal") else "write"
+        message = first["msg"].lower().replace("input should be", number)
+        raise refused(tree, path, show(first["input"]), message) from error
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+# -- functions ------------------------------------------------------------------------------------------------------
+
+
+def tool_schema(name: str, function: Callable[..., object] | None) -> Wire:
+    """A tool as OpenAI's chat completions take it; its arguments are the function's, of a scripted one any.
+
+    >>> def look(place: str, deep: bool = False) -> str:
+    ...     "Look there."
+    >>> tool_schema("look", look)["function"]["parameters"]["required"]
+    ['place']
+    """
+    parameters: Wire = {"type": "object"}
+    described: Wire = {"name": name, "parameters": parameters}
+    if function is not None:
+        fields: dict[str, Any] = {}
+        for argument in inspect.signature(function, eval_str=True).parameters.values():
+            if argument.kind in (argument.VAR_POSITIONAL, argument.VAR_KEYWORD):
+                continue
+            is_open = argument.annotation is argument.empty
+            default = ... if argument.default is argument.empty else argument.default
+            fields[argument.name] = (Any if is_open else argument.annotation, default)
+        made = create_model(name, **fields).model_json_schema()
+        described["parameters"] = {key: value for key, value in made.items() if key != "title"}
+        if function.__doc__:
+            described["description"] = inspect.cleandoc(function.__doc__).split("\n\n")[0]
+    return {"type": "function", "function": described}
+
+
+def called(function: Callable[..., object], use: ToolUse) -> ToolAnswer:
+    """What a function gives for a call; what it raises, and arguments that are none, the model is told of."""
+    try:
+        arguments = json.loads(use.arguments or "{}")
+        if not isinstance(arguments, dict):
+            return ToolAnswer("error: arguments are a JSON object", is_error=True)
+        given = function(**arguments)
+    except Exception as error:  # a tool is the caller's code: whatever it raises, the model may try again
+        return ToolAnswer(f"error: {type(error).__name__}: {error}"[:2_000], is_error=True)
+    return ToolAnswer(_text(given))
+
+
+def judged(function: Callable[..., object], output: PhaseOutput) -> str | None:
+    """A validator's verdict: it gives whether the text is valid, a pair (valid, reason), or {valid, reason}."""
+    given: Any = function(output.text)
+    valid, reason = given if isinstance(given, tuple) and len(given) == 2 else (given, "")
+    if isinstance(given, Mapping):
+        valid, reason = given.get("valid"), given.get("reason") or ""
+    if not isinstance(valid, bool):
+        hint = "give True or False, (valid, reason), or {valid, reason}"
+        raise InputError(f"validator {output.validator!r} gave {given!r:.60}; {hint}")
+    return None if valid else str(reason or "not valid")

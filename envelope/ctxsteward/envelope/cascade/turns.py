@@ -1,0 +1,401 @@
+"""One attempt at a phase: model calls, their tools, the validator's word, and the next try where that refuses.
+
+A *turn* is one call of the model with the results of the tools it asked for. A reply without calls ends a try. With
+`loop_until` a validator judges that reply; what it refuses is tried again, at most `max_attempts` times, each try of at
+most `max_turns` turns. With `compress_loops` a try after the first has a session of its own (``PHASE-SESSION.try-2``)
+that holds what the phase was shown, the task and the newest attempts with why they failed (`retry_messages`). Its notes
+hold the scratchpad, and sentences in which earlier tries decided something. What is accepted there is copied into the
+phase's session. Without it the refusal is appended and the history goes on.
+
+Everything is in the logs: before a call its envelope's address is noted in the run's ledger, after it the reply is
+appended. So whoever comes after a killed process reads where it was, builds the same envelope and asks again. A model,
+tool or validator may be asked twice for one thing, never for more.
+
+Raises what ports raise; `InputError` where a limit on calls is reached, or nobody plays a tool or validator.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+from ctxsteward.schemas import Cascade, ContextError, InputError, IntraContext, Message, Phase, Wire
+
+from ..building import EnvelopeBuilder
+from ..history import LogEntry, NewMessage, Session
+from .continuity import (
+    CHECKPOINT_INTERVAL,
+    DECISIONS_NOTE,
+    QUALITY_NOTE,
+    SCRATCHPAD_NOTE,
+    Store,
+    checkpoint_of,
+    decisions_of,
+    sanitized,
+    signals_in,
+)
+from .phase import Policy, RefusedAttempt, retry_messages
+from .script import ChatModel, ModelRequest, PhaseOutput, PlayTool, ToolAnswer, ToolUse, Validate
+
+DEFAULT_TURNS = 50
+DEFAULT_ATTEMPTS = 3
+"""Tries, where a phase with `loop_until` names no `max_attempts`."""
+Ended = Literal["done", "cut", "failed"]
+"""done: the model ended its turn, and the validator let it pass. cut: `max_turns` came first."""
+
+
+MakeBuilder = Callable[[Policy], EnvelopeBuilder]
+"""A new builder with a phase's compaction policy."""
+
+
+class RunLedger:
+    """Notes of a run that no envelope is built of: JSON values by name; safe with threads."""
+
+    def __init__(self, store: Store, run: str, tenant: str) -> None:
+        self._session = store.session(f"{run}..ledger", tenant=tenant)
+        self._lock = threading.RLock()
+
+    def get(self, name: str) -> Any:
+        """The value; None where there is none."""
+        with self._lock:
+            self._session.refresh()
+            text = self._session.state.notes.get(name)
+        return None if text is None else json.loads(text)
+
+    def put(self, name: str, value: object) -> None:
+        """Set a value; one that is there already is not written again."""
+        text = json.dumps(value, ensure_ascii=False)
+        with self._lock:
+            self._session.refresh()
+            if self._session.state.notes.get(name) != text:
+                self._session.note(name, text)
+
+    def all(self, prefix: str) -> dict[str, Any]:
+        """Values whose names begin so, in the order of the names."""
+        with self._lock:
+            self._session.refresh()
+            notes = dict(self._session.state.notes)
+        return {name: json.loads(notes[name]) for name in sorted(notes) if name.startswith(prefix)}
+
+
+class CallMeter:
+    """Counts a run's calls of the model, those of its sub-cascades too, against a limit."""
+
+    def __init__(self, limit: int | None = None) -> None:
+        self.limit, self.calls = limit, 0
+        self._lock = threading.Lock()
+
+    def take(self) -> None:
+        """Count one; raises `InputError` where that is over the limit."""
+        with self._lock:
+            if self.limit is not None and self.calls >= self.limit:
+                hint = "resume it with a higher one"
+                raise InputError(f"the run has made {self.calls} calls of the model, which is its limit; {hint}")
+            self.calls += 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunPorts:
+    """Whom a run asks, and how it is kept."""
+
+    model: ChatModel
+    answer: PlayTool
+    validate: Validate
+    ledger: RunLedger
+    meter: CallMeter
+    now: Callable[[], str] | None = None
+    checkpoint_interval: int = CHECKPOINT_INTERVAL
+    tell: Callable[[str], None] = lambda text: None
+
+
+class AttemptEnd(NamedTuple):
+    """How an attempt at a phase ended."""
+
+    status: Ended
+    text: str
+    """What it ended with."""
+    calls: int
+    tries: int
+    reason: str = ""
+    """Why it was cut or failed."""
+
+
+@dataclass(slots=True, kw_only=True)
+class PhaseAttempt:
+    """One attempt, from where its logs say it is."""
+
+    cascade: Cascade
+    phase: Phase
+    index: int
+    """Of the phase in its cascade."""
+    attempt: int | None
+    session: Session
+    """The phase's, opened."""
+    store: Store
+    builder: EnvelopeBuilder
+    intra: IntraContext | None
+    tools: frozenset[str]
+    """Names that the model may call."""
+    system: Sequence[str]
+    schemas: Sequence[Wire]
+    ports: RunPorts
+    _is_calibrated: bool = False
+
+    def play(self) -> AttemptEnd:
+        """Go on until the attempt has ended."""
+        ledger, ended = self.ports.ledger, f"end-{self.tag}"
+        known = ledger.get(ended)
+        if known is not None:
+            return AttemptEnd(**known)
+        failures = [failure for _, failure in sorted(ledger.all(f"refused-{self.tag}-").items())]
+        while True:
+            session = self._session_of_try(failures)
+            before = failures[-1]["calls"] if failures else 0
+            compressed = self._compresses and bool(failures)
+            number, text, is_whole = self._turns(session, before, compressed)
+            most = self.phase.rules.max_turns or DEFAULT_TURNS
+            reason = None if is_whole else f"no answer within {most} turns"
+            if self.phase.rules.loop_until is None:
+                end = AttemptEnd("done" if is_whole else "cut", text, number, 1, reason or "")
+                break
+            reason = reason or self._verdict(number, text)
+            if reason is None:
+                end = AttemptEnd("done", text, number, len(failures) + 1)
+                break
+            kept = {"decisions": decisions_of(session), "notes": _carried(session)} if self._compresses else {}
+            failures.append({"output": text, "reason": reason, "calls": number, **kept})
+            ledger.put(f"refused-{self.tag}-{len(failures):03}", failures[-1])
+            tries = self.phase.rules.max_attempts or DEFAULT_ATTEMPTS
+            if len(failures) >= tries:
+                why = f"{self.phase.rules.loop_until!r} refused {tries} attempts, the last one: {reason}"
+                end = AttemptEnd("failed", text, number, tries, why)
+                break
+        self._accept(end, session)
+        ledger.put(ended, end._asdict())
+        return end
+
+    @property
+    def tag(self) -> str:
+        """In names of the ledger's notes."""
+        return tag_of(self.index, self.attempt)
+
+    # -- tries --------------------------------------------------------------------------------------------------
+
+    @property
+    def _compresses(self) -> bool:
+        return self.intra is not None and self.intra.enabled and self.intra.compress_loops
+
+    def _session_of_try(self, failures: Sequence[Mapping[str, Any]]) -> Session:
+        """Where the next try goes on, with what it is shown of the ones before in it."""
+        if not failures:
+            return self.session
+        refused = [RefusedAttempt(failure["output"], failure["reason"]) for failure in failures]
+        settings = self.intra if self._compresses and self.intra else IntraContext(compress_loops=False)
+        number = len(failures) + 1
+        if not settings.compress_loops:
+            self._append(self.session, retry_messages(settings, "", refused), f"again {self.tag} {number}")
+            return self.session
+        shown, task = self._task()
+        name = f"{self.session.id}.try-{number}"
+        tenant = self.session.tenant
+        if shown and not self.store.exists(name, tenant=tenant):
+            session = self.session.fork(shown, id=name)
+        else:
+            session = self.store.session(name, tenant=tenant, system=self.system, tools=self.schemas,
+                                         counter=self.session.counter)  # fmt: skip
+        origin = f"{self.session.id}§{shown + 1}"[:200]
+        self._append(session, retry_messages(settings, task, refused), f"try {self.tag} {number}", origin)
+        self._carry(failures[-1]["notes"], session)
+        decisions = dict.fromkeys(one for failure in failures for one in failure["decisions"])
+        if decisions:
+            self._note(session, DECISIONS_NOTE, "\n".join(f"- {sanitized(one)}" for one in decisions))
+        return session
+
+    def _carry(self, notes: Mapping[str, str], session: Session) -> None:
+        for name, text in notes.items():
+            self._note(session, name, text)
+
+    def _task(self) -> tuple[int, str]:
+        """How many messages the phase was shown before its instructions, and these."""
+        for entry in self.session.entries():
+            if self._is_own(entry):
+                return entry.ordinal - 1, entry.message.text
+        return len(self.session), self.phase.name
+
+    def _accept(self, end: AttemptEnd, session: Session) -> None:
+        """Copy what a try of its own ended with into the phase's session."""
+        if session.id == self.session.id:
+            return
+        wires: list[Wire] = [
+            {"role": "user", "content": f"[Accepted attempt #{end.tries}]"},
+            {"role": "assistant", "content": end.text},
+        ]
+        self._append(self.session, wires, f"accepted {self.tag}")
+        self._carry(_carried(session), self.session)
+
+    def _verdict(self, number: int, text: str) -> str | None:
+        validator = self.phase.rules.loop_until
+        assert validator is not None
+        output = PhaseOutput(self.cascade.cascade_id, self.phase.name, self.attempt, number, validator, text)
+        return self.ports.validate(output)
+
+    # -- turns --------------------------------------------------------------------------------------------------
+
+    def _turns(self, session: Session, before: int, is_fresh: bool) -> tuple[int, str, bool]:
+        """Take turns until the model ends its own; the calls so far, its last text, whether it did."""
+        own = [entry for entry in session.entries() if self._is_own(entry) and entry.message.role == "assistant"]
+        number = len(own) + (before if is_fresh else 0)
+        last = own[-1] if own and number > before else None
+        self._calibrate(number)
+        most = self.phase.rules.max_turns or DEFAULT_TURNS
+        while True:
+            if last is not None:
+                self._take_signals(session, last.message.text)
+                if not last.message.tool_calls:
+                    return number, last.message.text, True
+                self._answer_calls(session, last.message, number)
+            if number - before >= most:
+                return number, last.message.text if last else "", False
+            number += 1
+            last = self._call(session, number)
+
+    def _call(self, session: Session, number: int) -> LogEntry:
+        """Build, note, ask, append."""
+        ports, place = self.ports, f"{self.tag}-{number:05}"
+        envelope = self.builder.build(session)
+        request = envelope.render("openai-chat")
+        record = {
+            "phase": self.phase.name, "attempt": self.attempt, "number": number, "session": session.id,
+            "envelope": envelope.address, "position": envelope.position, "prompt_tokens": envelope.tokens,
+            "compactions": len(envelope.reports), "findings": sorted({f.kind for f in envelope.findings}),
+        }  # fmt: skip
+        known = ports.ledger.get(f"call-{place}")
+        if known is not None and known["envelope"] == envelope.address:  # asked before it was killed
+            record = known
+        ports.ledger.put(f"call-{place}", record)
+        if known is None:
+            ports.meter.take()
+        ports.tell(f"{self.phase.name}{'' if self.attempt is None else f' #{self.attempt}'}: call {number}, "
+                   f"{envelope.tokens:,} tokens")  # fmt: skip
+        asked = ModelRequest(self.cascade.cascade_id, self.phase.name, self.attempt, number, "phase", request)
+        try:
+            answer = ports.model.answer(asked)
+        except ContextError as error:
+            self._checkpoint(session, number, str(error))
+            raise
+        if answer.usage and int(answer.usage.get("prompt_tokens") or 0) > 0:
+            used = {**answer.usage, "estimated": int(envelope.metrics["estimated_tokens"])}
+            ports.ledger.put(f"used-{place}", used)
+            self.builder.calibrate(used, prompt_tokens=used["estimated"])
+        (entry,) = self._append(session, [answer.message], f"reply {place}")
+        if number % ports.checkpoint_interval == 0 or record["compactions"]:
+            self._checkpoint(session, number)
+        return entry
+
+    def _calibrate(self, number: int) -> None:
+        """Once: correct the builder's counts by what was reported for the calls that have their reply."""
+        if self._is_calibrated:
+            return
+        self._is_calibrated = True
+        for used in list(self.ports.ledger.all(f"used-{self.tag}-").values())[:number]:
+            self.builder.calibrate(used, prompt_tokens=used["estimated"])
+
+    def _answer_calls(self, session: Session, message: Message, number: int) -> None:
+        """Append the results that are missing, each once."""
+        group = session.state.groups[-1]
+        known = {result.call_id: result.text for entry in group.entries for result in entry.message.tool_results}
+        for index, call in enumerate(message.tool_calls):
+            if call.id in known:
+                self._take_signals(session, known[call.id], of_model=False)
+                continue
+            use = ToolUse(
+                self.cascade.cascade_id, self.phase.name, self.attempt, number, index, call.id, call.name,
+                call.arguments,
+            )  # fmt: skip
+            output = self._output(use)
+            wire = {"role": "tool", "tool_call_id": call.id, "content": output.text}
+            self._append(session, [wire], f"result {self.tag}-{number:05}-{index}")
+            self._take_signals(session, output.text, of_model=False)
+
+    def _output(self, use: ToolUse) -> ToolAnswer:
+        if use.tool not in self.tools:
+            names = ", ".join(sorted(self.tools)) or "none"
+            return ToolAnswer(f"error: this phase has no tool {use.tool[:60]!r}; its tools: {names}", is_error=True)
+        output = self.ports.answer(use)
+        if output is None:
+            hint = "name a function for it, or give its result in the script"
+            raise InputError(f"phase {use.phase!r}, call {use.number}: nobody plays the tool {use.tool!r}; {hint}")
+        return output
+
+    # -- beside the messages ------------------------------------------------------------------------------------
+
+    def _take_signals(self, session: Session, text: str, *, of_model: bool = True) -> None:
+        """Keep what the newest message signals as notes; what is kept already is not kept again."""
+        for name, value in signals_in(text, session.state.notes, of_model=of_model):
+            self._note(session, name, value)
+
+    def _note(self, session: Session, name: str, text: str) -> None:
+        if session.state.notes.get(name) != text:
+            session.note(name, text)
+
+    def _checkpoint(self, session: Session, number: int, error: str | None = None) -> None:
+        calls = self.ports.ledger.all(f"call-{self.tag}-").values()
+        used = self.ports.ledger.all(f"used-{self.tag}-").values()
+        found = checkpoint_of(
+            session, role=self.phase.name, iteration=number, error=error,
+            input_tokens=sum(call["prompt_tokens"] for call in calls),
+            output_tokens=sum(int(one.get("completion_tokens") or 0) for one in used),
+            now=self.ports.now,
+        )  # fmt: skip
+        self.ports.ledger.put(f"checkpoint-{self.tag}", found)
+
+    def _append(self, session: Session, wires: Sequence[Wire], id: str, origin: str | None = None) -> list[LogEntry]:
+        """Append messages of this phase, each once."""
+        return session.extend(
+            NewMessage(message=wire, phase=self.phase.name, id=f"{id} {at}", origin=origin)
+            for at, wire in enumerate(wires)
+        )
+
+    def _is_own(self, entry: LogEntry) -> bool:
+        return entry.event.phase == self.phase.name and entry.event.origin is None
+
+
+def calibrated_builder(make: MakeBuilder, policy: Policy, ledger: RunLedger, index: int) -> EnvelopeBuilder:
+    """A builder for the phase at an index that knows what the provider reported in the phases before."""
+    builder = make(policy)
+    for name, used in ledger.all("used-").items():
+        if name < f"used-{index:03}":
+            builder.calibrate(used, prompt_tokens=used["estimated"])
+    return builder
+
+
+def _carried(session: Session) -> dict[str, str]:
+    """Notes that go with the work into another session."""
+    return {name: text for name, text in session.state.notes.items() if name in (SCRATCHPAD_NOTE, QUALITY_NOTE)}
+
+
+def tag_of(index: int, attempt: int | None) -> str:
+    """A phase and its attempt in names of the ledger's notes, so that they sort in the order of the run."""
+    return f"{index:03}-{attempt or 0:03}"
+
+
+def recorded_calls(ledger: RunLedger) -> Iterator[dict[str, Any]]:
+    """The run's calls of the model in the order of phases, attempts and numbers."""
+    yield from ledger.all("call-").values()
+
+
+def reply_row(call: Mapping[str, Any], cascade: str, entries: Sequence[LogEntry], refused: str | None) -> Wire:
+    """The row that plays a recorded call's reply again; `entries` are the reply and the results that follow it."""
+    message = entries[0].message
+    results = {one.call_id: one.text for entry in entries[1:] for one in entry.message.tool_results}
+    row: Wire = {"cascade": cascade, "phase": call["phase"]}
+    row |= {} if call["attempt"] is None else {"attempt": call["attempt"]}
+    row |= {"text": message.text, "calls": [
+        {"tool": made.name, "arguments": made.arguments, "id": made.id}
+        | ({"result": results[made.id]} if made.id in results else {})
+        for made in message.tool_calls
+    ]}  # fmt: skip
+    return row if refused is None else {**row, "refused": refused}

@@ -1,0 +1,111 @@
+"""What a run cost beside sending everything, and the three scenarios at their bars."""
+
+from __future__ import annotations
+
+import pytest
+
+from ctxsteward.envelope import Budgets, EnvelopeBuilder, Policy
+from ctxsteward.envelope.cascade import CascadeRunner, cascade_of, script_of
+from ctxsteward.envelope.testing import CharTokenizer, memory_store
+from ctxsteward.envelope.tokens import Counter
+from ctxsteward.evals.bench import SCENARIOS, RunScenario, efficiency_of, judged_calls, play_scenario
+from ctxsteward.evals.prompt_cost import Prices, Sizer
+from ctxsteward.schemas import InputError
+
+SIZER = Sizer(Counter(CharTokenizer()))
+"""A message costs its text and 4."""
+CASCADE = cascade_of({
+    "cascade_id": "c",
+    "phases": [
+        {"name": "dig", "instructions": "Dig.", "rules": {"loop_until": "v"}, "intra_context": {}},
+        {"name": "plan", "instructions": "Plan.", "context": {"from": ["dig"], "include_input": False},
+         "soundings": {"factor": 2}},
+        {"name": "sub", "sub_cascades": [{"ref": "inner"}]},
+    ],
+    "cascades": [{"cascade_id": "inner", "phases": [{"name": "note", "instructions": "Note."}]}],
+})  # fmt: skip
+ROWS = [
+    {"phase": "dig", "text": "No.", "refused": "bad"},
+    {"phase": "dig", "text": "Yes."},
+    {"phase": "plan", "attempt": 1, "text": "One."},
+    {"phase": "plan", "attempt": 2, "text": "Two."},
+    {"phase": "note", "text": "Noted."},
+]
+
+
+def test_a_report_holds_every_phase_s_tokens_sent_and_of_everything() -> None:
+    script = script_of(ROWS)
+    store = memory_store()
+
+    def builder(policy: Policy) -> EnvelopeBuilder:
+        return EnvelopeBuilder(model="gpt-4o", budgets=Budgets(dynamic_tokens=60_000), policy=policy)
+
+    CascadeRunner(
+        store=store, cascade=CASCADE, model=script, validate=script.verdict, run="r", builder=builder, workers=1,
+        scratchpad=False,
+    ).play()  # fmt: skip
+    rows = efficiency_of(store, CASCADE, "r", counter=SIZER.counter, prices=Prices(block_tokens=1))
+
+    task = len("[Original Task]\nDig.") + len("[Attempt #1]\nNo.") + len("[Validation Failed]\nbad") + 4 * 4
+    task += len("Attempt #2: mend what the validation found.")
+    again = len("[Validation Failed]\nbad\n\nAttempt #2: mend what the validation found.") + 4
+    dig = (len("Dig.") + 4, len("Dig.") + 4 + len("No.") + 4 + again)
+    plan = len("[Output from dig]:\nYes.") + 4 + len("Plan.") + 4
+    cached = len("[O") + plan  # with which the call before begins as well
+    everything = dig[1] + len("Yes.") + 4 + len("Plan.") + 4
+    assert [row.document(price) for row, price in zip(rows, (None, None, 2.0, None), strict=True)] == [
+        {
+            "phase": "dig", "calls": 2, "compactions": 0, "sent_tokens": dig[0] + task, "everything_tokens": sum(dig),
+            "saved": round(1 - (dig[0] + task) / sum(dig), 4), "sent_priced": float(dig[0] + task),
+            "everything_priced": round(sum(dig) - 0.9 * dig[0], 1),
+            "priced_ratio": round((dig[0] + task) / (sum(dig) - 0.9 * dig[0]), 4), "cached_tokens": 0,
+        },
+        {
+            "phase": "plan", "calls": 2, "compactions": 0, "sent_tokens": 2 * plan,
+            "everything_tokens": 2 * everything, "saved": round(1 - plan / everything, 4),
+            "sent_priced": round(2 * plan - 0.9 * cached, 1),
+            "everything_priced": round(2 * everything - 0.9 * (dig[1] + everything), 1),
+            "priced_ratio": round((2 * plan - 0.9 * cached) / (2 * everything - 0.9 * (dig[1] + everything)), 4),
+            "cached_tokens": cached,
+        },
+        {
+            "phase": "sub/note", "calls": 1, "compactions": 0, "sent_tokens": 9, "everything_tokens": 9, "saved": 0.0,
+            "sent_priced": 9.0, "everything_priced": 9.0, "priced_ratio": 1.0, "cached_tokens": 0,
+            "dollars": {"sent_tokens": 1.8e-5, "everything_tokens": 1.8e-5, "sent_priced": 1.8e-5,
+                        "everything_priced": 1.8e-5},
+        },
+        {
+            "phase": "all", "calls": 5, "compactions": 0, "sent_tokens": dig[0] + task + 2 * plan + 9,
+            "everything_tokens": sum(dig) + 2 * everything + 9, "saved": rows[-1].saved,
+            "sent_priced": rows[-1].sent_priced, "everything_priced": round(rows[-1].everything_priced, 1),
+            "priced_ratio": rows[-1].priced_ratio, "cached_tokens": cached,
+        },
+    ]  # fmt: skip
+
+
+def test_a_run_without_calls_has_nothing_to_price() -> None:
+    with pytest.raises(InputError, match="run 'r' has made no call of a model"):
+        list(judged_calls(memory_store(), CASCADE, "r", sizer=SIZER))
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
+def test_the_design_s_scenarios_hold_their_bars_and_lose_nothing(scenario: RunScenario) -> None:
+    found = play_scenario(scenario)
+    cost = found.efficiency
+
+    assert cost.everything_tokens == pytest.approx(scenario.everything_tokens, rel=0.05)
+    assert cost.saved >= scenario.saved
+    assert cost.priced_ratio < 1
+    assert (found.constraints_kept, found.decisions_kept, found.evidence_reachable) == (1, 1, 1)
+
+
+def test_canaries_are_seen_to_be_lost_where_they_are() -> None:
+    """What is looked for is no matter of course: a decision that nobody writes down nor says so leaves the window."""
+    scenario = next(one for one in SCENARIOS if one.name.startswith("loop"))
+    replies = [{**one, "text": one["text"].replace("decided", "set")} for one in scenario.replies()]
+    from dataclasses import replace
+
+    decisions = [one.replace("decided", "set") for one in scenario.decisions]
+    muted = replace(scenario, replies=lambda: replies, decisions=decisions)
+
+    assert play_scenario(muted, scratchpad=False).decisions_kept < 0.5
