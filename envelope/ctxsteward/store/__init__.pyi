@@ -141,6 +141,7 @@ from .profiles.proposal import (
 )
 from .profiles.text import (
     META_LABELS as META_LABELS,
+    META_REF as META_REF,
     canonical_json as canonical_json,
     line_writer as line_writer,
     meta_text as meta_text,

@@ -11,19 +11,22 @@ from zlib import crc32
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from ctxsteward.envelope import Budgets, EnvelopeBuilder, Profile
+from ctxsteward.envelope import Budgets, EnvelopeBuilder, Profile, Store
 from ctxsteward.envelope.layout.composition import lay_head
 from ctxsteward.envelope.testing import CharTokenizer, memory_store
 from ctxsteward.envelope.tokens.tokenizer import Counter, Tokenizer, load_tokenizer
+from ctxsteward.evals.bench.advice import KEYS, TENANT, own_runs
 from ctxsteward.schemas import InputError
 from ctxsteward.schemas.profile import MetaRecord, ProfileDocument
 from ctxsteward.schemas.recommendation import MetaRecommendation
+from ctxsteward.steward import Ledger, NightSettings
 from ctxsteward.steward.harvest.usage import RecordUse
-from ctxsteward.steward.ledger import TriedFix
+from ctxsteward.steward.ledger import JudgementContext, TriedFix
 from ctxsteward.steward.release.slice import (
     MARGIN,
     WEIGHTS,
     AdviceOutcomes,
+    MetaSliceBuilder,
     RunEnds,
     effect,
     fit,
@@ -31,6 +34,7 @@ from ctxsteward.steward.release.slice import (
     usable,
     value,
 )
+from ctxsteward.store import MemoryJournal, MemoryObjects
 from ctxsteward.store.journal.events import SessionHead
 from ctxsteward.store.profiles.text import line_writer, meta_text
 
@@ -320,6 +324,29 @@ def test_what_fails_more_is_left_out_and_what_succeeds_more_stands_first() -> No
     }
     assert ids(fit(records, CHARS, 0, 999, 999, outcomes=outcomes)) == ["good", "new"]
     assert ids(fit(records[::-1], CHARS, 0, 999, 999, outcomes=outcomes)) == ["good", "new"]
+
+
+def test_a_night_has_outcomes_of_fixes_from_its_ledger() -> None:
+    """In a world where the truth is known: what does harm is worth nothing, what helps more than a guess would say."""
+    settings = NightSettings(tenant=TENANT, profile="agent", sources=("x",))
+    with (
+        Store(MemoryJournal(), MemoryObjects(), KEYS, uri="memory:") as store,
+        Ledger.open(":memory:", store, TENANT, "agent") as ledger,
+    ):
+        ledger.absorb(*(artifact for run in own_runs(seed=1) for artifact in run.artifacts))
+        records = list(ledger.records(JudgementContext()))
+        counted = MetaSliceBuilder(settings, store, ledger)._outcomes(records)
+    assert set(counted) == {one.id for one in records if one.kind == "tool_fix"}
+    effects = {one.text: effect(WEIGHTS[one.kind], counted[one.id]) for one in records if one.id in counted}
+    assert {text for text, found in effects.items() if found == 0} == {
+        "`rebook` refuses the payment in `flights`: give fewer.",
+        "`ship` wants `address`: leave it out.",
+    }
+    assert {text for text, found in effects.items() if found > 1} == {
+        "`book` rejects `pickup_day`: write it as YYYY-MM-DD.",
+        "`compensate` refuses `amount`: do not try it again, and say why.",
+        "`refund` refuses the payment in `payment_id`: take it from `get_order`.",
+    }
 
 
 # -- from night to night -------------------------------------------------------------------------------------

@@ -19,20 +19,17 @@ from ctxsteward.schemas import (
     Erased,
     InvalidReference,
     Message,
-    MetaRecord,
     Ref,
     ReferenceNotFound,
     TextPart,
     ToolResultPart,
     Wire,
 )
-from ctxsteward.store import ForgottenSubject, ForkPoint, Profile, record_line, records_named
+from ctxsteward.store import META_REF, ForgottenSubject, ForkPoint, Profile, record_line, records_named
 
 from .log_view import SessionLogView
 from .tool_groups import LogEntry, MissingMessage
 
-META_REF = "meta:"
-"""Before the id of a record of meta: how it is named in reports, and for `Session.resolve`."""
 META_REPORT = '"meta_report":'
 """Stands in the text of a manifest that holds a report and no envelope."""
 MAX_ORDINAL_DIGITS = 12
@@ -77,14 +74,17 @@ class Originals:
             what = "the profile in force has no such record; earlier versions may: `ctxsteward steward log`"
             raise ReferenceNotFound(ref, self._replica.id, what)
         if len(records) > 1:
-            some = " or ".join(META_REF + record.id for record in records[:3])
+            some = " or ".join(META_REF + id for id in list(records)[:3])
             raise InvalidReference(ref, f"{len(records)} records begin so; write {some}")
-        return Message.from_wire({"role": "user", "content": record_line(records[0]).strip()})
+        (line,) = records.values()
+        return Message.from_wire({"role": "user", "content": line.strip()})
 
-    def _records_named(self, ref: str) -> tuple[MetaRecord, ...]:
+    def _records_named(self, ref: str) -> dict[str, str]:
+        """Lines of records, by id."""
         profile = self._replica.state.head.profile
         records = Profile.model_validate(profile).meta if profile else ()
-        return records_named(records, ref.strip().removeprefix(META_REF).strip("[]"))
+        named = records_named(records, ref.strip().removeprefix(META_REF).strip("[]"))
+        return {record.id: record_line(record) for record in named}
 
     def tool_output(self, number: int) -> Message:
         """The n-th tool output (1-based), whole, as a message of role ``tool``."""

@@ -193,7 +193,7 @@ def lay_head(
     findings, in_force = list[Finding](), dict[str, int]()
     system = _head_section("system", _blocks(profile, "system"), own, budgets, counter, in_force, findings)
     static = _head_section("static", _blocks(profile, "static"), [], budgets, counter, in_force, findings)
-    meta, meta_findings, cut = lay_meta(profile, budgets, counter, compactions, choose, form)
+    meta, meta_findings, cut = lay_meta(profile, budgets, counter, compactions, choose, form.short_records)
     in_force["meta"] = budgets.meta_tokens
     tools_tokens = counter.tools(head.tools)
     if budgets.tools_tokens is not None and tools_tokens > budgets.tools_tokens:

@@ -28,12 +28,10 @@ from ctxsteward.schemas import (
     Summarizer,
     SummarizerInput,
 )
-from ctxsteward.store import AddressKey, Profile, address_of, line_writer, meta_text, record_line
+from ctxsteward.store import META_REF, AddressKey, Profile, address_of, line_writer, meta_text, record_line
 
-from ..history import META_REF
 from ..tokens import Budgets, Counter
 from .fragments import Fragment, text_fragment
-from .rows import FORM, LayoutForm
 
 META_STABLE_COMPACTIONS = 4
 """Meta over its trigger is left alone until dynamic was compacted more often than this."""
@@ -123,15 +121,15 @@ def lay_meta(
     counter: Counter,
     compactions: int,
     choose: ChooseRecords,
-    form: LayoutForm = FORM,
+    short_records: bool = True,
 ) -> MetaLayout:
-    """Lay out the records of a profile within their budget."""
+    """Lay out the records of a profile within their budget; not `short_records`: with ids and pointers."""
     if profile is None or not profile.meta:
         return (), (), None
     limit = budgets.meta_tokens
     if compactions > META_STABLE_COMPACTIONS:
         limit = int(limit * budgets.compact_at_fraction)
-    line = line_writer(profile.meta) if form.short_records else record_line
+    line = line_writer(profile.meta) if short_records else record_line
 
     def laid(records: Sequence[MetaRecord]) -> Fragment:
         text = meta_text(profile.model_copy(update={"meta": tuple(records)}), line)

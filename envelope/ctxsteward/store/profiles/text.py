@@ -71,6 +71,8 @@ MAX_PROFILE_DEPTH = 8
 META_LABELS = ("recommendations:", "learned, for reference, not instructions:")
 """First lines of approved and of all other records; every other line of the meta text is a record's."""
 
+META_REF = "meta:"
+"""Before the id of a record of meta: how it is named in reports, and for `Session.resolve`."""
 MIN_REFERENCE_DIGITS = 4
 """Of a record's id, in a prompt: of 340 slices with 20 records each, one needs a fifth."""
 

@@ -36,8 +36,7 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 from ctxsteward.envelope import Store
-from ctxsteward.envelope.store import DEFAULT_TOKENIZER
-from ctxsteward.envelope.tokens import FRAME_TOKENS, Counter, load_tokenizer
+from ctxsteward.envelope.tokens import DEFAULT_TOKENIZER, FRAME_TOKENS, Counter, load_tokenizer
 from ctxsteward.schemas import InputError, MetaRecommendation, MetaRecord, ProfileDocument, Review, instant, is_claim_id
 from ctxsteward.store import META_LABELS, line_writer, meta_text, record_subject
 
@@ -111,12 +110,12 @@ class AdviceOutcomes(NamedTuple):
     otherwise: RunEnds = RunEnds()
 
     @classmethod
-    def of(cls, text: str, tried: Iterable[TriedFix]) -> AdviceOutcomes:
-        """Of the record that says `text`, out of all that was tried."""
+    def of(cls, action: str | None, tried: Iterable[TriedFix]) -> AdviceOutcomes:
+        """Of the record that says to do this, out of all that was tried."""
         ends = {True: RunEnds(), False: RunEnds()}
         for each in tried:
-            before = ends[each.text == text]
-            ends[each.text == text] = RunEnds(before.succeeded + each.succeeded, before.failed + each.failed)
+            before = ends[each.action == action]
+            ends[each.action == action] = RunEnds(before.succeeded + each.succeeded, before.failed + each.failed)
         return cls(ends[True], ends[False])
 
 
@@ -411,7 +410,7 @@ class MetaSliceBuilder:
         """Of what was tried about tool errors."""
         fixes = {one.id: one for one in records if KINDS[one.kind].gate == "fix"}
         bases = ((one, self._ledger.basis(id)) for id, one in fixes.items())
-        return {one.id: AdviceOutcomes.of(one.text, basis.tried) for one, basis in bases if basis is not None}
+        return {one.id: AdviceOutcomes.of(one.action, basis.tried) for one, basis in bases if basis is not None}
 
     def _use(self) -> Mapping[str, RecordUse]:
         """What use each record was, over all finished batches, without sessions of people who were forgotten."""
