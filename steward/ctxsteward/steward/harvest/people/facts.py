@@ -1,7 +1,7 @@
 """Facts of a person: named ones (home, birthday, kin) and whatever is worth keeping of what they say of themselves.
 
 A named fact ("my daughter is called Mia") has a slot and a value, and is strict. Any other sentence is weighed
-(`worth`): from `SURE` on it is a scored fact, from `POSSIBLE` on a broad one, which has to be said again. Its slot is
+(`worth`): from `SURE` on it is a scored fact, from `POSSIBLE` on a broad one, which people may be shown and prompts are not. Its slot is
 the theme of its rarest word, of which many can hold. What is supposed, denied or meant in irony is left out, as are
 questions and what is said to an assistant to get something done. Inside a task only what is of the speaker's life is
 kept.
