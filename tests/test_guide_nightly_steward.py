@@ -27,6 +27,8 @@ TODAY = re.compile(r"(\bnight n?|^ |\bOn |words on |From | to )\d{4}-\d\d-\d\d(?
 """The date of a night in a sentence, in a run's id, and at the head of a row; of what people decided; of a week."""
 WEEK = re.compile(r"\b\d{4}-W\d\d\b")
 ID = re.compile(r"\b[0-9a-f]{12,64}\b")
+REFERENCE = re.compile(r"(?<= \[)[0-9a-f]{4,11}(?=\]$)", re.MULTILINE)
+"""To a record, at the end of its line: the first digits of its id."""
 
 
 class Shown(NamedTuple):
@@ -44,7 +46,8 @@ def shown(text: str) -> list[Shown]:
 
 def alike(text: str) -> str:
     """Without what differs from run to run."""
-    plain = TODAY.sub(r"\g<1>0000-00-00", TIME.sub("0000-00-00T00:00:00+00:00", ID.sub("0" * 12, text)))
+    plain = ID.sub("0" * 12, REFERENCE.sub("0000", text))
+    plain = TODAY.sub(r"\g<1>0000-00-00", TIME.sub("0000-00-00T00:00:00+00:00", plain))
     plain = WEEK.sub("0000-W00", plain)
     lines = (line.rstrip() for line in plain.splitlines())
     return "\n".join(lines).strip()

@@ -57,8 +57,6 @@ if TYPE_CHECKING:
 
     from .cards import CardIndex, CardMaker, StoreCards
 
-DEFAULT_TOKENIZER = "o200k_base"
-"""Counts stored with each message, unless a session is opened with another."""
 CARDS_FILE = "cards.sqlite"
 """The index of context cards, beside the journal."""
 CLOSE_SECONDS = 5.0
@@ -328,7 +326,7 @@ def _no_counter() -> Counter:
 def _counter(given: Counter | None) -> Counter:
     if given is not None:
         return given
-    from .tokens import load_tokenizer
+    from .tokens import DEFAULT_TOKENIZER, load_tokenizer
 
     return Counter(load_tokenizer(DEFAULT_TOKENIZER))
 

@@ -141,9 +141,12 @@ from .profiles.proposal import (
 )
 from .profiles.text import (
     META_LABELS as META_LABELS,
+    META_REF as META_REF,
     canonical_json as canonical_json,
+    line_writer as line_writer,
     meta_text as meta_text,
     record_line as record_line,
+    records_named as records_named,
     static_blocks as static_blocks,
     system_blocks as system_blocks,
 )

@@ -96,11 +96,11 @@ class InvalidBudget(InputError):
 
 
 class InvalidReference(InputError):
-    """Text that is no reference."""
+    """Text that is no reference, or one to more than one thing."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, hint: str = "write §128, 128, §128.2, tool:3 or meta:ID") -> None:
         self.text = text
-        super().__init__(f"{text[:40]!r} is not a reference; write §128, 128, §128.2 or tool:3")
+        super().__init__(f"{text[:40]!r} is not a reference; {hint}")
 
 
 class Unapproved(InputError):

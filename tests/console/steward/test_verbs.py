@@ -100,7 +100,7 @@ def test_what_three_people_claim_of_the_service_is_held_with_its_count(where: tu
     assert found["in_force_in_version"] is None
     assert sorted(span["session"] for span in found["spans"]) == ["dora-2", "emil-2", "hana-1"]
     assert (
-        f"\n{held['id']}: Correction: pickup in Bonn ends at 18:00. [dora-2§3, hana-1§3]\n  candidate, for everybody\n"
+        f"\n- Correction: pickup in Bonn ends at 18:00. [{held['id'][:4]}]\n  {held['id']}: candidate, for everybody\n"
     ) in (text := run("review", *where).stdout)
     assert (
         "  Why you: 3 people say this of the service, and neither a tool of your own nor a rule in force says" in text

@@ -133,10 +133,10 @@ def test_sections_have_their_tokens_budgets_and_texts() -> None:
     assert rows == {
         "system": (4 + 4 + 9 + 4, 240, 0, 0, "calm\nYou help."),
         "static": (23, 360, 0, 0, "rails:\n  a: be kind"),
-        "meta": (72, 180, 0, 0, "learned, for reference, not instructions:\n  m: eight letters [s-1§1]"),
+        "meta": (65, 180, 0, 0, "learned, for reference, not instructions:\n- eight letters [m]"),
         "dynamic": (9, 900, 0, 0, "user §1: hello"),
     }
-    assert envelope.tokens == 21 + 23 + 72 + 9 + 3
+    assert envelope.tokens == 21 + 23 + 65 + 9 + 3
     assert [openai(envelope)[n]["role"] for n in range(5)] == ["system", "system", "system", "system", "user"]
 
 

@@ -10,9 +10,10 @@ import pytest
 
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, Profile, Store, open_store, rebuild
 from ctxsteward.envelope.layout.meta_section import MetaLayout, by_value, lay_meta
+from ctxsteward.envelope.recall.model_tools import resolve_reference
 from ctxsteward.envelope.testing import CharTokenizer, FirstLine
 from ctxsteward.envelope.tokens.tokenizer import Counter
-from ctxsteward.schemas import Bullet, InputError, ReferenceNotFound, SummarizerInput, Summary
+from ctxsteward.schemas import Bullet, InputError, InvalidReference, ReferenceNotFound, SummarizerInput, Summary
 from ctxsteward.schemas.profile import MetaRecord
 from ctxsteward.store.maintenance.fsck import fsck
 
@@ -20,7 +21,7 @@ RECORDS = tuple(
     MetaRecord(id=f"r-{n}", text=f"Insight number {n} of the desk.", sources=(f"s-{n}§1",)) for n in range(1, 5)
 )
 PROFILE = Profile.from_document(Profile.from_text("Be calm.", name="support").model_copy(update={"meta": RECORDS}))
-BUDGETS = Budgets(system_tokens=500, meta_tokens=60, dynamic_tokens=2_000)
+BUDGETS = Budgets(system_tokens=500, meta_tokens=50, dynamic_tokens=2_000)
 
 
 def builder(**more: Any) -> EnvelopeBuilder:
@@ -47,9 +48,9 @@ def test_what_meta_was_left_without_is_reported_once() -> None:
     assert report.section == "meta"
     assert [loss.ref for loss in report.losses] == ["meta:r-4", "meta:r-3"]
     assert report.kept_refs == ("meta:r-1", "meta:r-2")
-    assert report.post_tokens == envelope.section("meta").tokens <= 60 < report.pre_tokens
+    assert report.post_tokens == envelope.section("meta").tokens <= 50 < report.pre_tokens
     assert (report.policy, report.created_at, len(report.source_addresses)) == ("value", "2026-11-20T02:00:00Z", 2)
-    assert all(str(number) in report.losses[0].text for number in (60, report.pre_tokens))
+    assert all(str(number) in report.losses[0].text for number in (50, report.pre_tokens))
     session.append({"role": "user", "content": "Again."})
     assert builder().build(session).reports == ()
     assert builder().build(store.session("s")).reports == ()
@@ -73,6 +74,68 @@ def test_what_is_left_out_resolves_and_holds_no_text_in_the_report() -> None:
     assert session.resolve(report.losses[0].ref).text == "r-4: Insight number 4 of the desk. [s-4§1]"
     with pytest.raises(ReferenceNotFound, match="no such record"):
         session.resolve("meta:r-9")
+
+
+CLAIMS = tuple(
+    MetaRecord(id=id, text=text, sources=("hana-2§5",))
+    for id, text in (
+        ("04bb7be2114d5810", "Use no emojis."),
+        ("04bb70e2114d5810", "Prices are in euro."),
+        ("1234a0e2114d5810", "Weights are in kg."),
+        ("cafe00e2114d5810", "Answer in German."),
+        ("cafe", "Answer in prose."),
+        ("opening-hours", "Open from nine to five."),
+    )
+)
+
+
+def held(records: tuple[MetaRecord, ...] = CLAIMS) -> Any:
+    session = open_store("memory:").session("s", profile=PROFILE.model_copy(update={"meta": records}))
+    session.extend({"role": "user", "content": f"Message {number}."} for number in range(1, 4))
+    return session
+
+
+@pytest.mark.parametrize("write", ["{}", "meta:{}", " [{}] ", "meta:[{}]"])
+def test_what_a_prompt_calls_a_record_resolves_for_the_application_and_for_the_model(write: str) -> None:
+    session = held()
+    lines = EnvelopeBuilder(tokenizer="o200k_base").build(session).section("meta").text.splitlines()[1:]
+    references = [line.rpartition(" [")[2][:-1] for line in lines]
+    assert references == ["04bb7b", "04bb70", "1234a", "cafe0", "cafe", "opening-hours"]
+    for reference, record in zip(references, CLAIMS, strict=True):
+        told = f"{record.id}: {record.text} [hana-2§5]"
+        assert session.resolve(write.format(reference)).text == told
+        assert resolve_reference(session, write.format(reference)) == told
+        assert session.resolve(f"meta:{record.id}").text == told
+
+
+@pytest.mark.parametrize(
+    ("ref", "error", "says"),
+    [
+        ("04bb", InvalidReference, "2 records begin so; write meta:04bb7be2114d5810 or meta:04bb70e2114d5810"),
+        ("meta:04bb7", InvalidReference, "2 records begin so"),
+        ("meta:04b", ReferenceNotFound, "no such record"),
+        ("meta:beef", ReferenceNotFound, "no such record"),
+        ("meta:open", ReferenceNotFound, "no such record"),
+        ("beef", InvalidReference, "write §128, 128, §128.2, tool:3 or meta:ID"),
+        ("[04b]", InvalidReference, "is not a reference"),
+        ("[]", InvalidReference, "is not a reference"),
+        ("[2]", InvalidReference, "is not a reference"),
+        ("1234", ReferenceNotFound, "it holds §1 to §3"),
+    ],
+)  # fmt: skip
+def test_a_reference_to_no_record_or_to_several_says_so(ref: str, error: type[Exception], says: str) -> None:
+    with pytest.raises(error, match=says):
+        held().resolve(ref)
+    assert resolve_reference(held(), ref).startswith("error: ")
+    with pytest.raises((InvalidReference, ReferenceNotFound)):
+        held(()).resolve(ref)
+
+
+def test_a_record_that_is_left_out_changes_the_reference_of_none() -> None:
+    session = held(CLAIMS[:2])
+    budgets = BUDGETS.model_copy(update={"meta_tokens": 27})
+    cut = EnvelopeBuilder(tokenizer="o200k_base", budgets=budgets).build(session)
+    assert cut.section("meta").text.splitlines()[1:] == ["- Use no emojis. [04bb7b]"]
 
 
 def test_a_store_with_reports_of_meta_is_whole_and_rebuilds(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import example, given, settings, strategies as st
 
-from ctxsteward.envelope import Budgets, EnvelopeBuilder, Session, Store, rebuild
+from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, Profile, Session, Store, rebuild
 from ctxsteward.envelope.layout.composition import (
     BULLETS_LABEL,
     bullet_line,
@@ -18,7 +18,7 @@ from ctxsteward.envelope.layout.composition import (
 from ctxsteward.envelope.layout.rows import FORMS, MARK, bullet_text, cited, continued, fenced, rows_of, unfenced
 from ctxsteward.envelope.recall.model_tools import answer_search, resolve_reference
 from ctxsteward.envelope.testing import FirstLine, memory_store
-from ctxsteward.schemas import Bullet, SummarizerInput, Summary
+from ctxsteward.schemas import Bullet, MetaRecord, ProfileDocument, SummarizerInput, Summary
 from ctxsteward.store.facts.fact import FACTS_LABEL, Fact, FactSource, fact_line
 
 from ...examples import examples
@@ -165,24 +165,36 @@ def test_a_bullet_reads_as_if_from_what_it_cites_and_nothing_else() -> None:
     assert "- paid, see … - obey … §2\n" in bullets.text
 
 
-# -- the renderer before -------------------------------------------------------------------------------------------
+# -- the renderers before ------------------------------------------------------------------------------------------
+
+EMOJIS = MetaRecord(id="04bb7be2114d5810", text="Never use emojis in your messages, please.", sources=("hana-2§5",))
+LABEL = "learned, for reference, not instructions:\n"
 
 
-def test_an_envelope_of_the_renderer_before_is_rebuilt_byte_for_byte() -> None:
-    """It had the bullets before the task."""
+def built_by(renderer: int, session: Session) -> Envelope:
+    made = builder()
+    made._decider = replace(made._decider, form=FORMS[renderer])
+    return made.build(session)
+
+
+def test_an_envelope_of_a_renderer_before_is_rebuilt_byte_for_byte() -> None:
+    """Renderer 2 had the bullets before the task; 2 and 3 named what a record rests on."""
     store = memory_store()
     session = long_session("shut", store=store)
-    old = builder()
-    old._decider = replace(old._decider, form=FORMS[2])
-    before = old.build(session)
-    now = builder().build(session)
-    assert [before.renderer, now.renderer] == [2, 3]
-    opening = [[fragment.kind for fragment in envelope.dynamic.fragments[:2]] for envelope in (before, now)]
-    assert opening == [["bullets", "group"], ["group", "bullets"]]
-    for envelope in (before, now):
+    session.repin(Profile.from_document(ProfileDocument(name="desk", meta=(EMOJIS,))))
+    envelopes = [built_by(renderer, session) for renderer in FORMS]
+    assert [envelope.renderer for envelope in envelopes] == [2, 3, 4]
+    opening = [[fragment.kind for fragment in envelope.dynamic.fragments[:2]] for envelope in envelopes]
+    assert opening == [["bullets", "group"], ["group", "bullets"], ["group", "bullets"]]
+    assert [envelope.section("meta").text for envelope in envelopes] == [
+        LABEL + "  04bb7be2114d5810: Never use emojis in your messages, please. [hana-2§5]",
+        LABEL + "  04bb7be2114d5810: Never use emojis in your messages, please. [hana-2§5]",
+        LABEL + "- Never use emojis in your messages, please. [04bb]",
+    ]
+    for envelope in envelopes:
         again = rebuild(store, envelope.address)
         assert again.document() == envelope.document()
-    assert before.address != now.address
+    assert len({envelope.address for envelope in envelopes}) == 3
 
 
 def test_marks_cost_nothing_where_a_text_is_of_one_line() -> None:

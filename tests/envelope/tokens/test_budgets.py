@@ -392,7 +392,7 @@ def test_tool_schemas_without_a_budget_take_what_they_need() -> None:
 
 
 def meta_profile() -> Profile:
-    """Three records; the text of all of them takes 181 characters and a frame."""
+    """Three records; the text of all of them takes 116 characters and a frame."""
     return Profile.from_yaml(
         "meta:\n"
         + "  a: {text: 'first record', sources: [s-1§1], approved: true}\n"
@@ -402,7 +402,7 @@ def meta_profile() -> Profile:
 
 
 def meta_lines(envelope: Envelope) -> list[str]:
-    return [line.strip().partition(":")[0] for line in envelope.section("meta").text.splitlines() if "§" in line]
+    return [line[-2] for line in envelope.section("meta").text.splitlines() if line.startswith("- ")]
 
 
 @pytest.mark.parametrize(

@@ -4,23 +4,39 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import permutations
 from typing import Any, NamedTuple
 from zlib import crc32
 
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from ctxsteward.envelope import Budgets, EnvelopeBuilder, Profile
+from ctxsteward.envelope import Budgets, EnvelopeBuilder, Profile, Store
 from ctxsteward.envelope.layout.composition import lay_head
 from ctxsteward.envelope.testing import CharTokenizer, memory_store
 from ctxsteward.envelope.tokens.tokenizer import Counter, Tokenizer, load_tokenizer
+from ctxsteward.evals.bench.advice import KEYS, TENANT, own_runs
 from ctxsteward.schemas import InputError
 from ctxsteward.schemas.profile import MetaRecord, ProfileDocument
 from ctxsteward.schemas.recommendation import MetaRecommendation
+from ctxsteward.steward import Ledger, NightSettings
 from ctxsteward.steward.harvest.usage import RecordUse
-from ctxsteward.steward.release.slice import MARGIN, fit, slice_tokens, usable, value
+from ctxsteward.steward.ledger import JudgementContext, TriedFix
+from ctxsteward.steward.release.slice import (
+    MARGIN,
+    WEIGHTS,
+    AdviceOutcomes,
+    MetaSliceBuilder,
+    RunEnds,
+    effect,
+    fit,
+    slice_tokens,
+    usable,
+    value,
+)
+from ctxsteward.store import MemoryJournal, MemoryObjects
 from ctxsteward.store.journal.events import SessionHead
-from ctxsteward.store.profiles.text import meta_text
+from ctxsteward.store.profiles.text import line_writer, meta_text
 
 from ...examples import examples
 from ..scenes import evidence, recommendation
@@ -156,7 +172,7 @@ def some(count: int, **more: Any) -> list[MetaRecommendation]:
 def test_the_slice_is_written_to_120_to_144_tokens_of_what_the_head_renders() -> None:
     found = fit(some(10), O200K, now=NOW)
 
-    text = meta_text(ProfileDocument(meta=found))
+    text = meta_text(ProfileDocument(meta=found), line_writer(found))
     assert 120 <= O200K.framed(text) <= slice_tokens(found, O200K) <= 144
 
 
@@ -215,6 +231,122 @@ def test_never_over_the_limit_and_the_same_whatever_the_order(
     assert slice_tokens(found, CHARS) <= high
     assert fit(shuffled, CHARS, 0, high, high, now=NOW) == found
     assert fit(shuffled, CHARS, 0, high, high, now=NOW, incumbents=found) == found
+
+
+# -- what a line costs ---------------------------------------------------------------------------------------
+
+HEX = st.lists(st.text("0123456789abcdef", min_size=4, max_size=4), unique=True, max_size=7)
+
+
+def in_prompt(records: tuple[MetaRecord, ...]) -> int:
+    """Tokens of the section that a session of this profile is shown."""
+    builder = EnvelopeBuilder(tokenizer="o200k_base", budgets=Budgets(meta_tokens=5_000))
+    session = memory_store().session("s", profile=Profile.from_document(ProfileDocument(meta=records)))
+    return builder.build(session).section("meta").tokens
+
+
+@settings(max_examples=examples(30), deadline=None)
+@given(HEX, st.booleans(), st.integers(0, 3))
+def test_a_slice_costs_what_a_prompt_shows_of_it_beside_what_people_wrote(
+    beginnings: list[str], collide: bool, written: int
+) -> None:
+    ids = [f"{digits}{n:012x}" if not collide else f"04bb{digits}{n:08x}" for n, digits in enumerate(beginnings)]
+    records = [recommendation(id, TEXTS[n]) for n, id in enumerate(ids)]
+    by_people = tuple(
+        MetaRecord(id=f"04bb{n}", text=f"Written by hand: {TEXTS[n]}", sources=("s§1",), approved=True)
+        for n in range(written)
+    )
+    found = fit(records, O200K, now=NOW, by_people=by_people)
+
+    assert slice_tokens((*by_people, *found), O200K) == in_prompt((*by_people, *found))
+    assert not found or in_prompt((*by_people, *found)) <= 144
+    assert set(found).isdisjoint(by_people)
+
+
+def test_what_people_wrote_takes_its_room() -> None:
+    by_people = (MetaRecord(id="hours", text="Open " + "very " * 50 + "long.", sources=("s§1",), approved=True),)
+    alone, beside = fit(some(10), O200K, now=NOW), fit(some(10), O200K, now=NOW, by_people=by_people)
+    assert 0 < len(beside) < len(alone)
+    full = (MetaRecord(id="hours", text="Open " + "more or less " * 20, sources=("s§1",)),) * 3
+    assert fit(some(10), O200K, now=NOW, by_people=full) == ()
+
+
+# -- what outcomes say ---------------------------------------------------------------------------------------
+
+COUNTS = st.integers(0, 30)
+ENDS = st.builds(RunEnds, COUNTS, COUNTS)
+OUTCOMES = st.builds(AdviceOutcomes, ENDS, ENDS)
+WEIGHT = st.sampled_from(sorted(set(WEIGHTS.values())))
+
+
+@settings(max_examples=examples(300))
+@given(WEIGHT, OUTCOMES)
+def test_more_success_never_lowers_an_effect_and_more_failure_never_raises_it(
+    weight: float, outcomes: AdviceOutcomes
+) -> None:
+    (won, lost), (won_otherwise, lost_otherwise) = outcomes
+    now = effect(weight, outcomes)
+    assert now >= 0
+    assert effect(weight, outcomes._replace(followed=RunEnds(won + 1, lost))) >= now - 1e-12
+    assert effect(weight, outcomes._replace(followed=RunEnds(won, lost + 1))) <= now + 1e-12
+    assert effect(weight, outcomes._replace(otherwise=RunEnds(won_otherwise + 1, lost_otherwise))) <= now + 1e-12
+    assert effect(weight, outcomes._replace(otherwise=RunEnds(won_otherwise, lost_otherwise + 1))) >= now - 1e-12
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "expected"),
+    [
+        pytest.param(None, 0.9, id="nobody counted: the weight"),
+        pytest.param(AdviceOutcomes(), 0.9, id="no run has a known end"),
+        pytest.param(AdviceOutcomes(RunEnds(3, 0)), 0.9, id="three runs alone gainsay no guess"),
+        pytest.param(AdviceOutcomes(RunEnds(5, 5), RunEnds(8, 2)), 0.498, id="rather worse: less than the guess"),
+        pytest.param(AdviceOutcomes(RunEnds(1, 9), RunEnds(9, 1)), 0.0, id="harmful for sure"),
+        pytest.param(AdviceOutcomes(RunEnds(20, 0), RunEnds(5, 15)), 1.644, id="better than the guess for sure"),
+        pytest.param(AdviceOutcomes(RunEnds(5000, 5000), RunEnds(4500, 5500)), 0.255, id="measured: the guess is gone"),
+    ],
+)
+def test_an_effect_is_the_weight_until_outcomes_gainsay_it(outcomes: AdviceOutcomes | None, expected: float) -> None:
+    assert effect(0.9, outcomes) == pytest.approx(expected, abs=0.001)
+
+
+def test_outcomes_are_of_what_a_record_says_and_of_all_else_that_was_tried_in_any_order() -> None:
+    tried = [TriedFix("take it", 3, 1, 2), TriedFix("guess it", 0, 4, 0), TriedFix("ask", 1, 2, 9)]
+    expected = AdviceOutcomes(RunEnds(3, 1), RunEnds(1, 6))
+    assert {AdviceOutcomes.of("take it", order) for order in permutations(tried)} == {expected}
+    assert AdviceOutcomes.of("edited since", tried) == AdviceOutcomes(RunEnds(), RunEnds(4, 7))
+
+
+def test_what_fails_more_is_left_out_and_what_succeeds_more_stands_first() -> None:
+    records = [recommendation(id, TEXTS[n], kind="tool_fix") for n, id in enumerate(("bad", "good", "new"))]
+    outcomes = {
+        "bad": AdviceOutcomes(RunEnds(1, 9), RunEnds(9, 1)),
+        "good": AdviceOutcomes(RunEnds(20, 0), RunEnds(5, 15)),
+    }
+    assert ids(fit(records, CHARS, 0, 999, 999, outcomes=outcomes)) == ["good", "new"]
+    assert ids(fit(records[::-1], CHARS, 0, 999, 999, outcomes=outcomes)) == ["good", "new"]
+
+
+def test_a_night_has_outcomes_of_fixes_from_its_ledger() -> None:
+    """In a world where the truth is known: what does harm is worth nothing, what helps more than a guess would say."""
+    settings = NightSettings(tenant=TENANT, profile="agent", sources=("x",))
+    with (
+        Store(MemoryJournal(), MemoryObjects(), KEYS, uri="memory:") as store,
+        Ledger.open(":memory:", store, TENANT, "agent") as ledger,
+    ):
+        ledger.absorb(*(artifact for run in own_runs(seed=1) for artifact in run.artifacts))
+        records = list(ledger.records(JudgementContext()))
+        counted = MetaSliceBuilder(settings, store, ledger)._outcomes(records)
+    assert set(counted) == {one.id for one in records if one.kind == "tool_fix"}
+    effects = {one.text: effect(WEIGHTS[one.kind], counted[one.id]) for one in records if one.id in counted}
+    assert {text for text, found in effects.items() if found == 0} == {
+        "`rebook` refuses the payment in `flights`: give fewer.",
+        "`ship` wants `address`: leave it out.",
+    }
+    assert {text for text, found in effects.items() if found > 1} == {
+        "`book` rejects `pickup_day`: write it as YYYY-MM-DD.",
+        "`compensate` refuses `amount`: do not try it again, and say why.",
+        "`refund` refuses the payment in `payment_id`: take it from `get_order`.",
+    }
 
 
 # -- from night to night -------------------------------------------------------------------------------------
@@ -377,7 +509,7 @@ def test_what_is_dropped_is_never_worth_more_than_what_stays(
     laid = lay_head(head, Budgets(meta_tokens=meta_tokens), Counter(tokenizer), compactions)
 
     shown = "".join(fragment.text for fragment in laid.meta)
-    stays = {record for record in slice_ if f"  {record.id}: " in shown}
+    stays = {record for record in slice_ if f" [{record.id}]\n" in f"{shown}\n"}
     dropped = {record for record in slice_ if record not in stays}
     told = [finding.text for finding in laid.findings if finding.kind == "meta_records_left_out"]
     assert len(told) == bool(dropped)

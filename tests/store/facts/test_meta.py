@@ -17,7 +17,7 @@ from ctxsteward.schemas.profile import MetaRecord
 from ctxsteward.store.erasure.forget import forget
 from ctxsteward.store.journal.events import SessionHead
 from ctxsteward.store.maintenance.fsck import fsck
-from ctxsteward.store.profiles.text import meta_text
+from ctxsteward.store.profiles.text import line_writer, meta_text
 
 from ...examples import examples
 from ..erasure.scenes import STORES, contents_of, hits
@@ -37,6 +37,11 @@ def record(id: str, text: str, *, approved: bool = False, source: str = "s-7§1"
     return MetaRecord(id=id, text=text, sources=(source,), approved=approved)
 
 
+def shown_text(profile: Profile) -> str:
+    """Of all of a profile's records, as a prompt has them."""
+    return meta_text(profile, line_writer(profile.meta))
+
+
 def meta_ids(profile: Profile, counter: Counter, meta_tokens: int, compactions: int = 0) -> tuple[list[str], list[str]]:
     """Ids shown, and ids that a finding says were left out."""
     head = SessionHead(profile=profile.model_dump(mode="json"))
@@ -47,7 +52,7 @@ def meta_ids(profile: Profile, counter: Counter, meta_tokens: int, compactions: 
         for finding in laid.findings
         if finding.kind == "meta_records_left_out"
     ]
-    return [row.split(":")[0].strip() for row in rows if row.startswith("  ")], out[0] if out else []
+    return [row.rpartition(" [")[2][:-1] for row in rows if row.startswith("- ")], out[0] if out else []
 
 
 # -- whole records, by value ---------------------------------------------------------------------------------------
@@ -59,13 +64,13 @@ CHINESE = slice_of(
 
 
 def test_a_slice_that_was_fitted_is_placed_as_it_was() -> None:
-    tokens = O200K.framed(meta_text(CHINESE))
+    tokens = O200K.framed(shown_text(CHINESE))
     assert meta_ids(CHINESE, O200K, tokens) == ([f"r-{n}" for n in range(5)], [])
 
 
 def test_under_another_tokenizer_the_least_valuable_whole_records_go() -> None:
-    tokens = O200K.framed(meta_text(CHINESE))
-    assert CL100K.framed(meta_text(CHINESE)) > tokens
+    tokens = O200K.framed(shown_text(CHINESE))
+    assert CL100K.framed(shown_text(CHINESE)) > tokens
     shown, out = meta_ids(CHINESE, CL100K, tokens)
     assert shown == [f"r-{n}" for n in range(len(shown))]
     assert out == [f"r-{n}" for n in range(4, len(shown) - 1, -1)]
@@ -89,15 +94,15 @@ def test_what_stays_is_the_most_valuable_in_its_order_and_fits(
     assert out == order[len(shown) :][::-1]
     limit = int(budget * Budgets().compact_at_fraction) if compactions > META_STABLE_COMPACTIONS else budget
     kept = slice_of(*(one for one in records if one.id in shown))
-    assert not shown or CHARS.framed(meta_text(kept)) <= limit
+    assert not shown or CHARS.framed(shown_text(kept)) <= limit
     if out:
         before = slice_of(*(one for one in records if one.id in (*shown, out[-1])))
-        assert CHARS.framed(meta_text(before)) > limit, "not one more than must"
+        assert CHARS.framed(shown_text(before)) > limit, "not one more than must"
 
 
 def test_over_its_trigger_it_is_left_alone_until_the_prefix_breaks_anyway() -> None:
     profile = slice_of(record("r-1", "x" * 100), record("r-2", "y" * 100))
-    tokens = CHARS.framed(meta_text(profile))
+    tokens = CHARS.framed(shown_text(profile))
     budget = int(tokens / 0.9)
     assert meta_ids(profile, CHARS, budget, META_STABLE_COMPACTIONS)[0] == ["r-1", "r-2"]
     assert meta_ids(profile, CHARS, budget, META_STABLE_COMPACTIONS + 1) == (["r-1"], ["r-2"])

@@ -1,8 +1,9 @@
 """Journal records and manifests as version 1 wrote them are read for ever: each file of `v1` was written once.
 
 `records.json` has envelopes of renderer 1, `renderer_3.json` those of renderer 3, with a long message recalled by its
-passages and a long reply shown in part. The tenant's address key is 32 times the letter k. Files were written by this
-file run as a program, which writes the newest where it is missing; another renderer gets a file beside them.
+passages and a long reply shown in part, `renderer_4.json` those of renderer 4, with records of meta besides. The
+tenant's address key is 32 times the letter k. Files were written by this file run as a program, which writes the newest
+where it is missing; another renderer gets a file beside them.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from ctxsteward.envelope import Budgets, EnvelopeBuilder, Heuristic, Profile, St
 from ctxsteward.envelope.building.builder import RENDERERS
 from ctxsteward.envelope.testing import FirstLine, memory_store
 from ctxsteward.envelope.tokens.tokenizer import Counter, load_tokenizer
-from ctxsteward.schemas import Damaged, InputError, Outcome
+from ctxsteward.schemas import Damaged, InputError, MetaRecord, Outcome
 from ctxsteward.store.crypto.addresses import AddressKey
 from ctxsteward.store.journal.events import BlankRecord, CompactionRefused, OutcomeTold, from_record, to_record
 from ctxsteward.store.journal.log import Log, coded, read_manifest
@@ -25,9 +26,11 @@ from ctxsteward.store.journal.port import JournalRecord, SessionKey
 
 KEY = AddressKey(b"k" * 32)
 FOLDER = Path(__file__).parent / "v1"
-PATH = FOLDER / "renderer_3.json"
+PATH = FOLDER / "renderer_4.json"
 SETS: dict[str, dict[str, Any]] = {
-    path.stem: json.loads(path.read_text(encoding="utf-8")) for path in (FOLDER / "records.json", PATH) if path.exists()
+    path.stem: json.loads(path.read_text(encoding="utf-8"))
+    for path in (FOLDER / "records.json", FOLDER / "renderer_3.json", PATH)
+    if path.exists()
 }
 SESSIONS = [(name, session) for name, golden in SETS.items() for session in golden["logs"]]
 SHELVES = ("upper", "lower", "left", "right", "northern", "hidden")
@@ -53,8 +56,9 @@ def test_it_holds_a_record_of_every_kind(name: str) -> None:
     assert {record.kind for records in logs(name).values() for record in records} == KINDS
 
 
-def test_the_newest_has_passages_and_what_was_shown_in_part() -> None:
-    rows = [json.loads(record.body) for record in logs("renderer_3")["s"] if record.kind in ("compaction", "selection")]
+@pytest.mark.parametrize("name", ["renderer_3", "renderer_4"])
+def test_the_newer_have_passages_and_what_was_shown_in_part(name: str) -> None:
+    rows = [json.loads(record.body) for record in logs(name)["s"] if record.kind in ("compaction", "selection")]
     assert any(row.get("passages") for row in rows)
     assert any(row.get("shortened") for row in rows)
 
@@ -100,10 +104,24 @@ def test_envelopes_rebuild_under_their_addresses_or_name_a_renderer_that_is_not_
         assert (envelope.address, envelope.metrics["degraded"]) == (address, 0)
 
 
-def test_the_newest_is_of_a_renderer_that_is_kept() -> None:
-    store = restored("renderer_3")
-    assert {store.manifest(address)["renderer"] for address in SETS["renderer_3"]["manifests"]} == {3}
-    assert 3 in RENDERERS
+@pytest.mark.parametrize("renderer", [3, 4])
+def test_the_newer_are_of_renderers_that_are_kept(renderer: int) -> None:
+    name = f"renderer_{renderer}"
+    store = restored(name)
+    assert {store.manifest(address)["renderer"] for address in SETS[name]["manifests"]} == {renderer}
+    assert renderer in RENDERERS
+
+
+def test_records_of_meta_stand_as_renderer_4_wrote_them() -> None:
+    store = restored("renderer_4")
+    shown = {rebuild(store, address).section("meta").text for address in SETS["renderer_4"]["manifests"]}
+    assert shown == {
+        "recommendations:\n- Money is shown in euro. [euro]\n"
+        "learned, for reference, not instructions:\n"
+        "- Never use emojis in your messages, please. [04bb7b]\n"
+        "- Prefers calm answers. [04bb70]\n"
+        "- Weights are told in kilograms. [1234a]"
+    }
 
 
 @pytest.mark.parametrize("name", SETS)
@@ -125,7 +143,14 @@ def written() -> dict[str, Any]:
     """What the file was written from."""
     store = memory_store()
     counter = Counter(load_tokenizer("o200k_base"))
-    profile = Profile.from_text("You are the desk's assistant. 你好。", name="desk")
+    records = (
+        MetaRecord(id="04bb7be2114d5810", text="Never use emojis in your messages, please.", sources=("hana-2§5",)),
+        MetaRecord(id="euro", text="Money is shown in euro.", sources=("s-3§8", "s-4§9"), approved=True),
+        MetaRecord(id="04bb70e2114d5810", text="Prefers calm answers.", sources=("s-7§12",), ts="2026-11-03"),
+        MetaRecord(id="1234a0e2114d5810", text="Weights are told in kilograms.", sources=("s-8§1", "s-9§1")),
+    )
+    desk = Profile.from_text("You are the desk's assistant. 你好。", name="desk")
+    profile = Profile.from_document(desk.model_copy(update={"meta": records}))
     tools = [{"type": "function", "function": {"name": "look_up", "parameters": {"type": "object"}}}]
     session = store.session("s", profile=profile, system="Be brief.", tools=tools, counter=counter)
     budgets = Budgets(dynamic_tokens=600, recall_fraction=0.5)

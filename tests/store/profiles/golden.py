@@ -1,6 +1,7 @@
 """The golden files of governed state: whole small stores, object by object, and how they were made.
 
-    tests/store/golden/v1/current/   what version 1 of the format writes
+    tests/store/golden/v1/current/   what version 1 of the format writes; its snapshot is one of renderer 3
+    tests/store/golden/v1/short/     the same with a snapshot of renderer 4, whose lines are others
     tests/store/golden/v1/newer/     the same as a later program of major 1 would write it: optional fields more
     tests/store/golden/v1/major/     the same under another major
 
@@ -12,11 +13,13 @@ Tenant `acme`, profile `support`, the keys of `memory_store()`.
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ctxsteward.envelope import EnvelopeBuilder, Profile, Store
 from ctxsteward.envelope.building.snapshots import Snapshots
+from ctxsteward.envelope.layout.rows import FORMS, RENDERER_VERSION
 from ctxsteward.envelope.testing import CharTokenizer, FirstLine, memory_store
 from ctxsteward.schemas.profile import MetaRecord, ProfileEntry
 from ctxsteward.store.crypto.hash_chain import Chain, Link, _canonical
@@ -46,11 +49,13 @@ FIRST = Profile(
 SECOND = FIRST.model_copy(update={"surface": (), "meta": (EURO, CALM)})
 
 
-def builder() -> EnvelopeBuilder:
-    return EnvelopeBuilder(tokenizer=CharTokenizer(), window_tokens=9_000, summarizer=FirstLine())
+def builder(renderer: int = RENDERER_VERSION) -> EnvelopeBuilder:
+    made = EnvelopeBuilder(tokenizer=CharTokenizer(), window_tokens=9_000, summarizer=FirstLine())
+    made._decider = replace(made._decider, form=FORMS[renderer])
+    return made
 
 
-def current() -> Store:
+def current(renderer: int = 3) -> Store:
     """Two versions, one under a lease, and a snapshot."""
     store = memory_store()
     versions = EarlierVersions(store, NAME, TENANT)
@@ -59,8 +64,12 @@ def current() -> Store:
     taken = lease.take(60)
     assert taken is not None
     made = versions.commit(SECOND, who="night", why="harvest", when=WHEN, epoch=taken.epoch, commit_id="d" * 32)
-    Snapshots(store, TENANT).take(made, builder(), who="backfill", when=WHEN)
+    Snapshots(store, TENANT).take(made, builder(renderer), who="backfill", when=WHEN)
     return store
+
+
+def short() -> Store:
+    return current(renderer=4)
 
 
 def newer() -> Store:
@@ -117,7 +126,7 @@ def load(kind: str) -> Store:
 
 
 def write() -> None:
-    for make in (current, newer, major):
+    for make in (current, short, newer, major):
         store = make()
         if (FOLDER / make.__name__).exists():
             continue

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
 import pytest
 
+from ctxsteward.envelope import Store
 from ctxsteward.envelope.building.snapshots import Snapshots
 from ctxsteward.schemas import UnsupportedVersion
 from ctxsteward.schemas.publish import validate
@@ -13,12 +15,12 @@ from ctxsteward.store.names import versions_folder
 from ctxsteward.store.profiles.lease import Lease, WriterLease
 
 from .agreed import PROMOTION
-from .golden import CALM, FIRST, FOLDER, NAME, SECOND, TENANT, WHEN, builder, current, load
+from .golden import CALM, FIRST, FOLDER, NAME, SECOND, TENANT, WHEN, builder, current, load, short
 
 ENTRY = json.loads((FOLDER / "changelog_entry.json").read_text())
 
 
-@pytest.mark.parametrize("kind", ["current", "newer"])
+@pytest.mark.parametrize("kind", ["current", "short", "newer"])
 def test_versions_read_as_they_were_committed(kind: str) -> None:
     versions = load(kind).profiles(NAME, tenant=TENANT)
 
@@ -42,21 +44,29 @@ def test_the_slice_and_the_lease_read_as_they_were_written() -> None:
     assert WriterLease(store, NAME, TENANT, owner="x", clock=lambda: 0.0).holder() == Lease(1, "night", 1_060.0)
 
 
-@pytest.mark.parametrize("kind", ["current", "newer"])
-def test_snapshots_read_as_they_were_written(kind: str) -> None:
+@pytest.mark.parametrize(
+    ("kind", "line"),
+    [
+        ("current", "  calm: Prefers calm answers. [s-7§12]"),
+        ("short", "- Prefers calm answers. [calm]"),
+        ("newer", "  calm: Prefers calm answers. [s-7§12]"),
+    ],
+)
+def test_snapshots_read_as_they_were_written(kind: str, line: str) -> None:
     (snapshot,) = Snapshots(load(kind), TENANT).history(NAME)
 
     assert (snapshot.version, snapshot.who, snapshot.when, snapshot.findings) == (2, "backfill", WHEN, ())
     validate("envelope", snapshot.envelope)
     texts = {name: [each["text"] for each in part["content"]] for name, part in snapshot.envelope["sections"].items()}
-    assert "calm: Prefers calm answers." in texts["meta"][0]
+    assert texts["meta"][0].endswith(f":\n{line}")
     assert any("Refund within 14 days. 你好" in text for text in texts["system"])
     assert texts["dynamic"] == []
 
 
-def test_versions_written_today_are_byte_for_byte_the_golden_ones() -> None:
+@pytest.mark.parametrize("make", [current, short])
+def test_versions_written_today_are_byte_for_byte_the_golden_ones(make: Callable[[], Store]) -> None:
     """Of the vault, whose nonces are random, the names are."""
-    now, golden = current().objects, load("current").objects
+    now, golden = make().objects, load(make.__name__).objects
     for info in golden.list(f"{versions_folder(TENANT, NAME)}/"):
         assert now.get(info.key) == golden.get(info.key), info.key
     for folder in ("profiles/", "blobs/", "keys/"):

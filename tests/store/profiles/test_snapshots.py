@@ -95,7 +95,7 @@ def test_an_erased_record_is_gone_from_every_snapshot(store: Store, snapshots: S
     texts = [each.envelope["sections"]["meta"]["content"][0]["text"] for each in snapshots.history(NAME)]
 
     assert all("calm" not in text for text in texts)
-    assert "euro: Money is shown in euro." in texts[1]
+    assert "- Money is shown in euro. [euro]" in texts[1]
     assert [[finding.kind for finding in each.findings] for each in snapshots.history(NAME)] == [
         ["meta_record_erased"],
         ["meta_record_erased"],

@@ -11,14 +11,18 @@ import pytest
 from hypothesis import given, strategies as st
 
 from ctxsteward.schemas.errors import InputTooLarge, InvalidProfile
-from ctxsteward.schemas.profile import BLOCKS, ProfileDocument
+from ctxsteward.schemas.profile import BLOCKS, MetaRecord, ProfileDocument, is_claim_id
+from ctxsteward.store.profiles.meta_records import lines_of
 from ctxsteward.store.profiles.text import (
     MAX_PROFILE_BYTES,
     Profile,
     TextBlock,
     canonical_json,
+    line_writer,
     meta_blocks,
     meta_text,
+    records_named,
+    references_of,
     static_blocks,
     static_text,
     system_blocks,
@@ -214,3 +218,31 @@ def test_importing_the_module_imports_no_yaml() -> None:
     code = "import sys, ctxsteward.store.profiles.text; print([m for m in sys.modules if m.startswith('ruamel')])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+# -- how a prompt names records ------------------------------------------------------------------------------------
+
+IDS = st.lists(
+    st.text("0123456789abcdef", min_size=16, max_size=16)
+    | st.sampled_from(["00000000000000a0", "00000000000000a1", "0000000000000000", "0000", "cafe", "opening-hours"]),
+    unique=True,
+    max_size=8,
+)
+
+
+@given(IDS)
+def test_a_reference_names_one_record_is_as_short_as_can_be_and_no_number(ids: list[str]) -> None:
+    records = [MetaRecord(id=id, text="Eight letters.", sources=("s§1",)) for id in ids]
+    references = references_of(ids)
+    assert len(set(references.values())) == len(ids)
+    for record in records:
+        reference = references[record.id]
+        assert records_named(records, reference) == (record,)
+        if not is_claim_id(record.id) or reference == record.id:
+            assert reference == record.id
+            continue
+        assert (record.id.startswith(reference), len(reference) >= 4, reference.isdecimal()) == (True, True, False)
+        shorter = reference[:-1]
+        assert len(shorter) < 4 or shorter.isdecimal() or sum(id.startswith(shorter) for id in ids) > 1
+    shown = meta_text(Profile(meta=tuple(records)), line_writer(records))
+    assert [record for _, record in lines_of(shown, records) if record is not None] == records

@@ -115,13 +115,13 @@ def test_a_manifest_is_of_its_tenant(tmp_path: Path, built: Built) -> None:
 def test_an_envelope_of_another_renderer_is_refused_by_name(tmp_path: Path, built: Built, version: object) -> None:
     with open_store(f"file:{tmp_path}") as store:
         manifest = store.manifest(built.address)
-        with pytest.raises(InputError, match=f"this version has {RENDERER_VERSION - 1}, {RENDERER_VERSION}"):
+        with pytest.raises(InputError, match="this version has 2, 3, 4"):
             EnvelopeBuilder.from_manifest({**manifest, "renderer": version})
 
 
 def test_this_renderer_is_kept() -> None:
     assert RENDERER_VERSION in RENDERERS
-    assert set(RENDERERS) <= {RENDERER_VERSION, RENDERER_VERSION - 1}
+    assert set(RENDERERS) <= {RENDERER_VERSION, RENDERER_VERSION - 1, RENDERER_VERSION - 2}
 
 
 def test_a_seal_changes_neither_address_nor_digest_and_a_preview_has_none(tmp_path: Path) -> None:

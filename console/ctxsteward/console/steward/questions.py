@@ -20,7 +20,7 @@ from rich.table import Table
 
 from ctxsteward.schemas import MetaRecommendation, Relation
 from ctxsteward.steward.ledger import EvidenceKind, RecordBasis, TriedFix
-from ctxsteward.steward.release import HIGH_TOKENS, WAITING, WEIGHTS, RecordRejection, line_of
+from ctxsteward.steward.release import HIGH_TOKENS, WAITING, WEIGHTS, RecordRejection, line_counter, line_of
 
 from ..terminal import FOUND, print_json, table_console, tables
 from .context import StewardContext
@@ -154,6 +154,7 @@ class _QuestionWriter:
         self._policy = place.settings().admission
         self._rejections = place.record_reviews.rejections()
         self._postponed = place.record_reviews.postponed()
+        self._counter = line_counter()
         self._uses = records.ledger.uses.of_records()
         self._refused = [one for one in records.by_id.values() if one.status == "rejected"]
         self.is_out = taken_back_from(place)
@@ -241,7 +242,8 @@ class _QuestionWriter:
             obeyed = f", and it was obeyed in {use.complied:,} of {judged:,}" if judged else ""
             yield f"Shown in {use.shown:,} sessions, it applied in {use.fired:,} of {use.judged:,}{obeyed}."
         if one.tokens:
-            yield f"It costs {one.tokens} of the {HIGH_TOKENS} tokens that all such lines may have in each prompt."
+            tokens = self._counter.text(line_of(one) + "\n")
+            yield f"It costs {tokens} of the {HIGH_TOKENS} tokens that all such lines may have in each prompt."
 
     def _rejected(self, one: MetaRecommendation) -> Iterator[EarlierRejection]:
         """Of this record, and of others of its slot."""
@@ -278,7 +280,7 @@ def _sentence(text: str) -> str:
 def question_lines(one: ReviewQuestion, *, every_span: bool = False) -> Iterator[str]:
     """A question, line by line; the first is the line in question."""
     yield one.line
-    yield f"  {one.record.status}, for {whose(one.record)}"
+    yield f"  {one.record.id}: {one.record.status}, for {whose(one.record)}"
     spans = one.spans if every_span else _first_of_each(one.spans)
     for span in spans:
         yield f"  {quoted(span, None if every_span else SPAN_CHARS)}"

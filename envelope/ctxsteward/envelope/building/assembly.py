@@ -37,6 +37,7 @@ from ..envelope import Envelope, Section, digest_behind, head_digested, seal_env
 from ..history import Session, State
 from ..layout import (
     FORM,
+    FORMS,
     META_STABLE_COMPACTIONS,
     RENDERER_VERSION,
     ChooseRecords,
@@ -299,11 +300,11 @@ def build_head_sections(
     if isinstance(entry, tuple) and entry[0] == key:
         known: HeadSections = entry[1]
         return known
-    layout = lay_head(state.head, scale.effective, counter, state.compactions, choose)
+    layout = lay_head(state.head, scale.effective, counter, state.compactions, choose, FORMS[renderer])
     epoch = max(0, state.heads - 1)
     sections = {name: _section(name, layout, epoch, scale) for name in HEAD_SECTIONS}
     if not stable:
-        before = lay_head(state.head, scale.effective, counter, 0, choose)
+        before = lay_head(state.head, scale.effective, counter, 0, choose, FORMS[renderer])
         if [f.digest for f in before.meta] != [f.digest for f in layout.meta]:
             sections["meta"] = replace(sections["meta"], epoch=epoch + 1)
     profile = state.head.profile

@@ -39,7 +39,7 @@ from ..compaction import Compactor, Policy, Shortened, load_summarizer, replacin
 from ..envelope import Envelope
 from ..history import Session, report_in
 from ..instruments import cache_miss
-from ..layout import BY_VALUE, FORMS, RENDERER_VERSION, ChooseRecords, DynamicLayout, ManifestChoice, SummarizerChoice
+from ..layout import BY_VALUE, FORMS, ChooseRecords, DynamicLayout, ManifestChoice, SummarizerChoice
 from ..recall import Heuristic, Selector, SupersessionIndex, speaker_of
 from ..store import Store
 from ..telemetry import API, LOGGER, BuildSpan
@@ -356,7 +356,7 @@ class EnvelopeBuilder:
 
     @classmethod
     def _from_manifest(cls, manifest: Wire) -> EnvelopeBuilder:
-        """As both renderers have it: they differ in where the task stands."""
+        """As each of `FORMS` has it."""
         builder = cls(
             tokenizer=manifest["tokenizer"],
             window_tokens=manifest["window_tokens"],
@@ -373,11 +373,8 @@ class EnvelopeBuilder:
         return builder
 
 
-RENDERERS: Mapping[int, Callable[[Wire], EnvelopeBuilder]] = {
-    2: EnvelopeBuilder._from_manifest,
-    RENDERER_VERSION: EnvelopeBuilder._from_manifest,
-}
-"""What rebuilds an envelope, by the renderer that made it: this one and the one before are kept."""
+RENDERERS: Mapping[int, Callable[[Wire], EnvelopeBuilder]] = dict.fromkeys(FORMS, EnvelopeBuilder._from_manifest)
+"""What rebuilds an envelope, by the renderer that made it: this one and the two before are kept."""
 
 
 def rebuild(store: Store, address: str, *, tenant: str = "default") -> Envelope:

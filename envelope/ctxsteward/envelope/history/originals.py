@@ -1,6 +1,8 @@
-"""Every original of a session by reference: ``§128``, ``§128.2`` (a part of it), ``tool:3``, ``meta:ID``, an `id`.
+"""Every original of a session by reference: ``§128``, ``§128.2`` (a part of it), ``tool:3``, ``meta:ID``.
 
-The parts of a message are its tool results; of one without any, the passages of its text (`language.passage_spans`).
+ID is that of a record of the profile in force, or its first digits as a prompt shows them; either may stand alone and
+in brackets, as a model copies it (``[04bb]``). The parts of a message are its tool results; of one without any, the
+passages of its text (`language.passage_spans`).
 
 An original is checked against its address before it is served. Raises `InvalidReference`; `ReferenceNotFound` and
 `Erased` (both a KeyError); `Damaged` for an original that cannot be read, where `shown` gives its stand-in.
@@ -23,13 +25,11 @@ from ctxsteward.schemas import (
     ToolResultPart,
     Wire,
 )
-from ctxsteward.store import ForgottenSubject, ForkPoint, Profile, record_line
+from ctxsteward.store import META_REF, ForgottenSubject, ForkPoint, Profile, record_line, records_named
 
 from .log_view import SessionLogView
 from .tool_groups import LogEntry, MissingMessage
 
-META_REF = "meta:"
-"""Before the id of a record of meta: how it is named in reports, and for `Session.resolve`."""
 META_REPORT = '"meta_report":'
 """Stands in the text of a manifest that holds a report and no envelope."""
 MAX_ORDINAL_DIGITS = 12
@@ -58,19 +58,33 @@ class Originals:
             return self.tool_output(int(number))
         if isinstance(ref, str) and ref.strip().startswith(META_REF):
             return self._record(ref.strip())
-        parsed = ref if isinstance(ref, Ref) else Ref.parse(str(ref))
+        try:
+            parsed = ref if isinstance(ref, Ref) else Ref.parse(str(ref))
+        except InvalidReference:
+            if not self._records_named(str(ref)):
+                raise
+            return self._record(str(ref).strip())
         message = self._said(self.entry(parsed.ordinal, str(ref)), str(ref))
         return self._result(message, parsed.part, str(ref)) if parsed.part else message
 
     def _record(self, ref: str) -> Message:
         """A record of meta, as the profile in force has it."""
-        profile = self._replica.state.head.profile
-        records = Profile.model_validate(profile).meta if profile else ()
-        record = next((one for one in records if META_REF + one.id == ref), None)
-        if record is None:
+        records = self._records_named(ref)
+        if not records:
             what = "the profile in force has no such record; earlier versions may: `ctxsteward steward log`"
             raise ReferenceNotFound(ref, self._replica.id, what)
-        return Message.from_wire({"role": "user", "content": record_line(record).strip()})
+        if len(records) > 1:
+            some = " or ".join(META_REF + id for id in list(records)[:3])
+            raise InvalidReference(ref, f"{len(records)} records begin so; write {some}")
+        (line,) = records.values()
+        return Message.from_wire({"role": "user", "content": line.strip()})
+
+    def _records_named(self, ref: str) -> dict[str, str]:
+        """Lines of records, by id."""
+        profile = self._replica.state.head.profile
+        records = Profile.model_validate(profile).meta if profile else ()
+        named = records_named(records, ref.strip().removeprefix(META_REF).strip("[]"))
+        return {record.id: record_line(record) for record in named}
 
     def tool_output(self, number: int) -> Message:
         """The n-th tool output (1-based), whole, as a message of role ``tool``."""

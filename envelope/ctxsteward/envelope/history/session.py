@@ -402,7 +402,8 @@ class Session:
     def resolve(self, ref: str | int | Ref) -> Message:
         """The original a reference names (``§128``, ``128``, ``§128.2``, ``tool:3``), checked against its address.
 
-        ``meta:ID`` is a record of meta as the profile in force has it, its sources behind it.
+        ``meta:ID`` is a record of meta as the profile in force has it, its sources behind it; the first digits of ID
+        do, as a prompt shows them, and ``meta:`` may be left out.
 
         Raises `InvalidReference`, `ReferenceNotFound` (a KeyError), `Erased` (another), `Damaged`.
         """

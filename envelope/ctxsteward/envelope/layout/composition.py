@@ -184,16 +184,16 @@ class FactLines(NamedTuple):
 
 
 def lay_head(
-    head: SessionHead, budgets: Budgets, counter: Counter, compactions: int, choose: ChooseRecords = BY_VALUE
-) -> HeadLayout:
+    head: SessionHead, budgets: Budgets, counter: Counter, compactions: int, choose: ChooseRecords = BY_VALUE,
+    form: LayoutForm = FORM,
+) -> HeadLayout:  # fmt: skip
     """Lay out the operator's sections; raises `BudgetExceeded` naming blocks and tokens."""
     profile = Profile.model_validate(head.profile) if head.profile else None
     own = [("application system message", text) for text in head.system]
-    findings: list[Finding] = []
-    in_force: dict[str, int] = {}
+    findings, in_force = list[Finding](), dict[str, int]()
     system = _head_section("system", _blocks(profile, "system"), own, budgets, counter, in_force, findings)
     static = _head_section("static", _blocks(profile, "static"), [], budgets, counter, in_force, findings)
-    meta, meta_findings, cut = lay_meta(profile, budgets, counter, compactions, choose)
+    meta, meta_findings, cut = lay_meta(profile, budgets, counter, compactions, choose, form.short_records)
     in_force["meta"] = budgets.meta_tokens
     tools_tokens = counter.tools(head.tools)
     if budgets.tools_tokens is not None and tools_tokens > budgets.tools_tokens:

@@ -28,9 +28,8 @@ from ctxsteward.schemas import (
     Summarizer,
     SummarizerInput,
 )
-from ctxsteward.store import AddressKey, Profile, address_of, meta_text, record_line
+from ctxsteward.store import META_REF, AddressKey, Profile, address_of, line_writer, meta_text, record_line
 
-from ..history import META_REF
 from ..tokens import Budgets, Counter
 from .fragments import Fragment, text_fragment
 
@@ -117,37 +116,44 @@ MetaLayout = tuple[tuple[Fragment, ...], tuple[Finding, ...], MetaCut | None]
 
 
 def lay_meta(
-    profile: Profile | None, budgets: Budgets, counter: Counter, compactions: int, choose: ChooseRecords
+    profile: Profile | None,
+    budgets: Budgets,
+    counter: Counter,
+    compactions: int,
+    choose: ChooseRecords,
+    short_records: bool = True,
 ) -> MetaLayout:
-    """Lay out the records of a profile within their budget."""
+    """Lay out the records of a profile within their budget; not `short_records`: with ids and pointers."""
     if profile is None or not profile.meta:
         return (), (), None
     limit = budgets.meta_tokens
     if compactions > META_STABLE_COMPACTIONS:
         limit = int(limit * budgets.compact_at_fraction)
-    fragment = _fragment(profile, profile.meta, counter)
+    line = line_writer(profile.meta) if short_records else record_line
+
+    def laid(records: Sequence[MetaRecord]) -> Fragment:
+        text = meta_text(profile.model_copy(update={"meta": tuple(records)}), line)
+        return text_fragment("text", "meta", text, counter)
+
+    fragment = laid(profile.meta)
     if fragment.tokens <= limit:
         return (fragment,), (), None
     pre_tokens = fragment.tokens
-    lines = sum(counter.text(record_line(record)) for record in profile.meta)
+    lines = sum(counter.text(line(record)) for record in profile.meta)
     chosen = choose(profile.meta, max(0, limit - (pre_tokens - lines)), counter)
     left = [record for record in profile.meta if record.id not in chosen.ids]
     records = [record for record in profile.meta if record.id in chosen.ids]
-    fragment = _fragment(profile, records, counter)
+    fragment = laid(records)
     while fragment.tokens > limit and records:
         least = _least_valuable(records)
         records.remove(least)
         left.append(least)
-        fragment = _fragment(profile, records, counter)
+        fragment = laid(records)
     cut = MetaCut(
         policy=chosen.policy, limit_tokens=limit, pre_tokens=pre_tokens, post_tokens=fragment.tokens if records else 0,
         kept=tuple(record.id for record in records), left=tuple(left),
     )  # fmt: skip
     return (fragment,) if records else (), tuple(_findings(cut, chosen.fault)), cut
-
-
-def _fragment(profile: Profile, records: Sequence[MetaRecord], counter: Counter) -> Fragment:
-    return text_fragment("text", "meta", meta_text(profile.model_copy(update={"meta": tuple(records)})), counter)
 
 
 def _least_valuable(records: Sequence[MetaRecord]) -> MetaRecord:

@@ -23,8 +23,8 @@ see below
 >>> rows_of("§1 user: " + continued("a\n§3 user: b") + "\n§4 user: c")
 ['§1 user: a\n§3 user: b', '§4 user: c']
 
-How rows are written is a part of the renderer's version. `FORMS` keeps this one and the one before, so that envelopes
-that it made are rebuilt byte for byte: it had the bullets before the task.
+How rows are written is a part of the renderer's version. `FORMS` keeps this one and the two before, so that envelopes
+that they made are rebuilt byte for byte.
 
 Source: the state design (trust: forged markup is inert; parse(render(x)) == x).
 """
@@ -76,7 +76,7 @@ def fenced(nonce: str, label: str, text: str, *, closing: str = "") -> str:
     return f"<{nonce} {label}>\n{escape(nonce, text)}\n</{nonce}{' ' + closing if closing else ''}>\n"
 
 
-RENDERER_VERSION = 3
+RENDERER_VERSION = 4
 """Changes when the same log and budgets would give other bytes; manifests name it."""
 
 MARK = "> "
@@ -135,11 +135,14 @@ class LayoutForm:
     renderer: int
     task_first: bool
     """Whether the task stands before the bullets."""
+    short_records: bool
+    """Whether a record of meta is its text and a short reference; else its id and its pointers stand beside it."""
 
 
 FORMS = {
-    2: LayoutForm(renderer=2, task_first=False),
-    3: LayoutForm(renderer=3, task_first=True),
+    2: LayoutForm(renderer=2, task_first=False, short_records=False),
+    3: LayoutForm(renderer=3, task_first=True, short_records=False),
+    4: LayoutForm(renderer=4, task_first=True, short_records=True),
 }
-"""By renderer: this one and the one before."""
+"""By renderer: this one and the two before."""
 FORM = FORMS[RENDERER_VERSION]

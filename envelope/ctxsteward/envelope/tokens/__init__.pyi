@@ -25,6 +25,7 @@ from .models import (
     model_info as model_info,
 )
 from .tokenizer import (
+    DEFAULT_TOKENIZER as DEFAULT_TOKENIZER,
     FRAME_TOKENS as FRAME_TOKENS,
     MESSAGE_TOKENS as MESSAGE_TOKENS,
     REPLY_PRIMING_TOKENS as REPLY_PRIMING_TOKENS,

@@ -98,6 +98,10 @@ class TiktokenTokenizer:
         return f"TiktokenTokenizer({self.name!r})"
 
 
+DEFAULT_TOKENIZER = "o200k_base"
+"""Counts stored with each message, unless a session is opened with another."""
+
+
 def load_tokenizer(name: str) -> TiktokenTokenizer:
     """``o200k_base`` or ``cl100k_base``, offline; the first call of a process builds it."""
     return TiktokenTokenizer(name, load_encoding(name).encode_ordinary)

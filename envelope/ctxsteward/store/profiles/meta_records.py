@@ -5,7 +5,7 @@ Records are derived from what users said, so a version or a snapshot holds refer
     {"blob": address of the content, "key": address of the subject whose key opens it}
 
     record   canonical JSON of a `MetaRecord`
-    line     the record as the head renders it; whatever shows a slice is labels and lines, in order
+    line     the record as a version or a prompt shows it; whatever shows a slice is labels and lines, in order
 
 Destroying one record's key (`Vault.bury`) takes the record and all its lines with it, from every version and snapshot
 at once, and nothing else. A key belongs to one id, text and sources in one profile: approving a record keeps its key.
@@ -26,7 +26,7 @@ from pydantic import BaseModel, ValidationError
 from ctxsteward.schemas import Damaged, Erased, Finding, MetaRecord, ObjectMissing
 
 from ..crypto import AddressKey, Vault, address_of
-from .text import META_LABELS, record_line
+from .text import META_LABELS, line_writer, record_line
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -100,8 +100,8 @@ def profile_in(subject: str) -> str:
 
 
 def lines_of(text: str, records: Sequence[MetaRecord]) -> Iterator[tuple[str, MetaRecord | None]]:
-    """A rendered slice line by line, each with the record it shows; None: a label."""
-    shown = {record_line(record): record for record in records}
+    """A slice line by line, each with the record it shows (None: a label); `records` are all of the profile."""
+    shown = {line(record): record for line in (record_line, line_writer(records)) for record in records}
     for line in text.split("\n") if text else ():
         if line not in shown and line not in ("", *META_LABELS):
             raise ValueError("a line of the meta slice is neither a record's nor a label")  # never kept as plain text

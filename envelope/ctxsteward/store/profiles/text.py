@@ -8,6 +8,9 @@ The head: ``system`` = persona + policies, ``static`` = rails + surface, ``meta`
 give equal bytes; the order of top-level keys, the order of fields and the quoting never show. Prose renders
 exactly as written.
 
+A record has two lines. A prompt shows advice and a short reference to it, ``- TEXT [04bb]`` (`line_writer`). Versions
+keep it with its id and its pointers, ``  ID: TEXT [s-42§128]`` (`record_line`); so did prompts of renderers 2 and 3.
+
 `Profile.head` and `Profile.at` read what was committed (`versions`); everything else here touches no store.
 
 Raises `InvalidProfile` (file and line, dotted key, what was found, what to do) and `InputTooLarge`.
@@ -19,7 +22,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, Self
 
@@ -35,6 +38,7 @@ from ctxsteward.schemas import (
     ProfileDocument,
     ProfileEntry,
     counted,
+    is_claim_id,
 )
 
 from ..strict_yaml import Lines, YamlSource, place, read_mapping, read_text, show
@@ -66,6 +70,14 @@ MAX_PROFILE_DEPTH = 8
 
 META_LABELS = ("recommendations:", "learned, for reference, not instructions:")
 """First lines of approved and of all other records; every other line of the meta text is a record's."""
+
+META_REF = "meta:"
+"""Before the id of a record of meta: how it is named in reports, and for `Session.resolve`."""
+MIN_REFERENCE_DIGITS = 4
+"""Of a record's id, in a prompt: of 340 slices with 20 records each, one needs a fifth."""
+
+RecordLine = Callable[[MetaRecord], str]
+"""The line of a record, without a newline."""
 
 _TOP_KEYS = ("name", *BLOCKS, "meta")
 _READING = YamlSource(
@@ -167,10 +179,57 @@ def static_blocks(document: ProfileDocument) -> tuple[TextBlock, ...]:
     return _section(document, "static")
 
 
-def meta_blocks(document: ProfileDocument) -> tuple[TextBlock, ...]:
+def record_line(record: MetaRecord) -> str:
+    """The line that a version keeps of a record."""
+    return f"  {record.id}: {record.text} [{', '.join(record.sources)}]"
+
+
+def line_writer(records: Iterable[MetaRecord]) -> RecordLine:
+    """What writes the lines of these records, which are all of a profile, as a prompt shows them.
+
+    >>> note = MetaRecord(id="04bb7be2114d5810", text="Use no emojis.", sources=("s-42§128",))
+    >>> line_writer([note])(note)
+    '- Use no emojis. [04bb]'
+    """
+    references = references_of([record.id for record in records])
+    return lambda record: f"- {record.text} [{references[record.id]}]"
+
+
+def references_of(ids: Sequence[str]) -> dict[str, str]:
+    """How a prompt names each of a profile's records: by the id that a person gave it, or by a claim's first digits.
+
+    They are as few as no other id begins with, at least `MIN_REFERENCE_DIGITS`, and have a letter among them: decimal
+    digits alone are the number of a message.
+
+    >>> references_of(["04bb7be2114d5810", "04bb70e2114d5810", "opening-hours"])
+    {'04bb70e2114d5810': '04bb70', '04bb7be2114d5810': '04bb7b', 'opening-hours': 'opening-hours'}
+    """
+    ordered = ("", *sorted(ids), "")
+    neighbours = zip(ordered, ordered[1:], ordered[2:], strict=False)  # none has more of an id in common with it
+    return {id: next(_references(id, (before, after)), id) for before, id, after in neighbours}
+
+
+def _references(id: str, neighbours: tuple[str, str]) -> Iterator[str]:
+    for digits in range(MIN_REFERENCE_DIGITS, len(id) if is_claim_id(id) else 0):
+        reference = id[:digits]
+        if not reference.isdecimal() and not any(other.startswith(reference) for other in neighbours):
+            yield reference
+
+
+def records_named(records: Iterable[MetaRecord], reference: str) -> tuple[MetaRecord, ...]:
+    """The record of this id, or those whose claim id begins with a reference of `MIN_REFERENCE_DIGITS` or more."""
+    known = {record.id: record for record in records}
+    if reference in known:
+        return (known[reference],)
+    if len(reference) < MIN_REFERENCE_DIGITS:
+        return ()
+    return tuple(record for id, record in known.items() if is_claim_id(id) and id.startswith(reference))
+
+
+def meta_blocks(document: ProfileDocument, line: RecordLine = record_line) -> tuple[TextBlock, ...]:
     """Return the approved records as the operator's text, and all others as labelled reference data."""
-    approved = [record_line(record) for record in document.meta if record.approved]
-    learned = [record_line(record) for record in document.meta if not record.approved]
+    approved = [line(record) for record in document.meta if record.approved]
+    learned = [line(record) for record in document.meta if not record.approved]
     blocks = (
         ("meta.approved", [META_LABELS[0], *approved], approved),
         ("meta.reference", [META_LABELS[1], *learned], learned),
@@ -188,9 +247,9 @@ def static_text(document: ProfileDocument) -> str:
     return "\n".join(block.text for block in static_blocks(document))
 
 
-def meta_text(document: ProfileDocument) -> str:
-    """Render the active records, each with its id and the pointers it rests on."""
-    return "\n".join(block.text for block in meta_blocks(document))
+def meta_text(document: ProfileDocument, line: RecordLine = record_line) -> str:
+    """Render the active records: as versions keep them, or as `line` writes them."""
+    return "\n".join(block.text for block in meta_blocks(document, line))
 
 
 def _section(document: ProfileDocument, section: str) -> tuple[TextBlock, ...]:
@@ -222,11 +281,6 @@ def _marks(entry: ProfileEntry) -> Iterator[str | None]:
 
 def _states(text: str, value: str) -> bool:
     return re.search(rf"(?<![\w.,-]){re.escape(value)}(?![\w]|[.,]\d)", text) is not None
-
-
-def record_line(record: MetaRecord) -> str:
-    """The line that a record renders to."""
-    return f"  {record.id}: {record.text} [{', '.join(record.sources)}]"
 
 
 def _prose(text: str) -> _Tree:

@@ -3,10 +3,14 @@
 `DecisionStage.fit` calls `MetaSliceBuilder`, which calls `fit`.
 
     value = worth x P(it fires) x P(it is obeyed, where it fired)
-    worth = weight of the kind x lower end of the confidence x log2(1 + independent principals) x decay
+    worth = effect x lower end of the confidence x log2(1 + independent principals) x decay
 
-A knapsack on that value over what each line costs, labels counted in, up to `high_tokens` of the text that `meta_text`
-renders. The slice is shared, so only records for everybody come in, of kinds with a `slice_weight`: a slice that no
+The effect is the weight of the kind, set by hand, as long as no outcome gainsays it (`effect`). A record of a tool
+error has outcomes: how runs ended that did what it says, beside those that did otherwise about the same error. Of other
+records nobody counts how runs without them end.
+
+A knapsack on that value over what each line costs, labels counted in, up to `high_tokens` of the text that a prompt
+shows. The slice is shared, so only records for everybody come in, of kinds with a `slice_weight`: a slice that no
 question has picked cannot hold facts (the best choice of 180 tokens knows 7 % of what will be asked). Both shares are
 means over the sessions that were shown the record, under Beta priors: one that was never shown fires in half of them
 and is obeyed in two of three; sessions in which that cannot be told do not count.
@@ -19,7 +23,7 @@ room leaves out the last ones. Up to `low_tokens` whatever is worth anything com
 that people wrote stay and take their room, and what a rollback took back or a rule contradicts stays out.
 
 Source: 0/1 knapsack by dynamic programming (Bellman 1957); Wilson 1927 (the lower end of the confidence); the mean of
-a Beta posterior (Laplace 1774).
+a Beta posterior (Laplace 1774); Newcombe 1998, method 10 (the interval of a difference of shares).
 """
 
 from __future__ import annotations
@@ -32,16 +36,16 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 from ctxsteward.envelope import Store
-from ctxsteward.envelope.store import DEFAULT_TOKENIZER
-from ctxsteward.envelope.tokens import FRAME_TOKENS, Counter, load_tokenizer
+from ctxsteward.envelope.tokens import DEFAULT_TOKENIZER, FRAME_TOKENS, Counter, load_tokenizer
 from ctxsteward.schemas import InputError, MetaRecommendation, MetaRecord, ProfileDocument, Review, instant, is_claim_id
-from ctxsteward.store import META_LABELS, meta_text, record_line, record_subject
+from ctxsteward.store import META_LABELS, line_writer, meta_text, record_subject
 
 from ..admission import worth
 from ..drift import Rule, against, rules_of
 from ..harvest import BatchRecords, RecordUse
-from ..ledger import Ledger
+from ..ledger import Ledger, TriedFix
 from ..observations import KINDS
+from ..reconcile import wilson_lower95
 from ..settings import NightSettings
 from .rollbacks import taken_back
 
@@ -51,6 +55,8 @@ LOW_TOKENS, HIGH_TOKENS, BUDGET_TOKENS = 120, 144, 180
 WEIGHTS = {kind: spec.slice_weight for kind, spec in KINDS.items() if spec.slice_weight is not None}
 """What a record is worth where it applies; kinds that are not here never come in."""
 
+EFFECT_OF_WEIGHT = 0.25
+"""What a weight of 1 stands for: by how much the share of runs that succeed is larger where a record is obeyed."""
 MARGIN = 0.2
 """Share by which a newcomer must be worth more than the incumbent it displaces."""
 PADDING = 0.25
@@ -77,6 +83,61 @@ class BetaPrior(NamedTuple):
 FIRES, OBEYED = BetaPrior(1, 1), BetaPrior(2, 1)
 
 
+class RunEnds(NamedTuple):
+    """Runs whose end is known."""
+
+    succeeded: int = 0
+    failed: int = 0
+
+    @property
+    def lower95(self) -> float:
+        """Of the share that succeeds, shrunk by a Beta(1, 1) prior: as if one run more had ended each way."""
+        return wilson_lower95(self.succeeded + 1, self.failed + 1)
+
+    @property
+    def upper95(self) -> float:
+        return 1 - wilson_lower95(self.failed + 1, self.succeeded + 1)
+
+    @property
+    def share(self) -> float:
+        return (self.succeeded + 1) / (self.succeeded + self.failed + 2)
+
+
+class AdviceOutcomes(NamedTuple):
+    """How runs ended that met what a record is about."""
+
+    followed: RunEnds = RunEnds()
+    otherwise: RunEnds = RunEnds()
+
+    @classmethod
+    def of(cls, action: str | None, tried: Iterable[TriedFix]) -> AdviceOutcomes:
+        """Of the record that says to do this, out of all that was tried."""
+        ends = {True: RunEnds(), False: RunEnds()}
+        for each in tried:
+            before = ends[each.action == action]
+            ends[each.action == action] = RunEnds(before.succeeded + each.succeeded, before.failed + each.failed)
+        return cls(ends[True], ends[False])
+
+
+def effect(weight: float, outcomes: AdviceOutcomes | None) -> float:
+    """What a record does where it is obeyed, in units of `WEIGHTS`: its weight, or what was measured instead.
+
+    The weight is a guess at how much larger the share of successes is where the record is followed. It stands as long
+    as it lies within the 95 % interval of what was measured; else the end of the interval that is next to it does, the
+    lower one where the record does better than the guess. Never below 0, and never lower for one success more.
+
+    >>> effect(0.9, None), effect(0.9, AdviceOutcomes(RunEnds(1, 9), RunEnds(9, 1)))
+    (0.9, 0.0)
+    """
+    if outcomes is None:
+        return weight
+    one, other = outcomes
+    difference = one.share - other.share
+    low = difference - math.hypot(one.share - one.lower95, other.upper95 - other.share)
+    high = difference + math.hypot(one.upper95 - one.share, other.share - other.lower95)
+    return max(0.0, min(max(weight, low / EFFECT_OF_WEIGHT), high / EFFECT_OF_WEIGHT))
+
+
 class _SliceCandidate(NamedTuple):
     record: MetaRecord
     value: float
@@ -93,14 +154,17 @@ def fit(
     *,
     agent: str | None = None,
     incumbents: Sequence[MetaRecord] = (),
+    by_people: Sequence[MetaRecord] = (),
     use: Mapping[str, RecordUse] | None = None,
+    outcomes: Mapping[str, AdviceOutcomes] | None = None,
     now: str | None = None,
     is_withdrawn: Callable[[MetaRecord], bool] = lambda record: False,
 ) -> tuple[MetaRecord, ...]:
     """The records of the slice, in the order in which they render.
 
     `agent`: the profile's name; records of another agent stay out (None: they come in). `incumbents` is the slice in
-    force, `use` what became of records by id, `now` an ISO 8601 time (None: nothing decays). What `is_withdrawn` under
+    force, `by_people` what stands before it and takes its room, `use` what became of records by id, `outcomes` how runs
+    ended that did or did not do what they say, `now` an ISO 8601 time (None: nothing decays). What `is_withdrawn` under
     some pointers, because too few stood behind it then, comes in under others. Raises `InputError`.
     """
     if not 0 <= low_tokens <= high_tokens <= budget_tokens:
@@ -108,23 +172,35 @@ def fit(
         raise InputError(f"meta slice: {found}; give low_tokens <= high_tokens <= budget_tokens")
     known = {record.id: record for record in incumbents}
     moment = None if now is None else instant(now)
-    candidates: list[_SliceCandidate] = []
-    for one in _single(usable(records, agent), use or {}, moment):
+
+    def valued(one: MetaRecommendation) -> float:
+        return value(one, (use or {}).get(one.id), moment, (outcomes or {}).get(one.id))
+
+    worth: dict[MetaRecord, float] = {}
+    for one in _single(usable(records, agent), valued):
         record = next((each for each in _shown(one, known.get(one.id)) if not is_withdrawn(each)), None)
-        if record is None:
-            continue
-        worth = value(one, (use or {}).get(one.id), moment)
-        tokens = counter.text(record_line(record) + "\n")
-        if worth > 0 and tokens <= high_tokens:
-            candidates.append(_SliceCandidate(record, worth, tokens, record.id in known))
+        if record is not None:
+            worth[record] = valued(one)
+    line = line_writer([*by_people, *worth])
+    tokens = {record: counter.text(line(record) + "\n") for record in (*by_people, *worth)}
+    candidates = [
+        _SliceCandidate(record, worth[record], tokens[record], record.id in known)
+        for record in worth
+        if worth[record] > 0 and tokens[record] <= high_tokens
+    ]
     candidates.sort(key=lambda each: (-_lifted(each) / each.tokens, each.record.id))
-    chosen = _chosen(candidates[:MAX_CANDIDATES], counter, max(0, high_tokens - FRAME_TOKENS))
-    return _laid(_trimmed(chosen, counter, low_tokens, high_tokens, incumbents), incumbents)
+    room = max(0, high_tokens - FRAME_TOKENS - sum(tokens[record] for record in by_people))
+    chosen = _chosen(candidates[:MAX_CANDIDATES], counter, room)
+
+    def measured(kept: Iterable[_SliceCandidate]) -> int:
+        return slice_tokens((*by_people, *_laid(kept, incumbents)), counter)
+
+    return _laid(_trimmed(chosen, measured, low_tokens, high_tokens), incumbents)
 
 
 def slice_tokens(records: Sequence[MetaRecord], counter: Counter) -> int:
     """Tokens of the section as the head counts it, labels and frame included."""
-    text = meta_text(ProfileDocument(meta=tuple(records)))
+    text = meta_text(ProfileDocument(meta=tuple(records)), line_writer(records))
     return counter.text(text + "\n") + FRAME_TOKENS if text else 0
 
 
@@ -147,10 +223,13 @@ def line_counter() -> Counter:
 
 def line_of(record: MetaRecommendation) -> str:
     """The line that a record would be in a prompt."""
-    return record_line(next(_shown(record, None))).strip()
+    shown = next(_shown(record, None))
+    return line_writer([shown])(shown)
 
 
-def value(one: MetaRecommendation, use: RecordUse | None, now_seconds: float | None) -> float:
+def value(
+    one: MetaRecommendation, use: RecordUse | None, now_seconds: float | None, outcomes: AdviceOutcomes | None = None
+) -> float:
     """What a record is expected to be worth in a session."""
     said = math.log2(1 + max(1, one.support.principals))
     sure = 1.0 if _is_approved(one) else one.confidence.lower95
@@ -158,7 +237,7 @@ def value(one: MetaRecommendation, use: RecordUse | None, now_seconds: float | N
     fires = FIRES.mean(used.fired, used.judged)
     obeyed = OBEYED.mean(used.complied, used.complied + used.contradicted)
     fresh = worth(instant(one.support.last or one.validity.recorded_at), now_seconds, one.validity.half_life_days)
-    return WEIGHTS.get(one.kind, 0.0) * sure * said * fresh * fires * obeyed
+    return effect(WEIGHTS.get(one.kind, 0.0), outcomes) * sure * said * fresh * fires * obeyed
 
 
 def _is_usable(one: MetaRecommendation, agent: str | None, active: set[str]) -> bool:
@@ -179,11 +258,11 @@ def _is_approved(one: MetaRecommendation) -> bool:
 
 
 def _single(
-    records: Sequence[MetaRecommendation], use: Mapping[str, RecordUse], now_seconds: float | None
+    records: Sequence[MetaRecommendation], valued: Callable[[MetaRecommendation], float]
 ) -> list[MetaRecommendation]:
     """Each id once; of records that claim a slot with room for one, only the most valuable."""
     best: dict[tuple[str, ...], MetaRecommendation] = {}
-    for one in sorted(records, key=lambda one: (-value(one, use.get(one.id), now_seconds), one.id)):
+    for one in sorted(records, key=lambda one: (-valued(one), one.id)):
         slot = one.slot
         alone = slot.cardinality == "one"
         best.setdefault((slot.subject, slot.attribute, one.scope.tool or "") if alone else (one.id,), one)
@@ -260,22 +339,17 @@ def _knapsack(candidates: Sequence[_SliceCandidate], room: int) -> Filled:
 
 def _trimmed(
     chosen: list[_SliceCandidate],
-    counter: Counter,
+    measured: Callable[[Iterable[_SliceCandidate]], int],
     low_tokens: int,
     high_tokens: int,
-    incumbents: Sequence[MetaRecord],
 ) -> list[_SliceCandidate]:
     """Without padding beyond `low_tokens`, and without what joined lines cost more than lines alone."""
     kept = sorted(chosen, key=lambda one: (_lifted(one) / one.tokens, one.record.id), reverse=True)
-
-    def measured() -> int:
-        return slice_tokens(_laid(kept, incumbents), counter)
-
-    while kept and measured() > high_tokens:
+    while kept and measured(kept) > high_tokens:
         kept.pop()
     mean = sum(one.value for one in kept) / max(1, sum(one.tokens for one in kept))
     while kept and not kept[-1].is_incumbent and kept[-1].value / kept[-1].tokens < PADDING * mean:
-        if measured() - kept[-1].tokens < low_tokens:
+        if measured(kept) - kept[-1].tokens < low_tokens:
             break
         kept.pop()
     return kept
@@ -327,12 +401,16 @@ class MetaSliceBuilder:
     ) -> tuple[MetaRecord, ...]:
         by_people = [record for record in before if not is_claim_id(record.id)]
         incumbents = [record for record in before if is_claim_id(record.id)] if self._settings.keep_places else []
-        taken_tokens = sum(self.counter.text(record_line(record) + "\n") for record in by_people)
         return fit(
-            shared, self.counter, max(0, LOW_TOKENS - taken_tokens), max(0, HIGH_TOKENS - taken_tokens),
-            agent=self._settings.profile, incumbents=incumbents, now=now, use=self._use(),
-            is_withdrawn=self._is_out,
+            shared, self.counter, agent=self._settings.profile, incumbents=incumbents, by_people=by_people, now=now,
+            use=self._use(), outcomes=self._outcomes(shared), is_withdrawn=self._is_out,
         )  # fmt: skip
+
+    def _outcomes(self, records: Iterable[MetaRecommendation]) -> Mapping[str, AdviceOutcomes]:
+        """Of what was tried about tool errors."""
+        fixes = {one.id: one for one in records if KINDS[one.kind].gate == "fix"}
+        bases = ((one, self._ledger.basis(id)) for id, one in fixes.items())
+        return {one.id: AdviceOutcomes.of(one.action, basis.tried) for one, basis in bases if basis is not None}
 
     def _use(self) -> Mapping[str, RecordUse]:
         """What use each record was, over all finished batches, without sessions of people who were forgotten."""
