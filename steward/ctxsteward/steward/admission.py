@@ -2,7 +2,8 @@
 
 The ledger judges every draft here; a night passes the policy of its settings.
 
-    own scope      a strict cue suffices, or a fact by its score; other cues need company
+    own scope      a strict cue suffices, or a fact by its score; other cues need company. What is said again and again
+                   without being surely a fact is a habit of speech, and stays a candidate
     wider scopes   k independent principals, or a person who approves; of what is claimed of the world, rather than
                    wished of the agent, an internal tool's answer or a rule in force must say the same besides
     tool fix       it worked in three runs that succeeded, for three principals or tasks, and mends a malformed call
@@ -13,6 +14,7 @@ The ledger judges every draft here; a night passes the policy of its settings.
                    (`max_chance`); what only looks (`only_looks`) is active then, else a person decides
     policy, persona   a person, always
     text of tools and of the assistant   never by itself
+    what an internal tool denied in the same talk   never by itself
 
 A `candidate` is held and not used, a `vetted` record is fit for use and waits for a person, an `active` one is used.
 Reasons are codes. A record expires when its worth, halved once a half-life since it was last confirmed, is below
@@ -212,6 +214,8 @@ def by_support(
         return AdmissionVerdict("candidate", ("tool_text",))
     if not backing.said:
         return AdmissionVerdict("candidate", ("not_said_by_a_person",))
+    if backing.denied > backing.confirmed:
+        return AdmissionVerdict("candidate", ("denied",))
     if gate == "person":
         return AdmissionVerdict("vetted", ("needs_person",))
     if width == "user":
@@ -267,7 +271,7 @@ def _own(kind: RecommendationKind, backing: ClaimSupport, policy: AdmissionPolic
         return AdmissionVerdict("active", ("strict_cue",))
     if kind == "fact" and backing.scored >= policy.scored_support:
         return AdmissionVerdict("active", ("scored_fact",))
-    if backing.said >= policy.broad_support:
+    if kind != "fact" and backing.said >= policy.broad_support:
         return AdmissionVerdict("active", ("repeated",))
     return AdmissionVerdict("candidate", ("needs_support",))
 

@@ -21,7 +21,7 @@ def brief(number: int, who: int, where: int, day: int | None, **fields: object) 
         "session": f"s{where}", "ref": f"§{number % 3}", "start": 0, "stop": 9, "trust": "user",
         "principal": f"s{where}" if who == 0 else f"u{who}", "kind": "correction", "strength": "strict",
         "extractor": "corrections/1", "text": "Keep it short.", "score": 0.5, "ts": None if day is None else f"{day}",
-        "sensitivity": "none", "is_single": False, "is_shown": False, "is_confirmed": False,
+        "sensitivity": "none", "is_single": False, "is_shown": False, "is_confirmed": False, "is_denied": False,
     }  # fmt: skip
     given["voice"] = voice_of(str(given["principal"]), str(given["session"]))
     return ObservationBrief(**{**given, **fields})  # type: ignore[arg-type]
@@ -91,7 +91,7 @@ def test_counts_are_of_places_sessions_and_people() -> None:
         brief(4, 0, 4, 5, strength="recovered", trust="tool_internal"),
     ]  # fmt: skip
     both = {"events": 4, "recovered": 1, "sessions": 4, "strict": 2, "scored": 1, "helped": 1}
-    both |= {"votes": 1, "confirmed": 1, "obeyed_succeeded": 0, "obeyed_failed": 0, "from_tool": False}
+    both |= {"votes": 1, "confirmed": 1, "denied": 0, "obeyed_succeeded": 0, "obeyed_failed": 0, "from_tool": False}
     assert backing(told, own=False) == ClaimSupport(**both, principals=2, said=2)
     assert backing(told, own=True) == ClaimSupport(**both, principals=4, said=3)
 

@@ -60,6 +60,7 @@ EVALS = {
     "subjects": LazyCommand("commands.catalogue:list_subjects", "Who can be judged, and how to name your own."),
     "advice": LazyCommand("commands.measures:advice", "Is the steward's advice about tool errors right, does it harm?"),
     "notes": LazyCommand("commands.measures:notes", "What does the steward learn of what people wrote down?"),
+    "worth": LazyCommand("commands.measures:worth", "What do readers say of what the steward keeps?"),
     "recall": LazyCommand("commands.measures:recall", "Is the evidence for each question in the envelope?"),
     "survival": LazyCommand("commands.measures:survival", "What survives compaction in dense talk, beside an oracle?"),
     "run": LazyCommand("commands.suites:run", "Play a suite's scenarios; with --gate, exit 1 where a gate fails."),

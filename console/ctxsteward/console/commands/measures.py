@@ -1,5 +1,8 @@
-"""``ctxsteward evals cost``, ``recall``, ``survival``, ``advice``, ``notes``: prompt cost, recall, what outlives
-compaction, whether the steward's advice about tool errors is right, and whether it learns what people wrote down."""
+"""``ctxsteward evals cost``, ``recall``, ``survival``, ``advice``, ``notes``, ``worth``.
+
+Prompt cost, recall, what outlives compaction, whether the steward's advice about tools is right, whether it learns what
+people wrote down, and what readers say of what it keeps.
+"""
 
 from __future__ import annotations
 
@@ -21,12 +24,15 @@ from ctxsteward.evals.bench import (
     PRACTICES,
     PRACTICES_HEAD,
     RIGHT_PRACTICES,
+    WORTH,
+    WORTH_HEAD,
     AdviceRow,
     BenchmarkRow,
     Half,
     NotedRow,
     PracticeRow,
     SurvivalRow,
+    WorthRow,
     advice_cells,
     cells,
     is_chat_folder,
@@ -37,6 +43,7 @@ from ctxsteward.evals.bench import (
     measure_chats,
     measure_noted,
     measure_practices,
+    measure_worth,
     noted_cells,
     own_practised_runs,
     own_runs,
@@ -47,6 +54,7 @@ from ctxsteward.evals.bench import (
     read_runs,
     run as run_benches,
     survival_block,
+    worth_cells,
     write_chats_table,
 )
 from ctxsteward.evals.cost import (
@@ -424,6 +432,46 @@ def notes(folder: Path, held_out: bool, write: str | None, as_json: bool, store:
         for _, *line in noted_cells(rows):
             table.add_row("", *line)
         table_console().print(table)
+
+
+@click.command()
+@click.argument("talks", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path), metavar="TALK...")
+@click.option("--held-out", is_flag=True, help="The other half, to look at once, when all is done.")
+@click.option(
+    "--write", type=click.Path(), metavar="FILE", help="Put both halves between the markers of this Markdown."
+)
+@common
+def worth(talks: tuple[Path, ...], held_out: bool, write: str | None, as_json: bool, store: str, tenant: str) -> None:
+    """Tell what two readers said of the records that a night over TALK makes active.
+
+    A TALK is a folder of chats (RealMem, BEAM) or a file of chats or runs (LoCoMo, tau-bench), which has one half.
+    Lines that nobody judged are counted apart. Nothing is stored.
+    """
+    if write is not None:
+        check_markers(Path(write), WORTH)
+    halves = ("development", "held out") if write is not None else ("held out" if held_out else "development",)
+    rows: list[WorthRow] = []
+    with progress("worth", shown=not as_json) as tell:
+        for half in halves:
+            for talk in talks:
+                if half == "development" or talk.is_dir():
+                    tell(f"{talk.name}, {half}")
+                    rows += measure_worth(talk, half)
+    if write is not None:
+        write_blocks(Path(write), {WORTH: markdown(WORTH_HEAD, worth_cells(rows), texts=3)})
+        return
+    if as_json:
+        for row in rows:
+            print_json({"suite": "worth", **row._asdict()})
+        return
+    table = grid("", *WORTH_HEAD[1:], numbers=WORTH_HEAD[3:])
+    for line in worth_cells(rows):
+        table.add_row(*line)
+    table_console().print(table)
+    for row in rows:
+        noticed = ", ".join(f"{count} {name}" for name, count in row.checks.items() if count)
+        if row.checks:
+            click.echo(f"  {row.talk}, without a reader: {noticed or 'nothing'}")
 
 
 @click.command()

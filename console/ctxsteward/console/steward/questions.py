@@ -40,7 +40,7 @@ from .records import (
 
 FOR_PEOPLE = frozenset((
     "needs_person", "needs_principals", "needs_confirmation", "fails_more", "needs_outcome", "needs_recovery",
-    "needs_tasks", "by_chance", "conflict", "touches_locked", "edited",
+    "needs_tasks", "by_chance", "denied", "conflict", "touches_locked", "edited",
 ))  # fmt: skip
 """Reasons that a person can lift at once."""
 RULED = frozenset(("gainsays_locked", "gainsays_rule", "touches_locked"))
@@ -57,6 +57,7 @@ WAITS: Mapping[str, str] = {
     "fails_more": "More runs that did so failed than succeeded.",
     "needs_outcome": "In no run that is known to have succeeded was this done.",
     "needs_recovery": "It has worked in fewer than {recoveries} runs that succeeded.",
+    "denied": "A tool of your own said otherwise in the same talk: who is right?",
     "needs_tasks": "It was seen in the runs of fewer than {recoveries} tasks.",
     "by_chance": "Runs that did so and runs that did not ended no more differently than they may by chance.",
     "conflict": "Somebody says the opposite, and both are held until you decide.",

@@ -38,12 +38,18 @@ from .cascade_runs import (
     prices_of as prices_of,
 )
 from .noted_chats import (
+    LINE_CHECKS as LINE_CHECKS,
     NOTED as NOTED,
     NOTED_HEAD as NOTED_HEAD,
+    WORTH as WORTH,
+    WORTH_HEAD as WORTH_HEAD,
     NotedRow as NotedRow,
+    WorthRow as WorthRow,
     measure_noted as measure_noted,
+    measure_worth as measure_worth,
     noted_cells as noted_cells,
     read_noted as read_noted,
+    worth_cells as worth_cells,
 )
 from .survival import (
     BLOCK as BLOCK,

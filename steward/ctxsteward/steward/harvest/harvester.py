@@ -11,7 +11,8 @@ they concern all harvesters:
     one claim        A sentence that gave a strict claim gives no scored fact beside it.
     confirmed        What a person claims of the world, for others, is confirmed where an internal tool's answer in the
                      same transcript says so too: one sentence, or one object of JSON, that has its value, the thing and
-                     most of its words, and denies nothing. The answer is cited (`confirms`).
+                     most of its words, and denies nothing. The answer is cited (`confirms`). One that has another
+                     figure for the same thing denies it, whomever the claim is for, and is cited, too (`contradicts`).
 
 An eval failure is a record about the agent: a template over a failed scorer's name and reason
 (`ReplayedTranscript.eval_failures`: ``SCORER: REASON`` or ``SCORER``), with the user's last request as its evidence.
@@ -31,7 +32,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from ctxsteward.language import clauses, figures, is_kin_of, read_statement, sentences_of
-from ctxsteward.schemas import Slot
+from ctxsteward.schemas import Relation, Slot
 
 from ..artifacts import cut
 from ..observations import KINDS, Harvester, MessageSpan, Observation, ReplayedTranscript, ReplayedUtterance
@@ -124,7 +125,7 @@ def _in_a_row(words: Sequence[str], length: int) -> Iterator[Run]:
     return zip(*(words[at:] for at in range(length)), strict=False)
 
 
-CONFIRMED_EXTRACTOR = "confirmed/1"
+CONFIRMED_EXTRACTOR = "confirmed/2"
 CONFIRMED_FRACTION = 0.5
 MAX_ANSWERS = 200
 """Answers of internal tools that are searched, the last ones."""
@@ -132,12 +133,15 @@ MAX_ANSWER_CHARS = 20_000
 
 
 def confirmed(observations: Sequence[Observation], replayed: ReplayedTranscript) -> list[Observation]:
-    """The observations, those that an internal tool's answer confirms with a span of it."""
-    if not any(_is_of_world(one) for one in observations):
+    """The observations, those that an internal tool's answer confirms or denies with a span of it."""
+    if not any(_is_of_world(one) or _has_figure(one) for one in observations):
         return list(observations)
     answers = [said for said in replayed.utterances if said.role == "tool" and said.trust == "tool_internal"]
     lines = [(said, line) for said in answers[-MAX_ANSWERS:] for line in _stated(said.text[:MAX_ANSWER_CHARS])]
-    return [_confirmed(one, lines) if _is_of_world(one) else one for one in observations]
+    return [
+        _denied(_confirmed(one, lines) if _is_of_world(one) else one, lines) if _has_figure(one) or _is_of_world(one)
+        else one for one in observations
+    ]  # fmt: skip
 
 
 def _is_of_world(one: Observation) -> bool:
@@ -147,10 +151,28 @@ def _is_of_world(one: Observation) -> bool:
 
 def _confirmed(one: Observation, lines: Sequence[tuple[ReplayedUtterance, str]]) -> Observation:
     said = next((said for said, line in lines if _says_the_same(line, one)), None)
-    if said is None:
+    return one if said is None else _citing(one, said, "confirms")
+
+
+def _denied(one: Observation, lines: Sequence[tuple[ReplayedUtterance, str]]) -> Observation:
+    """The observation with the last answer that has another figure for the same thing, where none confirms it."""
+    if not _has_figure(one) or any(place.relation == "confirms" for place in one.places):
         return one
+    said = next((said for said, line in reversed(lines) if _says_otherwise(line, one)), None)
+    return one if said is None else _citing(one, said, "contradicts")
+
+
+def _has_figure(one: Observation) -> bool:
+    """Whether it claims that some thing has a figure."""
+    return (
+        KINDS[one.kind].is_personal and one.value is not None and ":" in one.slot.attribute
+        and bool(figures(f"{one.value} {one.unit}" if one.unit else str(one.value)))
+    )  # fmt: skip
+
+
+def _citing(one: Observation, said: ReplayedUtterance, relation: Relation) -> Observation:
     start = len(said.text) - len(said.text.lstrip())
-    span = MessageSpan(said.ref, len(said.text[:start].encode()), len(said.text.rstrip().encode()), "confirms")
+    span = MessageSpan(said.ref, len(said.text[:start].encode()), len(said.text.rstrip().encode()), relation)
     return replace(one, places=(*one.places, span))
 
 
@@ -188,6 +210,21 @@ def _says_the_same(line: str, one: Observation) -> bool:
         return False
     about = claim.keys - told_value.keys
     return bool(about) and sum(is_kin_of(key, told.keys) for key in about) > CONFIRMED_FRACTION * len(about)
+
+
+def _says_otherwise(line: str, one: Observation) -> bool:
+    """Whether a line has the thing and most of what is said of it, and other figures of the same unit alone."""
+    value = f"{one.value} {one.unit}" if one.unit else str(one.value)
+    wanted = {(figure.unit, figure.number) for figure in figures(value)}
+    found = {(figure.unit, figure.number) for figure in figures(line)}
+    units = {unit for unit, _ in wanted}
+    if wanted & found or not any(unit in units for unit, _ in found):
+        return False
+    told, thing = read_statement(line), read_statement(one.slot.attribute.partition(":")[2].replace("_", " ")).keys
+    about = read_statement(one.text).keys - read_statement(value).keys
+    if not thing or not about or not all(is_kin_of(key, told.keys) for key in thing):
+        return False
+    return sum(is_kin_of(key, told.keys) for key in about) > CONFIRMED_FRACTION * len(about)
 
 
 EVAL_FAILURES_EXTRACTOR = "eval_failures/1"

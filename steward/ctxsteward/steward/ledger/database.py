@@ -43,7 +43,8 @@ CREATE TABLE seen (
   start INTEGER NOT NULL, stop INTEGER NOT NULL, trust TEXT NOT NULL, principal TEXT NOT NULL, voice TEXT NOT NULL,
   kind TEXT NOT NULL, strength TEXT NOT NULL, extractor TEXT NOT NULL, text TEXT NOT NULL, score REAL NOT NULL, ts TEXT,
   sensitivity TEXT NOT NULL, is_single INTEGER NOT NULL, is_shown INTEGER NOT NULL,
-  is_confirmed INTEGER NOT NULL, run TEXT NOT NULL, artifact BLOB NOT NULL, body TEXT NOT NULL
+  is_confirmed INTEGER NOT NULL, is_denied INTEGER NOT NULL, run TEXT NOT NULL,
+  artifact BLOB NOT NULL, body TEXT NOT NULL
 );
 CREATE INDEX seen_by_artifact ON seen (artifact);
 CREATE INDEX seen_by_shown ON seen (id) WHERE is_shown;
@@ -76,7 +77,7 @@ CREATE TABLE dirty (component TEXT PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE drafts (
   component TEXT PRIMARY KEY, id TEXT, rivals TEXT NOT NULL, wide INTEGER NOT NULL, hidden INTEGER NOT NULL,
   digest BLOB NOT NULL, kind TEXT, width TEXT, strict INTEGER, scored INTEGER, said INTEGER, votes INTEGER,
-  confirmed INTEGER, recovered INTEGER, helped INTEGER,
+  confirmed INTEGER, denied INTEGER, recovered INTEGER, helped INTEGER,
   obeyed_succeeded INTEGER, obeyed_failed INTEGER, tasks INTEGER, asked INTEGER, chance REAL,
   trigger TEXT, action TEXT, from_tool INTEGER,
   last REAL, shelf TEXT, counter TEXT, tokens INTEGER NOT NULL DEFAULT 0, malformed TEXT

@@ -31,8 +31,8 @@ COMPONENTS_AT_ONCE = 400
 
 _COLUMNS = (
     "component", "id", "rivals", "wide", "hidden", "digest", "kind", "width", "strict", "scored", "said", "votes",
-    "confirmed", "recovered", "helped", "obeyed_succeeded", "obeyed_failed", "tasks", "asked", "chance", "trigger",
-    "action", "from_tool", "last",
+    "confirmed", "denied", "recovered", "helped", "obeyed_succeeded", "obeyed_failed", "tasks", "asked", "chance",
+    "trigger", "action", "from_tool", "last",
     "shelf", "malformed",
 )  # fmt: skip
 _INSERT = f"INSERT INTO drafts ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))})"
@@ -172,7 +172,8 @@ class DraftIndex:
         audience = audience_of(made)
         return (
             label, made.id, made.group, wide, wide and _is_hidden(made), digest, made.kind, made.audience.width,
-            backing.strict, backing.scored, backing.said, backing.votes, backing.confirmed, backing.recovered,
+            backing.strict, backing.scored, backing.said, backing.votes, backing.confirmed, backing.denied,
+            backing.recovered,
             backing.helped, backing.obeyed_succeeded, backing.obeyed_failed, backing.tasks, backing.asked,
             backing.chance, *made.advice, backing.from_tool,
             None if seconds == float("-inf") else seconds, None if audience is None else json.dumps(audience),

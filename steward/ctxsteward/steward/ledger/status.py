@@ -41,7 +41,7 @@ from .rows import drafts_of, standing_of, standing_row
 
 AT_ONCE = 400
 _DRAFT = (
-    "component, id, wide, digest, kind, width, strict, scored, said, votes, confirmed, recovered, helped, "
+    "component, id, wide, digest, kind, width, strict, scored, said, votes, confirmed, denied, recovered, helped, "
     "obeyed_succeeded, obeyed_failed, tasks, asked, chance, trigger, "
     "action, from_tool, last, shelf"
 )
@@ -73,6 +73,7 @@ class _DraftRow(NamedTuple):
     said: int
     votes: int
     confirmed: int
+    denied: int
     recovered: int
     helped: int
     obeyed_succeeded: int
@@ -291,7 +292,7 @@ class _DraftJudgement:
             return AdmissionVerdict("expired", ("faded",))
         backing = ClaimSupport(
             events=0, sessions=0, principals=0, strict=one.strict, scored=one.scored, said=one.said,
-            votes=one.votes, confirmed=one.confirmed, recovered=one.recovered, helped=one.helped,
+            votes=one.votes, confirmed=one.confirmed, denied=one.denied, recovered=one.recovered, helped=one.helped,
             obeyed_succeeded=one.obeyed_succeeded, obeyed_failed=one.obeyed_failed, from_tool=bool(one.from_tool),
             tasks=one.tasks, asked=one.asked, chance=one.chance,
         )  # fmt: skip

@@ -51,6 +51,7 @@ from ..observations import KINDS, Observation
 from .claims import ClaimAudience
 from .indexed_observation import IndexedObservation, ObservationBrief, ObservationTime
 
+PASTED_WORDS = 7
 Z95 = 1.959963984540054
 MAX_TEXT_CHARS = 280
 QUOTED_PRINCIPALS = 3
@@ -76,6 +77,8 @@ class ClaimSupport:
     """Of these, ones whose word suffices for others: of a kind that claims nothing of the world (`KINDS`)."""
     confirmed: int
     """Of these, ones in whose session an internal tool's answer says the same."""
+    denied: int
+    """Of these, ones in whose session one says otherwise."""
     recovered: int
     """Events in which a fix worked, in runs that succeeded."""
     helped: int
@@ -120,9 +123,10 @@ def backing(seen: Collection[ObservationBrief], *, own: bool, advice: str = "") 
         principals=len({who for who, _ in heard}),
         strict=len({who for who, strength in said if strength == "strict"}),
         scored=len({who for who, strength in said if strength == "scored"}),
-        said=len({who for who, _ in said}),
+        said=_said_anew(one for one in seen if one.is_said) if own else len({who for who, _ in said}),
         votes=len(votes),
         confirmed=len({who for who, one in heard if one.is_said and one.is_confirmed}),
+        denied=len({who for who, one in heard if one.is_said and one.is_denied}),
         recovered=len({place for _, place in worked}),
         helped=len({who for who, _ in worked}),
         obeyed_succeeded=len({one.place for one in seen if (one.strength, one.text) == ("recovered", advice)}),
@@ -131,6 +135,20 @@ def backing(seen: Collection[ObservationBrief], *, own: bool, advice: str = "") 
         tasks=len({task for task, _ in tasks}),
         asked=len({task for task, one in tasks if one.strength == "strict"}),
     )
+
+
+def _said_anew(said: Iterable[ObservationBrief]) -> int:
+    """In how many sessions something was said; a long wording that several have word for word, as pastes do, is one."""
+    texts: dict[str, set[str]] = {}
+    for one in said:
+        is_pasted = one.strength == "broad" and one.text.count(" ") >= PASTED_WORDS
+        texts.setdefault(one.session, set()).add(one.text if is_pasted else "")
+    met: set[str] = set()
+    times = 0
+    for session in sorted(texts):
+        times += "" in texts[session] or not texts[session] <= met
+        met |= texts[session]
+    return times
 
 
 def _tasks(seen: Collection[ObservationBrief]) -> list[tuple[str, ObservationBrief]]:

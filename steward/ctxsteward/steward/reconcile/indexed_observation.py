@@ -16,7 +16,7 @@ from ctxsteward.schemas import RecommendationKind, Trust, instant
 from ctxsteward.store import AddressKey, address_of, canonical, skeleton
 
 from ..artifacts import Artifact, EvidenceSpan, evidence_spans, observation_fields
-from ..observations import Observation, Strength
+from ..observations import KINDS, Observation, Strength
 from .claims import ObservationOrigin
 
 
@@ -62,6 +62,8 @@ class IndexedObservation:
             score=observation.score, ts=ts, sensitivity=observation.sensitivity,
             is_single=observation.slot.cardinality == "one", is_shown=bool(self.shown),
             is_confirmed=any(place.relation == "confirms" for place in observation.places),
+            is_denied=not KINDS[observation.kind].is_template
+            and any(place.relation == "contradicts" for place in observation.places),
             run=observation.run or "",
         )  # fmt: skip
 
@@ -95,6 +97,8 @@ class ObservationBrief(NamedTuple):
     """Whether its session was shown any records."""
     is_confirmed: bool
     """Whether an internal tool's answer in its session says the same."""
+    is_denied: bool
+    """Whether one says otherwise."""
     run: str = ""
     """The task of its run, and what the run had done by then (`Observation.run`); empty: not told."""
 

@@ -21,6 +21,7 @@ class Answer(NamedTuple):
     text: str
     confirms: bool
     trust: Trust = "tool_internal"
+    denies: bool = False
 
 
 DEPOTS = '{"depots": [{"city": "Bonn", "pickup_ends": "%s"}, {"city": "Kiel", "pickup_ends": "%s"}]}'
@@ -29,17 +30,17 @@ ANSWERS = (
     Answer("another way to write it", PICKUP, "Bonn: pickup ends at 6 pm.", True),
     Answer("an object of JSON", PICKUP, DEPOTS % ("18:00", "20:00"), True),
     Answer("a text in JSON", PICKUP, '{"notices": ["Pickup in Bonn ends at 18:00."]}', True),
-    Answer("two objects together say nothing", PICKUP, DEPOTS % ("20:00", "18:00"), False),
-    Answer("another value", PICKUP, "Pickup in Bonn ends at 19:00.", False),
+    Answer("two objects together say nothing", PICKUP, DEPOTS % ("20:00", "18:00"), False, denies=True),
+    Answer("another value", PICKUP, "Pickup in Bonn ends at 19:00.", False, denies=True),
     Answer("a denial", PICKUP, "Pickup in Bonn never ends at 18:00.", False),
     Answer("a page from elsewhere", PICKUP, "Pickup in Bonn ends at 18:00.", False, "tool_external"),
     Answer("another tool's words", PICKUP, "Deliveries in Bonn arrive by 18:00 or later on weekdays.", False),
     Answer("a number without its unit", FEE, '{"item": "cancellation fee", "cents": 5000}', False),
-    Answer("what was wrong", FEE, "The cancellation fee is 30 EUR.", False),
+    Answer("what was wrong", FEE, "The cancellation fee is 30 EUR.", False, denies=True),
     Answer("another fee", FEE, "The airport fee is 50 EUR.", False),
     Answer("the fee", FEE, '{"item": "cancellation fee", "price": "50 EUR"}', True),
     Answer("Chinese", "错了，配送费是12元，不是9元。", "配送费是12元。", True),
-    Answer("Chinese, another value", "错了，配送费是12元，不是9元。", "配送费是9元。", False),
+    Answer("Chinese, another value", "错了，配送费是12元，不是9元。", "配送费是9元。", False, denies=True),
     Answer("no JSON", FEE, "[" * 50_000, False),
     Answer("empty", FEE, "", False),
 )
@@ -53,6 +54,8 @@ def test_a_claim_is_confirmed_where_a_tool_of_ours_says_so_too(answer: Answer) -
     stop = len(answer.text.encode())
     spans = [(place.ref, place.start, place.stop) for place in claim.places if place.relation == "confirms"]
     assert spans == ([("§3", 0, stop)] if answer.confirms else [])
+    denied = [(place.ref, place.start, place.stop) for place in claim.places if place.relation == "contradicts"]
+    assert denied == ([("§3", 0, stop)] if answer.denies else [])
 
 
 @pytest.mark.parametrize(

@@ -8,3 +8,4 @@ from .preferences import (
     preferences as preferences,
 )
 from .utterances import HeardConversation as HeardConversation, Sentence as Sentence, listen as listen
+from .worth import needs_another as needs_another

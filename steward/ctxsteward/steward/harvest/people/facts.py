@@ -1,10 +1,10 @@
 """Facts of a person: named ones (home, birthday, kin) and whatever is worth keeping of what they say of themselves.
 
 A named fact ("my daughter is called Mia") has a slot and a value, and is strict. Any other sentence is weighed
-(`worth`): from `SURE` on it is a scored fact, from `POSSIBLE` on a broad one, which has to be said again. Its slot is
-the theme of its rarest word, of which many can hold. What is supposed, denied or meant in irony is left out, as are
-questions and what is said to an assistant to get something done. Inside a task only what is of the speaker's life is
-kept.
+(`worth`): from `SURE` on it is a scored fact, from `POSSIBLE` on a broad one, which people may be shown and prompts are
+not. Its slot is the theme of its rarest word, of which many can hold. What is supposed, denied or meant in irony is left
+out, as are questions and what is said to an assistant to get something done. Inside a task only what is of the speaker's
+life is kept.
 
 A fact stands alone. One that begins with "it" or "they", or says "he" of nobody it names, is kept with the sentence
 before it where that names somebody, and not at all otherwise. What asks or agrees around a statement is left out.
@@ -24,7 +24,7 @@ from .cue_table import CueMatch, CueTable, matches
 from .qualifiers import doubt, is_local
 from .slots import ONE, ClaimTopic, value_for
 from .utterances import HeardConversation, Sentence, listed, words_of
-from .worth import POSSIBLE, SURE, is_chinese_errand, names_something, needs_another, stated, worth
+from .worth import POSSIBLE, SURE, is_chinese_errand, names_something, needs_another, stated, states_nothing, worth
 
 ENGLISH = CueTable(lists("attributes").rows("english"))
 CHINESE = CueTable(lists("attributes").rows("chinese"), chinese=True)
@@ -68,9 +68,9 @@ def _holds(one: Observation, before: Observation) -> bool:
 def _facts(conversation: HeardConversation) -> Iterator[Observation]:
     before: Sentence | None = None
     for sentence in conversation.sentences:
-        if sentence.is_plain and doubt(sentence, 0) in (None, "past"):
+        if sentence.is_plain:
             found = _named_in(sentence) or _weighed(sentence, before, conversation)
-            if found is not None:
+            if found is not None and doubt(sentence, 0) in (None, "past"):
                 yield found
         before = sentence
 
@@ -89,9 +89,13 @@ def _named_in(sentence: Sentence) -> Observation | None:
 
 def _weighed(sentence: Sentence, before: Sentence | None, conversation: HeardConversation) -> Observation | None:
     """The fact that a sentence is by its worth."""
-    if sentence.is_question or (not conversation.between_people and _ADDRESSED.search(sentence.low)):
+    if sentence.is_question or states_nothing(sentence):
+        return None
+    if not conversation.between_people and _ADDRESSED.search(sentence.low):
         return None
     part = _part(sentence, *stated(sentence.text))
+    if part is not sentence and states_nothing(part):
+        return None
     score = worth(part, between_people=conversation.between_people)
     if score < (SURE if conversation.between_people else POSSIBLE):
         return None

@@ -4,7 +4,7 @@
 whether it asks, what its message is like. Their weights were measured (logistic regression) on sentences of dated chats
 that two readings judged by one rubric; `docs/steward.md` has the rubric, their agreement and how well the weights do on
 talk that they had not seen. No signal is a phrase of that talk. The sum is the log-odds that a sentence is worth it:
-`SURE` and above is a fact at once, `POSSIBLE` and above one that has to be said again.
+`SURE` and above is a fact, `POSSIBLE` and above a candidate.
 
 Of Chinese, which was not judged, the signals and their weights are set by hand:
 
@@ -34,7 +34,7 @@ from ctxsteward.language import STOP, clause_spans, lists
 
 from .utterances import Sentence, listed, words_of
 
-SURE, POSSIBLE = 0.85, -1.9
+SURE, POSSIBLE = 0.9, -2.05
 """Log-odds from which a sentence is a fact, and from which it may be one, said to an assistant."""
 MIN_THINGS = 2
 """Words and figures, no everyday ones, below which nothing is stated; a time is one."""
@@ -102,13 +102,13 @@ class SentenceSignals(NamedTuple):
 
 
 ASSISTED = SentenceSignals(
-    always=-2.65, things=1.0, new_things=0.35, time=0.1, date=0.95, amount=1.15, names=0.7, first=0.1, my=0.75,
-    relation=0.3, second=-0.8, third=-0.2, pointing=-0.6, demonstratives=-0.65, future=-0.8, modal=-0.35, markup=0.4,
-    told=-0.75, leading=-0.35, sentences=-1.15, last=-0.55, not_of_self=-1.35, of_self=1.2, answer=0.3,
+    always=-2.6, things=0.9, new_things=0.45, time=-0.05, date=0.95, amount=1.2, names=0.7, first=0.35, my=0.8,
+    relation=0.1, second=-0.95, third=-0.3, pointing=-0.55, demonstratives=-0.85, future=-1.3, modal=-0.65, markup=0.5,
+    told=-1.45, leading=-0.4, sentences=-1.1, last=-0.35, not_of_self=-1.5, of_self=1.1, answer=0.2,
 )  # fmt: skip
 """Where an assistant is spoken to: learned from what people noted down, too."""
 BETWEEN_PEOPLE = SentenceSignals(
-    always=-0.1, things=1.2, new_things=0.6, time=1.6, date=0.6, amount=0.0, names=1.4, first=0.7, my=0.5,
+    always=-0.05, things=1.2, new_things=0.6, time=1.6, date=0.6, amount=0.0, names=1.4, first=0.7, my=0.5,
     relation=0.35, second=-1.4, third=-0.25, pointing=-0.5, demonstratives=-0.85, future=-0.3, modal=-1.15, markup=0.0,
     told=-1.0, leading=-0.45, sentences=-0.65, last=-0.05, not_of_self=-0.45, of_self=0.65, answer=0.1,
 )  # fmt: skip
@@ -120,9 +120,15 @@ def worth(sentence: Sentence, *, between_people: bool) -> float:
     """Log-odds that a sentence is worth keeping; about -6 to 6."""
     if sentence.has_chinese:
         return _chinese(sentence)
-    if len(_telling(sentence)) + (_TIME.search(sentence.low) is not None) < MIN_THINGS:
-        return -math.inf
     return math.fsum(map(mul, BETWEEN_PEOPLE if between_people else ASSISTED, signals(sentence)))
+
+
+def states_nothing(sentence: Sentence) -> bool:
+    """Whether it names too little to be a fact, whatever else it shows: most sentences do."""
+    if sentence.has_chinese:
+        return False
+    things = len(_telling(sentence))
+    return things < MIN_THINGS and things + (_TIME.search(sentence.low) is not None) < MIN_THINGS
 
 
 def signals(sentence: Sentence) -> SentenceSignals:
@@ -205,6 +211,11 @@ _QUESTION = re.compile(
 _UNSURE = re.compile(
     _JOINT + r"(?:i|we|i'm|i am|i was|we're|i'd|i've)\b[^,.;]{0,50}?\b(?:if|whether|how|what|which|where|why|who)\b"
 )
+_MAY_ASK = re.compile(
+    r"\b(?:can|could|would|will|do|does|did|is|are|am|should|shall|may|any|if|whether|how|what|which|where|why|who|you"
+    r"|help me)\b",
+    re.IGNORECASE,
+)
 _ASKED = re.compile(r"\b(?:can|could|would|will|should|please)\b[^,.;]{0,20}\byou\b|\bhelp me\b")
 
 
@@ -212,6 +223,8 @@ def stated(text: str) -> tuple[int, int]:
     """Where the part of a sentence stands that states something: first and last character; all of it, if none asks."""
     lead = _LEAD.match(text)
     start = stop = lead.end() if lead else 0
+    if _MAY_ASK.search(text, start) is None:
+        return start, len(text)
     for clause in clause_spans(text[start:]):
         low = text[start + clause.start : start + clause.stop].lower().replace("’", "'").lstrip()
         if _QUESTION.match(low) or _UNSURE.match(low) or _ASKED.search(low):
