@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 import pytest
-from hypothesis import example, given, strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from ctxsteward.envelope.cascade.templates import TemplateFailed, check_template, holds, render
 from ctxsteward.schemas import InputError
@@ -93,6 +93,7 @@ PIECES = st.sampled_from(
 )
 
 
+@settings(deadline=2_000)  # a text takes a millisecond of CPU; on a busy machine 200 ms of wall time pass without any
 @given(st.text(max_size=60) | st.lists(PIECES, max_size=6).map("".join))
 @example("input.a == 1")
 @example("not input.a in [1, 2]")
