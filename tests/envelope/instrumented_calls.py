@@ -18,7 +18,7 @@ from ctxsteward.envelope.transcripts import parse_transcripts
 from ctxsteward.evals.replay import new_message
 from ctxsteward.schemas import BudgetExceeded, WindowExceeded
 
-BUDGETS = Budgets(static_tokens=200, meta_tokens=145, dynamic_tokens=2_000)
+BUDGETS = Budgets(static_tokens=200, meta_tokens=97, dynamic_tokens=2_000)
 DATA = Path(str(files("ctxsteward.console"))) / "data"
 AUDIT_EVERY, CUT_EVERY, DAMAGE_EVERY = 3, 40, 60
 """Calls between audits, requests that lack a message, damaged records."""

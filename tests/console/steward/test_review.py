@@ -22,6 +22,7 @@ from ctxsteward.console.cli import cli
 from ctxsteward.console.steward.context import open_context
 from ctxsteward.console.steward.review import ReviewerAnswer, answer
 from ctxsteward.schemas import InputError
+from ctxsteward.store.profiles.text import references_of
 
 from .scenes import Desk, fixes, run, transcript, value
 
@@ -52,9 +53,9 @@ def night(desk: Desk, *more: str, date: str = "2026-12-01", code: int | None = N
 def test_a_record_is_shown_with_its_line_evidence_reason_and_effect(desk: Desk) -> None:
     id_ = pickup(desk)
     told = run("review", *desk.where).stdout.splitlines()
-    at = told.index(f"- {PICKUP} [{id_[:4]}]")
+    at = told.index(f"- {PICKUP} [{references_of([id_])[id_]}]")
     assert told[at : at + 7] == [
-        f"- {PICKUP} [{id_[:4]}]",
+        f"- {PICKUP} [{references_of([id_])[id_]}]",
         f"  {id_}: candidate, for everybody",
         f"  dora-2§3 dora, 2026-11-21: “{PICKUP}”",
         "  emil-2§3 emil, 2026-11-21: “A small correction: pickup in Bonn ends at 18:00.”",
@@ -146,7 +147,7 @@ def test_the_page_begins_with_lines_and_their_evidence_and_says_what_review_says
     told = [line.strip() for line in run("review", *desk.where).stdout.splitlines()[2:-1]]
     plain = text.replace("&#39;", "'").replace("&#34;", '"')
     places = [plain.index(line) for line in told]
-    assert (len(told) > 30, places[0]) == (True, plain.index(f"- {PICKUP} [{id_[:4]}]"))
+    assert (len(told) > 30, places[0]) == (True, plain.index(f"- {PICKUP} [{references_of([id_])[id_]}]"))
     first = plain.index("In force for everybody"), plain.index("hana-2§5 hana, 2026-11-22: “Never use emojis")
     assert [*first, places[0], plain.index("<h2>Records")] == sorted([*first, places[0], plain.index("<h2>Records")])
     for command in ("--approve {}", '--reject {} --reason "…"', '--edit {} --text "…"', "--later {}"):

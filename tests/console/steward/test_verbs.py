@@ -14,6 +14,7 @@ from ctxsteward.console.pages.charts import Bar, Series, bars, lines
 from ctxsteward.console.terminal.extras import STEWARD, missing
 from ctxsteward.envelope.store import open_store
 from ctxsteward.schemas.profile import ProfileEntry
+from ctxsteward.store.profiles.text import references_of
 
 from ...store.profiles.agreed import PROMOTION
 from .scenes import people, run, value
@@ -99,9 +100,8 @@ def test_what_three_people_claim_of_the_service_is_held_with_its_count(where: tu
     found = value("why", held["id"], *where)
     assert found["in_force_in_version"] is None
     assert sorted(span["session"] for span in found["spans"]) == ["dora-2", "emil-2", "hana-1"]
-    assert (
-        f"\n- Correction: pickup in Bonn ends at 18:00. [{held['id'][:4]}]\n  {held['id']}: candidate, for everybody\n"
-    ) in (text := run("review", *where).stdout)
+    line = f"- Correction: pickup in Bonn ends at 18:00. [{references_of([held['id']])[held['id']]}]"
+    assert (f"\n{line}\n  {held['id']}: candidate, for everybody\n") in (text := run("review", *where).stdout)
     assert (
         "  Why you: 3 people say this of the service, and neither a tool of your own nor a rule in force says" in text
     )
