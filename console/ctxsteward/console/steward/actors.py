@@ -16,8 +16,7 @@ import click
 from rich.console import Console
 
 from ctxsteward.schemas import InputError
-from ctxsteward.steward import Actors
-from ctxsteward.steward.release import Actor, token_signer
+from ctxsteward.steward.release import Actor, Actors, token_signer
 
 from ..terminal import common, print_json, table_console, tables
 from .context import ACTORS_FILE, actors_path

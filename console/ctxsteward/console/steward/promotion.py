@@ -16,9 +16,17 @@ import click
 from rich.console import Console
 
 from ctxsteward.schemas import InputError
-from ctxsteward.steward import promote as commit_challenger, rollback as commit_rollback
 from ctxsteward.steward.night import CommitContext
-from ctxsteward.steward.release import ApprovalRequest, DecisionStage, judge, keeping, move, started
+from ctxsteward.steward.release import (
+    ApprovalRequest,
+    DecisionStage,
+    judge,
+    keeping,
+    move,
+    promote as commit_challenger,
+    rollback as commit_rollback,
+    started,
+)
 from ctxsteward.store import Lease, WriterLease, address_of
 
 from ..terminal import BLOCKED, ROLLED_BACK, STEWARD, need, print_result, tables
