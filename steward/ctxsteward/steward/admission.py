@@ -214,7 +214,7 @@ def by_support(
         return AdmissionVerdict("candidate", ("tool_text",))
     if not backing.said:
         return AdmissionVerdict("candidate", ("not_said_by_a_person",))
-    if backing.denied > backing.confirmed:
+    if backing.denied > backing.confirmed and 2 * backing.denied >= backing.said:
         return AdmissionVerdict("candidate", ("denied",))
     if gate == "person":
         return AdmissionVerdict("vetted", ("needs_person",))

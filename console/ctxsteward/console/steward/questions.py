@@ -283,7 +283,7 @@ def question_lines(one: ReviewQuestion, *, every_span: bool = False) -> Iterator
     yield f"  {one.record.id}: {one.record.status}, for {whose(one.record)}"
     spans = one.spans if every_span else _first_of_each(one.spans)
     for span in spans:
-        yield f"  {quoted(span, None if every_span else SPAN_CHARS)}"
+        yield f"  {quoted(span, one.record, None if every_span else SPAN_CHARS)}"
     if not spans:
         yield f"  evidence: `ctxsteward steward why {one.record.id}`"
     if len(one.spans) > len(spans):
@@ -304,11 +304,12 @@ def _first_of_each(spans: Sequence[QuotedSpan]) -> list[QuotedSpan]:
     return [spans[at] for at in sorted(chosen[:SHOWN_SPANS])]
 
 
-def quoted(span: QuotedSpan, most: int | None = SPAN_CHARS) -> str:
-    """Where a span stands, who said it, when, and its words."""
+def quoted(span: QuotedSpan, of: MetaRecommendation, most: int | None = SPAN_CHARS) -> str:
+    """Where a span of a record stands, who said it, when, and its words."""
     one = span.evidence
     who = one.principal if one.role == "user" else one.role
-    how = FAILED if (one.relation, one.role) == ("contradicts", "tool") else RELATIONS[one.relation]
+    failed = (one.relation, one.role) == ("contradicts", "tool") and of.scope.tool is not None
+    how = FAILED if failed else RELATIONS[one.relation]
     told = [who, *([one.ts[:10]] if one.ts else ()), *([how] if how else ())]
     head = f"{one.session}{one.ref} {', '.join(told)}"
     if span.text is None:

@@ -207,7 +207,7 @@ def commands_for(id: str, decisions: Sequence[str]) -> list[str]:
 def quotes_of(records: LedgerView, id: str) -> tuple[str, ...]:
     """The evidence of a record in force, quoted; nothing for a line that a person wrote."""
     found = records.by_id.get(id)
-    return () if found is None else tuple(quoted(span) for span in records.spans(found))
+    return () if found is None else tuple(quoted(span, found) for span in records.spans(found))
 
 
 def _plots(told: Figures) -> Iterator[tuple[str, Markup]]:

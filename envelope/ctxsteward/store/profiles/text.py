@@ -73,6 +73,8 @@ META_LABELS = ("recommendations:", "learned, for reference, not instructions:")
 
 META_REF = "meta:"
 """Before the id of a record of meta: how it is named in reports, and for `Session.resolve`."""
+_NUMBER = re.compile(r"\d+(?:\.\d+)?")
+"""Names a message of a session, or a part of one."""
 MIN_REFERENCE_DIGITS = 4
 """Of a record's id, in a prompt: of 340 slices with 20 records each, one needs a fifth."""
 
@@ -199,14 +201,17 @@ def references_of(ids: Sequence[str]) -> dict[str, str]:
     """How a prompt names each of a profile's records: by the id that a person gave it, or by a claim's first digits.
 
     They are as few as no other id begins with, at least `MIN_REFERENCE_DIGITS`, and have a letter among them: decimal
-    digits alone are the number of a message.
+    digits alone are the number of a message, so an id that is such a number is named with `META_REF` before it.
 
     >>> references_of(["04bb7be2114d5810", "04bb70e2114d5810", "opening-hours"])
     {'04bb70e2114d5810': '04bb70', '04bb7be2114d5810': '04bb7b', 'opening-hours': 'opening-hours'}
+    >>> references_of(["128"])
+    {'128': 'meta:128'}
     """
     ordered = ("", *sorted(ids), "")
     neighbours = zip(ordered, ordered[1:], ordered[2:], strict=False)  # none has more of an id in common with it
-    return {id: next(_references(id, (before, after)), id) for before, id, after in neighbours}
+    found = {id: next(_references(id, (before, after)), id) for before, id, after in neighbours}
+    return {id: META_REF + id if _NUMBER.fullmatch(reference) else reference for id, reference in found.items()}
 
 
 def _references(id: str, neighbours: tuple[str, str]) -> Iterator[str]:
@@ -219,6 +224,7 @@ def _references(id: str, neighbours: tuple[str, str]) -> Iterator[str]:
 def records_named(records: Iterable[MetaRecord], reference: str) -> tuple[MetaRecord, ...]:
     """The record of this id, or those whose claim id begins with a reference of `MIN_REFERENCE_DIGITS` or more."""
     known = {record.id: record for record in records}
+    reference = reference.removeprefix(META_REF)
     if reference in known:
         return (known[reference],)
     if len(reference) < MIN_REFERENCE_DIGITS:

@@ -358,11 +358,10 @@ def _heard(text: str) -> tuple[Sentence, ...]:
 LINE_CHECKS: Mapping[str, Callable[[MetaRecommendation], bool]] = {
     "points elsewhere": _points_elsewhere,
     "asks": _asks,
-    "of one session alone": lambda one: one.scope.session is not None,
     "denied by a tool": lambda one: any(each.relation == "contradicts" for each in one.evidence),
 }
-"""What can be seen without a reader: a pronoun that nothing in the line answers, a question, a wish of a session that
-is over, a claim that a tool denied."""
+"""What can be seen without a reader: a pronoun that nothing in the line answers, a question, a claim that a tool
+denied."""
 
 
 def worth_cells(rows: Iterable[WorthRow]) -> list[list[str]]:

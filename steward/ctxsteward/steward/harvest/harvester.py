@@ -212,13 +212,17 @@ def _says_the_same(line: str, one: Observation) -> bool:
     return bool(about) and sum(is_kin_of(key, told.keys) for key in about) > CONFIRMED_FRACTION * len(about)
 
 
+_AGO = re.compile(r"\bago\b|前")
+"""Says when something was, not what it is."""
+
+
 def _says_otherwise(line: str, one: Observation) -> bool:
     """Whether a line has the thing and most of what is said of it, and other figures of the same unit alone."""
     value = f"{one.value} {one.unit}" if one.unit else str(one.value)
     wanted = {(figure.unit, figure.number) for figure in figures(value)}
     found = {(figure.unit, figure.number) for figure in figures(line)}
     units = {unit for unit, _ in wanted}
-    if wanted & found or not any(unit in units for unit, _ in found):
+    if None in units or wanted & found or not any(unit in units for unit, _ in found) or _AGO.search(line):
         return False
     told, thing = read_statement(line), read_statement(one.slot.attribute.partition(":")[2].replace("_", " ")).keys
     about = read_statement(one.text).keys - read_statement(value).keys
@@ -357,6 +361,8 @@ def _says_it(other: Observation, seen: Observation) -> bool:
     """Whether one of a sentence leaves another nothing to say; the first ranks no lower."""
     one, two = other.places[0], seen.places[0]
     if KINDS[seen.kind].is_template or one.stop <= two.start or two.stop <= one.start:
+        return False
+    if two.start <= one.start and two.stop > one.stop + 1:  # it goes on where the other ends
         return False
     if other.slot.attribute == seen.slot.attribute or _rank(seen) == 3:
         return True

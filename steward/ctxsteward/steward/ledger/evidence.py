@@ -155,7 +155,7 @@ class RecordEvidence:
 
     def recurring(self, since_seconds: float, until_seconds: float) -> list[tuple[str, int]]:
         """Records whose words are a template, and in how many transcripts of a time each came up; the most first."""
-        templates = [kind for kind, spec in KINDS.items() if spec.is_template]
+        templates = [kind for kind, spec in KINDS.items() if spec.is_template and spec.gate != "contrast"]
         marks = ", ".join("?" * len(templates))
         return self._db.rows(
             "SELECT d.id, count(DISTINCT n.session) AS times FROM seen n CROSS JOIN said s ON s.seen = n.id "

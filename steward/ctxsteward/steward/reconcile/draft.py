@@ -139,16 +139,15 @@ def backing(seen: Collection[ObservationBrief], *, own: bool, advice: str = "") 
 
 def _said_anew(said: Iterable[ObservationBrief]) -> int:
     """In how many sessions something was said; a long wording that several have word for word, as pastes do, is one."""
-    texts: dict[str, set[str]] = {}
+    sessions: set[str] = set()
+    own, pasted = set[str](), set[str]()
     for one in said:
-        is_pasted = one.strength == "broad" and one.text.count(" ") >= PASTED_WORDS
-        texts.setdefault(one.session, set()).add(one.text if is_pasted else "")
-    met: set[str] = set()
-    times = 0
-    for session in sorted(texts):
-        times += "" in texts[session] or not texts[session] <= met
-        met |= texts[session]
-    return times
+        sessions.add(one.session)
+        if one.strength == "broad" and one.text.count(" ") >= PASTED_WORDS:
+            pasted.add(one.text)
+        else:
+            own.add(one.session)
+    return min(len(sessions), len(own) + len(pasted))
 
 
 def _tasks(seen: Collection[ObservationBrief]) -> list[tuple[str, ObservationBrief]]:

@@ -214,8 +214,12 @@ def same_words(one: ClaimFeatures, other: ClaimFeatures) -> float:
 
 
 def shares_telling_word(one: ClaimFeatures, other: ClaimFeatures) -> bool:
-    """Whether two wordings have a content word in common that is no common one."""
-    return not one.content & other.content <= _COMMON
+    """Whether two wordings have a content word in common that is no common one; of Chinese, characters, a quarter."""
+    shared = (one.content & other.content) - _COMMON
+    characters = {word for word in shared if len(word) == 1 and not word.isascii()}
+    if shared - characters:
+        return True
+    return 4 * len(characters) >= min(len(one.content), len(other.content)) > 0
 
 
 def _share_enough(one: ClaimFeatures, other: ClaimFeatures) -> bool:

@@ -208,8 +208,11 @@ class RecordReviews(SignedLog):
         groups: dict[str, list[Body]] = {}
         for body in bodies:
             groups.setdefault(union.find(body["record"]), []).append(body)
+        names: dict[str, list[str]] = {}
+        for name in sorted(union.members):
+            names.setdefault(union.find(name), []).append(name)
         for label, decisions in groups.items():
-            yield sorted(name for name in union.members if union.find(name) == label), decisions
+            yield names[label], decisions
 
     def _review(self, bodies: list[Body], find: Find, needed: Needed) -> Review | None:
         """What approvals and edits of one record come to; None: nothing, or too few agree yet."""

@@ -68,6 +68,39 @@ def test_a_fact_stands_alone_or_with_the_sentence_that_it_needs(text: str, line:
     assert [one.text for one in found(friend, "facts")] == ([] if line is None else [f"Ann: {line}"])
 
 
+TWO = "adopted two greyhounds named Rex and Pixel in March 2024 with Paula, my sister."
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "Please rebook the flight of Tom Becker to Boston.",
+        "Imagine I had a brother Tom Becker in Boston.",
+        'My brother Tom Becker works at the harbour. "I hate every single one of you people forever"',
+    ],
+    ids=["a request", "a supposition", "a quotation between"],
+)
+def test_a_sentence_is_not_joined_to_what_is_no_statement_of_its_speaker(before: str) -> None:
+    assert not any("adopted" in one.text for one in found(talk(f"{before} He {TWO}"), "facts"))
+
+
+def test_a_joined_fact_is_as_sensitive_as_either_sentence() -> None:
+    text = f"My brother Tom Becker was diagnosed with epilepsy in Boston. He {TWO}"
+    friend = talk(said(f"Ann: {text}", speaker="Ann", principal="Ann"), format="locomo", principal="Ann")
+    (one,) = found(friend, "facts")
+    assert (one.text, one.sensitivity) == (f"Ann: {text}", "sensitive")
+
+
+def test_a_named_fact_leaves_what_is_said_after_it() -> None:
+    text = "My daughter is called Mia. She plays violin in the Bonn youth orchestra since March 2024 with Paula Meyer."
+    assert {one.strength for one in harvest(talk(text))} == {"strict", "scored"}
+
+
+def test_a_statement_before_a_question_is_kept() -> None:
+    text = "I moved to Oslo in May 2024 with my sister Nora Berg, can you help me find a flat there?"
+    assert [one.text for one in harvest(talk(text))] == ["I moved to Oslo in May 2024 with my sister Nora Berg"]
+
+
 def people(*lines: tuple[str, str]) -> object:
     """Two friends: Ann is the user, whoever else the assistant."""
     return talk(

@@ -2,7 +2,7 @@
 
 A named fact ("my daughter is called Mia") has a slot and a value, and is strict. Any other sentence is weighed
 (`worth`): from `SURE` on it is a scored fact, from `POSSIBLE` on a broad one, which people may be shown and prompts
-are not. Its slot is the theme of its rarest word, of which many can hold. What is supposed, denied or meant in irony
+are not. Its slot is the theme of its longest word, of which many can hold. What is supposed, denied or meant in irony
 is left out, as are questions and what is said to an assistant to get something done. Inside a task only what is of
 the speaker's life is kept.
 
@@ -37,6 +37,9 @@ _ADDRESSED = _LISTS.pattern("addressed")
 """Said to an assistant or a clerk: a request, in every kind of session."""
 _PERSONAL = listed("birthday birth_year age home home_address phone email marital_status children name kin")
 _FIRST = listed("i i'm i've i'd i'll my we we're we've our")
+MAX_NAME_ROOM = 80
+_QUOTED = "_" * 8
+"""Words of somebody else, as they are heard."""
 _THEME = re.compile(r"[a-z][a-z'-]{2,}")
 _CHINESE_THEME = re.compile(r"[\u3400-\u9fff]{2,}")
 _CHINESE_COMMON = re.compile(r"[我你他她的了在是有和就都也很这那个们吗呢吧还要会去来说到上下]+")
@@ -70,14 +73,14 @@ def _facts(conversation: HeardConversation) -> Iterator[Observation]:
     for sentence in conversation.sentences:
         if sentence.is_plain:
             found = _named_in(sentence) or _weighed(sentence, before, conversation)
-            if found is not None and doubt(sentence, 0) in (None, "past"):
+            if found is not None and doubt(_stated(sentence), 0) in (None, "past"):
                 yield found
         before = sentence
 
 
 def _named_in(sentence: Sentence) -> Observation | None:
     topic = named_fact(sentence)
-    part = sentence if topic is None else _part(sentence, *stated(sentence.text))
+    part = sentence if topic is None else _stated(sentence)
     line = None if topic is None else in_one_line(part)
     if topic is None or line is None:
         return None
@@ -89,23 +92,23 @@ def _named_in(sentence: Sentence) -> Observation | None:
 
 def _weighed(sentence: Sentence, before: Sentence | None, conversation: HeardConversation) -> Observation | None:
     """The fact that a sentence is by its worth."""
-    if sentence.is_question or states_nothing(sentence):
+    if states_nothing(sentence):
         return None
     if not conversation.between_people and _ADDRESSED.search(sentence.low):
         return None
-    part = _part(sentence, *stated(sentence.text))
-    if part is not sentence and states_nothing(part):
+    part = _stated(sentence)
+    if part.is_question or (part is not sentence and states_nothing(part)):
         return None
     score = worth(part, between_people=conversation.between_people)
     if score < (SURE if conversation.between_people else POSSIBLE):
-        return None
-    if conversation.is_task and not _is_of_life(part, score):
         return None
     if needs_another(part):
         if (joined := _joined(part, before)) is None:
             return None
         part = joined
-    line = in_one_line(part)
+    if conversation.is_task and not _is_of_life(part, score):
+        return None
+    line = None if _QUOTED in part.heard else in_one_line(part)
     if line is None:
         return None
     return claim(
@@ -121,6 +124,12 @@ def _is_of_life(sentence: Sentence, score: float) -> bool:
     if sentence.has_chinese and is_chinese_errand(sentence.low):
         return False
     return not _REQUEST.search(sentence.low) and not is_local(sentence, strictly=False)
+
+
+def _stated(sentence: Sentence) -> Sentence:
+    """The part of it that states something: no question, if one stands behind it."""
+    part = _part(sentence, *stated(sentence.text))
+    return part if part is sentence else part._replace(is_question=False)
 
 
 def _part(sentence: Sentence, start: int, stop: int) -> Sentence:
@@ -139,16 +148,21 @@ def _part(sentence: Sentence, start: int, stop: int) -> Sentence:
 
 
 def _joined(sentence: Sentence, before: Sentence | None) -> Sentence | None:
-    """The sentence with the one before it, which says of whom it speaks; None where that does not."""
+    """The sentence with the one before it, which says of whom it speaks; None where none before it states that."""
     if before is None or before.said is not sentence.said or before.is_question or not before.is_plain:
         return None
     if needs_another(before) or not names_something(before):
         return None
-    start = before.first_byte
-    text = sentence.said.text.encode()[start : sentence.first_byte].decode() + sentence.text
-    if len(text) > MAX_TEXT_CHARS - 80 or "\n" in text:
+    if doubt(before, 0) not in (None, "past") or _ADDRESSED.search(before.low):
         return None
-    return sentence._replace(text=text, first_byte=start)
+    text = sentence.said.text.encode()[before.first_byte : sentence.first_byte].decode() + sentence.text
+    gap = text[len(before.text) : len(text) - len(sentence.text)]
+    if len(text) > MAX_TEXT_CHARS - MAX_NAME_ROOM or gap.strip() or "\n" in gap:
+        return None
+    return sentence._replace(
+        text=text, heard=before.heard + gap + sentence.heard, low=before.low + gap + sentence.low,
+        words=before.words | sentence.words, first_byte=before.first_byte,
+    )  # fmt: skip
 
 
 def named_fact(sentence: Sentence) -> ClaimTopic | None:

@@ -56,7 +56,10 @@ _DEMONSTRATIVE = listed("this that these those here there")
 _MODAL = listed("would could should might if maybe perhaps")
 _FUTURE = re.compile(r"\b(?:i'll|we'll|will|going to|gonna|plan to|planning)\b")
 _MARKUP = re.compile(r"\*\*|^\s*[-*\d]+[.)]\s|`|\\\(|\||=")
-_DATED = re.compile(r"\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)\w* \d|\b20\d\d\b|\d:\d\d|\d ?(?:am|pm)\b")
+_DATED = re.compile(
+    r"\b(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"
+    r"|nov(?:ember)?|dec(?:ember)?)\.? \d|\b20\d\d\b|\d:\d\d|\d ?(?:am|pm)\b"
+)
 _AMOUNT = re.compile(r"[$€£₦₩¥]|\b(?:yen|usd|ngn|dollars|euros|pounds|krw)\b|\d%")
 _TOLD = _LISTS.pattern("told")
 _POINTING = _LISTS.pattern("pointing")

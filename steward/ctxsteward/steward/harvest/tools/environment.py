@@ -160,7 +160,7 @@ def _observation(replayed: ReplayedTranscript, step: ToolStep, missing: MissingT
         text=_TEXTS[missing.kind].format(name=missing.name),
         slot=Slot(subject=missing.name.lower(), attribute=f"environment:{missing.kind}"),
         places=(place,),
-        strength="strict" if own or answer.trust == "tool_internal" else "broad",
+        strength="strict" if (own and missing.kind != "file") or answer.trust == "tool_internal" else "broad",
         score=0.9 if own else 0.5,
         reach="shared",
         principal=replayed.principal,
