@@ -225,7 +225,9 @@ def test_importing_the_module_imports_no_yaml() -> None:
 
 IDS = st.lists(
     st.text("0123456789abcdef", min_size=16, max_size=16)
-    | st.sampled_from(["00000000000000a0", "00000000000000a1", "0000000000000000", "0000", "128", "1.2", "cafe", "opening-hours"]),
+    | st.sampled_from(
+        ["00000000000000a0", "00000000000000a1", "0000000000000000", "0000", "128", "1.2", "cafe", "opening-hours"]
+    ),
     unique=True,
     max_size=8,
 )
