@@ -48,8 +48,10 @@ from .runner import (
     PhaseEnd as PhaseEnd,
     RunEnd as RunEnd,
     RunProgress as RunProgress,
+    every_cascade as every_cascade,
     progress_of as progress_of,
     recording_of as recording_of,
+    sub_cascade_of as sub_cascade_of,
 )
 from .script import (
     ChatModel as ChatModel,
