@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from ctxsteward.envelope import LogEntry, Session
 from ctxsteward.envelope.cascade import (
     ModelAnswer,
     ModelRequest,
@@ -20,9 +21,10 @@ from ctxsteward.envelope.cascade import (
     recorded_calls,
     recording_of,
     script_of,
+    tool_schema,
 )
+from ctxsteward.envelope.cascade.continuity import decisions_of
 from ctxsteward.envelope.cascade.runner import choice_in
-from ctxsteward.envelope.cascade.script import tool_schema
 from ctxsteward.envelope.testing import Crashed, memory_store
 from ctxsteward.schemas import Cascade, InputError, Wire
 
@@ -212,6 +214,29 @@ def nameless(place: "Nowhere") -> None: ...  # type: ignore[name-defined]  # noq
 def test_a_tool_whose_arguments_cannot_be_described_is_refused_by_its_name(function: Callable[..., object]) -> None:
     with pytest.raises(InputError, match=r"tool 'look': its arguments cannot be described \(\w+: .*\); annotate"):
         tool_schema("look", function)
+
+
+def test_a_session_s_decisions_are_read_once_and_stay_the_same() -> None:
+    texts = [f"I decided on {n % 13}. Then more." for n in range(40)]
+    session = memory_store().session("s")
+    read = list[int]()
+    for n, text in enumerate(texts):
+        session.append({"role": "assistant", "content": text})
+        if n % 3 == 0:
+            decisions_of(session)
+    entries = type(session).entries
+
+    def counted(self: Session, start: int = 1, stop: int | None = None) -> list[LogEntry]:
+        found = entries(self, start, stop)
+        read.append(len(found))
+        return found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(type(session), "entries", counted)
+        found = [decisions_of(session), decisions_of(session)]
+
+    assert found == [[f"I decided on {n}." for n in range(3, 13)]] * 2
+    assert sum(read) == 0
 
 
 def test_json_is_what_a_tool_s_values_are_told_as() -> None:

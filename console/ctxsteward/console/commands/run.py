@@ -48,6 +48,7 @@ from ctxsteward.envelope.cascade import (
     recording_of,
     resume,
     selection,
+    tool_schema,
 )
 from ctxsteward.envelope.telemetry import spanned
 from ctxsteward.evals.bench import PhaseEfficiency, efficiency_of, prices_of
@@ -219,6 +220,8 @@ def run(
         strategies = selecting(cascade, endpoint)
     assert answers is not None
     named = {name: functions.find(name) for name in (*functions.named, *_tool_names(cascade))}
+    for tool, function in named.items():
+        tool_schema(tool, function)  # refused before anybody is asked
     _check_functions(cascade, replies, named, judges)
     name = run_id or re.sub(r"[^\w.-]", "-", cascade.cascade_id)[:100]
     read = read_budgets(budgets)

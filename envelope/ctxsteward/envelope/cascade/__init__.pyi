@@ -66,5 +66,6 @@ from .script import (
     judged as judged,
     load_script as load_script,
     script_of as script_of,
+    tool_schema as tool_schema,
 )
 from .turns import RunLedger as RunLedger, recorded_calls as recorded_calls

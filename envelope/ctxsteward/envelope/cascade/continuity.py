@@ -257,13 +257,26 @@ def _goal(task: str) -> str:
 
 
 def decisions_of(session: Session) -> list[str]:
-    """First sentences in which the assistant says that it decided something; newest ten, oldest first."""
-    found: list[str] = []
-    for entry in session.entries():
-        if entry.message.role != "assistant" or not _DECIDED.search(entry.message.text):
-            continue
-        found += [s.strip()[:MAX_ITEM_CHARS] for s in _SENTENCE.split(entry.message.text) if _DECIDED.search(s)][:1]
-    return list(dict.fromkeys(found))[-MAX_GATES:]
+    """First sentences in which the assistant says that it decided something; newest ten, oldest first.
+
+    Each message is read once.
+    """
+    with session.lock:
+        session.reread()
+        key = ("decisions", session.generation)
+        known = session.cache.get(key)
+        upto, decided = known if isinstance(known, tuple) else (0, ())
+        last = session.state.ordinal
+        if upto > last:
+            upto, decided = 0, ()
+        found = list(decided)
+        for entry in session.entries(upto + 1, last):
+            if entry.message.role != "assistant" or not _DECIDED.search(entry.message.text):
+                continue
+            found += [s.strip()[:MAX_ITEM_CHARS] for s in _SENTENCE.split(entry.message.text) if _DECIDED.search(s)][:1]
+        found = list(dict.fromkeys(found))
+        session.cache[key] = (last, tuple(found))
+    return found[-MAX_GATES:]
 
 
 def opening_of(handoff: HandoffSummary) -> str:

@@ -311,7 +311,7 @@ def called(function: Callable[..., object], use: ToolUse) -> ToolAnswer:
         text, is_error = _text(function(**arguments)), False
     except Exception as error:  # a tool is the caller's code: whatever it raises, the model may try again
         text, is_error = f"error: {type(error).__name__}: {error}"[:2_000], True
-    return ToolAnswer(text.encode("utf-8", "replace").decode(), is_error)
+    return ToolAnswer(_well_formed(text), is_error)
 
 
 def judged(function: Callable[..., object], output: PhaseOutput) -> str | None:
@@ -323,4 +323,8 @@ def judged(function: Callable[..., object], output: PhaseOutput) -> str | None:
     if not isinstance(valid, bool):
         hint = "give True or False, (valid, reason), or {valid, reason}"
         raise InputError(f"validator {output.validator!r} gave {given!r:.60}; {hint}")
-    return None if valid else str(reason or "not valid")
+    return None if valid else _well_formed(str(reason or "not valid"))
+
+
+def _well_formed(text: str) -> str:
+    return text.encode("utf-8", "replace").decode()

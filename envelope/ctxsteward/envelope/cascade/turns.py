@@ -19,7 +19,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from ctxsteward.schemas import Cascade, ContextError, InputError, IntraContext, Message, Phase, Wire
@@ -143,6 +143,9 @@ class PhaseAttempt:
     schemas: Sequence[Wire]
     ports: RunPorts
     _is_calibrated: bool = False
+    _sent: dict[str, int] = field(default_factory=dict)
+    """Tokens of this attempt's prompts by call; so of its replies."""
+    _received: dict[str, int] = field(default_factory=dict)
 
     def play(self) -> AttemptEnd:
         """Go on until the attempt has ended."""
@@ -283,6 +286,7 @@ class PhaseAttempt:
             record = known
         ports.meter.take()
         ports.ledger.put(f"call-{place}", record)
+        self._sent[f"call-{place}"] = envelope.tokens
         ports.tell(f"{self.phase.name}{'' if self.attempt is None else f' #{self.attempt}'}: call {number}, "
                    f"{envelope.tokens:,} tokens")  # fmt: skip
         asked = ModelRequest(self.cascade.cascade_id, self.phase.name, self.attempt, number, "phase", request)
@@ -295,6 +299,7 @@ class PhaseAttempt:
         if used.get("prompt_tokens"):
             used["estimated"] = int(envelope.metrics["estimated_tokens"])
             ports.ledger.put(f"used-{place}", used)
+            self._received[f"used-{place}"] = used.get("completion_tokens", 0)
         (entry,) = self._append(session, [answer.message], f"reply {place}")
         if "estimated" in used:
             self.builder.calibrate(used, prompt_tokens=used["estimated"])
@@ -303,12 +308,16 @@ class PhaseAttempt:
         return entry
 
     def _calibrate(self, number: int) -> None:
-        """Once: correct the builder's counts by what was reported for the calls that have their reply."""
+        """Once: correct the builder's counts by what was reported for the calls that have their reply; add all up."""
         if self._is_calibrated:
             return
         self._is_calibrated = True
-        for used in list(self.ports.ledger.all(f"used-{self.tag}-").values())[:number]:
+        reported = self.ports.ledger.all(f"used-{self.tag}-")
+        for used in list(reported.values())[:number]:
             self.builder.calibrate(used, prompt_tokens=used["estimated"])
+        sent = self.ports.ledger.all(f"call-{self.tag}-")
+        self._sent = {name: call["prompt_tokens"] for name, call in sent.items()}
+        self._received = {name: int(used.get("completion_tokens") or 0) for name, used in reported.items()}
 
     def _answer_calls(self, session: Session, message: Message, number: int) -> None:
         """Append the results that are missing, each once."""
@@ -349,13 +358,9 @@ class PhaseAttempt:
             session.note(name, text)
 
     def _checkpoint(self, session: Session, number: int, error: str | None = None) -> None:
-        calls = self.ports.ledger.all(f"call-{self.tag}-").values()
-        used = self.ports.ledger.all(f"used-{self.tag}-").values()
         found = checkpoint_of(
             session, role=self.phase.name, iteration=number, error=error,
-            input_tokens=sum(call["prompt_tokens"] for call in calls),
-            output_tokens=sum(int(one.get("completion_tokens") or 0) for one in used),
-            now=self.ports.now,
+            input_tokens=sum(self._sent.values()), output_tokens=sum(self._received.values()), now=self.ports.now,
         )  # fmt: skip
         self.ports.ledger.put(f"checkpoint-{self.tag}", found)
 
