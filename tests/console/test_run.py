@@ -15,7 +15,8 @@ from click.testing import CliRunner, Result
 
 from ctxsteward.console.cli import cli
 from ctxsteward.envelope import open_store
-from ctxsteward.schemas import validate
+from ctxsteward.evals.subjects import post_json
+from ctxsteward.schemas import InputError, validate
 
 CASCADE = """\
 cascade_id: tea
@@ -243,6 +244,7 @@ def test_soundings_are_chosen_by_a_function(folder: Path) -> None:
         (("tea.yaml", "--script", "none.yaml"), "none.yaml: no such file"),
         (("tea.yaml", "--script", "tools.py"), "tools.py"),
         (("tea.yaml", "--base-url", "here"), "--base-url here: not an address"),
+        (("tea.yaml", "--base-url", "http://[x"), "--base-url http://[x: not an address"),
         (("tea.yaml", "--base-url", "http://127.0.0.1:9/v1"), "tool 'search' has no function; add --tool search="),
         (("tea.yaml", "--base-url", "http://127.0.0.1:9/v1", *PLAYED[:2]), "validator 'sourced' of 'dig' has no"),
         (("tea.yaml", "--base-url", "http://127.0.0.1:9/v1", *PLAYED), "no answer"),
@@ -268,6 +270,64 @@ def test_a_key_goes_over_plain_http_to_this_machine_alone(folder: Path, monkeypa
 
     assert "a key over plain HTTP can be read on its way" in told
     assert "sk-test" not in told
+
+
+SECRET = "sk-live-hush"
+TINY = "cascade_id: k\nphases: [{name: dig, instructions: x}]\n"
+
+
+@pytest.mark.parametrize("key", [f"{SECRET}\rX: y", f"{SECRET}\n{SECRET}", f"{SECRET}\u2026", f"{SECRET}\x7f"])
+def test_a_key_that_no_header_takes_is_refused_and_never_shown_or_stored(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, key: str
+) -> None:
+    (folder / "k.yaml").write_text(TINY, encoding="utf-8")
+    monkeypatch.setenv("CTXSTEWARD_API_KEY", key)
+    result = run("run", "k.yaml", "--base-url", "http://127.0.0.1:9/v1", code=2)
+
+    assert result.stderr.strip().endswith("it holds a character that no HTTP header takes; set it anew")
+    assert SECRET not in result.output + result.stderr
+    kept = [path for path in folder.rglob("*") if path.is_file() and SECRET.encode() in path.read_bytes()]
+    assert kept == []
+
+
+def test_a_key_s_line_end_is_left_out(folder: Path, endpoint: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "k.yaml").write_text(TINY, encoding="utf-8")
+    monkeypatch.setenv("CTXSTEWARD_API_KEY", f" {SECRET}\r\n")
+    Endpoint.replies = [completion("Done.")]
+    run("run", "k.yaml", "--base-url", endpoint)
+
+    assert Endpoint.asked[0][0] == f"Bearer {SECRET}"
+
+
+def test_a_header_that_python_refuses_is_not_quoted() -> None:
+    with pytest.raises(InputError) as refused:
+        post_json("http://127.0.0.1:9/v1", {}, {"Authorization": f"Bearer {SECRET}\r"}, answer_seconds=1)
+
+    assert "ValueError" in str(refused.value)
+    assert SECRET not in str(refused.value)
+
+
+@pytest.mark.parametrize("address", ["http://u:hush@127.0.0.1:9/v1", "http://u:hush@example.com/v1", "u:hush@host",
+                                     "ftp://u:hush@host/", "http://[u:hush@x"])  # fmt: skip
+def test_a_password_in_an_address_is_refused_and_not_shown(folder: Path, address: str) -> None:
+    told = run("run", "tea.yaml", "--base-url", address, *PLAYED, code=2).stderr
+
+    assert "--base-url: a name or password stands in it" in told
+    assert "hush" not in told
+
+
+def test_functions_that_a_nested_sub_cascade_needs_are_asked_for_before_the_first_call(folder: Path) -> None:
+    inner = "{cascade_id: b, phases: [{name: pb, instructions: x, tackle: [dive], rules: {loop_until: deep}}]}"
+    (folder / "n.yaml").write_text(
+        "cascade_id: n\nphases: [{name: main, sub_cascades: [{ref: a}]}]\n"
+        f"cascades: [{{cascade_id: a, phases: [{{name: pa, sub_cascades: [{{ref: b}}]}}], cascades: [{inner}]}}]\n",
+        encoding="utf-8",
+    )
+    asked = ("run", "n.yaml", "--base-url", "http://127.0.0.1:9/v1")
+
+    assert "tool 'dive' has no function" in run(*asked, code=2).stderr
+    told = run(*asked, "--tool", "dive=tools.py:search", code=2).stderr
+    assert "validator 'deep' of 'pb' has no function" in told
 
 
 # -- handoff ---------------------------------------------------------------------------------------------------------

@@ -12,6 +12,14 @@ from ctxsteward.evals.bench import SCENARIOS, RunScenario, efficiency_of, judged
 from ctxsteward.evals.prompt_cost import Prices, Sizer
 from ctxsteward.schemas import InputError
 
+SIBLINGS = cascade_of({
+    "cascade_id": "c",
+    "phases": [{"name": "main", "sub_cascades": [{"ref": "a"}]}],
+    "cascades": [
+        {"cascade_id": "a", "phases": [{"name": "pa", "sub_cascades": [{"ref": "b"}]}]},
+        {"cascade_id": "b", "phases": [{"name": "pb", "instructions": "Go."}]},
+    ],
+})  # fmt: skip
 SIZER = Sizer(Counter(CharTokenizer()))
 """A message costs its text and 4."""
 CASCADE = cascade_of({
@@ -31,6 +39,16 @@ ROWS = [
     {"phase": "plan", "attempt": 2, "text": "Two."},
     {"phase": "note", "text": "Noted."},
 ]
+
+
+def test_a_sub_cascade_that_names_a_sibling_is_priced() -> None:
+    store = memory_store()
+    CascadeRunner(
+        store=store, cascade=SIBLINGS, model=script_of([{"phase": "pb", "text": "Gone."}]), run="r", workers=1,
+        builder=lambda policy: EnvelopeBuilder(model="gpt-4o", policy=policy),
+    ).play()  # fmt: skip
+
+    assert [row.phase for row in efficiency_of(store, SIBLINGS, "r", counter=SIZER.counter)] == ["main/pa/pb"]
 
 
 def test_a_report_holds_every_phase_s_tokens_sent_and_of_everything() -> None:

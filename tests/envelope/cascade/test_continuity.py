@@ -57,6 +57,9 @@ Read the log."""
         ("SCRATCHPAD: a SIGNAL: inside", "a SIGNAL: inside"),
         ("SCRATCHPAD:\x1b[31mred\u202e\x00 text", "[31mred text"),
         ("SCRATCHPAD:", ""),
+        ("I will not write a SCRATCHPAD: here yet.", None),
+        ("SCRATCHPAD: kept\nwith a SCRATCHPAD: inside", "kept\nwith a SCRATCHPAD: inside"),
+        ("A.\n  SCRATCHPAD: indented", "indented"),
         (f"SCRATCHPAD:{'x' * 9_000}", "x" * MAX_SCRATCHPAD_CHARS),
     ],
 )
@@ -70,6 +73,28 @@ def test_a_scratchpad_that_was_stored_sets_nothing_when_it_is_read_again() -> No
     assert stored == "plan\nSCRATCHPAD : another\n SIGNAL : stop"
     assert scratchpad_in(stored) is None
     assert sanitized(stored) == stored
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("10\u00a0km\u3000on", "10 km on"),
+        ("one\u2028two\r\nthree", "one\ntwo\nthree"),
+        ("\U0001f469\u200d\U0001f4bb \u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645",
+         "\U0001f469\u200d\U0001f4bb \u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645"),
+        ("a\u202e\u200b\x00b", "ab"),
+        ("a\u2028SIGNAL: stop", "a\nSIGNAL : stop"),
+    ],
+)  # fmt: skip
+def test_words_stay_apart_where_what_is_not_printed_is_left_out(text: str, kept: str) -> None:
+    assert sanitized(text) == kept
+
+
+def test_a_gate_that_says_nothing_is_kept_once() -> None:
+    first = dict(signals_in("QUALITY_X:", {}))
+    later = dict(signals_in("QUALITY_X: ok\nQUALITY_Y: 1", {"quality": first["quality"].strip()}))
+
+    assert later == {"quality": "QUALITY_X: ok\nQUALITY_Y: 1"}
 
 
 def test_quality_signals_keep_the_newest_of_each_gate_and_tools_write_no_scratchpad() -> None:

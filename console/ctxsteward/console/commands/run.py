@@ -37,6 +37,7 @@ from ctxsteward.envelope.cascade import (
     ToolUse,
     Workspace,
     called,
+    every_cascade,
     handoff_of,
     judged,
     load_script,
@@ -47,6 +48,7 @@ from ctxsteward.envelope.cascade import (
     recording_of,
     resume,
     selection,
+    tool_schema,
 )
 from ctxsteward.envelope.telemetry import spanned
 from ctxsteward.evals.bench import PhaseEfficiency, efficiency_of, prices_of
@@ -113,18 +115,27 @@ class ChatEndpoint:
 def chat_endpoint(address: str, model: str, key: str | None) -> ChatEndpoint:
     """The endpoint of an address, ``URL`` or ``URL#MODEL``; raises `InputError`."""
     place, _, named = address.partition("#")
-    parts = urlsplit(place)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    if "@" in place:
+        raise InputError(f"--base-url: a name or password stands in it (before @); set {KEY_VARIABLE} instead")
+    try:
+        parts = urlsplit(place)
+        is_address = parts.scheme in ("http", "https") and bool(parts.hostname)
+    except ValueError:
+        is_address = False
+    if not is_address:
         raise InputError(f"--base-url {address:.80}: not an address; write one such as http://127.0.0.1:8000/v1#MODEL")
+    key = (key or "").strip()
+    if any(not char.isprintable() or ord(char) > 0xFF for char in key):
+        raise InputError(f"{KEY_VARIABLE}: it holds a character that no HTTP header takes; set it anew")
     if key and parts.scheme == "http" and parts.hostname not in _HERE:
         raise InputError(f"--base-url {place}: a key over plain HTTP can be read on its way; use https")
-    return ChatEndpoint(address=place.rstrip("/"), model=named or model, key=key)
+    return ChatEndpoint(address=place.rstrip("/"), model=named or model, key=key or None)
 
 
 def selecting(cascade: Cascade, endpoint: ChatEndpoint) -> Strategies:
     """Strategies whose models are behind the endpoint: its own, and those that a `selector_model` names."""
     found = [endpoint.model]
-    for one in (cascade, *cascade.cascades):
+    for one in every_cascade(cascade):
         found += [name for phase in one.phases if (name := selection(one, phase).selector_model)]
     return Strategies(models={name: replace(endpoint, model=name).ask for name in found})
 
@@ -209,6 +220,8 @@ def run(
         strategies = selecting(cascade, endpoint)
     assert answers is not None
     named = {name: functions.find(name) for name in (*functions.named, *_tool_names(cascade))}
+    for tool, function in named.items():
+        tool_schema(tool, function)  # refused before anybody is asked
     _check_functions(cascade, replies, named, judges)
     name = run_id or re.sub(r"[^\w.-]", "-", cascade.cascade_id)[:100]
     read = read_budgets(budgets)
@@ -254,7 +267,7 @@ def _tell_efficiency(cascade: Cascade, rows: Sequence[PhaseEfficiency]) -> None:
 
 
 def _tool_names(cascade: Cascade) -> Iterator[str]:
-    for one in (cascade, *cascade.cascades):
+    for one in every_cascade(cascade):
         for phase in one.phases:
             yield from () if phase.tackle == MANIFEST else phase.tackle
 
@@ -268,7 +281,7 @@ def _check_functions(
     for name, function in tools.items():
         if function is None:
             raise InputError(f"{cascade.cascade_id}: tool {name!r} has no function; add --tool {name}=MODULE:FUNCTION")
-    for phase in (phase for one in (cascade, *cascade.cascades) for phase in one.phases):
+    for phase in (phase for one in every_cascade(cascade) for phase in one.phases):
         validator = phase.rules.loop_until
         if validator is not None and judges.find(validator) is None:
             hint = f"add --validator {validator}=MODULE:FUNCTION"

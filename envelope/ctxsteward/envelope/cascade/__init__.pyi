@@ -48,8 +48,10 @@ from .runner import (
     PhaseEnd as PhaseEnd,
     RunEnd as RunEnd,
     RunProgress as RunProgress,
+    every_cascade as every_cascade,
     progress_of as progress_of,
     recording_of as recording_of,
+    sub_cascade_of as sub_cascade_of,
 )
 from .script import (
     ChatModel as ChatModel,
@@ -64,5 +66,6 @@ from .script import (
     judged as judged,
     load_script as load_script,
     script_of as script_of,
+    tool_schema as tool_schema,
 )
 from .turns import RunLedger as RunLedger, recorded_calls as recorded_calls

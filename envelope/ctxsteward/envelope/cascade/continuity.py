@@ -1,10 +1,10 @@
 """What a long piece of work goes on from: its scratchpad, checkpoints, and the summary that hands it to a new session.
 
-*Signals* stand in what a model says. ``SCRATCHPAD:`` begins a document that runs to the end of the message, or to a
-line ``SIGNAL:``; the last one in a message counts. It becomes the note `scratchpad`, which stands in every envelope of
-the session; each setting is an event of the log, so all versions are kept (`scratchpad_versions`). Lines that begin
-with ``QUALITY_`` (in tools' results too) are results of quality gates; the newest of each gate stand in the note
-`quality`. Text from a log is made harmless before it is used (`sanitized`): no control or direction characters, no
+*Signals* stand in what a model says. A line's ``SCRATCHPAD:`` begins a document that runs to the end of the message, or
+to a line ``SIGNAL:``; the last one in a message counts. It becomes the note `scratchpad`, which stands in every
+envelope of the session; each setting is an event of the log, so all versions are kept (`scratchpad_versions`). Lines
+that begin with ``QUALITY_`` (in tools' results too) are results of quality gates; the newest of each gate stand in the
+note `quality`. Text from a log is made harmless before it is used (`sanitized`): no control or direction characters, no
 lines that would be read as signals, at most `MAX_SCRATCHPAD_CHARS`.
 
 A *checkpoint* says at which step of which session work stands, what it has used and what went wrong last. All else is
@@ -19,6 +19,7 @@ Source: the continuity design (scratchpad, checkpoints, handoff summaries).
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -61,10 +62,14 @@ What you just did, and what is next.
 Keep it short, and complete enough to go on from it alone. It is kept for you and shown with every request."""
 
 _OPENING, _GOAL, _CONTINUE = "## Resuming Session", "**Goal**:", "**Continue with**:"
-_PREFIX = "SCRATCHPAD:"
+_PREFIX = re.compile(r"^[ \t]*SCRATCHPAD:", re.MULTILINE)
 _ITEM = re.compile(r"^\s*(?:[-*+]|\d+[.)])\s+(?:\[(?P<mark>[ xX])\]\s*)?(?P<text>\S.*)$")
 _GATE = re.compile(r"^[ \t]*(QUALITY_[A-Z0-9_]+)[ \t]*:?[ \t]*(.*)$", re.MULTILINE)
 _SIGNAL_LINE = re.compile(r"^([ \t]*)(SIGNAL|SCRATCHPAD)(?=:)", re.MULTILINE)
+_KEPT = "\n\t\u200c\u200d"
+"""Two of them join or part letters, and parts of emoji."""
+_SPACES = {"Zs": " ", "Zl": "\n", "Zp": "\n"}
+"""What stands for a space that is not printed, by its category."""
 _NOTHING = frozenset(("", "none", "none currently", "no blockers", "n/a", "-", "nothing"))
 _SENTENCE = re.compile(r"(?<=[.!?。！？])\s|\n")
 _DECIDED = re.compile(r"\b(?:decided|choosing)\b", re.IGNORECASE)
@@ -76,15 +81,15 @@ def scratchpad_in(text: str) -> str | None:
     >>> scratchpad_in("Done.\\nSCRATCHPAD:## Blockers\\n- None\\nSIGNAL: next")
     '## Blockers\\n- None'
     """
-    _, prefix, rest = text.rpartition(_PREFIX)
-    if not prefix:
-        return None
-    return sanitized(rest.partition("\nSIGNAL:")[0])
+    begins = [found.end() for found in _PREFIX.finditer(text)]
+    return sanitized(text[begins[-1] :].partition("\nSIGNAL:")[0]) if begins else None
 
 
 def sanitized(text: str) -> str:
     """A note's text without what nobody sees, and without lines that would be read as signals again."""
-    kept = "".join(char for char in text if char in "\n\t" or char.isprintable())
+    kept = "".join(
+        char if char in _KEPT or char.isprintable() else _SPACES.get(unicodedata.category(char), "") for char in text
+    )
     return _SIGNAL_LINE.sub(r"\1\2 ", kept).strip()[:MAX_SCRATCHPAD_CHARS].rstrip()
 
 
@@ -93,7 +98,8 @@ def signals_in(text: str, notes: Mapping[str, str], *, of_model: bool = True) ->
     scratchpad = scratchpad_in(text) if of_model else None
     if scratchpad:
         yield SCRATCHPAD_NOTE, scratchpad
-    told = dict(line.partition(": ")[::2] for line in notes.get(QUALITY_NOTE, "").splitlines())
+    lines = (line.partition(":") for line in notes.get(QUALITY_NOTE, "").splitlines())
+    told = {name.strip(): value.strip() for name, _, value in lines}
     gates = {found[1]: sanitized(found[2])[:200] for found in _GATE.finditer(text)}
     if gates:
         newest = {name: value for name, value in told.items() if name not in gates} | gates
@@ -251,13 +257,26 @@ def _goal(task: str) -> str:
 
 
 def decisions_of(session: Session) -> list[str]:
-    """First sentences in which the assistant says that it decided something; newest ten, oldest first."""
-    found: list[str] = []
-    for entry in session.entries():
-        if entry.message.role != "assistant" or not _DECIDED.search(entry.message.text):
-            continue
-        found += [s.strip()[:MAX_ITEM_CHARS] for s in _SENTENCE.split(entry.message.text) if _DECIDED.search(s)][:1]
-    return list(dict.fromkeys(found))[-MAX_GATES:]
+    """First sentences in which the assistant says that it decided something; newest ten, oldest first.
+
+    Each message is read once.
+    """
+    with session.lock:
+        session.reread()
+        key = ("decisions", session.generation)
+        known = session.cache.get(key)
+        upto, decided = known if isinstance(known, tuple) else (0, ())
+        last = session.state.ordinal
+        if upto > last:
+            upto, decided = 0, ()
+        found = list(decided)
+        for entry in session.entries(upto + 1, last):
+            if entry.message.role != "assistant" or not _DECIDED.search(entry.message.text):
+                continue
+            found += [s.strip()[:MAX_ITEM_CHARS] for s in _SENTENCE.split(entry.message.text) if _DECIDED.search(s)][:1]
+        found = list(dict.fromkeys(found))
+        session.cache[key] = (last, tuple(found))
+    return found[-MAX_GATES:]
 
 
 def opening_of(handoff: HandoffSummary) -> str:

@@ -207,9 +207,11 @@ class CascadeRunner:
             plays = self._attempts(index, phase, numbers, ports, findings)
             chosen = self._choose(index, phase, plays, ports, findings) if factor else None
             end, calls = plays[chosen], sum(one.calls for one in plays.values())
-        _, missed = close_phase(self.store, self.cascade, phase.name, run=self.run, tenant=self.tenant)
+        missed: Sequence[Finding] = ()
+        if end.status != "failed":
+            _, missed = close_phase(self.store, self.cascade, phase.name, run=self.run, tenant=self.tenant)
         status, reason = end.status, end.reason
-        if status != "failed" and any(finding.kind == "extraction_required" for finding in missed):
+        if any(finding.kind == "extraction_required" for finding in missed):
             status, reason = "failed", missed[0].text
         found = PhaseEnd(
             phase.name, status, end.text, calls, end.tries, len(numbers), chosen, reason,
@@ -308,11 +310,11 @@ class CascadeRunner:
         if session.state.last_text:
             return session.entry(session.state.last_text).message.text
         envelope = calibrated_builder(self.builder, Policy(), ports.ledger, index + 1).build(session)
+        ports.meter.take()
         ports.ledger.put(f"call-{tag_of(index, 999)}-00001", {
             "phase": phase.name, "attempt": None, "number": 1, "session": session.id, "envelope": envelope.address,
             "position": envelope.position, "prompt_tokens": envelope.tokens, "compactions": 0, "findings": [],
         })  # fmt: skip
-        ports.meter.take()
         request = envelope.render("openai-chat")
         asked = ModelRequest(self.cascade.cascade_id, phase.name, None, 1, "evaluator", request)
         return session.append(ports.model.answer(asked).message, id="choice").message.text
@@ -338,7 +340,7 @@ class CascadeRunner:
         return text, ""
 
     def _sub_runner(self, index: int, place: int, sub: SubCascade, ports: RunPorts) -> CascadeRunner:
-        state, cascade = self._state(), _defined(self.cascade, sub.ref)
+        state, cascade = self._state(), sub_cascade_of(self.cascade, sub.ref)
         run = f"{self.run}.sub{index + 1}-{place + 1}"
         ports.ledger.put(f"sub-{index:03}-{place:03}", {"run": run, "cascade": sub.ref})
         flowing = sub_state(sub.context_in, state)
@@ -394,36 +396,38 @@ def recording_of(store: Store, cascade: Cascade, run: str, *, tenant: str = "def
     """Rows of a script that plays what the model, tools and validators gave this run, sub-cascades included."""
     ledger = RunLedger(store, run, tenant)
     places = {phase.name: at for at, phase in enumerate(cascade.phases)}
-    known = {one.cascade_id: one for one in _every(cascade)}
     for sub in ledger.all("sub-").values():
-        yield from recording_of(store, known[sub["cascade"]], sub["run"], tenant=tenant)
+        yield from recording_of(store, sub_cascade_of(cascade, sub["cascade"]), sub["run"], tenant=tenant)
     for call in recorded_calls(ledger):
         entries = store.at(tenant, call["session"]).entries()
         if call["session"].endswith("..evaluator"):
             yield {**reply_row(call, cascade.cascade_id, entries[-1:], None), "evaluator": True}
             continue
         tag = tag_of(places[call["phase"]], call["attempt"])
-        at = next((n for n, one in enumerate(entries) if one.event.id == f"reply {tag}-{call['number']:05} 0"), None)
+        place = f"{tag}-{call['number']:05}"
+        at = next((n for n, one in enumerate(entries) if one.event.id == f"reply {place} 0"), None)
         if at is None:
             continue  # it was killed before the reply
         until = next((n for n in range(at + 1, len(entries)) if not entries[n].message.tool_results), len(entries))
         refused = [one["reason"] for one in ledger.all(f"refused-{tag}-").values() if one["calls"] == call["number"]]
-        yield reply_row(call, cascade.cascade_id, entries[at:until], refused[0] if refused else None)
+        used = ledger.get(f"used-{place}")
+        yield reply_row(call, cascade.cascade_id, entries[at:until], refused[0] if refused else None, used)
 
 
-def _defined(cascade: Cascade, ref: str) -> Cascade:
+def sub_cascade_of(cascade: Cascade, ref: str) -> Cascade:
     """The sub-cascade of this id, with all that it may name in turn."""
-    known = {one.cascade_id: one for one in _every(cascade)}
+    known = {one.cascade_id: one for one in every_cascade(cascade)}
     if ref not in known:
         raise InputError(f"no cascade {ref!r}; defined: {', '.join(known)}")
     others = tuple(one for id, one in known.items() if id not in (ref, cascade.cascade_id))
     return known[ref].model_copy(update={"cascades": tuple(one.model_copy(update={"cascades": ()}) for one in others)})
 
 
-def _every(cascade: Cascade) -> Iterator[Cascade]:
+def every_cascade(cascade: Cascade) -> Iterator[Cascade]:
+    """It, and all that are defined in it, however deep."""
     yield cascade
     for further in cascade.cascades:
-        yield from _every(further)
+        yield from every_cascade(further)
 
 
 def choice_in(text: str, allowed: Sequence[int]) -> int | None:
@@ -435,7 +439,8 @@ def choice_in(text: str, allowed: Sequence[int]) -> int | None:
     try:
         value = json.loads(text[text.index("{") : text.rindex("}") + 1])
         found = value.get("chosen") if isinstance(value, dict) else None
-    except ValueError:
+    except (ValueError, RecursionError):
         numbers = set(re.findall(r"\d+", text))
-        found = int(numbers.pop()) if len(numbers) == 1 else None
+        only = numbers.pop() if len(numbers) == 1 else ""
+        found = int(only) if 0 < len(only) <= 3 else None
     return found if isinstance(found, int) and not isinstance(found, bool) and found in allowed else None

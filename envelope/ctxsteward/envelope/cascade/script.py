@@ -255,7 +255,7 @@ def _row_of(tree: Tree, row: object, keys: tuple[str, ...]) -> ScriptedReply:
 
 
 def _text(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
 # -- functions ------------------------------------------------------------------------------------------------------
@@ -263,6 +263,8 @@ def _text(value: object) -> str:
 
 def tool_schema(name: str, function: Callable[..., object] | None) -> Wire:
     """A tool as OpenAI's chat completions take it; its arguments are the function's, of a scripted one any.
+
+    Raises `InputError` for a function whose arguments JSON Schema cannot describe.
 
     >>> def look(place: str, deep: bool = False) -> str:
     ...     "Look there."
@@ -272,30 +274,44 @@ def tool_schema(name: str, function: Callable[..., object] | None) -> Wire:
     parameters: Wire = {"type": "object"}
     described: Wire = {"name": name, "parameters": parameters}
     if function is not None:
-        fields: dict[str, Any] = {}
-        for argument in inspect.signature(function, eval_str=True).parameters.values():
-            if argument.kind in (argument.VAR_POSITIONAL, argument.VAR_KEYWORD):
-                continue
-            is_open = argument.annotation is argument.empty
-            default = ... if argument.default is argument.empty else argument.default
-            fields[argument.name] = (Any if is_open else argument.annotation, default)
-        made = create_model(name, **fields).model_json_schema()
-        described["parameters"] = {key: value for key, value in made.items() if key != "title"}
+        try:
+            described["parameters"] = _arguments_schema(name, function)
+        except Exception as error:  # annotations are the caller's code, and pydantic raises many things of them
+            what = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+            hint = "annotate them with types that JSON has, under names without a leading underscore"
+            raise InputError(f"tool {name!r}: its arguments cannot be described ({what}); {hint}") from error
         if function.__doc__:
             described["description"] = inspect.cleandoc(function.__doc__).split("\n\n")[0]
     return {"type": "function", "function": described}
 
 
+def _arguments_schema(name: str, function: Callable[..., object]) -> Wire:
+    fields: dict[str, Any] = {}
+    for argument in inspect.signature(function, eval_str=True).parameters.values():
+        if argument.kind in (argument.VAR_POSITIONAL, argument.VAR_KEYWORD):
+            continue
+        if argument.name.startswith("_") and argument.default is argument.empty:
+            raise NameError(f"{argument.name} is a name that models are not told")
+        is_open = argument.annotation is argument.empty
+        default = ... if argument.default is argument.empty else argument.default
+        fields[argument.name] = (Any if is_open else argument.annotation, default)
+    made = create_model(name, **fields).model_json_schema()
+    return {key: value for key, value in made.items() if key != "title"}
+
+
 def called(function: Callable[..., object], use: ToolUse) -> ToolAnswer:
-    """What a function gives for a call; what it raises, and arguments that are none, the model is told of."""
+    """What a function gives for a call; what it raises, and arguments that are none, the model is told of.
+
+    What JSON does not have is told as Python writes it, half a surrogate pair as ``?``.
+    """
     try:
         arguments = json.loads(use.arguments or "{}")
         if not isinstance(arguments, dict):
             return ToolAnswer("error: arguments are a JSON object", is_error=True)
-        given = function(**arguments)
+        text, is_error = _text(function(**arguments)), False
     except Exception as error:  # a tool is the caller's code: whatever it raises, the model may try again
-        return ToolAnswer(f"error: {type(error).__name__}: {error}"[:2_000], is_error=True)
-    return ToolAnswer(_text(given))
+        text, is_error = f"error: {type(error).__name__}: {error}"[:2_000], True
+    return ToolAnswer(_well_formed(text), is_error)
 
 
 def judged(function: Callable[..., object], output: PhaseOutput) -> str | None:
@@ -307,4 +323,8 @@ def judged(function: Callable[..., object], output: PhaseOutput) -> str | None:
     if not isinstance(valid, bool):
         hint = "give True or False, (valid, reason), or {valid, reason}"
         raise InputError(f"validator {output.validator!r} gave {given!r:.60}; {hint}")
-    return None if valid else str(reason or "not valid")
+    return None if valid else _well_formed(str(reason or "not valid"))
+
+
+def _well_formed(text: str) -> str:
+    return text.encode("utf-8", "replace").decode()

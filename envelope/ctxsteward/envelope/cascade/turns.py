@@ -19,7 +19,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from ctxsteward.schemas import Cascade, ContextError, InputError, IntraContext, Message, Phase, Wire
@@ -143,6 +143,9 @@ class PhaseAttempt:
     schemas: Sequence[Wire]
     ports: RunPorts
     _is_calibrated: bool = False
+    _sent: dict[str, int] = field(default_factory=dict)
+    """Tokens of this attempt's prompts by call; so of its replies."""
+    _received: dict[str, int] = field(default_factory=dict)
 
     def play(self) -> AttemptEnd:
         """Go on until the attempt has ended."""
@@ -151,7 +154,14 @@ class PhaseAttempt:
         if known is not None:
             return AttemptEnd(**known)
         failures = [failure for _, failure in sorted(ledger.all(f"refused-{self.tag}-").items())]
+        tries = self.phase.rules.max_attempts or DEFAULT_ATTEMPTS
         while True:
+            if len(failures) >= tries:
+                last = failures[-1]
+                why = f"{self.phase.rules.loop_until!r} refused {tries} attempts, the last one: {last['reason']}"
+                end = AttemptEnd("failed", last["output"], last["calls"], tries, why)
+                self._accept(end, last.get("notes", {}))
+                break
             session = self._session_of_try(failures)
             before = failures[-1]["calls"] if failures else 0
             compressed = self._compresses and bool(failures)
@@ -164,16 +174,11 @@ class PhaseAttempt:
             reason = reason or self._verdict(number, text)
             if reason is None:
                 end = AttemptEnd("done", text, number, len(failures) + 1)
+                self._accept(end, _carried(session))
                 break
             kept = {"decisions": decisions_of(session), "notes": _carried(session)} if self._compresses else {}
             failures.append({"output": text, "reason": reason, "calls": number, **kept})
             ledger.put(f"refused-{self.tag}-{len(failures):03}", failures[-1])
-            tries = self.phase.rules.max_attempts or DEFAULT_ATTEMPTS
-            if len(failures) >= tries:
-                why = f"{self.phase.rules.loop_until!r} refused {tries} attempts, the last one: {reason}"
-                end = AttemptEnd("failed", text, number, tries, why)
-                break
-        self._accept(end, session)
         ledger.put(ended, end._asdict())
         return end
 
@@ -225,16 +230,18 @@ class PhaseAttempt:
                 return entry.ordinal - 1, entry.message.text
         return len(self.session), self.phase.name
 
-    def _accept(self, end: AttemptEnd, session: Session) -> None:
-        """Copy what a try of its own ended with into the phase's session."""
-        if session.id == self.session.id:
+    def _accept(self, end: AttemptEnd, notes: Mapping[str, str]) -> None:
+        """Copy what a try in a session of its own ended with into the phase's session."""
+        if end.tries == 1 or not self._compresses:
             return
+        is_refused = end.status == "failed"
+        said = f"[Refused attempt #{end.tries}]\n{end.reason}" if is_refused else f"[Accepted attempt #{end.tries}]"
         wires: list[Wire] = [
-            {"role": "user", "content": f"[Accepted attempt #{end.tries}]"},
+            {"role": "user", "content": said},
             {"role": "assistant", "content": end.text},
         ]
         self._append(self.session, wires, f"accepted {self.tag}")
-        self._carry(_carried(session), self.session)
+        self._carry(notes, self.session)
 
     def _verdict(self, number: int, text: str) -> str | None:
         validator = self.phase.rules.loop_until
@@ -277,9 +284,9 @@ class PhaseAttempt:
         known = ports.ledger.get(f"call-{place}")
         if known is not None and known["envelope"] == envelope.address:  # asked before it was killed
             record = known
+        ports.meter.take()
         ports.ledger.put(f"call-{place}", record)
-        if known is None:
-            ports.meter.take()
+        self._sent[f"call-{place}"] = envelope.tokens
         ports.tell(f"{self.phase.name}{'' if self.attempt is None else f' #{self.attempt}'}: call {number}, "
                    f"{envelope.tokens:,} tokens")  # fmt: skip
         asked = ModelRequest(self.cascade.cascade_id, self.phase.name, self.attempt, number, "phase", request)
@@ -288,22 +295,29 @@ class PhaseAttempt:
         except ContextError as error:
             self._checkpoint(session, number, str(error))
             raise
-        if answer.usage and int(answer.usage.get("prompt_tokens") or 0) > 0:
-            used = {**answer.usage, "estimated": int(envelope.metrics["estimated_tokens"])}
+        used = {name: count for name, count in (answer.usage or {}).items() if type(count) is int and count >= 0}
+        if used.get("prompt_tokens"):
+            used["estimated"] = int(envelope.metrics["estimated_tokens"])
             ports.ledger.put(f"used-{place}", used)
-            self.builder.calibrate(used, prompt_tokens=used["estimated"])
+            self._received[f"used-{place}"] = used.get("completion_tokens", 0)
         (entry,) = self._append(session, [answer.message], f"reply {place}")
+        if "estimated" in used:
+            self.builder.calibrate(used, prompt_tokens=used["estimated"])
         if number % ports.checkpoint_interval == 0 or record["compactions"]:
             self._checkpoint(session, number)
         return entry
 
     def _calibrate(self, number: int) -> None:
-        """Once: correct the builder's counts by what was reported for the calls that have their reply."""
+        """Once: correct the builder's counts by what was reported for the calls that have their reply; add all up."""
         if self._is_calibrated:
             return
         self._is_calibrated = True
-        for used in list(self.ports.ledger.all(f"used-{self.tag}-").values())[:number]:
+        reported = self.ports.ledger.all(f"used-{self.tag}-")
+        for used in list(reported.values())[:number]:
             self.builder.calibrate(used, prompt_tokens=used["estimated"])
+        sent = self.ports.ledger.all(f"call-{self.tag}-")
+        self._sent = {name: call["prompt_tokens"] for name, call in sent.items()}
+        self._received = {name: int(used.get("completion_tokens") or 0) for name, used in reported.items()}
 
     def _answer_calls(self, session: Session, message: Message, number: int) -> None:
         """Append the results that are missing, each once."""
@@ -344,13 +358,9 @@ class PhaseAttempt:
             session.note(name, text)
 
     def _checkpoint(self, session: Session, number: int, error: str | None = None) -> None:
-        calls = self.ports.ledger.all(f"call-{self.tag}-").values()
-        used = self.ports.ledger.all(f"used-{self.tag}-").values()
         found = checkpoint_of(
             session, role=self.phase.name, iteration=number, error=error,
-            input_tokens=sum(call["prompt_tokens"] for call in calls),
-            output_tokens=sum(int(one.get("completion_tokens") or 0) for one in used),
-            now=self.ports.now,
+            input_tokens=sum(self._sent.values()), output_tokens=sum(self._received.values()), now=self.ports.now,
         )  # fmt: skip
         self.ports.ledger.put(f"checkpoint-{self.tag}", found)
 
@@ -392,7 +402,9 @@ def recorded_calls(ledger: RunLedger) -> Iterator[dict[str, Any]]:
     yield from ledger.all("call-").values()
 
 
-def reply_row(call: Mapping[str, Any], cascade: str, entries: Sequence[LogEntry], refused: str | None) -> Wire:
+def reply_row(
+    call: Mapping[str, Any], cascade: str, entries: Sequence[LogEntry], refused: str | None, used: Wire | None = None
+) -> Wire:
     """The row that plays a recorded call's reply again; `entries` are the reply and the results that follow it."""
     message = entries[0].message
     results = {one.call_id: one.text for entry in entries[1:] for one in entry.message.tool_results}
@@ -403,4 +415,5 @@ def reply_row(call: Mapping[str, Any], cascade: str, entries: Sequence[LogEntry]
         | ({"result": results[made.id]} if made.id in results else {})
         for made in message.tool_calls
     ]}  # fmt: skip
+    row |= {} if used is None else {"usage": {name: count for name, count in used.items() if name != "estimated"}}
     return row if refused is None else {**row, "refused": refused}

@@ -28,6 +28,7 @@ from ctxsteward.envelope.cascade import (
     cascade_of,
     recorded_calls,
     script_of,
+    sub_cascade_of,
 )
 from ctxsteward.envelope.testing import memory_store
 from ctxsteward.envelope.tokens import Counter, model_info
@@ -121,12 +122,12 @@ def _read(
     ledger = RunLedger(store, run, tenant)
     subs = ledger.all("sub-")
     bills = _bills(judged_calls(store, cascade, run, sizer=sizer, tenant=tenant), sizer, prices)
-    known = {one.cascade_id: one for one in _cascades(cascade)}
     for index, phase in enumerate(cascade.phases):
         for name, sub in subs.items():
             if name.startswith(f"sub-{index:03}-"):
                 below = f"{above}{phase.name}/"
-                _read(store, known[sub["cascade"]], sub["run"], tenant, sizer, prices, below, rows)
+                inner = sub_cascade_of(cascade, sub["cascade"])
+                _read(store, inner, sub["run"], tenant, sizer, prices, below, rows)
         if phase.name in bills:
             sent, everything = bills[phase.name]
             rows.append(PhaseEfficiency(
@@ -134,12 +135,6 @@ def _read(
                 everything_tokens=everything.tokens, sent_priced=sent.priced, everything_priced=everything.priced,
                 cached_tokens=sent.cached_tokens,
             ))  # fmt: skip
-
-
-def _cascades(cascade: Cascade) -> Iterator[Cascade]:
-    yield cascade
-    for further in cascade.cascades:
-        yield from _cascades(further)
 
 
 def _bills(calls: Iterator[JudgedCall], sizer: Sizer, prices: Prices) -> dict[str, tuple[Bill, Bill]]:

@@ -119,7 +119,8 @@ def post_json(address: str, body: object, headers: Mapping[str, str], *, answer_
     except TimeoutError as error:
         raise InputError(f"{address}: no answer within {answer_seconds:g} s") from error
     except (OSError, HTTPException, ValueError) as error:
-        what = getattr(error, "reason", error)
+        # a ValueError's text may quote a header, and with it a key
+        what = type(error).__name__ if isinstance(error, ValueError) else getattr(error, "reason", error)
         if isinstance(what, TimeoutError):
             raise InputError(f"{address}: no answer within {answer_seconds:g} s") from error
         raise InputError(f"{address}: no answer ({what}); start it first") from error
