@@ -159,3 +159,16 @@ def test_what_is_about_health_or_faith_is_sensitive() -> None:
     assert {seen.sensitivity for seen in found("I'm allergic to peanuts.", "preferences")} == {"sensitive"}
     assert {seen.sensitivity for seen in found("我只吃清真食品。", "preferences")} == {"sensitive"}
     assert {seen.sensitivity for seen in found("Call me Ann.", "preferences")} == {"personal"}
+
+
+@pytest.mark.parametrize(
+    ("text", "reach"),
+    [
+        ("I need a solution right now.", {"session"}),
+        ("I want the figures of the depot.", {"session"}),
+        ("I like walking home in the evening.", {"user"}),
+        ("I'd rather have a window seat.", {"user"}),
+    ],
+)
+def test_what_is_asked_for_without_a_liking_is_wanted_now(text: str, reach: set[str]) -> None:
+    assert {one.reach for one in found(text, "preferences")} == reach

@@ -36,6 +36,8 @@ MAX_CHARS = 400
 _JOINED = re.compile(r"(?:and|so|but|because|to|then|also)\b")
 _TOLD = re.compile(r"(?:\w+,? )?(?:they|it|he|she|we|we'll|those|these|this|that|the|people|who|i'll)\b")
 """A sentence about others: "they … and always remind me" wishes for nothing."""
+_LIKING = re.compile(r"\b(?:like|love|enjoy|prefer|hate|dislike|favou?rite|rather)|喜欢|爱|讨厌|偏|宁")
+"""What is asked for without a liking, and of no known topic, is wanted now."""
 SCORES = {"standing": 0.95, "stated": 0.8, "weak": 0.4}
 
 
@@ -91,6 +93,8 @@ def _reach(
 ) -> Reach:
     if topic.is_fact or topic.is_lasting:
         return "user"
+    if strength == "broad" and topic.attribute.startswith("likes") and not _LIKING.search(sentence.low):
+        return "session"
     if conversation.replayed.project and is_of_project(sentence):
         return "project"
     if is_local(sentence, strictly=label == "standing") or (label != "standing" and conversation.is_task):
