@@ -222,7 +222,7 @@ def _says_otherwise(line: str, one: Observation) -> bool:
     wanted = {(figure.unit, figure.number) for figure in figures(value)}
     found = {(figure.unit, figure.number) for figure in figures(line)}
     units = {unit for unit, _ in wanted}
-    if None in units or wanted & found or not any(unit in units for unit, _ in found) or _AGO.search(line):
+    if "" in units or wanted & found or not any(unit in units for unit, _ in found) or _AGO.search(line):
         return False
     told, thing = read_statement(line), read_statement(one.slot.attribute.partition(":")[2].replace("_", " ")).keys
     about = read_statement(one.text).keys - read_statement(value).keys
