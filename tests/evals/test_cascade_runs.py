@@ -12,14 +12,8 @@ from ctxsteward.evals.bench import SCENARIOS, RunScenario, efficiency_of, judged
 from ctxsteward.evals.prompt_cost import Prices, Sizer
 from ctxsteward.schemas import InputError
 
-SIBLINGS = cascade_of({
-    "cascade_id": "c",
-    "phases": [{"name": "main", "sub_cascades": [{"ref": "a"}]}],
-    "cascades": [
-        {"cascade_id": "a", "phases": [{"name": "pa", "sub_cascades": [{"ref": "b"}]}]},
-        {"cascade_id": "b", "phases": [{"name": "pb", "instructions": "Go."}]},
-    ],
-})  # fmt: skip
+from ..envelope.cascade.runs import SIBLINGS
+
 SIZER = Sizer(Counter(CharTokenizer()))
 """A message costs its text and 4."""
 CASCADE = cascade_of({

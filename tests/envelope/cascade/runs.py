@@ -119,3 +119,14 @@ def texts(shown: PhaseContext) -> list[str]:
     """Contents that are text, and the first text of those that are blocks; empty where there is none."""
     contents = [wire["content"] or [{}] for wire in shown.wires]
     return [content if isinstance(content, str) else str(content[0].get("text", "")) for content in contents]
+
+
+SIBLINGS = cascade_of({
+    "cascade_id": "c",
+    "phases": [{"name": "main", "sub_cascades": [{"ref": "a"}]}],
+    "cascades": [
+        {"cascade_id": "a", "phases": [{"name": "pa", "sub_cascades": [{"ref": "b"}]}]},
+        {"cascade_id": "b", "phases": [{"name": "pb", "instructions": "Go."}]},
+    ],
+})  # fmt: skip
+"""One sub-cascade names its sibling."""

@@ -28,6 +28,7 @@ from ctxsteward.envelope.cascade.runner import choice_in
 from ctxsteward.envelope.testing import Crashed, memory_store
 from ctxsteward.schemas import Cascade, InputError, Wire
 
+from .runs import SIBLINGS
 from .test_runner import Heard, play, row, runner_of, search
 
 
@@ -151,16 +152,6 @@ def test_the_evaluator_s_call_is_recorded_only_where_it_is_made() -> None:
         runner_of(dig(soundings=soundings), script, store, max_calls=2).play()
 
     assert [call["attempt"] for call in recorded_calls(RunLedger(store, "r", "default"))] == [1, 2]
-
-
-SIBLINGS = cascade_of({
-    "cascade_id": "c",
-    "phases": [{"name": "main", "sub_cascades": [{"ref": "a"}]}],
-    "cascades": [
-        {"cascade_id": "a", "phases": [{"name": "pa", "sub_cascades": [{"ref": "b"}]}]},
-        {"cascade_id": "b", "phases": [{"name": "pb", "instructions": "Go."}]},
-    ],
-})  # fmt: skip
 
 
 def test_a_sub_cascade_that_names_a_sibling_is_recorded() -> None:

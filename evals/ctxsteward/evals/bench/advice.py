@@ -157,12 +157,18 @@ def records_of(
     learned: Iterable[AdviceRun], context: JudgementContext | None = None, kind: RecommendationKind = "tool_fix"
 ) -> list[MetaRecommendation]:
     """The records of a kind that a night makes of these runs."""
+    artifacts = (artifact for run in learned for artifact in run.artifacts)
+    return [one for one in records_made_of(artifacts, context) if one.kind == kind]
+
+
+def records_made_of(artifacts: Iterable[Artifact], context: JudgementContext | None = None) -> list[MetaRecommendation]:
+    """The records that a night makes of artifacts under `KEYS` and `TENANT`; nothing is stored."""
     with (
         Store(MemoryJournal(), MemoryObjects(), KEYS, uri="memory:") as store,
         Ledger.open(":memory:", store, TENANT, "agent") as ledger,
     ):
-        ledger.absorb(*(artifact for run in learned for artifact in run.artifacts))
-        return [one for one in ledger.records(context or JudgementContext()) if one.kind == kind]
+        ledger.absorb(*artifacts)
+        return list(ledger.records(context or JudgementContext()))
 
 
 def steward(records: Iterable[MetaRecommendation], statuses: Iterable[str]) -> Advisor:

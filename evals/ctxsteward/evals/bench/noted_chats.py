@@ -32,7 +32,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from ctxsteward.envelope import Store
 from ctxsteward.envelope.transcripts import decode
 from ctxsteward.language import sentences, terms
 from ctxsteward.schemas import InputError, InvalidTranscript, Message, MetaRecommendation
@@ -40,11 +39,10 @@ from ctxsteward.steward.artifacts import build_artifact
 from ctxsteward.steward.harvest import EXTRACTOR, harvest, lasting
 from ctxsteward.steward.harvest.people import Sentence, listen, needs_another
 from ctxsteward.steward.ingest import IngestSettings, LoadedItem, ingest
-from ctxsteward.steward.ledger import JudgementContext, Ledger
 from ctxsteward.steward.observations import Observation, ReplayedTranscript, ReplayedUtterance
-from ctxsteward.store import MasterKeys, MemoryJournal, MemoryObjects
 
 from ..intervals import wilson
+from .advice import KEYS, TENANT, records_made_of
 from .asked_chats import AskedChat, is_chat_folder, read_chats
 
 NOTED = "noted"
@@ -208,8 +206,6 @@ WORTH_HEAD = (
 )  # fmt: skip
 Label = Literal["useful", "useless", "junk", "wrong", "harmful"]
 _JUDGED = Path(__file__).with_name("judged_lines.csv")
-_KEYS = MasterKeys(b"evals of worth".ljust(32, b"."))
-_TENANT = "evals"
 
 
 class JudgedLine(NamedTuple):
@@ -290,16 +286,12 @@ def _replayed(chat: AskedChat) -> ReplayedTranscript:
 
 def active_records(transcripts: Iterable[ReplayedTranscript]) -> list[MetaRecommendation]:
     """What a night over transcripts makes active for people: of tools, `advice` judges."""
-    with (
-        Store(MemoryJournal(), MemoryObjects(), _KEYS, uri="memory:") as store,
-        Ledger.open(":memory:", store, _TENANT, "agent") as ledger,
-    ):
-        key = store.keys.address_key(_TENANT)
-        for one in transcripts:
-            kept = lasting(harvest(one), one)
-            ledger.absorb(*build_artifact(one, kept, extractor=EXTRACTOR, key=key))
-        active = (one for one in ledger.records(JudgementContext()) if one.status == "active")
-        return [one for one in active if one.scope.tool is None]
+    key = KEYS.address_key(TENANT)
+    artifacts = (
+        artifact for one in transcripts
+        for artifact in build_artifact(one, lasting(harvest(one), one), extractor=EXTRACTOR, key=key)
+    )  # fmt: skip
+    return [one for one in records_made_of(artifacts) if one.status == "active" and one.scope.tool is None]
 
 
 def measure_worth(path: Path, half: str) -> list[WorthRow]:

@@ -27,9 +27,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from types import MappingProxyType
+from typing import NamedTuple
 
 from ctxsteward.language import clauses, figures, is_kin_of, read_statement, sentences_of
 from ctxsteward.schemas import Relation, Slot
@@ -134,40 +135,60 @@ MAX_ANSWER_CHARS = 20_000
 
 def confirmed(observations: Sequence[Observation], replayed: ReplayedTranscript) -> list[Observation]:
     """The observations, those that an internal tool's answer confirms or denies with a span of it."""
-    if not any(_is_of_world(one) or _has_figure(one) for one in observations):
+    claims = [_claim_of(one) for one in observations]
+    if not any(claims):
         return list(observations)
     answers = [said for said in replayed.utterances if said.role == "tool" and said.trust == "tool_internal"]
     lines = [(said, line) for said in answers[-MAX_ANSWERS:] for line in _stated(said.text[:MAX_ANSWER_CHARS])]
     return [
-        _denied(_confirmed(one, lines) if _is_of_world(one) else one, lines) if _has_figure(one) or _is_of_world(one)
-        else one for one in observations
-    ]  # fmt: skip
+        one if claim is None else _checked(one, claim, lines) for one, claim in zip(observations, claims, strict=True)
+    ]
 
 
-def _is_of_world(one: Observation) -> bool:
-    """Whether it is a claim that votes alone do not carry to others."""
-    return one.reach in ("project", "shared") and KINDS[one.kind].is_personal and not KINDS[one.kind].votes_suffice
+class _ToolClaim(NamedTuple):
+    """What an observation claims, as far as a tool's answer may say the same or otherwise."""
+
+    figures: frozenset[tuple[str, str]]
+    """Numbers with their units."""
+    value: frozenset[str]
+    """Keys of its value, of the thing that has it, and of what else it says."""
+    thing: frozenset[str]
+    about: frozenset[str]
+    is_of_world: bool
+    """Whether votes alone do not carry it to others: it takes an answer that says the same."""
+    has_figure: bool
+    """Whether some thing is said to have a figure: another figure denies it, whomever it is for."""
 
 
-def _confirmed(one: Observation, lines: Sequence[tuple[ReplayedUtterance, str]]) -> Observation:
-    said = next((said for said, line in lines if _says_the_same(line, one)), None)
-    return one if said is None else _citing(one, said, "confirms")
-
-
-def _denied(one: Observation, lines: Sequence[tuple[ReplayedUtterance, str]]) -> Observation:
-    """The observation with the last answer that has another figure for the same thing, where none confirms it."""
-    if not _has_figure(one) or any(place.relation == "confirms" for place in one.places):
-        return one
-    said = next((said for said, line in reversed(lines) if _says_otherwise(line, one)), None)
-    return one if said is None else _citing(one, said, "contradicts")
-
-
-def _has_figure(one: Observation) -> bool:
-    """Whether it claims that some thing has a figure."""
-    return (
-        KINDS[one.kind].is_personal and one.value is not None and ":" in one.slot.attribute
-        and bool(figures(f"{one.value} {one.unit}" if one.unit else str(one.value)))
+def _claim_of(one: Observation) -> _ToolClaim | None:
+    """None: no answer says anything to it."""
+    spec = KINDS[one.kind]
+    if one.value is None or not spec.is_personal:
+        return None
+    value = f"{one.value} {one.unit}" if one.unit else str(one.value)
+    amounts = _figures_in(value)
+    is_of_world = one.reach in ("project", "shared") and not spec.votes_suffice
+    has_figure = bool(amounts) and ":" in one.slot.attribute
+    if not (is_of_world or has_figure):
+        return None
+    keys = read_statement(value).keys
+    return _ToolClaim(
+        amounts, keys, read_statement(one.slot.attribute.partition(":")[2].replace("_", " ")).keys,
+        read_statement(one.text).keys - keys, is_of_world, has_figure,
     )  # fmt: skip
+
+
+def _checked(one: Observation, claim: _ToolClaim, lines: Sequence[tuple[ReplayedUtterance, str]]) -> Observation:
+    """The observation with the first answer that confirms it, else the last that denies it."""
+    if claim.is_of_world:
+        said = next((said for said, line in lines if _says_the_same(line, claim)), None)
+        if said is not None:
+            return _citing(one, said, "confirms")
+    if claim.has_figure:
+        said = next((said for said, line in reversed(lines) if _says_otherwise(line, claim)), None)
+        if said is not None:
+            return _citing(one, said, "contradicts")
+    return one
 
 
 def _citing(one: Observation, said: ReplayedUtterance, relation: Relation) -> Observation:
@@ -197,38 +218,34 @@ def _stated(text: str) -> list[str]:
     return lines
 
 
-def _says_the_same(line: str, one: Observation) -> bool:
-    if one.value is None or any(clause.sign < 0 for clause in clauses(line)):
+def _says_the_same(line: str, claim: _ToolClaim) -> bool:
+    if not (claim.figures or claim.value) or any(clause.sign < 0 for clause in clauses(line)):
         return False
-    value = f"{one.value} {one.unit}" if one.unit else str(one.value)
-    told, told_value, claim = read_statement(line), read_statement(value), read_statement(one.text)
-    amounts = {(figure.number, figure.unit) for figure in figures(value)}
-    if not (amounts or told_value.keys) or not amounts <= {(one.number, one.unit) for one in figures(line)}:
-        return False
-    thing = read_statement(one.slot.attribute.partition(":")[2].replace("_", " ")).keys
-    if not all(is_kin_of(key, told.keys) for key in told_value.keys | thing):
-        return False
-    about = claim.keys - told_value.keys
-    return bool(about) and sum(is_kin_of(key, told.keys) for key in about) > CONFIRMED_FRACTION * len(about)
+    return claim.figures <= _figures_in(line) and _is_about(line, claim, claim.value | claim.thing)
 
 
 _AGO = re.compile(r"\bago\b|前")
 """Says when something was, not what it is."""
 
 
-def _says_otherwise(line: str, one: Observation) -> bool:
+def _says_otherwise(line: str, claim: _ToolClaim) -> bool:
     """Whether a line has the thing and most of what is said of it, and other figures of the same unit alone."""
-    value = f"{one.value} {one.unit}" if one.unit else str(one.value)
-    wanted = {(figure.unit, figure.number) for figure in figures(value)}
-    found = {(figure.unit, figure.number) for figure in figures(line)}
-    units = {unit for unit, _ in wanted}
-    if "" in units or wanted & found or not any(unit in units for unit, _ in found) or _AGO.search(line):
+    found, units = _figures_in(line), {unit for _, unit in claim.figures}
+    if not claim.thing or "" in units or claim.figures & found or _AGO.search(line):
         return False
-    told, thing = read_statement(line), read_statement(one.slot.attribute.partition(":")[2].replace("_", " ")).keys
-    about = read_statement(one.text).keys - read_statement(value).keys
-    if not thing or not about or not all(is_kin_of(key, told.keys) for key in thing):
+    return any(unit in units for _, unit in found) and _is_about(line, claim, claim.thing)
+
+
+def _figures_in(line: str) -> frozenset[tuple[str, str]]:
+    return frozenset((figure.number, figure.unit) for figure in figures(line))
+
+
+def _is_about(line: str, claim: _ToolClaim, needed: Set[str]) -> bool:
+    """Whether a line has all that is needed, and most of what the claim says besides its value."""
+    told = read_statement(line).keys
+    if not claim.about or not all(is_kin_of(key, told) for key in needed):
         return False
-    return sum(is_kin_of(key, told.keys) for key in about) > CONFIRMED_FRACTION * len(about)
+    return sum(is_kin_of(key, told) for key in claim.about) > CONFIRMED_FRACTION * len(claim.about)
 
 
 EVAL_FAILURES_EXTRACTOR = "eval_failures/1"

@@ -38,7 +38,12 @@ ANSWERS = (
     Answer("a number without its unit", FEE, '{"item": "cancellation fee", "cents": 5000}', False),
     Answer("what was wrong", FEE, "The cancellation fee is 30 EUR.", False, denies=True),
     Answer("another fee", FEE, "The airport fee is 50 EUR.", False),
-    Answer("a count of something else", "No, the locker limit is 12, not 14.", '{"locker": "limit set", "flight": 4411}', False),
+    Answer(
+        "a count of something else",
+        "No, the locker limit is 12, not 14.",
+        '{"locker": "limit set", "flight": 4411}',
+        False,
+    ),
     Answer("when it was", FEE, "The cancellation fee was 30 EUR two years ago.", False),
     Answer("the fee", FEE, '{"item": "cancellation fee", "price": "50 EUR"}', True),
     Answer("Chinese", "错了，配送费是12元，不是9元。", "配送费是12元。", True),
