@@ -12,12 +12,17 @@ INSPECT := .venv-inspect
 PEERS_VENV := .venv-peers
 PEERS_ASKED := 'langchain>=1.4,<2' 'agent-framework-core>=1.23,<2' 'pydantic-ai-harness>=0.62,<0.63' \
   'strands-agents>=1.62,<2' 'llama-index-core>=0.14,<0.15' 'headroom-ai>=0.42,<0.43'
+INTEGRATIONS := .venv-integrations
+INTEGRATIONS_ASKED := 'langchain>=1.5,<2' 'pydantic-ai-slim>=2.68,<3' 'openai-agents>=0.24,<0.25' \
+  'agent-framework-core>=1.23,<2' 'litellm>=1.109,<2' 'openai>=3.54,<4' 'anthropic>=2.12,<3' 'pytest>=8.4,<10' \
+  'hatchling>=1.27,<2'
 # Tests that run longer when they are asked to; one of them measures, so it runs apart, on a quiet machine.
 SOAKED = $(shell grep -rlE --include='test_*.py' 'CTXSTEWARD_(SOAK|DAMAGES)|examples import|hypothesis import' tests | sort)
 MEASURED := tests/store/replication/test_outage.py::test_latencies_stay_where_they_were
 ROOMS := schemas envelope summarizers steward evals flows console
 
-.PHONY: help demo test soak check house mutants evals evals-full bench peers figures adapters inspect ministack lock clean
+.PHONY: help demo test soak check house mutants evals evals-full bench peers figures adapters inspect integrations \
+  ministack lock clean
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -90,6 +95,14 @@ $(INSPECT)/.installed: requirements-inspect.lock pyproject.toml | $(STAMP)
 	$(BIN)/uv pip install --quiet --python $(INSPECT)/bin/python --no-deps --no-build-isolation -e .
 	touch $@
 
+integrations: $(INTEGRATIONS)/.installed  ## the environment of the frameworks that ours plugs into, apart because they bring much
+
+$(INTEGRATIONS)/.installed: requirements-integrations.lock pyproject.toml | $(STAMP)
+	test -x $(INTEGRATIONS)/bin/python || $(PYTHON) -m venv --without-pip $(INTEGRATIONS)
+	$(BIN)/uv pip install --quiet --python $(INTEGRATIONS)/bin/python --compile-bytecode --require-hashes -r $<
+	$(BIN)/uv pip install --quiet --python $(INTEGRATIONS)/bin/python --no-deps --no-build-isolation -e .
+	touch $@
+
 ministack: $(MINISTACK)/.installed  ## the second S3 server of the tests, apart because its pins exclude ours
 
 $(MINISTACK)/.installed: requirements-ministack.lock | $(STAMP)
@@ -106,6 +119,8 @@ lock: $(STAMP)  ## resolve the locks anew
 	  --no-emit-index-url --python-version 3.11 --extra inspect pyproject.toml - -o requirements-inspect.lock
 	printf '%s\n' $(PEERS_ASKED) | $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --no-annotate \
 	  --no-emit-index-url --python-version 3.11 - -o requirements-peers.lock
+	printf '%s\n' $(INTEGRATIONS_ASKED) | $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header \
+	  --no-annotate --no-emit-index-url --python-version 3.11 pyproject.toml - -o requirements-integrations.lock
 
 clean:  ## remove the environments and caches
-	rm -rf $(VENV) $(MINISTACK) $(INSPECT) $(PEERS_VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(MINISTACK) $(INSPECT) $(INTEGRATIONS) $(PEERS_VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -54,7 +54,7 @@ async def connected(store: str, *args: str) -> AsyncIterator[ClientSession]:
 async def said(client: ClientSession, name: str, arguments: dict[str, Any]) -> tuple[str, bool]:
     result = await client.call_tool(name, arguments)
     (content,) = result.content
-    return content.text, bool(result.isError)  # type: ignore[union-attr]
+    return content.text, bool(result.is_error)  # type: ignore[union-attr]
 
 
 def digests(store: str) -> dict[str, str]:
@@ -71,8 +71,8 @@ def test_a_client_sees_two_read_only_bounded_tools_of_this_session_alone(store: 
         async with connected(store) as client:
             tools = (await client.list_tools()).tools
             assert [tool.name for tool in tools] == ["search_context", "resolve_reference"]
-            assert all(tool.annotations and tool.annotations.readOnlyHint for tool in tools)
-            assert "session" not in str([tool.inputSchema for tool in tools])
+            assert all(tool.annotations and tool.annotations.read_only_hint for tool in tools)
+            assert "session" not in str([tool.input_schema for tool in tools])
             assert await said(client, "search_context", {"query": "vault code", "k": 1}) == (
                 "2026-01-01 §1-§2:\n§1 user: the vault code is 4711", False,
             )  # fmt: skip

@@ -9,10 +9,18 @@ from __future__ import annotations
 from typing import Any
 
 from anyio import run
-from mcp.server.lowlevel import NotificationOptions, Server
-from mcp.server.models import InitializationOptions
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
-from mcp.types import CallToolResult, TextContent, Tool, ToolAnnotations
+from mcp.types import (
+    CallToolRequestParams,
+    CallToolResult,
+    ListToolsResult,
+    PaginatedRequestParams,
+    TextContent,
+    Tool,
+    ToolAnnotations,
+)
 
 from ctxsteward.envelope import Session, answer_call, model_tools
 from ctxsteward.schemas import ContextError
@@ -20,42 +28,36 @@ from ctxsteward.schemas import ContextError
 INSTRUCTIONS = (
     "Reads one stored conversation: search_context finds messages, resolve_reference reads them by reference."
 )
-_READ_ONLY = ToolAnnotations(readOnlyHint=True, destructiveHint=False, idempotentHint=True, openWorldHint=False)
+_READ_ONLY = ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
 
 
 def serve(session: Session, version: str) -> None:
     """Answer on stdin and stdout until the client goes away."""
-    run(_serve, _server(session), version)
+    run(_serve, _server(session, version))
 
 
-async def _serve(server: Server[Any, Any], version: str) -> None:
-    capabilities = server.get_capabilities(NotificationOptions(), {})
-    options = InitializationOptions(
-        server_name="ctxsteward", server_version=version, capabilities=capabilities, instructions=INSTRUCTIONS
-    )
+async def _serve(server: Server[Any]) -> None:
     async with stdio_server() as (incoming, outgoing):
-        await server.run(incoming, outgoing, options)
+        await server.run(incoming, outgoing, server.create_initialization_options())
 
 
-def _server(session: Session) -> Server[Any, Any]:
-    server: Server[Any, Any] = Server("ctxsteward")
+def _server(session: Session, version: str) -> Server[Any]:
+    async def list_tools(_: ServerRequestContext[Any], __: PaginatedRequestParams | None) -> ListToolsResult:
+        return ListToolsResult(tools=[_tool(wire["function"]) for wire in model_tools()])
 
-    async def list_tools() -> list[Tool]:
-        return [_tool(wire["function"]) for wire in model_tools()]
+    async def call_tool(_: ServerRequestContext[Any], params: CallToolRequestParams) -> CallToolResult:
+        return answered(session, params.name, params.arguments or {})
 
-    async def call_tool(name: str, arguments: dict[str, Any]) -> CallToolResult:
-        return answered(session, name, arguments)
-
-    server.list_tools()(list_tools)  # type: ignore[no-untyped-call]
-    server.call_tool(validate_input=False)(call_tool)  # ours answers wrong arguments in words a model can act on
-    return server
+    return Server(
+        "ctxsteward", version=version, instructions=INSTRUCTIONS, on_list_tools=list_tools, on_call_tool=call_tool
+    )
 
 
 def _tool(function: dict[str, Any]) -> Tool:
     return Tool(
         name=function["name"],
         description=function["description"],
-        inputSchema=function["parameters"],
+        input_schema=function["parameters"],
         annotations=_READ_ONLY,
     )
 
@@ -66,8 +68,8 @@ def answered(session: Session, name: str, arguments: dict[str, Any]) -> CallTool
         session.refresh()
         answer = answer_call(session, name, arguments, shown=frozenset())
     except ContextError as error:
-        return CallToolResult(content=[TextContent(type="text", text=f"error: {error}")], isError=True)
+        return CallToolResult(content=[TextContent(type="text", text=f"error: {error}")], is_error=True)
     if answer is None:
         text = f"error: no tool {name[:64]!r}; there are {' and '.join(w['function']['name'] for w in model_tools())}"
-        return CallToolResult(content=[TextContent(type="text", text=text)], isError=True)
-    return CallToolResult(content=[TextContent(type="text", text=answer)], isError=False)
+        return CallToolResult(content=[TextContent(type="text", text=text)], is_error=True)
+    return CallToolResult(content=[TextContent(type="text", text=answer)], is_error=False)
