@@ -433,8 +433,7 @@ class Session:
         with self.lock:
             self.replica.reread()
             other = Session.__new__(Session)
-            other.__dict__.update(self.__dict__)
-            other.lock = threading.RLock()
+            other.__dict__.update(self.__dict__, lock=threading.RLock(), origin_of_past=None, _follower=None)
             forking.renew_in_child(other)
             journal = DraftJournal(self.journal, self.key, self.state.position)
             other._read_by(self.replica.over(Log(journal, self.key, self.address_key, self.repair)))
