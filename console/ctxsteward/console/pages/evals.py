@@ -23,7 +23,8 @@ from ctxsteward.evals.result_formats import (
 from ctxsteward.evals.result_history import ResultDifference, trend, values
 from ctxsteward.schemas import EvalResult, GateResult, MetricResult
 
-from .charts import Bar, Series, Shape, bars, drawing, lines, render, shape
+from .charts import Bar, Series, Shape, bars, drawing, lines, shape
+from .frame import render
 
 FOREST_WIDTH, FOREST_HEIGHT = 220, 18
 
