@@ -11,7 +11,7 @@ from .access import (
     revoke_token as revoke_token,
 )
 from .api import service_of as service_of
-from .app import create_app as create_app, openapi_of as openapi_of
+from .app import StoppableServer as StoppableServer, create_app as create_app, openapi_of as openapi_of
 from .desk import (
     LOOPBACK_HOSTS as LOOPBACK_HOSTS,
     Service as Service,

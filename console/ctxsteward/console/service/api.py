@@ -250,21 +250,13 @@ def _appended(service: Service, opened: OpenSession, body: AppendInput) -> Appen
     session = opened.session
     assert session is not None
     if body.follow:
-        entries = followed(session, [one.message for one in body.messages])
-    else:
-        entries = session.extend(NewMessage(**dict(one)) for one in body.messages)
+        stands = session.follow([one.message for one in body.messages])
+        service.call(service.hub.appended, stands, ())
+        return Appended(session=stands.id, length=len(stands), messages=(), findings=findings_of(stands.findings))
+    entries = session.extend(NewMessage(**dict(one)) for one in body.messages)
     rows = tuple(AppendedMessage(ref=one.ref, ordinal=one.ordinal, is_new=one.is_new) for one in entries)
     service.call(service.hub.appended, session, [row.ref for row in rows if row.is_new])
-    return Appended(session=session.id, messages=rows, findings=findings_of(session.findings))
-
-
-def followed(session: Session, messages: list[dict[str, Any]]) -> list[Any]:
-    """What of a whole history is new, appended."""
-    follow = getattr(session, "follow", None)
-    if follow is None:
-        raise Refusal("not_implemented", "this version takes new messages alone; leave out `follow`")
-    entries: list[Any] = follow(messages)
-    return entries
+    return Appended(session=session.id, length=len(session), messages=rows, findings=findings_of(session.findings))
 
 
 def findings_of(findings: Iterable[Finding]) -> tuple[dict[str, Any], ...]:
@@ -282,9 +274,11 @@ async def build(session: SessionId, service: ServiceDep, who: Writer, body: Buil
 
 def _built(service: Service, opened: OpenSession, builder: EnvelopeBuilder, asked: BuildInput) -> Built:
     assert opened.session is not None
-    built = builder.build(opened.session)
-    opened.newest = built.address
-    service.call(service.hub.built, opened.session, built)
+    stands = opened.session if asked.history is None else opened.session.follow(asked.history)
+    built = builder.build(stands)
+    if stands.key == opened.key:
+        opened.newest = built.address
+    service.call(service.hub.built, stands, built)
     return Built(
         session=built.session, address=built.address, tokens=built.tokens, provider=asked.provider,
         request=None if asked.provider is None else built.render(asked.provider, cache=asked.cache),

@@ -15,23 +15,29 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import re
+import signal
+import socket
 import traceback
 import uuid
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from importlib.metadata import version
 from typing import Any
 
+import uvicorn
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.openapi.utils import get_openapi
 from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from ctxsteward.schemas import ContextError, schema, without_secrets
 
+from . import live_pages
 from .access import (
     MEDIA_TYPE,
     Refusal,
@@ -46,6 +52,7 @@ from .api import router
 from .desk import Service, ServiceSettings
 
 PUBLIC = frozenset(("/healthz", "/openapi.json", "/login"))
+PUBLIC_FILES = "/assets/"
 """Served without a token."""
 STREAMS = frozenset(("/api/events",))
 """Answers that do not end: they are bounded by the number of listeners."""
@@ -53,8 +60,8 @@ JSON_ROUTES = "/api/"
 """Below it a body is JSON."""
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{8,64}")
 HEADERS: Mapping[str, str] = {
-    "content-security-policy": "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; "
-    "object-src 'none'",
+    "content-security-policy": "default-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'self'; "
+    "frame-ancestors 'none'; object-src 'none'",
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
     "referrer-policy": "no-referrer",
@@ -175,7 +182,7 @@ class Gate:
         if service.in_flight > service.limits.requests and path != "/healthz":
             raise Refusal("unavailable", f"{service.limits.requests} requests are under way; ask again",
                           headers={"Retry-After": "1"})  # fmt: skip
-        if path in PUBLIC:
+        if path in PUBLIC or path.startswith(PUBLIC_FILES):
             check_origin(scope["method"], headers, scope["scheme"])
         else:
             who = principal_of(exchange.headers, settings.tokens, service.logins, settings.tenant)
@@ -227,6 +234,7 @@ def create_app(settings: ServiceSettings) -> FastAPI:
     )  # fmt: skip
     app.state.service = service
     app.include_router(router)
+    app.include_router(live_pages.router)
     app.add_middleware(Gate, service=service)
     for error in (Refusal, ContextError, RequestValidationError, HTTPException):
         app.add_exception_handler(error, _problem)
@@ -259,6 +267,95 @@ def _problem(request: Request, error: Exception) -> Response:
         if refusal.kind == "internal":
             raise error  # the gate logs it
     return problem_response(refusal, exchange.id)
+
+
+# -- the server -----------------------------------------------------------------------------------------------------
+
+HEADER_SECONDS = 15.0
+"""A connection that has not sent its request's headers by then is closed."""
+HEADER_BYTES = 32 << 10
+
+
+class PatientProtocol(H11Protocol):
+    """HTTP/1.1 that waits so long for headers, and tells what is no HTTP with a problem."""
+
+    _waiting: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._wait()
+
+    def data_received(self, data: bytes) -> None:
+        before = self.cycle
+        super().data_received(data)
+        if self.cycle is not before:
+            self._unwait()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if not self.transport.is_closing():
+            self._unwait()
+            self._wait()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._unwait()
+        super().connection_lost(exc)
+
+    def send_400_response(self, msg: str) -> None:
+        """Instead of a plain text."""
+        problem = Refusal("bad_request", "this is no HTTP request, or its headers are too large")
+        body = problem.problem(uuid.uuid4().hex).model_dump_json().encode()
+        head = f"HTTP/1.1 400 Bad Request\r\ncontent-type: {MEDIA_TYPE}\r\ncontent-length: {len(body)}\r\n"
+        self.transport.write(head.encode() + b"connection: close\r\n\r\n" + body)
+        self.transport.close()
+
+    def _wait(self) -> None:
+        self._waiting = self.loop.call_later(HEADER_SECONDS, self.transport.close)
+
+    def _unwait(self) -> None:
+        if self._waiting is not None:
+            self._waiting.cancel()
+            self._waiting = None
+
+
+class StoppableServer(uvicorn.Server):
+    """A server that a signal stops in order: nothing new, what runs is finished, exit code 0."""
+
+    def __init__(self, app: FastAPI, stop_seconds: float) -> None:
+        super().__init__(
+            uvicorn.Config(
+                app,
+                http=PatientProtocol,
+                ws="none",
+                lifespan="on",
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                timeout_keep_alive=int(HEADER_SECONDS),
+                h11_max_incomplete_event_size=HEADER_BYTES,
+                timeout_graceful_shutdown=max(1, round(stop_seconds)),
+            )
+        )
+        self._hub = app.state.service.hub
+
+    def serve_on(self, listening: socket.socket, ready: Callable[[], None]) -> None:
+        """Serve until a signal comes; `ready` is called when signals are heard."""
+        logging.getLogger("uvicorn").setLevel(logging.ERROR)
+
+        def stop(*_: object) -> None:
+            self.should_exit = True
+
+        before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            ready()
+            self.run(sockets=[listening])
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._hub.close()
+        await super().shutdown(sockets)
 
 
 # -- the document ---------------------------------------------------------------------------------------------------

@@ -73,7 +73,7 @@ class AppendInput(_Body):
     messages: Annotated[list[MessageInput], Field(min_length=1)]
     head: HeadInput | None = None
     follow: bool = False
-    """The messages are the whole history: only what is new is appended, and a changed past is a fork."""
+    """The messages are the whole history: what is new is appended, and a changed past is kept in a fork."""
 
 
 class BudgetsInput(_Body):
@@ -100,6 +100,8 @@ class BuildInput(_Body):
     """Whose tokens and window count; null: the service's."""
     budgets: BudgetsInput | None = None
     policy: PolicyName | None = None
+    history: list[WireMessage] | None = None
+    """The whole history: it is followed first, and built on where it stands."""
     cache: bool = True
     """Mark where the provider may cache."""
     envelope: bool = True
@@ -137,7 +139,11 @@ class Appended(_Reply):
     """What became of the messages."""
 
     session: str
+    """Where they stand: with `follow` a fork, if the history goes another way than what was known."""
+    length: int
+    """Messages up to there."""
     messages: tuple[AppendedMessage, ...]
+    """Each that was sent; with `follow` none."""
     findings: tuple[FindingBody, ...]
 
 
