@@ -104,14 +104,13 @@ def serve(
 def _serve(
     stack: ExitStack, settings: Callable[..., Any], listening: socket.socket, stop_seconds: float, as_json: bool
 ) -> None:
-    from ctxsteward.envelope.telemetry import API, scraped
+    from ctxsteward.envelope.telemetry import scraped
     from ctxsteward.schemas import UnknownModel
 
     from ..service import StoppableServer, create_app
 
-    scrape = None if API in sys.modules else stack.enter_context(scraped())
     try:
-        made = settings(scrape=scrape)
+        made = settings(scrape=stack.enter_context(scraped(_boards())))
         app = create_app(made)
     except UnknownModel as error:
         raise unknown_model(error.model) from error
@@ -126,6 +125,14 @@ def _serve(
         sys.stdout.flush()
 
     StoppableServer(app, stop_seconds).serve_on(listening, ready)
+
+
+def _boards() -> tuple[Any, ...]:
+    """What is counted beside builds."""
+    from ctxsteward.envelope.audit import auditor as audits
+    from ctxsteward.steward.night import telemetry as nights
+
+    return audits.board(), nights.board()
 
 
 def is_loopback(host: str) -> bool:

@@ -20,7 +20,7 @@ from ctxsteward.envelope.cascade import handoff_of
 from ctxsteward.envelope.compaction import asked_policy
 from ctxsteward.envelope.history import report_in
 from ctxsteward.evals.result_history import read as read_history
-from ctxsteward.schemas import Finding, InputError, PolicyName, Status
+from ctxsteward.schemas import ENTRY_ID, Finding, InputError, PolicyName, Status
 from ctxsteward.steward import of_this_process
 from ctxsteward.store import SessionKey, read_manifest
 
@@ -338,7 +338,7 @@ def _compacted(
 
 # -- governed state -------------------------------------------------------------------------------------------------
 
-ProfileName = Annotated[str | None, Query(min_length=1, max_length=MAX_NAME, description="Default: all of the tenant.")]
+ProfileName = Annotated[str | None, Query(pattern=ENTRY_ID, description="Default: all of the tenant.")]
 
 
 @router.get("/api/profile/versions", tags=["governed state"])

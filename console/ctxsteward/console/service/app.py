@@ -40,6 +40,7 @@ from ctxsteward.schemas import ContextError, schema, without_secrets
 from . import live_pages
 from .access import (
     MEDIA_TYPE,
+    Problem,
     Refusal,
     check_host,
     check_origin,
@@ -230,7 +231,7 @@ def create_app(settings: ServiceSettings) -> FastAPI:
 
     app = FastAPI(
         title="ctxsteward", version=version("ctxsteward"), lifespan=lifespan, docs_url=None, redoc_url=None,
-        openapi_url=None, redirect_slashes=False,
+        openapi_url=None, redirect_slashes=False, generate_unique_id_function=lambda route: route.name,
     )  # fmt: skip
     app.state.service = service
     app.include_router(router)
@@ -367,15 +368,16 @@ def openapi_of(app: FastAPI) -> dict[str, Any]:
         title="ctxsteward", version=app.version, routes=app.routes,
         description="Sessions, envelopes and governed state over HTTP. Errors are problem details (RFC 9457).",
     )  # fmt: skip
-    components = described.setdefault("components", {}).setdefault("schemas", {})
+    problem = Problem.model_json_schema(ref_template="#/components/schemas/{model}", mode="serialization")
     used: dict[str, None] = {}
     described = dict(_with_published(described, used))
     components = described["components"]["schemas"]
+    components |= problem.pop("$defs") | {"Problem": problem}
     for name in used:
-        components.update(component_of(name))
+        components |= component_of(name)
+    for unused in ("HTTPValidationError", "ValidationError"):
+        components.pop(unused, None)
     described["components"]["schemas"] = dict(sorted(components.items()))
-    described["components"]["schemas"].pop("HTTPValidationError", None)
-    described["components"]["schemas"].pop("ValidationError", None)
     return described
 
 

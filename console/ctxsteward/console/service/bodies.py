@@ -9,7 +9,7 @@ from __future__ import annotations
 from math import ceil
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from ctxsteward.envelope import Envelope, EnvelopeBuilder
 from ctxsteward.envelope.envelope import Provider
@@ -27,7 +27,14 @@ EntryBody = Annotated[dict[str, Any], WithJsonSchema({"x-published": "changelog_
 RecordBody = Annotated[dict[str, Any], WithJsonSchema({"x-published": "meta_recommendation"})]
 ResultBody = Annotated[dict[str, Any], WithJsonSchema({"x-published": "eval_result"})]
 
-Tokens = Annotated[int, Field(ge=1, le=100_000_000)]
+
+def _whole(value: Any) -> Any:
+    """1.0 is a whole number to JSON Schema; "1" and true are none."""
+    return int(value) if type(value) is float and value.is_integer() else value
+
+
+Whole = Annotated[int, BeforeValidator(_whole)]
+Tokens = Annotated[Whole, Field(ge=1, le=100_000_000)]
 Fraction = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 Meta = Annotated[str, Field(min_length=1, max_length=MAX_NAME)]
 Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME)]
@@ -111,7 +118,7 @@ class BuildInput(_Body):
 class CompactInput(_Body):
     """How far to compact."""
 
-    keep_tokens: Annotated[int, Field(ge=0, le=100_000_000)] | None = None
+    keep_tokens: Annotated[Whole, Field(ge=0, le=100_000_000)] | None = None
     """Of messages that may leave, keep so many tokens verbatim; null: as far as the budgets' target."""
     model: Name | None = None
     budgets: BudgetsInput | None = None

@@ -96,13 +96,18 @@ def exported(destination: str, *, stream: IO[str], boards: Sequence[Board] = ())
 def scraped(boards: Sequence[Board] = ()) -> Iterator[Callable[[], str] | None]:
     """What gives the metrics of this process as Prometheus reads them, for a server of the caller's own.
 
-    None where the extra ``telemetry`` is not installed.
+    None where the extra ``telemetry`` is not installed, or the metrics go elsewhere already.
     """
     with ExitStack() as stack:
         try:
             from opentelemetry.exporter.prometheus import PrometheusMetricReader
+            from opentelemetry.metrics import get_meter_provider
+            from opentelemetry.sdk.metrics import MeterProvider
             from prometheus_client import CollectorRegistry, generate_latest
         except ImportError:
+            yield None
+            return
+        if isinstance(get_meter_provider(), MeterProvider):
             yield None
             return
         registry = CollectorRegistry()
