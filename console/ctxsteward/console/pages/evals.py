@@ -35,16 +35,25 @@ def page(
     history: Sequence[EvalResult],
     incomparable: Mapping[str, Sequence[str]] | None = None,
 ) -> str:
-    """The page; the same bytes for the same results."""
+    """The page as one file; the same bytes for the same results."""
+    return render("evals.html.j2", title="Context evals", **contents(results, differences, history, incomparable))
+
+
+def contents(
+    results: Sequence[EvalResult],
+    differences: Mapping[str, ResultDifference],
+    history: Sequence[EvalResult],
+    incomparable: Mapping[str, Sequence[str]] | None = None,
+) -> dict[str, Any]:
+    """What the page shows, for a template."""
     gates = [gate for result in results for gate in result.gates]
     trends = [(result.suite, _trend(result, history)) for result in results]
     seconds = bars("CPU seconds", [Bar(one.suite, (round(one.cpu_seconds),)) for one in results])
-    return render(
-        "evals.html.j2", title="Context evals", about=_about(results), outcome=outcome(results),
-        tally=tally(gates) if gates else "",
-        suites=[_suite(one, differences.get(one.suite), (incomparable or {}).get(one.suite, ())) for one in results],
-        trends=[*trends, ("CPU seconds", seconds)],
-    )  # fmt: skip
+    return {
+        "about": _about(results), "outcome": outcome(results), "tally": tally(gates) if gates else "",
+        "suites": [_suite(one, differences.get(one.suite), (incomparable or {}).get(one.suite, ())) for one in results],
+        "trends": [*trends, ("CPU seconds", seconds)],
+    }  # fmt: skip
 
 
 def _about(results: Sequence[EvalResult]) -> str:

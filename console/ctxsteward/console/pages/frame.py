@@ -221,6 +221,12 @@ def plain(text: object) -> str:
     return _UNSEEN.sub(lambda found: found[0].encode("unicode_escape", "surrogatepass").decode(), str(text))
 
 
+def _ordinal(ref: str) -> int:
+    """Of the message that a reference names; 0: it names none."""
+    found = re.match(r"§([1-9]\d{0,11})(?:\.\d+(?:-\d+)?)?$", ref, re.ASCII)
+    return int(found[1]) if found else 0
+
+
 _templates = Environment(
     loader=PackageLoader("ctxsteward.console.pages"),
     autoescape=True,
@@ -228,7 +234,7 @@ _templates = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-_templates.filters |= {"seen": seen, "plain": plain, "number": lambda value: f"{value:,}"}
+_templates.filters |= {"seen": seen, "plain": plain, "number": lambda value: f"{value:,}", "ordinal": _ordinal}
 
 
 def render(name: str, **values: Any) -> str:

@@ -1,8 +1,7 @@
-from .builder import EnvelopeBuilder as EnvelopeBuilder
+from .builder import EnvelopeBuilder as EnvelopeBuilder, rebuild as rebuild
 from .past_calls import (
     CallCompaction as CallCompaction,
     PastCall as PastCall,
-    dynamic_tokens as dynamic_tokens,
     holds_task_first as holds_task_first,
     past_calls as past_calls,
 )

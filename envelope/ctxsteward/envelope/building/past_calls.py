@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 
-from ctxsteward.schemas import ContextError, Wire
+from ctxsteward.schemas import ContextError, Finding, Wire
 from ctxsteward.store import DerivedFile, Manifest, read_manifest
 
 from ..envelope import Envelope
@@ -60,7 +60,7 @@ class PastCall(BaseModel):
     model: str | None
     """None: the builder named a tokenizer."""
     fault: str = ""
-    """Why it cannot be laid out; then there are no figures."""
+    """Why it cannot be laid out as it was; no figures where it cannot be at all."""
     turn: int = 0
     messages: int = 0
     prompt_tokens: int = 0
@@ -72,6 +72,7 @@ class PastCall(BaseModel):
     """Of dynamic, as the next five."""
     bullets_tokens: int = 0
     verbatim_tokens: int = 0
+    """Closed turns."""
     recall_tokens: int = 0
     """Facts and recalled originals."""
     live_tokens: int = 0
@@ -140,23 +141,23 @@ def _laid_out(store: Store, read: Session, manifests: Sequence[Manifest], start:
             configured = {name: value for name, value in fields.items() if name not in _OF_THE_CALL}
             key = json.dumps(configured)
             builder = builders.get(key) or builders.setdefault(key, EnvelopeBuilder.from_manifest(fields))
-            envelope = builder.rebuild(session)
+            findings = tuple(Finding.model_validate(finding) for finding in fields.get("findings", ()))
+            envelope = builder.rebuild(session, findings=findings)
+            if envelope.address != manifest.address:  # what was read on may have been replaced: read it anew
+                session = store.at(read.tenant, read.id, fields["position"])
+                envelope = builder.rebuild(session, findings=findings)
             made = tuple(_compaction(store, id, read.tenant) for id in fields.get("reports", ()))
         except ContextError as error:
-            session = None if session is None or fields.get("position", -1) < 0 else session
+            session = None  # it may stand in the midst of a reading
             call = PastCall(number=number, address=manifest.address, position=fields.get("position", 0),
                             model=fields.get("model"), fault=str(error))  # fmt: skip
         else:
             same = before[1] if before is not None and before[0] == fields["model"] else None
             call = _summary(number, fields, manifest.address, envelope, session.state, same, builder)
-            call = call.model_copy(update={"compactions": made, "findings": call.findings + _own(fields)})
+            call = call.model_copy(update={"compactions": made})
             before = fields["model"], Layouts.of(envelope)
         if number > start:
             yield call
-
-
-def _own(fields: Wire) -> int:
-    return len(fields.get("findings", ()))
 
 
 def _at(store: Store, read: Session, session: Session | None, position: int) -> Session:
@@ -181,33 +182,44 @@ def _summary(
     sections, metrics = envelope.sections, envelope.metrics
     dynamic = sections["dynamic"]
     head_tokens = int(metrics["prompt_tokens"]) - dynamic.tokens
+    own = _parts(envelope.dynamic, state)
     return PastCall(
         number=number, address=address, position=envelope.position, model=fields["model"], turn=state.turns,
         messages=state.ordinal, prompt_tokens=envelope.tokens, tools_tokens=int(metrics["tools_tokens"]),
         system_tokens=sections["system"].tokens, static_tokens=sections["static"].tokens,
-        meta_tokens=sections["meta"].tokens, limit_tokens=head_tokens + dynamic.budget_tokens,
+        meta_tokens=sections["meta"].tokens, task_tokens=scale.provider_tokens(own.task),
+        bullets_tokens=scale.provider_tokens(own.bullets), verbatim_tokens=scale.provider_tokens(own.verbatim),
+        recall_tokens=scale.provider_tokens(own.recall), live_tokens=scale.provider_tokens(own.live),
+        notes_tokens=scale.provider_tokens(own.notes), limit_tokens=head_tokens + dynamic.budget_tokens,
         threshold_tokens=head_tokens + int(dynamic.budget_tokens * builder.budgets.compact_at_fraction),
         overflow_tokens=sum(section.overflow_tokens for section in sections.values()),
         prefix_tokens=scale.provider_tokens(broken.prefix_tokens), broke_in=broken.broke_in,
         findings=len(envelope.findings), fault="" if envelope.address == address else _DIFFERS,
-        **{f"{name}_tokens": scale.provider_tokens(own) for name, own in dynamic_tokens(envelope.dynamic, state)},
     )  # fmt: skip
 
 
 _DIFFERS = "the log no longer holds all that it was laid out from"
 
 
-def dynamic_tokens(layout: DynamicLayout, state: State) -> Iterator[tuple[str, int]]:
-    """Own tokens of the dynamic section by what they are for: task, bullets, verbatim, recall, live, notes."""
+class _Parts(NamedTuple):
+    """The dynamic section by what it is made of, in the builder's own tokens."""
+
+    task: int
+    bullets: int
+    verbatim: int
+    recall: int
+    live: int
+    notes: int
+
+
+def _parts(layout: DynamicLayout, state: State) -> _Parts:
     tokens = layout.strip.tokens
     task_upto = layout.task_upto or int(holds_task_first(layout, state))
     live_from = max(layout.live_from, task_upto)
-    yield "task", tokens[task_upto]
-    yield "bullets", layout.bullets_tokens
-    yield "verbatim", tokens[live_from] - tokens[task_upto]
-    yield "recall", layout.context_tokens
-    yield "live", tokens[layout.stop] - tokens[live_from]
-    yield "notes", layout.notes_tokens
+    return _Parts(
+        task=tokens[task_upto], bullets=layout.bullets_tokens, verbatim=tokens[live_from] - tokens[task_upto],
+        recall=layout.context_tokens, live=tokens[layout.stop] - tokens[live_from], notes=layout.notes_tokens,
+    )  # fmt: skip
 
 
 def holds_task_first(layout: DynamicLayout, state: State) -> bool:
