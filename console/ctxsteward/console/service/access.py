@@ -69,6 +69,7 @@ TOKEN_PREFIX = "ctxs_"
 LOOK_SECONDS = 1.0
 COOKIE = "ctxsteward_login"
 _BEARER = re.compile(rb"[Bb][Ee][Aa][Rr][Ee][Rr] +([A-Za-z0-9._~+/-]{1,500}=*)")
+_HOST = re.compile(r"(\[[0-9a-f:.]+\]|[^:\[\]]+)(?::[0-9]{1,5})?")
 _SAFE = frozenset(("GET", "HEAD", "OPTIONS"))
 
 # -- refusals -------------------------------------------------------------------------------------------------------
@@ -225,9 +226,14 @@ def digest_of(secret: str) -> str:
 class TokenFile:
     """The tokens of a service, as its file has them now."""
 
-    def __init__(self, path: Path, clock: Callable[[], float] = time.monotonic) -> None:
-        """Raises `InputError` for a file that is none."""
-        self.path = path
+    def __init__(
+        self,
+        path: Path,
+        clock: Callable[[], float] = time.monotonic,
+        same: Callable[[str, str], bool] = hmac.compare_digest,
+    ) -> None:
+        """`same` compares in constant time. Raises `InputError` for a file that is none."""
+        self.path, self._same = path, same
         self._clock, self._lock = clock, threading.Lock()
         self._entries: tuple[ServiceToken, ...] = ()
         self._seen: tuple[int, ...] | None = None
@@ -253,8 +259,8 @@ class TokenFile:
     def by_digest(self, digest: str) -> ServiceToken | None:
         found = None
         for entry in self.entries():
-            same = hmac.compare_digest(entry.sha256, digest)
-            found = entry if same and not entry.revoked else found
+            is_same = self._same(entry.sha256, digest)
+            found = entry if is_same and not entry.revoked else found
         return found
 
 
@@ -375,9 +381,8 @@ def _cookie(headers: Sequence[tuple[bytes, bytes]]) -> str | None:
 
 def check_host(headers: Mapping[bytes, bytes], hosts: Sequence[str]) -> None:
     """Refuse a request under a name that is not this machine's: a page may have had its own name lead here."""
-    host = headers.get(b"host", b"").decode("latin-1").lower()
-    name = host.rpartition("]")[0] + "]" if host.startswith("[") else host.partition(":")[0]
-    if name not in hosts:
+    named = _HOST.fullmatch(headers.get(b"host", b"").decode("latin-1").lower())
+    if named is None or named[1] not in hosts:
         raise Refusal("misdirected", f"this service answers to {', '.join(hosts)} alone; `--allow-host` names others")
 
 

@@ -18,11 +18,11 @@ from starlette.responses import PlainTextResponse, Response
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, NewMessage, Policy, Session, rebuild
 from ctxsteward.envelope.cascade import handoff_of
 from ctxsteward.envelope.compaction import asked_policy
-from ctxsteward.envelope.history import report_in
+from ctxsteward.envelope.history import META_REPORT, report_in
 from ctxsteward.evals.result_history import read as read_history
-from ctxsteward.schemas import ENTRY_ID, Finding, InputError, PolicyName, Status
+from ctxsteward.schemas import ENTRY_ID, Finding, InputError, PolicyName, Status, StoreError
 from ctxsteward.steward import of_this_process
-from ctxsteward.store import SessionKey, read_manifest
+from ctxsteward.store import SessionKey
 
 from ..steward import StewardContext, profiles_in, records_at
 from .access import Principal, Refusal, StrictRoute, needs
@@ -98,7 +98,10 @@ def page_of(rows: Iterable[Any], after: int, limit: int) -> tuple[tuple[Any, ...
 @router.get("/healthz", tags=["service"])
 async def healthz(service: ServiceDep) -> Health:
     """Whether the service and its store answer."""
-    await service.run(service.store.journal.length, SessionKey("default", "healthz"))
+    try:
+        await service.run(service.store.journal.length, SessionKey("default", "healthz"))
+    except StoreError as error:
+        raise Refusal("unavailable", "the store does not answer") from error
     return Health(status="ok")
 
 
@@ -172,12 +175,10 @@ def _past_envelope(service: Service, opened: OpenSession, address: str | None) -
 
 
 def _newest_address(session: Session | None) -> str | None:
-    """Of the newest manifest that is an envelope's; costs a reading of the session's manifests, once."""
+    """Of the newest manifest that is an envelope's; costs a listing of the session's manifests, once."""
     assert session is not None
-    for kept in reversed(session.journal.manifests(session.key)):
-        if report_in(read_manifest(session.address_key, kept.address, kept.body)) is None:
-            return kept.address
-    return None
+    kept = reversed(session.journal.manifests(session.key))
+    return next((one.address for one in kept if META_REPORT not in one.body), None)
 
 
 @router.get("/api/sessions/{session:path}/reports", tags=["sessions"])
@@ -410,8 +411,8 @@ async def evals(
         return ResultPage(items=(), next=None)
     try:
         results = await service.run(read_history, path)
-    except InputError:
-        raise Refusal("unavailable", "the history of evals cannot be read now") from None
+    except InputError as error:
+        raise Refusal("unavailable", "the history of evals cannot be read now") from error
     rows = (one.model_dump(mode="json") for one in reversed(results) if suite in (None, one.suite))
     items, more = page_of(rows, after, limit)
     return ResultPage(items=items, next=more)
@@ -448,11 +449,11 @@ async def events(
                 await listener.more.wait()
                 listener.more.clear()
                 if listener.lost:
-                    yield ServerSentEvent(event="lost", data=str(listener.lost))
+                    yield ServerSentEvent(event="lost", data=str(listener.lost), sep="\n")
                     listener.lost = 0
                 while listener.waiting:
                     event = listener.waiting.popleft()
-                    yield ServerSentEvent(event=event.kind, id=str(event.number), data=event.text)
+                    yield ServerSentEvent(event=event.kind, id=str(event.number), data=event.text, sep="\n")
         finally:
             service.hub.leave(listener)
 

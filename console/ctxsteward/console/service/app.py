@@ -87,6 +87,8 @@ class Exchange:
         self.started = service.settings.clock()
         self.status, self.sent_bytes, self.read_bytes = 0, 0, 0
         self.tenant: str | None = None
+        self.error: Exception | None = None
+        """What the log tells of an answer that is our own fault."""
         self._is_read = False
 
     async def receive(self) -> Message:
@@ -153,18 +155,17 @@ class Gate:
         scope.setdefault("state", {})["exchange"] = exchange
         counts = scope["path"] not in STREAMS
         service.in_flight += counts
-        error: Exception | None = None
         try:
             self._admit(exchange)
             await self._app(scope, exchange.receive, exchange.send)
         except Exception as raised:
             refusal = refusal_of(raised)
-            error = raised if refusal.kind == "internal" else None
+            exchange.error = raised if refusal.status >= 500 else None
             if not exchange.status:
                 await self._answer(exchange, refusal)
         finally:
             service.in_flight -= counts
-            self._log(exchange, error)
+            self._log(exchange)
 
     async def _answer(self, exchange: Exchange, refusal: Refusal) -> None:
         """A person's browser that lacks a login is sent to the form; everybody else gets the problem."""
@@ -199,7 +200,7 @@ class Gate:
         if has_body and path.startswith(JSON_ROUTES) and kind != b"application/json":
             raise Refusal("unsupported_media_type", "send the body as application/json")
 
-    def _log(self, exchange: Exchange, error: Exception | None) -> None:
+    def _log(self, exchange: Exchange) -> None:
         service, scope = self._service, exchange.scope
         seconds = service.settings.clock() - exchange.started
         method = str(scope["method"]) if scope["method"] in _METHODS else "OTHER"
@@ -212,9 +213,16 @@ class Gate:
             "route": route, "status": exchange.status, "ms": round(seconds * 1000, 1), "bytes": exchange.sent_bytes,
             "tenant": exchange.tenant,
         }  # fmt: skip
-        if error is not None:
-            row["error"] = without_secrets("".join(traceback.format_exception(error)))
+        if exchange.error is not None:
+            told = traceback.format_exception(exchange.error) if exchange.status == 500 else [_cause(exchange.error)]
+            row["error"] = without_secrets("".join(told))
         service.settings.log(row)
+
+
+def _cause(error: BaseException) -> str:
+    """What is behind an error that has an answer, in a line."""
+    behind = error.__cause__ or error
+    return f"{type(behind).__name__}: {behind.detail if isinstance(behind, Refusal) else behind}"
 
 
 _METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"))
@@ -265,8 +273,8 @@ def _problem(request: Request, error: Exception) -> Response:
         refusal = refusal_of_status(error.status_code, error.headers)
     else:
         refusal = refusal_of(error)
-        if refusal.kind == "internal":
-            raise error  # the gate logs it
+    if refusal.status >= 500:
+        exchange.error = error
     return problem_response(refusal, exchange.id)
 
 

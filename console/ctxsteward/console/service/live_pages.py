@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 from pathlib import PurePosixPath
-from typing import Any
 from urllib.parse import parse_qs
 
 from fastapi import APIRouter, Request
@@ -29,16 +28,14 @@ ASSET_SECONDS = 300
 def site_of(service: Service, who: Principal) -> Site:
     """The pages of whoever asks."""
     settings = service.settings
-    more: dict[str, Any] = {}
-    if "history" in Site.__dataclass_fields__ and who.tenant == settings.tenant:
-        more["history"] = settings.eval_history
-    return Site(store=service.store, tenant=who.tenant, **more)
+    history = settings.eval_history if who.tenant == settings.tenant else None
+    return Site(store=service.store, tenant=who.tenant, history=history)
 
 
 async def page(request: Request, service: ServiceDep, who: Reader) -> Response:
     """A page."""
-    path, asked = request.url.path.lstrip("/"), dict(request.query_params)
-    answer = await service.run(site_of(service, who).answer, path, asked)
+    path = request.scope.get("raw_path", b"").decode("latin-1") or request.url.path  # `Site` decodes by itself
+    answer = await service.run(site_of(service, who).answer, path.lstrip("/"), dict(request.query_params))
     return Response(answer.body, answer.status, headers={"content-type": answer.kind})
 
 
