@@ -115,12 +115,12 @@ def test_a_listener_that_comes_back_goes_on_where_it_was() -> None:
     async def listen(last: str) -> list[str]:
         async with asked(on.app, "/api/events", {"last-event-id": last}) as listening:
             await heard(on)
-            publish(on, "built", address="end", tokens=0)
-            text = await listening.until(lambda text: "end" in text)
-        return [data.get("ref", "end") for _, data in events_in(text)]
+            publish(on, "built", address="last", tokens=0)
+            text = await listening.until(lambda text: "last" in text)
+        return [data.get("ref", "last") for _, data in events_in(text)]
 
-    assert asyncio.run(listen("3")) == ["§4", "§5", "end"]
-    assert asyncio.run(listen("no number")) == ["end"]
+    assert asyncio.run(listen("3")) == ["§4", "§5", "last"]
+    assert asyncio.run(listen("no number")) == ["last"]
 
 
 def test_a_listener_that_does_not_keep_up_loses_the_oldest_and_is_told_so() -> None:

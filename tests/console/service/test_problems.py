@@ -152,6 +152,13 @@ def test_an_invalid_request_says_where() -> None:
     assert [one["where"] for one in problem["errors"]] == ["body.messages[0].id", "body.follow"]
 
 
+def test_a_mistyped_parameter_is_refused_and_nothing_is_done() -> None:
+    on = served(limits=FREE)
+    on.say("s", "Hi")
+    problem = on.post("/api/sessions/s/compact?dryrun=true", code=422)
+    assert problem["errors"] == [{"where": "query.dryrun", "what": "no such parameter"}]
+
+
 STRICT = {
     "a key twice": '{"messages": [], "messages": []}',
     "NaN": '{"messages": [{"message": {"role": "user", "content": NaN}}]}',

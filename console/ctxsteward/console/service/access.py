@@ -459,12 +459,17 @@ class StrictRequest(Request):
 
 
 class StrictRoute(APIRoute):
-    """A route whose body is read by `StrictRequest`."""
+    """A route whose body is read by `StrictRequest`, and that takes no parameter in its query which it does not know:
+    a mistyped ``dry_run`` must not be one that is left out."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
+        known = {parameter.alias for parameter in self.dependant.query_params}
 
         async def strictly(request: Request) -> Response:
+            if unknown := set(request.query_params) - known:
+                faults = [FieldFault(where=f"query.{name[:60]}", what="no such parameter") for name in sorted(unknown)]
+                raise Refusal("invalid", "the request does not fit; `errors` says where", errors=faults[:20])
             return await handle(StrictRequest(request.scope, request.receive))
 
         return strictly

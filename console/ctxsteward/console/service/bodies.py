@@ -33,8 +33,7 @@ def _whole(value: Any) -> Any:
     return int(value) if type(value) is float and value.is_integer() else value
 
 
-Whole = Annotated[int, BeforeValidator(_whole)]
-Tokens = Annotated[Whole, Field(ge=1, le=100_000_000)]
+Tokens = Annotated[int, Field(ge=1, le=100_000_000), BeforeValidator(_whole)]
 Fraction = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 Meta = Annotated[str, Field(min_length=1, max_length=MAX_NAME)]
 Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME)]
@@ -118,7 +117,7 @@ class BuildInput(_Body):
 class CompactInput(_Body):
     """How far to compact."""
 
-    keep_tokens: Annotated[Whole, Field(ge=0, le=100_000_000)] | None = None
+    keep_tokens: Annotated[int, Field(ge=0, le=100_000_000), BeforeValidator(_whole)] | None = None
     """Of messages that may leave, keep so many tokens verbatim; null: as far as the budgets' target."""
     model: Name | None = None
     budgets: BudgetsInput | None = None
