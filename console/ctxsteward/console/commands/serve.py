@@ -39,7 +39,7 @@ from ..terminal import (
     utc_now,
 )
 
-LOOPBACK, PORT = "127.0.0.1", 8731
+LOOPBACK, PORT, BACKLOG = "127.0.0.1", 8731, 256
 SCOPES = ("read", "write", "steward")
 tokens_option = click.option(
     "--tokens", "tokens_path", type=click.Path(dir_okay=False, path_type=Path), envvar="CTXSTEWARD_TOKENS",
@@ -148,10 +148,17 @@ def is_loopback(host: str) -> bool:
 
 
 def _listen(host: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # With its protocol named, unlike `create_server`: asyncio sends small packets at once on such sockets alone.
+    listening = socket.socket(
+        socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP
+    )
     try:
-        return socket.create_server((host, port), family=family, backlog=256)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((host, port))
+        listening.listen(BACKLOG)
+        return listening
     except OSError as error:
+        listening.close()
         what = (error.strerror or str(error)).lower()
         raise InputError(f"--host {host} --port {port}: cannot listen there: {what}; choose another --port") from error
 
