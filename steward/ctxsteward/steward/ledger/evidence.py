@@ -24,8 +24,7 @@ from ..admission import AdmissionPolicy
 from ..artifacts import ArtifactStore, CitedText, EvidenceQuote, quotes, subject_for, verified
 from ..observations import KINDS
 from ..reconcile import Draft, IndexedObservation, voice_of
-from .database import LedgerDatabase
-from .rows import drafts_of, observations
+from .database import LedgerDatabase, drafts_of, observations
 
 Address = Callable[[str], str]
 """Address of a subject in the store."""

@@ -32,11 +32,10 @@ from ctxsteward.store import AddressKey, Audience, Deletion, ErasureRequest, Fac
 from ..admission import AdmissionPolicy
 from ..artifacts import Artifact, ArtifactStore, EvidenceQuote
 from ..reconcile import SKETCH
-from .database import LedgerDatabase
+from .database import LedgerDatabase, drafts_of
 from .evidence import RecordBasis, RecordEvidence
 from .index import ObservationIndex
 from .records import JudgedRecords, JudgementContext, LedgerIdentity, LineCounter, RecordWriter, facts_of, line
-from .rows import drafts_of
 from .status import RecordStatuses
 from .usage import UsageTable
 

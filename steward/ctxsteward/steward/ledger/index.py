@@ -28,10 +28,9 @@ from ..reconcile import (
     relation,
     seen_in,
 )
-from .database import LedgerDatabase
+from .database import LedgerDatabase, claim_id_of, claim_of, claim_row, number_of, seen_row
 from .drafts import DraftIndex
 from .records import LedgerIdentity
-from .rows import claim_id_of, claim_of, claim_row, number_of, seen_row
 from .status import RecordStatuses
 from .transferred_fixes import TransferredFixes
 

@@ -20,8 +20,7 @@ from ctxsteward.schemas import Review
 
 from ..admission import AdmissionPolicy, RecordStanding, admission_verdict, settle_contests
 from ..reconcile import DisjointSets, Draft
-from .database import LedgerDatabase
-from .rows import drafts_of
+from .database import LedgerDatabase, drafts_of
 
 PAGE = 400
 """Drafts read at once."""

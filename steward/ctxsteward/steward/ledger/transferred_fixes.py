@@ -23,8 +23,7 @@ from ctxsteward.store import AddressKey, address_of, canonical
 from ..artifacts import IdentifierUse, observation_fields
 from ..harvest.tools import FailureGroup, FailurePlace, expected, leaf_name, parse_trigger, sibling_fixes, troubles_of
 from ..reconcile import IndexedObservation
-from .database import LedgerDatabase
-from .rows import observations
+from .database import LedgerDatabase, observations
 
 _PAGE = 500
 _ROW = "leaf = ? AND tool = ? AND path = ?"

@@ -19,8 +19,7 @@ from typing import Protocol
 from ctxsteward.schemas import Slot
 
 from ..harvest import FATES, BatchResult, RecordUse, SessionUse, WatchedRecord, sum_uses
-from .database import LedgerDatabase
-from .rows import drafts_of
+from .database import LedgerDatabase, drafts_of
 
 _COLUMNS = ", ".join(RecordUse._fields)
 _ADDING = ", ".join(f"{name} = {name} + excluded.{name}" for name in RecordUse._fields)
