@@ -9,7 +9,7 @@ import sys
 
 CODE = """
 import sys
-from ctxsteward.flows.runs import export
+from ctxsteward.flows.night import export
 PREPARE
 export()
 export()
