@@ -29,9 +29,8 @@ from ctxsteward.store.journal.memory import MemoryJournal
 from ctxsteward.store.names import numbered
 from ctxsteward.store.objects.memory import MemoryObjects
 from ctxsteward.store.profiles import text as profile_text, version_codec
-from ctxsteward.store.profiles.meta_records import record_subject, references
 from ctxsteward.store.profiles.text import canonical_json
-from ctxsteward.store.profiles.version_codec import stored_blocks
+from ctxsteward.store.profiles.version_codec import record_subject, references, stored_blocks
 from ctxsteward.store.profiles.versions import ProfileVersions, Version, profile_names
 
 from ..doubles import holding, simulated_patience, stored

@@ -42,8 +42,7 @@ from ..backend import Backend
 from ..crypto import Link, follows
 from ..names import checked_profile_name, part_of, versions_folder, writers_folder
 from ..objects import ObjectStore, folders_in
-from .meta_records import MetaRecordVault
-from .version_codec import Content, Version, VersionForm, content_of, stored_blocks
+from .version_codec import Content, MetaRecordVault, Version, VersionForm, content_of, stored_blocks
 
 __all__ = ["ProfileVersions", "Version", "profile_names"]
 
