@@ -21,8 +21,8 @@ from ctxsteward.schemas import (
     UnsupportedVersion,
     VersionTaken,
 )
-from ctxsteward.schemas.changelog import Change
 from ctxsteward.schemas.profile import MetaRecord, ProfileDocument, ProfileEntry
+from ctxsteward.schemas.profile_changes import Change
 from ctxsteward.schemas.publish import validate
 from ctxsteward.store.crypto.keyring import memory_keys
 from ctxsteward.store.journal.memory import MemoryJournal
