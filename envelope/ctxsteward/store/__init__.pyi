@@ -124,7 +124,6 @@ from .objects import (
 from .objects.memory import MemoryObjects as MemoryObjects
 from .objects.s3 import S3Objects as S3Objects
 from .profiles import Profile as Profile, RecordRef as RecordRef, canonical as canonical
-from .profiles.lease import Lease as Lease, WriterLease as WriterLease
 from .profiles.proposal import (
     Proposal as Proposal,
     bootstrap as bootstrap,
@@ -153,8 +152,10 @@ from .profiles.version_codec import (
 )
 from .profiles.versions import (
     ChangeSummary as ChangeSummary,
+    Lease as Lease,
     ProfileVersions as ProfileVersions,
     Version as Version,
+    WriterLease as WriterLease,
     profile_names as profile_names,
 )
 from .replication.breaker import Pauses as Pauses
