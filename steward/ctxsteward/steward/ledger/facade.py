@@ -41,8 +41,8 @@ from ..artifacts import Artifact, ArtifactStore, EvidenceQuote
 from ..harvest import FATES, BatchResult, RecordUse, SessionUse, WatchedRecord, sum_uses
 from ..reconcile import SKETCH
 from .database import LedgerDatabase, drafts_of
-from .evidence import RecordBasis, RecordEvidence
 from .index import ObservationIndex
+from .judgement import RecordBasis, RecordEvidence
 from .records import JudgedRecords, JudgementContext, LedgerIdentity, LineCounter, RecordWriter, facts_of, line
 from .status import RecordStatuses
 
