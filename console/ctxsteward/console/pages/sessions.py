@@ -27,6 +27,7 @@ TITLE_CHARS = 120
 _LOOK_BACK = 16
 ORIGINAL_CHARS, AROUND_CHARS = 600, 200
 """Longest text of an original without a mark, and on each side of a mark."""
+_EDGES = " \n\t.…\"'-"
 _QUOTE_CHARS = 12
 """A shorter run of words says nothing about where it stands."""
 
@@ -333,8 +334,9 @@ def quoted(text: str, quote: str) -> list[tuple[int, int]]:
 
 
 def _places(text: str, part: str) -> list[tuple[int, int]]:
-    words = part.strip(" .…\"'-").split()
-    if not words or (len("".join(words)) < _QUOTE_CHARS and "".join(words) != "".join(text.split())):
+    words = part.strip(_EDGES).split()
+    is_all = words == text.strip(_EDGES).split()
+    if not words or (len("".join(words)) < _QUOTE_CHARS and not is_all):
         return []
     found = re.search(r"\s+".join(map(re.escape, words)) + "[.!?。！？]*", text, re.IGNORECASE)
     return [] if found is None else [found.span()]

@@ -156,6 +156,8 @@ class Site:
     def write(self, folder: Path, *, calls: int | None = STATIC_CALLS) -> int:
         """Write the pages as files; how many that are. `calls`: of each session, the newest; None: all."""
         earlier = _written_before(folder)
+        if self.history is not None:
+            result_history.read(self.history, "name another history")  # before anything is written
         site = replace(self, kept={})
         places = tuple(site._places(calls))
         frame = Frame(at=Place("sessions"), mode="static", tabs=self.tabs, written=frozenset(places))
