@@ -37,9 +37,9 @@ from ctxsteward.console.pages import (
     sessions_page,
     timeline_page,
 )
-from ctxsteward.console.pages.frame import pages_of, plain, seen, texts, window
+from ctxsteward.console.pages.frame import plain, seen, texts, window
 from ctxsteward.console.pages.inspector import Item
-from ctxsteward.console.pages.sessions import loss_spans, quoted
+from ctxsteward.console.pages.sessions import loss_spans, pages_of, quoted
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, Profile, Store, open_store
 from ctxsteward.envelope.building import past_calls
 from ctxsteward.envelope.compaction import text_of

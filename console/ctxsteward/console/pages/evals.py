@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from markupsafe import Markup
@@ -20,11 +21,10 @@ from ctxsteward.evals.result_formats import (
     outcome,
     tally,
 )
-from ctxsteward.evals.result_history import ResultDifference, trend, values
+from ctxsteward.evals.result_history import ResultDifference, before, difference, read, trend, values
 from ctxsteward.schemas import EvalResult, GateResult, MetricResult
 
-from .charts import Bar, Series, Shape, bars, drawing, lines, shape
-from .frame import Frame, Place, render
+from .charts import Bar, Series, Shape, bars, drawing, lines, render, shape
 
 FOREST_WIDTH, FOREST_HEIGHT = 220, 18
 
@@ -37,7 +37,16 @@ def page(
 ) -> str:
     """The page as one file; the same bytes for the same results."""
     shown = contents(results, differences, history, incomparable)
-    return render("evals.html.j2", title="Context evals", t=Frame(at=Place("evals")).text, **shown)
+    return render("evals.html.j2", title="Context evals", **shown)
+
+
+def history_contents(path: Path | None) -> dict[str, Any]:
+    """The newest result of each suite in a history, beside the ones before; None: there is none."""
+    known = () if path is None else read(path, "name another history")
+    newest = {result.suite: (at, result) for at, result in enumerate(known)}
+    earlier = {suite: before(known[:at], result) for suite, (at, result) in newest.items()}
+    differences = {suite: difference(newest[suite][1], one) for suite, one in earlier.items() if one is not None}
+    return contents(tuple(result for _, result in newest.values()), differences, known)
 
 
 def contents(
