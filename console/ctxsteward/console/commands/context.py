@@ -35,7 +35,6 @@ from ..terminal import (
     table_console,
     tables,
 )
-from .view import print_call
 
 _ROOM_TOKENS = 10_000_000
 """A phase's context is shown whole here; budgets are the builder's business when the phase runs."""
@@ -76,7 +75,9 @@ def context(
     if as_grid:
         if phase or session_id or transcript or given or provider:
             raise click.UsageError("--grid takes the id of a session and nothing of a cascade; `view` has more options")
-        print_call(file, None, None, as_json=as_json, store=store, tenant=tenant)
+        root = click.get_current_context().find_root()
+        view = root.command.get_command(root, "view")  # type: ignore[attr-defined]
+        root.invoke(view, sessions=(file,), as_json=as_json, store=store, tenant=tenant)
         return
     read_provider(provider)
     if session_id is not None and transcript is not None:

@@ -14,8 +14,6 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from ctxsteward.schemas import InputError
-
 from ..pages import SOURCES, CallView, Site, inspect_call, priced_call
 from ..terminal import common, note, open_stored, print_json, shown, stored_session, table_console, unicode_console
 
@@ -86,12 +84,16 @@ def view(
         raise click.UsageError("--static and --grid or --call: take one of them")
     most = _most(calls)
     if history is not None and not history.is_file():
-        raise InputError(f"--history {history}: no such file; `ctxsteward evals run all --history {history}` writes it")
+        raise click.UsageError(
+            f"--history {history}: no such file; `ctxsteward evals run all --history {history}` writes it"
+        )
     with open_stored(store) as opened:
         for id in sessions:
             stored_session(opened, id, tenant)
         if not sessions and not opened.sessions(tenant=tenant):
-            raise InputError(f"{opened.uri}: it holds no sessions of tenant {tenant!r}; build or replay one first")
+            raise click.UsageError(
+                f"{opened.uri}: it holds no sessions of tenant {tenant!r}; build or replay one first"
+            )
         site = Site(
             store=opened, tenant=tenant, sessions=tuple(dict.fromkeys(sessions)) or None, history=history, price=price
         )
@@ -106,7 +108,7 @@ def _most(calls: str) -> int | None:
     if calls == "all":
         return None
     if not (calls.isascii() and calls.isdecimal() and 0 < int(calls) < 10**9):
-        raise InputError(f"--calls {calls:.20}: neither a number from 1 nor `all`")
+        raise click.UsageError(f"--calls {calls:.20}: neither a number from 1 nor `all`")
     return int(calls)
 
 

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 
 from markupsafe import Markup
 
-from .frame import render
+from .frame import render as render
 
 WIDTH, LEFT, RIGHT = 640, 150, 56
 ROW, GAP = 22, 8

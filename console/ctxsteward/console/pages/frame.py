@@ -123,9 +123,7 @@ class Frame:
 
     def text(self, key: str, **values: object) -> str:
         """The text of this key in the frame's language, with its values filled in; numbers have their commas."""
-        return texts()[key][self.language].format_map(
-            {name: f"{value:,}" if isinstance(value, int) else value for name, value in values.items()}
-        )
+        return _filled_in(key, self.language, values)
 
     def moved(self, at: Place) -> Frame:
         """The same around another page."""
@@ -134,6 +132,12 @@ class Frame:
     def page(self, template: str, **values: Any) -> str:
         """A whole page out of this template, which extends ``base.html.j2``; `f` is the frame there, `t` its texts."""
         return render(template, f=self, t=self.text, languages=NAMES, policy=POLICY, place=Place, **values)
+
+
+def _filled_in(key: str, language: str, values: Mapping[str, object]) -> str:
+    """A page that is one file by itself has no frame, and is in the first language."""
+    shown = {name: f"{value:,}" if isinstance(value, int) else value for name, value in values.items()}
+    return texts()[key][language].format_map(shown)
 
 
 def _live_path(place: Place) -> str:
@@ -234,6 +238,7 @@ _templates = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
+_templates.globals["t"] = lambda key, **values: _filled_in(key, LANGUAGES[0], values)
 _templates.filters |= {"seen": seen, "plain": plain, "number": lambda value: f"{value:,}", "ordinal": _ordinal}
 
 
@@ -248,11 +253,6 @@ def asset(name: str) -> bytes:
         raise KeyError(name)
     folder = "templates" if name == "pages.css" else "assets"
     return (files(__package__) / folder / name.replace("pages.css", "style.css")).read_bytes()
-
-
-def pages_of(count: int, size: int) -> int:
-    """How many pages so many rows make; at least one."""
-    return max(1, -(-count // size))
 
 
 def window(numbers: int, at: int, beside: int = 3) -> Sequence[int]:

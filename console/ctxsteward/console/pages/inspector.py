@@ -21,7 +21,7 @@ from typing import Literal, NamedTuple
 from pydantic import BaseModel, ConfigDict
 
 from ctxsteward.envelope import Envelope, EnvelopeBuilder, Session, Store
-from ctxsteward.envelope.building import PastCall, holds_task_first, past_calls, rebuild
+from ctxsteward.envelope.building import PastCall, holds_task_first, past_calls, prefix_between, rebuild
 from ctxsteward.envelope.layout import (
     DerivedText,
     Fragment,
@@ -33,8 +33,6 @@ from ctxsteward.envelope.layout import (
     rows_of,
     unfenced,
 )
-from ctxsteward.envelope.telemetry import Layouts, first_prefix_break
-from ctxsteward.envelope.tokens import Scale
 from ctxsteward.schemas import CompressionReport, Finding, InputError, Loss
 from ctxsteward.store import META_REF, Profile, lines_of, static_blocks, system_blocks
 
@@ -46,6 +44,7 @@ _ROW = re.compile(r"(§[1-9]\d*(?:\.\d+(?:-\d+)?)?) (\w+)(?:, superseded by ([^:
 
 Source = Literal["tools", "system", "static", "meta", "task", "bullets", "verbatim", "recall", "live", "notes"]
 Status = Literal["kept", "new", "changed", "dropped"]
+Shown = Literal["whole", "excerpt", "masked", "placeholder"]
 
 
 class Item(BaseModel):
@@ -62,7 +61,7 @@ class Item(BaseModel):
     """As the model was shown it, cut."""
     chars: int
     """Of all of it."""
-    shown: Literal["whole", "excerpt", "masked", "placeholder"] = "whole"
+    shown: Shown = "whole"
     """How much of the original the model was shown."""
     note: str = ""
     tokens: int = 0
@@ -171,7 +170,7 @@ class PastEnvelope(NamedTuple):
 
     def tokens(self, own: int) -> int:
         """As the provider counts them."""
-        return Scale(self.builder.budgets, self.builder.calibration).provider_tokens(own)
+        return self.builder.provider_tokens(own)
 
     def counted(self, text: str) -> int:
         return self.tokens(self.builder.counter.text(text))
@@ -212,10 +211,9 @@ def inspect_call(
 
 def _sections(past: PastEnvelope) -> Iterator[SectionView]:
     budgets, envelope = past.builder.budgets, past.envelope
-    tools = tuple(_tool_blocks(past))
     yield SectionView(
         name="tools", tokens=int(envelope.metrics["tools_tokens"]), budget_tokens=budgets.tools_tokens,
-        threshold_tokens=None, overflow_tokens=0, epoch=0, blocks=tools,
+        threshold_tokens=None, overflow_tokens=0, epoch=0, blocks=tuple(_tool_blocks(past)),
     )  # fmt: skip
     for name, section in envelope.sections.items():
         blocks = _dynamic_blocks(past) if name == "dynamic" else _head_blocks(past, name)
@@ -227,8 +225,7 @@ def _sections(past: PastEnvelope) -> Iterator[SectionView]:
 
 
 def _item(label: str, text: str, *, ref: str = "", ordinal: int = 0, tokens: int = 0, note: str = "",
-          shown: Literal["whole", "excerpt", "masked", "placeholder"] = "whole",
-          originals: Iterable[Original] = ()) -> Item:  # fmt: skip
+          shown: Shown = "whole", originals: Iterable[Original] = ()) -> Item:  # fmt: skip
     return Item(label=label, ref=ref, ordinal=ordinal, text=text[:ITEM_CHARS], chars=len(text), tokens=tokens,
                 note=note, shown=shown, originals=tuple(originals))  # fmt: skip
 
@@ -281,7 +278,7 @@ def _meta_items(past: PastEnvelope, fragment: Fragment) -> Iterator[Item]:
 
 def _dynamic_blocks(past: PastEnvelope) -> Iterator[Block]:
     layout, state = past.envelope.dynamic, past.session.state
-    is_task_first = bool(layout.task_upto) or holds_task_first(layout, state)
+    is_task_first = bool(layout.task_upto) or holds_task_first(past.envelope, state)
     live = {id(fragment) for fragment in (*layout.live, *layout.after)}
     for at, fragment in enumerate(layout.fragments):
         items: Iterable[Item]
@@ -310,8 +307,7 @@ def _bullet_items(past: PastEnvelope, fragment: Fragment) -> Iterator[Item]:
     for row in _rows(past, fragment):
         bullet = cited(row)
         originals = [original_of(past.session, ref, bullet.text) for ref in bullet.citations]
-        note = " ".join(bullet.citations)
-        yield _item("", bullet.text, tokens=past.counted(row), note=note, originals=originals)
+        yield _item("", bullet.text, tokens=past.counted(row), note=" ".join(bullet.citations), originals=originals)
 
 
 def _recall_items(past: PastEnvelope, fragment: Fragment) -> Iterator[Item]:
@@ -363,9 +359,7 @@ def _result_items(past: PastEnvelope, step: ToolResults) -> Iterator[Item]:
         ref = answer.entry.ref if len(results) == 1 else f"{answer.entry.ref}.{answer.index + 1}"
         whole = results[answer.index].text
         masked = len(answer.text) < 120 and answer.text.startswith("[") and answer.text.endswith(f", {ref}]")
-        shown: Literal["whole", "excerpt", "masked"] = (
-            "whole" if answer.text == whole else "masked" if masked else "excerpt"
-        )
+        shown: Shown = "whole" if answer.text == whole else "masked" if masked else "excerpt"
         yield _item("tool", answer.text, ref=ref, ordinal=answer.entry.ordinal, tokens=tokens, note=answer.name,
                     shown=shown)  # fmt: skip
     for trailing in step.trailing:
@@ -405,12 +399,11 @@ def compare_calls(
         store.report(made.report, tenant=tenant) for call in calls[since:number] for made in call.compactions
     )
     old, new = _by_key(_units(before)), _by_key(_units(after))
-    broken = first_prefix_break(Layouts.of(before.envelope), Layouts.of(after.envelope), after.builder.counter.text)
-    prefix_tokens = after.tokens(broken.prefix_tokens)
+    broken = prefix_between(before.envelope, after.envelope, after.builder)
     shown = tuple(_shown(unit, old.get(unit.key)) for unit in new.values())
     gone = (unit for key, unit in old.items() if key not in new)
     return CallDifference(
-        session=session, before=before.call, after=after.call, count=len(calls), prefix_tokens=prefix_tokens,
+        session=session, before=before.call, after=after.call, count=len(calls), prefix_tokens=broken.prefix_tokens,
         broke_in=broken.broke_in, break_at=_break_at(shown), shown=shown, reports=reports,
         dropped=tuple(_dropped(unit, new.values(), reports) for unit in gone),
     )  # fmt: skip

@@ -10,16 +10,15 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 
 from pydantic import BaseModel, ConfigDict
 
 from ctxsteward.envelope import Session, Store
-from ctxsteward.envelope.building import PastCall
+from ctxsteward.envelope.building import PastCall, past_calls
 from ctxsteward.envelope.history import text_of
-from ctxsteward.schemas import ContextError, InputError, Loss, Ref, decode_wire
+from ctxsteward.schemas import ContextError, InputError, Loss, Ref, ReferenceNotFound, decode_wire
 from ctxsteward.store import META_REF, Log, MessageAppended, SessionKey, WindowCompacted
-
-from .frame import pages_of
 
 SESSIONS, MESSAGES, LOSSES = 50, 50, 200
 """Rows of a page."""
@@ -27,8 +26,14 @@ TITLE_CHARS = 120
 _LOOK_BACK = 16
 ORIGINAL_CHARS, AROUND_CHARS = 600, 200
 """Longest text of an original without a mark, and on each side of a mark."""
+_EDGES = " \n\t.…\"'-"
 _QUOTE_CHARS = 12
 """A shorter run of words says nothing about where it stands."""
+
+
+def pages_of(count: int, size: int) -> int:
+    """How many pages so many rows make; at least one."""
+    return max(1, -(-count // size))
 
 
 class Piece(BaseModel):
@@ -184,6 +189,31 @@ CUT_CHARS = 4000
 """Of a message's text, in the log; a page of its own has the whole."""
 
 
+class SessionSource:
+    """What the pages of one session are made from, each read when it is first asked for."""
+
+    def __init__(self, store: Store, tenant: str, id: str) -> None:
+        self._store, self._tenant, self.id = store, tenant, id
+
+    @cached_property
+    def session(self) -> Session:
+        """As it is; raises `ReferenceNotFound` for none, `Erased` for one that was forgotten."""
+        forgotten = any(note.principal is None for note in self._store.journal.forgotten(self._tenant, self.id))
+        if not forgotten and not self._store.exists(self.id, tenant=self._tenant):
+            raise ReferenceNotFound(f"session {self.id!r:.80}", "", f"tenant {self._tenant!r} has no such session")
+        return self._store.at(self._tenant, self.id)
+
+    @cached_property
+    def calls(self) -> tuple[PastCall, ...]:
+        """Its calls, oldest first."""
+        return past_calls(self._store, self.session.id, tenant=self._tenant)
+
+    @cached_property
+    def spans(self) -> dict[int, list[tuple[int, int]]]:
+        """What losses name of its messages."""
+        return loss_spans(self.session)
+
+
 Spans = Mapping[int, Sequence[tuple[int, int]]]
 """Places in the texts of messages, by their ordinals."""
 
@@ -333,8 +363,9 @@ def quoted(text: str, quote: str) -> list[tuple[int, int]]:
 
 
 def _places(text: str, part: str) -> list[tuple[int, int]]:
-    words = part.strip(" .…\"'-").split()
-    if not words or (len("".join(words)) < _QUOTE_CHARS and "".join(words) != "".join(text.split())):
+    words = part.strip(_EDGES).split()
+    is_all = words == text.strip(_EDGES).split()
+    if not words or (len("".join(words)) < _QUOTE_CHARS and not is_all):
         return []
     found = re.search(r"\s+".join(map(re.escape, words)) + "[.!?。！？]*", text, re.IGNORECASE)
     return [] if found is None else [found.span()]

@@ -16,26 +16,24 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ctxsteward.envelope import Session, Store
-from ctxsteward.envelope.building import PastCall, past_calls
-from ctxsteward.evals import result_history
-from ctxsteward.schemas import ContextError, EvalResult, InputError, ReferenceNotFound, without_secrets
+from ctxsteward.envelope import Store
+from ctxsteward.schemas import ContextError, InputError, ReferenceNotFound, without_secrets
 
 from . import timeline as drawn
-from .evals import contents
-from .frame import ASSETS, LANGUAGES, Frame, Place, asset, pages_of, place_of, static_path, window
+from .evals import history_contents
+from .frame import ASSETS, LANGUAGES, Frame, Place, asset, place_of, static_path, window
 from .inspector import compare_calls, inspect_call
 from .sessions import (
     CUT_CHARS,
     MESSAGES,
-    loss_spans,
+    SessionSource,
     losses_page,
     messages_page,
     page_of_message,
+    pages_of,
     sessions_page,
     whole_message,
 )
@@ -69,31 +67,6 @@ class View(NamedTuple):
     values: Callable[[Site, Frame], dict[str, Any]]
 
 
-class SessionReading:
-    """What the pages of one session are made from, each read when it is first asked for."""
-
-    def __init__(self, store: Store, tenant: str, id: str) -> None:
-        self._store, self._tenant, self.id = store, tenant, id
-
-    @cached_property
-    def session(self) -> Session:
-        """As it is; raises `ReferenceNotFound` for none, `Erased` for one that was forgotten."""
-        forgotten = any(note.principal is None for note in self._store.journal.forgotten(self._tenant, self.id))
-        if not forgotten and not self._store.exists(self.id, tenant=self._tenant):
-            raise ReferenceNotFound(f"session {self.id!r:.80}", "", f"tenant {self._tenant!r} has no such session")
-        return self._store.at(self._tenant, self.id)
-
-    @cached_property
-    def calls(self) -> tuple[PastCall, ...]:
-        """Its calls, oldest first."""
-        return past_calls(self._store, self.session.id, tenant=self._tenant)
-
-    @cached_property
-    def spans(self) -> dict[int, list[tuple[int, int]]]:
-        """What losses name of its messages."""
-        return loss_spans(self.session)
-
-
 @dataclass(frozen=True, kw_only=True)
 class Site:
     """What pages are made from."""
@@ -109,16 +82,16 @@ class Site:
     """Of eval results (`ctxsteward evals run --history`)."""
     price: float | None = None
     """Dollars for a million prompt tokens."""
-    kept: dict[str, SessionReading] | None = field(default=None, repr=False)
+    kept: dict[str, SessionSource] | None = field(default=None, repr=False)
     """Sessions as they were read; None: each page reads anew."""
 
-    def reading(self, id: str) -> SessionReading:
+    def reading(self, id: str) -> SessionSource:
         """Of a session that is shown here."""
         if self.kept is not None and id in self.kept:
             return self.kept[id]
         if self.sessions is not None and id not in self.sessions:
             raise ReferenceNotFound(f"session {id!r:.80}", "", "it is not among those that are shown")
-        read = SessionReading(self.store, self.tenant, id)
+        read = SessionSource(self.store, self.tenant, id)
         if self.kept is not None:
             self.kept[id] = read
         return read
@@ -156,6 +129,8 @@ class Site:
     def write(self, folder: Path, *, calls: int | None = STATIC_CALLS) -> int:
         """Write the pages as files; how many that are. `calls`: of each session, the newest; None: all."""
         earlier = _written_before(folder)
+        if self.history is not None:
+            history_contents(self.history)  # whatever is wrong with it is said before anything is written
         site = replace(self, kept={})
         places = tuple(site._places(calls))
         frame = Frame(at=Place("sessions"), mode="static", tabs=self.tabs, written=frozenset(places))
@@ -292,16 +267,7 @@ def _message(site: Site, frame: Frame) -> dict[str, Any]:
 
 
 def _evals(site: Site, frame: Frame) -> dict[str, Any]:
-    known = () if site.history is None else result_history.read(site.history, "name another history")
-    newest: dict[str, EvalResult] = {result.suite: result for result in known}
-    earlier = {
-        suite: known[: max(at for at, one in enumerate(known) if one is result)] for suite, result in newest.items()
-    }
-    before = {suite: result_history.before(earlier[suite], result) for suite, result in newest.items()}
-    differences = {
-        suite: result_history.difference(newest[suite], one) for suite, one in before.items() if one is not None
-    }
-    return contents(tuple(newest.values()), differences, known)
+    return history_contents(site.history)
 
 
 VIEWS: dict[str, View] = {

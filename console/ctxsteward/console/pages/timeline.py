@@ -16,11 +16,10 @@ from typing import NamedTuple
 from pydantic import BaseModel, ConfigDict
 
 from ctxsteward.envelope.building import PastCall
-from ctxsteward.envelope.tokens import Prices, model_info
-from ctxsteward.schemas import UnknownModel
+from ctxsteward.envelope.tokens import Prices, prices_of
 
-from .frame import pages_of
 from .inspector import Block, CallView
+from .sessions import pages_of
 
 CALLS, POINTS = 200, 240
 SOURCES = ("tools", "system", "static", "meta", "task", "bullets", "verbatim", "recall", "live", "notes")
@@ -124,7 +123,8 @@ def page_with(number: int, count: int, size: int = CALLS) -> int:
 
 def priced_call(call: PastCall, price: float | None = None) -> TimelineCall:
     """What this call costs."""
-    prices, is_known = prices_of(call.model)
+    known = prices_of(call.model)
+    prices = known or Prices()
     prompt = call.prompt_tokens
     read = min(call.prefix_tokens, prompt) if prices.served(call.prefix_tokens) else 0
     written = prompt - read if prompt >= prices.block_tokens else 0
@@ -132,16 +132,8 @@ def priced_call(call: PastCall, price: float | None = None) -> TimelineCall:
     return TimelineCall(
         call=call, read_tokens=read, written_tokens=written, fresh_tokens=prompt - read - written,
         priced_tokens=round(priced, 1), dollars=None if price is None else round(priced * price / 1e6, 8),
-        is_priced=is_known,
+        is_priced=known is not None,
     )  # fmt: skip
-
-
-def prices_of(model: str | None) -> tuple[Prices, bool]:
-    """A model's prices, and whether they are known to be its own."""
-    try:
-        return (Prices(), False) if model is None else (model_info(model).prices, True)
-    except UnknownModel:
-        return Prices(), False
 
 
 def _totals(calls: Sequence[TimelineCall], price: float | None) -> TimelineTotals:
@@ -191,7 +183,7 @@ class Mark(NamedTuple):
     number: int
 
 
-class Column(NamedTuple):
+class PlotColumn(NamedTuple):
     """Where one call stands, to point at."""
 
     x: float
@@ -220,7 +212,7 @@ class Plot(NamedTuple):
     threshold: str
     """Path of where dynamic is compacted."""
     marks: tuple[Mark, ...]
-    columns: tuple[Column, ...]
+    columns: tuple[PlotColumn, ...]
     left: tuple[Tick, ...]
     below: tuple[Tick, ...]
 
@@ -273,7 +265,7 @@ def overview_plot(shown: Timeline) -> Plot:
 def _plot(stacks: dict[str, list[int]], numbers: Sequence[int], most: int, height: int) -> Plot:
     count = len(numbers)
     step = (WIDTH - LEFT - RIGHT) / max(1, count, 12)
-    columns = tuple(Column(LEFT + at * step, step, at) for at in range(count))
+    columns = tuple(PlotColumn(LEFT + at * step, step, at) for at in range(count))
     y = _Scale(most, height)
     below = [0] * count
     layers = []
@@ -308,7 +300,7 @@ def _ticks(most: int, height: int) -> list[int]:
     return list(range(0, most + 1, int(step)))
 
 
-def _area(below: Sequence[int], above: Sequence[int], columns: Sequence[Column], y: _Scale) -> str:
+def _area(below: Sequence[int], above: Sequence[int], columns: Sequence[PlotColumn], y: _Scale) -> str:
     """A closed path over the columns; those without height are left out."""
     parts = []
     for column, low, high in zip(columns, below, above, strict=True):
@@ -317,14 +309,14 @@ def _area(below: Sequence[int], above: Sequence[int], columns: Sequence[Column],
     return "".join(parts)
 
 
-def _steps(tokens: Sequence[int], columns: Sequence[Column], y: _Scale) -> str:
+def _steps(tokens: Sequence[int], columns: Sequence[PlotColumn], y: _Scale) -> str:
     parts = []
     for at, (column, value) in enumerate(zip(columns, tokens, strict=True)):
         parts.append(f"{'L' if at else 'M'}{column.x:.1f} {y(value):.1f}h{column.width:.2f}")
     return "".join(parts)
 
 
-class Segment(NamedTuple):
+class BarSegment(NamedTuple):
     """A block in a bar."""
 
     source: str
@@ -339,7 +331,7 @@ class PromptBar(NamedTuple):
     """A prompt, or a section of it, from left to right; lengths are user units."""
 
     width: int
-    segments: tuple[Segment, ...]
+    segments: tuple[BarSegment, ...]
     limit_x: float | None
     threshold_x: float | None
 
@@ -368,7 +360,7 @@ def _bar(blocks: Sequence[Block], most: int, limit: int, threshold: int | None, 
     segments, x = [], 0.0
     for block in blocks:
         length = width * block.tokens / most
-        segments.append(Segment(block.source, block.id, x, length, block.tokens))
+        segments.append(BarSegment(block.source, block.id, x, length, block.tokens))
         x += length
     limit_x = None if limit >= most else width * limit / most
     return PromptBar(width, tuple(segments), limit_x, None if threshold is None else width * threshold / most)

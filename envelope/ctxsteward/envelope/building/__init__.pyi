@@ -4,5 +4,6 @@ from .past_calls import (
     PastCall as PastCall,
     holds_task_first as holds_task_first,
     past_calls as past_calls,
+    prefix_between as prefix_between,
 )
 from .snapshots import Snapshots as Snapshots

@@ -25,10 +25,8 @@ from ctxsteward.store import DerivedFile, Manifest, read_manifest
 
 from ..envelope import Envelope
 from ..history import META_REPORT, Session, State
-from ..layout import DynamicLayout
 from ..store import Store
-from ..telemetry import Layouts, first_prefix_break
-from ..tokens import Scale
+from ..telemetry import Layouts, PrefixBreak, first_prefix_break
 from .builder import EnvelopeBuilder
 
 FILE, VERSION = "calls", 1
@@ -178,27 +176,33 @@ def _summary(
     builder: EnvelopeBuilder,
 ) -> PastCall:  # fmt: skip
     broken = first_prefix_break(before, Layouts.of(envelope), builder.counter.text)
-    scale = Scale(builder.budgets, builder.calibration)
+    provider = builder.provider_tokens
     sections, metrics = envelope.sections, envelope.metrics
     dynamic = sections["dynamic"]
     head_tokens = int(metrics["prompt_tokens"]) - dynamic.tokens
-    own = _parts(envelope.dynamic, state)
+    own = _parts(envelope, state)
     return PastCall(
         number=number, address=address, position=envelope.position, model=fields["model"], turn=state.turns,
         messages=state.ordinal, prompt_tokens=envelope.tokens, tools_tokens=int(metrics["tools_tokens"]),
         system_tokens=sections["system"].tokens, static_tokens=sections["static"].tokens,
-        meta_tokens=sections["meta"].tokens, task_tokens=scale.provider_tokens(own.task),
-        bullets_tokens=scale.provider_tokens(own.bullets), verbatim_tokens=scale.provider_tokens(own.verbatim),
-        recall_tokens=scale.provider_tokens(own.recall), live_tokens=scale.provider_tokens(own.live),
-        notes_tokens=scale.provider_tokens(own.notes), limit_tokens=head_tokens + dynamic.budget_tokens,
+        meta_tokens=sections["meta"].tokens, task_tokens=provider(own.task),
+        bullets_tokens=provider(own.bullets), verbatim_tokens=provider(own.verbatim),
+        recall_tokens=provider(own.recall), live_tokens=provider(own.live),
+        notes_tokens=provider(own.notes), limit_tokens=head_tokens + dynamic.budget_tokens,
         threshold_tokens=head_tokens + int(dynamic.budget_tokens * builder.budgets.compact_at_fraction),
         overflow_tokens=sum(section.overflow_tokens for section in sections.values()),
-        prefix_tokens=scale.provider_tokens(broken.prefix_tokens), broke_in=broken.broke_in,
+        prefix_tokens=provider(broken.prefix_tokens), broke_in=broken.broke_in,
         findings=len(envelope.findings), fault="" if envelope.address == address else _DIFFERS,
     )  # fmt: skip
 
 
 _DIFFERS = "the log no longer holds all that it was laid out from"
+
+
+def prefix_between(before: Envelope, now: Envelope, builder: EnvelopeBuilder) -> PrefixBreak:
+    """How much of the beginning two envelopes share, in the provider's tokens, and where they part."""
+    broken = first_prefix_break(Layouts.of(before), Layouts.of(now), builder.counter.text)
+    return broken._replace(prefix_tokens=builder.provider_tokens(broken.prefix_tokens))
 
 
 class _Parts(NamedTuple):
@@ -212,9 +216,10 @@ class _Parts(NamedTuple):
     notes: int
 
 
-def _parts(layout: DynamicLayout, state: State) -> _Parts:
+def _parts(envelope: Envelope, state: State) -> _Parts:
+    layout = envelope.dynamic
     tokens = layout.strip.tokens
-    task_upto = layout.task_upto or int(holds_task_first(layout, state))
+    task_upto = layout.task_upto or int(holds_task_first(envelope, state))
     live_from = max(layout.live_from, task_upto)
     return _Parts(
         task=tokens[task_upto], bullets=layout.bullets_tokens, verbatim=tokens[live_from] - tokens[task_upto],
@@ -222,7 +227,8 @@ def _parts(layout: DynamicLayout, state: State) -> _Parts:
     )  # fmt: skip
 
 
-def holds_task_first(layout: DynamicLayout, state: State) -> bool:
+def holds_task_first(envelope: Envelope, state: State) -> bool:
     """Whether the task stands alone as the first of the closed turns: nothing behind it was compacted yet."""
+    layout = envelope.dynamic
     first = layout.strip.fragments[0].refs if layout.live_from else ()
     return first == (state.task,)
