@@ -5,7 +5,7 @@
 Each client has sessions of its own, talks in them one turn after another (append what was said, build the request), and
 begins a new one after `--turns` of them. Times are of one request, in milliseconds, as a client sees them; the first
 tenth of the time warms up and counts for errors alone. Memory is the service's resident set, in MB: behind the warm-up,
-and at the end. Late turns are those of the last third of a session, early ones those of the first.
+half-way, and at the end. Late turns are those of the last third of a session, early ones those of the first.
 """
 
 from __future__ import annotations
@@ -51,6 +51,7 @@ class LoadReport(NamedTuple):
     early_build_p50_ms: float
     late_build_p50_ms: float
     memory_start_mb: float
+    memory_middle_mb: float
     memory_end_mb: float
     exit_code: int
 
@@ -160,6 +161,8 @@ def _loaded(process: subprocess.Popen[str], port: int, clients: int, seconds: fl
         thread.start()
     time.sleep(max(0.0, warm_at - time.monotonic()))
     memory_start = memory_mb(process.pid)
+    time.sleep(max(0.0, (warm_at + end_at) / 2 - time.monotonic()))
+    memory_middle = memory_mb(process.pid)
     for thread in threads:
         thread.join()
     took, memory_end = time.monotonic() - began, memory_mb(process.pid)
@@ -178,7 +181,7 @@ def _loaded(process: subprocess.Popen[str], port: int, clients: int, seconds: fl
         build_p50_ms=percentile(times, 0.5), build_p99_ms=percentile(times, 0.99),
         early_build_p50_ms=_median(ms for turn, ms in builds if turn * 3 < last),
         late_build_p50_ms=_median(ms for turn, ms in builds if turn * 3 >= 2 * last),
-        memory_start_mb=memory_start, memory_end_mb=memory_end, exit_code=code,
+        memory_start_mb=memory_start, memory_middle_mb=memory_middle, memory_end_mb=memory_end, exit_code=code,
     )  # fmt: skip
 
 

@@ -327,10 +327,10 @@ export interface components {
             [key: string]: unknown;
         };
         /**
-         * Appended
+         * AppendResult
          * @description What became of the messages.
          */
-        Appended: {
+        AppendResult: {
             /** Session */
             session: string;
             /** Length */
@@ -412,10 +412,10 @@ export interface components {
             [key: string]: unknown;
         };
         /**
-         * Built
+         * BuildResult
          * @description An envelope, and the provider's request that it becomes.
          */
-        Built: {
+        BuildResult: {
             /** Session */
             session: string;
             /** Address */
@@ -556,19 +556,6 @@ export interface components {
             [key: string]: unknown;
         };
         /**
-         * Original
-         * @description What a reference names, word for word.
-         */
-        Original: {
-            /** Ref */
-            ref: string;
-            /** Role */
-            role: string;
-            message: components["schemas"]["message"];
-        } & {
-            [key: string]: unknown;
-        };
-        /**
          * Problem
          * @description Problem details (RFC 9457).
          */
@@ -638,6 +625,19 @@ export interface components {
             [key: string]: unknown;
         };
         /**
+         * ResolvedOriginal
+         * @description What a reference names, word for word.
+         */
+        ResolvedOriginal: {
+            /** Ref */
+            ref: string;
+            /** Role */
+            role: string;
+            message: components["schemas"]["message"];
+        } & {
+            [key: string]: unknown;
+        };
+        /**
          * ResultPage
          * @description Results of eval suites, newest first.
          */
@@ -650,28 +650,28 @@ export interface components {
             [key: string]: unknown;
         };
         /**
+         * SessionListing
+         * @description A session in a list.
+         */
+        SessionListing: {
+            /** Id */
+            id: string;
+            /** Records */
+            records: number;
+        } & {
+            [key: string]: unknown;
+        };
+        /**
          * SessionPage
          * @description Sessions by name.
          */
         SessionPage: {
             /** Items */
-            items: components["schemas"]["SessionRow"][];
+            items: components["schemas"]["SessionListing"][];
             /** Next */
             next: string | null;
             /** Findings */
             findings: components["schemas"]["finding"][];
-        } & {
-            [key: string]: unknown;
-        };
-        /**
-         * SessionRow
-         * @description A session in a list.
-         */
-        SessionRow: {
-            /** Id */
-            id: string;
-            /** Records */
-            records: number;
         } & {
             [key: string]: unknown;
         };
@@ -1488,7 +1488,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Original"];
+                    "application/json": components["schemas"]["ResolvedOriginal"];
                 };
             };
             /** @description Problem details */
@@ -1560,7 +1560,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Appended"];
+                    "application/json": components["schemas"]["AppendResult"];
                 };
             };
             /** @description Problem details */
@@ -1596,7 +1596,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Built"];
+                    "application/json": components["schemas"]["BuildResult"];
                 };
             };
             /** @description Problem details */

@@ -1,15 +1,15 @@
 """ Contains all the data models used in inputs/outputs """
 
 from .append_input import AppendInput
-from .appended import Appended
+from .append_result import AppendResult
 from .appended_message import AppendedMessage
 from .budgets_input import BudgetsInput
 from .build_input import BuildInput
 from .build_input_policy_type_0 import BuildInputPolicyType0
 from .build_input_provider_type_0 import BuildInputProviderType0
-from .built import Built
-from .built_provider_type_0 import BuiltProviderType0
-from .built_request_type_0 import BuiltRequestType0
+from .build_result import BuildResult
+from .build_result_provider_type_0 import BuildResultProviderType0
+from .build_result_request_type_0 import BuildResultRequestType0
 from .changelog_entry import ChangelogEntry
 from .changelog_entry_change import ChangelogEntryChange
 from .changelog_entry_change_block import ChangelogEntryChangeBlock
@@ -84,28 +84,28 @@ from .meta_recommendation_status import MetaRecommendationStatus
 from .meta_recommendation_support import MetaRecommendationSupport
 from .meta_recommendation_trust import MetaRecommendationTrust
 from .meta_recommendation_validity import MetaRecommendationValidity
-from .original import Original
 from .problem import Problem
 from .profile_version_page import ProfileVersionPage
 from .profile_version_row import ProfileVersionRow
 from .recommendations_status_type_0 import RecommendationsStatusType0
 from .record_page import RecordPage
 from .report_page import ReportPage
+from .resolved_original import ResolvedOriginal
 from .result_page import ResultPage
+from .session_listing import SessionListing
 from .session_page import SessionPage
-from .session_row import SessionRow
 
 __all__ = (
-    "Appended",
     "AppendedMessage",
     "AppendInput",
+    "AppendResult",
     "BudgetsInput",
     "BuildInput",
     "BuildInputPolicyType0",
     "BuildInputProviderType0",
-    "Built",
-    "BuiltProviderType0",
-    "BuiltRequestType0",
+    "BuildResult",
+    "BuildResultProviderType0",
+    "BuildResultRequestType0",
     "ChangelogEntry",
     "ChangelogEntryChange",
     "ChangelogEntryChangeBlock",
@@ -180,14 +180,14 @@ __all__ = (
     "MetaRecommendationSupport",
     "MetaRecommendationTrust",
     "MetaRecommendationValidity",
-    "Original",
     "Problem",
     "ProfileVersionPage",
     "ProfileVersionRow",
     "RecommendationsStatusType0",
     "RecordPage",
     "ReportPage",
+    "ResolvedOriginal",
     "ResultPage",
+    "SessionListing",
     "SessionPage",
-    "SessionRow",
 )

@@ -12,7 +12,7 @@ from typing import cast
 
 if TYPE_CHECKING:
   from ..models.finding import Finding
-  from ..models.session_row import SessionRow
+  from ..models.session_listing import SessionListing
 
 
 
@@ -27,12 +27,12 @@ class SessionPage:
     """ Sessions by name.
 
         Attributes:
-            items (list[SessionRow]):
+            items (list[SessionListing]):
             next_ (None | str):
             findings (list[Finding]):
      """
 
-    items: list[SessionRow]
+    items: list[SessionListing]
     next_: None | str
     findings: list[Finding]
 
@@ -42,7 +42,7 @@ class SessionPage:
 
     def to_dict(self) -> dict[str, Any]:
         from ..models.finding import Finding # noqa: PLC0415
-        from ..models.session_row import SessionRow # noqa: PLC0415
+        from ..models.session_listing import SessionListing # noqa: PLC0415
         items = []
         for items_item_data in self.items:
             items_item = items_item_data.to_dict()
@@ -76,12 +76,12 @@ class SessionPage:
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
         from ..models.finding import Finding # noqa: PLC0415
-        from ..models.session_row import SessionRow # noqa: PLC0415
+        from ..models.session_listing import SessionListing # noqa: PLC0415
         d = dict(src_dict)
         items = []
         _items = d.pop("items")
         for items_item_data in (_items):
-            items_item = SessionRow.from_dict(items_item_data)
+            items_item = SessionListing.from_dict(items_item_data)
 
 
 

@@ -32,10 +32,9 @@ from ..terminal import (
     note,
     open_uri,
     print_json,
-    read_budgets,
+    read_builder,
     read_profile,
     telemetry,
-    unknown_model,
     utc_now,
 )
 
@@ -88,14 +87,14 @@ def serve(
             f"--host {host}: without tokens it listens on the loopback alone; make some with `ctxsteward serve token "
             "add NAME --tokens FILE`, and pass --tokens FILE"
         )
-    told, governed = read_budgets(budgets), read_profile(profile)
+    builder, governed = read_builder(model, budgets), read_profile(profile)
     listening = _listen(host, port)
     with ExitStack() as stack:
         stack.enter_context(listening)
         opened = stack.enter_context(_demo_store(tenant) if demo else open_uri(store))
         settings: Callable[..., ServiceSettings] = partial(
             ServiceSettings, store=opened, tenant=tenant, tokens=tokens, hosts=(*LOOPBACK_HOSTS, *hosts),
-            profile=governed, model=model, budgets=told, eval_history=eval_history, log=_log,
+            profile=governed, model=model, budgets=builder.budgets, eval_history=eval_history, log=_log,
             limits=ServiceLimits(requests_per_second=rate or None, burst=max(1, round(2 * rate))),
         )  # fmt: skip
         _serve(stack, settings, listening, stop_seconds, as_json)
@@ -105,15 +104,11 @@ def _serve(
     stack: ExitStack, settings: Callable[..., Any], listening: socket.socket, stop_seconds: float, as_json: bool
 ) -> None:
     from ctxsteward.envelope.telemetry import scraped
-    from ctxsteward.schemas import UnknownModel
 
     from ..service import StoppableServer, create_app
 
-    try:
-        made = settings(scrape=stack.enter_context(scraped(_boards())))
-        app = create_app(made)
-    except UnknownModel as error:
-        raise unknown_model(error.model) from error
+    made = settings(scrape=stack.enter_context(scraped(_boards())))
+    app = create_app(made)
     address, port = listening.getsockname()[:2]
     url = f"http://{f'[{address}]' if ':' in address else address}:{port}/"
 

@@ -28,26 +28,26 @@ from ..steward import StewardContext, profiles_in, records_at
 from .access import Principal, Refusal, StrictRoute, needs
 from .bodies import (
     MAX_NAME,
-    Appended,
     AppendedMessage,
     AppendInput,
+    AppendResult,
     BudgetsInput,
     BuildInput,
-    Built,
+    BuildResult,
     CompactInput,
     Compaction,
     CompactionPrice,
     EnvelopeBody,
     HandoffBody,
     Health,
-    Original,
     ProfileVersionPage,
     ProfileVersionRow,
     RecordPage,
     ReportPage,
+    ResolvedOriginal,
     ResultPage,
+    SessionListing,
     SessionPage,
-    SessionRow,
 )
 from .desk import OpenSession, Service
 
@@ -138,7 +138,8 @@ async def list_sessions(
         wanted = (id for id in known if (after is None or id > after) and (q or "").lower() in id.lower())
         ids = list(islice(wanted, limit + 1))
         rows = [
-            SessionRow(id=id, records=service.store.journal.length(SessionKey(who.tenant, id))) for id in ids[:limit]
+            SessionListing(id=id, records=service.store.journal.length(SessionKey(who.tenant, id)))
+            for id in ids[:limit]
         ]
         return SessionPage(items=tuple(rows), next=ids[limit - 1] if len(ids) > limit else None, findings=findings)
 
@@ -210,12 +211,12 @@ async def resolve(
     ref: Annotated[str, Path(min_length=1, max_length=80, description="128, §128.2, tool:3, meta:ID.")],
     service: ServiceDep,
     who: Reader,
-) -> Original:
+) -> ResolvedOriginal:
     """The original that a reference names, word for word."""
     async with service.reading(who.tenant, session) as opened:
         assert opened.session is not None
         message = await service.run(opened.session.resolve, ref)
-    return Original(ref=ref, role=message.role, message=message.wire)
+    return ResolvedOriginal(ref=ref, role=message.role, message=message.wire)
 
 
 @router.get("/api/sessions/{session:path}/preview", tags=["sessions"])
@@ -237,7 +238,7 @@ async def preview(
 
 
 @router.post("/api/sessions/{session:path}/messages", tags=["sessions"])
-async def append(session: SessionId, body: AppendInput, service: ServiceDep, who: Writer) -> Appended:
+async def append(session: SessionId, body: AppendInput, service: ServiceDep, who: Writer) -> AppendResult:
     """Append messages, in their order. What this returns is on disk. An id that is there is not written again."""
     if len(body.messages) > service.limits.messages:
         most = service.limits.messages
@@ -247,17 +248,17 @@ async def append(session: SessionId, body: AppendInput, service: ServiceDep, who
         return await service.run(_appended, service, opened, body)
 
 
-def _appended(service: Service, opened: OpenSession, body: AppendInput) -> Appended:
+def _appended(service: Service, opened: OpenSession, body: AppendInput) -> AppendResult:
     session = opened.session
     assert session is not None
     if body.follow:
         stands = session.follow([one.message for one in body.messages])
         service.call(service.hub.appended, stands, ())
-        return Appended(session=stands.id, length=len(stands), messages=(), findings=findings_of(stands.findings))
+        return AppendResult(session=stands.id, length=len(stands), messages=(), findings=findings_of(stands.findings))
     entries = session.extend(NewMessage(**dict(one)) for one in body.messages)
     rows = tuple(AppendedMessage(ref=one.ref, ordinal=one.ordinal, is_new=one.is_new) for one in entries)
     service.call(service.hub.appended, session, [row.ref for row in rows if row.is_new])
-    return Appended(session=session.id, length=len(session), messages=rows, findings=findings_of(session.findings))
+    return AppendResult(session=session.id, length=len(session), messages=rows, findings=findings_of(session.findings))
 
 
 def findings_of(findings: Iterable[Finding]) -> tuple[dict[str, Any], ...]:
@@ -265,7 +266,7 @@ def findings_of(findings: Iterable[Finding]) -> tuple[dict[str, Any], ...]:
 
 
 @router.post("/api/sessions/{session:path}/build", tags=["sessions"])
-async def build(session: SessionId, service: ServiceDep, who: Writer, body: BuildInput | None = None) -> Built:
+async def build(session: SessionId, service: ServiceDep, who: Writer, body: BuildInput | None = None) -> BuildResult:
     """The envelope for the next model call, and the request that it becomes. It may compact, and recall."""
     asked = body or BuildInput()
     builder = builder_of(service, asked.model, asked.budgets, asked.policy)
@@ -273,14 +274,14 @@ async def build(session: SessionId, service: ServiceDep, who: Writer, body: Buil
         return await service.run(_built, service, opened, builder, asked)
 
 
-def _built(service: Service, opened: OpenSession, builder: EnvelopeBuilder, asked: BuildInput) -> Built:
+def _built(service: Service, opened: OpenSession, builder: EnvelopeBuilder, asked: BuildInput) -> BuildResult:
     assert opened.session is not None
     stands = opened.session if asked.history is None else opened.session.follow(asked.history)
     built = builder.build(stands)
     if stands.key == opened.key:
         opened.newest = built.address
     service.call(service.hub.built, stands, built)
-    return Built(
+    return BuildResult(
         session=built.session, address=built.address, tokens=built.tokens, provider=asked.provider,
         request=None if asked.provider is None else built.render(asked.provider, cache=asked.cache),
         envelope=built.document() if asked.envelope else None,

@@ -2,11 +2,11 @@
 
     app = create_app(ServiceSettings(store=open_store("file:.ctxsteward")))      any ASGI server runs it
 
-`Gate` is around everything, pages included. In this order it gives the request an id, checks the name of the host
-(where there are no tokens), how many requests are under way, who asks, the origin of a write, the tenant's rate, and
-the size and type of the body; every answer gets the id and the security headers; every request is counted and is one
-row of the log (no query, no body, no token). Whatever is not answered becomes a problem (`access`); an error of ours is
-logged with its traceback, and the client learns the request id alone.
+`RequestGate` is around everything, pages included. In this order it gives the request an id, checks the name of the
+host (where there are no tokens), how many requests are under way, who asks, the origin of a write, the tenant's rate,
+and the size and type of the body; every answer gets the id and the security headers; every request is counted and is
+one row of the log (no query, no body, no token). Whatever is not answered becomes a problem (`access`); an error of
+ours is logged with its traceback, and the client learns the request id alone.
 
 What is under `PUBLIC` is served without a token. Routes say themselves which scope they need (`api.needs`).
 """
@@ -98,7 +98,8 @@ class Exchange:
         limits = self._service.limits
         left = self.started + limits.body_seconds - self._service.settings.clock()
         try:
-            message = await asyncio.wait_for(self._receive(), max(0.01, left))
+            async with asyncio.timeout(max(0.01, left)):
+                message = await self._receive()
         except TimeoutError:
             raise Refusal("timeout", f"the body was not here within {limits.body_seconds:g} s",
                           headers={"Connection": "close"}) from None  # fmt: skip
@@ -122,7 +123,8 @@ class Exchange:
             message = {**message, "headers": [*given, *more, (b"x-request-id", self.id.encode())]}
         else:
             self.sent_bytes += len(message.get("body", b""))
-        await asyncio.wait_for(self._send(message), self._service.limits.send_seconds)
+        async with asyncio.timeout(self._service.limits.send_seconds):
+            await self._send(message)
 
     async def refuse(self, refusal: Refusal) -> None:
         """Answer with a problem."""
@@ -136,7 +138,7 @@ def problem_response(refusal: Refusal, request_id: str) -> Response:
     return Response(body, refusal.status, media_type=MEDIA_TYPE, headers=refusal.headers)
 
 
-class Gate:
+class RequestGate:
     """ASGI middleware: see the module."""
 
     def __init__(self, app: ASGIApp, service: Service) -> None:
@@ -244,7 +246,7 @@ def create_app(settings: ServiceSettings) -> FastAPI:
     app.state.service = service
     app.include_router(router)
     app.include_router(live_pages.router)
-    app.add_middleware(Gate, service=service)
+    app.add_middleware(RequestGate, service=service)
     for error in (Refusal, ContextError, RequestValidationError, HTTPException):
         app.add_exception_handler(error, _problem)
     document: list[dict[str, Any]] = []

@@ -141,7 +141,7 @@ class AppendedMessage(_Reply):
     """False: it was there already."""
 
 
-class Appended(_Reply):
+class AppendResult(_Reply):
     """What became of the messages."""
 
     session: str
@@ -153,7 +153,7 @@ class Appended(_Reply):
     findings: tuple[FindingBody, ...]
 
 
-class Built(_Reply):
+class BuildResult(_Reply):
     """An envelope, and the provider's request that it becomes."""
 
     session: str
@@ -208,7 +208,7 @@ class Compaction(_Reply):
     """Of the envelope that was built with it; null: nothing was written."""
 
 
-class Original(_Reply):
+class ResolvedOriginal(_Reply):
     """What a reference names, word for word."""
 
     ref: str
@@ -216,7 +216,7 @@ class Original(_Reply):
     message: WireMessage
 
 
-class SessionRow(_Reply):
+class SessionListing(_Reply):
     """A session in a list."""
 
     id: str
@@ -227,7 +227,7 @@ class SessionRow(_Reply):
 class SessionPage(_Reply):
     """Sessions by name."""
 
-    items: tuple[SessionRow, ...]
+    items: tuple[SessionListing, ...]
     next: str | None
     findings: tuple[FindingBody, ...]
     """Parts of the object store that could not be read."""

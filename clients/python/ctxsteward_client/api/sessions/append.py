@@ -9,7 +9,7 @@ from ...types import Response, UNSET
 from ... import errors
 
 from ...models.append_input import AppendInput
-from ...models.appended import Appended
+from ...models.append_result import AppendResult
 from ...models.problem import Problem
 from typing import cast
 
@@ -42,9 +42,9 @@ def _get_kwargs(
 
 
 
-def _parse_response(*, client: AuthenticatedClient | Client, response: httpx.Response) -> Appended | Problem:
+def _parse_response(*, client: AuthenticatedClient | Client, response: httpx.Response) -> AppendResult | Problem:
     if response.status_code == 200:
-        response_200 = Appended.from_dict(response.json())
+        response_200 = AppendResult.from_dict(response.json())
 
 
 
@@ -58,7 +58,7 @@ def _parse_response(*, client: AuthenticatedClient | Client, response: httpx.Res
 
 
 
-def _build_response(*, client: AuthenticatedClient | Client, response: httpx.Response) -> Response[Appended | Problem]:
+def _build_response(*, client: AuthenticatedClient | Client, response: httpx.Response) -> Response[AppendResult | Problem]:
     return Response(
         status_code=HTTPStatus(response.status_code),
         content=response.content,
@@ -73,7 +73,7 @@ def sync_detailed(
     client: AuthenticatedClient | Client,
     body: AppendInput,
 
-) -> Response[Appended | Problem]:
+) -> Response[AppendResult | Problem]:
     """ Append
 
      Append messages, in their order. What this returns is on disk. An id that is there is not written
@@ -88,7 +88,7 @@ def sync_detailed(
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        Response[Appended | Problem]
+        Response[AppendResult | Problem]
      """
 
 
@@ -110,7 +110,7 @@ def sync(
     client: AuthenticatedClient | Client,
     body: AppendInput,
 
-) -> Appended | Problem | None:
+) -> AppendResult | Problem | None:
     """ Append
 
      Append messages, in their order. What this returns is on disk. An id that is there is not written
@@ -125,7 +125,7 @@ def sync(
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        Appended | Problem
+        AppendResult | Problem
      """
 
 
@@ -142,7 +142,7 @@ async def asyncio_detailed(
     client: AuthenticatedClient | Client,
     body: AppendInput,
 
-) -> Response[Appended | Problem]:
+) -> Response[AppendResult | Problem]:
     """ Append
 
      Append messages, in their order. What this returns is on disk. An id that is there is not written
@@ -157,7 +157,7 @@ async def asyncio_detailed(
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        Response[Appended | Problem]
+        Response[AppendResult | Problem]
      """
 
 
@@ -179,7 +179,7 @@ async def asyncio(
     client: AuthenticatedClient | Client,
     body: AppendInput,
 
-) -> Appended | Problem | None:
+) -> AppendResult | Problem | None:
     """ Append
 
      Append messages, in their order. What this returns is on disk. An id that is there is not written
@@ -194,7 +194,7 @@ async def asyncio(
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        Appended | Problem
+        AppendResult | Problem
      """
 
 

@@ -9,7 +9,7 @@ from ...types import Response, UNSET
 from ... import errors
 
 from ...models.build_input import BuildInput
-from ...models.built import Built
+from ...models.build_result import BuildResult
 from ...models.problem import Problem
 from ...types import UNSET, Unset
 from typing import cast
@@ -47,9 +47,9 @@ def _get_kwargs(
 
 
 
-def _parse_response(*, client: AuthenticatedClient | Client, response: httpx.Response) -> Built | Problem:
+def _parse_response(*, client: AuthenticatedClient | Client, response: httpx.Response) -> BuildResult | Problem:
     if response.status_code == 200:
-        response_200 = Built.from_dict(response.json())
+        response_200 = BuildResult.from_dict(response.json())
 
 
 
@@ -63,7 +63,7 @@ def _parse_response(*, client: AuthenticatedClient | Client, response: httpx.Res
 
 
 
-def _build_response(*, client: AuthenticatedClient | Client, response: httpx.Response) -> Response[Built | Problem]:
+def _build_response(*, client: AuthenticatedClient | Client, response: httpx.Response) -> Response[BuildResult | Problem]:
     return Response(
         status_code=HTTPStatus(response.status_code),
         content=response.content,
@@ -78,7 +78,7 @@ def sync_detailed(
     client: AuthenticatedClient | Client,
     body: BuildInput | None | Unset = UNSET,
 
-) -> Response[Built | Problem]:
+) -> Response[BuildResult | Problem]:
     """ Build
 
      The envelope for the next model call, and the request that it becomes. It may compact, and recall.
@@ -92,7 +92,7 @@ def sync_detailed(
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        Response[Built | Problem]
+        Response[BuildResult | Problem]
      """
 
 
@@ -114,7 +114,7 @@ def sync(
     client: AuthenticatedClient | Client,
     body: BuildInput | None | Unset = UNSET,
 
-) -> Built | Problem | None:
+) -> BuildResult | Problem | None:
     """ Build
 
      The envelope for the next model call, and the request that it becomes. It may compact, and recall.
@@ -128,7 +128,7 @@ def sync(
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        Built | Problem
+        BuildResult | Problem
      """
 
 
@@ -145,7 +145,7 @@ async def asyncio_detailed(
     client: AuthenticatedClient | Client,
     body: BuildInput | None | Unset = UNSET,
 
-) -> Response[Built | Problem]:
+) -> Response[BuildResult | Problem]:
     """ Build
 
      The envelope for the next model call, and the request that it becomes. It may compact, and recall.
@@ -159,7 +159,7 @@ async def asyncio_detailed(
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        Response[Built | Problem]
+        Response[BuildResult | Problem]
      """
 
 
@@ -181,7 +181,7 @@ async def asyncio(
     client: AuthenticatedClient | Client,
     body: BuildInput | None | Unset = UNSET,
 
-) -> Built | Problem | None:
+) -> BuildResult | Problem | None:
     """ Build
 
      The envelope for the next model call, and the request that it becomes. It may compact, and recall.
@@ -195,7 +195,7 @@ async def asyncio(
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        Built | Problem
+        BuildResult | Problem
      """
 
 

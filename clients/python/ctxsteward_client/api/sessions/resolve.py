@@ -8,8 +8,8 @@ from ...client import AuthenticatedClient, Client
 from ...types import Response, UNSET
 from ... import errors
 
-from ...models.original import Original
 from ...models.problem import Problem
+from ...models.resolved_original import ResolvedOriginal
 from typing import cast
 
 
@@ -35,9 +35,9 @@ def _get_kwargs(
 
 
 
-def _parse_response(*, client: AuthenticatedClient | Client, response: httpx.Response) -> Original | Problem:
+def _parse_response(*, client: AuthenticatedClient | Client, response: httpx.Response) -> Problem | ResolvedOriginal:
     if response.status_code == 200:
-        response_200 = Original.from_dict(response.json())
+        response_200 = ResolvedOriginal.from_dict(response.json())
 
 
 
@@ -51,7 +51,7 @@ def _parse_response(*, client: AuthenticatedClient | Client, response: httpx.Res
 
 
 
-def _build_response(*, client: AuthenticatedClient | Client, response: httpx.Response) -> Response[Original | Problem]:
+def _build_response(*, client: AuthenticatedClient | Client, response: httpx.Response) -> Response[Problem | ResolvedOriginal]:
     return Response(
         status_code=HTTPStatus(response.status_code),
         content=response.content,
@@ -66,7 +66,7 @@ def sync_detailed(
     *,
     client: AuthenticatedClient | Client,
 
-) -> Response[Original | Problem]:
+) -> Response[Problem | ResolvedOriginal]:
     """ Resolve
 
      The original that a reference names, word for word.
@@ -80,7 +80,7 @@ def sync_detailed(
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        Response[Original | Problem]
+        Response[Problem | ResolvedOriginal]
      """
 
 
@@ -102,7 +102,7 @@ def sync(
     *,
     client: AuthenticatedClient | Client,
 
-) -> Original | Problem | None:
+) -> Problem | ResolvedOriginal | None:
     """ Resolve
 
      The original that a reference names, word for word.
@@ -116,7 +116,7 @@ def sync(
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        Original | Problem
+        Problem | ResolvedOriginal
      """
 
 
@@ -133,7 +133,7 @@ async def asyncio_detailed(
     *,
     client: AuthenticatedClient | Client,
 
-) -> Response[Original | Problem]:
+) -> Response[Problem | ResolvedOriginal]:
     """ Resolve
 
      The original that a reference names, word for word.
@@ -147,7 +147,7 @@ async def asyncio_detailed(
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        Response[Original | Problem]
+        Response[Problem | ResolvedOriginal]
      """
 
 
@@ -169,7 +169,7 @@ async def asyncio(
     *,
     client: AuthenticatedClient | Client,
 
-) -> Original | Problem | None:
+) -> Problem | ResolvedOriginal | None:
     """ Resolve
 
      The original that a reference names, word for word.
@@ -183,7 +183,7 @@ async def asyncio(
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        Original | Problem
+        Problem | ResolvedOriginal
      """
 
 

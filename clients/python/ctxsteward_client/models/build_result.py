@@ -8,40 +8,40 @@ from attrs import field as _attrs_field
 
 from ..types import UNSET, Unset
 
-from ..models.built_provider_type_0 import BuiltProviderType0
-from ..models.built_provider_type_0 import check_built_provider_type_0
+from ..models.build_result_provider_type_0 import BuildResultProviderType0
+from ..models.build_result_provider_type_0 import check_build_result_provider_type_0
 from typing import cast
 
 if TYPE_CHECKING:
-  from ..models.built_request_type_0 import BuiltRequestType0
+  from ..models.build_result_request_type_0 import BuildResultRequestType0
   from ..models.envelope import Envelope
 
 
 
 
 
-T = TypeVar("T", bound="Built")
+T = TypeVar("T", bound="BuildResult")
 
 
 
 @_attrs_define
-class Built:
+class BuildResult:
     """ An envelope, and the provider's request that it becomes.
 
         Attributes:
             session (str):
             address (str):
             tokens (int):
-            provider (BuiltProviderType0 | None):
-            request (BuiltRequestType0 | None):
+            provider (BuildResultProviderType0 | None):
+            request (BuildResultRequestType0 | None):
             envelope (Envelope | None):
      """
 
     session: str
     address: str
     tokens: int
-    provider: BuiltProviderType0 | None
-    request: BuiltRequestType0 | None
+    provider: BuildResultProviderType0 | None
+    request: BuildResultRequestType0 | None
     envelope: Envelope | None
 
 
@@ -49,7 +49,7 @@ class Built:
 
 
     def to_dict(self) -> dict[str, Any]:
-        from ..models.built_request_type_0 import BuiltRequestType0 # noqa: PLC0415
+        from ..models.build_result_request_type_0 import BuildResultRequestType0 # noqa: PLC0415
         from ..models.envelope import Envelope # noqa: PLC0415
         session = self.session
 
@@ -64,7 +64,7 @@ class Built:
             provider = self.provider
 
         request: dict[str, Any] | None
-        if isinstance(self.request, BuiltRequestType0):
+        if isinstance(self.request, BuildResultRequestType0):
             request = self.request.to_dict()
         else:
             request = self.request
@@ -93,7 +93,7 @@ class Built:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.built_request_type_0 import BuiltRequestType0 # noqa: PLC0415
+        from ..models.build_result_request_type_0 import BuildResultRequestType0 # noqa: PLC0415
         from ..models.envelope import Envelope # noqa: PLC0415
         d = dict(src_dict)
         session = d.pop("session")
@@ -102,38 +102,38 @@ class Built:
 
         tokens = d.pop("tokens")
 
-        def _parse_provider(data: object) -> BuiltProviderType0 | None:
+        def _parse_provider(data: object) -> BuildResultProviderType0 | None:
             if data is None:
                 return data
             try:
                 if not isinstance(data, str):
                     raise TypeError()
-                provider_type_0 = check_built_provider_type_0(data)
+                provider_type_0 = check_build_result_provider_type_0(data)
 
 
 
                 return provider_type_0
             except (TypeError, ValueError, AttributeError, KeyError):
                 pass
-            return cast(BuiltProviderType0 | None, data)
+            return cast(BuildResultProviderType0 | None, data)
 
         provider = _parse_provider(d.pop("provider"))
 
 
-        def _parse_request(data: object) -> BuiltRequestType0 | None:
+        def _parse_request(data: object) -> BuildResultRequestType0 | None:
             if data is None:
                 return data
             try:
                 if not isinstance(data, dict):
                     raise TypeError()
-                request_type_0 = BuiltRequestType0.from_dict(data)
+                request_type_0 = BuildResultRequestType0.from_dict(data)
 
 
 
                 return request_type_0
             except (TypeError, ValueError, AttributeError, KeyError):
                 pass
-            return cast(BuiltRequestType0 | None, data)
+            return cast(BuildResultRequestType0 | None, data)
 
         request = _parse_request(d.pop("request"))
 
@@ -156,7 +156,7 @@ class Built:
         envelope = _parse_envelope(d.pop("envelope"))
 
 
-        built = cls(
+        build_result = cls(
             session=session,
             address=address,
             tokens=tokens,
@@ -165,5 +165,5 @@ class Built:
             envelope=envelope,
         )
 
-        return built
+        return build_result
 

@@ -14,12 +14,12 @@ from ..types import UNSET, Unset
 
 
 
-T = TypeVar("T", bound="SessionRow")
+T = TypeVar("T", bound="SessionListing")
 
 
 
 @_attrs_define
-class SessionRow:
+class SessionListing:
     """ A session in a list.
 
         Attributes:
@@ -58,10 +58,10 @@ class SessionRow:
 
         records = d.pop("records")
 
-        session_row = cls(
+        session_listing = cls(
             id=id,
             records=records,
         )
 
-        return session_row
+        return session_listing
 

@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 
 
-T = TypeVar("T", bound="Appended")
+T = TypeVar("T", bound="AppendResult")
 
 
 
 @_attrs_define
-class Appended:
+class AppendResult:
     """ What became of the messages.
 
         Attributes:
@@ -106,12 +106,12 @@ class Appended:
             findings.append(findings_item)
 
 
-        appended = cls(
+        append_result = cls(
             session=session,
             length=length,
             messages=messages,
             findings=findings,
         )
 
-        return appended
+        return append_result
 

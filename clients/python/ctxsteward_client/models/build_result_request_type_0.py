@@ -14,12 +14,12 @@ from ..types import UNSET, Unset
 
 
 
-T = TypeVar("T", bound="BuiltRequestType0")
+T = TypeVar("T", bound="BuildResultRequestType0")
 
 
 
 @_attrs_define
-class BuiltRequestType0:
+class BuildResultRequestType0:
     
 
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
@@ -40,12 +40,12 @@ class BuiltRequestType0:
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
         d = dict(src_dict)
-        built_request_type_0 = cls(
+        build_result_request_type_0 = cls(
         )
 
 
-        built_request_type_0.additional_properties = d
-        return built_request_type_0
+        build_result_request_type_0.additional_properties = d
+        return build_result_request_type_0
 
     @property
     def additional_keys(self) -> list[str]:

@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 
 
-T = TypeVar("T", bound="Original")
+T = TypeVar("T", bound="ResolvedOriginal")
 
 
 
 @_attrs_define
-class Original:
+class ResolvedOriginal:
     """ What a reference names, word for word.
 
         Attributes:
@@ -73,11 +73,11 @@ class Original:
 
 
 
-        original = cls(
+        resolved_original = cls(
             ref=ref,
             role=role,
             message=message,
         )
 
-        return original
+        return resolved_original
 
