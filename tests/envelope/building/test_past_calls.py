@@ -162,7 +162,7 @@ def test_reading_on_gives_the_state_that_a_reading_gives(data: st.DataObject) ->
     stops = sorted(data.draw(st.lists(st.integers(1, length), min_size=1, max_size=4)))
     session: Session = store.at("default", "trip", stops[0])
     for stop in stops:
-        session.advance(stop)
+        session.replica.advance(stop)
         assert session.state == store.at("default", "trip", stop).state
 
 

@@ -162,7 +162,7 @@ def _at(store: Store, read: Session, session: Session | None, position: int) -> 
     """The session as it was there; read on where that lies ahead."""
     if session is None or position < session.state.position:
         return store.at(read.tenant, read.id, position)
-    session.advance(position)
+    session.replica.advance(position)  # nobody else has this session
     return session
 
 

@@ -260,7 +260,7 @@ class SessionLogView:
             fold(self.state, rows, self)
 
     def advance(self, upto: int) -> None:
-        """Read on to position `upto`, which lies ahead."""
+        """Read on to position `upto`, which lies ahead: the state that `load(upto)` gives, for what is new alone."""
         self._upto = upto
         if self.is_replaced():
             self.load(upto)

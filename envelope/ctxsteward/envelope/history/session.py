@@ -333,11 +333,6 @@ class Session:
         with self.lock:
             (self.replica.refresh if self.origin_of_past is None else self.replica.reread)()
 
-    def advance(self, upto: int) -> None:
-        """Read on to position `upto`, which lies ahead: the same state as `load(upto)` gives, for what is new alone."""
-        with self.lock:
-            self.replica.advance(upto)
-
     def reread(self) -> None:
         """Read again what an erasure, in whichever process, has replaced since. Call it before reading `state`; what
         resolves a reference does so itself."""
