@@ -380,7 +380,8 @@ async def recommendations(
         items, more = page_of(_records(service, who.tenant, profile, status), after, limit)
         return RecordPage(items=items, next=more)
 
-    return await service.run(listed)
+    async with service.ledgers:
+        return await service.run(listed)
 
 
 def _records(service: Service, tenant: str, profile: str | None, status: str | None) -> Iterable[dict[str, Any]]:
@@ -392,7 +393,7 @@ def _records(service: Service, tenant: str, profile: str | None, status: str | N
             store=service.store, uri=service.store.uri, tenant=tenant, profile=name, actors_path=None,
             here=of_this_process(),
         )  # fmt: skip
-        with records_at(place, keep=False) as records:
+        with records_at(place) as records:
             for record in records:
                 if status is None or record.status == status:
                     yield record.model_dump(mode="json")
