@@ -232,12 +232,23 @@ class EnvelopeBuilder:
                 layout = self._decider_under(self._head(before)).lay(before, before.state)
                 return self._envelope(before, layout, BuildProgress(findings=[finding]), started, keep=True)
             head = self._head(session)  # a head that does not fit says so before anything is decided
+            if session.origin_of_past is not None:
+                if self._is_decided(session, head):
+                    layout = self._decider_under(head).lay(session, session.state)
+                    return self._envelope(session, layout, progress, started, keep=True)
+                session.branch()
             with suppress(Conflict):
                 decider = self._decider_under(head)
                 decider = decider if policy is None else decider.with_policy(policy)
                 layout = decider.run(session, progress, head.estimated_tokens, self._guard_tokens(head))
                 return self._envelope(session, layout, progress, started, keep=True)
         raise Conflict(session.id, session.state.position)
+
+    def _is_decided(self, session: Session, head: HeadSections) -> bool:
+        """Whether nothing is due where this past session stands."""
+        draft = session.draft()
+        self._decider_under(head).run(draft, BuildProgress(), head.estimated_tokens, self._guard_tokens(head))
+        return draft.state.position == session.state.position
 
     def preview(self, session: Session, user_turn: str | object | None = None) -> Envelope:
         """The envelope as if `user_turn` were the next user message; writes nothing."""

@@ -25,7 +25,18 @@ from ctxsteward.schemas import (
     ToolResultPart,
     Wire,
 )
-from ctxsteward.store import META_REF, ForgottenSubject, ForkPoint, Profile, record_line, records_named
+from ctxsteward.store import (
+    META_REF,
+    ForgottenSubject,
+    ForkPoint,
+    Profile,
+    RecallSelected,
+    SessionHead,
+    WindowCompacted,
+    read_manifest,
+    record_line,
+    records_named,
+)
 
 from .log_view import SessionLogView
 from .tool_groups import LogEntry, MissingMessage
@@ -157,6 +168,43 @@ class Originals:
         if position is None:
             raise Damaged(f"session {owner!r}: §{ordinal} is missing from the journal; fork at another message")
         return ForkPoint(owner, position + 1, ordinal)
+
+    def origin_before(self, ordinal: int) -> ForkPoint:
+        """Where a fork before this message begins, with all that was written until then."""
+        log = self._replica.ancestry.owner(ordinal)
+        position = log.journal.position(log.key, ordinal)
+        if position is None:
+            raise Damaged(
+                f"session {log.key.session!r}: §{ordinal} is missing from the journal; fork at another message"
+            )
+        return ForkPoint(log.key.session, position, ordinal - 1)
+
+    # -- what the log tells of envelopes ------------------------------------------------------------------------
+
+    def compactions(self) -> list[WindowCompacted]:
+        """All compactions that can be read, oldest first."""
+        stretches = self._replica.ancestry.stretches()
+        return [event for log, stop in stretches for _, event in log.compactions(stop)][::-1]
+
+    def meta_reports(self) -> list[CompressionReport]:
+        """What meta was left without in the session's own envelopes, oldest first."""
+        log, end = self._replica.log, self._replica.state.position
+        kept = [(one.address, one.body) for one in log.journal.manifests(log.key) if META_REPORT in one.body]
+        bodies = [read_manifest(log.address_key, *one) for one in kept]
+        here = [report_in(body) for body in bodies if body["position"] <= end]
+        return [report for report in here if report is not None]
+
+    def shown_records(self) -> frozenset[str]:
+        """Ids of the meta records that the session was shown: in its profiles, and as facts. The steward counts no
+        support for them from this session, because it may only repeat them."""
+        found: set[str] = set()
+        for log, stop in self._replica.ancestry.stretches():
+            for row in log.read(0, stop):
+                if isinstance(row, SessionHead) and row.profile is not None:
+                    found.update(record["id"] for record in row.profile.get("meta", ()))
+                elif isinstance(row, RecallSelected):
+                    found.update(fact.id for fact in row.facts)
+        return frozenset(found)
 
 
 def _as_tool_message(result: ToolResultPart) -> Message:
