@@ -9,7 +9,7 @@ Source: the layered-envelope design (governed slices); the state design (changel
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr
 
@@ -24,7 +24,7 @@ Why = Annotated[StrictStr, Field(min_length=1, max_length=2_000), OneLine]
 
 
 class _ChangelogValue(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 class Change(_ChangelogValue):

@@ -67,8 +67,9 @@ class ProfileVersions:
         *,
         new_commit_id: Callable[[], str] = lambda: secrets.token_hex(16),
     ) -> None:
-        self.name, self.tenant = checked_profile_name(name), tenant
-        self.folder = versions_folder(tenant, name)
+        self.name: str = checked_profile_name(name)
+        self.tenant: str = tenant
+        self.folder: str = versions_folder(tenant, name)
         self._chain = store.chain(self.folder, tenant=tenant)
         self._writers = store.chain(writers_folder(tenant, name), tenant=tenant)
         key = store.keys.address_key(tenant)

@@ -53,7 +53,7 @@ class FolderSource:
 
     def __init__(self, path: Path, *, uri: str | None = None) -> None:
         self.path = path
-        self.uri = uri or str(path)
+        self.uri: str = uri or str(path)
 
     def items(self) -> Iterator[SourceItem]:
         if self.path.is_file():
@@ -160,7 +160,8 @@ class ObjectSource:
 
     def __init__(self, objects: ObjectStore, prefix: str = "", *, owned: bool = False) -> None:
         """`owned`: closing the source closes the store, too."""
-        self.objects, self.prefix = objects, f"{prefix.rstrip('/')}/" if prefix else ""
+        self.objects: ObjectStore = objects
+        self.prefix: str = f"{prefix.rstrip('/')}/" if prefix else ""
         self._owned = owned
 
     @property

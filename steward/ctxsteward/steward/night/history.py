@@ -95,7 +95,7 @@ class NightChain:
     """The nights of one profile of one tenant."""
 
     def __init__(self, store: Store, tenant: str, profile: str) -> None:
-        self.folder = steward_folder(tenant, profile, "nights")
+        self.folder: str = steward_folder(tenant, profile, "nights")
         self._chain = store.chain(self.folder, tenant=tenant)
         self._key = store.keys.address_key(tenant)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt
 
@@ -41,7 +41,7 @@ def rates_of(hits: Mapping[str, int]) -> dict[str, float]:
 class ReportValue(BaseModel):
     """Base of what is reported of nights: frozen, and an unknown field is refused."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 class StageYield(ReportValue):
