@@ -129,7 +129,7 @@ def stage(site: Site, url: str, description: str, repository: str) -> None:
 
 def render(zensical: Path, out: Path) -> None:
     """Run the builder; what it warns of ends the build."""
-    command = [zensical.absolute(), "build", "--strict", "--clean"]
+    command = [str(zensical.absolute()), "build", "--strict", "--clean"]
     done = subprocess.run(command, cwd=STAGED, capture_output=True, text=True, check=False)
     said = re.sub(r"\x1b\[[\d;]*m", "", done.stdout + done.stderr)
     if done.returncode or re.search(r"\bwarning|\berror", said, re.IGNORECASE):

@@ -230,7 +230,9 @@ class Site:
                 listed.append({title: path})
             else:
                 inside.setdefault(folder, []).append({title: path})
-        return [*listed, *({name: entries} for name, entries in inside.items())]
+        for name, entries in inside.items():
+            listed.append({name: entries})
+        return listed
 
     def _group(self, page: SitePage) -> str:
         folder, stem = posixpath.dirname(page.path), Path(page.path).stem

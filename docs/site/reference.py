@@ -219,10 +219,9 @@ def class_part(owner: griffe.Class, name: str, door: str) -> Iterator[str]:
         yield prose(made.docstring.value) + "\n"
     rows = []
     for member in owner.members.values():
-        shown = (
-            isinstance(member, griffe.Attribute) and not member.name.startswith("_") and member.name != "model_config"
-        )
-        if shown and (member.annotation is not None or "property" in member.labels):
+        if not isinstance(member, griffe.Attribute) or member.name.startswith("_") or member.name == "model_config":
+            continue
+        if member.annotation is not None or "property" in member.labels:
             said = prose(member.docstring.value if member.docstring else None)
             default = shown_value(member.value) if "property" not in member.labels else ""
             shown_default = f"`{cell(default)}`" if default else ""
