@@ -33,8 +33,8 @@ from ctxsteward.evals.bench.readme_pictures import (
     window_svg,
 )
 from ctxsteward.evals.documents import block_of, markers, with_block
+from ctxsteward.evals.prompt_cost import anthropic_faults, openai_faults
 from ctxsteward.evals.suites import NAMES, suite_named
-from ctxsteward.evals.validity import anthropic_faults, openai_faults
 
 from .shell import Shell
 

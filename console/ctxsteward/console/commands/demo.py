@@ -39,7 +39,7 @@ from ctxsteward.envelope.compaction import text_of
 from ctxsteward.envelope.render import section_text
 from ctxsteward.envelope.tokens import Counter, Prices
 from ctxsteward.envelope.transcripts import Transcript, parse_transcripts
-from ctxsteward.evals.validity import anthropic_faults, openai_faults
+from ctxsteward.evals.prompt_cost import anthropic_faults, openai_faults
 from ctxsteward.schemas import CompressionReport, Message
 
 from ..terminal import (
