@@ -31,7 +31,7 @@ Why = Annotated[StrictStr, Field(min_length=1, max_length=2_000), OneLine]
 
 
 class _ChangelogValue(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 class Change(_ChangelogValue):

@@ -115,7 +115,9 @@ class StoreSource:
         describe: Describe = _nothing,
     ) -> None:
         """`profile`: a session that was under another one is marked as another agent's; None: none is."""
-        self.store, self.tenant, self.profile = store, tenant, profile
+        self.store: Store = store
+        self.tenant: str = tenant
+        self.profile: str | None = profile
         self._now_seconds, self._settled_seconds = now_seconds, settled_seconds
         self._describe = describe
 
