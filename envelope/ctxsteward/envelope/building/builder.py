@@ -199,6 +199,10 @@ class EnvelopeBuilder:
         """Provider-reported tokens per estimated token; see `calibrate`."""
         return self._scale.calibration
 
+    def provider_tokens(self, tokens: int) -> int:
+        """Tokens as this builder's counter has them, as the provider would count them."""
+        return self._scale.provider_tokens(tokens)
+
     @property
     def effective_budgets(self) -> Budgets:
         """Budgets in this builder's own estimated tokens: the caller's, divided by the calibration.

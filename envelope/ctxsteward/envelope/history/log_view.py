@@ -260,6 +260,14 @@ class SessionLogView:
         if rows:
             fold(self.state, rows, self)
 
+    def advance(self, upto: int) -> None:
+        """Read on to position `upto`, which lies ahead: the state that `load(upto)` gives, for what is new alone."""
+        self._upto = upto
+        if self.is_replaced():
+            self.load(upto)
+        elif rows := self.log.read(self.state.position, upto):
+            fold(self.state, rows, self)
+
     def distrust(self) -> None:
         """Nothing is written, and everything read again, before a `refresh` has succeeded."""
         self._generation = -1
