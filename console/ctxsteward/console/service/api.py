@@ -25,6 +25,7 @@ from ctxsteward.steward import of_this_process
 from ctxsteward.store import SessionKey
 
 from ..steward import StewardContext, profiles_in, records_at
+from ..terminal import STEWARD, missing
 from .access import Principal, Refusal, StrictRoute, needs
 from .bodies import (
     MAX_NAME,
@@ -385,6 +386,8 @@ async def recommendations(
 
 
 def _records(service: Service, tenant: str, profile: str | None, status: str | None) -> Iterable[dict[str, Any]]:
+    if missing(STEWARD):
+        raise Refusal("not_implemented", "this service is installed without the extra `steward`")
     known = profiles_in(service.store, tenant)
     if profile is not None and profile not in known:
         raise Refusal("not_found", "this tenant has no profile of this name")
