@@ -1,0 +1,9 @@
+from .conversations import (
+    ConversationName as ConversationName,
+    Conversations as Conversations,
+    PreparedCall as PreparedCall,
+    cached_tokens_of as cached_tokens_of,
+    conversation as conversation,
+    named_conversation as named_conversation,
+    split_head as split_head,
+)
