@@ -174,15 +174,17 @@ class Conversations:
         system: str | Sequence[str | Wire] | None = (),
         tools: Sequence[Wire] | None = (),
         model: str | None = None,
+        notes: Mapping[str, str] | None = None,
     ) -> PreparedCall | None:
         """What the model is to be shown of this history; None where ours failed: send the caller's own request.
 
-        `messages` are wire dicts, SDK objects or `NewMessage`s; `system` and `tools` are the request's.
+        `messages` are wire dicts, SDK objects or `NewMessage`s; `system` and `tools` are the request's. `notes` are
+        what the framework keeps of its plan: each is set where it says something else than before.
         """
         try:
-            return self._prepared(name, messages, system, tools, model)
+            return self._prepared(name, messages, system, tools, model, notes or {})
         except Exception as error:
-            self._failed("could not build the context of this call; the caller's own request is sent", error)
+            self.failed("could not build the context of this call; the caller's own request is sent", error)
             return None
 
     def _prepared(
@@ -192,6 +194,7 @@ class Conversations:
         system: str | Sequence[str | Wire] | None,
         tools: Sequence[Wire] | None,
         model: str | None,
+        notes: Mapping[str, str],
     ) -> PreparedCall:
         leading, history = split_head(messages)
         texts = [*([system] if isinstance(system, str) else system or ()), *leading]
@@ -200,6 +203,9 @@ class Conversations:
             head = self._head(opened, texts, [*(tools or ()), *self._own_tools])
             session = opened.root.follow(history, principal=name.principal)
             take_head(session, head)
+            for title, text in notes.items():
+                if session.state.notes.get(title, "") != text:
+                    session.note(title, text)
             builder = self.builder(model)
             envelope = builder.build(session)
             opened.standing = session
@@ -277,7 +283,7 @@ class Conversations:
             try:
                 step()
             except Exception as error:
-                self._failed(what, error)
+                self.failed(what, error)
 
     def _keep(self, call: PreparedCall, answers: Sequence[object]) -> None:
         opened = self._opened(call.name)
@@ -298,7 +304,8 @@ class Conversations:
         assert self.on_call is not None
         self.on_call(call)
 
-    def _failed(self, what: str, error: Exception) -> None:
+    def failed(self, what: str, error: Exception) -> None:
+        """A failure of ours, which a warning tells; raised under `on_error="raise"`."""
         if self.on_error == "raise":
             raise error
         quotes_text = isinstance(error, InvalidMessage) or not isinstance(error, ContextError)

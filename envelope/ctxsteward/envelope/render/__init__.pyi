@@ -1,4 +1,4 @@
-from .openai_chat import wires_of as wires_of
+from .openai_chat import image_url as image_url, wires_of as wires_of
 from .request import FORMATS as FORMATS, dropped_fields as dropped_fields, read_units as read_units, render as render
 from .text import (
     fragment_document as fragment_document,
@@ -16,4 +16,5 @@ from .units import (
     Unit as Unit,
     canonical as canonical,
     context_of as context_of,
+    wires_of_steps as wires_of_steps,
 )
