@@ -4,8 +4,8 @@ Two wire dialects are read: OpenAI chat completions (``tool_calls``, role ``tool
 blocks ``tool_use``, ``tool_result``, ``thinking``). A dict that means the same to both (plain text content) has the
 dialect ``shared``. The wire dict is kept as it came, unknown fields and key order included; `parts` is a view that
 never feeds back into it. What goes back to a provider (`sent`) lacks the fields by which an operator governs us
-(`CONTROL_FIELDS`) and what a framework keeps for itself, and is otherwise the same, byte for byte. Shapes: the providers' published API
-references.
+(`CONTROL_FIELDS`) and those a framework keeps for itself (`FRAMEWORK_FIELDS`), and is otherwise the same, byte for
+byte. Shapes: the providers' published API references.
 
 Raises `InvalidMessage` (field, found, expected) and `InputTooLarge`.
 """

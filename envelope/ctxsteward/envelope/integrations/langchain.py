@@ -40,6 +40,7 @@ FIELD = "langchain"
 _ROLES = {"human": "user", "ai": "assistant", "system": "system", "tool": "tool"}
 _CALL_BLOCKS = frozenset(("tool_use", "tool_call", "function_call"))
 """Blocks that say again what is in `tool_calls`."""
+_REASONING = frozenset(("thinking", "redacted_thinking", "reasoning"))
 _ADAPTER_METADATA = ("model_provider", "output_version")
 
 
@@ -208,10 +209,10 @@ def messages_of(call: PreparedCall, sources: dict[str, BaseMessage]) -> list[Bas
     """The view of a call; `sources` are the agent's own messages, by the text of their wire dict."""
 
     def say(step: MessageStep) -> list[BaseMessage]:
-        stored = step.entry.event.wire
-        changed = step.aliases or step.arguments or step.without_results or step.entry.is_shortened
-        own = None if changed else sources.get(stored)
-        return [own or message_from(step.entry.message.wire, step.calls)]
+        wire = step.entry.message.wire
+        if step.aliases or step.arguments or step.without_results or step.entry.is_shortened:
+            return [message_from(_altered(wire), step.calls)]
+        return [sources.get(step.entry.event.wire) or message_from(wire, step.calls)]
 
     def results(answers: Sequence[ToolResult]) -> list[BaseMessage]:
         return [_tool_message(answer, sources) for answer in answers]
@@ -221,6 +222,14 @@ def messages_of(call: PreparedCall, sources: dict[str, BaseMessage]) -> list[Bas
         for fragment in call.envelope.dynamic.fragments
         for message in wires_of_steps(fragment, lambda text: [HumanMessage(text)], say, results)
     ]
+
+
+def _altered(wire: Wire) -> Wire:
+    """Without what holds only for what the provider said itself: its reasoning, and ids of the answer."""
+    content = wire.get("content")
+    if isinstance(content, list):
+        content = [block for block in content if isinstance(block, str) or block.get("type") not in _REASONING]
+    return {**{key: value for key, value in wire.items() if key != FIELD}, "content": content}
 
 
 def message_from(wire: Wire, calls: Sequence[tuple[str, str, str]] = ()) -> BaseMessage:
