@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 
 # OpenAI takes ids of at most 40 characters, Anthropic these characters.
 _SAFE_ID = re.compile(r"[A-Za-z0-9_-]{1,40}")
+_TEXT_KINDS = ("text", "input_text", "output_text", "refusal", "message")
+"""Types of blocks and items that are text."""
 
 
 class LogEntry:
@@ -72,8 +74,9 @@ class LogEntry:
         """The same message with this text in place of its own; its calls stay. None of it is an original."""
         wire, content = self.message.wire, self.message.wire.get("content")
         if isinstance(content, list):
-            at = next(i for i, block in enumerate(content) if isinstance(block, str) or block.get("type") == "text")
-            rest = [block for block in content[at:] if isinstance(block, dict) and block.get("type") != "text"]
+            said = [isinstance(block, str) or block.get("type") in _TEXT_KINDS for block in content]
+            at = said.index(True)
+            rest = [block for block, is_text in zip(content[at:], said[at:], strict=True) if not is_text]
             wire = {**wire, "content": [*content[:at], {"type": "text", "text": text}, *rest]}
         else:
             wire = {**wire, "content": text}

@@ -1,4 +1,5 @@
 from .openai_chat import image_url as image_url, wires_of as wires_of
+from .openai_responses import messages_of_items as messages_of_items
 from .request import FORMATS as FORMATS, dropped_fields as dropped_fields, read_units as read_units, render as render
 from .text import (
     fragment_document as fragment_document,
