@@ -314,6 +314,10 @@ class Conversations:
 
     # -- what tools ask -----------------------------------------------------------------------------------------
 
+    def root(self, name: ConversationName) -> Session:
+        """The session of that name, which follows all its histories. Raises what `Store.session` raises."""
+        return self._opened(name).root
+
     def standing(self, name: ConversationName) -> Session:
         """The session as its newest call left it: what functions of tools read. Raises what `Store.session` raises."""
         return self._opened(name).standing

@@ -119,7 +119,9 @@ class CtxstewardMiddleware(AgentMiddleware[Any, Any, Any]):
         except Exception as error:
             self.conversations.failed("could not read the answer; the next history brings it", error)
             wires = []
-        self.conversations.finish(call, wires, usage=None if usage is None else {"prompt_tokens": usage["input_tokens"]})
+        self.conversations.finish(
+            call, wires, usage=None if usage is None else {"prompt_tokens": usage["input_tokens"]}
+        )
 
     def _tool(self, function: Wire) -> StructuredTool:
         def answer(**arguments: Any) -> str:
@@ -236,7 +238,9 @@ def message_from(wire: Wire, calls: Sequence[tuple[str, str, str]] = ()) -> Base
     """A wire dict as a message, with these calls."""
     content = wire.get("content") or ""
     if isinstance(content, list):
-        content = [block["value"] if isinstance(block, dict) and block.get("type") == FIELD else block for block in content]
+        content = [
+            block["value"] if isinstance(block, dict) and block.get("type") == FIELD else block for block in content
+        ]
     beside: Wire = {"name": wire.get("name"), **wire.get(FIELD, {})}
     match wire["role"]:
         case "assistant":

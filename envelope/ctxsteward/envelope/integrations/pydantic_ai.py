@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -158,7 +158,9 @@ class Ctxsteward(AbstractCapability[Any]):
         def answer(ctx: RunContext[Any], **arguments: Any) -> str:
             return self.conversations.answer_tool(self._name(ctx), function["name"], arguments) or ""
 
-        return Tool.from_schema(answer, function["name"], function["description"], function["parameters"], takes_ctx=True)
+        return Tool.from_schema(
+            answer, function["name"], function["description"], function["parameters"], takes_ctx=True
+        )
 
 
 # -- into the log ------------------------------------------------------------------------------------------------
@@ -184,7 +186,9 @@ def wired(messages: Iterable[ModelMessage]) -> tuple[list[SystemPromptPart], lis
                 groups[-1].append(part)
             else:
                 beside.append(part)
-        told += [WiredParts(_grouped_wire(group), message, group) for group in [*groups, *([[*beside]] if beside else ())]]
+        told += [
+            WiredParts(_grouped_wire(group), message, group) for group in [*groups, *([[*beside]] if beside else ())]
+        ]
     return system, told
 
 
@@ -262,7 +266,9 @@ def response_wire(response: ModelResponse) -> Wire:
     if calls:
         wire["tool_calls"] = calls
     if not is_said:
-        beside = {key: getattr(response, key) for key in ("provider_name", "provider_url", "canonical_system", "model_name")}
+        beside = {
+            key: getattr(response, key) for key in ("provider_name", "provider_url", "canonical_system", "model_name")
+        }
         wire[FIELD] = {"parts": left, **{key: value for key, value in beside.items() if value}}
     return wire
 
@@ -372,7 +378,9 @@ def _result(answer: ToolResult, own: WiredParts | None) -> ViewPiece:
     if own is not None:
         part, *beside = own.parts
         outcome = getattr(part, "outcome", "retried")
-        return ViewPiece([ToolReturnPart(answer.name, answer.text, answer.call_id, outcome=outcome), *beside], own.message)
+        return ViewPiece(
+            [ToolReturnPart(answer.name, answer.text, answer.call_id, outcome=outcome), *beside], own.message
+        )
     if answer.entry is not None and answer.verbatim:
         return ViewPiece(parts_from(answer.entry.message.wire))
     outcome = "interrupted" if answer.entry is None else "success"
