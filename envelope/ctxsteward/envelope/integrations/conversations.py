@@ -182,7 +182,7 @@ class Conversations:
         try:
             return self._prepared(name, messages, system, tools, model)
         except Exception as error:
-            self._failed("could not build the context of this call; the caller's own request is sent", error)
+            self.failed("could not build the context of this call; the caller's own request is sent", error)
             return None
 
     def _prepared(
@@ -207,6 +207,11 @@ class Conversations:
             name=name, session=session, envelope=envelope, model=model, builder=builder, history=history,
             findings=envelope.findings,
         )  # fmt: skip
+
+    @property
+    def offers_tools(self) -> bool:
+        """Whether the model is offered `search_context` and `resolve_reference`."""
+        return bool(self._own_tools)
 
     def builder(self, model: str | None) -> EnvelopeBuilder:
         """What builds for this model; one that is not known is counted with the default tokenizer."""
@@ -277,7 +282,7 @@ class Conversations:
             try:
                 step()
             except Exception as error:
-                self._failed(what, error)
+                self.failed(what, error)
 
     def _keep(self, call: PreparedCall, answers: Sequence[object]) -> None:
         opened = self._opened(call.name)
@@ -298,7 +303,8 @@ class Conversations:
         assert self.on_call is not None
         self.on_call(call)
 
-    def _failed(self, what: str, error: Exception) -> None:
+    def failed(self, what: str, error: Exception) -> None:
+        """A failure of ours: raised, or told to the log, without what was said."""
         if self.on_error == "raise":
             raise error
         quotes_text = isinstance(error, InvalidMessage) or not isinstance(error, ContextError)
