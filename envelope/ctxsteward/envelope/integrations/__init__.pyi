@@ -1,3 +1,4 @@
+from .clients import wrap as wrap
 from .conversations import (
     ConversationName as ConversationName,
     Conversations as Conversations,
