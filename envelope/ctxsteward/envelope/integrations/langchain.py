@@ -8,7 +8,8 @@ middleware summarized it away) is made again out of the log, with its content bl
 
 In the log a message is an OpenAI chat dict. Its content blocks are verbatim, thinking and signatures included; one that
 no wire has is an opaque block of type ``langchain``. What a provider's adapter needs beside them (`additional_kwargs`,
-and which provider wrote it) stands in the field ``langchain``, which no provider is sent. Ids and usage stay LangChain's.
+and which provider wrote it) stands in the field ``langchain``, which no provider is sent. Ids and usage stay
+LangChain's own.
 
 The session is the thread's (`configurable.thread_id`), and an agent's own where it has a name: sub-agents share their
 caller's thread. Raises `InputError` where neither a thread nor a session is named.
@@ -18,7 +19,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse
@@ -39,7 +40,6 @@ FIELD = "langchain"
 """Of a wire dict: what LangChain keeps beside a message. Of a block: one that no wire has."""
 _ROLES = {"human": "user", "ai": "assistant", "system": "system", "tool": "tool"}
 _CALL_BLOCKS = frozenset(("tool_use", "tool_call", "function_call"))
-"""Blocks that say again what is in `tool_calls`."""
 _REASONING = frozenset(("thinking", "redacted_thinking", "reasoning"))
 _ADAPTER_METADATA = ("model_provider", "output_version")
 
@@ -168,7 +168,9 @@ def wire_of(message: BaseMessage) -> Wire:
 
 
 def _calls(message: AIMessage) -> list[Wire]:
-    calls = [(call["id"], call["name"], json.dumps(call["args"], ensure_ascii=False)) for call in message.tool_calls]
+    calls: list[tuple[str | None, str | None, str]] = [
+        (call["id"], call["name"], json.dumps(call["args"], ensure_ascii=False)) for call in message.tool_calls
+    ]
     calls += [(call.get("id"), call.get("name"), call.get("args") or "") for call in message.invalid_tool_calls]
     return [
         {"id": id or "", "type": "function", "function": {"name": name or "", "arguments": arguments}}
@@ -179,12 +181,14 @@ def _calls(message: AIMessage) -> list[Wire]:
 def _content(content: str | list[str | dict[Any, Any]], role: str, called: set[str]) -> str | list[Any]:
     if isinstance(content, str):
         return content
-    blocks = []
-    for block in content:
-        told = isinstance(block, dict) and block.get("type") in _CALL_BLOCKS
-        if not (told and {block.get("id"), block.get("call_id")} & called):
-            blocks.append(_block(block, role))
-    return blocks
+    return [_block(block, role) for block in content if not _is_call(block, called)]
+
+
+def _is_call(block: Any, called: set[str]) -> bool:
+    """Whether a block says again what is in `tool_calls`."""
+    if not isinstance(block, dict) or block.get("type") not in _CALL_BLOCKS:
+        return False
+    return bool({block.get("id"), block.get("call_id")} & called)
 
 
 def _block(block: Any, role: str) -> Any:
@@ -207,16 +211,16 @@ def _plain(value: Any) -> Any:
 # -- out of it ---------------------------------------------------------------------------------------------------
 
 
-def messages_of(call: PreparedCall, sources: dict[str, BaseMessage]) -> list[BaseMessage]:
+def messages_of(call: PreparedCall, sources: Mapping[str, BaseMessage]) -> list[Any]:
     """The view of a call; `sources` are the agent's own messages, by the text of their wire dict."""
 
-    def say(step: MessageStep) -> list[BaseMessage]:
+    def say(step: MessageStep) -> list[Any]:
         wire = step.entry.message.wire
         if step.aliases or step.arguments or step.without_results or step.entry.is_shortened:
             return [message_from(_altered(wire), step.calls)]
         return [sources.get(step.entry.event.wire) or message_from(wire, step.calls)]
 
-    def results(answers: Sequence[ToolResult]) -> list[BaseMessage]:
+    def results(answers: Sequence[ToolResult]) -> list[Any]:
         return [_tool_message(answer, sources) for answer in answers]
 
     return [
@@ -260,7 +264,7 @@ def message_from(wire: Wire, calls: Sequence[tuple[str, str, str]] = ()) -> Base
             return HumanMessage(content=content, **beside)
 
 
-def _tool_message(answer: ToolResult, sources: dict[str, BaseMessage]) -> BaseMessage:
+def _tool_message(answer: ToolResult, sources: Mapping[str, BaseMessage]) -> BaseMessage:
     if answer.entry is None:
         return ToolMessage(answer.text, tool_call_id=answer.call_id, name=answer.name or None, status="error")
     own = sources.get(answer.entry.event.wire)
@@ -275,8 +279,10 @@ def _tool_message(answer: ToolResult, sources: dict[str, BaseMessage]) -> BaseMe
 
 
 def _head_texts(message: SystemMessage | None) -> list[str]:
-    if message is None or isinstance(message.content, str):
-        return [message.content] if message is not None and message.content else []
+    if message is None:
+        return []
+    if isinstance(message.content, str):
+        return [message.content] if message.content else []
     return [block if isinstance(block, str) else block["text"] for block in message.content
             if isinstance(block, str) or isinstance(block.get("text"), str)]  # fmt: skip
 

@@ -6,8 +6,8 @@
 
 As a session it gives back every item as it came, ids and encrypted reasoning byte for byte. Nothing is ever deleted:
 `pop_item` and `clear_session` make the log's earlier state the current one, and what is added then goes into a fork.
-`add_items` takes items that stand at the end already for the same ones, so a repeated call adds nothing. Which branch is
-current is written into a log of its own, ``ID-branches``. What cannot be read or written raises, as with any store.
+`add_items` takes items that stand at the end already for the same ones, so a repeated call adds nothing. Which branch
+is current is written into a log of its own, ``ID-branches``. What cannot be read or written raises, as with any store.
 
 As a filter it is handed the whole input before each call of the model, in tool loops too. A run of output items is one
 message, so reasoning stays with its calls. Where ours fails, the input goes out as it is. Either part works without the

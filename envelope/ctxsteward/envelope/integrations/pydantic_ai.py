@@ -5,7 +5,8 @@
 
 The message history stays as it is; the view is made for each attempt at a request (`prepare_model_request`) and is
 persisted nowhere. Parts that are shown as they were are the very objects of the history; where requests stand side by
-side they are one request, as pydantic-ai itself has it. What a later history no longer has is made again out of the log.
+side they are one request, as pydantic-ai itself has it. What a later history no longer has is made again out of the
+log.
 
 In the log a response is an OpenAI chat dict with Anthropic's block for thinking, a request one dict for each tool
 return, user prompt and retry. Media that have a wire are images; other content is an opaque block, verbatim. What has
@@ -360,10 +361,9 @@ def _joined(pieces: Sequence[ViewPiece]) -> list[ModelMessage]:
             origin = piece.message or origin
             continue
         if waiting:
-            same = isinstance(origin, ModelRequest) and len(origin.parts) == len(waiting)
-            is_origin = same and all(a is b for a, b in zip(origin.parts, waiting, strict=True))
             request = origin if isinstance(origin, ModelRequest) else ModelRequest([])
-            messages.append(request if is_origin else replace(request, parts=waiting))
+            is_whole = list(map(id, request.parts)) == list(map(id, waiting))
+            messages.append(request if is_whole else replace(request, parts=waiting))
             waiting, origin = [], None
         if piece is not None:
             own = piece.message
