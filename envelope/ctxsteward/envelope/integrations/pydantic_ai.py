@@ -258,7 +258,8 @@ def response_wire(response: ModelResponse) -> Wire:
         elif isinstance(part, ThinkingPart):
             blocks.append({"type": "thinking", "thinking": part.content})
         elif isinstance(part, ToolCallPart):
-            function = {"name": part.tool_name, "arguments": part.args_as_json_str()}
+            arguments = part.args if isinstance(part.args, str) and part.args else part.args_as_json_str()
+            function = {"name": part.tool_name, "arguments": arguments}
             calls.append({"id": part.tool_call_id, "type": "function", "function": function})
         else:
             blocks.append({"type": dump["part_kind"], FIELD: dump})
