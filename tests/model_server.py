@@ -17,6 +17,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Literal, Self
 
@@ -40,7 +41,7 @@ class SeenRequest:
     number: int
     """How many requests of a model were answered before."""
 
-    @property
+    @cached_property
     def prompt(self) -> str:
         """What the model would read, in order."""
         parts = [self.body.get(key) for key in ("tools", "system", "instructions", "messages", "input")]
@@ -300,7 +301,9 @@ def _chat_stream(request: SeenRequest, answer: Wire) -> list[str]:
     for choice in answer["choices"]:
         message, at = choice["message"], choice["index"]
         lines.append(chunk({"role": "assistant", "content": None}, index=at))
-        lines += [chunk({"reasoning_content": piece}, index=at) for piece in _pieces(message.get("reasoning_content", ""))]
+        lines += [
+            chunk({"reasoning_content": piece}, index=at) for piece in _pieces(message.get("reasoning_content", ""))
+        ]
         lines += [chunk({"content": piece}, index=at) for piece in _pieces(message["content"] or "")]
         for number, call in enumerate(message.get("tool_calls", ())):
             function = {"name": call["function"]["name"], "arguments": ""}
