@@ -31,7 +31,7 @@ from langgraph.config import get_config
 from ctxsteward.schemas import InvalidMessage, Message, Wire, encode_wire
 
 from ..layout import MessageStep, ToolResult
-from ..recall import model_tools
+from ..recall import model_tools as tool_schemas
 from ..render import image_url, wires_of_steps
 from ..store import Store
 from .conversations import ConversationName, Conversations, PreparedCall, named_conversation
@@ -56,15 +56,15 @@ class CtxstewardMiddleware(AgentMiddleware[Any, Any, Any]):
     """Each model call of an agent sees an envelope of its thread."""
 
     def __init__(
-        self, store: Store | Conversations, *, session: str | None = None, tools: bool = False, **options: Any
+        self, store: Store | Conversations, *, session: str | None = None, model_tools: bool = False, **options: Any
     ) -> None:
-        """`session` names one for all calls. `tools`: the model may search and read what left the window.
+        """`session` names one for all calls. `model_tools`: the model may search and read what left the window.
 
         `options` are those of `Conversations`: builder, budgets, profile, on_error, on_call.
         """
         self.conversations = store if isinstance(store, Conversations) else Conversations(store, **options)
         self._session = session
-        self.tools = [self._tool(schema["function"]) for schema in model_tools()] if tools else []
+        self.tools = [self._tool(schema["function"]) for schema in tool_schemas()] if model_tools else []
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]

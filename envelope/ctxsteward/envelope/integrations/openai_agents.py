@@ -7,7 +7,7 @@
 As a session it gives back every item as it came, ids and encrypted reasoning byte for byte. Nothing is ever deleted:
 `pop_item` and `clear_session` make the log's earlier state the current one, and what is added then goes into a fork.
 `add_items` takes items that stand at the end already for the same ones, so a repeated call adds nothing. Which branch
-is current is written into a log of its own, ``ID-branches``. What cannot be read or written raises, as with any store.
+is current is written into a log of its own, ``ID~branches``. What cannot be read or written raises, as with any store.
 
 As a filter it is handed the whole input before each call of the model, in tool loops too. A run of output items is one
 message, so reasoning stays with its calls. Where ours fails, the input goes out as it is. Either part works without the
@@ -18,6 +18,7 @@ input is what is new alone. Tools of the agent count against the head's budget; 
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -25,16 +26,18 @@ from agents import Agent, FunctionTool, ModelResponse, RunContextWrapper, RunHoo
 from agents.memory.session_settings import resolve_session_limit
 from agents.run_config import CallModelData, ModelInputData
 
-from ctxsteward.schemas import Message, Wire, encode_wire
+from ctxsteward.schemas import Wire, encode_wire
 
 from ..history import LogEntry, Session
-from ..recall import model_tools
-from ..render import item_groups, items_of, items_of_message, messages_of_items
+from ..recall import model_tools as tool_schemas
+from ..render import item_groups, items_of, items_of_message, messages_of_items, own_items
 from ..store import Store
 from .conversations import ConversationName, Conversations, PreparedCall
 
 FIELD = "openai_agents"
 """Of a wire dict: its items, where they cannot be made of it byte for byte."""
+BRANCHES = "~branches"
+"""Behind a session's id: the log that says which branch is current."""
 WHOLE = "*"
 """A branch that is current with all that is appended to it."""
 
@@ -54,6 +57,8 @@ class CtxstewardSession:
         self.name = ConversationName(session_id, tenant, principal)
         self.hooks = UsageHooks(self)
         self._call: PreparedCall | None = None
+        self._read: tuple[object, int, list[Wire]] | None = None
+        """Which branch was read how far, and its items."""
 
     # -- as a session -------------------------------------------------------------------------------------------
 
@@ -75,9 +80,13 @@ class CtxstewardSession:
 
     def _items(self, limit: int | None = None) -> list[Wire]:
         current = self._current()
-        first = 1 if limit is None else max(1, len(current) - limit + 1)
-        items = [] if limit is not None and limit <= 0 else _items_of(current.entries(first))
-        return items if limit is None else items[-limit:]
+        standing = (current.id, current.origin_of_past, current.generation)
+        if self._read is None or self._read[0] != standing or self._read[1] > len(current):
+            self._read = standing, 0, []
+        _, known, items = self._read
+        items = items + [item for entry in current.entries(known + 1) for item in _items_of(entry)]
+        self._read = standing, len(current), items
+        return items[-limit:] if limit else [] if limit == 0 else list(items)
 
     def _add(self, items: Sequence[Any]) -> None:
         with self.conversations.root(self.name).lock:
@@ -100,15 +109,17 @@ class CtxstewardSession:
             stood = root.follow(wires_of(items), principal=self.name.principal)
             branch = f"{len(stood)} {stood.id}" if len(stood) < len(self._session(stood.id)) else f"{WHOLE} {stood.id}"
             if branch != self._branch():
-                log = self.conversations.store.session(f"{self.session_id}-branches", tenant=self.name.tenant)
-                log.append({"role": "user", "content": branch})
+                log = self.conversations.store.session(self.session_id + BRANCHES, tenant=self.name.tenant)
+                block = {"type": "branch", "branch": branch}
+                log.append({"role": "assistant", "content": [block]}, origin="entries")
 
     def _branch(self) -> str:
-        id, tenant = f"{self.session_id}-branches", self.name.tenant
+        id, tenant = self.session_id + BRANCHES, self.name.tenant
         if not self.conversations.store.exists(id, tenant=tenant):
             return f"{WHOLE} {self.session_id}"
         log = self.conversations.store.at(tenant, id)
-        return log.entry(len(log)).message.text
+        branch: str = log.entry(len(log)).message.wire["content"][0]["branch"]
+        return branch
 
     def _session(self, id: str) -> Session:
         root = self.conversations.root(self.name)
@@ -161,9 +172,9 @@ class CtxstewardSession:
             self.conversations.finish(call, answers, usage={"prompt_tokens": read} if read else None)
 
     @property
-    def tools(self) -> list[FunctionTool]:
+    def model_tools(self) -> list[FunctionTool]:
         """Tools for the agent by which the model searches and reads what left the window."""
-        return [self._tool(schema["function"]) for schema in model_tools()]
+        return [self._tool(schema["function"]) for schema in tool_schemas()]
 
     def _tool(self, function: Wire) -> FunctionTool:
         async def answer(context: Any, arguments: str) -> str:
@@ -199,22 +210,18 @@ def _schema(tool: FunctionTool) -> Wire:
 
 
 def wires_of(items: Sequence[Any]) -> list[Wire]:
-    """Items as wire dicts from which each comes back byte for byte.
+    """Items as wire dicts from which each comes back as it was.
 
     >>> wires_of([{"type": "message", "role": "user", "content": "hi"}])
     [{'role': 'user', 'content': 'hi', 'openai_agents': [{'type': 'message', 'role': 'user', 'content': 'hi'}]}]
     """
     wires = zip(messages_of_items(items), item_groups(items), strict=True)
-    return [wire if _same(items_of_message(Message.from_wire(wire)), group) else {**wire, FIELD: group}
-            for wire, group in wires]  # fmt: skip
+    return [wire if own_items(wire) == group else {**wire, FIELD: group} for wire, group in wires]
 
 
-def _same(items: Sequence[Wire], others: Sequence[Wire]) -> bool:
-    return encode_wire({"": items}) == encode_wire({"": others})
-
-
-def _items_of(entries: Sequence[LogEntry]) -> list[Wire]:
-    return [item for one in entries for item in one.message.wire.get(FIELD) or items_of_message(one.message)]
+def _items_of(entry: LogEntry) -> list[Wire]:
+    wire = json.loads(entry.event.wire)
+    return wire.get(FIELD) or own_items(wire) or items_of_message(entry.message)
 
 
 __all__ = ["CtxstewardSession", "UsageHooks", "wires_of"]

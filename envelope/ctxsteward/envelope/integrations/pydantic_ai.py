@@ -47,7 +47,7 @@ from pydantic_ai.toolsets import FunctionToolset
 from ctxsteward.schemas import Wire, encode_wire
 
 from ..layout import MessageStep, ToolResult
-from ..recall import model_tools
+from ..recall import model_tools as tool_schemas
 from ..render import wires_of_steps
 from ..store import Store
 from .conversations import ConversationName, Conversations, PreparedCall, named_conversation
@@ -75,14 +75,14 @@ class Ctxsteward(AbstractCapability[Any]):
     """Each request of an agent's model sees an envelope of its conversation."""
 
     def __init__(
-        self, store: Store | Conversations, *, session: str | None = None, tools: bool = False, **options: Any
+        self, store: Store | Conversations, *, session: str | None = None, model_tools: bool = False, **options: Any
     ) -> None:
-        """`session` names one for all runs. `tools`: the model may search and read what left the window.
+        """`session` names one for all runs. `model_tools`: the model may search and read what left the window.
 
         `options` are those of `Conversations`: builder, budgets, profile, on_error, on_call.
         """
         self.conversations = store if isinstance(store, Conversations) else Conversations(store, **options)
-        self._session, self._has_tools = session, tools
+        self._session, self._has_tools = session, model_tools
         self._call: PreparedCall | None = None
 
     @classmethod
@@ -115,7 +115,7 @@ class Ctxsteward(AbstractCapability[Any]):
 
     def get_toolset(self) -> FunctionToolset[Any] | None:
         """The model's two tools, where they are wanted."""
-        return FunctionToolset([self._tool(one["function"]) for one in model_tools()]) if self._has_tools else None
+        return FunctionToolset([self._tool(one["function"]) for one in tool_schemas()]) if self._has_tools else None
 
     def _name(self, ctx: RunContext[Any]) -> ConversationName:
         id = self._session or ctx.conversation_id

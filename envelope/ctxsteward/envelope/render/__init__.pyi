@@ -4,6 +4,7 @@ from .openai_responses import (
     items_of as items_of,
     items_of_message as items_of_message,
     messages_of_items as messages_of_items,
+    own_items as own_items,
 )
 from .request import FORMATS as FORMATS, dropped_fields as dropped_fields, read_units as read_units, render as render
 from .text import (

@@ -53,7 +53,7 @@ def _say(step: MessageStep, kept: OwnItems) -> list[Wire]:
     if not (step.without_results or step.aliases or step.arguments or step.entry.is_shortened):
         own = kept(step.entry)
         if own is None and message.dialect == "responses":
-            own = _own_items(message)
+            own = own_items(message.wire)
         if own is not None:
             return own
     blocks = _said(message)
@@ -69,15 +69,28 @@ def _call(id: str, name: str, arguments: str) -> Wire:
     return {"type": "function_call", "call_id": id, "name": name, "arguments": arguments or "{}"}
 
 
-def _own_items(message: Message) -> list[Wire] | None:
-    """The items that a message came as; None where it holds blocks of another provider, too."""
-    wire = sent(message.wire)
-    kinds = [block.get("type") if isinstance(block, dict) else None for block in wire["content"]]
-    if message.role != "assistant":
+def own_items(wire: Wire) -> list[Wire] | None:
+    """The items that a message came as; None where it came otherwise, or holds blocks of another provider, too."""
+    wire = sent(wire)
+    content = wire.get("content")
+    if wire["role"] == "tool":
+        return [_own_output(wire)] if str(wire.get("type")).endswith("_output") else None
+    if not isinstance(content, list) or "tool_calls" in wire:
+        return [wire] if isinstance(content, str) and "tool_calls" not in wire else None
+    kinds = [block.get("type") if isinstance(block, dict) else None for block in content]
+    if wire["role"] != "assistant":
         return [wire] if all(str(kind).startswith("input_") for kind in kinds) else None
     if all(kind in ("output_text", "refusal") for kind in kinds):
         return [wire]
-    return None if any(kind in _BLOCK_KINDS for kind in kinds) else list(wire["content"])
+    return None if any(kind in _BLOCK_KINDS for kind in kinds) else list(content)
+
+
+def _own_output(wire: Wire) -> Wire:
+    """The item that a tool message came as."""
+    content = wire["content"]
+    output = content[0] if wire["type"] in _ONE_OBJECT and isinstance(content, list) and content else content
+    rest = {key: value for key, value in wire.items() if key not in ("role", "type", "tool_call_id", "content")}
+    return {"type": wire["type"], "call_id": wire["tool_call_id"], "output": output, **rest}
 
 
 def items_of_message(message: Message) -> list[Wire]:
@@ -86,25 +99,15 @@ def items_of_message(message: Message) -> list[Wire]:
     >>> items_of_message(Message.from_wire({"role": "tool", "tool_call_id": "c1", "content": "noon"}))
     [{'type': 'function_call_output', 'call_id': 'c1', 'output': 'noon'}]
     """
-    if message.dialect == "responses":
-        own = [_own_output(message)] if message.role == "tool" else _own_items(message)
-        if own is not None:
-            return own
+    own = own_items(message.wire)
+    if own is not None:
+        return own
     if message.tool_results:
         return [{"type": "function_call_output", "call_id": one.call_id, "output": one.text}
                 for one in message.tool_results]  # fmt: skip
-    content = message.wire.get("content")
-    items = [{"role": message.role, "content": content if isinstance(content, str) else _said(message)}]
-    return (items if content else []) + [_call(call.id, call.name, call.arguments) for call in message.tool_calls]
-
-
-def _own_output(message: Message) -> Wire:
-    """The item that a tool message came as."""
-    wire = sent(message.wire)
-    content = wire["content"]
-    output = content[0] if wire["type"] in _ONE_OBJECT and isinstance(content, list) and content else content
-    rest = {key: value for key, value in wire.items() if key not in ("role", "type", "tool_call_id", "content")}
-    return {"type": wire["type"], "call_id": wire["tool_call_id"], "output": output, **rest}
+    blocks = _said(message)
+    calls = [_call(call.id, call.name, call.arguments) for call in message.tool_calls]
+    return [*([{"role": message.role, "content": blocks}] if blocks else []), *calls]
 
 
 def _results(answers: Sequence[ToolResult], kept: OwnItems) -> list[Wire]:
@@ -113,7 +116,7 @@ def _results(answers: Sequence[ToolResult], kept: OwnItems) -> list[Wire]:
         if answer.entry is not None and answer.verbatim:
             own = kept(answer.entry)
             if own is None and answer.entry.message.dialect == "responses":
-                own = [_own_output(answer.entry.message)]
+                own = own_items(answer.entry.message.wire)
             if own is not None:
                 items += own
                 continue

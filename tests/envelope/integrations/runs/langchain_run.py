@@ -64,7 +64,9 @@ class ScriptedModel(BaseChatModel):
 
 
 def answer_to(messages: list[BaseMessage]) -> AIMessage:
-    asked = next(one.text for one in reversed(messages) if isinstance(one, HumanMessage) and one.text.startswith("Turn"))
+    asked = next(
+        one.text for one in reversed(messages) if isinstance(one, HumanMessage) and one.text.startswith("Turn")
+    )
     number = asked.split()[1].rstrip(":")
     if isinstance(messages[-1], ToolMessage) or "look" not in asked:
         return AIMessage(f"Answer {number}: " + " ".join(f"word{number}" for _ in range(25)))
@@ -310,10 +312,14 @@ ODD: dict[str, BaseMessage] = {
         additional_kwargs={"reasoning": {"id": "rs_1"}, "__kept__": {"a": [1]}},
     ),
     "calls": AIMessage("", tool_calls=[{"id": "c1", "name": "look", "args": {"at": "ü", "n": 1}}]),
-    "a call that is no JSON": AIMessage("", invalid_tool_calls=[{"id": "c2", "name": "look", "args": "{", "error": None}]),
+    "a call that is no JSON": AIMessage(
+        "", invalid_tool_calls=[{"id": "c2", "name": "look", "args": "{", "error": None}]
+    ),
     "result": ToolMessage("seen", tool_call_id="c1", name="look"),
     "error": ToolMessage("no", tool_call_id="c1", name="look", status="error"),
-    "result blocks": ToolMessage([{"type": "text", "text": "seen"}, {"type": "tool_reference", "x": 1}], tool_call_id="c"),
+    "result blocks": ToolMessage(
+        [{"type": "text", "text": "seen"}, {"type": "tool_reference", "x": 1}], tool_call_id="c"
+    ),
     "system": SystemMessage("Be kind."),
 }
 
@@ -358,7 +364,7 @@ def test_messages_of_the_window_are_the_very_objects_and_what_the_state_lost_is_
 
 
 def test_the_model_may_search_and_read_what_left_the_window() -> None:
-    middleware = ours(open_store("memory:"), tools=True)
+    middleware = ours(open_store("memory:"), model_tools=True)
 
     class Searching(ScriptedModel):
         def _generate(self, messages: list[BaseMessage], *_: Any, **__: Any) -> ChatResult:

@@ -62,7 +62,9 @@ class ScriptedModel:
 
 
 def prompts(message: ModelMessage) -> list[str]:
-    return [part.content for part in message.parts if isinstance(part, UserPromptPart) and isinstance(part.content, str)]
+    return [
+        part.content for part in message.parts if isinstance(part, UserPromptPart) and isinstance(part.content, str)
+    ]
 
 
 def answer_to(messages: list[ModelMessage]) -> list[Any]:
@@ -359,7 +361,7 @@ def test_what_the_history_lost_is_made_again_and_later_system_prompts_stay() -> 
 
 
 def test_the_model_may_search_and_read_what_left_the_window() -> None:
-    capability = ours(open_store("memory:"), tools=True)
+    capability = ours(open_store("memory:"), model_tools=True)
     agent, model = agent_of(capability)
     messages = play(agent, range(20))
 
@@ -373,7 +375,11 @@ def test_the_model_may_search_and_read_what_left_the_window() -> None:
     found, read = (part.content for part in told.all_messages()[-2].parts)  # type: ignore[union-attr]
     assert "thing2" in str(found)
     assert read == turn(0)
-    assert sorted(tool.name for tool in model.infos[0].function_tools) == ["look", "resolve_reference", "search_context"]
+    assert sorted(tool.name for tool in model.infos[0].function_tools) == [
+        "look",
+        "resolve_reference",
+        "search_context",
+    ]
 
 
 def test_our_profile_stands_before_the_agent_s_own_words() -> None:
