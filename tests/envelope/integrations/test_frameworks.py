@@ -1,6 +1,7 @@
 """Agents of LangChain, pydantic-ai and openai-agents over our adapters, in an environment of their own.
 
-Their tests stand in `runs/` and are run there by that environment's pytest (`make integrations`); each is told here.
+Their tests stand beside this file, in `langchain_run.py` and so on, and are run by that environment's pytest; each is
+told here.
 """
 
 from __future__ import annotations
@@ -8,20 +9,19 @@ from __future__ import annotations
 import ast
 import os
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
 ROOT = Path(__file__).parents[3]
-RUNS = Path(__file__).with_name("runs")
-EXAMPLES = ROOT / "docs" / "examples" / "frameworks"
+HERE = Path(__file__).parent
+EXAMPLES = ROOT / "docs" / "examples" / "integrations"
 PYTHON = ROOT / ".venv-integrations" / "bin" / "python"
 ROOMS = ("schemas", "envelope", "summarizers", "steward", "evals", "flows", "console")
 pytestmark = pytest.mark.skipif(not PYTHON.exists(), reason="no .venv-integrations: `make integrations` makes it")
 
-SCRIPTS = sorted(RUNS.glob("*_run.py"))
+SCRIPTS = [HERE / f"{name}_run.py" for name in ("langchain", "openai_agents", "pydantic_ai")]
 TESTS = [
     (path.stem, node.name)
     for path in SCRIPTS
@@ -49,10 +49,10 @@ def environment() -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[tuple[str, str], list[str]]]:
+def told(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], list[str]]:
     """What went wrong in each test of each script; nothing where it passed."""
     folder = tmp_path_factory.mktemp("told")
-    quiet = ["--noconftest", "-c", os.devnull, "--rootdir", RUNS, "-p", "no:cacheprovider", "-q"]
+    quiet = ["--noconftest", "-c", os.devnull, "--rootdir", HERE, "-p", "no:cacheprovider", "-q"]
     running = [
         (path, subprocess.Popen([PYTHON, "-m", "pytest", *quiet, f"--junitxml={folder / path.stem}.xml", path],
                                 env=environment(), cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True))
@@ -71,12 +71,10 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[tuple[str, s
         for _, process in running:
             process.kill()
             process.wait()
-    yield results
+    return results
 
 
-@pytest.mark.parametrize(
-    ("script", "name"), TESTS, ids=[f"{script.removesuffix('_run')}-{name[5:]}" for script, name in TESTS]
-)
+@pytest.mark.parametrize(("script", "name"), TESTS, ids=["-".join(test) for test in TESTS])
 def test_in_its_own_environment(told: dict[tuple[str, str], list[str]], script: str, name: str) -> None:
     assert told[script, name] == []
 

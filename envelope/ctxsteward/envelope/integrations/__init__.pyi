@@ -5,6 +5,7 @@ from .conversations import (
     PreparedCall as PreparedCall,
     cached_tokens_of as cached_tokens_of,
     conversation as conversation,
+    current_conversation as current_conversation,
     named_conversation as named_conversation,
     split_head as split_head,
 )

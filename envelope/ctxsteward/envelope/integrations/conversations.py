@@ -40,7 +40,15 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
-from ctxsteward.schemas import ContextError, Finding, InputError, InvalidMessage, UnknownModel, Wire
+from ctxsteward.schemas import (
+    BudgetExceeded,
+    Finding,
+    InputError,
+    TokenizerUnavailable,
+    UnknownModel,
+    WindowExceeded,
+    Wire,
+)
 from ctxsteward.store import Profile, SessionHead, process_forks as forking
 
 from ..audit import audit
@@ -56,6 +64,8 @@ MAX_OPEN = 1000
 MAX_BUILDERS = 64
 """Models for which a builder is kept."""
 OnError = Literal["fallback", "raise"]
+_SAYS_NUMBERS = (BudgetExceeded, WindowExceeded, TokenizerUnavailable)
+"""Errors whose text names sections, models and numbers; texts of others may name a session, or quote a message."""
 _log = logging.getLogger("ctxsteward.envelope.integrations")
 
 
@@ -83,6 +93,11 @@ def conversation(
         yield name
     finally:
         _CURRENT.reset(token)
+
+
+def current_conversation() -> ConversationName | None:
+    """What `conversation` names here."""
+    return _CURRENT.get()
 
 
 def named_conversation(default: ConversationName | None = None) -> ConversationName:
@@ -163,6 +178,7 @@ class Conversations:
         self._builders: OrderedDict[str | None, EnvelopeBuilder] = OrderedDict()
         self._open: OrderedDict[tuple[str, str], OpenConversation] = OrderedDict()
         self._lock = forking.lock()
+        self._said: set[str] = set()
 
     # -- before the call ----------------------------------------------------------------------------------------
 
@@ -313,9 +329,14 @@ class Conversations:
         """A failure of ours: raised, or told to the log, without what was said."""
         if self.on_error == "raise":
             raise error
-        quotes_text = isinstance(error, InvalidMessage) or not isinstance(error, ContextError)
-        why = type(error).__name__ if quotes_text else f"{type(error).__name__}: {error}"
+        why = f"{type(error).__name__}: {error}" if isinstance(error, _SAYS_NUMBERS) else type(error).__name__
         _log.warning("%s: %s", what, why, exc_info=error if _log.isEnabledFor(logging.DEBUG) else None)
+
+    def say_once(self, text: str) -> None:
+        """Warn of what is the same for many calls."""
+        if text not in self._said:
+            self._said.add(text)
+            _log.warning(text)
 
     # -- what tools ask -----------------------------------------------------------------------------------------
 
@@ -395,6 +416,6 @@ def handed_bytes(value: object) -> bytes:
 
 
 __all__ = [
-    "ConversationName", "Conversations", "PreparedCall", "cached_tokens_of", "conversation", "named_conversation",
-    "split_head", "take_head",
+    "ConversationName", "Conversations", "PreparedCall", "cached_tokens_of", "conversation", "current_conversation",
+    "named_conversation", "split_head", "take_head",
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Agents of pydantic-ai with our capability, over a scripted model. Run by `test_frameworks.py` where pydantic-ai is."""
+"""Agents of pydantic-ai with our capability, over a scripted model. Run by `test_frameworks.py`."""
 
 from __future__ import annotations
 
@@ -300,7 +300,8 @@ ODD: dict[str, ModelMessage] = {
     "answer": ModelResponse([TextPart("Noon.")]),
     "calls": ModelResponse([TextPart("So."), ToolCallPart("look", '{"at": "ü"}', "c1")]),
     "call first": ModelResponse(
-        [ToolCallPart("look", "{}", "c1", id="fc_1", provider_name="openai"), TextPart("So.", id="m", provider_name="openai")],
+        [ToolCallPart("look", "{}", "c1", id="fc_1", provider_name="openai"),
+         TextPart("So.", id="m", provider_name="openai")],
         provider_name="openai", model_name="gpt-x",
     ),
     "thinking": ModelResponse(
@@ -312,7 +313,7 @@ ODD: dict[str, ModelMessage] = {
          NativeToolReturnPart("web_search", {"hits": [1]}, "n1", provider_name="openai"), TextPart("Found.")],
     ),
     "picture": ModelResponse([FilePart(BinaryContent(PIXEL, media_type="image/png"))]),
-    "compaction": ModelResponse([CompactionPart(None, provider_name="openai", provider_details={"encrypted_content": "e"})]),
+    "compaction": ModelResponse([CompactionPart(None, provider_name="openai", provider_details={"secret": "e"})]),
 }  # fmt: skip
 
 
@@ -347,7 +348,7 @@ def test_what_the_history_lost_is_made_again_and_later_system_prompts_stay() -> 
     play(agent, [9], lately)
     restored = [part.content for one in model.seen[-1] for part in one.parts if isinstance(part, ThinkingPart)]
     assert restored[:3] == ["Let me see 1.", "Let me see 2.", "Let me see 4."]
-    signed = [part for one in model.seen[-1] for part in one.parts if isinstance(part, ThinkingPart)][0]
+    signed = next(part for one in model.seen[-1] for part in one.parts if isinstance(part, ThinkingPart))
     assert (signed.signature, signed.provider_name) == ("sig1", "function")
 
     small = ours(open_store("memory:"))

@@ -32,6 +32,7 @@ from langchain_core.messages import (
 )
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langgraph.checkpoint.memory import InMemorySaver
+from pydantic import Field
 
 from ctxsteward.envelope import Budgets, Profile, Session, Store, open_store
 from ctxsteward.envelope.integrations import ConversationName, PreparedCall, langchain as adapter
@@ -46,7 +47,7 @@ class ScriptedModel(BaseChatModel):
     """Calls the tool where the newest user message asks for it, twice at once for "both"; else answers."""
 
     model_name: str = "gpt-4o"
-    seen: list[list[BaseMessage]] = []
+    seen: list[list[BaseMessage]] = Field(default_factory=list)
     tells_usage: bool = False
 
     @property
@@ -239,7 +240,7 @@ def test_a_checkpointed_thread_is_one_session_and_a_named_sub_agent_its_own() ->
 
 def test_an_edited_history_is_one_fork_and_the_log_stays() -> None:
     middleware = ours(open_store("memory:"))
-    agent, model = agent_of(middleware)
+    agent, _ = agent_of(middleware)
     messages = play(agent, range(6))
     before = logged(session_of(middleware))
     at = next(index for index, one in enumerate(messages) if one.text == turn(4))

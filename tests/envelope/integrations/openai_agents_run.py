@@ -1,4 +1,4 @@
-"""Agents of openai-agents over our session and filter, with a scripted model. Run by `test_frameworks.py` where it is."""
+"""Agents of openai-agents over our session and filter, with a scripted model. Run by `test_frameworks.py`."""
 
 from __future__ import annotations
 
@@ -274,7 +274,8 @@ ODD: list[Any] = [
     {"type": "custom_tool_call_output", "call_id": "c2", "output": "1"},
     {"type": "computer_call", "id": "cu_1", "call_id": "c3", "action": {"type": "screenshot"}, "status": "completed",
      "pending_safety_checks": []},
-    {"type": "computer_call_output", "call_id": "c3", "output": {"type": "computer_screenshot", "image_url": "data:,x"}},
+    {"type": "computer_call_output", "call_id": "c3",
+     "output": {"type": "computer_screenshot", "image_url": "data:,x"}},
     {"type": "compaction", "id": "cmp_1", "encrypted_content": "y=="},
     {"type": "something_new", "payload": {"deep": [1, None, "ü"]}},
     {"role": "user", "content": ""},
@@ -393,7 +394,7 @@ def test_agents_that_hand_over_share_the_conversation() -> None:
 
 def test_the_model_may_search_and_read_what_left_the_window() -> None:
     session = ours(open_store("memory:"))
-    agent, model = agent_of()
+    agent, _ = agent_of()
     play(agent, range(20), session, session)
 
     class Searching(ScriptedModel):

@@ -1,7 +1,7 @@
 """An agent of LangChain whose model sees a bounded view of its thread. The state keeps every message.
 
     pip install 'ctxsteward[langchain]'
-    python docs/examples/frameworks/langchain_agent.py
+    python docs/examples/integrations/langchain_agent.py
 
 `FakeModel` stands where your model goes, such as "openai:gpt-4o".
 """
@@ -11,6 +11,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langgraph.checkpoint.memory import InMemorySaver
+from pydantic import Field
 
 from ctxsteward.envelope import Budgets, open_store
 from ctxsteward.envelope.integrations.langchain import CtxstewardMiddleware
@@ -19,7 +20,7 @@ from ctxsteward.envelope.integrations.langchain import CtxstewardMiddleware
 class FakeModel(BaseChatModel):
     """Remembers what it was sent."""
 
-    sent: list = []
+    sent: list = Field(default_factory=list)
 
     @property
     def _llm_type(self):

@@ -1,7 +1,7 @@
 """An agent of openai-agents: its session in a store of ours, and each call of the model with a bounded view of it.
 
     pip install 'ctxsteward[openai-agents]'
-    python docs/examples/frameworks/openai_agents_session.py
+    python docs/examples/integrations/openai_agents_session.py
 
 `FakeModel` stands where your model goes, such as "gpt-4o".
 """

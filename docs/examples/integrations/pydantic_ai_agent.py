@@ -1,7 +1,7 @@
 """An agent of pydantic-ai whose model sees a bounded view of the message history. The history stays whole.
 
     pip install 'ctxsteward[pydantic-ai]'
-    python docs/examples/frameworks/pydantic_ai_agent.py
+    python docs/examples/integrations/pydantic_ai_agent.py
 
 `FunctionModel` stands where your model goes, such as "openai:gpt-4o".
 """
