@@ -10,6 +10,7 @@ import ast
 import os
 import subprocess
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -52,12 +53,24 @@ def environment() -> dict[str, str]:
 def told(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], list[str]]:
     """What went wrong in each test of each script; nothing where it passed."""
     folder = tmp_path_factory.mktemp("told")
-    quiet = ["--noconftest", "-c", os.devnull, "--rootdir", HERE, "-p", "no:cacheprovider", "-q"]
-    running = [
-        (path, subprocess.Popen([PYTHON, "-m", "pytest", *quiet, f"--junitxml={folder / path.stem}.xml", path],
-                                env=environment(), cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True))
-        for path in SCRIPTS
-    ]  # fmt: skip
+    quiet = [
+        PYTHON,
+        "-m",
+        "pytest",
+        "--noconftest",
+        "-c",
+        os.devnull,
+        "--rootdir",
+        HERE,
+        "-p",
+        "no:cacheprovider",
+        "-q",
+    ]
+    running = []
+    for path in SCRIPTS:
+        command = [*quiet, f"--junitxml={folder / path.stem}.xml", path]
+        pipes: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+        running.append((path, subprocess.Popen(command, env=environment(), cwd=folder, **pipes)))
     results: dict[tuple[str, str], list[str]] = {}
     try:
         for path, process in running:
