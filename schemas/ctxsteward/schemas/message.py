@@ -192,7 +192,7 @@ def control_fields(wire: Wire) -> tuple[str, ...]:
 def sent(wire: Wire) -> Wire:
     """A message as it goes back to its provider: without control and framework fields; the same dict where it has none.
 
-    >>> sent({"role": "user", "content": "hi", "budgets": {"dynamic_tokens": 9}, "x_vendor": 1})
+    >>> sent({"role": "user", "content": "hi", "budgets": {"dynamic_tokens": 9}, "langchain": {}, "x_vendor": 1})
     {'role': 'user', 'content': 'hi', 'x_vendor': 1}
     """
     if _is_plain(wire):

@@ -35,7 +35,7 @@ from openai.types.responses import (
 
 from ctxsteward.envelope import Budgets, Profile, Session, Store, open_store
 from ctxsteward.envelope.integrations import PreparedCall, openai_agents as adapter
-from ctxsteward.envelope.integrations.openai_agents import CtxstewardSession, wires_of
+from ctxsteward.envelope.integrations.openai_agents import CtxstewardSession, messages_for
 from ctxsteward.schemas import encode_wire
 
 set_tracing_disabled(True)
@@ -136,7 +136,7 @@ def logged(session: Session) -> list[str]:
 
 
 def said(items: Sequence[Any]) -> list[str]:
-    return [encode_wire(wire) for wire in wires_of(items)]
+    return [encode_wire(one.message) for one in messages_for(items)]
 
 
 def check_valid(items: Sequence[Any]) -> None:
@@ -392,6 +392,53 @@ def test_agents_that_hand_over_share_the_conversation() -> None:
     assert later.instructions == ["Be brief."]
 
 
+def test_an_agent_that_is_a_tool_of_another_has_sessions_of_its_own() -> None:
+    session = ours(open_store("memory:"))
+    expert, _ = agent_of()
+    expert.name = "expert"
+
+    class Asking(ScriptedModel):
+        async def get_response(self, system_instructions: Any, input: Any, *_: Any, **__: Any) -> ModelResponse:
+            self.seen.append(list(input))
+            if input[-1].get("type") == "function_call_output":
+                return ModelResponse(
+                    output=answer_to([{"role": "user", "content": "Turn 0: ."}]), usage=Usage(), response_id=None
+                )
+            asked = json.dumps({"input": f"Turn {300 + len(self.seen)}: say it"})
+            call = ResponseFunctionToolCall(
+                call_id=f"x{len(self.seen)}", name="ask", arguments=asked, type="function_call"
+            )
+            return ModelResponse(output=[call], usage=Usage(), response_id=None)
+
+    agent = Agent[Any](name="asking", model=Asking(), tools=[expert.as_tool("ask", "Ask the expert.")])
+    play(agent, range(12), session, session)
+    items = run(session.get_items())
+    assert len(items) == 12 * 5
+    assert logged(log_of(session)) == said(items)
+    sessions = session.conversations.store.sessions()
+    assert len(sessions) == 13
+    assert [name for name in sessions if "fork" in name] == []
+
+
+def test_what_the_application_says_as_developer_stays_at_its_place() -> None:
+    session = ours(open_store("memory:"))
+    agent, model = agent_of()
+    rules = {"role": "developer", "content": "Never use metaphors."}
+    late = {"role": "system", "content": [{"type": "input_text", "text": "It is noon."}]}
+    run(session.add_items([rules]))
+    play(agent, range(3), session, session)
+    run(session.add_items([late]))
+    play(agent, range(3, 30), session, session)
+    assert model.seen[0][0] == rules
+    assert all(rules in view for view in model.seen)
+    assert all(late in view for view in model.seen[10:])
+    items = run(session.get_items())
+    assert (items[0], items.count(late)) == (rules, 1)
+    assert logged(log_of(session)) == said(items)
+    assert session.conversations.store.sessions() == ["a1"]
+    assert len(model.seen[-1]) < 30
+
+
 def test_the_model_may_search_and_read_what_left_the_window() -> None:
     session = ours(open_store("memory:"))
     agent, _ = agent_of()
@@ -442,7 +489,7 @@ def test_a_failure_of_ours_sends_the_whole_input(
     theirs = SQLiteSession("a1")
     agent, model = agent_of()
     with monkeypatch.context() as patch, caplog.at_level(logging.WARNING):
-        patch.setattr(adapter, "wires_of", lambda *_: 1 // 0)
+        patch.setattr(adapter, "messages_for", lambda *_: 1 // 0)
         play(agent, range(3), theirs, view)
     assert len(model.seen[-1]) >= len(run(theirs.get_items())) - 2
     assert "ZeroDivisionError" in caplog.text

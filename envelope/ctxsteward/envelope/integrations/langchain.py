@@ -109,19 +109,17 @@ class CtxstewardMiddleware(AgentMiddleware[Any, Any, Any]):
             self.conversations.failed("could not build the view of this call; the agent's own request is sent", error)
             return BoundedRequest(request, None)
 
-    def _finish(self, call: PreparedCall | None, response: ModelResponse[Any]) -> None:
+    def _finish(self, call: PreparedCall | None, response: Any) -> None:
         if call is None:
             return
-        answers = response.result if isinstance(response, ModelResponse) else [response]
-        usage = next((one.usage_metadata for one in answers if isinstance(one, AIMessage) and one.usage_metadata), None)
         try:
-            wires = [wire_of(message) for message in answers]
+            response = getattr(response, "model_response", response)
+            answers: list[Any] = list(response.result) if isinstance(response, ModelResponse) else [response]
+            told = next((one.usage_metadata for one in answers if getattr(one, "usage_metadata", None)), None)
+            usage = None if told is None else {"prompt_tokens": told["input_tokens"]}
+            self.conversations.finish(call, [wire_of(message) for message in answers], usage=usage)
         except Exception as error:
             self.conversations.failed("could not read the answer; the next history brings it", error)
-            wires = []
-        self.conversations.finish(
-            call, wires, usage=None if usage is None else {"prompt_tokens": usage["input_tokens"]}
-        )
 
     def _tool(self, function: Wire) -> StructuredTool:
         def answer(**arguments: Any) -> str:

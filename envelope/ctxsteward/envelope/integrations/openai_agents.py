@@ -10,14 +10,17 @@ As a session it gives back every item as it came, ids and encrypted reasoning by
 is current is written into a log of its own, ``ID~branches``. What cannot be read or written raises, as with any store.
 
 As a filter it is handed the whole input before each call of the model, in tool loops too. A run of output items is one
-message, so reasoning stays with its calls. Where ours fails, the input goes out as it is. Either part works without the
-other; do not use it with a conversation that the server keeps (`conversation_id`, `previous_response_id`): there the
-input is what is new alone. Tools of the agent count against the head's budget; those of MCP servers are not seen.
+message, so reasoning stays with its calls; a system or developer item stays in the window for good. Agents that are
+tools of others inherit the filter: what they are asked is a session of its own. Where ours fails, the input goes out as
+it is. Either part works without the other; do not use it with a conversation that the server keeps (`conversation_id`,
+`previous_response_id`): there the input is what is new alone. Tools of the agent count against the head's budget; those
+of MCP servers are not seen.
 """
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 from collections.abc import Sequence
 from typing import Any
@@ -26,9 +29,9 @@ from agents import Agent, FunctionTool, ModelResponse, RunContextWrapper, RunHoo
 from agents.memory.session_settings import resolve_session_limit
 from agents.run_config import CallModelData, ModelInputData
 
-from ctxsteward.schemas import Wire, encode_wire
+from ctxsteward.schemas import Message, Wire, encode_wire
 
-from ..history import LogEntry, Session
+from ..history import LogEntry, NewMessage, Session
 from ..recall import model_tools as tool_schemas
 from ..render import item_groups, items_of, items_of_message, messages_of_items, own_items
 from ..store import Store
@@ -38,6 +41,9 @@ FIELD = "openai_agents"
 """Of a wire dict: its items, where they cannot be made of it byte for byte."""
 BRANCHES = "~branches"
 """Behind a session's id: the log that says which branch is current."""
+LOOK_BACK = 200
+"""Newest messages of a session that an input is compared with, where it does not begin as the session does."""
+MAX_ID_CHARS = 150
 WHOLE = "*"
 """A branch that is current with all that is appended to it."""
 
@@ -106,7 +112,7 @@ class CtxstewardSession:
         """Make the branch that has exactly these items the current one."""
         root = self.conversations.root(self.name)
         with root.lock:
-            stood = root.follow(wires_of(items), principal=self.name.principal)
+            stood = root.follow(messages_for(items), principal=self.name.principal)
             branch = f"{len(stood)} {stood.id}" if len(stood) < len(self._session(stood.id)) else f"{WHOLE} {stood.id}"
             if branch != self._branch():
                 log = self.conversations.store.session(self.session_id + BRANCHES, tenant=self.name.tenant)
@@ -141,16 +147,17 @@ class CtxstewardSession:
         own = data.model_data
         self._call = None
         try:
-            wires = wires_of(own.input)
+            messages = messages_for(own.input)
+            wires = [encode_wire(one.message) for one in messages]
+            name = self._name(wires, data.agent.name)
             model = getattr(data.agent.model, "model", data.agent.model)
             call = self.conversations.prepare(
-                self.name, wires, system=own.instructions or (), model=model if isinstance(model, str) else None,
+                name, messages, system=own.instructions or (), model=model if isinstance(model, str) else None,
                 tools=[_schema(tool) for tool in data.agent.tools if isinstance(tool, FunctionTool)],
             )  # fmt: skip
             if call is None:
                 return own
-            groups = zip(wires, item_groups(own.input), strict=True)
-            sources = {encode_wire(wire): group for wire, group in groups}
+            sources = dict(zip(wires, item_groups(own.input), strict=True))
 
             def kept(entry: LogEntry) -> list[Wire] | None:
                 return sources.get(entry.event.wire) or entry.message.wire.get(FIELD)
@@ -162,6 +169,18 @@ class CtxstewardSession:
         except Exception as error:
             self.conversations.failed("could not build the view of this call; the whole input is sent", error)
             return own
+
+    def _name(self, wires: Sequence[str], agent: str) -> ConversationName:
+        """The session of this input: an agent that is a tool of another inherits the filter, and has its own."""
+        root, current = self.conversations.root(self.name), self._current()
+        if not len(root) or not len(current) or wires[:1] == [root.shown(1).event.wire]:
+            return self.name
+        latest = current.entries(max(1, len(current) - LOOK_BACK))
+        known = {current.shown(1).event.wire, *(entry.event.wire for entry in latest)}
+        if not known.isdisjoint(wires[:-1] or wires):
+            return self.name
+        asked = hashlib.blake2s(wires[0].encode(), digest_size=6).hexdigest()
+        return ConversationName(f"{self.session_id}~{agent}-{asked}"[:MAX_ID_CHARS], self.name.tenant)
 
     def learn(self, response: ModelResponse) -> None:
         """Keep the answer, and correct the estimates by the usage that came with it."""
@@ -209,14 +228,26 @@ def _schema(tool: FunctionTool) -> Wire:
 # -- items and messages ------------------------------------------------------------------------------------------
 
 
-def wires_of(items: Sequence[Any]) -> list[Wire]:
-    """Items as wire dicts from which each comes back as it was.
+def messages_for(items: Sequence[Any]) -> list[NewMessage]:
+    """Items as messages from which each comes back as it was; a developer's stay in the window.
 
-    >>> wires_of([{"type": "message", "role": "user", "content": "hi"}])
-    [{'role': 'user', 'content': 'hi', 'openai_agents': [{'type': 'message', 'role': 'user', 'content': 'hi'}]}]
+    >>> messages_for([{"type": "message", "role": "user", "content": "hi"}])[0].message
+    {'role': 'user', 'content': 'hi', 'openai_agents': [{'type': 'message', 'role': 'user', 'content': 'hi'}]}
     """
-    wires = zip(messages_of_items(items), item_groups(items), strict=True)
-    return [wire if own_items(wire) == group else {**wire, FIELD: group} for wire, group in wires]
+    messages = []
+    for wire, group in zip(messages_of_items(items), item_groups(items), strict=True):
+        if wire["role"] in ("system", "developer"):
+            messages.append(_operator_message(group[0]))
+        else:
+            messages.append(NewMessage(message=wire if own_items(wire) == group else {**wire, FIELD: group}))
+    return messages
+
+
+def _operator_message(item: Wire) -> NewMessage:
+    """What the application says in the midst of a conversation: shown at its place for good, as nobody's words."""
+    text = Message.from_wire({"role": item["role"], "content": item["content"]}).text
+    blocks = [{"type": "text", "text": text}, {"type": item["role"]}]
+    return NewMessage(message={"role": "assistant", "content": blocks, FIELD: [item]}, pin="keep", origin="operator")
 
 
 def _items_of(entry: LogEntry) -> list[Wire]:
@@ -224,4 +255,4 @@ def _items_of(entry: LogEntry) -> list[Wire]:
     return wire.get(FIELD) or own_items(wire) or items_of_message(entry.message)
 
 
-__all__ = ["CtxstewardSession", "UsageHooks", "wires_of"]
+__all__ = ["CtxstewardSession", "UsageHooks", "messages_for"]

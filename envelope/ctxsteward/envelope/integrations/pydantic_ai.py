@@ -22,7 +22,8 @@ from __future__ import annotations
 import asyncio
 import copy
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
+from functools import cache
 from typing import Any, NamedTuple
 
 from pydantic_ai import RunContext, Tool
@@ -54,8 +55,9 @@ from .conversations import ConversationName, Conversations, PreparedCall, named_
 
 FIELD = "pydantic_ai"
 """Of a wire dict: what pydantic-ai keeps beside a message."""
-_SAID = frozenset(("content", "args", "tool_name", "tool_call_id", "timestamp", "metadata"))
+_SAID = frozenset(("content", "args", "tool_name", "tool_call_id", "part_kind", "timestamp", "metadata"))
 """Fields of a part that its wire says, or that no model is shown."""
+_NOTHING: tuple[Any, ...] = (None, [], {}, "success")
 
 
 _KEPT_WHOLE = frozenset(("retry-prompt", "retry-feedback", "speech", "compaction"))
@@ -194,14 +196,15 @@ def wired(messages: Iterable[ModelMessage]) -> tuple[list[SystemPromptPart], lis
 
 
 def _grouped_wire(parts: list[Any]) -> Wire:
-    wire = _request_wire(parts[0])
-    dumps = _dumps("request", parts)
+    own, *beside = parts
+    wire = _request_wire(own)
     if wire is None:
-        return {"role": "user", "content": [{"type": dump["part_kind"], FIELD: dump} for dump in dumps]}
-    left = dumps[0] if parts[0].part_kind in _KEPT_WHOLE else _unsaid(dumps[0])
-    if left is None and len(dumps) == 1:
+        return {"role": "user", "content": [{"type": part.part_kind, FIELD: _dump("request", part)} for part in parts]}
+    left = _dump("request", own) if own.part_kind in _KEPT_WHOLE else _unsaid("request", own)
+    if left is None and not beside:
         return wire
-    return {**wire, FIELD: {"parts": [left or {"part_kind": dumps[0]["part_kind"]}, *dumps[1:]]}}
+    kept = [left or {"part_kind": own.part_kind}, *(_dump("request", part) for part in beside)]
+    return {**wire, FIELD: {"parts": kept}}
 
 
 def _request_wire(part: Any) -> Wire | None:
@@ -234,8 +237,7 @@ def _block(item: Any) -> Wire:
         return {"type": "image_url", "image_url": {"url": item.data_uri}}
     if item.kind == "text-content":
         return {"type": "text", "text": item.content}
-    (dump,) = _dumps("request", [UserPromptPart([item])])
-    return {"type": item.kind, FIELD: dump["content"][0]}
+    return {"type": item.kind, FIELD: _dump("request", UserPromptPart([item]))["content"][0]}
 
 
 def response_wire(response: ModelResponse) -> Wire:
@@ -246,13 +248,9 @@ def response_wire(response: ModelResponse) -> Wire:
     """
     blocks: list[Wire] = []
     calls: list[Wire] = []
-    dumps = _dumps("response", response.parts)
-    left: list[Wire] = []
-    is_said = True
-    for part, dump in zip(response.parts, dumps, strict=True):
-        unsaid = _unsaid(dump)
-        is_said = is_said and unsaid is None
-        left.append(unsaid or {"part_kind": dump["part_kind"]})
+    left: list[Wire | None] = []
+    for part in response.parts:
+        left.append(None)
         if isinstance(part, TextPart):
             blocks.append({"type": "text", "text": part.content})
         elif isinstance(part, ThinkingPart):
@@ -262,28 +260,38 @@ def response_wire(response: ModelResponse) -> Wire:
             function = {"name": part.tool_name, "arguments": arguments}
             calls.append({"id": part.tool_call_id, "type": "function", "function": function})
         else:
-            blocks.append({"type": dump["part_kind"], FIELD: dump})
-            left[-1] = {"part_kind": dump["part_kind"]}
+            blocks.append({"type": part.part_kind, FIELD: _dump("response", part)})
+            continue
+        left[-1] = _unsaid("response", part)
     wire: Wire = {"role": "assistant", "content": blocks}
     if calls:
         wire["tool_calls"] = calls
-    if not is_said:
-        beside = {
-            key: getattr(response, key) for key in ("provider_name", "provider_url", "canonical_system", "model_name")
-        }
-        wire[FIELD] = {"parts": left, **{key: value for key, value in beside.items() if value}}
+    if any(left):
+        keys = ("provider_name", "provider_url", "canonical_system", "model_name")
+        beside = {key: value for key in keys if (value := getattr(response, key))}
+        kept = [one or {"part_kind": part.part_kind} for one, part in zip(left, response.parts, strict=True)]
+        wire[FIELD] = {"parts": kept, **beside}
     return wire
 
 
-def _unsaid(dump: Wire) -> Wire | None:
+def _unsaid(kind: str, part: Any) -> Wire | None:
     """What a part's wire does not say; None: it says all."""
-    left = {key: value for key, value in dump.items() if key not in _SAID and value not in (None, [], {}, "success")}
-    return left if len(left) > 1 else None
+    names = [name for name in _fields(type(part)) if getattr(part, name) not in _NOTHING]
+    if not names:
+        return None
+    dump = _dump(kind, part)
+    return {"part_kind": part.part_kind, **{name: dump[name] for name in names if name in dump}}
 
 
-def _dumps(kind: str, parts: Sequence[Any]) -> list[Wire]:
-    message = ModelRequest(list(parts)) if kind == "request" else ModelResponse(list(parts))
-    dumped: list[Wire] = ModelMessagesTypeAdapter.dump_python([message], mode="json")[0]["parts"]
+@cache
+def _fields(part: type) -> tuple[str, ...]:
+    """Fields of a kind of part that its wire does not say."""
+    return tuple(one.name for one in fields(part) if one.name not in _SAID)
+
+
+def _dump(kind: str, part: Any) -> Wire:
+    message = ModelRequest([part]) if kind == "request" else ModelResponse([part])
+    dumped: Wire = ModelMessagesTypeAdapter.dump_python([message], mode="json")[0]["parts"][0]
     return dumped
 
 
