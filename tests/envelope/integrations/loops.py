@@ -17,6 +17,7 @@ SYSTEM = "You answer questions about orders, briefly."
 SCHEMA = {"type": "object", "properties": {"at": {"type": "integer"}}, "required": ["at"]}
 CHAT_TOOL = {"type": "function", "function": {"name": "look", "description": "Look.", "parameters": SCHEMA}}
 RESPONSES_TOOL = {"type": "function", "name": "look", "description": "Look.", "parameters": SCHEMA, "strict": False}
+LONG = 25
 ANTHROPIC_TOOL = {"name": "look", "description": "Look.", "input_schema": SCHEMA}
 
 Send = Callable[[Any, list[Any], bool], Any]
@@ -74,7 +75,7 @@ def _chat_arguments(history: list[Any]) -> Any:
 
 def _chat_added(message: Any) -> Any:
     calls = [(call.id, json.loads(call.function.arguments)) for call in message.tool_calls or ()]
-    return [message.model_dump(exclude_none=True)], calls
+    return [message], calls
 
 
 def _chat(client: Any, history: list[Any], stream: bool) -> Any:
@@ -101,13 +102,15 @@ async def _chat_async(client: Any, history: list[Any], stream: bool) -> Any:
 
 
 def _responses_arguments(history: list[Any]) -> Any:
-    return {"model": "gpt-5", "input": history, "instructions": SYSTEM, "tools": [RESPONSES_TOOL], "store": False,
+    """A long history goes around the SDK's own walk over `input`, which takes it milliseconds an item."""
+    told = {"input": history} if len(history) < LONG else {"extra_body": {"input": history}}
+    return {"model": "gpt-5", **told, "instructions": SYSTEM, "tools": [RESPONSES_TOOL], "store": False,
             "include": ["reasoning.encrypted_content"]}  # fmt: skip
 
 
 def _responses_added(response: Any) -> Any:
     calls = [(item.call_id, json.loads(item.arguments)) for item in response.output if item.type == "function_call"]
-    return [item.model_dump(exclude_unset=True) for item in response.output], calls
+    return list(response.output), calls  # objects of the SDK, as its users hand them back
 
 
 def _responses(client: Any, history: list[Any], stream: bool) -> Any:
@@ -161,7 +164,7 @@ def _anthropic_arguments(history: list[Any]) -> Any:
 
 def _anthropic_added(message: Any) -> Any:
     calls = [(block.id, block.input) for block in message.content if block.type == "tool_use"]
-    return [{"role": "assistant", "content": message.content}], calls  # objects of the SDK, as its users hand them back
+    return [{"role": "assistant", "content": message.content}], calls
 
 
 def _anthropic(client: Any, history: list[Any], stream: bool) -> Any:

@@ -55,8 +55,15 @@ def said(messages: list[Any], kind: str) -> list[bytes]:
     """What a history says, message by message."""
     if kind == "responses":
         messages = messages_of_items(messages)
-    plain = [json.loads(json.dumps(m, default=lambda value: value.model_dump(mode="json"))) for m in messages]
-    return [said_message(Message.from_wire(message)).said for message in plain]
+    return [said_message(Message.from_wire(message)).said for message in plain(messages)]
+
+
+def plain(messages: list[Any]) -> list[Wire]:
+    """Objects of the SDK as the dicts that they are on the wire."""
+    made: list[Wire] = json.loads(
+        json.dumps(messages, default=lambda one: one.model_dump(mode="json", exclude_unset=True))
+    )
+    return made
 
 
 def originals(session: Session) -> list[bytes]:
@@ -124,16 +131,16 @@ def test_a_short_history_goes_out_as_it_was_handed_over(kind: str, memory: Store
     key = "input" if kind == "responses" else "messages"
     sent = [message for message in body[key] if message.get("role") != "system"]
     assert said(sent, kind) == said(history, kind)[: len(said(sent, kind))]
-    plain = json.loads(json.dumps(history, default=lambda value: value.model_dump(mode="json", exclude_unset=True)))
+    handed = plain(history)
     if kind == "responses":
-        thinking = [item for item in plain if item.get("type") == "reasoning"]
+        thinking = [item for item in handed if item.get("type") == "reasoning"]
         assert [item for item in sent if item.get("type") == "reasoning"] == thinking != []
     elif kind == "anthropic":
-        thinking = [block for message in plain for block in _blocks(message) if block["type"] == "thinking"]
+        thinking = [block for message in handed for block in _blocks(message) if block["type"] == "thinking"]
         shown = [block for message in sent for block in _blocks(message) if block["type"] == "thinking"]
         assert shown == thinking != []
     else:
-        thinking = [message.get("reasoning_content") for message in plain]
+        thinking = [message.get("reasoning_content") for message in handed]
         assert [message.get("reasoning_content") for message in sent] == thinking[: len(sent)]
         assert any(thinking)
 
@@ -530,6 +537,23 @@ def test_the_usage_corrects_the_estimates(memory: Store) -> None:
         client = chat_client(server, memory, builder=builder, on_error="raise")
         client.chat.completions.create(model="gpt-4o", messages=[{"role": "user", "content": "Hello? " * 50}])
     assert builder.calibration != 1.0
+
+
+@pytest.mark.parametrize("kind", LOOPS)
+def test_the_usage_is_told_to_telemetry(kind: str, memory: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = list[dict[str, Any]]()
+    where = "ctxsteward.envelope.integrations.conversations.usage_reported"
+    monkeypatch.setattr(where, lambda *_, **usage: told.append(usage))
+    loop, history = LOOPS[kind], list[Any]()
+    with ModelServer() as server:
+        client = wrap(loop.client(server), memory, session="s", on_error="raise")
+        for turn in range(2):
+            ask(loop, client, history, question(turn), stream=False)
+        sent = server.requests
+    assert [one["input_tokens"] for one in told] == [request.prompt_tokens for request in sent]
+    assert [one["cache_read"] for one in told] == [request.cached_tokens for request in sent]
+    assert told[1]["cache_read"] > 0
+    assert {one["cache_creation"] for one in told} == {0 if kind == "anthropic" else None}
 
 
 def test_open_sessions_are_bounded_and_found_again(memory: Store) -> None:

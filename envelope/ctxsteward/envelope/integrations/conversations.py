@@ -57,7 +57,8 @@ from ..envelope import Envelope, Provider
 from ..history import Session, head_of
 from ..recall import answer_call, model_tools
 from ..store import Store
-from ..tokens import DEFAULT_TOKENIZER, Budgets
+from ..telemetry import usage_reported
+from ..tokens import DEFAULT_TOKENIZER, Budgets, prompt_tokens_of
 
 MAX_OPEN = 1000
 """Sessions that stay open; another one is opened again from its newest compaction."""
@@ -313,6 +314,10 @@ class Conversations:
 
     def _learn(self, call: PreparedCall) -> None:
         call.builder.calibrate(call.usage, call.envelope)
+        usage_reported(
+            call.session, call.envelope, call.model, input_tokens=prompt_tokens_of(call.usage),
+            cache_read=call.cached_tokens, cache_creation=_reported(call.usage, _WRITTEN),
+        )  # fmt: skip
 
     def _audit(self, call: PreparedCall, provider: Provider | None) -> None:
         found = audit(call.envelope, call.sent, provider=provider, counter=call.builder.counter)
@@ -390,7 +395,12 @@ def cached_tokens_of(usage: object) -> int | None:
     >>> cached_tokens_of({"prompt_tokens": 9, "prompt_tokens_details": {"cached_tokens": 8}})
     8
     """
-    for path in _CACHED:
+    return _reported(usage, _CACHED)
+
+
+def _reported(usage: object, paths: Sequence[Sequence[str]]) -> int | None:
+    """The first of these numbers that the report has."""
+    for path in paths:
         value: Any = usage
         for key in path:
             value = value.get(key) if isinstance(value, Mapping) else getattr(value, key, None)
@@ -399,6 +409,11 @@ def cached_tokens_of(usage: object) -> int | None:
     return None
 
 
+_WRITTEN = (
+    ("cache_creation_input_tokens",),
+    ("prompt_tokens_details", "cache_creation_tokens"),
+    ("cache_write_tokens",),
+)
 _CACHED = (
     ("prompt_tokens_details", "cached_tokens"),
     ("input_tokens_details", "cached_tokens"),
