@@ -75,8 +75,11 @@ class BuildSpan:
         window_tokens: int | None = None,
     ) -> None:  # fmt: skip
         """`prompt_tokens`: the model's window, `window_tokens`, without the output reserve; None: not known."""
-        self.model, self.tokenizer, self.calibration, self.prompt_tokens = model, tokenizer, calibration, prompt_tokens
-        self.window_tokens = window_tokens
+        self.model: str | None = model
+        self.tokenizer: str = tokenizer
+        self.calibration: float = calibration
+        self.prompt_tokens: int | None = prompt_tokens
+        self.window_tokens: int | None = window_tokens
         self._span: Span | None = None
         self._token: Token[Any] | None = None
 
