@@ -11,7 +11,7 @@ tables of their own. `Ref` is how it names a message.
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 
@@ -21,7 +21,7 @@ from .errors import InvalidReference
 class Finding(BaseModel):
     """One observation about an input or an output."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     kind: str
     ref: str | None = None
@@ -69,17 +69,15 @@ FINDING_KINDS: dict[str, FindingKind] = {
 }  # fmt: skip
 _WRITTEN_WHERE_FOUND = """
 anchors_over_budget auto_context_disabled budget_limited_by_window card_not_embedded card_not_made card_not_summarized
-cards_failed compaction_refused condition_false constraint_left_out context_over_budget empty_run
-evaluator_unusable extraction_empty extraction_required fact_erased fact_refused facts_unavailable fenced
-field_dropped harvest_unreachable
-head_budget_grown head_replaced history_compacted history_forked id_reused journal_missing listing_incomplete meta_record_erased
-meta_record_not_in_force meta_record_withdrawn meta_record_without_room meta_records_left_out meta_source_unresolved
-meta_summarizer_refused named_excerpted no_output no_state not_embedded_yet not_on_menu not_retained
-nothing_similar own_text_skipped ownership_unchecked policy_fell_back profile_pinned recall_dropped role_lowered selection_failed
-selection_fell_back
-session_unreachable source_not_run store_unreachable strategy_replaced summaries_missing tools_inferred
-turn_already_answered unreadable_message unreadable_session window_nearly_full
-withdrawal_unfinished withdrawals_unknown
+cards_failed compaction_refused condition_false constraint_left_out context_over_budget empty_run evaluator_unusable
+extraction_empty extraction_required fact_erased fact_refused facts_unavailable fenced field_dropped
+harvest_unreachable head_budget_grown head_replaced history_compacted history_forked id_reused journal_missing
+listing_incomplete meta_record_erased meta_record_not_in_force meta_record_withdrawn meta_record_without_room
+meta_records_left_out meta_source_unresolved meta_summarizer_refused named_excerpted no_output no_state
+not_embedded_yet not_on_menu not_retained nothing_similar own_text_skipped ownership_unchecked policy_fell_back
+profile_pinned recall_dropped role_lowered selection_failed selection_fell_back session_unreachable source_not_run
+store_unreachable strategy_replaced summaries_missing tools_inferred turn_already_answered unreadable_message
+unreadable_session window_nearly_full withdrawal_unfinished withdrawals_unknown
 """
 FINDING_KINDS |= dict.fromkeys(_WRITTEN_WHERE_FOUND.split(), FindingKind())
 """By kind."""

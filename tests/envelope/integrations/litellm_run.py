@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
+import os
+import runpy
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import redirect_stdout
+from pathlib import Path
 from typing import Any
 
 import litellm
 from litellm.proxy._types import UserAPIKeyAuth
+from litellm.proxy.types_utils.utils import get_instance_fn
 from tests.model_server import Fault, ModelServer, Reply, SeenRequest
 
-from ctxsteward.envelope import Budgets, Store, open_store
+from ctxsteward.envelope import Budgets, open_store
 from ctxsteward.envelope.integrations import conversation
 from ctxsteward.envelope.integrations.litellm import session_handler
 from ctxsteward.evals.validity import anthropic_faults, openai_faults
@@ -122,14 +129,6 @@ async def until(condition: Any) -> None:
     raise TimeoutError("LiteLLM did not report an answer")
 
 
-def lengths(store: Store) -> dict[str, int]:
-    """Messages by tenant and session."""
-    return {
-        f"{tenant}/{name}": len(store.session(name, tenant=tenant))
-        for tenant in store.journal.tenants() for name in store.sessions(tenant=tenant)
-    }  # fmt: skip
-
-
 async def main(folder: str) -> dict[str, Any]:
     finished: list[Any] = []
     with open_store(f"file:{folder}/store") as store, ModelServer(script) as server:
@@ -150,20 +149,43 @@ async def main(folder: str) -> dict[str, Any]:
         await proxied(handler, base)
         await asyncio.to_thread(in_sync, handler, base)
         await until(lambda: len(finished) == len(server.requests) - 2)  # a call without a session, and a 500
+        printed = example(base)
         faults = [f for r in server.requests if r.kind == "chat" for f in openai_faults(r.body)]
         faults += [f for r in server.requests if r.kind == "anthropic" for f in anthropic_faults(r.body)]
+        tenants = {tenant: store.sessions(tenant=tenant) for tenant in store.journal.tenants()}
+        logs = {f"{tenant}/{name}": store.session(name, tenant=tenant) for tenant, names in tenants.items()
+                for name in names}  # fmt: skip
         return {
             "kept": kept == said, "reports": len(session.reports()), "longest": max(len(r.raw) for r in sent),
             "calls": len(calls), "cached": sum(call.cached_tokens or 0 for call in calls) > 0, "faults": faults,
-            "lengths": lengths(store), "unnamed": "parcel 3663" in sent_text(server.requests),
-            "people": sorted({str(entry.event.principal) for tenant in store.journal.tenants()
-                              for name in store.sessions(tenant=tenant)
-                              for entry in store.session(name, tenant=tenant).entries()}),
+            "printed": printed, "proxy": proxy_handler(folder),
+            "lengths": {name: len(log) for name, log in logs.items()},
+            "unnamed": any("parcel 3663" in request.prompt for request in server.requests),
+            "people": sorted({str(entry.event.principal) for log in logs.values() for entry in log.entries()}),
         }  # fmt: skip
 
 
-def sent_text(requests: list[SeenRequest]) -> str:
-    return "\n".join(request.prompt for request in requests)
+def example(base: str) -> list[str]:
+    """What the shipped example prints, in a process where OpenAI is the model's server."""
+    os.environ |= {"OPENAI_API_BASE": base, "OPENAI_API_KEY": "none"}
+    path = Path(__file__).parents[3] / "docs" / "examples" / "integrations" / "litellm_sdk.py"
+    out = io.StringIO()
+    with redirect_stdout(out), ThreadPoolExecutor(1) as apart:  # it has an event loop of its own
+        apart.submit(runpy.run_path, str(path), run_name="__main__").result()
+    return out.getvalue().splitlines()
+
+
+def proxy_handler(folder: str) -> dict[str, Any]:
+    """The handler, loaded as the proxy loads it."""
+    path, uri = "ctxsteward.envelope.integrations.litellm.proxy_handler", f"file:{folder}/proxy"
+    os.environ |= {"CTXSTEWARD_STORE": uri, "CTXSTEWARD_DYNAMIC_TOKENS": "700"}
+    handler = get_instance_fn(path)
+    handler.conversations.store.close()
+    return {
+        "is_one": handler is get_instance_fn(path), "uri": handler.conversations.store.uri == uri,
+        "dynamic_tokens": handler.conversations.budgets.dynamic_tokens,
+        "hooks": [name for name in vars(type(handler)) if name.startswith("async_")],
+    }  # fmt: skip
 
 
 if __name__ == "__main__":

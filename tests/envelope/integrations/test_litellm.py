@@ -16,27 +16,23 @@ from ctxsteward.schemas import InputError
 
 ROOT = Path(__file__).parents[3]
 PYTHON = ROOT / ".venv-integrations" / "bin" / "python"
-EXAMPLE = ROOT / "docs" / "examples" / "integrations" / "litellm_sdk.py"
 ROOMS = ("schemas", "envelope", "summarizers", "steward", "evals", "flows", "console")
 needs_litellm = pytest.mark.skipif(not PYTHON.exists(), reason="no .venv-integrations: `make integrations` makes it")
-
-
-def run(folder: Path, *command: str | Path, **variables: str) -> list[str]:
-    environment = os.environ | {
-        "PYTHONPATH": os.pathsep.join(map(str, (ROOT, *(ROOT / room for room in ROOMS)))), "HOME": str(folder),
-        "LITELLM_LOCAL_MODEL_COST_MAP": "True", **variables,
-    }  # fmt: skip
-    done = subprocess.run(
-        [PYTHON, *command], env=environment, cwd=folder, capture_output=True, text=True, timeout=240, check=False
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    return done.stdout.splitlines()
 
 
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     folder = tmp_path_factory.mktemp("litellm")
-    told: dict[str, Any] = json.loads(run(folder, Path(__file__).with_name("litellm_run.py"), folder)[-1])
+    environment = os.environ | {
+        "PYTHONPATH": os.pathsep.join(map(str, (ROOT, *(ROOT / room for room in ROOMS)))), "HOME": str(folder),
+        "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+    }  # fmt: skip
+    done = subprocess.run(
+        [PYTHON, Path(__file__).with_name("litellm_run.py"), folder], env=environment, cwd=folder, capture_output=True,
+        text=True, timeout=240, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    told: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return told
 
 
@@ -71,18 +67,18 @@ def test_in_a_proxy_the_key_decides_whose_session_it_is(ran: dict[str, Any]) -> 
 
 
 @needs_litellm
-def test_the_proxys_own_way_to_the_handler(tmp_path: Path) -> None:
-    code = (
-        "from litellm.proxy.types_utils.utils import get_instance_fn as load\n"
-        "path = 'ctxsteward.envelope.integrations.litellm.proxy_handler'\n"
-        "handler = load(path)\n"
-        "print(handler is load(path), handler.conversations.store.uri, handler.conversations.budgets.dynamic_tokens)\n"
-        "print([name for name in vars(type(handler)) if name.startswith('async_')])"
-    )
-    uri = f"file:{tmp_path / 'store'}"
-    assert run(tmp_path, "-c", code, CTXSTEWARD_STORE=uri, CTXSTEWARD_DYNAMIC_TOKENS="700") == [
-        f"True {uri} 700",
-        "['async_pre_call_hook', 'async_pre_call_deployment_hook', 'async_log_success_event']",
+def test_the_proxys_own_way_to_the_handler(ran: dict[str, Any]) -> None:
+    assert ran["proxy"] == {
+        "is_one": True, "uri": True, "dynamic_tokens": 700,
+        "hooks": ["async_pre_call_hook", "async_pre_call_deployment_hook", "async_log_success_event"],
+    }  # fmt: skip
+
+
+@needs_litellm
+def test_the_example_prints_what_is_written_here(ran: dict[str, Any]) -> None:
+    assert ran["printed"] == [
+        "compacted: True",
+        "in the log, word for word: Bicycle 7 has frame number FN-5173 and squeaks.",
     ]
 
 
@@ -114,12 +110,3 @@ def test_a_proxy_that_is_not_told_its_store(
     with pytest.raises(InputError) as error:
         litellm.proxy_handler  # noqa: B018  # the door makes it
     assert str(error.value) == says
-
-
-@needs_litellm
-def test_the_example_prints_what_is_written_here(tmp_path: Path) -> None:
-    from ...model_server import ModelServer, Reply
-
-    with ModelServer(lambda request: Reply(text="Oil the chain, and see whether it still squeaks.")) as server:
-        printed = run(tmp_path, EXAMPLE, OPENAI_API_BASE=f"{server.url}/v1", OPENAI_API_KEY="none")
-    assert printed == ["compacted: True", "in the log, word for word: Bicycle 7 has frame number FN-5173 and squeaks."]

@@ -54,7 +54,7 @@ with exported(f"otlp={sys.argv[1]}", stream=sys.stderr):
         built.append({
             "address": envelope.address, "reports": [report.id for report in envelope.reports],
             "epochs": {name: section.epoch for name, section in envelope.sections.items()},
-            "version": envelope.profile_version, "has_bullets": envelope.dynamic.bullets is not None,
+            "version": envelope.profile_version, "compacted": session.state.compactions > 0,
         })
     usage_reported(session, envelope, "gpt-4o", input_tokens=90, cache_read=64, cache_creation=None)
     try:
@@ -176,7 +176,7 @@ def test_a_compilation_says_what_it_is_for_and_whether_it_was_compacted(run: Run
     assert [one["gen_ai.context.compilation.trigger"] for one in told] == ["user", "assistant"] * 12
     assert {one["gen_ai.context.window_size"] for one in told} == {128_000}
     compacted = [one.get("gen_ai.conversation.compacted") for one in told]
-    assert compacted == [True if one["has_bullets"] else None for one in run.said["built"]]
+    assert compacted == [True if one["compacted"] else None for one in run.said["built"]]
     assert {True, None} == set(compacted)
 
 

@@ -52,7 +52,7 @@ STORE_VARIABLE, JOURNAL_VARIABLE = "CTXSTEWARD_STORE", "CTXSTEWARD_JOURNAL"
 KEY_VARIABLE, BUDGET_VARIABLE = "CTXSTEWARD_MASTER_KEY", "CTXSTEWARD_DYNAMIC_TOKENS"
 _CONTEXT = ("messages", "system", "tools", "input", "instructions", "model", "previous_response_id", "conversation",
             "cache_control")  # fmt: skip
-_NAME, _CALL = "ctxsteward_session", "ctxsteward_call"
+_NAME = "ctxsteward_session"
 _UNNAMED = (
     "a call of LiteLLM names no session and goes as it is; write metadata={'session_id': …}, or "
     "`with conversation(…):` around it"
@@ -89,14 +89,19 @@ class SessionHandler:
         if built is None:
             return None
         if logged is not None:
-            logged.model_call_details[_CALL] = built.call
+            logged.model_call_details[self._key] = built.call
         return {**kwargs, **{key: value for key, value in built.body.items() if key != "model"}}
 
     async def async_log_success_event(self, kwargs: Wire, response_obj: Any, start_time: Any, end_time: Any) -> None:
         """Once the answer is complete: keep it."""
-        call = kwargs.get(_CALL)
+        call = kwargs.get(self._key)
         if isinstance(call, PreparedCall):
             await asyncio.to_thread(self._finish, call, str(kwargs.get("call_type")), response_obj)
+
+    @property
+    def _key(self) -> str:
+        """Under which LiteLLM carries our call: handlers of several stores may hear of one."""
+        return f"ctxsteward_call_{id(self.conversations)}"
 
     def completion(self, **arguments: Any) -> Any:
         """``litellm.completion`` with a built context."""

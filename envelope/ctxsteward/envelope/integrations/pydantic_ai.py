@@ -284,7 +284,7 @@ def _unsaid(kind: str, part: Any) -> Wire | None:
 
 
 @cache
-def _fields(part: type) -> tuple[str, ...]:
+def _fields(part: Any) -> tuple[str, ...]:
     """Fields of a kind of part that its wire does not say."""
     return tuple(one.name for one in fields(part) if one.name not in _SAID)
 

@@ -5,7 +5,7 @@ model calls are its children. Attributes:
 
     gen_ai.request.model       as the builder was told; left out where it was told none
     gen_ai.conversation.id     address of the session, as stores show it
-    gen_ai.conversation.compacted      true where the prompt shows bullets in place of messages; else left out
+    gen_ai.conversation.compacted      true once the session was compacted; else left out
     gen_ai.context.compilation.id      the envelope's address, too
     gen_ai.context.compilation.trigger role of the newest message: what the request is made for
     gen_ai.context.window_size         of the model, in tokens; left out where it is not known
@@ -75,8 +75,11 @@ class BuildSpan:
         window_tokens: int | None = None,
     ) -> None:  # fmt: skip
         """`prompt_tokens`: the model's window, `window_tokens`, without the output reserve; None: not known."""
-        self.model, self.tokenizer, self.calibration, self.prompt_tokens = model, tokenizer, calibration, prompt_tokens
-        self.window_tokens = window_tokens
+        self.model: str | None = model
+        self.tokenizer: str = tokenizer
+        self.calibration: float = calibration
+        self.prompt_tokens: int | None = prompt_tokens
+        self.window_tokens: int | None = window_tokens
         self._span: Span | None = None
         self._token: Token[Any] | None = None
 
@@ -220,7 +223,7 @@ def _attributes(model: str | None, session: Session, envelope: Envelope, churned
         attributes["context.findings"] = len(envelope.findings)
     if metrics["degraded"]:
         attributes["context.degraded"] = True
-    if envelope.dynamic.bullets is not None:
+    if session.state.compactions:
         attributes["gen_ai.conversation.compacted"] = True
     if session.state.groups:
         attributes["gen_ai.context.compilation.trigger"] = session.state.groups[-1].entries[-1].message.role
