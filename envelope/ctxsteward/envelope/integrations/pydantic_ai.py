@@ -276,7 +276,8 @@ def response_wire(response: ModelResponse) -> Wire:
 
 def _unsaid(kind: str, part: Any) -> Wire | None:
     """What a part's wire does not say; None: it says all."""
-    names = [name for name in _fields(type(part)) if getattr(part, name) not in _NOTHING]
+    kind_of_part: Any = type(part)
+    names = [name for name in _fields(kind_of_part) if getattr(part, name) not in _NOTHING]
     if not names:
         return None
     dump = _dump(kind, part)
