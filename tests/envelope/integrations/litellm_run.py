@@ -21,7 +21,7 @@ from tests.model_server import Fault, ModelServer, Reply, SeenRequest
 from ctxsteward.envelope import Budgets, open_store
 from ctxsteward.envelope.integrations import conversation
 from ctxsteward.envelope.integrations.litellm import session_handler
-from ctxsteward.evals.validity import anthropic_faults, openai_faults
+from ctxsteward.evals.prompt_cost import anthropic_faults, openai_faults
 
 TOOL = {
     "type": "function",

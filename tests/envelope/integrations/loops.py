@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import anthropic
 import openai
 
-from ctxsteward.evals.validity import anthropic_faults, openai_faults
+from ctxsteward.evals.prompt_cost import anthropic_faults, openai_faults
 
 from ...model_server import ModelServer, Wire
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import re
 import runpy
 import threading
 from collections.abc import Callable, Iterator
@@ -697,3 +698,45 @@ def test_an_example_prints_what_is_written_here(
         if name == "wrap_openai":
             left["client"].close()
     assert capsys.readouterr().out.splitlines() == PRINTED[name]
+
+
+def documented(name: str) -> list[tuple[str, str]]:
+    """The fences of a document that need no SDK or a client's, and what it says that they print."""
+    text = (EXAMPLES.parents[2] / name).read_text(encoding="utf-8")
+    fence = r"^```python( no-run)?\n(.*?)^```(?:\n\n```text\n(.*?)^```)?"
+    found = re.findall(fence, text, re.MULTILINE | re.DOTALL)
+    of_client = re.compile("^from (openai|anthropic) ", re.MULTILINE)
+    return [(code, printed) for apart, code, printed in found if not apart or of_client.search(code)]
+
+
+def test_the_readme_shows_how_to_adopt_it(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (code,) = [code for code, _ in documented("README.md") if "from openai " in code]
+    assert len(code.splitlines()) <= 10
+    assert _printed(code, capsys, monkeypatch, tmp_path, reaches=True) == ""
+
+
+def test_the_guide_is_true(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    fences = documented("docs/guide-integrations.md")
+    assert len(fences) == 3
+    for code, printed in fences:
+        assert _printed(code, capsys, monkeypatch, tmp_path, reaches="import OpenAI" in code) == printed
+
+
+def _printed(
+    code: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, folder: Path, *, reaches: bool
+) -> str:
+    """What it prints, in a process where both providers are the model's server."""
+    monkeypatch.chdir(folder)
+    names: dict[str, Any] = {"__name__": "document", "history": [{"role": "user", "content": "Hello?"}]}
+    with ModelServer() as server:
+        for variable, value in {"OPENAI_BASE_URL": f"{server.url}/v1", "ANTHROPIC_BASE_URL": server.url}.items():
+            monkeypatch.setenv(variable, value)
+            monkeypatch.setenv(variable.replace("BASE_URL", "API_KEY"), "none")
+        exec(compile(code, "document", "exec"), names)
+        for client in ("client", "claude", "gpt"):
+            if client in names:
+                names[client].close()
+        assert bool(server.requests) == reaches
+    return capsys.readouterr().out

@@ -225,7 +225,7 @@ def test_items_come_back_as_they_were(items: list[Wire]) -> None:
 @given(turns(), st.integers(40, 200))
 @settings(max_examples=40, deadline=None)
 def test_items_in_a_narrow_window_are_valid_for_every_provider(items: list[Wire], budget: int) -> None:
-    from ctxsteward.evals.validity import anthropic_faults, openai_faults
+    from ctxsteward.evals.prompt_cost import anthropic_faults, openai_faults
 
     with open_store("memory:") as store:
         conversations = Conversations(store, budgets=Budgets(dynamic_tokens=budget), on_error="raise")

@@ -37,7 +37,7 @@ class HandedRequest(NamedTuple):
     """Text that the answer begins with, as the request's last message."""
 
 
-class Answer(NamedTuple):
+class CompleteAnswer(NamedTuple):
     """A complete answer."""
 
     messages: tuple[Wire, ...] = ()
@@ -53,9 +53,9 @@ class Endpoint(NamedTuple):
     """How its URL ends."""
     read: Callable[[Wire], HandedRequest | None]
     """None: its context is not in the request, or has a form that is not known."""
-    answer: Callable[[Wire], Answer | None]
+    answer: Callable[[Wire], CompleteAnswer | None]
     """Of a whole answer; None: it is not complete."""
-    assemble: Callable[[Sequence[Wire]], Answer | None]
+    assemble: Callable[[Sequence[Wire]], CompleteAnswer | None]
     """Of the events of a stream."""
 
 
@@ -124,7 +124,7 @@ def _with_context(endpoint: Endpoint, body: Wire, handed: HandedRequest, rendere
     return {**made, "tools": tools} if tools else made
 
 
-def read_answer(endpoint: Endpoint, content_type: str, data: bytes) -> Answer | None:
+def read_answer(endpoint: Endpoint, content_type: str, data: bytes) -> CompleteAnswer | None:
     """The answer in a response's decoded content; None where it is not complete, or no answer of this endpoint."""
     if "text/event-stream" in content_type:
         return endpoint.assemble(list(events(data)))
@@ -155,10 +155,10 @@ def _read_chat(body: Wire) -> HandedRequest | None:
     return HandedRequest(messages, (), body.get("tools") or (), body.get("model"))
 
 
-def _chat_answer(body: Wire) -> Answer | None:
+def _chat_answer(body: Wire) -> CompleteAnswer | None:
     choices = body.get("choices") or []
     message = choices[0].get("message") if len(choices) == 1 else None
-    return Answer(_kept(message) if isinstance(message, dict) else (), body.get("usage"))
+    return CompleteAnswer(_kept(message) if isinstance(message, dict) else (), body.get("usage"))
 
 
 def _kept(message: Wire) -> tuple[Wire, ...]:
@@ -169,7 +169,7 @@ def _kept(message: Wire) -> tuple[Wire, ...]:
     return ({"role": "assistant", **({"content": None} if "content" not in kept else {}), **kept},)
 
 
-def _assemble_chat(chunks: Sequence[Wire]) -> Answer | None:
+def _assemble_chat(chunks: Sequence[Wire]) -> CompleteAnswer | None:
     message: Wire = {}
     usage, is_finished, is_one = None, False, True
     for chunk in chunks:
@@ -182,7 +182,7 @@ def _assemble_chat(chunks: Sequence[Wire]) -> Answer | None:
         return None
     for call in message.get("tool_calls") or ():
         call.pop("index", None)
-    return Answer(_kept(message) if is_one else (), usage)
+    return CompleteAnswer(_kept(message) if is_one else (), usage)
 
 
 def _add(whole: Wire, piece: Mapping[str, Any]) -> None:
@@ -219,13 +219,13 @@ def _read_responses(body: Wire) -> HandedRequest | None:
     return HandedRequest(messages_of_items(items), body.get("instructions"), body.get("tools") or (), body.get("model"))
 
 
-def _responses_answer(body: Wire) -> Answer | None:
+def _responses_answer(body: Wire) -> CompleteAnswer | None:
     if body.get("status") not in ("completed", "incomplete"):
         return None
-    return Answer(tuple(messages_of_items(body.get("output") or ())), body.get("usage"))
+    return CompleteAnswer(tuple(messages_of_items(body.get("output") or ())), body.get("usage"))
 
 
-def _assemble_responses(stream: Sequence[Wire]) -> Answer | None:
+def _assemble_responses(stream: Sequence[Wire]) -> CompleteAnswer | None:
     ends = ("response.completed", "response.incomplete")
     last = next((event for event in reversed(stream) if event.get("type") in ends), None)
     return None if last is None else _responses_answer(last["response"])
@@ -252,11 +252,11 @@ def _is_prefill(message: Wire) -> bool:
     return message.get("role") == "assistant" and is_text
 
 
-def _anthropic_answer(body: Wire) -> Answer | None:
+def _anthropic_answer(body: Wire) -> CompleteAnswer | None:
     content = body.get("content")
     if body.get("type") != "message" or not isinstance(content, list):
         return None
-    return Answer(({"role": "assistant", "content": content},) if content else (), body.get("usage"))
+    return CompleteAnswer(({"role": "assistant", "content": content},) if content else (), body.get("usage"))
 
 
 def with_prefill(message: Wire, prefill: Wire) -> Wire:
@@ -274,7 +274,7 @@ def with_prefill(message: Wire, prefill: Wire) -> Wire:
     return {**message, "content": [*before, *blocks]}
 
 
-def _assemble_anthropic(stream: Sequence[Wire]) -> Answer | None:
+def _assemble_anthropic(stream: Sequence[Wire]) -> CompleteAnswer | None:
     blocks: dict[int, Wire] = {}
     arguments: dict[int, str] = {}
     usage: Wire = {}
@@ -293,7 +293,7 @@ def _assemble_anthropic(stream: Sequence[Wire]) -> Answer | None:
                 for index, text in arguments.items():
                     blocks[index]["input"] = json.loads(text) if text else {}
                 content = [blocks[index] for index in sorted(blocks)]
-                return Answer(({"role": "assistant", "content": content},) if content else (), usage or None)
+                return CompleteAnswer(({"role": "assistant", "content": content},) if content else (), usage or None)
     return None
 
 
@@ -324,6 +324,6 @@ ENDPOINTS: dict[Provider, Endpoint] = {
 }
 
 __all__ = [
-    "ENDPOINTS", "Answer", "BuiltRequest", "Endpoint", "HandedRequest", "built_request", "endpoint_of", "events",
-    "plain_body", "read_answer", "with_prefill",
+    "ENDPOINTS", "BuiltRequest", "CompleteAnswer", "Endpoint", "HandedRequest", "built_request", "endpoint_of",
+    "events", "plain_body", "read_answer", "with_prefill",
 ]  # fmt: skip

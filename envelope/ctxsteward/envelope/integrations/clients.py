@@ -42,8 +42,8 @@ from ..building import EnvelopeBuilder
 from ..store import Store
 from ..tokens import Budgets
 from .answers import (
-    Answer,
     BuiltRequest,
+    CompleteAnswer,
     Endpoint,
     built_request,
     endpoint_of,
@@ -143,7 +143,8 @@ class ClientCalls:
     """The calls of a wrapped client."""
 
     def __init__(self, conversations: Conversations, default: ConversationName | None) -> None:
-        self.conversations, self.default = conversations, default
+        self.conversations: Conversations = conversations
+        self.default: ConversationName | None = default
         self._under_way: OrderedDict[object, BuiltRequest | None] = OrderedDict()
         self._lock = forking.lock()
 
@@ -180,7 +181,7 @@ class ClientCalls:
             under_way.call, messages, usage=usage, sent=_sent(response, prefill), provider=under_way.endpoint.provider
         )
 
-    def _answer(self, endpoint: Endpoint, response: httpx2.Response, raw: bytes | None) -> Answer | None:
+    def _answer(self, endpoint: Endpoint, response: httpx2.Response, raw: bytes | None) -> CompleteAnswer | None:
         content_type = response.headers.get("content-type", "")
         try:
             if raw is None:

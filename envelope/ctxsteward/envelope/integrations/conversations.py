@@ -142,7 +142,8 @@ class OpenConversation:
     """A session that is open, and the head it was told last."""
 
     def __init__(self, root: Session) -> None:
-        self.root = self.standing = root
+        self.root: Session = root
+        self.standing: Session = root
         self.told: tuple[bytes, SessionHead] | None = None
 
 
@@ -172,8 +173,12 @@ class Conversations:
             raise InputError(f"on_error is {on_error!r:.40}; write 'fallback' or 'raise'")
         if builder is not None and budgets is not None:
             raise InputError("both builder and budgets are given; give the budgets to the builder")
-        self.store, self.profile, self.budgets, self.on_error, self.on_call = store, profile, budgets, on_error, on_call
-        self.max_open = max_open
+        self.store: Store = store
+        self.profile: Profile | None = profile
+        self.budgets: Budgets | None = budgets
+        self.on_error: OnError = on_error
+        self.on_call: Callable[[PreparedCall], object] | None = on_call
+        self.max_open: int = max_open
         self._builder = builder
         self._own_tools = model_tools() if tools else ()
         self._builders: OrderedDict[str | None, EnvelopeBuilder] = OrderedDict()

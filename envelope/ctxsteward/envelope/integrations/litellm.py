@@ -36,7 +36,7 @@ from ctxsteward.store import MasterKeys
 from ..envelope import Provider
 from ..store import Store, open_store
 from ..tokens import Budgets
-from .answers import ENDPOINTS, Answer, BuiltRequest, built_request, plain_body
+from .answers import ENDPOINTS, BuiltRequest, CompleteAnswer, built_request, plain_body
 from .conversations import ConversationName, Conversations, PreparedCall, current_conversation
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ class SessionHandler:
         self.conversations.finish(call, messages, usage=getattr(response, "usage", None))
 
 
-def answer_of(kind: str, response: Any) -> Answer | None:
+def answer_of(kind: str, response: Any) -> CompleteAnswer | None:
     """What LiteLLM's response says, in the form in which its caller hands it back.
 
     Of Anthropic messages it reports a translation: one with thinking is left for the next history to bring, whole.
