@@ -221,7 +221,8 @@ class EnvelopeBuilder:
                 return self._built(session, policy)
             reserve = self.output_reserve_tokens
             prompt_tokens = self.window_tokens and self.window_tokens - reserve
-            with BuildSpan(self.model, self.counter.name, self.calibration, prompt_tokens) as span:
+            window = self.window_tokens
+            with BuildSpan(self.model, self.counter.name, self.calibration, prompt_tokens, window) as span:
                 envelope = self._built(session, policy)
                 span.built(session, envelope)
         return envelope
