@@ -1,6 +1,8 @@
+from .agent_framework import CtxstewardHistory as CtxstewardHistory, CtxstewardView as CtxstewardView
 from .conversations import (
     ConversationName as ConversationName,
     Conversations as Conversations,
+    EntryLog as EntryLog,
     PreparedCall as PreparedCall,
     cached_tokens_of as cached_tokens_of,
     conversation as conversation,

@@ -46,13 +46,16 @@ from ctxsteward.store import Profile, SessionHead, process_forks as forking
 from ..audit import audit
 from ..building import EnvelopeBuilder
 from ..envelope import Envelope, Provider
-from ..history import Session, head_of
+from ..history import NewMessage, Session, head_of
 from ..recall import answer_call, model_tools
 from ..store import Store
-from ..tokens import DEFAULT_TOKENIZER, Budgets
+from ..tokens import DEFAULT_TOKENIZER, Budgets, Counter
 
 MAX_OPEN = 1000
 """Sessions that stay open; another one is opened again from its newest compaction."""
+ENTRIES_SUFFIX = "~entries"
+ENTRIES_ORIGIN = "entries"
+"""Of the messages of an `EntryLog`, by which the steward knows that nobody said them."""
 MAX_BUILDERS = 64
 """Models for which a builder is kept."""
 OnError = Literal["fallback", "raise"]
@@ -182,7 +185,7 @@ class Conversations:
         try:
             return self._prepared(name, messages, system, tools, model)
         except Exception as error:
-            self._failed("could not build the context of this call; the caller's own request is sent", error)
+            self.failed("could not build the context of this call; the caller's own request is sent", error)
             return None
 
     def _prepared(
@@ -277,7 +280,7 @@ class Conversations:
             try:
                 step()
             except Exception as error:
-                self._failed(what, error)
+                self.failed(what, error)
 
     def _keep(self, call: PreparedCall, answers: Sequence[object]) -> None:
         opened = self._opened(call.name)
@@ -298,7 +301,8 @@ class Conversations:
         assert self.on_call is not None
         self.on_call(call)
 
-    def _failed(self, what: str, error: Exception) -> None:
+    def failed(self, what: str, error: Exception) -> None:
+        """A failure of ours, which a warning tells; raised under `on_error="raise"`."""
         if self.on_error == "raise":
             raise error
         quotes_text = isinstance(error, InvalidMessage) or not isinstance(error, ContextError)
@@ -314,6 +318,63 @@ class Conversations:
     def answer_tool(self, name: ConversationName, tool: str, arguments: str | Mapping[str, Any]) -> str | None:
         """The result of a model's call of `search_context` or `resolve_reference`; None: another tool."""
         return answer_call(self.standing(name), tool, arguments)
+
+
+class NoTokens:
+    """Of what no model is shown."""
+
+    name = "none"
+
+    def count(self, text: str) -> int:
+        return 0
+
+
+class EntryLog:
+    """What a framework keeps for itself, kept for it: JSON objects in order, deep-equal as they came.
+
+    They lie in a session of their own, ``ID~entries``, that no model is shown and that is forgotten, drained and moved
+    like any other. The same id twice is the same entry. Calls block for a journal write; threads may share one.
+    """
+
+    def __init__(self, store: Store, id: str, *, tenant: str = "default") -> None:
+        self.id, self._store, self._tenant = id + ENTRIES_SUFFIX, store, tenant
+        self._session: Session | None = None
+
+    def append(
+        self, entries: Sequence[Mapping[str, Any]], *, ids: Sequence[str | None] | None = None, kind: str = "entry",
+        ts: str | None = None, principal: str | None = None,
+    ) -> None:  # fmt: skip
+        """Keep these behind the others; `ids` are one for each, `ts` is when they came, `principal` whose they are."""
+        if entries:
+            session = self._opened()
+            session.extend(
+                NewMessage(message={"role": "assistant", "content": [{"type": kind, "json": json.dumps(entry)}]}, id=id,
+                           ts=ts, principal=principal, origin=ENTRIES_ORIGIN)
+                for entry, id in zip(entries, ids or [None] * len(entries), strict=True)
+            )  # fmt: skip
+
+    def read(self, kind: str = "entry") -> list[Any] | None:
+        """All of a kind, oldest first, without those that were forgotten; None where nothing was ever kept.
+
+        Raises `Damaged`, `Erased`.
+        """
+        if self._session is None and not self._store.exists(self.id, tenant=self._tenant):
+            return None
+        session = self._opened()
+        session.refresh()
+        blocks = [entry.message.wire["content"][0] for entry in session.entries() if not entry.event.erased]
+        return [json.loads(block["json"]) for block in blocks if block["type"] == kind]
+
+    def last_ts(self) -> str | None:
+        """When the newest entry came; None: there is none, or it does not say."""
+        session = self._opened()
+        session.refresh()
+        return session.entry(len(session)).event.ts if len(session) else None
+
+    def _opened(self) -> Session:
+        if self._session is None:
+            self._session = self._store.session(self.id, tenant=self._tenant, counter=Counter(NoTokens()))
+        return self._session
 
 
 def split_head(messages: Sequence[object]) -> tuple[list[str | Wire], list[object]]:
@@ -379,6 +440,6 @@ def handed_bytes(value: object) -> bytes:
 
 
 __all__ = [
-    "ConversationName", "Conversations", "PreparedCall", "cached_tokens_of", "conversation", "named_conversation",
+    "ConversationName", "Conversations", "EntryLog", "PreparedCall", "cached_tokens_of", "conversation", "named_conversation",
     "split_head", "take_head",
 ]  # fmt: skip

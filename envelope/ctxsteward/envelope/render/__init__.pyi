@@ -17,4 +17,5 @@ from .units import (
     Unit as Unit,
     canonical as canonical,
     context_of as context_of,
+    wires_of_steps as wires_of_steps,
 )
