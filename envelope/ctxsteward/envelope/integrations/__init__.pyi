@@ -1,4 +1,5 @@
 from .agent_framework import CtxstewardHistory as CtxstewardHistory, CtxstewardView as CtxstewardView
+from .claude_agent_sdk import ClaudeMirror as ClaudeMirror
 from .conversations import (
     ConversationName as ConversationName,
     Conversations as Conversations,

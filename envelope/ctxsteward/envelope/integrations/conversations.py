@@ -41,7 +41,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
 from ctxsteward.schemas import ContextError, Finding, InputError, InvalidMessage, UnknownModel, Wire
-from ctxsteward.store import Profile, SessionHead, process_forks as forking
+from ctxsteward.store import Profile, SessionHead, SessionKey, process_forks as forking
 
 from ..audit import audit
 from ..building import EnvelopeBuilder
@@ -360,16 +360,26 @@ class EntryLog:
         """
         if self._session is None and not self._store.exists(self.id, tenant=self._tenant):
             return None
-        session = self._opened()
+        session = self._session or self._store.at(self._tenant, self.id)
         session.refresh()
-        blocks = [entry.message.wire["content"][0] for entry in session.entries() if not entry.event.erased]
-        return [json.loads(block["json"]) for block in blocks if block["type"] == kind]
+        kept = [entry.message.wire["content"][0] for entry in session.entries() if not entry.event.erased]
+        return [json.loads(block["json"]) for block in kept if block["type"] == kind]
 
     def last_ts(self) -> str | None:
         """When the newest entry came; None: there is none, or it does not say."""
-        session = self._opened()
-        session.refresh()
-        return session.entry(len(session)).event.ts if len(session) else None
+        key = SessionKey(self._tenant, self.id)
+        if not self._store.journal.length(key) and self._store.exists(self.id, tenant=self._tenant):
+            self._store.at(self._tenant, self.id)  # brings it here
+        length = self._store.journal.length(key)
+        for record in self._store.journal.read(key, max(0, length - 1), length):
+            ts = json.loads(record.body).get("ts")
+            return ts if isinstance(ts, str) else None
+        return None
+
+    def find(self, id: str) -> Any | None:
+        """The entry that was kept under this id."""
+        entry = self._opened().replica.by_id(id)
+        return None if entry is None or entry.event.erased else json.loads(entry.message.wire["content"][0]["json"])
 
     def _opened(self) -> Session:
         if self._session is None:
