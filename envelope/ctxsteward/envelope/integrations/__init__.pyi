@@ -1,5 +1,6 @@
 from .agent_framework import CtxstewardHistory as CtxstewardHistory, CtxstewardView as CtxstewardView
 from .claude_agent_sdk import ClaudeMirror as ClaudeMirror
+from .clients import wrap as wrap
 from .conversations import (
     ConversationName as ConversationName,
     Conversations as Conversations,

@@ -211,6 +211,11 @@ class Conversations:
             findings=envelope.findings,
         )  # fmt: skip
 
+    @property
+    def offers_tools(self) -> bool:
+        """Whether the model is offered `search_context` and `resolve_reference`."""
+        return bool(self._own_tools)
+
     def builder(self, model: str | None) -> EnvelopeBuilder:
         """What builds for this model; one that is not known is counted with the default tokenizer."""
         if self._builder is not None:
@@ -302,7 +307,7 @@ class Conversations:
         self.on_call(call)
 
     def failed(self, what: str, error: Exception) -> None:
-        """A failure of ours, which a warning tells; raised under `on_error="raise"`."""
+        """A failure of ours: raised, or told to the log, without what was said."""
         if self.on_error == "raise":
             raise error
         quotes_text = isinstance(error, InvalidMessage) or not isinstance(error, ContextError)
