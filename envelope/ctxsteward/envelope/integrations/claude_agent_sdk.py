@@ -300,7 +300,7 @@ class ClaudeMirror:
         call_id, cap = str(input.get("tool_use_id") or ""), self._excerpt_tokens
         if cap is None or not call_id or input.get("tool_name") in _UNSEEN_TOOLS:
             return None
-        counter = self._conversations.builder(None).counter
+        counter = self._conversation(key_of(input)).counter
         texts: list[tuple[str, str]] = []
 
         def shown(text: str) -> str:
