@@ -2,16 +2,19 @@
 
     python claude_agent_sdk_run.py FOLDER PHASE          prints JSON
 
-`conformance` runs the SDK's own tests of session stores. `first` plays a session: a tool with a long output, a
+`conformance` runs the SDK's own tests of session stores. `example` runs the example of the guide. `first` plays a session: a tool with a long output, a
 compaction, a question about what was said before. `second` resumes it in another process, out of our store alone.
 """
 
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import os
+import runpy
 import sys
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +24,8 @@ from claude_agent_sdk.testing import run_session_store_conformance
 from ctxsteward.envelope import open_store
 from ctxsteward.envelope.integrations import ClaudeMirror
 
-sys.path.insert(0, str(Path(__file__).parents[3]))
+ROOT = Path(__file__).parents[3]
+sys.path.insert(0, str(ROOT))
 from tests.model_server import ModelServer, Reply, SeenRequest
 
 SESSION = "3f0e8d1c-5b64-4a53-9c59-0a3b5a3a7c11"
@@ -43,15 +47,19 @@ def script(request: SeenRequest) -> Reply:
     return Reply(text=f"Answer {request.number}.")
 
 
-def options(server: ModelServer, folder: Path, mirror: Any, **more: Any) -> ClaudeAgentOptions:
-    (folder / "work").mkdir(exist_ok=True)
-    env = {
+def environment(server: ModelServer, folder: Path) -> dict[str, str]:
+    """In which the program talks to the loopback alone."""
+    return {
         "ANTHROPIC_BASE_URL": server.url, "ANTHROPIC_API_KEY": "none", "CLAUDE_CONFIG_DIR": str(folder / "config"),
         "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "DISABLE_TELEMETRY": "1", "DISABLE_AUTOUPDATER": "1",
         "DISABLE_ERROR_REPORTING": "1",
     }  # fmt: skip
+
+
+def options(server: ModelServer, folder: Path, mirror: Any, **more: Any) -> ClaudeAgentOptions:
+    (folder / "work").mkdir(exist_ok=True)
     return ClaudeAgentOptions(
-        cwd=folder / "work", env=env, session_store=mirror, session_store_flush="eager", hooks=mirror.hooks(),
+        cwd=folder / "work", env=environment(server, folder), session_store=mirror, session_store_flush="eager", hooks=mirror.hooks(),
         allowed_tools=["Bash"], setting_sources=[], model="claude-sonnet-4-5", system_prompt="You are a tester.",
         max_turns=6, **more,
     )  # fmt: skip
@@ -110,9 +118,22 @@ def file_stores(folder: Path) -> Any:
     return lambda: ClaudeMirror(open_store(f"file:{folder / str(next(numbers))}"))
 
 
+async def shown(folder: Path) -> dict[str, Any]:
+    """What the example prints, against the loopback server."""
+    example = runpy.run_path(str(ROOT / "docs" / "examples" / "frameworks" / "claude_sdk_mirror.py"))
+    os.chdir(folder)
+    with ModelServer(script) as server:
+        os.environ |= environment(server, folder)
+        printed = io.StringIO()
+        with redirect_stdout(printed):
+            await example["main"]()
+        return {"printed": printed.getvalue(), "last": server.requests[-1].body["messages"][-1]}
+
+
 def main(folder: str, phase: str) -> None:
     os.environ["HOME"] = folder
-    work = checked(Path(folder)) if phase == "conformance" else played(Path(folder), phase)
+    phases = {"conformance": checked, "example": shown}
+    work = phases[phase](Path(folder)) if phase in phases else played(Path(folder), phase)
     print(json.dumps(asyncio.run(asyncio.wait_for(work, SECONDS))))
 
 

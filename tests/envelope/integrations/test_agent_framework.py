@@ -42,6 +42,16 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return {**played(*specs), "after": played("ours", 31, 60, store)["ours"]}
 
 
+def test_the_example_prints_what_it_says() -> None:
+    example = ROOT / "docs" / "examples" / "frameworks" / "agent_framework_history.py"
+    rooms = os.pathsep.join(str(ROOT / room) for room in ROOMS)
+    done = subprocess.run([PYTHON, example], env=os.environ | {"PYTHONPATH": rooms}, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == (
+        "162 messages in the history, 10 sent\nthe frame number is in what was sent: True\n"
+    )
+
+
 def messages(state: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Saved messages without the ids that the framework draws anew in each run."""
     text = json.dumps(state)

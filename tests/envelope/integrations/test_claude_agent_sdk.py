@@ -405,3 +405,12 @@ def test_a_session_of_the_program_is_mirrored_recalled_and_resumed_out_of_our_st
     assert second["said"][: len(first["said"])] == first["said"]
     assert second["entries"] > first["entries"]
     assert "Which locker code did I tell you?" in json.dumps(second["requests"][-1])
+
+
+@real
+def test_the_example_brings_back_what_the_window_lost(tmp_path: Path) -> None:
+    told = ran(tmp_path, "example")
+    assert [line.partition(" ")[2] for line in told["printed"].splitlines()] == [
+        "user My locker code is 4711.", "assistant Answer 0.", "user Which locker code did I tell you?",
+        "assistant Answer 3.",
+    ]  # fmt: skip
