@@ -145,11 +145,13 @@ def test_what_compactions_dropped_is_listed_newest_first_by_words_and_in_pages(c
             assert paged == newest
             text, _ = await said(client, "what_was_dropped", {"words": "berth-07 2007"})
             of_words = [line for line in text.splitlines()[1:] if not line.startswith("[")]
-            assert [line for line in of_words if "07" in line][0] == of_words[0]
+            assert next(line for line in of_words if "07" in line) == of_words[0]
             assert all("berth" in line or "2007" in line for line in of_words)
             ref = of_words[0].split()[1].removesuffix(":")
             assert (await said(client, "resolve_reference", {"ref": ref}))[0].startswith("Crate 7 ")
-            assert (await said(client, "what_was_dropped", {"words": "5007"}))[0].endswith(", 0 of them on these words:")
+            assert (await said(client, "what_was_dropped", {"words": "5007"}))[0].endswith(
+                ", 0 of them on these words:"
+            )
             assert not any("50" in line.partition("weighs")[2][:3] for line in paged)
 
     anyio.run(talk)

@@ -1,7 +1,7 @@
 """The Claude Agent SDK: its transcript in a store of ours, and what its window lost brought back to a prompt.
 
-    pip install 'ctxsteward[claude-agent-sdk]'
-    ANTHROPIC_API_KEY=… python docs/examples/frameworks/claude_sdk_mirror.py
+pip install 'ctxsteward[claude-agent-sdk]'
+ANTHROPIC_API_KEY=… python docs/examples/frameworks/claude_sdk_mirror.py
 """
 
 import asyncio

@@ -3,9 +3,9 @@
     python agent_framework_run.py MODE FIRST LAST STORE [MODE …]      prints JSON, by mode
 
 Modes: `ours` (our history and view), `theirs` (the framework's own history), `view` (its own history, our view),
-`aside` (ours, and a provider that adds a message to each run), `profile`, `broken` (our builder fails), `per_call` (histories
-are loaded behind all middleware), `dear` (the provider counts half as much again),
-`failing` and `theirs_failing` (the model fails once within turn 6, and the turn is asked again).
+`aside` (ours, and a provider that adds a message to each run), `profile`, `broken` (our builder fails), `per_call`
+(histories are loaded behind all middleware), `dear` (the provider counts half as much again), `failing` and
+`theirs_failing` (the model fails once within turn 6, and the turn is asked again).
 The client is the framework's own stack over a script: some turns call a tool, some two at once, some twice in a row.
 """
 
@@ -86,7 +86,11 @@ class ScriptedClient(FunctionInvocationLayer, ChatMiddlewareLayer, BaseChatClien
         if self.fails and messages[-1].role == "tool" and "turn 6." in str(self.requests[-1]["wires"]):
             self.fails = False
             raise ConnectionError("the model is away")
-        tokens = COUNTER.framed(str(options.get("instructions"))) + COUNTER.tools(ours._schemas(options.get("tools"))) + 3
+        tokens = (
+            COUNTER.framed(str(options.get("instructions")))
+            + COUNTER.tools(ours.tool_schemas(options.get("tools")))
+            + 3
+        )
         tokens += sum(COUNTER.message(OurMessage.from_wire(wire)) for wire in self.requests[-1]["wires"])
         usage = {"input_token_count": int(tokens * self.factor)}
         if not stream:
@@ -160,7 +164,9 @@ async def played(mode: str, uri: str, first: int, last: int) -> dict[str, Any]:
         agent = agent_for(mode, store, client, calls)
         session = AgentSession(session_id="chat-1")
         for turn in range(first, last + 1):
-            text = f"This is turn {turn}. " + ("My budget is 4711 yen." if turn == 5 else "Go on with the books, please.")
+            text = f"This is turn {turn}. " + (
+                "My budget is 4711 yen." if turn == 5 else "Go on with the books, please."
+            )
             if turn == 50:
                 text = "turn 50: what was my budget in yen?"
             try:
@@ -197,7 +203,7 @@ def spy() -> None:
 
 def main(*specs: str) -> None:
     spy()
-    told: dict[str, Any] = {"doctests_failed": doctest.testmod(ours).failed}
+    told: dict[str, Any] = {"doctests_failed": doctest.testmod(ours, optionflags=doctest.ELLIPSIS).failed}
     for mode, first, last, uri in zip(*[iter(specs)] * 4, strict=True):
         REPLACED.clear()
         told[mode] = asyncio.run(played(mode, uri, int(first), int(last)))

@@ -2,8 +2,9 @@
 
     python claude_agent_sdk_run.py FOLDER PHASE          prints JSON
 
-`conformance` runs the SDK's own tests of session stores. `example` runs the example of the guide. `first` plays a session: a tool with a long output, a
-compaction, a question about what was said before. `second` resumes it in another process, out of our store alone.
+`conformance` runs the SDK's own tests of session stores, `example` the example of the guide. `first` plays a session: a
+tool with a long output, a compaction, a question about what was said before. `second` resumes it in another process,
+out of our store alone.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from ctxsteward.envelope.integrations import ClaudeMirror
 
 ROOT = Path(__file__).parents[3]
 sys.path.insert(0, str(ROOT))
-from tests.model_server import ModelServer, Reply, SeenRequest
+from tests.model_server import ModelServer, Reply, SeenRequest  # noqa: E402
 
 SESSION = "3f0e8d1c-5b64-4a53-9c59-0a3b5a3a7c11"
 SECONDS = 150
@@ -59,7 +60,8 @@ def environment(server: ModelServer, folder: Path) -> dict[str, str]:
 def options(server: ModelServer, folder: Path, mirror: Any, **more: Any) -> ClaudeAgentOptions:
     (folder / "work").mkdir(exist_ok=True)
     return ClaudeAgentOptions(
-        cwd=folder / "work", env=environment(server, folder), session_store=mirror, session_store_flush="eager", hooks=mirror.hooks(),
+        cwd=folder / "work", env=environment(server, folder), session_store=mirror, session_store_flush="eager",
+        hooks=mirror.hooks(),
         allowed_tools=["Bash"], setting_sources=[], model="claude-sonnet-4-5", system_prompt="You are a tester.",
         max_turns=6, **more,
     )  # fmt: skip

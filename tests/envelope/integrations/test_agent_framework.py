@@ -1,4 +1,4 @@
-"""Microsoft agent-framework's own agent, with our history and view, in an environment of its own (`make integrations`)."""
+"""agent-framework's own agent with our history and view, in an environment of its own (`make integrations`)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,24 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """All modes; `after` is what a second process made of the store of `ours`."""
     store = f"file:{tmp_path_factory.mktemp('store')}"
     specs = ["ours", 1, 30, store, "theirs", 1, 60, "memory:", "view", 1, 60, "memory:", "aside", 1, 15, "memory:"]
-    specs += ["profile", 1, 3, "memory:", "broken", 1, 4, "memory:", "per_call", 1, 8, "memory:", "dear", 1, 12, "memory:"]
+    specs += [
+        "profile",
+        1,
+        3,
+        "memory:",
+        "broken",
+        1,
+        4,
+        "memory:",
+        "per_call",
+        1,
+        8,
+        "memory:",
+        "dear",
+        1,
+        12,
+        "memory:",
+    ]
     specs += ["failing", 1, 10, "memory:", "theirs_failing", 1, 10, "memory:"]
     return {**played(*specs), "after": played("ours", 31, 60, store)["ours"]}
 
@@ -45,11 +62,11 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 def test_the_example_prints_what_it_says() -> None:
     example = ROOT / "docs" / "examples" / "frameworks" / "agent_framework_history.py"
     rooms = os.pathsep.join(str(ROOT / room) for room in ROOMS)
-    done = subprocess.run([PYTHON, example], env=os.environ | {"PYTHONPATH": rooms}, capture_output=True, text=True, timeout=120)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == (
-        "162 messages in the history, 10 sent\nthe frame number is in what was sent: True\n"
+    done = subprocess.run(
+        [PYTHON, example], env=os.environ | {"PYTHONPATH": rooms}, capture_output=True, text=True, timeout=120
     )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == ("162 messages in the history, 10 sent\nthe frame number is in what was sent: True\n")
 
 
 def messages(state: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -84,7 +101,8 @@ def test_sixty_turns_stay_in_the_budget_and_each_request_is_valid(runs: dict[str
     assert [at for at, one in enumerate(requests) if not answers_stand_behind_their_calls(one["wires"])] == []
     assert {one["instructions"] for one in requests} == {HEAD}
     assert max(tokens) <= BUDGET_TOKENS < max(runs["theirs"]["tokens"]) // 40
-    assert (runs["ours"]["warned"], runs["after"]["warned"], runs["after"]["overflow"]) == ([], [], [0] * len(runs["after"]["overflow"]))  # fmt: skip
+    assert (runs["ours"]["warned"], runs["after"]["warned"]) == ([], [])
+    assert {*runs["ours"]["overflow"], *runs["after"]["overflow"]} == {0}
     assert runs["after"]["reports"] > runs["ours"]["reports"] > 0
 
 
@@ -123,7 +141,9 @@ def test_the_context_is_told_what_a_message_stands_for(runs: dict[str, Any]) -> 
 
 
 def test_what_another_provider_adds_is_shown_in_each_request_and_not_logged(runs: dict[str, Any]) -> None:
-    added = [[wire["content"] for wire in one["wires"]].count("(Today is Tuesday.)") for one in runs["aside"]["requests"]]
+    added = [
+        [wire["content"] for wire in one["wires"]].count("(Today is Tuesday.)") for one in runs["aside"]["requests"]
+    ]
     assert set(added) == {1}
     assert all(one["wires"][at + 1]["content"].startswith("This is turn ") for one in runs["aside"]["requests"]
                for at, wire in enumerate(one["wires"]) if wire["content"] == "(Today is Tuesday.)")  # fmt: skip
@@ -137,7 +157,8 @@ def test_a_profile_of_ours_stands_before_the_agent_s_instructions(runs: dict[str
 
 def test_where_ours_fails_the_framework_s_own_request_is_sent_with_a_warning(runs: dict[str, Any]) -> None:
     calls = len(runs["broken"]["requests"])
-    assert [one["wires"] for one in runs["broken"]["requests"]] == [one["wires"] for one in runs["theirs"]["requests"][:calls]]  # fmt: skip
+    sent = [one["wires"] for one in runs["broken"]["requests"]]
+    assert sent == [one["wires"] for one in runs["theirs"]["requests"][:calls]]
     warning = "could not build the context of this call; the caller's own request is sent: ZeroDivisionError"
     assert runs["broken"]["warned"] == [warning] * calls
 
@@ -146,7 +167,9 @@ def test_a_turn_that_failed_and_is_asked_again_is_in_the_history_once(runs: dict
     failing, theirs = runs["failing"], runs["theirs_failing"]
     assert messages(failing["history"]) == messages(theirs["state"]["in_memory"]["messages"])
     assert len(failing["requests"]) == len(theirs["requests"])
-    assert [at for at, one in enumerate(failing["requests"]) if not answers_stand_behind_their_calls(one["wires"])] == []
+    assert [
+        at for at, one in enumerate(failing["requests"]) if not answers_stand_behind_their_calls(one["wires"])
+    ] == []
     said = [(wire["role"], wire["content"]) for wire in failing["log"]]
     assert said == [one for message in failing["history"] for one in spoken(message)]
     assert (failing["forks"], failing["warned"]) == ([], [])
@@ -161,9 +184,12 @@ def test_usage_corrects_the_estimates(runs: dict[str, Any]) -> None:
 def test_histories_loaded_behind_all_middleware_are_kept_and_sent_whole(runs: dict[str, Any]) -> None:
     per_call = runs["per_call"]
     calls = len(per_call["requests"])
-    assert [one["wires"] for one in per_call["requests"]] == [one["wires"] for one in runs["theirs"]["requests"][:calls]]
+    assert [one["wires"] for one in per_call["requests"]] == [
+        one["wires"] for one in runs["theirs"]["requests"][:calls]
+    ]
     saved = [one for message in per_call["history"] for one in spoken(message)]
-    assert saved == [one for message in runs["theirs"]["state"]["in_memory"]["messages"] for one in spoken(message)][: len(saved)]  # fmt: skip
+    theirs = [one for message in runs["theirs"]["state"]["in_memory"]["messages"] for one in spoken(message)]
+    assert saved == theirs[: len(saved)]
     assert per_call["log"] == []
 
 

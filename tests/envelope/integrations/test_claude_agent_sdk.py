@@ -60,7 +60,7 @@ def loaded(mirror: ClaudeMirror, key: Any = KEY) -> list[Any] | None:
 
 
 def hooked(hook: Any, event: str, **fields: Any) -> dict[str, Any]:
-    path = f"/home/me/.claude/projects/{PROJECT}/s-1.jsonl"
+    path = f"/srv/claude/projects/{PROJECT}/s-1.jsonl"
     given = {"hook_event_name": event, "session_id": "s-1", "transcript_path": path, "cwd": "/srv/app", **fields}
     answer: dict[str, Any] = anyio.run(hook, given, None, {})
     return answer
@@ -133,7 +133,9 @@ def test_another_process_goes_on_where_the_first_one_stopped(tmp_path: Path) -> 
         append(mirror_of(first), [said("u1", "user", "My cat is Minka.")])
     with open_store(uri) as second:
         mirror = mirror_of(second)
-        append(mirror, [said("u1", "user", "My cat is Minka."), said("a1", "assistant", [{"type": "text", "text": "ok"}])])
+        append(
+            mirror, [said("u1", "user", "My cat is Minka."), said("a1", "assistant", [{"type": "text", "text": "ok"}])]
+        )
         assert [entry["uuid"] for entry in loaded(mirror) or ()] == ["u1", "a1"]
         session = second.session(mirror.conversation_id("s-1", PROJECT))
         assert [entry.message.text for entry in session.entries()] == ["My cat is Minka.", "ok"]
@@ -242,7 +244,9 @@ def test_what_was_said_is_a_session_and_what_the_program_wrote_is_not(store: Sto
         {"role": "user", "content": [{"type": "text", "text": "and now?"}]},
     ]
     assert [entry.event.principal for entry in session.entries()] == ["ann", None, None, None, "ann"]
-    assert session.state.notes == {"claude-code": "Claude Code's window shows a summary of §1-§3; the originals are here"}
+    assert session.state.notes == {
+        "claude-code": "Claude Code's window shows a summary of §1-§3; the originals are here"
+    }
     assert loaded(mirror) is not None
     assert session.findings == []
 
@@ -282,7 +286,11 @@ def test_a_long_output_is_shown_as_an_excerpt_of_the_same_shape_and_resolves_who
     assert {**output, "stdout": LONG} == BASH
     assert len(output["stdout"]) < 1000
     assert "tool:t1 resolves to the whole" in output["stdout"]
-    result = {"type": "tool_result", "tool_use_id": "t1", "content": f"{output['stdout']}\n<total_tokens>9</total_tokens>"}
+    result = {
+        "type": "tool_result",
+        "tool_use_id": "t1",
+        "content": f"{output['stdout']}\n<total_tokens>9</total_tokens>",
+    }
     append(mirror, [said("u1", "user", "count"), said("a1", "assistant", [TOOL_CALL]), said("r1", "user", [result])])
     session = store.session(mirror.conversation_id("s-1", PROJECT))
     assert session.resolve("tool:t1").tool_results[0].text == f"{LONG}\n<total_tokens>9</total_tokens>"
@@ -343,7 +351,9 @@ def test_what_the_window_still_shows_is_not_recalled(store: Store) -> None:
     boundary = {"type": "system", "subtype": "compact_boundary", "uuid": "c",
                 "compactMetadata": {"preservedMessages": {"uuids": ["u1"]}}}  # fmt: skip
     append(mirror, [boundary, said("u2", "user", "The third code is 1234.")])
-    context = hooked(mirror.on_prompt, "UserPromptSubmit", prompt="Which codes?")["hookSpecificOutput"]["additionalContext"]
+    context = hooked(mirror.on_prompt, "UserPromptSubmit", prompt="Which codes?")["hookSpecificOutput"][
+        "additionalContext"
+    ]
     assert ["4711" in context, "8949" in context, "1234" in context] == [True, False, False]
 
 
@@ -366,14 +376,19 @@ ROOT = Path(__file__).parents[3]
 ROOMS = ("schemas", "envelope", "summarizers", "steward", "evals", "flows", "console")
 PYTHON = os.environ.get("CTXSTEWARD_CLAUDE_SDK")
 real = pytest.mark.skipif(
-    PYTHON is None, reason="CTXSTEWARD_CLAUDE_SDK names no Python that has claude-agent-sdk (168 MB) beside our packages"
+    PYTHON is None,
+    reason="CTXSTEWARD_CLAUDE_SDK names no Python that has claude-agent-sdk (168 MB) beside our packages",
 )
 
 
 def ran(folder: Path, phase: str) -> dict[str, Any]:
     """A phase in a process with an environment of its own: the program finds nothing of the user's."""
     script = Path(__file__).with_name("claude_agent_sdk_run.py")
-    environment = {"PATH": "/usr/bin:/bin", "HOME": str(folder), "PYTHONPATH": os.pathsep.join(str(ROOT / r) for r in ROOMS)}
+    environment = {
+        "PATH": "/usr/bin:/bin",
+        "HOME": str(folder),
+        "PYTHONPATH": os.pathsep.join(str(ROOT / r) for r in ROOMS),
+    }
     done = subprocess.run(
         [str(PYTHON), str(script), str(folder), phase], env=environment, cwd=folder, capture_output=True, text=True,
         timeout=200,

@@ -1,4 +1,4 @@
-"""Every original of a session by reference: ``§128``, ``§128.2`` (a part of it), ``tool:3``, ``tool:CALL``, ``meta:ID``.
+"""Every original of a session by reference: ``§128``, ``§128.2`` (a part), ``tool:3``, ``tool:CALL``, ``meta:ID``.
 
 CALL is the id of a tool call, as its model wrote it; the newest that has it counts.
 

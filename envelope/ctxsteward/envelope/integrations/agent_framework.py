@@ -127,9 +127,7 @@ class CtxstewardHistory(HistoryProvider):
 class CtxstewardView(ChatMiddleware):
     """Each call of the model is shown an envelope of its session."""
 
-    def __init__(
-        self, store: Store | Conversations, *, history_sources: Collection[str] = (), **options: Any
-    ) -> None:
+    def __init__(self, store: Store | Conversations, *, history_sources: Collection[str] = (), **options: Any) -> None:
         """`history_sources`: ids of providers whose messages are the conversation, beside the framework's own.
 
         `options` are those of `Conversations`.
@@ -164,7 +162,7 @@ class CtxstewardView(ChatMiddleware):
             handed = [(message, wire) for message in told for wire in wires_of(message)]
             wires = [wire for _, wire in handed]
             call = self.conversations.prepare(
-                name, wires, system=_texts(options.get("instructions")), tools=_schemas(options.get("tools")),
+                name, wires, system=_texts(options.get("instructions")), tools=tool_schemas(options.get("tools")),
                 model=options.get("model") or getattr(context.client, "model", None),
             )  # fmt: skip
             if call is None:
@@ -218,8 +216,8 @@ def _is_service_managed(context: ChatContext) -> bool:
 def wires_of(message: Message) -> list[Wire]:
     """A message as wire dicts: one for each tool result, and one for what else it says.
 
-    >>> wires_of(Message("assistant", ["Look.", Content.from_function_call("c1", "look", arguments={"at": 1})]))[0]
-    {'role': 'assistant', 'content': 'Look.', 'tool_calls': [{'id': 'c1', 'type': 'function', 'function': {'name': 'look', 'arguments': '{"at": 1}'}}]}
+    >>> wires_of(Message("assistant", ["Look.", Content.from_function_call("c1", "look", arguments={"at": 1})]))
+    [{'role': 'assistant', 'content': 'Look.', 'tool_calls': [{'id': 'c1', 'type': 'function', 'function': {...}}]}]
     """
     results = [content for content in message.contents if content.type == "function_result"]
     wires: list[Wire] = [
@@ -249,7 +247,11 @@ def _spoken(role: str, contents: Sequence[Content]) -> Wire:
 def _call(content: Content) -> Wire:
     arguments = content.arguments
     text = arguments if isinstance(arguments, str) else json.dumps(dict(arguments or {}), ensure_ascii=False)
-    return {"id": content.call_id or "", "type": "function", "function": {"name": content.name or "", "arguments": text}}
+    return {
+        "id": content.call_id or "",
+        "type": "function",
+        "function": {"name": content.name or "", "arguments": text},
+    }
 
 
 def _block(content: Content) -> Wire:
@@ -278,7 +280,7 @@ def _texts(instructions: Any) -> list[str]:
     return [text for text in texts if isinstance(text, str) and text.strip()]
 
 
-def _schemas(tools: Any) -> list[Wire]:
+def tool_schemas(tools: Any) -> list[Wire]:
     listed = tools if isinstance(tools, Iterable) and not isinstance(tools, str | Mapping) else [tools]
     return [tool.to_json_schema_spec() for tool in listed if isinstance(tool, FunctionTool)]
 

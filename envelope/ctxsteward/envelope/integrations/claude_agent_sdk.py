@@ -294,7 +294,11 @@ class ClaudeMirror:
                     rows[hit.ordinal] = row
                     room -= tokens
                     break
-        return fenced(session.state.nonce, CONTEXT_LABEL, "\n".join(row for _, row in sorted(rows.items()))) if rows else ""
+        return (
+            fenced(session.state.nonce, CONTEXT_LABEL, "\n".join(row for _, row in sorted(rows.items())))
+            if rows
+            else ""
+        )
 
     def _cut(self, input: Mapping[str, Any]) -> dict[str, Any] | None:
         call_id, cap = str(input.get("tool_use_id") or ""), self._excerpt_tokens
@@ -373,7 +377,7 @@ def _said(entry: Entry) -> SaidEntry | None:
 def key_of(input: Mapping[str, Any]) -> dict[str, str]:
     """The key of the main transcript that a hook was called in.
 
-    >>> key_of({"session_id": "s", "transcript_path": "/home/me/.claude/projects/-srv-app/s.jsonl"})
+    >>> key_of({"session_id": "s", "transcript_path": "/srv/claude/projects/-srv-app/s.jsonl"})
     {'project_key': '-srv-app', 'session_id': 's'}
     """
     path = str(input["transcript_path"]).replace("\\", "/")

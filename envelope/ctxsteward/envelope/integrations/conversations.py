@@ -455,6 +455,6 @@ def handed_bytes(value: object) -> bytes:
 
 
 __all__ = [
-    "ConversationName", "Conversations", "EntryLog", "PreparedCall", "cached_tokens_of", "conversation", "named_conversation",
-    "split_head", "take_head",
+    "ConversationName", "Conversations", "EntryLog", "PreparedCall", "cached_tokens_of", "conversation",
+    "named_conversation", "split_head", "take_head",
 ]  # fmt: skip
