@@ -84,6 +84,8 @@ class ModelServer:
     faults: list[Fault] = field(default_factory=list)
     requests: list[SeenRequest] = field(default_factory=list)
     answered: int = 0
+    closing: list[Callable[[], object]] = field(default_factory=list)
+    """What is called when the block ends, before the server goes: `close` of clients."""
 
     def __enter__(self) -> Self:
         server = self
@@ -99,6 +101,8 @@ class ModelServer:
         return self
 
     def __exit__(self, *_: object) -> None:
+        for close in self.closing:
+            close()
         self._http.shutdown()
         self._http.server_close()
         self._thread.join(10)

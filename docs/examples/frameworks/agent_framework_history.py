@@ -11,7 +11,7 @@ import asyncio
 from agent_framework import Agent, BaseChatClient, ChatMiddlewareLayer, ChatResponse, FunctionInvocationLayer, Message
 
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, open_store
-from ctxsteward.envelope.integrations import CtxstewardHistory
+from ctxsteward.envelope.integrations.agent_framework import CtxstewardHistory
 
 
 class FakeClient(FunctionInvocationLayer, ChatMiddlewareLayer, BaseChatClient):

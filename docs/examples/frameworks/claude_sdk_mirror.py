@@ -9,7 +9,7 @@ import asyncio
 from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, project_key_for_directory
 
 from ctxsteward.envelope import open_store
-from ctxsteward.envelope.integrations import ClaudeMirror
+from ctxsteward.envelope.integrations.claude_agent_sdk import ClaudeMirror
 
 SESSION = "7d1f5a52-2a0e-4f0b-9a5e-6a3cf4f1f7b3"  # a UUID of yours; `resume=SESSION` goes on with it elsewhere
 

@@ -4,6 +4,12 @@ from .envelope import PROVIDERS as PROVIDERS, Envelope as Envelope, Section as S
 from .history.new_message import NewMessage as NewMessage
 from .history.session import Profile as Profile, Session as Session
 from .history.tool_groups import LogEntry as LogEntry
+from .integrations.clients import wrap as wrap
+from .integrations.conversations import (
+    ConversationName as ConversationName,
+    Conversations as Conversations,
+    conversation as conversation,
+)
 from .recall.heuristic import Heuristic as Heuristic
 from .recall.model_tools import (
     Hit as Hit,

@@ -35,8 +35,10 @@ from agent_framework import (
     Message,
 )
 
+import ctxsteward.envelope.integrations.agent_framework as ours
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, Profile, open_store
-from ctxsteward.envelope.integrations import CtxstewardHistory, CtxstewardView, EntryLog, agent_framework as ours
+from ctxsteward.envelope.integrations import EntryLog
+from ctxsteward.envelope.integrations.agent_framework import CtxstewardHistory, CtxstewardView
 from ctxsteward.envelope.tokens import Counter, load_tokenizer
 from ctxsteward.schemas import Message as OurMessage
 

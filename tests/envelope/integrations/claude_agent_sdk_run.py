@@ -23,7 +23,7 @@ from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, project_key_fo
 from claude_agent_sdk.testing import run_session_store_conformance
 
 from ctxsteward.envelope import open_store
-from ctxsteward.envelope.integrations import ClaudeMirror
+from ctxsteward.envelope.integrations.claude_agent_sdk import ClaudeMirror
 
 ROOT = Path(__file__).parents[3]
 sys.path.insert(0, str(ROOT))

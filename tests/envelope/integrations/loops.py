@@ -188,23 +188,37 @@ def _result_block(id: str, text: str) -> Wire:
     return {"role": "user", "content": [{"type": "tool_result", "tool_use_id": id, "content": text}]}
 
 
-def _openai(server: ModelServer, **more: Any) -> Any:
-    return {"base_url": f"{server.url}/v1", "api_key": "none", "max_retries": 3, **more}
+def openai_client(server: ModelServer, **more: Any) -> openai.OpenAI:
+    """OpenAI's client of this server; closed with it."""
+    made = openai.OpenAI(**{"base_url": f"{server.url}/v1", "api_key": "none", "max_retries": 3, **more})
+    server.closing.append(made.close)
+    return made
+
+
+def anthropic_client(server: ModelServer) -> anthropic.Anthropic:
+    """Anthropic's client of this server; closed with it."""
+    made = anthropic.Anthropic(base_url=server.url, api_key="none", max_retries=3)
+    server.closing.append(made.close)
+    return made
+
+
+def _async_openai(server: ModelServer) -> openai.AsyncOpenAI:
+    return openai.AsyncOpenAI(base_url=f"{server.url}/v1", api_key="none", max_retries=3)
 
 
 LOOPS = {
     "chat": Loop(
-        lambda server: openai.OpenAI(**_openai(server)), _chat,
+        openai_client, _chat,
         lambda id, text: {"role": "tool", "tool_call_id": id, "content": text}, openai_faults, _chat_async,
-        lambda server: openai.AsyncOpenAI(**_openai(server)),
+        _async_openai,
     ),
     "responses": Loop(
-        lambda server: openai.OpenAI(**_openai(server)), _responses,
+        openai_client, _responses,
         lambda id, text: {"type": "function_call_output", "call_id": id, "output": text}, responses_faults,
-        _responses_async, lambda server: openai.AsyncOpenAI(**_openai(server)),
+        _responses_async, _async_openai,
     ),
     "anthropic": Loop(
-        lambda server: anthropic.Anthropic(base_url=server.url, api_key="none", max_retries=3), _anthropic,
+        anthropic_client, _anthropic,
         _result_block, anthropic_faults, _anthropic_async,
         lambda server: anthropic.AsyncAnthropic(base_url=server.url, api_key="none", max_retries=3),
     ),

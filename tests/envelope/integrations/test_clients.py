@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import runpy
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -24,7 +25,7 @@ from ctxsteward.envelope.render import messages_of_items
 from ctxsteward.schemas import InputError, Message
 
 from ...model_server import ANSWERS, STREAMS, Fault, ModelServer, Reply, SeenRequest, Wire
-from .loops import ANTHROPIC_TOOL, CHAT_TOOL, LOOPS, SYSTEM, ask, ask_async
+from .loops import ANTHROPIC_TOOL, CHAT_TOOL, LOOPS, SYSTEM, anthropic_client, ask, ask_async, openai_client
 
 NARROW = Budgets(dynamic_tokens=900)
 PLACES = ["Arles", "Basel", "Cadiz", "Delft", "Evora", "Fulda", "Genoa", "Huelva", "Ivrea", "Jena", "Kotor", "Lucca"]
@@ -220,7 +221,7 @@ def test_a_page_instead_of_an_answer_is_the_callers_to_handle(
 
 def test_timeouts_are_the_clients_own(memory: Store) -> None:
     with ModelServer(faults=[Fault("slow", seconds=2)]) as server:
-        client = wrap(openai.OpenAI(base_url=server.url, api_key="none", max_retries=0), memory, session="s")
+        client = wrap(openai_client(server, max_retries=0), memory, session="s")
         with pytest.raises(openai.APITimeoutError):
             client.with_options(timeout=0.2).chat.completions.create(
                 model="gpt-4o", messages=[{"role": "user", "content": "Hello?"}]
@@ -334,8 +335,8 @@ def test_a_client_is_of_its_own_type_and_copies_stay_wrapped(memory: Store) -> N
 
 def test_other_requests_pass_through_untouched(memory: Store) -> None:
     with ModelServer() as server:
-        chat = wrap(openai.OpenAI(base_url=f"{server.url}/v1", api_key="none"), memory)
-        messages = wrap(anthropic.Anthropic(base_url=server.url, api_key="none"), memory)
+        chat = wrap(openai_client(server), memory)
+        messages = wrap(anthropic_client(server), memory)
         chat.embeddings.with_raw_response.create(model="e", input="text")
         chat.models.list()
         messages.messages.count_tokens(model="claude-opus-4-1", messages=[{"role": "user", "content": "?"}])
@@ -347,7 +348,7 @@ def test_other_requests_pass_through_untouched(memory: Store) -> None:
 def test_raw_and_streamed_responses(memory: Store) -> None:
     hello: Any = [{"role": "user", "content": "Hello?"}]
     with ModelServer() as server:
-        chat = wrap(openai.OpenAI(base_url=f"{server.url}/v1", api_key="none"), memory)
+        chat = wrap(openai_client(server), memory)
         with conversation("raw"):
             raw = chat.chat.completions.with_raw_response.create(model="gpt-4o", messages=hello)
             assert raw.parse().choices[0].message.content == "Answer 0."
@@ -356,7 +357,7 @@ def test_raw_and_streamed_responses(memory: Store) -> None:
             chat.chat.completions.with_streaming_response.create(model="gpt-4o", messages=hello) as streamed,
         ):
             assert json.loads(b"".join(streamed.iter_bytes()))["choices"][0]["message"]["content"] == "Answer 1."
-        claude = wrap(anthropic.Anthropic(base_url=server.url, api_key="none"), memory, session="claude")
+        claude = wrap(anthropic_client(server), memory, session="claude")
         answer = claude.messages.with_raw_response.create(model="claude-opus-4-1", max_tokens=9, messages=hello)
         assert answer.parse().content[0].text == "Answer 2."  # type: ignore[union-attr]
     assert {name: len(memory.session(name)) for name in memory.sessions()} == {"claude": 2, "raw": 2, "streamed": 2}
@@ -366,7 +367,7 @@ def test_raw_and_streamed_responses(memory: Store) -> None:
 
 
 def chat_client(server: ModelServer, store: Store, **options: Any) -> Any:
-    return wrap(openai.OpenAI(base_url=f"{server.url}/v1", api_key="none"), store, session="s", **options)
+    return wrap(openai_client(server), store, session="s", **options)
 
 
 def test_other_tools_and_system_texts_in_the_midst_of_a_session(memory: Store) -> None:
@@ -435,7 +436,7 @@ def test_an_answer_that_goes_on_from_given_words(memory: Store) -> None:
     findings = list[Any]()
     with ModelServer(lambda request: Reply(text=" hat.")) as server:
         client = wrap(
-            anthropic.Anthropic(base_url=server.url, api_key="none"), memory, session="s", on_error="raise",
+            anthropic_client(server), memory, session="s", on_error="raise",
             on_call=lambda call: findings.extend(call.findings),
         )  # fmt: skip
         client.messages.create(model="claude-opus-4-1", max_tokens=9, messages=history)
@@ -451,7 +452,7 @@ def test_cache_marks_leave_room_for_the_callers_own(memory: Store) -> None:
     hello: Any = [{"role": "user", "content": "Hello?"}]
     tool: Any = {**ANTHROPIC_TOOL, "cache_control": {"type": "ephemeral"}}
     with ModelServer() as server:
-        client = wrap(anthropic.Anthropic(base_url=server.url, api_key="none"), memory, session="s")
+        client = wrap(anthropic_client(server), memory, session="s")
         client.messages.create(model="claude-opus-4-1", max_tokens=9, messages=hello, system=SYSTEM, tools=[tool])
         client.messages.create(
             model="claude-opus-4-1", max_tokens=9, messages=hello, cache_control={"type": "ephemeral"}
@@ -489,7 +490,8 @@ def test_a_history_that_the_provider_keeps_is_left_to_it(memory: Store, caplog: 
     assert bodies[1]["conversation"] == "conv_1"
     assert memory.sessions() == []
     assert [record.getMessage() for record in caplog.records] == [
-        "a request to /responses has no history of its own but previous_response_id: such requests are sent as they are"
+        "a request to /responses holds no history of its own (the provider keeps it, or a template has it): "
+        "such requests are sent as they are"
     ]
 
 
@@ -502,7 +504,7 @@ def test_an_input_of_one_text(memory: Store) -> None:
 def test_tools_of_ours_are_offered_where_they_are_asked_for(memory: Store) -> None:
     conversations = Conversations(memory, tools=True, on_error="raise")
     with ModelServer() as server:
-        client = wrap(openai.OpenAI(base_url=f"{server.url}/v1", api_key="none"), conversations)
+        client = wrap(openai_client(server), conversations)
         with conversation("s") as name:
             client.chat.completions.create(
                 model="gpt-4o", messages=[{"role": "user", "content": "Order 7?"}], tools=[CHAT_TOOL]
@@ -533,7 +535,7 @@ def test_the_usage_corrects_the_estimates(memory: Store) -> None:
 def test_open_sessions_are_bounded_and_found_again(memory: Store) -> None:
     conversations = Conversations(memory, max_open=3, on_error="raise")
     with ModelServer() as server:
-        client = wrap(openai.OpenAI(base_url=f"{server.url}/v1", api_key="none"), conversations)
+        client = wrap(openai_client(server), conversations)
         histories: dict[str, Any] = {f"s-{number}": [] for number in range(8)}
         for turn in range(2):
             for name, history in histories.items():
@@ -565,11 +567,9 @@ class _OtherClient(openai.OpenAI):
 
 def _over_legacy(server: ModelServer, store: Store) -> object:
     client = _OtherClient(base_url=server.url, api_key="none")
-    client._client, own = object(), client._client
-    try:
-        return wrap(client, store, session="s")
-    finally:
-        own.close()
+    server.closing.append(client._client.close)
+    client._client = object()
+    return wrap(client, store, session="s")
 
 
 BAD_USE = {
@@ -643,3 +643,33 @@ def test_a_stream_says_what_the_whole_answer_says(kind: Any) -> None:
     streamed = list(events("".join(STREAMS[name](request, whole)).encode()))
     assert endpoint.answer(whole) == endpoint.assemble(streamed)
     assert all(endpoint.assemble(streamed[:stop]) is None for stop in range(len(streamed) - 2))
+
+
+# -- examples ----------------------------------------------------------------------------------------------
+
+EXAMPLES = Path(__file__).parents[3] / "docs" / "examples" / "integrations"
+PRINTED = {
+    "wrap_openai": [
+        "60 messages handed over, 391 tokens sent",
+        "in the log, word for word: Bicycle 7 has frame number FN-5173 and squeaks.",
+    ],
+    "wrap_anthropic": [
+        "30 calls, the last one 429 tokens, 144 of them cached",
+        "differences between what was built and what was sent: 0",
+    ],
+}
+
+
+@pytest.mark.parametrize("name", PRINTED)
+def test_an_example_prints_what_is_written_here(
+    name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reply = Reply(text="Oil the chain, and see whether it still squeaks on the way home.")
+    with ModelServer(lambda request: reply) as server:
+        for variable, value in {"OPENAI_BASE_URL": f"{server.url}/v1", "ANTHROPIC_BASE_URL": server.url}.items():
+            monkeypatch.setenv(variable, value)
+            monkeypatch.setenv(variable.replace("BASE_URL", "API_KEY"), "none")
+        left = runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name="__main__")
+        if name == "wrap_openai":
+            left["client"].close()
+    assert capsys.readouterr().out.splitlines() == PRINTED[name]

@@ -1,13 +1,12 @@
-from .agent_framework import CtxstewardHistory as CtxstewardHistory, CtxstewardView as CtxstewardView
-from .claude_agent_sdk import ClaudeMirror as ClaudeMirror
 from .clients import wrap as wrap
 from .conversations import (
     ConversationName as ConversationName,
     Conversations as Conversations,
-    EntryLog as EntryLog,
     PreparedCall as PreparedCall,
     cached_tokens_of as cached_tokens_of,
     conversation as conversation,
+    current_conversation as current_conversation,
     named_conversation as named_conversation,
     split_head as split_head,
 )
+from .entry_log import EntryLog as EntryLog

@@ -47,7 +47,8 @@ from ..layout import BULLETS_LABEL, MessageStep, ToolResult
 from ..recall import model_tools
 from ..render import wires_of_steps
 from ..store import Store
-from .conversations import ConversationName, Conversations, EntryLog, PreparedCall, named_conversation
+from .conversations import ConversationName, Conversations, PreparedCall, named_conversation
+from .entry_log import EntryLog
 
 _ROLES = frozenset(("system", "user", "assistant", "developer"))
 _UNSENT = frozenset(("text_reasoning", "usage"))

@@ -1,7 +1,7 @@
 """Requests and answers of the three endpoints that a wrapped client is used for, as bodies on the wire.
 
 `ENDPOINTS` has a row for each: how its request is read (`HandedRequest`), how what was built takes the place of the
-caller's context in it (`with_context`; every other field stays as it is), and how its answer is read (`read_answer`),
+caller's context in it (`built_request`; every other field stays as it is), and how its answer is read (`read_answer`),
 from JSON or from server-sent events. A tool that has no form in a rendering keeps its own.
 
 An answer is kept when it is complete: what a stream said before it broke off is none. It is also none where it cannot
@@ -23,6 +23,7 @@ from ctxsteward.schemas import Wire
 from ..envelope import Provider
 from ..recall import model_tools
 from ..render import messages_of_items
+from .conversations import ConversationName, Conversations, PreparedCall
 
 
 class HandedRequest(NamedTuple):
@@ -63,7 +64,54 @@ def endpoint_of(path: str) -> Endpoint | None:
     return next((endpoint for endpoint in ENDPOINTS.values() if path.endswith(endpoint.path)), None)
 
 
-def with_context(endpoint: Endpoint, body: Wire, handed: HandedRequest, rendered: Wire, *, own_tools: bool) -> Wire:
+class BuiltRequest(NamedTuple):
+    """A call that was prepared, and the body that it is sent with."""
+
+    endpoint: Endpoint
+    call: PreparedCall
+    handed: HandedRequest
+    body: Wire
+
+
+def built_request(
+    conversations: Conversations, endpoint: Endpoint, name: ConversationName, body: Wire | None
+) -> BuiltRequest | None:
+    """The request with a built context; None: the caller's own is to be sent."""
+    try:
+        handed = None if body is None else endpoint.read(body)
+    except Exception as error:
+        conversations.failed("a request could not be read; it is sent as it is", error)
+        return None
+    if body is None or handed is None:
+        conversations.say_once(
+            f"a request to {endpoint.path} holds no history of its own (the provider keeps it, or a template has it): "
+            "such requests are sent as they are"
+        )
+        return None
+    call = conversations.prepare(name, handed.messages, system=handed.system, tools=handed.tools, model=handed.model)
+    if call is None:
+        return None
+    marks = "cache_control" not in body  # the caller has the provider place one: there are four at most
+    rendered = call.render(endpoint.provider, cache=marks)
+    made = _with_context(endpoint, body, handed, rendered, own_tools=conversations.offers_tools)
+    return BuiltRequest(endpoint, call, handed, made)
+
+
+def plain_body(body: object) -> Wire | None:
+    """A body as plain JSON, since callers hand back objects of the SDK; None for what is none."""
+    return json.loads(json.dumps(body, default=_dumped)) if isinstance(body, dict) else None
+
+
+def _dumped(value: Any) -> object:
+    dump = getattr(value, "model_dump", None)
+    if dump is not None:
+        return dump(mode="json", exclude_unset=True, by_alias=True)
+    if isinstance(value, (tuple, set, frozenset, Iterator)):
+        return list(value)
+    return value.isoformat() if hasattr(value, "isoformat") else str(value)
+
+
+def _with_context(endpoint: Endpoint, body: Wire, handed: HandedRequest, rendered: Wire, *, own_tools: bool) -> Wire:
     """The body with what was built in place of its context."""
     made = {**body, **{key: value for key, value in rendered.items() if key != "tools"}}
     if handed.prefill is not None:
@@ -162,6 +210,8 @@ def _add(whole: Wire, piece: Mapping[str, Any]) -> None:
 
 
 def _read_responses(body: Wire) -> HandedRequest | None:
+    if body.get("previous_response_id") or body.get("conversation"):
+        return None
     items = body.get("input")
     items = [{"role": "user", "content": items}] if isinstance(items, str) else items
     if not isinstance(items, list):
@@ -274,13 +324,6 @@ ENDPOINTS: dict[Provider, Endpoint] = {
 }
 
 __all__ = [
-    "ENDPOINTS",
-    "Answer",
-    "Endpoint",
-    "HandedRequest",
-    "endpoint_of",
-    "events",
-    "read_answer",
-    "with_context",
-    "with_prefill",
-]
+    "ENDPOINTS", "Answer", "BuiltRequest", "Endpoint", "HandedRequest", "built_request", "endpoint_of", "events",
+    "plain_body", "read_answer", "with_prefill",
+]  # fmt: skip

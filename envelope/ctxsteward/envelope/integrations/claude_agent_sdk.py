@@ -37,12 +37,14 @@ from typing import Any, Final, NamedTuple, TypeVar
 from anyio import Lock, to_thread
 
 from ctxsteward.schemas import Erased, InputError, InvalidMessage, Message, Wire, instant
+from ctxsteward.store import forget
 
 from ..history import NewMessage, Session, text_of
 from ..layout import CONTEXT_LABEL, continued, excerpt, fenced
 from ..recall import recalled_share, search_context
 from ..store import Store
-from .conversations import ENTRIES_SUFFIX, MAX_OPEN, Conversations, EntryLog
+from .conversations import MAX_OPEN, Conversations
+from .entry_log import ENTRIES_SUFFIX, EntryLog
 
 EXCERPT_TOKENS = 4_000
 RECALL_TOKENS = 1_500
@@ -171,8 +173,6 @@ class ClaudeMirror:
         ]
 
     def _delete(self, key: Key) -> None:
-        from ctxsteward.store.erasure.forget import forget
-
         main = self.conversation_id(key["session_id"], key["project_key"])
         names = [self._log(key).id]
         if "subpath" not in key:

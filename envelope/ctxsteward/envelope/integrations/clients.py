@@ -33,7 +33,7 @@ import logging
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from ctxsteward.schemas import InputError, Wire
 from ctxsteward.store import Profile, process_forks as forking
@@ -41,7 +41,16 @@ from ctxsteward.store import Profile, process_forks as forking
 from ..building import EnvelopeBuilder
 from ..store import Store
 from ..tokens import Budgets
-from .answers import Answer, Endpoint, HandedRequest, endpoint_of, read_answer, with_context, with_prefill
+from .answers import (
+    Answer,
+    BuiltRequest,
+    Endpoint,
+    built_request,
+    endpoint_of,
+    plain_body,
+    read_answer,
+    with_prefill,
+)
 from .conversations import ConversationName, Conversations, OnError, PreparedCall, named_conversation
 
 try:
@@ -130,23 +139,13 @@ def _wrapped_anthropic(client: Any, calls: ClientCalls, is_async: bool) -> objec
 # -- one call, whichever SDK ---------------------------------------------------------------------------------------
 
 
-class CallUnderWay(NamedTuple):
-    """A call that was prepared, and the body that it is sent with."""
-
-    endpoint: Endpoint
-    call: PreparedCall
-    handed: HandedRequest
-    body: Wire
-
-
 class ClientCalls:
     """The calls of a wrapped client."""
 
     def __init__(self, conversations: Conversations, default: ConversationName | None) -> None:
         self.conversations, self.default = conversations, default
-        self._under_way: OrderedDict[object, CallUnderWay | None] = OrderedDict()
+        self._under_way: OrderedDict[object, BuiltRequest | None] = OrderedDict()
         self._lock = forking.lock()
-        self._has_warned = False
 
     def name(self) -> ConversationName:
         """Of the session that a call made here belongs to."""
@@ -154,51 +153,19 @@ class ClientCalls:
 
     def begin(
         self, endpoint: Endpoint, name: ConversationName, key: object, retries: int, body: Callable[[], Wire | None]
-    ) -> CallUnderWay | None:
+    ) -> BuiltRequest | None:
         """What to send for this attempt; None: the caller's own request. `key` is the same for all of a call's."""
         with self._lock:
             if retries and (name, key) in self._under_way:
                 return self._under_way[name, key]
-        prepared = self._prepared(endpoint, name, body())
+        prepared = built_request(self.conversations, endpoint, name, body())
         with self._lock:
             self._under_way[name, key] = prepared
             if len(self._under_way) > MAX_ATTEMPTED:
                 self._under_way.popitem(last=False)
         return prepared
 
-    def _prepared(self, endpoint: Endpoint, name: ConversationName, body: Wire | None) -> CallUnderWay | None:
-        try:
-            return self._made(endpoint, name, body)
-        except Exception as error:
-            self.conversations.failed("a request could not be read; it is sent as it is", error)
-            return None
-
-    def _made(self, endpoint: Endpoint, name: ConversationName, body: Wire | None) -> CallUnderWay | None:
-        handed = self._handed(endpoint, body)
-        if body is None or handed is None:
-            return None
-        conversations = self.conversations
-        call = conversations.prepare(
-            name, handed.messages, system=handed.system, tools=handed.tools, model=handed.model
-        )  # fmt: skip
-        if call is None:
-            return None
-        marks = "cache_control" not in body  # the caller has the provider place one: there are four at most
-        rendered = call.render(endpoint.provider, cache=marks)
-        made = with_context(endpoint, body, handed, rendered, own_tools=conversations.offers_tools)
-        return CallUnderWay(endpoint, call, handed, made)
-
-    def _handed(self, endpoint: Endpoint, body: Wire | None) -> HandedRequest | None:
-        elsewhere = [] if body is None else [key for key in ("previous_response_id", "conversation") if body.get(key)]
-        handed = None if body is None or elsewhere else endpoint.read(body)
-        if handed is None and not self._has_warned:
-            self._has_warned = True
-            where = f" but {', '.join(elsewhere)}" if elsewhere else ""
-            _log.warning("a request to %s has no history of its own%s: such requests are sent as they are",
-                         endpoint.path, where)  # fmt: skip
-        return handed
-
-    def end(self, name: ConversationName, key: object, under_way: CallUnderWay, response: httpx2.Response,
+    def end(self, name: ConversationName, key: object, under_way: BuiltRequest, response: httpx2.Response,
             raw: bytes | None) -> None:  # fmt: skip
         """Once the response was read: `raw` is a stream's content as it came; None: the response holds it."""
         with self._lock:
@@ -426,7 +393,7 @@ class SessionMiddleware:
             return call_next(request)
         name, key = self._calls.name(), request.options.idempotency_key
         under_way = self._calls.begin(
-            _ANTHROPIC, name, key, request.retries_taken, partial(_plain, request.json)
+            _ANTHROPIC, name, key, request.retries_taken, partial(plain_body, request.json)
         )  # fmt: skip
         if under_way is None:
             return call_next(request)
@@ -450,7 +417,7 @@ class AsyncSessionMiddleware:
             return await call_next(request)
         name, key = self._calls.name(), request.options.idempotency_key
         begin = partial(
-            self._calls.begin, _ANTHROPIC, name, key, request.retries_taken, partial(_plain, request.json)
+            self._calls.begin, _ANTHROPIC, name, key, request.retries_taken, partial(plain_body, request.json)
         )  # fmt: skip
         under_way = await anyio.to_thread.run_sync(begin)
         if under_way is None:
@@ -467,22 +434,6 @@ class AsyncSessionMiddleware:
 def _is_messages(request: Any) -> bool:
     path = str(request.url).partition("?")[0]
     return request.method.lower() == "post" and path.endswith(_ANTHROPIC.path)
-
-
-def _plain(body: object) -> Wire | None:
-    """A body as plain JSON: callers hand back objects of the SDK."""
-    if not isinstance(body, dict):
-        return None
-    return cast(Wire, json.loads(json.dumps(body, default=_dumped)))
-
-
-def _dumped(value: Any) -> object:
-    dump = getattr(value, "model_dump", None)
-    if dump is not None:
-        return dump(mode="json", exclude_unset=True, by_alias=True)
-    if isinstance(value, (list, tuple, set, frozenset, Iterator)):
-        return list(value)
-    return value.isoformat() if hasattr(value, "isoformat") else str(value)
 
 
 _ANTHROPIC = cast(Endpoint, endpoint_of("/v1/messages"))

@@ -40,25 +40,32 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
-from ctxsteward.schemas import ContextError, Finding, InputError, InvalidMessage, UnknownModel, Wire
-from ctxsteward.store import Profile, SessionHead, SessionKey, process_forks as forking
+from ctxsteward.schemas import (
+    BudgetExceeded,
+    Finding,
+    InputError,
+    TokenizerUnavailable,
+    UnknownModel,
+    WindowExceeded,
+    Wire,
+)
+from ctxsteward.store import Profile, SessionHead, process_forks as forking
 
 from ..audit import audit
 from ..building import EnvelopeBuilder
 from ..envelope import Envelope, Provider
-from ..history import NewMessage, Session, head_of
+from ..history import Session, head_of
 from ..recall import answer_call, model_tools
 from ..store import Store
-from ..tokens import DEFAULT_TOKENIZER, Budgets, Counter
+from ..tokens import DEFAULT_TOKENIZER, Budgets
 
 MAX_OPEN = 1000
 """Sessions that stay open; another one is opened again from its newest compaction."""
-ENTRIES_SUFFIX = "~entries"
-ENTRIES_ORIGIN = "entries"
-"""Of the messages of an `EntryLog`, by which the steward knows that nobody said them."""
 MAX_BUILDERS = 64
 """Models for which a builder is kept."""
 OnError = Literal["fallback", "raise"]
+_SAYS_NUMBERS = (BudgetExceeded, WindowExceeded, TokenizerUnavailable)
+"""Errors whose text names sections, models and numbers; texts of others may name a session, or quote a message."""
 _log = logging.getLogger("ctxsteward.envelope.integrations")
 
 
@@ -86,6 +93,11 @@ def conversation(
         yield name
     finally:
         _CURRENT.reset(token)
+
+
+def current_conversation() -> ConversationName | None:
+    """What `conversation` names here."""
+    return _CURRENT.get()
 
 
 def named_conversation(default: ConversationName | None = None) -> ConversationName:
@@ -166,6 +178,7 @@ class Conversations:
         self._builders: OrderedDict[str | None, EnvelopeBuilder] = OrderedDict()
         self._open: OrderedDict[tuple[str, str], OpenConversation] = OrderedDict()
         self._lock = forking.lock()
+        self._said: set[str] = set()
 
     # -- before the call ----------------------------------------------------------------------------------------
 
@@ -310,9 +323,14 @@ class Conversations:
         """A failure of ours: raised, or told to the log, without what was said."""
         if self.on_error == "raise":
             raise error
-        quotes_text = isinstance(error, InvalidMessage) or not isinstance(error, ContextError)
-        why = type(error).__name__ if quotes_text else f"{type(error).__name__}: {error}"
+        why = f"{type(error).__name__}: {error}" if isinstance(error, _SAYS_NUMBERS) else type(error).__name__
         _log.warning("%s: %s", what, why, exc_info=error if _log.isEnabledFor(logging.DEBUG) else None)
+
+    def say_once(self, text: str) -> None:
+        """Warn of what is the same for many calls."""
+        if text not in self._said:
+            self._said.add(text)
+            _log.warning(text)
 
     # -- what tools ask -----------------------------------------------------------------------------------------
 
@@ -323,73 +341,6 @@ class Conversations:
     def answer_tool(self, name: ConversationName, tool: str, arguments: str | Mapping[str, Any]) -> str | None:
         """The result of a model's call of `search_context` or `resolve_reference`; None: another tool."""
         return answer_call(self.standing(name), tool, arguments)
-
-
-class NoTokens:
-    """Of what no model is shown."""
-
-    name = "none"
-
-    def count(self, text: str) -> int:
-        return 0
-
-
-class EntryLog:
-    """What a framework keeps for itself, kept for it: JSON objects in order, deep-equal as they came.
-
-    They lie in a session of their own, ``ID~entries``, that no model is shown and that is forgotten, drained and moved
-    like any other. The same id twice is the same entry. Calls block for a journal write; threads may share one.
-    """
-
-    def __init__(self, store: Store, id: str, *, tenant: str = "default") -> None:
-        self.id, self._store, self._tenant = id + ENTRIES_SUFFIX, store, tenant
-        self._session: Session | None = None
-
-    def append(
-        self, entries: Sequence[Mapping[str, Any]], *, ids: Sequence[str | None] | None = None, kind: str = "entry",
-        ts: str | None = None, principal: str | None = None,
-    ) -> None:  # fmt: skip
-        """Keep these behind the others; `ids` are one for each, `ts` is when they came, `principal` whose they are."""
-        if entries:
-            session = self._opened()
-            session.extend(
-                NewMessage(message={"role": "assistant", "content": [{"type": kind, "json": json.dumps(entry)}]}, id=id,
-                           ts=ts, principal=principal, origin=ENTRIES_ORIGIN)
-                for entry, id in zip(entries, ids or [None] * len(entries), strict=True)
-            )  # fmt: skip
-
-    def read(self, kind: str = "entry") -> list[Any] | None:
-        """All of a kind, oldest first, without those that were forgotten; None where nothing was ever kept.
-
-        Raises `Damaged`, `Erased`.
-        """
-        if self._session is None and not self._store.exists(self.id, tenant=self._tenant):
-            return None
-        session = self._session or self._store.at(self._tenant, self.id)
-        session.refresh()
-        kept = [entry.message.wire["content"][0] for entry in session.entries() if not entry.event.erased]
-        return [json.loads(block["json"]) for block in kept if block["type"] == kind]
-
-    def last_ts(self) -> str | None:
-        """When the newest entry came; None: there is none, or it does not say."""
-        key = SessionKey(self._tenant, self.id)
-        if not self._store.journal.length(key) and self._store.exists(self.id, tenant=self._tenant):
-            self._store.at(self._tenant, self.id)  # brings it here
-        length = self._store.journal.length(key)
-        for record in self._store.journal.read(key, max(0, length - 1), length):
-            ts = json.loads(record.body).get("ts")
-            return ts if isinstance(ts, str) else None
-        return None
-
-    def find(self, id: str) -> Any | None:
-        """The entry that was kept under this id."""
-        entry = self._opened().replica.by_id(id)
-        return None if entry is None or entry.event.erased else json.loads(entry.message.wire["content"][0]["json"])
-
-    def _opened(self) -> Session:
-        if self._session is None:
-            self._session = self._store.session(self.id, tenant=self._tenant, counter=Counter(NoTokens()))
-        return self._session
 
 
 def split_head(messages: Sequence[object]) -> tuple[list[str | Wire], list[object]]:
@@ -455,6 +406,6 @@ def handed_bytes(value: object) -> bytes:
 
 
 __all__ = [
-    "ConversationName", "Conversations", "EntryLog", "PreparedCall", "cached_tokens_of", "conversation",
+    "ConversationName", "Conversations", "PreparedCall", "cached_tokens_of", "conversation", "current_conversation",
     "named_conversation", "split_head", "take_head",
 ]  # fmt: skip
