@@ -22,7 +22,7 @@ from ctxsteward.envelope import Store, open_store
 from ctxsteward.envelope.integrations.claude_agent_sdk import ClaudeMirror, SaidEntry, said_entries
 from ctxsteward.schemas import InputError, StoreUnavailable
 from ctxsteward.steward.ingest import StoreSource
-from ctxsteward.store import MemoryJournal, MemoryObjects, memory_keys
+from ctxsteward.store import MemoryJournal, MemoryObjects, forget, memory_keys
 
 from ...examples import examples
 
@@ -195,6 +195,15 @@ def test_what_belongs_to_a_session_is_listed_and_deleted_with_it(store: Store) -
     assert [one["session_id"] for one in anyio.run(mirror.list_sessions, PROJECT)] == ["s-2"]
     assert len(loaded(mirror, other) or ()) == len(loaded(mirror, {**SUB, "session_id": "s-2"}) or ()) == 1
     assert not store.exists(mirror.conversation_id("s-1", PROJECT))
+
+
+def test_forgetting_a_person_reaches_the_entries(store: Store) -> None:
+    append(mirror_of(store, principal="ann"), TRANSCRIPT)
+    append(mirror_of(store, principal="ben"), [said("u9", "user", "Ben was here.")])
+    forget(store, principal="ann", who="desk", why="request", when="2026-11-24T09:00:00Z")
+    assert loaded(mirror_of(store)) == [said("u9", "user", "Ben was here.")]
+    session = store.session(mirror_of(store).conversation_id("s-1", PROJECT))
+    assert [entry.message.text for entry in session.entries() if entry.event.principal == "ben"] == ["Ben was here."]
 
 
 @pytest.mark.parametrize("key", [{**KEY, "subpath": ""}, {**KEY, "session_id": "a/b"}, {**KEY, "session_id": ""}])

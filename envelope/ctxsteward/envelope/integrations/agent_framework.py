@@ -26,7 +26,9 @@ from __future__ import annotations
 import asyncio
 import copy
 import json
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
 from itertools import groupby
 from typing import Any, ClassVar, NamedTuple
 
@@ -48,7 +50,7 @@ from ..recall import model_tools
 from ..render import wires_of_steps
 from ..store import Store
 from .conversations import ConversationName, Conversations, PreparedCall, named_conversation
-from .entry_log import EntryLog
+from .entry_log import EntryLog, kept_open
 
 _ROLES = frozenset(("system", "user", "assistant", "developer"))
 _UNSENT = frozenset(("text_reasoning", "usage"))
@@ -85,6 +87,7 @@ class CtxstewardHistory(HistoryProvider):
         self.conversations = store if isinstance(store, Conversations) else Conversations(store, **options)
         self._view = CtxstewardView(self.conversations, history_sources=(source_id,)) if view else None
         self._tools = model_tools
+        self._logs: OrderedDict[str, EntryLog] = OrderedDict()
 
     async def before_run(self, *, agent: Any, session: Any, context: Any, state: dict[str, Any]) -> None:
         """Load the history; add the view and the model's tools to the run."""
@@ -111,7 +114,9 @@ class CtxstewardHistory(HistoryProvider):
 
     def _entries(self, session_id: str | None) -> EntryLog:
         name = _name(session_id)
-        return EntryLog(self.conversations.store, f"{name.id}/{self.source_id}", tenant=name.tenant)
+        id = f"{name.id}/{self.source_id}"
+        open_log = partial(EntryLog, self.conversations.store, id, tenant=name.tenant)
+        return kept_open(self._logs, f"{name.tenant}/{id}", open_log)
 
     def _model_tools(self, name: ConversationName) -> list[FunctionTool]:
         def answering(tool: str) -> Callable[..., str]:
@@ -171,15 +176,16 @@ class CtxstewardView(ChatMiddleware):
             sources = [message for message, _ in handed[len(wires) - len(call.history) :]]
             view = ShownView(call, sources)
             shown = view.messages()
-            head = _leading(told, len(wires) - len(call.history))
-            unsaid = [text for text in _fragments(call) if text not in _said(head, options.get("instructions"))]
+            head = told[: len(wires) - len(call.history)]  # the system messages it began with
+            said = _said(head, options.get("instructions"))
+            unsaid = [one.text for one in call.envelope.head.fragments if one.text not in said]
+            for replacement, replaced in view.replaced:
+                context.record_message_replacement(replacement, replaced)
         except Exception as error:
             self.conversations.failed("could not build the view of this call; the agent's own request is sent", error)
             return None
         if unsaid:  # a profile of ours says more than the agent
             context.options = {**options, "instructions": "\n\n".join([*unsaid, *_texts(options.get("instructions"))])}
-        for replacement, replaced in view.replaced:
-            context.record_message_replacement(replacement, replaced)
         context.messages = [*head, *_with_aside(view, shown, aside, told)]
         return call
 
@@ -395,15 +401,6 @@ def _content(part: object) -> Content | None:
         url = part.url or (part.data and f"data:{part.media_type or 'image/png'};base64,{part.data}")
         return Content.from_uri(url, media_type=part.media_type or "image/png") if url else None
     return None
-
-
-def _fragments(call: PreparedCall) -> list[str]:
-    return [fragment.text for fragment in call.envelope.head.fragments]
-
-
-def _leading(told: Sequence[Message], wires: int) -> list[Message]:
-    """The system messages that the history began with; they are the head."""
-    return list(told[:wires])
 
 
 def _said(head: Sequence[Message], instructions: Any) -> list[str]:

@@ -43,8 +43,8 @@ from ..history import NewMessage, Session, text_of
 from ..layout import CONTEXT_LABEL, continued, excerpt, fenced
 from ..recall import recalled_share, search_context
 from ..store import Store
-from .conversations import MAX_OPEN, Conversations
-from .entry_log import ENTRIES_SUFFIX, EntryLog
+from .conversations import Conversations
+from .entry_log import ENTRIES_SUFFIX, EntryLog, kept_open
 
 EXCERPT_TOKENS = 4_000
 RECALL_TOKENS = 1_500
@@ -190,11 +190,11 @@ class ClaudeMirror:
         if subpath == "":
             raise InputError("`subpath` is empty; leave it out for the main transcript")
         id = main if subpath is None else f"{main}/{subpath}"
-        return _kept(self._logs, id + ENTRIES_SUFFIX, lambda: EntryLog(self._store, id, tenant=self._tenant))
+        return kept_open(self._logs, id + ENTRIES_SUFFIX, lambda: EntryLog(self._store, id, tenant=self._tenant))
 
     def _conversation(self, key: Key) -> Session:
         id = self.conversation_id(key["session_id"], key["project_key"])
-        return _kept(self._sessions, id, lambda: self._store.session(id, tenant=self._tenant))
+        return kept_open(self._sessions, id, lambda: self._store.session(id, tenant=self._tenant))
 
     def _now(self) -> str:
         return datetime.fromtimestamp(self._now_seconds(), UTC).isoformat(timespec="milliseconds")
@@ -433,15 +433,6 @@ def _restored(content: Any, texts: Sequence[Sequence[str]]) -> Any:
 
 def _output(input: Mapping[str, Any], said: dict[str, Any]) -> dict[str, Any]:
     return {"hookSpecificOutput": {"hookEventName": input["hook_event_name"], **said}}
-
-
-def _kept(cache: OrderedDict[str, T], name: str, make: Callable[[], T]) -> T:
-    """What is open under this name; another one is opened again."""
-    value = cache.pop(name, None)
-    value = cache[name] = make() if value is None else value
-    if len(cache) > MAX_OPEN:
-        cache.popitem(last=False)
-    return value
 
 
 __all__ = ["ClaudeMirror", "SaidEntry", "key_of", "said_entries"]

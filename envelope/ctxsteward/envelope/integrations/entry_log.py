@@ -13,8 +13,9 @@ Raises what `Session.extend` raises; `read` also `Damaged`, `Erased`.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from ctxsteward.store import SessionKey
 
@@ -25,6 +26,8 @@ from ..tokens import Counter
 ENTRIES_SUFFIX = "~entries"
 ENTRIES_ORIGIN = "entries"
 """Of the messages of such a session, by which the steward knows that nobody said them."""
+MAX_OPEN = 1000
+T = TypeVar("T")
 
 
 class NoTokens:
@@ -94,4 +97,13 @@ class EntryLog:
         return self._session
 
 
-__all__ = ["ENTRIES_ORIGIN", "ENTRIES_SUFFIX", "EntryLog"]
+def kept_open(cache: OrderedDict[str, T], name: str, make: Callable[[], T]) -> T:
+    """What is open under this name, among the `MAX_OPEN` that were asked for last; else made."""
+    value = cache.pop(name, None)
+    value = cache[name] = make() if value is None else value
+    if len(cache) > MAX_OPEN:
+        cache.popitem(last=False)
+    return value
+
+
+__all__ = ["ENTRIES_ORIGIN", "ENTRIES_SUFFIX", "EntryLog", "kept_open"]
