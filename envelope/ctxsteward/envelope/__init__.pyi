@@ -19,6 +19,8 @@ from .recall.model_tools import (
     resolve_reference_tool as resolve_reference_tool,
     search_context as search_context,
     search_context_tool as search_context_tool,
+    what_was_dropped as what_was_dropped,
+    what_was_dropped_tool as what_was_dropped_tool,
 )
 from .recall.postings import Weights as Weights
 from .recall.selection import (
