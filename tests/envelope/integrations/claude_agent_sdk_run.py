@@ -122,7 +122,7 @@ def file_stores(folder: Path) -> Any:
 
 async def shown(folder: Path) -> dict[str, Any]:
     """What the example prints, against the loopback server."""
-    example = runpy.run_path(str(ROOT / "docs" / "examples" / "frameworks" / "claude_sdk_mirror.py"))
+    example = runpy.run_path(str(ROOT / "docs" / "examples" / "integrations" / "claude_sdk_mirror.py"))
     os.chdir(folder)
     with ModelServer(script) as server:
         os.environ |= environment(server, folder)

@@ -60,7 +60,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 def test_the_example_prints_what_it_says() -> None:
-    example = ROOT / "docs" / "examples" / "frameworks" / "agent_framework_history.py"
+    example = ROOT / "docs" / "examples" / "integrations" / "agent_framework_history.py"
     rooms = os.pathsep.join(str(ROOT / room) for room in ROOMS)
     done = subprocess.run(
         [PYTHON, example], env=os.environ | {"PYTHONPATH": rooms}, capture_output=True, text=True, timeout=120
