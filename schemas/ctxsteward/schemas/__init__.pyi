@@ -25,6 +25,15 @@ from .cascade import (
     TtlKind as TtlKind,
 )
 from .changelog import Change as Change, ChangedBlock as ChangedBlock, ChangelogEntry as ChangelogEntry, Who as Who
+from .chat_model import (
+    ChatModel as ChatModel,
+    ChatReply as ChatReply,
+    ChatRequest as ChatRequest,
+    ModelPrice as ModelPrice,
+    ModelPurpose as ModelPurpose,
+    ReplyEnd as ReplyEnd,
+    TokenUsage as TokenUsage,
+)
 from .documents import SelectionCandidate as SelectionCandidate, SelectionLog as SelectionLog
 from .drift import (
     LEVELS as LEVELS,
@@ -51,6 +60,7 @@ from .errors import (
     InvalidProfile as InvalidProfile,
     InvalidReference as InvalidReference,
     InvalidTranscript as InvalidTranscript,
+    ModelUnavailable as ModelUnavailable,
     ObjectMissing as ObjectMissing,
     OutcomeUnknown as OutcomeUnknown,
     ReferenceNotFound as ReferenceNotFound,
@@ -160,6 +170,7 @@ from .summary import (
     Summarizer as Summarizer,
     SummarizerInput as SummarizerInput,
     Summary as Summary,
+    SummaryOrigin as SummaryOrigin,
     Utterance as Utterance,
 )
 from .uris import without_secrets as without_secrets

@@ -184,6 +184,7 @@ class Compactor:
             source_addresses=tuple(entry.event.address for entry in after.gone),
             artifact="",
             created_at=self.now() if self.now else None,
+            origin=None if summary is None else summary.origin,
         )
         event = WindowCompacted(
             bullets=bullets,

@@ -1,0 +1,16 @@
+from .by_model import ModelSummarizer as ModelSummarizer, UnusableReply as UnusableReply, read_bullets as read_bullets
+from .calls import (
+    CallLimits as CallLimits,
+    GovernedModel as GovernedModel,
+    Spending as Spending,
+    SpendingStopped as SpendingStopped,
+    SpentRow as SpentRow,
+)
+from .grounding import (
+    DraftBullet as DraftBullet,
+    GroundingText as GroundingText,
+    fault_of as fault_of,
+    grounding_texts as grounding_texts,
+)
+from .prompts import Prompt as Prompt, PromptFolder as PromptFolder, marked as marked
+from .providers import AnthropicModel as AnthropicModel, OpenAIModel as OpenAIModel
