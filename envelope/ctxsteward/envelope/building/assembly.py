@@ -32,7 +32,7 @@ from typing import NamedTuple
 from ctxsteward.schemas import LOSSES, CompressionReport, Finding, WindowExceeded, Wire, fixed_finding
 from ctxsteward.store import RecallSelected, WindowCompacted, address_of, coded_manifest
 
-from ..compaction import Compactor, Policy, Window
+from ..compaction import Compactor, Policy, SummaryAhead, Window
 from ..envelope import Envelope, Section, digest_behind, head_digested, seal_envelope
 from ..history import Session, State
 from ..layout import (
@@ -94,6 +94,7 @@ class Decider:
     budgets: Budgets
     counter: Counter
     histories: SupersessionIndex
+    ahead: SummaryAhead | None = None
     form: LayoutForm = FORM
     """A builder out of a manifest has the form of the renderer that the manifest names."""
 
@@ -151,19 +152,19 @@ class Decider:
 
     def _compact(self, session: Session, window: Window, progress: BuildProgress) -> bool:
         """Try one compaction; whether the window is another one now."""
-        place = b"%d\x00" % session.state.position  # one that is made again after damage goes by another address
+        key, place = session.address_key, b"%d\x00" % session.state.position  # made again after damage: another address
         if window.budgets is not self.budgets:
             window = Window(session.state, window.layout, self.budgets, window.head_tokens)
+        prepared = None if self.ahead is None else self.ahead.landing(session, window, progress.findings)
         event, findings = self.compactor.run(
-            session.state, window, lambda kind, data: address_of(session.address_key, session.id, kind, place + data)
+            session.state, window, lambda kind, data: address_of(key, session.id, kind, place + data), prepared
         )
         session.commit(event)
         progress.compacted = True
         progress.findings += findings
-        if not isinstance(event, WindowCompacted):
-            return False
-        progress.reports += (event.report,)
-        return True
+        made = isinstance(event, WindowCompacted)
+        progress.reports += (event.report,) if made else ()
+        return made
 
     # -- recalling ----------------------------------------------------------------------------------------------
 

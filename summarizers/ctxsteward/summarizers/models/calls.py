@@ -9,8 +9,8 @@ A *task* is all that is asked to get one thing: the call, its retries, a repair.
 the tokens of its first call, as we count them before it is sent: its prompt and the longest reply that was asked for.
 A try that the provider may bill counts whole, whether it answered or not; one that it surely does not (429, no
 connection) counts nothing and is bounded by `tries` alone. Waiting is stamina's, with jitter, or as long as the
-provider asks for (Retry-After), and ends at the request's deadline. `FAILURES` tries in a row that failed, of whatever task, and
-the model is left alone for `rest_seconds`: a model that is down costs nobody its deadline again.
+provider asks for (Retry-After), and ends at the request's deadline. `FAILURES` tries in a row that failed, of whatever
+task, and the model is left alone for `rest_seconds`: a model that is down costs nobody its deadline again.
 
 The brake is asked before each try: what an account has spent, and what the try may cost, stay within its limit.
 Raises `ModelUnavailable`; `SpendingStopped` (one of it) where the brake is on.
