@@ -8,15 +8,13 @@ what this build has already written.
 `build_head_sections` lays out, counts and digests system, static and meta. The result is cached until one of these
 changes: the head event in the log, the budgets, the calibration, and, once in a session's life, whether dynamic has
 been compacted so often that meta over its trigger is left with fewer records (`layout.meta_section`).
-`measure_envelope` gives the envelope's tokens and address; between that and `assemble_envelope` a build writes the
-manifest.
+`measure_envelope` gives tokens and address; between that and `assemble_envelope` a build writes the manifest.
 
 A manifest is what is needed to lay a built envelope out again: a JSON object, sealed by its code, with session,
 position, ids of the compactions and findings that the build made, and the builder's configuration, which is written
 once and reused. Reports of meta stand beside the manifests, in the same form, each at its own address.
 
-Raises `BudgetExceeded`, `WindowExceeded` where the prompt leaves the output less than its reserve, and what the journal
-raises.
+Raises `BudgetExceeded`, `WindowExceeded` (the prompt leaves the output less than its reserve), what the journal raises.
 """
 
 from __future__ import annotations
@@ -162,9 +160,10 @@ class Decider:
         session.commit(event)
         progress.compacted = True
         progress.findings += findings
-        made = isinstance(event, WindowCompacted)
-        progress.reports += (event.report,) if made else ()
-        return made
+        if not isinstance(event, WindowCompacted):
+            return False
+        progress.reports += (event.report,)
+        return True
 
     # -- recalling ----------------------------------------------------------------------------------------------
 
