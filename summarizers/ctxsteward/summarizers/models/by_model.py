@@ -19,6 +19,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import get_args
 
 from pydantic import ValidationError
 
@@ -40,7 +41,17 @@ from ctxsteward.schemas import (
 
 from ..extraction import extractive
 from .calls import GovernedModel
-from .grounding import DraftBullet, DraftBullets, GroundingText, bullet_of, content_words, fault_of, grounding_texts
+from .grounding import (
+    MAX_BULLET_CHARS,
+    DraftBullet,
+    DraftBullets,
+    GroundingText,
+    Speaker,
+    bullet_of,
+    content_words,
+    fault_of,
+    grounding_texts,
+)
 from .prompts import Prompt, PromptFolder, marked
 
 MAX_REPLY_CHARS = 200_000
@@ -138,7 +149,7 @@ class ModelSummarizer:
         text = self._filled(prompt, part, source, budget_tokens)
         request = ChatRequest(
             purpose="summary", messages=({"role": "user", "content": text},), prefix=prefix,
-            max_output_tokens=3 * budget_tokens + 200, schema=DraftBullets.model_json_schema(),
+            max_output_tokens=3 * budget_tokens + 200, schema=asked_schema([item.ref for item in part]),
             deadline_seconds=self._deadline,
         )  # fmt: skip
         try:
@@ -169,6 +180,27 @@ class ModelSummarizer:
             tally.refused["unknown_reference"] += 1
         tally.grounded += 1
         return [bullet_of(draft, refs, max((worth.get(ref, 0.0) for ref in refs), default=0.0))]
+
+
+def asked_schema(refs: Sequence[str]) -> Wire:
+    """The JSON Schema of an answer, for servers that hold a model to one: it can name no other reference."""
+    bullet: Wire = {
+        "type": "object",
+        "properties": {
+            "text": {"type": "string", "maxLength": MAX_BULLET_CHARS},
+            "cites": {"type": "array", "items": {"enum": list(refs)}, "minItems": 1, "maxItems": min(8, len(refs))},
+            "said_by": {"enum": list(get_args(Speaker))},
+            "kind": {"enum": list(get_args(LossKind))},
+        },
+        "required": ["text", "cites", "said_by", "kind"],
+        "additionalProperties": False,
+    }
+    return {
+        "type": "object",
+        "properties": {"bullets": {"type": "array", "items": bullet, "maxItems": 40}},
+        "required": ["bullets"],
+        "additionalProperties": False,
+    }
 
 
 def asked_for_bullets(

@@ -45,7 +45,7 @@ class _SdkModel:
         self._given |= {} if base_url is None else {"base_url": base_url}
         self._given |= {} if api_key is None else {"api_key": api_key}
         self._http = (http_client, async_http_client)
-        self._made: dict[int, Any] = {}
+        self._made: Any = None
         self._lock = threading.Lock()
 
     def _sdk(self) -> Any:
@@ -57,17 +57,25 @@ class _SdkModel:
             extra = f"pip install 'ctxsteward[{self._package}]'"
             raise InputError(f"model {self.name}: the {self._package} package is not installed; {extra}") from None
 
-    def _client(self, is_async: bool) -> Any:
+    def _client(self) -> Any:
         with self._lock:
-            if is_async not in self._made:
-                sdk, http = self._sdk(), self._http[is_async]
-                given = self._given | ({} if http is None else {"http_client": http})
-                try:
-                    self._made[is_async] = getattr(sdk, self._clients[is_async])(**given)
-                except Exception as error:  # no key, or a base_url that is none
-                    why = str(error).splitlines()[0][:MAX_ERROR_CHARS]
-                    raise ModelUnavailable(self.name, why, is_billed=False) from None
-            return self._made[is_async]
+            self._made = self._made or self._new(0)
+            return self._made
+
+    def _new(self, kind: int) -> Any:
+        sdk, http = self._sdk(), self._http[kind]
+        given = self._given | ({} if http is None else {"http_client": http})
+        try:
+            return getattr(sdk, self._clients[kind])(**given)
+        except Exception as error:  # no key, or a base_url that is none
+            raise ModelUnavailable(self.name, _first_line(error), is_billed=False) from None
+
+    def close(self) -> None:
+        """Close the connections; the next call opens new ones."""
+        with self._lock:
+            made, self._made = self._made, None
+        if made is not None:
+            made.close()
 
     def _told(self, error: Exception) -> ModelUnavailable:
         """An error of the SDK: whether asking again may help, and whether this try may be billed."""
@@ -95,20 +103,24 @@ class _SdkModel:
     def reply(self, request: ChatRequest) -> ChatReply:
         """Answer; one try."""
         try:
-            return self._read(self._create(self._client(False))(**self._body(request)))
+            return self._read(self._create(self._client())(**self._body(request)))
         except (InputError, ModelUnavailable):
             raise
         except Exception as error:
             raise self._told(error) from error
 
     async def reply_async(self, request: ChatRequest) -> ChatReply:
-        """`reply` for async callers."""
+        """`reply` for async callers; a client a call, because each belongs to its event loop."""
+        client = self._new(1)
         try:
-            return self._read(await self._create(self._client(True))(**self._body(request)))
+            return self._read(await self._create(client)(**self._body(request)))
         except (InputError, ModelUnavailable):
             raise
         except Exception as error:
             raise self._told(error) from error
+        finally:
+            if self._http[1] is None:
+                await client.close()
 
     def _create(self, client: Any) -> Any:
         raise NotImplementedError
