@@ -14,3 +14,8 @@ from .grounding import (
 )
 from .prompts import Prompt as Prompt, PromptFolder as PromptFolder, marked as marked
 from .providers import AnthropicModel as AnthropicModel, OpenAIModel as OpenAIModel
+from .recorded import (
+    NotRecorded as NotRecorded,
+    RecordingTransport as RecordingTransport,
+    ReplayTransport as ReplayTransport,
+)
