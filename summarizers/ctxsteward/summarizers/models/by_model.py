@@ -57,7 +57,7 @@ from .prompts import Prompt, PromptFolder, marked
 MAX_REPLY_CHARS = 200_000
 MAX_PARTS = 12
 """A longer history keeps its extractive bullets for the oldest parts."""
-BEGINNING_CHARS = 80
+BEGINNING_CHARS = 40
 """Of a message, where it is only pointed at."""
 RULES: frozenset[LossKind] = frozenset(("constraint", "decision", "preference"))
 """Kinds whose extractive bullets stay unless a bullet of the model says the same."""
@@ -162,7 +162,7 @@ class ModelSummarizer:
         self, prompt: Prompt, part: Sequence[SourceMessage], source: SummarizerInput, budget_tokens: int
     ) -> str:
         if prompt.name == "prefix_bullets":
-            rows, mark = marked({"ref": i.ref, "role": i.message.role, "begins": _beginning(i)} for i in part)
+            rows, mark = marked([i.ref, i.message.role, _beginning(i)] for i in part)
             return prompt.fill(budget_tokens=budget_tokens, messages=rows, mark=mark)
         room = int(self._max_input_tokens / 2)
         rows, mark = marked(_row(item, source, room) for item in part)

@@ -88,7 +88,7 @@ class PromptFolder:
         return read_prompt(name, file.read_text(encoding="utf-8"), str(file))
 
 
-def marked(rows: Iterable[dict[str, str]]) -> tuple[str, str]:
+def marked(rows: Iterable[dict[str, str] | list[str]]) -> tuple[str, str]:
     """Rows as JSON lines, and a mark that stands in none of them."""
-    text = "\n".join(json.dumps(row, ensure_ascii=False) for row in rows)
+    text = "\n".join(json.dumps(row, ensure_ascii=False, separators=(",", ": ")) for row in rows)
     return text, f"=={sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}=="
