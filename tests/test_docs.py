@@ -25,8 +25,8 @@ from ctxsteward.evals.bench import BenchmarkRow
 from ctxsteward.evals.bench.__main__ import NAME, bench_block, main
 from ctxsteward.evals.bench.readme_pictures import demo_svg, evidence_svg, points, price_svg, terminal_svg, window_svg
 from ctxsteward.evals.documents import block_of, markers, with_block
+from ctxsteward.evals.prompt_cost import anthropic_faults, openai_faults
 from ctxsteward.evals.suites import NAMES, suite_named
-from ctxsteward.evals.validity import anthropic_faults, openai_faults
 
 from .shell import Shell
 

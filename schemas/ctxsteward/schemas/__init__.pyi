@@ -24,7 +24,6 @@ from .cascade import (
     SubCascade as SubCascade,
     TtlKind as TtlKind,
 )
-from .changelog import Change as Change, ChangedBlock as ChangedBlock, ChangelogEntry as ChangelogEntry, Who as Who
 from .chat_model import (
     ChatModel as ChatModel,
     ChatReply as ChatReply,
@@ -35,15 +34,6 @@ from .chat_model import (
     TokenUsage as TokenUsage,
 )
 from .documents import SelectionCandidate as SelectionCandidate, SelectionLog as SelectionLog
-from .drift import (
-    LEVELS as LEVELS,
-    CumulativeDrift as CumulativeDrift,
-    DriftFinding as DriftFinding,
-    DriftKind as DriftKind,
-    DriftLevel as DriftLevel,
-    DriftLimits as DriftLimits,
-    DriftReport as DriftReport,
-)
 from .errors import (
     Backpressure as Backpressure,
     BudgetExceeded as BudgetExceeded,
@@ -140,6 +130,19 @@ from .profile import (
     Timestamp as Timestamp,
     instant as instant,
     is_claim_id as is_claim_id,
+)
+from .profile_changes import (
+    LEVELS as LEVELS,
+    Change as Change,
+    ChangedBlock as ChangedBlock,
+    ChangelogEntry as ChangelogEntry,
+    CumulativeDrift as CumulativeDrift,
+    DriftFinding as DriftFinding,
+    DriftKind as DriftKind,
+    DriftLevel as DriftLevel,
+    DriftLimits as DriftLimits,
+    DriftReport as DriftReport,
+    Who as Who,
 )
 from .publish import names as names, schema as schema, validate as validate, validate_quickly as validate_quickly
 from .recommendation import (

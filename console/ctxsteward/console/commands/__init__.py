@@ -77,7 +77,7 @@ STEWARD = {
     "forget": LazyCommand("steward.quarantine:forget", "Erase what was harvested from a session or a person."),
     "log": LazyCommand("steward.versions:log", "Who committed which version, when and why."),
     "promote": LazyCommand("steward.promotion:promote", "Bring an approved request or record into force."),
-    "propose": LazyCommand("steward.proposal:propose", "Stage a change of what is in force, for people to approve."),
+    "propose": LazyCommand("steward.promotion:propose", "Stage a change of what is in force, for people to approve."),
     "quarantine": LazyCommand("steward.quarantine:quarantine", "Transcripts and records that were refused, and why."),
     "review": LazyCommand("steward.review:review", "What waits for people, and why; one key to answer."),
     "rollback": LazyCommand("steward.promotion:rollback", "Bring an earlier version back."),

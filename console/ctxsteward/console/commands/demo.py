@@ -25,7 +25,7 @@ from ctxsteward.envelope import PROVIDERS, Budgets, Envelope, EnvelopeBuilder, P
 from ctxsteward.envelope.compaction import text_of
 from ctxsteward.envelope.render import section_text
 from ctxsteward.envelope.transcripts import Transcript, parse_transcripts
-from ctxsteward.evals.validity import anthropic_faults, openai_faults
+from ctxsteward.evals.prompt_cost import anthropic_faults, openai_faults
 from ctxsteward.schemas import CompressionReport, Message
 
 from ..terminal import (

@@ -21,8 +21,7 @@ from pydantic import BaseModel, ConfigDict
 from ctxsteward.language import clauses, of_oneself, sentences_of
 from ctxsteward.schemas import BLOCK_SPECS, BLOCKS, ProfileDocument, ProfileEntry
 
-from .entries import opposed
-from .stance import near, restates, stance
+from .entries import near, opposed, restates, stance
 
 How = Literal["gainsays", "touches"]
 

@@ -1,10 +1,17 @@
-"""A drift report: how far a challenger has moved from the profile in force, key by key, and whether it may.
+"""Changes of a profile: the changelog entry of a version, and the drift report of a challenger.
 
-Persona, policies, rails and surface are the operator's, so their findings go by key and may quote a word or a figure.
+**A changelog entry** says who committed which version, when and why, and what changed by key and address. Persona,
+policies, rails and surface are the operator's, so their entries go by key. Meta records are derived from what users
+said, so they go by address alone: no entry ever holds derived text, and erasing a record leaves its changelog standing.
+`before` and `after` are addresses (HMAC under the tenant's key); equal addresses are equal content.
+
+**A drift report** says how far a challenger has moved from the profile in force, key by key, and whether it may.
+Findings about persona, policies, rails and surface go by key and may quote a word or a figure.
 Meta records are derived from what users said: in a report that is kept or shown to others they go by address, and
 nothing of their text is in it. Shares are of words (of characters, in Chinese), in 0..1.
 
-Source: the layered-envelope design (drift detection between successive personas and policies); RFC 6902 (patches).
+Source: the layered-envelope design (governed slices; drift detection between successive personas and policies); the
+state design (changelogs hold addresses only); RFC 6902 (patches).
 """
 
 from __future__ import annotations
@@ -13,8 +20,60 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr
 
-from .changelog import ChangedBlock
-from .profile import EntryId
+from .profile import BlockName, EntryId, OneLine, Timestamp
+from .seal import Hex
+
+ChangedBlock = Literal[BlockName, "meta"]
+ChangeKind = Literal["added", "changed", "removed", "moved"]
+
+Who = Annotated[StrictStr, Field(min_length=1, max_length=200), OneLine]
+Why = Annotated[StrictStr, Field(min_length=1, max_length=2_000), OneLine]
+
+
+class _ChangelogValue(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+
+
+class Change(_ChangelogValue):
+    """One entry or record that differs from the version before."""
+
+    block: ChangedBlock
+    kind: ChangeKind
+    """moved: same content, another place among its neighbours."""
+    key: EntryId | None
+    """The entry's id; null in meta, whose ids may tell something about people."""
+    before: Hex | None
+    """Address of what stood there; null where it was added."""
+    after: Hex | None
+    """Address of what stands there now; null where it was removed."""
+
+
+class ChangelogEntry(_ChangelogValue):
+    """One commit of a profile.
+
+    >>> entry = ChangelogEntry(profile="support", version=1, parent=None, commit_id="c1", epoch=0, who="ada",
+    ...                        when="2026-11-03T04:00:00Z", why="first version", restores=None, changes=())
+    >>> entry.version
+    1
+    """
+
+    schema_version: Literal[1] = 1
+    profile: EntryId
+    version: Annotated[StrictInt, Field(ge=1)]
+    parent: Annotated[StrictInt, Field(ge=1)] | None
+    """The version it was made from; null for the first."""
+    commit_id: Annotated[StrictStr, Field(min_length=1, max_length=128)]
+    """Made by the writer before its first try: the same commit repeated has the same id."""
+    epoch: Annotated[StrictInt, Field(ge=0)]
+    """Of the writer; 0 where nobody has ever taken a lease."""
+    who: Who
+    when: Timestamp
+    """ISO 8601 time, as told."""
+    why: Why
+    restores: Annotated[StrictInt, Field(ge=1)] | None
+    """The version whose content this is again; null where it is no rollback."""
+    changes: tuple[Change, ...]
+
 
 DriftLevel = Literal["INFO", "WARN", "BLOCK"]
 """INFO: wording. WARN: somebody should know. BLOCK: two people must agree."""
