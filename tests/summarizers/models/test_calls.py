@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from ctxsteward.schemas import ChatReply, ChatRequest, ModelPrice, ModelUnavailable, TokenUsage
-from ctxsteward.summarizers.models import CallLimits, GovernedModel, Spending, SpendingStopped
+from ctxsteward.summarizers.models import CallLimits, GovernedModel, SpendingLedger, SpendingStopped
 from ctxsteward.summarizers.models.calls import FAILURES
 
 from .fake_model import FakeModel
@@ -171,7 +171,7 @@ PRICES = {"fake": ModelPrice(prompt=1_000.0, cached=100.0, output=2_000.0)}
 
 
 def test_every_call_is_counted_on_each_of_its_accounts() -> None:
-    spending = Spending(PRICES)
+    spending = SpendingLedger(PRICES)
     governed = GovernedModel(scripted(overloaded(is_billed=True)), limits=LIMITS, spending=spending)
     governed.charged(tenant="acme", session="s-1").reply(REQUEST)
     governed.charged(tenant="acme", night="2026-01-01").reply(REQUEST)
@@ -186,7 +186,7 @@ def test_every_call_is_counted_on_each_of_its_accounts() -> None:
 
 
 def test_an_account_at_its_limit_asks_no_model() -> None:
-    spending = Spending(PRICES, limits={"session": 2.0})
+    spending = SpendingLedger(PRICES, limits={"session": 2.0})
     model = scripted()
     governed = GovernedModel(model, limits=LIMITS, spending=spending).charged(session="s-1")
     governed.reply(REQUEST)
@@ -198,7 +198,7 @@ def test_an_account_at_its_limit_asks_no_model() -> None:
 
 
 def test_calls_that_run_at_once_do_not_pass_a_limit_together() -> None:
-    spending = Spending(PRICES, limits={"tenant": 4.0})
+    spending = SpendingLedger(PRICES, limits={"tenant": 4.0})
     model = FakeModel(lambda request: DONE)
     governed = GovernedModel(model, limits=CallLimits(concurrent=16), spending=spending).charged(tenant="acme")
 

@@ -2,7 +2,7 @@ from .by_model import ModelSummarizer as ModelSummarizer, UnusableReply as Unusa
 from .calls import (
     CallLimits as CallLimits,
     GovernedModel as GovernedModel,
-    Spending as Spending,
+    SpendingLedger as SpendingLedger,
     SpendingStopped as SpendingStopped,
     SpentRow as SpentRow,
 )
@@ -12,9 +12,9 @@ from .grounding import (
     fault_of as fault_of,
     grounding_texts as grounding_texts,
 )
-from .prompts import Prompt as Prompt, PromptFolder as PromptFolder, marked as marked
+from .prompts import PromptFile as PromptFile, PromptFolder as PromptFolder, marked as marked
 from .providers import AnthropicModel as AnthropicModel, OpenAIModel as OpenAIModel
-from .recorded import (
+from .recordings import (
     NotRecorded as NotRecorded,
     RecordingTransport as RecordingTransport,
     ReplayTransport as ReplayTransport,

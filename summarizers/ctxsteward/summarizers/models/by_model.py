@@ -52,7 +52,7 @@ from .grounding import (
     fault_of,
     grounding_texts,
 )
-from .prompts import Prompt, PromptFolder, marked
+from .prompts import PromptFile, PromptFolder, marked
 
 MAX_REPLY_CHARS = 200_000
 MAX_PARTS = 12
@@ -142,7 +142,7 @@ class ModelSummarizer:
         return parts[-MAX_PARTS:]
 
     def _drafts(
-        self, part: Sequence[SourceMessage], source: SummarizerInput, budget_tokens: int, prompt: Prompt,
+        self, part: Sequence[SourceMessage], source: SummarizerInput, budget_tokens: int, prompt: PromptFile,
         prefix: Wire | None, tally: _Tally,
     ) -> list[DraftBullet]:  # fmt: skip
         """The model's bullets for a part; none where it gave no usable answer."""
@@ -159,7 +159,7 @@ class ModelSummarizer:
             return []
 
     def _filled(
-        self, prompt: Prompt, part: Sequence[SourceMessage], source: SummarizerInput, budget_tokens: int
+        self, prompt: PromptFile, part: Sequence[SourceMessage], source: SummarizerInput, budget_tokens: int
     ) -> str:
         if prompt.name == "prefix_bullets":
             rows, mark = marked([i.ref, i.message.role, _beginning(i)] for i in part)

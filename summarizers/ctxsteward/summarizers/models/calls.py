@@ -1,7 +1,7 @@
 """`GovernedModel`: a model behind limits: retries bounded in number and in tokens, a pace, a brake, a ledger.
 
     prices = {"gpt-4o-mini": ModelPrice(prompt=0.15, cached=0.075, output=0.6)}
-    spending = Spending(prices, limits={"session": 0.02, "tenant": 5.0})    # dollars each may spend
+    spending = SpendingLedger(prices, limits={"session": 0.02, "tenant": 5.0})    # dollars each may spend
     model = GovernedModel(OpenAIModel("gpt-4o-mini"), spending=spending)
     model.charged(tenant="acme", session="s-42").reply(request)
 
@@ -57,7 +57,7 @@ class SpentRow(NamedTuple):
     dollars: float
 
 
-class Spending:
+class SpendingLedger:
     """What models were asked and what it cost, by account, and the brake on it; safe with threads.
 
     It counts what this process asked. `limits`: dollars that each account of a kind may spend.
@@ -134,7 +134,7 @@ class CallLimits:
 
 
 @dataclass
-class _Shared:
+class _SharedLimits:
     """What all views of one governed model share."""
 
     limits: CallLimits
@@ -163,14 +163,14 @@ class GovernedModel:
         model: ChatModel,
         *,
         limits: CallLimits | None = None,
-        spending: Spending | None = None,
+        spending: SpendingLedger | None = None,
         count_tokens: Callable[[str], int] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.model, self.spending = model, spending or Spending()
+        self.model, self.spending = model, spending or SpendingLedger()
         self._count, self._clock = count_tokens or _estimate, clock
         limits = limits or CallLimits()
-        self._shared = _Shared(limits, threading.BoundedSemaphore(limits.concurrent))
+        self._shared = _SharedLimits(limits, threading.BoundedSemaphore(limits.concurrent))
         self._accounts: dict[AccountKind, str] = {}
         self._task: ModelTask | None = None
 
@@ -211,7 +211,7 @@ class GovernedModel:
         """Answer within the limits."""
         import stamina
 
-        asked = _Asked(self, request, self._task or ModelTask())
+        asked = _ModelCall(self, request, self._task or ModelTask())
         with self._slot(asked):
             for attempt in stamina.retry_context(on=asked.goes_on, **asked.waits()):
                 with attempt:
@@ -228,7 +228,7 @@ class GovernedModel:
 
         import stamina
 
-        asked = _Asked(self, request, self._task or ModelTask())
+        asked = _ModelCall(self, request, self._task or ModelTask())
         while not self._shared.slots.acquire(blocking=False):
             asked.check_time()
             await asyncio.sleep(0.02)
@@ -245,7 +245,7 @@ class GovernedModel:
         raise AssertionError("a last try returns or raises")
 
     @contextmanager
-    def _slot(self, asked: _Asked) -> Iterator[None]:
+    def _slot(self, asked: _ModelCall) -> Iterator[None]:
         if not self._shared.slots.acquire(timeout=asked.seconds_left()):
             raise ModelUnavailable(self.name, "all its calls at once are taken until the deadline", is_billed=False)
         try:
@@ -254,7 +254,7 @@ class GovernedModel:
             self._shared.slots.release()
 
 
-class _Asked:
+class _ModelCall:
     """One request on its way: what it may still use."""
 
     def __init__(self, governed: GovernedModel, request: ChatRequest, task: ModelTask) -> None:

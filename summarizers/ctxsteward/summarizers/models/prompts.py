@@ -33,7 +33,7 @@ _VERSION = re.compile(r"version: (\d{1,6})\n---\n")
 
 
 @dataclass(frozen=True, slots=True)
-class Prompt:
+class PromptFile:
     """One prompt."""
 
     name: str
@@ -52,7 +52,7 @@ class Prompt:
         return Template(self.text).substitute(slots)
 
 
-def read_prompt(name: str, text: str, source: str) -> Prompt:
+def read_prompt(name: str, text: str, source: str) -> PromptFile:
     """A prompt out of a file's text."""
     match = _VERSION.match(text)
     if match is None:
@@ -62,11 +62,11 @@ def read_prompt(name: str, text: str, source: str) -> Prompt:
     if not Template(body).is_valid() or found != SLOTS[name]:
         wrong = ", ".join(f"${slot}" for slot in sorted(found ^ SLOTS[name])) or "a lone $"
         raise InputError(f"{source}: {wrong}; it has the slots {', '.join(f'${slot}' for slot in sorted(SLOTS[name]))}")
-    return Prompt(name, int(match[1]), body, sha256(text.encode()).hexdigest())
+    return PromptFile(name, int(match[1]), body, sha256(text.encode()).hexdigest())
 
 
 @cache
-def shipped_prompt(name: str) -> Prompt:
+def shipped_prompt(name: str) -> PromptFile:
     """The prompt of this name as it is shipped."""
     text = files("ctxsteward.summarizers").joinpath("templates", f"{name}.md").read_text(encoding="utf-8")
     return read_prompt(name, text, f"{name}.md")
@@ -80,7 +80,7 @@ class PromptFolder:
         if self._folder is not None and not self._folder.is_dir():
             raise InputError(f"prompts {self._folder}: no such folder")
 
-    def get(self, name: str) -> Prompt:
+    def get(self, name: str) -> PromptFile:
         """The prompt of this name."""
         file = None if self._folder is None else self._folder / f"{name}.md"
         if file is None or not file.is_file():
