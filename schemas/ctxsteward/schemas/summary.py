@@ -102,6 +102,8 @@ class SourceMessage:
 
     ref: str
     message: Message
+    ts: str | None = None
+    """When it was said, ISO 8601; None: the log does not know."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

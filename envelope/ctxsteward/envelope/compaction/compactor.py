@@ -167,7 +167,7 @@ class Compactor:
         visible: list[SourceMessage] = []
         for group in state.groups:
             for entry in group.entries:
-                item = SourceMessage(ref=entry.ref, message=entry.message)
+                item = SourceMessage(ref=entry.ref, message=entry.message, ts=entry.event.ts)
                 gone = group.first in dropped or (group.first in masked and bool(entry.message.tool_results))
                 (leaving if gone else visible).append(item)
         return SummarizerInput(
@@ -329,6 +329,7 @@ def _fault(summary: object, source: SummarizerInput) -> str:
     except InputError as error:
         return str(error)
     known = {item.ref for item in (*source.messages, *source.visible)}
+    known |= {f"§{Ref.parse(ref).ordinal}" for bullet in source.standing for ref in bullet.citations}
     for bullet in summary.bullets:
         for ref in bullet.citations:
             if f"§{Ref.parse(ref).ordinal}" not in known:

@@ -26,6 +26,7 @@ from ctxsteward.schemas import InputError
 SLOTS = {
     "history_bullets": frozenset(("budget_tokens", "standing", "messages", "mark")),
     "prefix_bullets": frozenset(("budget_tokens", "messages", "mark")),
+    "reflect_observations": frozenset(("budget_tokens", "messages", "mark")),
     "repair": frozenset(("fault",)),
 }
 """Of each prompt."""
@@ -79,6 +80,11 @@ class PromptFolder:
         self._folder = None if folder is None else Path(folder)
         if self._folder is not None and not self._folder.is_dir():
             raise InputError(f"prompts {self._folder}: no such folder")
+
+    def check(self) -> None:
+        """Read every prompt now, so that a bad file is told before the first call."""
+        for name in SLOTS:
+            self.get(name)
 
     def get(self, name: str) -> PromptFile:
         """The prompt of this name."""
