@@ -67,7 +67,7 @@ BAD = {
     "one that is none": {"text": "Budget 500 euros, sister Hana in Kyoto.", "merges": [0, 99]},
     "what none of them says": {"text": "The weather will be sunny and warm.", "merges": [0, 1]},
     "a rule turned round": {"text": "Hana eats fish.", "merges": [1, 2]},
-    "longer than what it stands for": {"text": "Budget 500 euros. Sister Hana joins us in Kyoto. " * 3, "merges": [0, 1]},
+    "longer than what it stands for": {"text": "Budget 500 euros. Sister Hana is in Kyoto. " * 3, "merges": [0, 1]},
     "one of them left out": {"text": "Hana, my sister, joins us in Kyoto.", "merges": [0, 1]},
     "a reference in its text": {"text": "Budget 500 euros §1, sister Hana in Kyoto.", "merges": [0, 1]},
 }  # fmt: skip
