@@ -146,7 +146,7 @@ class EnvelopeBuilder:
         """
         self.model = model
         self._target = target_of(model, tokenizer, window_tokens, output_reserve_tokens)
-        self.budgets = budgets or Budgets()
+        self.budgets: Budgets = budgets or Budgets()
         asked: Selector | None = _selector_named(selector) if isinstance(selector, str) else selector
         stated = self.budgets if asked is not None else self.budgets.without_recall()
         within, self._notices = budgets_within(self._target, stated)
@@ -212,6 +212,10 @@ class EnvelopeBuilder:
     def calibration(self) -> float:
         """Provider-reported tokens per estimated token; see `calibrate`."""
         return self._scale.calibration
+
+    def provider_tokens(self, tokens: int) -> int:
+        """Tokens as this builder's counter has them, as the provider would count them."""
+        return self._scale.provider_tokens(tokens)
 
     @property
     def effective_budgets(self) -> Budgets:

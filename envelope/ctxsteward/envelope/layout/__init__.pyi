@@ -45,6 +45,7 @@ from .rows import (
     FORMS as FORMS,
     RENDERER_VERSION as RENDERER_VERSION,
     LayoutForm as LayoutForm,
+    cited as cited,
     continued as continued,
     escape as escape,
     random_nonce as random_nonce,

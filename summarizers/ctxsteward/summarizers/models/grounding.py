@@ -24,7 +24,7 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StrictStr
 
@@ -68,7 +68,7 @@ _ZH_AGENTS = _LISTS.words("zh_agents")
 class DraftBullet(BaseModel):
     """A bullet as a model writes it."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     text: Annotated[StrictStr, Field(min_length=1, max_length=4 * MAX_BULLET_CHARS)]
     cites: Annotated[list[Annotated[StrictStr, Field(max_length=20)]], Field(max_length=50)]
@@ -79,7 +79,7 @@ class DraftBullet(BaseModel):
 class DraftBullets(BaseModel):
     """A model's reply."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     bullets: Annotated[list[DraftBullet], Field(max_length=200)]
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, ValidationError
 
@@ -54,7 +54,7 @@ WORTH: dict[str, float] = {"constraint": 60.0, "decision": 45.0, "preference": 4
 class MergedObservation(BaseModel):
     """As a model writes it."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     text: Annotated[StrictStr, Field(min_length=1, max_length=1_000)]
     merges: Annotated[list[StrictInt], Field(min_length=2, max_length=40)]
@@ -64,7 +64,7 @@ class MergedObservation(BaseModel):
 class MergedObservations(BaseModel):
     """A model's reply."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     observations: Annotated[list[MergedObservation], Field(max_length=100)]
 
