@@ -212,12 +212,13 @@ class ModelUnavailable(ContextError):
         is_billed: bool = True,
         wait_seconds: float | None = None,
     ) -> None:
-        self.model, self.why = model, why
-        self.is_passing = is_passing
+        self.model: str = model
+        self.why: str = why
+        self.is_passing: bool = is_passing
         """Asking again may help."""
-        self.is_billed = is_billed
+        self.is_billed: bool = is_billed
         """The provider may bill the try: it may have read the prompt."""
-        self.wait_seconds = wait_seconds
+        self.wait_seconds: float | None = wait_seconds
         """As long as the provider asks to wait before the next try."""
         super().__init__(f"model {model}: {why}")
 

@@ -100,7 +100,7 @@ class ModelSummarizer:
         max_input_tokens: int = 12_000,
         deadline_seconds: float = 60.0,
     ) -> None:
-        self.model = model if isinstance(model, GovernedModel) else GovernedModel(model)
+        self.model: GovernedModel = model if isinstance(model, GovernedModel) else GovernedModel(model)
         self._fallback, self._prompts = fallback, prompts or PromptFolder()
         self._prompts.check()
         self._max_input_tokens, self._deadline = max_input_tokens, deadline_seconds
