@@ -94,6 +94,10 @@ class Compactor:
         prepared: tuple[CompactionChoice, Summary] | None = None,
     ) -> CompactionOutcome:
         """Try one compaction of this state; `address` names a stored artifact. `prepared` was chosen and made ahead."""
+        if self.policy.within is not None:
+            own = replace(self, budgets=self.policy.within(window), policy=replace(self.policy, within=None))
+            inner = Window(state, window.layout, own.budgets, window.head_tokens)
+            return own.run(state, inner, address, prepared)
         frame = self.counter.framed(bullets_text(state, (), state.ordinal))
         new_tokens, all_tokens = self._bullets_share(window)
         choice = self._choice(window, all_tokens) if prepared is None else prepared[0]
