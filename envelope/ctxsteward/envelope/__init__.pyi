@@ -1,4 +1,5 @@
 from .building.builder import EnvelopeBuilder as EnvelopeBuilder, rebuild as rebuild
+from .compaction.ahead import SummaryAhead as SummaryAhead
 from .compaction.policy import Policy as Policy
 from .envelope import PROVIDERS as PROVIDERS, Envelope as Envelope, Section as Section
 from .history.new_message import NewMessage as NewMessage
