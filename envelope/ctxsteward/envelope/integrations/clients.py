@@ -61,7 +61,7 @@ except ModuleNotFoundError:
     raise InputError(f"wrap needs the SDK of the client it is given; {hint}") from None
 
 ClientT = TypeVar("ClientT")
-MAX_ATTEMPTED = 256
+MAX_ATTEMPTED = 64
 """Calls under way whose bytes are kept for another attempt."""
 _RETRIES = "x-stainless-retry-count"
 _log = logging.getLogger("ctxsteward.envelope.integrations")

@@ -363,9 +363,16 @@ def split_head(messages: Sequence[object]) -> tuple[list[str | Wire], list[objec
     texts: list[str | Wire] = []
     while history and isinstance(first := history[0], dict) and first.get("role") in ("system", "developer"):
         content: Any = first.get("content")
-        texts += content if isinstance(content, list) else [content]
+        texts += [_plain_text(block) for block in content] if isinstance(content, list) else [content]
         del history[0]
     return texts, history
+
+
+def _plain_text(block: str | Wire) -> str | Wire:
+    """A text block in whichever form the endpoint has it; another one as it is, for the head to refuse."""
+    if isinstance(block, dict) and block.get("type") in ("input_text", "output_text") and "text" in block:
+        return {"type": "text", "text": block["text"]}
+    return block
 
 
 def take_head(session: Session, head: SessionHead) -> None:
