@@ -6,7 +6,8 @@ dialect ``shared``. What comes of OpenAI's responses has the dialect ``responses
 ``output_text``, an assistant message whose blocks are output items, a tool message whose `type` ends in ``_output``.
 The wire dict is kept as it came, unknown fields and key order included; `parts` is a view that
 never feeds back into it. What goes back to a provider (`sent`) lacks the fields by which an operator governs us
-(`CONTROL_FIELDS`) and is otherwise the same, byte for byte. Shapes: the providers' published API references.
+(`CONTROL_FIELDS`) and those a framework keeps for itself (`FRAMEWORK_FIELDS`), and is otherwise the same, byte for
+byte. Shapes: the providers' published API references.
 
 Raises `InvalidMessage` (field, found, expected) and `InputTooLarge`.
 """
@@ -45,6 +46,8 @@ CONTROL_FIELDS = frozenset(
 )  # fmt: skip
 """What an operator sets beside messages and in profiles, in lower case; no provider has a field of such a name in a
 message. In one, it comes from whoever wrote the message, and governs nothing."""
+FRAMEWORK_FIELDS = frozenset(("langchain", "openai_agents", "pydantic_ai"))
+"""What a framework keeps beside a message of its own: it goes back to that framework, and to no provider."""
 _RESPONSES_KINDS = frozenset(("input_text", "input_image", "input_file", "output_text"))
 _MESSAGE_KEYS = frozenset(("role", "content"))
 _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
@@ -187,12 +190,16 @@ def control_fields(wire: Wire) -> tuple[str, ...]:
 
 
 def sent(wire: Wire) -> Wire:
-    """A message as it goes back to its provider: without control fields; the same dict where it has none.
+    """A message as it goes back to its provider: without control and framework fields; the same dict where it has none.
 
-    >>> sent({"role": "user", "content": "hi", "budgets": {"dynamic_tokens": 9}, "x_vendor": 1})
+    >>> sent({"role": "user", "content": "hi", "budgets": {"dynamic_tokens": 9}, "langchain": {}, "x_vendor": 1})
     {'role': 'user', 'content': 'hi', 'x_vendor': 1}
     """
-    if _is_plain(wire) or next(_controls(wire, ""), None) is None:
+    if _is_plain(wire):
+        return wire
+    if not FRAMEWORK_FIELDS.isdisjoint(wire):
+        wire = {key: value for key, value in wire.items() if key not in FRAMEWORK_FIELDS}
+    if next(_controls(wire, ""), None) is None:
         return wire
     return _without_controls(wire)
 

@@ -47,12 +47,14 @@ _TEXT_KINDS = ("text", "input_text", "output_text", "refusal", "message")
 class LogEntry:
     """A message in the log: its ordinal, its reference, the original."""
 
-    __slots__ = ("_controls", "_message", "_tokens", "event", "is_new", "ordinal")
+    __slots__ = ("_controls", "_message", "_tokens", "event", "is_new", "is_shortened", "ordinal")
 
     def __init__(self, event: MessageAppended, message: Message | None = None, *, is_new: bool = False) -> None:
         self.event: MessageAppended = event
         self.is_new: bool = is_new
         """Of what `Session.append` and `extend` return: whether that call wrote it. False: its id was there already."""
+        self.is_shortened: bool = False
+        """Whether `message` is not the original but says less (`saying`)."""
         self.ordinal: int = event.ordinal
         self._message = message
         self._tokens = event.tokens
@@ -80,6 +82,7 @@ class LogEntry:
             wire = {**wire, "content": text}
         other = LogEntry(self.event, Message.from_wire(wire), is_new=self.is_new)
         other._tokens = {}
+        other.is_shortened = True
         return other
 
     @property

@@ -196,13 +196,15 @@ class Conversations:
         system: str | Sequence[str | Wire] | None = (),
         tools: Sequence[Wire] | None = (),
         model: str | None = None,
+        notes: Mapping[str, str] | None = None,
     ) -> PreparedCall | None:
         """What the model is to be shown of this history; None where ours failed: send the caller's own request.
 
-        `messages` are wire dicts, SDK objects or `NewMessage`s; `system` and `tools` are the request's.
+        `messages` are wire dicts, SDK objects or `NewMessage`s; `system` and `tools` are the request's. `notes` are
+        what the framework keeps of its plan: each is set where it says something else than before.
         """
         try:
-            return self._prepared(name, messages, system, tools, model)
+            return self._prepared(name, messages, system, tools, model, notes or {})
         except Exception as error:
             self.failed("could not build the context of this call; the caller's own request is sent", error)
             return None
@@ -214,6 +216,7 @@ class Conversations:
         system: str | Sequence[str | Wire] | None,
         tools: Sequence[Wire] | None,
         model: str | None,
+        notes: Mapping[str, str],
     ) -> PreparedCall:
         leading, history = split_head(messages)
         texts = [*([system] if isinstance(system, str) else system or ()), *leading]
@@ -222,6 +225,9 @@ class Conversations:
             head = self._head(opened, texts, [*(tools or ()), *self._own_tools])
             session = opened.root.follow(history, principal=name.principal)
             take_head(session, head)
+            for title, text in notes.items():
+                if session.state.notes.get(title, "") != text:
+                    session.note(title, text)
             builder = self.builder(model)
             envelope = builder.build(session)
             opened.standing = session
@@ -343,6 +349,10 @@ class Conversations:
             _log.warning(text)
 
     # -- what tools ask -----------------------------------------------------------------------------------------
+
+    def root(self, name: ConversationName) -> Session:
+        """The session of that name, which follows all its histories. Raises what `Store.session` raises."""
+        return self._opened(name).root
 
     def standing(self, name: ConversationName) -> Session:
         """The session as its newest call left it: what functions of tools read. Raises what `Store.session` raises."""
