@@ -24,6 +24,15 @@ from .cascade import (
     SubCascade as SubCascade,
     TtlKind as TtlKind,
 )
+from .chat_model import (
+    ChatModel as ChatModel,
+    ChatReply as ChatReply,
+    ChatRequest as ChatRequest,
+    ModelPrice as ModelPrice,
+    ModelPurpose as ModelPurpose,
+    ReplyEnd as ReplyEnd,
+    TokenUsage as TokenUsage,
+)
 from .documents import SelectionCandidate as SelectionCandidate, SelectionLog as SelectionLog
 from .errors import (
     Backpressure as Backpressure,
@@ -41,6 +50,7 @@ from .errors import (
     InvalidProfile as InvalidProfile,
     InvalidReference as InvalidReference,
     InvalidTranscript as InvalidTranscript,
+    ModelUnavailable as ModelUnavailable,
     ObjectMissing as ObjectMissing,
     OutcomeUnknown as OutcomeUnknown,
     ReferenceNotFound as ReferenceNotFound,
@@ -168,6 +178,7 @@ from .summary import (
     Summarizer as Summarizer,
     SummarizerInput as SummarizerInput,
     Summary as Summary,
+    SummaryOrigin as SummaryOrigin,
     Utterance as Utterance,
 )
 from .uris import without_secrets as without_secrets

@@ -76,8 +76,9 @@ listing_incomplete meta_record_erased meta_record_not_in_force meta_record_withd
 meta_records_left_out meta_source_unresolved meta_summarizer_refused named_excerpted no_output no_state
 not_embedded_yet not_on_menu not_retained nothing_similar own_text_skipped ownership_unchecked policy_fell_back
 profile_pinned recall_dropped role_lowered selection_failed selection_fell_back session_unreachable source_not_run
-store_unreachable strategy_replaced summaries_missing tools_inferred turn_already_answered unreadable_message
-unreadable_session window_nearly_full withdrawal_unfinished withdrawals_unknown
+store_unreachable strategy_replaced summaries_missing summary_fell_back summary_not_ready tools_inferred
+turn_already_answered unreadable_message unreadable_session window_nearly_full withdrawal_unfinished
+withdrawals_unknown
 """
 FINDING_KINDS |= dict.fromkeys(_WRITTEN_WHERE_FOUND.split(), FindingKind())
 """By kind."""

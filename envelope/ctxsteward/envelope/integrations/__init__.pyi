@@ -11,3 +11,4 @@ from .conversations import (
     named_conversation as named_conversation,
     split_head as split_head,
 )
+from .entry_log import EntryLog as EntryLog
