@@ -172,7 +172,9 @@ class Follower:
             return self._go_on(session, history, common, common, principal)
         if common == len(history.messages):
             self._leaf, self._met = session, None
-            return session.past(common)
+            past = session.past(common)
+            past.replica.noticed.add(one for one in session.findings if one.kind == "history_forked")
+            return past
         overlap = self._overlap({one.id: one for one in (self._leaf, session, self._root)}.values(), history)
         if overlap is not None:
             return self._compacted(history, overlap, principal)
@@ -200,6 +202,7 @@ class Follower:
             if child is None or len(child) == common:
                 break
             session = child
+            _tell_fork(session)
         return session, common
 
     def _common(self, session: Session, history: HandedHistory, start: int) -> int:
@@ -314,8 +317,7 @@ class Follower:
         child = self._sibling(session, history, common, make=True)
         if child is None:
             raise Conflict(session.id, session.state.position)
-        _tell(child, "history_forked", "the history is another one than the log's from here on; it is kept in session "
-              f"{child.id!r}", f"§{common + 1}")  # fmt: skip
+        _tell_fork(child)
         return child
 
     def _sibling(self, session: Session, history: HandedHistory, common: int, *, make: bool) -> Session | None:
@@ -357,6 +359,12 @@ def before_answer(session: Session) -> tuple[Session, Finding] | None:
         before = session.past(answer - 1)
     text = f"this user turn was sent again after §{answer} had answered it: the request is the one before that answer"
     return before, Finding(kind="turn_already_answered", ref=f"§{answer}", text=text)
+
+
+def _tell_fork(child: Session) -> None:
+    (origin, *_) = child.origins()
+    text = f"the history is another one than the log's from here on; it is kept in session {child.id!r}"
+    _tell(child, "history_forked", text, f"§{origin.ordinal + 1}")
 
 
 def _tell(session: Session, kind: str, text: str, ref: str | None = None) -> None:
