@@ -12,6 +12,8 @@ INSPECT := .venv-inspect
 PEERS_VENV := .venv-peers
 PEERS_ASKED := 'langchain>=1.4,<2' 'agent-framework-core>=1.23,<2' 'pydantic-ai-harness>=0.62,<0.63' \
   'strands-agents>=1.62,<2' 'llama-index-core>=0.14,<0.15' 'headroom-ai>=0.42,<0.43'
+CLIENTS := .venv-clients
+CLIENTS_ASKED := 'openapi-python-client>=0.29,<0.30'
 INTEGRATIONS := .venv-integrations
 INTEGRATIONS_ASKED := 'langchain>=1.5,<2' 'pydantic-ai-slim>=2.68,<3' 'openai-agents>=0.24,<0.25' \
   'agent-framework-core>=1.23,<2' 'litellm>=1.109,<2' 'openai>=3.54,<4' 'anthropic>=2.12,<3' 'pytest>=8.4,<10' \
@@ -22,7 +24,7 @@ MEASURED := tests/store/replication/test_outage.py::test_latencies_stay_where_th
 ROOMS := schemas envelope summarizers steward evals flows console
 
 .PHONY: help demo test soak check house mutants evals evals-full bench peers figures adapters inspect integrations \
-  ministack lock clean
+  clients ministack lock clean
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -103,6 +105,19 @@ $(INTEGRATIONS)/.installed: requirements-integrations.lock pyproject.toml | $(ST
 	$(BIN)/uv pip install --quiet --python $(INTEGRATIONS)/bin/python --no-deps --no-build-isolation -e .
 	touch $@
 
+clients: $(CLIENTS)/.installed  ## the clients of the HTTP service anew, from its OpenAPI document; needs npm
+	$(BIN)/ctxsteward serve --openapi > clients/openapi.json
+	$(CLIENTS)/bin/openapi-python-client generate --path clients/openapi.json --config clients/python.yaml \
+	  --meta none --output-path clients/python/ctxsteward_client --overwrite
+	cd clients/typescript && npx openapi-typescript ../openapi.json --additional-properties -o api.d.ts
+	cd clients/typescript && npx tsc --noEmit --strict --skipLibCheck --module nodenext --target es2022 example.ts
+
+$(CLIENTS)/.installed: requirements-clients.lock clients/typescript/package-lock.json | $(STAMP)
+	test -x $(CLIENTS)/bin/python || $(PYTHON) -m venv --without-pip $(CLIENTS)
+	$(BIN)/uv pip install --quiet --python $(CLIENTS)/bin/python --compile-bytecode --require-hashes -r $<
+	cd clients/typescript && npm ci --silent --no-audit --no-fund
+	touch $@
+
 ministack: $(MINISTACK)/.installed  ## the second S3 server of the tests, apart because its pins exclude ours
 
 $(MINISTACK)/.installed: requirements-ministack.lock | $(STAMP)
@@ -121,6 +136,10 @@ lock: $(STAMP)  ## resolve the locks anew
 	  --no-emit-index-url --python-version 3.11 - -o requirements-peers.lock
 	printf '%s\n' $(INTEGRATIONS_ASKED) | $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header \
 	  --no-annotate --no-emit-index-url --python-version 3.11 pyproject.toml - -o requirements-integrations.lock
+	printf '%s\n' $(CLIENTS_ASKED) | $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header \
+	  --no-annotate --no-emit-index-url --python-version 3.11 - -o requirements-clients.lock
+	cd clients/typescript && npm install --silent --package-lock-only --omit-lockfile-registry-resolved
 
 clean:  ## remove the environments and caches
-	rm -rf $(VENV) $(MINISTACK) $(INSPECT) $(INTEGRATIONS) $(PEERS_VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf clients/typescript/node_modules $(VENV) $(MINISTACK) $(INSPECT) $(INTEGRATIONS) $(CLIENTS) $(PEERS_VENV) \
+	  .pytest_cache .mypy_cache .ruff_cache .hypothesis

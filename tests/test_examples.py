@@ -26,6 +26,13 @@ shown after: False
 ben's words stay: Ticket 0 is done.
 §1 of session 'team-7' was erased by privacy desk on 2026-11-22T09:00:00Z: request 17
 """,
+    "http_client": """
+['My budget is 90,000 yen.', 'Which sights fit into it?']
+True when it is sent again
+{'content': 'My budget is 90,000 yen.', 'role': 'user'}
+this tenant has no session of this name
+exit code 0
+""",
     "judges": """
 I have looked.
 VERDICT: no

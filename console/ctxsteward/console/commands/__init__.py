@@ -104,6 +104,7 @@ COMMANDS = {
     "resolve": LazyCommand("commands.inspection:resolve", "Show the original that a reference names."),
     "run": LazyCommand("commands.run:run", "Play a cascade against a script or a model, and price it."),
     "schema": LazyCommand("commands.schema:schema", "Print a published JSON Schema, or their names."),
+    "serve": LazyCommand("commands.serve:serve", "Serve the JSON API and the pages over HTTP."),
     "steward": LazyCommand("commands:steward", "Harvest insights from transcripts, through gates."),
     "store": LazyCommand("commands.store:store", "Check a store, collect garbage, list, count, forget."),
     "view": LazyCommand("commands.view:view", "See what calls were shown: a grid, or a folder of pages."),

@@ -254,8 +254,10 @@ class EnvelopeBuilder:
         self._decider_under(head).run(draft, BuildProgress(), head.estimated_tokens, self._guard_tokens(head))
         return draft.state.position == session.state.position
 
-    def preview(self, session: Session, user_turn: str | object | None = None) -> Envelope:
-        """The envelope as if `user_turn` were the next user message; writes nothing."""
+    def preview(
+        self, session: Session, user_turn: str | object | None = None, *, policy: Policy | None = None
+    ) -> Envelope:
+        """The envelope as if `user_turn` were the next user message; writes nothing. `policy` as in `build`."""
         _check_session(session)
         scratch = session.draft()
         if user_turn is not None:
@@ -264,6 +266,7 @@ class EnvelopeBuilder:
         progress = BuildProgress()
         head = self._head(scratch)
         decider = self._decider_under(head)
+        decider = decider if policy is None else decider.with_policy(policy)
         layout = decider.run(scratch, progress, head.estimated_tokens, self._guard_tokens(head))
         return self._envelope(scratch, layout, replace(progress, selection_seconds=0.0), sealed=False)
 

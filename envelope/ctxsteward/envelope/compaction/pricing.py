@@ -85,6 +85,19 @@ def price_policy(
     return Policy(name=label, due=dues[name], choose=choose or partial(mask_old, kept_steps, spared))
 
 
+def asked_policy(keep_tokens: int | None = None) -> Policy:
+    """Compact now, whatever the thresholds say, for one call of `build` or `preview`.
+
+    It goes as deep as the budgets' target; with `keep_tokens`, until what may leave takes no more than so many.
+    """
+
+    def chosen(window: Window, need_tokens: int) -> CompactionChoice:
+        more = 0 if keep_tokens is None else window.movable_tokens - keep_tokens
+        return choose(window, max(need_tokens, more))
+
+    return Policy(name="asked/1", due=lambda window: True, choose=chosen)
+
+
 # -- what may be masked ----------------------------------------------------------------------------------------------
 
 

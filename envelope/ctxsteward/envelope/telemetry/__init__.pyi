@@ -5,5 +5,5 @@ from .prefix_breaks import (
     first_prefix_break as first_prefix_break,
     prefix_tokens as prefix_tokens,
 )
-from .sdk import exported as exported
+from .sdk import exported as exported, scraped as scraped
 from .spans import API as API, LOGGER as LOGGER, BuildSpan as BuildSpan, spanned as spanned
