@@ -24,7 +24,7 @@ MEASURED := tests/store/replication/test_outage.py::test_latencies_stay_where_th
 ROOMS := schemas envelope summarizers steward evals flows console
 
 .PHONY: help demo test soak check house mutants evals evals-full bench peers figures adapters inspect integrations \
-  clients ministack lock clean
+  clients generators ministack lock clean
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -111,6 +111,8 @@ clients: $(CLIENTS)/.installed  ## the clients of the HTTP service anew, from it
 	  --meta none --output-path clients/python/ctxsteward_client --overwrite
 	cd clients/typescript && npx openapi-typescript ../openapi.json --additional-properties -o api.d.ts
 	cd clients/typescript && npx tsc --noEmit --strict --skipLibCheck --module nodenext --target es2022 example.ts
+
+generators: $(CLIENTS)/.installed  ## what makes those clients; needs npm
 
 $(CLIENTS)/.installed: requirements-clients.lock clients/typescript/package-lock.json | $(STAMP)
 	test -x $(CLIENTS)/bin/python || $(PYTHON) -m venv --without-pip $(CLIENTS)

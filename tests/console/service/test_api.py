@@ -9,11 +9,12 @@ from urllib.parse import quote
 
 import pytest
 
-from ctxsteward.envelope import PROVIDERS, Budgets, EnvelopeBuilder, Profile, open_store, rebuild
+from ctxsteward.envelope import PROVIDERS, Budgets, EnvelopeBuilder, Profile, Store, open_store, rebuild
 from ctxsteward.schemas import validate
-from ctxsteward.store import SessionKey
+from ctxsteward.store import JournalRecord, MemoryJournal, MemoryObjects, SessionKey, memory_keys
 
 from ...evals.suites.made import made, played
+from ..steward.scenes import PROFILE, run, transcript, value
 from .serving import FREE, NOON, Served, served
 
 SIGHTS = ["Gion", "Nijo", "Fushimi", "Nara", "Uji", "Arashiyama", "Kurama", "Ohara", "Kibune", "Daigo", "Takao"]
@@ -321,3 +322,49 @@ def test_figures_are_prometheus_text_without_names_of_anybody(trip: Served) -> N
     assert f"{line}{len(TOLD)}\n" in answer.text
     assert "trip" not in answer.text
     assert served(limits=FREE, scrape=lambda: "more 1\n").client.get("/metrics").text.endswith("more 1\n")
+
+
+def test_records_are_those_that_the_steward_harvested(tmp_path: Path) -> None:
+    where = ("--store", f"file:{tmp_path / 'store'}", "--profile-name", "desk")
+    (tmp_path / "desk.yaml").write_text(PROFILE, encoding="utf-8")
+    for name in ("ada", "hana"):
+        said = ("Never use emojis in your answers, please.", "Understood.", "What is the return window?", "30 days.")
+        transcript(tmp_path / "chats" / f"{name}.json", *said, principal=name)
+    run("run", *where, "--transcripts", str(tmp_path / "chats"), "--profile", str(tmp_path / "desk.yaml"),
+        "--workers", "1", "--night", "2026-11-22")  # fmt: skip
+    told = value("review", "--all", *where)["records"]
+    with open_store(f"file:{tmp_path / 'store'}") as store:
+        on = served(store, limits=FREE)
+        page = on.get("/api/recommendations")
+        assert sorted(one["id"] for one in page["items"]) == sorted(one["id"] for one in told)
+        assert page["next"] is None
+        for record in page["items"]:
+            validate("meta_recommendation", record)
+        active = on.get("/api/recommendations?status=active")["items"]
+        assert active == [one for one in page["items"] if one["status"] == "active"]
+        assert on.get("/api/recommendations?profile=other", 404)["status"] == 404
+
+
+# -- what a turn costs ------------------------------------------------------------------------------------------------
+
+
+class CountedJournal(MemoryJournal):
+    """Counts the records that are read out of it."""
+
+    rows = 0
+
+    def read(self, key: SessionKey, start: int, stop: int | None = None) -> list[JournalRecord]:
+        records = super().read(key, start, stop)
+        CountedJournal.rows += len(records)
+        return records
+
+
+def test_a_turn_reads_no_more_of_a_long_session_than_of_a_short_one() -> None:
+    store = Store(CountedJournal(), MemoryObjects(), memory_keys(), uri="memory:")
+    on, read = served(store, limits=FREE), []
+    for turn in range(120):
+        CountedJournal.rows = 0
+        on.say("s", f"A long walk along the river, number {turn}, and tea in a garden.")
+        on.post("/api/sessions/s/build", {"envelope": False})
+        read.append(CountedJournal.rows)
+    assert max(read[100:]) <= max(read[10:30])

@@ -9,13 +9,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import uvicorn
 from hypothesis import given, settings, strategies as st
+from uvicorn.server import ServerState
 
 from ctxsteward.console.service import Refusal, Service, ServiceLimits, ServiceSettings
 from ctxsteward.console.service.access import RateLimiter
+from ctxsteward.console.service.app import PatientProtocol
 from ctxsteward.envelope.testing import memory_store
 
 from ...examples import examples
+from ...load import load
 from .serving import FREE, Served, served, tenants
 
 JSON = {"content-type": "application/json"}
@@ -283,3 +287,37 @@ def test_an_answer_that_nobody_takes_ends_the_request() -> None:
     asyncio.run(ask())
     assert on.app.state.service.in_flight == 0
     assert on.log[-1]["path"] == "/api/sessions"
+
+
+def test_a_connection_that_sends_no_request_is_closed() -> None:
+    class Impatient(PatientProtocol):
+        header_seconds = 0.05
+
+    async def connect(sent: bytes) -> bytes:
+        config = uvicorn.Config(served(limits=FREE).app, http=Impatient, ws="none", lifespan="off", log_config=None)
+        state = ServerState()
+        loop = asyncio.get_running_loop()
+        server = await loop.create_server(lambda: Impatient(config, state, {}), "127.0.0.1", 0)
+        async with server:
+            reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+            writer.write(sent)
+            answer = await asyncio.wait_for(reader.read(), 20)
+            writer.close()
+            await writer.wait_closed()
+        return answer
+
+    for slow in (b"", b"GET /healthz HTTP/1.1\r\nhost: 127.0.0.1\r\n"):
+        assert asyncio.run(connect(slow)) == b""
+    whole = asyncio.run(connect(b"GET /healthz HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n"))
+    assert whole.endswith(b'{"status":"ok"}'), "and behind an answer it waits no longer for the next request"
+
+
+# -- many at once -----------------------------------------------------------------------------------------------------
+
+
+def test_eight_clients_for_three_seconds_meet_no_error(tmp_path: Path) -> None:
+    """The whole of it: python -m tests.load"""
+    report = load(8, 3, f"file:{tmp_path}", turns=20)
+    assert (report.errors, report.first_errors, report.exit_code) == (0, (), 0)
+    assert report.requests > 16
+    assert report.memory_end_mb < report.memory_start_mb + 150

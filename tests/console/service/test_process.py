@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import os
@@ -73,8 +74,9 @@ MESSAGE = {"messages": [{"message": {"role": "user", "content": "Hi"}, "id": "on
 
 
 def test_a_signal_in_the_middle_of_a_request_lets_it_finish_and_the_exit_code_is_0(tmp_path: Path) -> None:
-    with running(tmp_path) as service:
-        assert service.ask("GET", "/healthz") == (200, {"status": "ok"})
+    with running(tmp_path) as service, listening(service.port) as stream:
+        assert service.ask("POST", "/api/sessions/t/messages", MESSAGE)[0] == 200
+        assert stream.readline() == b"id: 1\n"
         text = json.dumps(MESSAGE).encode()
         with socket.create_connection(("127.0.0.1", service.port), timeout=SECONDS) as half:
             head = f"POST /api/sessions/s/messages HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: {len(text)}\r\n"
@@ -89,6 +91,7 @@ def test_a_signal_in_the_middle_of_a_request_lets_it_finish_and_the_exit_code_is
             half.sendall(text[10:])
             answer = half.makefile("rb").read()
         stopping.join(SECONDS)
+        stream.read()  # it ends: a listener keeps no service from stopping
         assert b"200 OK" in answer.splitlines()[0]
         ((code, log),) = stopped
         assert code == 0
@@ -97,26 +100,21 @@ def test_a_signal_in_the_middle_of_a_request_lets_it_finish_and_the_exit_code_is
         assert store.at("default", "s").resolve("1").text == "Hi"
 
 
+@contextmanager
+def listening(port: int) -> Iterator[http.client.HTTPResponse]:
+    """A stream of events."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=SECONDS)
+    connection.request("GET", "/api/events")
+    with contextlib.closing(connection), connection.getresponse() as stream:
+        yield stream
+
+
 def refuses(port: int) -> bool:
     try:
         socket.create_connection(("127.0.0.1", port), timeout=SECONDS).close()
     except OSError:
         return True
     return False
-
-
-def test_a_listener_does_not_keep_the_service_from_stopping(tmp_path: Path) -> None:
-    with running(tmp_path) as service:
-        connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=SECONDS)
-        connection.request("GET", "/api/events")
-        stream = connection.getresponse()
-        assert service.ask("POST", "/api/sessions/s/messages", MESSAGE)[0] == 200
-        assert stream.readline() == b"id: 1\n"
-        code, _ = service.stop()
-        assert code == 0
-        stream.read()  # it ends
-        stream.close()
-        connection.close()
 
 
 def test_a_line_of_the_log_is_json_without_query_body_or_token(tmp_path: Path) -> None:
@@ -141,13 +139,11 @@ def test_a_line_of_the_log_is_json_without_query_body_or_token(tmp_path: Path) -
     assert not [word for word in (token, "hunter2", "wrong", '"Hi"') if word in text]
 
 
-def test_figures_of_builds_stand_beside_those_of_requests(tmp_path: Path) -> None:
+def test_figures_of_builds_stand_beside_those_of_requests(wild: Running) -> None:
     pytest.importorskip("opentelemetry.exporter.prometheus", reason="the extra `telemetry` is not installed")
-    with running(tmp_path) as service:
-        service.ask("POST", "/api/sessions/s/messages", MESSAGE)
-        service.ask("POST", "/api/sessions/s/build")
-        _, text = service.ask("GET", "/metrics")
-        service.stop()
+    wild.ask("POST", "/api/sessions/built/messages", MESSAGE)
+    wild.ask("POST", "/api/sessions/built/build")
+    _, text = wild.ask("GET", "/metrics")
     assert "context_build_duration_seconds_count" in text
     assert 'ctxsteward_http_requests_total{method="POST",route="/api/sessions/{session}/build",status="200"} 1' in text
 
@@ -184,17 +180,6 @@ def test_any_id_of_a_session_can_be_said_in_a_path_of_pages_too(wild: Running) -
         code, page = wild.ask("GET", f"/sessions/{twice}/messages")
         assert code == 200
         assert id in page
-
-
-def test_the_demo_is_served_out_of_a_store_that_is_gone_afterwards(tmp_path: Path) -> None:
-    with running(tmp_path, "--demo", TMPDIR=str(tmp_path)) as service:
-        assert [row["id"] for row in service.ask("GET", "/api/sessions")[1]["items"]] == ["demo"]
-        assert service.ask("GET", "/api/sessions/demo/envelope")[1]["metrics"]["compactions"] > 0
-        assert service.ask("GET", "/api/profile/versions")[1]["items"][0]["profile"] == "fernhollow-oncall"
-        assert "demo" in service.ask("GET", "/")[1]
-        assert service.ask("GET", "/sessions/demo/calls/3")[0] == 200
-        assert service.stop()[0] == 0
-    assert list(tmp_path.iterdir()) == []
 
 
 # -- what is refused before anything is served ------------------------------------------------------------------------

@@ -290,6 +290,7 @@ HEADER_BYTES = 32 << 10
 class PatientProtocol(H11Protocol):
     """HTTP/1.1 that waits so long for headers, and tells what is no HTTP with a problem."""
 
+    header_seconds = HEADER_SECONDS
     _waiting: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -321,7 +322,7 @@ class PatientProtocol(H11Protocol):
         self.transport.close()
 
     def _wait(self) -> None:
-        self._waiting = self.loop.call_later(HEADER_SECONDS, self.transport.close)
+        self._waiting = self.loop.call_later(self.header_seconds, self.transport.close)
 
     def _unwait(self) -> None:
         if self._waiting is not None:
