@@ -29,7 +29,7 @@ def site_of(service: Service, who: Principal) -> Site:
     """The pages of whoever asks."""
     settings = service.settings
     history = settings.eval_history if who.tenant == settings.tenant else None
-    return Site(store=service.store, tenant=who.tenant, history=history)
+    return Site(store=service.store, tenant=who.tenant, history=history, may=who.scopes)
 
 
 async def page(request: Request, service: ServiceDep, who: Reader) -> Response:
