@@ -34,7 +34,7 @@ LANGUAGES = ("en", "zh")
 """By their tags; the first is what a reader gets who asks for none."""
 NAMES = {"en": "English", "zh": "中文"}
 POLICY = "default-src 'self'; style-src 'self'; img-src 'self' data:"
-ASSETS = ("pages.css", "pages.js", "context-meter.js", "htmx.min.js", "htmx.LICENSE.txt")
+ASSETS = ("pages.css", "pages.js", "context-meter.js", "icon.svg", "htmx.min.js", "htmx.LICENSE.txt")
 TABS = ("sessions", "steward", "evals")
 """What pages load, from beside them. htmx serves live pages alone, and is here as its authors publish it."""
 

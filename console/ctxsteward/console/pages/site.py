@@ -47,6 +47,7 @@ TYPES = {
     ".css": "text/css; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
     ".txt": "text/plain; charset=utf-8",
+    ".svg": "image/svg+xml",
 }
 HTML = "text/html; charset=utf-8"
 DONE = frozenset((
