@@ -64,8 +64,9 @@ def _fill(store: Store) -> None:
         trip.append({"role": "user", "content": f"Day {number}: never book before {number}:00; budget {number * 900}."})
         small.build(trip)
         trip.append({"role": "assistant", "content": f"Noted: day {number} begins after {number}:00, tea, a garden."})
-    full = store.session("full")
-    full.extend({"role": "user", "content": f"Rule {n}: keep room {n} at {n} degrees, always."} for n in range(85))
+    for name in ("full", "plain", "meter"):
+        rules = ({"role": "user", "content": f"Rule {n}: keep room {n} at {n} degrees, always."} for n in range(95))
+        store.session(name).extend(rules)
     _attack(store)
 
 
