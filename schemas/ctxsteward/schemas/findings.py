@@ -10,7 +10,7 @@ tables of their own.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 
@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict
 class Finding(BaseModel):
     """One observation about an input or an output."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     kind: str
     ref: str | None = None

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, NamedTuple, Protocol, runtime_checkable
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Protocol, runtime_checkable
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -33,7 +33,7 @@ LossKind = Literal[
 class Bullet(BaseModel):
     """One frozen line of a compacted section, with at least one citation."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     text: str
     """One line, no marker, no reference; quotes of the originals are unaltered."""
@@ -47,7 +47,7 @@ class Bullet(BaseModel):
 class Utterance(BaseModel):
     """One side of the last raw turn."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     ref: str
     text: str
@@ -56,7 +56,7 @@ class Utterance(BaseModel):
 class LastRawTurn(BaseModel):
     """The newest user text and the newest assistant text, byte for byte."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     user: Utterance | None = None
     assistant: Utterance | None = None
@@ -65,7 +65,7 @@ class LastRawTurn(BaseModel):
 class Summary(BaseModel):
     """What a summarizer returns."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     bullets: tuple[Bullet, ...]
     """New bullets, in ordinal order of their first citation."""
@@ -136,7 +136,7 @@ class Span(NamedTuple):
 class Loss(BaseModel):
     """Something the originals said that the section no longer shows; it still resolves by `ref`."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     kind: LossKind
     text: str
@@ -148,7 +148,7 @@ class Loss(BaseModel):
 class CompressionReport(BaseModel):
     """The published view of one compaction."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     id: str
     section: Literal["system", "static", "meta", "dynamic"]

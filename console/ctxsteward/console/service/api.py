@@ -25,6 +25,7 @@ from ctxsteward.steward import of_this_process
 from ctxsteward.store import SessionKey
 
 from ..steward import StewardContext, profiles_in, records_at
+from ..terminal import STEWARD, missing
 from .access import Principal, Refusal, StrictRoute, needs
 from .bodies import (
     MAX_NAME,
@@ -380,10 +381,13 @@ async def recommendations(
         items, more = page_of(_records(service, who.tenant, profile, status), after, limit)
         return RecordPage(items=items, next=more)
 
-    return await service.run(listed)
+    async with service.ledgers:
+        return await service.run(listed)
 
 
 def _records(service: Service, tenant: str, profile: str | None, status: str | None) -> Iterable[dict[str, Any]]:
+    if missing(STEWARD):
+        raise Refusal("not_implemented", "this service is installed without the extra `steward`")
     known = profiles_in(service.store, tenant)
     if profile is not None and profile not in known:
         raise Refusal("not_found", "this tenant has no profile of this name")
@@ -392,7 +396,7 @@ def _records(service: Service, tenant: str, profile: str | None, status: str | N
             store=service.store, uri=service.store.uri, tenant=tenant, profile=name, actors_path=None,
             here=of_this_process(),
         )  # fmt: skip
-        with records_at(place, keep=False) as records:
+        with records_at(place) as records:
             for record in records:
                 if status is None or record.status == status:
                     yield record.model_dump(mode="json")

@@ -22,7 +22,7 @@ import socket
 import traceback
 import uuid
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from importlib.metadata import version
 from typing import Any
 
@@ -123,8 +123,12 @@ class Exchange:
             message = {**message, "headers": [*given, *more, (b"x-request-id", self.id.encode())]}
         else:
             self.sent_bytes += len(message.get("body", b""))
-        async with asyncio.timeout(self._service.limits.send_seconds):
-            await self._send(message)
+        seconds = self._service.limits.send_seconds
+        try:
+            async with asyncio.timeout(seconds):
+                await self._send(message)
+        except TimeoutError:
+            raise Refusal("timeout", f"the client took nothing of the answer for {seconds:g} s") from None
 
     async def refuse(self, refusal: Refusal) -> None:
         """Answer with a problem."""
@@ -164,7 +168,8 @@ class RequestGate:
             refusal = refusal_of(raised)
             exchange.error = raised if refusal.status >= 500 else None
             if not exchange.status:
-                await self._answer(exchange, refusal)
+                with suppress(Refusal):  # it is not taken either
+                    await self._answer(exchange, refusal)
         finally:
             service.in_flight -= counts
             self._log(exchange)

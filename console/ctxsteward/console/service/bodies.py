@@ -118,7 +118,7 @@ class CompactInput(_Body):
     """How far to compact."""
 
     keep_tokens: Annotated[int, Field(ge=0, le=100_000_000), BeforeValidator(_whole)] | None = None
-    """Of messages that may leave, keep so many tokens verbatim; null: as far as the budgets' target."""
+    """Of messages that may leave, keep so many tokens verbatim; null: as if what stands there filled its budget."""
     model: Name | None = None
     budgets: BudgetsInput | None = None
 

@@ -118,6 +118,8 @@ class Service:
         self.rates = RateLimiter(limits.requests_per_second, limits.burst, settings.clock)
         self.hub = EventHub(self)
         self.in_flight = 0
+        self.ledgers = asyncio.Lock()
+        """One at a time reads a ledger of the steward, which may have to catch up first."""
         self.counts: dict[tuple[str, str, int], tuple[int, float]] = {}
         """Requests and their seconds, by method, route and status."""
         self._threads: CapacityLimiter | None = None

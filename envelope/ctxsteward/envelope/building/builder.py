@@ -133,7 +133,7 @@ class EnvelopeBuilder:
         """
         self.model = model
         self._target = target_of(model, tokenizer, window_tokens, output_reserve_tokens)
-        self.budgets = budgets or Budgets()
+        self.budgets: Budgets = budgets or Budgets()
         asked: Selector | None = _selector_named(selector) if isinstance(selector, str) else selector
         stated = self.budgets if asked is not None else self.budgets.without_recall()
         within, self._notices = budgets_within(self._target, stated)

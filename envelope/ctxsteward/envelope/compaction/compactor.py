@@ -87,6 +87,9 @@ class Compactor:
 
     def run(self, state: State, window: Window, address: Callable[[str, bytes], str]) -> CompactionOutcome:
         """Try one compaction of this state; `address` names a stored artifact."""
+        if self.policy.within is not None:
+            own = replace(self, budgets=self.policy.within(window), policy=replace(self.policy, within=None))
+            return own.run(state, Window(state, window.layout, own.budgets, window.head_tokens), address)
         window.price_masks()
         frame = self.counter.framed(bullets_text(state, (), state.ordinal))
         new_tokens, all_tokens = self._bullets_share(window)

@@ -45,7 +45,8 @@ class Ancestry:
     """One log, and the one above it; a fork's parent is above."""
 
     def __init__(self, log: Log, origin: ForkPoint | None = None) -> None:
-        self.log, self.origin = log, origin
+        self.log: Log = log
+        self.origin: ForkPoint | None = origin
         self._above: Ancestry | None = None
         self._generations: tuple[tuple[SessionKey, int], ...] = ()
         """Of the logs above, as they were before they were read."""
@@ -140,10 +141,10 @@ class SessionLogView:
 
     def __init__(self, log: Log) -> None:
         self.log = log
-        self.id = log.key.session
-        self.ancestry = Ancestry(log)
-        self.state = State(self.id)
-        self.noticed = ReadFindings()
+        self.id: str = log.key.session
+        self.ancestry: Ancestry = Ancestry(log)
+        self.state: State = State(self.id)
+        self.noticed: ReadFindings = ReadFindings()
         self.forgotten: dict[str, ForgottenSubject] = {}
         """Principals of this session that were forgotten."""
         self.fragments: dict[object, object] = {}

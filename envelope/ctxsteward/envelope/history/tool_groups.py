@@ -48,10 +48,10 @@ class LogEntry:
     __slots__ = ("_controls", "_message", "_tokens", "event", "is_new", "ordinal")
 
     def __init__(self, event: MessageAppended, message: Message | None = None, *, is_new: bool = False) -> None:
-        self.event = event
-        self.is_new = is_new
+        self.event: MessageAppended = event
+        self.is_new: bool = is_new
         """Of what `Session.append` and `extend` return: whether that call wrote it. False: its id was there already."""
-        self.ordinal = event.ordinal
+        self.ordinal: int = event.ordinal
         self._message = message
         self._tokens = event.tokens
         self._controls: tuple[str, ...] | None = None
@@ -120,8 +120,10 @@ class ToolGroup:
     __slots__ = ("cache", "entries", "ordinals")
 
     def __init__(self, entries: tuple[LogEntry, ...]) -> None:
-        self.entries = entries
-        self.ordinals = (entries[0].ordinal,) if len(entries) == 1 else tuple([entry.ordinal for entry in entries])
+        self.entries: tuple[LogEntry, ...] = entries
+        self.ordinals: tuple[int, ...] = (
+            (entries[0].ordinal,) if len(entries) == 1 else tuple([entry.ordinal for entry in entries])
+        )
         self.cache: dict[object, object] | None = None
         """Fragments by (shape, counter): a cache of pure results, never state."""
 

@@ -63,7 +63,10 @@ class BuildSpan:
 
     def __init__(self, model: str | None, tokenizer: str, calibration: float, prompt_tokens: int | None) -> None:
         """`prompt_tokens`: the model's window without the output reserve; None where that is not known."""
-        self.model, self.tokenizer, self.calibration, self.prompt_tokens = model, tokenizer, calibration, prompt_tokens
+        self.model: str | None = model
+        self.tokenizer: str = tokenizer
+        self.calibration: float = calibration
+        self.prompt_tokens: int | None = prompt_tokens
         self._span: Span | None = None
         self._token: Token[Any] | None = None
 

@@ -79,7 +79,7 @@ class TiktokenTokenizer:
     __slots__ = ("_encode", "name")
 
     def __init__(self, name: str, encode: Callable[[str], list[int]]) -> None:
-        self.name = name
+        self.name: str = name
         self._encode = encode
 
     def count(self, text: str) -> int:

@@ -366,10 +366,11 @@ class Lineage:
 
     def __init__(self, journal: Journal, tenant: str, *, forgotten: bool = False) -> None:
         self._journal, self._tenant = journal, tenant
-        notes, self.spoiled = readable_notes(journal, tenant)
+        notes, spoiled = readable_notes(journal, tenant)
+        self.spoiled: dict[str, Damaged] = spoiled
         """Sessions whose notes of who was forgotten are not what was written, and what is wrong with them."""
         gone = {note.session for note in notes if note.principal is None and not forgotten}
-        self.sessions = [session for session in journal.sessions(tenant) if session not in gone]
+        self.sessions: list[str] = [session for session in journal.sessions(tenant) if session not in gone]
         self.unreadable: list[str] = []
         """Sessions whose first record cannot be read: whether they are forks is not known."""
         self.origins: dict[str, ForkPoint] = {}

@@ -115,7 +115,9 @@ class StoreSource:
         describe: Describe = _nothing,
     ) -> None:
         """`profile`: a session that was under another one is marked as another agent's; None: none is."""
-        self.store, self.tenant, self.profile = store, tenant, profile
+        self.store: Store = store
+        self.tenant: str = tenant
+        self.profile: str | None = profile
         self._now_seconds, self._settled_seconds = now_seconds, settled_seconds
         self._describe = describe
 
@@ -239,7 +241,7 @@ class FolderSource:
 
     def __init__(self, path: Path, *, uri: str | None = None) -> None:
         self.path = path
-        self.uri = uri or str(path)
+        self.uri: str = uri or str(path)
 
     def items(self) -> Iterator[SourceItem]:
         if self.path.is_file():
@@ -346,7 +348,8 @@ class ObjectSource:
 
     def __init__(self, objects: ObjectStore, prefix: str = "", *, owned: bool = False) -> None:
         """`owned`: closing the source closes the store, too."""
-        self.objects, self.prefix = objects, f"{prefix.rstrip('/')}/" if prefix else ""
+        self.objects: ObjectStore = objects
+        self.prefix: str = f"{prefix.rstrip('/')}/" if prefix else ""
         self._owned = owned
 
     @property
