@@ -306,6 +306,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/sessions/{session}/health": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Session Health
+         * @description How full the session is: shares of the dynamic budget and of the model's window, and a level; nothing is written.
+         *
+         *     `healthy`; `warning` from 80 % on; `critical` from 90 % on; `idle` where nothing was said yet.
+         */
+        get: operations["session_health"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
 }
 export type webhooks = Record<string, never>;
 export interface components {
@@ -646,6 +668,43 @@ export interface components {
             items: components["schemas"]["eval_result"][];
             /** Next */
             next: string | null;
+        } & {
+            [key: string]: unknown;
+        };
+        /**
+         * SessionHealth
+         * @description How full a session is.
+         */
+        SessionHealth: {
+            /** Session */
+            session: string;
+            /**
+             * Level
+             * @enum {string}
+             */
+            level: "idle" | "healthy" | "warning" | "critical";
+            /** Utilization */
+            utilization: number;
+            /** Budget Utilization */
+            budget_utilization: number;
+            /** Window Utilization */
+            window_utilization: number | null;
+            /** Prompt Tokens */
+            prompt_tokens: number;
+            /** Dynamic Tokens */
+            dynamic_tokens: number;
+            /** Dynamic Budget Tokens */
+            dynamic_budget_tokens: number;
+            /** Threshold Tokens */
+            threshold_tokens: number;
+            /** Window Tokens */
+            window_tokens: number | null;
+            /** Messages */
+            messages: number;
+            /** Compactions */
+            compactions: number;
+            /** Next Call */
+            next_call: boolean;
         } & {
             [key: string]: unknown;
         };
@@ -1777,6 +1836,40 @@ export interface operations {
                 };
                 content: {
                     "text/event-stream": string;
+                };
+            };
+            /** @description Problem details */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    session_health: {
+        parameters: {
+            query?: {
+                model?: string | null;
+            };
+            header?: never;
+            path: {
+                /** @description Id of the session. */
+                session: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SessionHealth"];
                 };
             };
             /** @description Problem details */

@@ -19,7 +19,10 @@ NEW_WORDS = "Pickup in Bonn ends at 18:00 on weekdays."
 def window(browser: Browser, served: Served) -> Iterator[Watched]:
     with looking(browser, served) as watched:
         yield watched
-        assert (watched.faults, watched.page.evaluate("window.ran")) == ([], [])
+        faults = [
+            fault for fault in watched.faults if "422" not in fault
+        ]  # of what is refused, a browser says so itself
+        assert (faults, watched.page.evaluate("window.ran")) == ([], [])
 
 
 def candidate(page: Page, words: str) -> str:
@@ -103,6 +106,14 @@ def test_a_candidate_is_edited_and_approved_by_somebody_else_and_promoted_and_ro
     head = page.locator("#versions tbody th").first.inner_text()
     waits.locator("input[name=token]").fill(served.tokens["otto"])
     waits.get_by_role("button", name="Promote").click()
+    say_yes(page)
+    expect(page.locator("[role=alert]")).to_contain_text("must approve request")  # it is staged, and waits
+    request = page.locator("section.question", has_text="drift").first
+    answered(page, request.get_attribute("id") or "", served.tokens["ben"], "Approve")
+    say_yes(page)
+    expect(page.locator("[data-toast]")).to_contain_text("Approved")
+    request.locator("input[name=token]").fill(served.tokens["otto"])
+    request.get_by_role("button", name="Promote").click()
     say_yes(page)
     expect(page.locator("[data-toast]")).to_contain_text("A new version is in force")
     newest = page.locator("#versions tbody tr").first

@@ -92,6 +92,8 @@ from .record_page import RecordPage
 from .report_page import ReportPage
 from .resolved_original import ResolvedOriginal
 from .result_page import ResultPage
+from .session_health import SessionHealth
+from .session_health_level import SessionHealthLevel
 from .session_listing import SessionListing
 from .session_page import SessionPage
 
@@ -188,6 +190,8 @@ __all__ = (
     "ReportPage",
     "ResolvedOriginal",
     "ResultPage",
+    "SessionHealth",
+    "SessionHealthLevel",
     "SessionListing",
     "SessionPage",
 )

@@ -23,14 +23,19 @@ from ctxsteward.envelope import Store
 from ctxsteward.envelope.cascade import handoff_of
 from ctxsteward.schemas import ContextError, InputError, ReferenceNotFound, without_secrets
 
-from ..steward import whose
-from ..terminal import STEWARD, missing
 from . import timeline as drawn
 from .evals import history_contents
 from .frame import ASSETS, LANGUAGES, TABS, Frame, Place, asset, place_of, static_path, window
-from .governed import evidence_links, governed_profile, profile_rows, steward_place, version_difference
 from .health import COMPACTS, WARNS, health_of_call
 from .inspector import compare_calls, inspect_call
+from .profiles import (
+    evidence_links,
+    governed_profile,
+    is_readable,
+    profile_rows,
+    steward_place,
+    version_difference,
+)
 from .sessions import (
     CUT_CHARS,
     MESSAGES,
@@ -185,7 +190,7 @@ class Site:
         if self.history is not None:
             yield Place("evals")
         yield Place("widget")
-        if self.sessions is None and not missing(STEWARD):
+        if self.sessions is None and is_readable():
             yield from self._governed_places()
         for id in sorted(ids):
             read = self.reading(id)
@@ -328,7 +333,7 @@ def _steward(site: Site, frame: Frame) -> dict[str, Any]:
 def _profile(site: Site, frame: Frame) -> dict[str, Any]:
     shown = governed_profile(steward_place(site.store, site.tenant, frame.at.session), page=frame.at.page)
     links = evidence_links(site.store, site.tenant, lambda id: site.sessions is None or id in site.sessions)
-    more = {"numbers": window(shown.pages, shown.page), "ordinal_in": links, "page_of": page_of_message, "whose": whose}
+    more = {"numbers": window(shown.pages, shown.page), "ordinal_in": links, "page_of": page_of_message}
     return {"shown": shown} | more | _acting(site, frame)
 
 

@@ -38,7 +38,6 @@ from ..pages import (
 from ..steward import ReviewerAnswer, StewardContext, answer, check_people, operator, promoted, rolled_back
 from .access import Principal, Refusal, StrictRoute, needs, refusal_of
 from .api import PROBLEMS, ModelName, Reader, ServiceDep, SessionId, Writer, builder_of, compact
-from .bodies import CompactInput
 from .desk import Service
 from .live_pages import site_of
 
@@ -87,7 +86,7 @@ async def _health_page(
             assert opened.session is not None
             told["health"] = await service.run(health_of, opened.session, builder)
         if asked.get("preview") == "1":
-            told["compaction"] = await compact(place.session, service, who, CompactInput(), "true")
+            told["compaction"] = await compact(place.session, service, who, None, "true")
     except (Refusal, ReferenceNotFound):
         pass  # the page says that there is no such session
     return await _shown(request, service, who, told, status)
@@ -100,7 +99,7 @@ async def prune(request: Request, service: ServiceDep, who: Writer) -> Response:
     if fields.get("action") != "prune":
         raise Refusal("invalid", "the form says what to do: `action` is `prune`")
     try:
-        made = await compact(place.session, service, who, CompactInput(), "false")
+        made = await compact(place.session, service, who, None, "false")
     except ContextError as error:
         status, problem = _told(error)
         return await _health_page(request, service, who, {"problem": problem}, status)

@@ -17,6 +17,7 @@
       label: "Context", idle: "Idle", healthy: "Healthy", warning: "Over 80 %", critical: "Over 90 %",
       offline: "The service does not answer", waits: "…", prune: "Prune", ask: "Compact this session now?",
       figures: (a, b) => `${a} → ${b} prompt tokens`, losses: (n) => `losses: ${n}`, pays: (n) => `has paid after ${n} calls`,
+      never: "prompts would not become cheaper",
       keeps: "The originals stay in the log.", yes: "Prune now", no: "Cancel", done: (a, b) => `Compacted: ${a} → ${b} tokens`,
       nothing: "Nothing would leave", of: (a, b) => `${a} of ${b} tokens`, refused: (code) => `Refused (${code})`,
     },
@@ -24,6 +25,7 @@
       label: "上下文", idle: "空闲", healthy: "健康", warning: "超过 80 %", critical: "超过 90 %",
       offline: "服务无响应", waits: "…", prune: "精简", ask: "立即压缩此会话？",
       figures: (a, b) => `提示词元 ${a} → ${b}`, losses: (n) => `损失：${n}`, pays: (n) => `${n} 次调用后回本`,
+      never: "提示不会更便宜",
       keeps: "原文仍在日志中。", yes: "立即精简", no: "取消", done: (a, b) => `已压缩：${a} → ${b} 词元`,
       nothing: "没有可移出的内容", of: (a, b) => `${a} / ${b} 词元`, refused: (code) => `被拒绝（${code}）`,
     },
@@ -152,7 +154,7 @@
         if (!would.is_compacted) return this.#say(t.nothing);
         const price = would.price;
         const told = [t.figures(price.prompt_tokens_before, price.prompt_tokens_after), t.losses(would.report.losses.length)];
-        if (price.break_even_calls !== null) told.push(t.pays(price.break_even_calls));
+        told.push(price.break_even_calls === null ? t.never : t.pays(price.break_even_calls));
         about.textContent = `${told.join(", ")}. ${t.keeps}`;
         yes.onclick = async () => {
           dialog.close();

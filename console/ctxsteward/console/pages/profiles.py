@@ -9,7 +9,7 @@ where the extra `steward` is missing or the store has no such profile.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -32,8 +32,9 @@ from ..steward import (
     records_at,
     texts,
     thresholds,
+    whose,
 )
-from ..terminal import STEWARD, need
+from ..terminal import STEWARD, missing, need
 from .sessions import ordinal_of, pages_of
 
 QUESTIONS, VERSIONS = 20, 100
@@ -49,6 +50,11 @@ def steward_place(store: Store, tenant: str, profile: str) -> StewardContext:
         store=store, uri=store.uri, tenant=tenant, profile=profile, actors_path=actors_path(None, store.uri),
         here=of_this_process(), told=thresholds(read_settings(None)),
     )  # fmt: skip
+
+
+def is_readable() -> bool:
+    """Whether the extra `steward` is here, without which no page of it can be made."""
+    return not missing(STEWARD)
 
 
 class ProfileRow(NamedTuple):
@@ -69,7 +75,7 @@ def profile_rows(store: Store, tenant: str) -> list[ProfileRow]:
     return rows
 
 
-class Waiting(NamedTuple):
+class WaitingRequest(NamedTuple):
     """A request, with what it changes."""
 
     request: ApprovalRequest
@@ -97,7 +103,7 @@ class GovernedProfile:
 
     profile: str
     head: int
-    requests: tuple[Waiting, ...]
+    requests: tuple[WaitingRequest, ...]
     """That wait, and that were approved and are not in force."""
     questions: tuple[ReviewQuestion, ...]
     """Of this page."""
@@ -106,6 +112,8 @@ class GovernedProfile:
     pages: int
     held: int
     put_off: int
+    whom: Mapping[str, str]
+    """Whom each candidate is for, by its id."""
     approved: tuple[MetaRecommendation, ...]
     """Records that people approved and that no version has yet."""
     in_force: tuple[MetaRecommendation, ...]
@@ -139,6 +147,7 @@ def governed_profile(place: StewardContext, *, page: int = 1) -> GovernedProfile
         profile=place.profile, head=head.number, questions=asked.questions[(page - 1) * QUESTIONS : page * QUESTIONS],
         requests=tuple(_waiting(place, one) for one in every if one.state in ("waiting", "approved")),
         asked=len(asked.questions), page=page, pages=pages, held=asked.held, put_off=asked.put_off, approved=approved,
+        whom={one.record.id: whose(one.record) for one in asked.questions},
         in_force=tuple(sorted(active, key=lambda one: (one.kind, one.text, one.id))),
         reviewers=tuple(sorted(name for name, actor in actors.items() if "reviewer" in actor.roles)),
         operators=tuple(sorted(name for name, actor in actors.items() if "operator" in actor.roles)),
@@ -146,13 +155,13 @@ def governed_profile(place: StewardContext, *, page: int = 1) -> GovernedProfile
     )  # fmt: skip
 
 
-def _waiting(place: StewardContext, request: ApprovalRequest) -> Waiting:
+def _waiting(place: StewardContext, request: ApprovalRequest) -> WaitingRequest:
     try:
         before = place.versions.at(request.parent).profile if request.parent else None
         after = place.approvals.challenger(request)
     except ContextError as error:
-        return Waiting(request, (), str(error))
-    return Waiting(request, text_changes(texts(before), texts(after)), "")
+        return WaitingRequest(request, (), str(error))
+    return WaitingRequest(request, text_changes(texts(before), texts(after)), "")
 
 
 class VersionDifference(NamedTuple):
