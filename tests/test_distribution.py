@@ -116,9 +116,8 @@ def test_the_version_is_the_same_wherever_it_stands() -> None:
 def test_the_readme_names_every_extra_and_no_other() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     section = readme.partition("\n## Install\n")[2].partition("\n## ")[0]
-    named = {
-        name for row in re.findall(r"^\| (`.*?) \|", section, re.MULTILINE) for name in re.findall(r"`\[(\w+)\]`", row)
-    }
+    rows = re.findall(r"^\| (`.*?) \|", section, re.MULTILINE)
+    named = {name for row in rows for name in re.findall(r"`\[([\w-]+)\]`", row)}
     assert named == set(PROJECT["optional-dependencies"])
 
 

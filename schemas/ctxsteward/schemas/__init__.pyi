@@ -24,6 +24,15 @@ from .cascade import (
     SubCascade as SubCascade,
     TtlKind as TtlKind,
 )
+from .chat_model import (
+    ChatModel as ChatModel,
+    ChatReply as ChatReply,
+    ChatRequest as ChatRequest,
+    ModelPrice as ModelPrice,
+    ModelPurpose as ModelPurpose,
+    ReplyEnd as ReplyEnd,
+    TokenUsage as TokenUsage,
+)
 from .documents import SelectionCandidate as SelectionCandidate, SelectionLog as SelectionLog
 from .errors import (
     Backpressure as Backpressure,
@@ -41,6 +50,7 @@ from .errors import (
     InvalidProfile as InvalidProfile,
     InvalidReference as InvalidReference,
     InvalidTranscript as InvalidTranscript,
+    ModelUnavailable as ModelUnavailable,
     ObjectMissing as ObjectMissing,
     OutcomeUnknown as OutcomeUnknown,
     ReferenceNotFound as ReferenceNotFound,
@@ -79,7 +89,13 @@ from .eval_suite import (
     SuiteScenario as SuiteScenario,
     TokenPrices as TokenPrices,
 )
-from .findings import LOG_DAMAGE as LOG_DAMAGE, LOSSES as LOSSES, Finding as Finding, fixed_finding as fixed_finding
+from .findings import (
+    LOG_DAMAGE as LOG_DAMAGE,
+    LOSSES as LOSSES,
+    Finding as Finding,
+    Ref as Ref,
+    fixed_finding as fixed_finding,
+)
 from .handoff import HandoffSummary as HandoffSummary
 from .message import (
     MAX_DEPTH as MAX_DEPTH,
@@ -89,7 +105,6 @@ from .message import (
     Message as Message,
     OpaquePart as OpaquePart,
     Part as Part,
-    Ref as Ref,
     TextPart as TextPart,
     ThinkingPart as ThinkingPart,
     ToolCallPart as ToolCallPart,
@@ -163,6 +178,7 @@ from .summary import (
     Summarizer as Summarizer,
     SummarizerInput as SummarizerInput,
     Summary as Summary,
+    SummaryOrigin as SummaryOrigin,
     Utterance as Utterance,
 )
 from .uris import without_secrets as without_secrets

@@ -17,7 +17,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, model_validator
 
-from .message import Ref
+from .findings import Ref
 
 MAX_SUMMARY_CHARS = 300
 MAX_KEYWORDS = 20

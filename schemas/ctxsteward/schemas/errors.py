@@ -14,6 +14,7 @@
     ├── ReferenceNotFound     also a KeyError
     ├── BudgetExceeded        the head needs more tokens than its fixed budget
     ├── WindowExceeded        the request needs more tokens than the model's window leaves
+    ├── ModelUnavailable      a model gave no answer: why, and whether asking again may help
     ├── TokenizerUnavailable  rank files are missing or are not the published ones
     └── StoreError
         ├── Conflict            somebody else wrote at this position first
@@ -197,6 +198,29 @@ class WindowExceeded(ContextError):
 
 class TokenizerUnavailable(ContextError):
     """The rank files are missing or differ from the published ones."""
+
+
+class ModelUnavailable(ContextError):
+    """A model gave no answer."""
+
+    def __init__(
+        self,
+        model: str,
+        why: str,
+        *,
+        is_passing: bool = False,
+        is_billed: bool = True,
+        wait_seconds: float | None = None,
+    ) -> None:
+        self.model: str = model
+        self.why: str = why
+        self.is_passing: bool = is_passing
+        """Asking again may help."""
+        self.is_billed: bool = is_billed
+        """The provider may bill the try: it may have read the prompt."""
+        self.wait_seconds: float | None = wait_seconds
+        """As long as the provider asks to wait before the next try."""
+        super().__init__(f"model {model}: {why}")
 
 
 class StoreError(ContextError):

@@ -20,6 +20,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any, Literal
 
 from ctxsteward.schemas import (
@@ -35,7 +36,17 @@ from ctxsteward.schemas import (
     Wire,
 )
 
-from ..compaction import Compactor, Policy, Shortened, load_summarizer, replacing_reader, summarizers_of
+from ..compaction import (
+    Compactor,
+    Policy,
+    PrefixedSummarizer,
+    Shortened,
+    SummaryAhead,
+    Window,
+    load_summarizer,
+    replacing_reader,
+    summarizers_of,
+)
 from ..envelope import Envelope
 from ..history import Session, report_in
 from ..instruments import cache_miss
@@ -124,12 +135,14 @@ class EnvelopeBuilder:
         summarizer: str | Summarizer | Mapping[Shortened, str | Summarizer] = "extractive",
         selector: Selector | Literal["heuristic", "semantic", "hybrid"] | None = "heuristic",
         policy: Policy | PolicyName | None = None,
+        ahead: PrefixedSummarizer | SummaryAhead | None = None,
         now: Callable[[], str] | None = None,
     ) -> None:
         """`summarizer` shortens dynamic, or is one for each section that is ever shortened: dynamic and meta.
 
         One for meta chooses among whole records (`SummarizerChoice`); without it they stay by value. A `policy` by name
-        weighs the model's prices (`price_policy`).
+        weighs the model's prices (`price_policy`). `ahead` (a `ModelSummarizer`) makes summaries beside the session:
+        builds do not wait for it, and go on with `summarizer` where it is late or fails.
         """
         self.model = model
         self._target = target_of(model, tokenizer, window_tokens, output_reserve_tokens)
@@ -154,6 +167,7 @@ class EnvelopeBuilder:
             budgets=self._scale.effective,
             counter=self.counter,
             histories=SupersessionIndex(replacing_reader, self.counter),
+            ahead=SummaryAhead(ahead) if ahead is not None and not isinstance(ahead, SummaryAhead) else ahead,
         )
         self._configured: tuple[float, str] | None = None
         """The calibration, and the configuration under it as manifests have it."""
@@ -221,7 +235,8 @@ class EnvelopeBuilder:
                 return self._built(session, policy)
             reserve = self.output_reserve_tokens
             prompt_tokens = self.window_tokens and self.window_tokens - reserve
-            with BuildSpan(self.model, self.counter.name, self.calibration, prompt_tokens) as span:
+            window = self.window_tokens
+            with BuildSpan(self.model, self.counter.name, self.calibration, prompt_tokens, window) as span:
                 envelope = self._built(session, policy)
                 span.built(session, envelope)
         return envelope
@@ -245,7 +260,12 @@ class EnvelopeBuilder:
                 decider = self._decider_under(head)
                 decider = decider if policy is None else decider.with_policy(policy)
                 layout = decider.run(session, progress, head.estimated_tokens, self._guard_tokens(head))
-                return self._envelope(session, layout, progress, started, keep=True)
+                envelope = self._envelope(session, layout, progress, started, keep=True)
+                if decider.ahead is not None:
+                    window = Window(session.state, layout, decider.budgets)
+                    planned = partial(decider.compactor.planned, session.state, window)
+                    decider.ahead.consider(session, window, planned, envelope.render)
+                return envelope
         raise Conflict(session.id, session.state.position)
 
     def _is_decided(self, session: Session, head: HeadSections) -> bool:

@@ -58,7 +58,7 @@ class ModelAnswer(NamedTuple):
     """What the provider says it counted: `prompt_tokens`, `completion_tokens`."""
 
 
-class ChatModel(Protocol):
+class PhaseModel(Protocol):
     """Answers requests; may raise, its time limit is its own."""
 
     def answer(self, request: ModelRequest) -> ModelAnswer: ...
@@ -157,7 +157,7 @@ _Place = tuple[str | None, str, int | None, bool]
 
 @dataclass(frozen=True)
 class ModelScript:
-    """A `ChatModel`, and the tools and validators that go with it."""
+    """A `PhaseModel`, and the tools and validators that go with it."""
 
     source: str
     rows: Mapping[_Place, tuple[ScriptedReply, ...]]

@@ -38,7 +38,7 @@ from .continuity import (
     signals_in,
 )
 from .phase import Policy, RefusedAttempt, phase_log, retry_messages
-from .script import ChatModel, ModelRequest, PhaseOutput, PlayTool, ToolAnswer, ToolUse, Validate
+from .script import ModelRequest, PhaseModel, PhaseOutput, PlayTool, ToolAnswer, ToolUse, Validate
 
 DEFAULT_TURNS = 50
 DEFAULT_ATTEMPTS = 3
@@ -102,7 +102,7 @@ class CallMeter:
 class RunPorts:
     """Whom a run asks, and how it is kept."""
 
-    model: ChatModel
+    model: PhaseModel
     answer: PlayTool
     validate: Validate
     ledger: RunLedger

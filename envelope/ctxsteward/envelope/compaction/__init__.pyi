@@ -1,3 +1,8 @@
+from .ahead import (
+    PlannedCompaction as PlannedCompaction,
+    PrefixedSummarizer as PrefixedSummarizer,
+    SummaryAhead as SummaryAhead,
+)
 from .compactor import (
     Compactor as Compactor,
     Shortened as Shortened,

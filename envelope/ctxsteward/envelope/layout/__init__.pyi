@@ -29,6 +29,7 @@ from .fragments import (
     ToolResult as ToolResult,
     ToolResults as ToolResults,
     context_key as context_key,
+    excerpt as excerpt,
     group_fragment as group_fragment,
 )
 from .meta_section import (
@@ -48,6 +49,7 @@ from .rows import (
     cited as cited,
     continued as continued,
     escape as escape,
+    fenced as fenced,
     random_nonce as random_nonce,
     rows_of as rows_of,
     unescape as unescape,

@@ -6,4 +6,10 @@ from .prefix_breaks import (
     prefix_tokens as prefix_tokens,
 )
 from .sdk import exported as exported, scraped as scraped
-from .spans import API as API, LOGGER as LOGGER, BuildSpan as BuildSpan, spanned as spanned
+from .spans import (
+    API as API,
+    LOGGER as LOGGER,
+    BuildSpan as BuildSpan,
+    spanned as spanned,
+    usage_reported as usage_reported,
+)

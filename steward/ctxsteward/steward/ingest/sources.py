@@ -90,6 +90,8 @@ SETTLED_SECONDS = 6 * 3600.0
 READ_AHEAD_RECORDS = 32
 OWN_ORIGIN = "steward"
 """A session whose first message has this `origin` is the steward's own."""
+ENTRIES_ORIGIN = "entries"
+"""Or this one: what a framework keeps for itself (`EntryLog`); what was said in it is in another session."""
 
 Describe = Callable[[str], SessionMeta | None]
 """What the application knows of a session beside its log; None: nothing."""
@@ -221,7 +223,7 @@ def _told(meta: SessionMeta | None, entries: list[list[object]], outcome: Outcom
     fields = {} if meta is None else meta.model_dump(mode="json", exclude_unset=True)
     if outcome is not None:
         fields.setdefault("outcome", outcome.model_dump(exclude_none=True))
-    if entries and entries[0][4] == OWN_ORIGIN:
+    if entries and entries[0][4] in (OWN_ORIGIN, ENTRIES_ORIGIN):
         fields["origin"] = OWN_ORIGIN
     return fields
 
