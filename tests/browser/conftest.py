@@ -1,4 +1,4 @@
-"""One browser and one service for all of these tests: a store of 1,000 sessions, one of 2,000 turns, a desk with people."""
+"""One browser and one service for all of these tests: 1,000 sessions, one of 2,000 turns, a desk with people."""
 
 from __future__ import annotations
 
@@ -126,8 +126,8 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     _hostile_transcripts(folder / "said")
     shipped = Path(__file__).parents[2] / "console/ctxsteward/console/data/steward"
     run_steward(
-        "run", "--store", uri, "--profile", str(shipped / "profile.yaml"), "--transcripts", str(shipped / "transcripts"),
-        "--transcripts", str(folder / "said"), code=None,
+        "run", "--store", uri, "--profile", str(shipped / "profile.yaml"),
+        "--transcripts", str(shipped / "transcripts"), "--transcripts", str(folder / "said"), code=None,
     )  # fmt: skip
     with open_store(uri) as store:
         _fill(store)

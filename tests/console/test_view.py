@@ -589,8 +589,8 @@ def test_every_page_of_the_demo_holds_together(pages: Path) -> None:
     check(pages, apart)
     session = "sessions/demo"
     one = [f"{session}/{name}" for name in (
-        "call-38", "call-39", "call-40", "diff-37-38", "diff-38-39", "diff-39-40", "health", "index", "losses", "message-22",
-        "messages", "messages-2",
+        "call-38", "call-39", "call-40", "diff-37-38", "diff-38-39", "diff-39-40", "health", "index", "losses",
+        "message-22", "messages", "messages-2",
     )]  # fmt: skip
     assert sorted(apart) == sorted([
         "index.html", *(f"{tag}/{name}.html" for tag in LANGUAGES for name in ("index", "widget", *one))
