@@ -797,6 +797,8 @@ export interface components {
             artifact: string;
             /** @description ISO 8601 as told by the caller's clock; None without one. */
             created_at: string | null;
+            /** @description What a model had to do with the bullets; left out where none was asked. */
+            origin?: components["schemas"]["compression_report_SummaryOrigin"] | null;
         } & {
             [key: string]: unknown;
         };
@@ -811,6 +813,36 @@ export interface components {
                 number,
                 number
             ] | null;
+        } & {
+            [key: string]: unknown;
+        };
+        /** @description What a model had to do with a summary: what of it was taken, and why the rest was not. */
+        compression_report_SummaryOrigin: {
+            model: string;
+            /** @description Name, version and the first digits of its SHA-256: ``history_bullets 1 4f0c2a91``. */
+            template: string;
+            /** @description Bullets of the model that hold against their sources. */
+            grounded: number;
+            /** @description Bullets of the model that do not, by what is wrong with them; extractive ones stand in. */
+            refused: {
+                [key: string]: number;
+            };
+            /** @description Why a part of the sources has no bullets of the model at all. */
+            fell_back: string[];
+            calls: number;
+            usage: components["schemas"]["compression_report_TokenUsage"];
+        } & {
+            [key: string]: unknown;
+        };
+        /** @description What a provider counted for one call. */
+        compression_report_TokenUsage: {
+            /** @description All of the prompt, cached or not. */
+            prompt_tokens: number;
+            /** @description Of those, read from the provider's cache. */
+            cached_tokens: number;
+            /** @description Of those, written to it for a surcharge. */
+            written_tokens: number;
+            output_tokens: number;
         } & {
             [key: string]: unknown;
         };
@@ -857,6 +889,8 @@ export interface components {
             artifact: string;
             /** @description ISO 8601 as told by the caller's clock; None without one. */
             created_at: string | null;
+            /** @description What a model had to do with the bullets; left out where none was asked. */
+            origin?: components["schemas"]["envelope_SummaryOrigin"] | null;
         } & {
             [key: string]: unknown;
         };
@@ -936,6 +970,36 @@ export interface components {
             static: components["schemas"]["envelope_SectionDocument"];
             meta: components["schemas"]["envelope_SectionDocument"];
             dynamic: components["schemas"]["envelope_SectionDocument"];
+        } & {
+            [key: string]: unknown;
+        };
+        /** @description What a model had to do with a summary: what of it was taken, and why the rest was not. */
+        envelope_SummaryOrigin: {
+            model: string;
+            /** @description Name, version and the first digits of its SHA-256: ``history_bullets 1 4f0c2a91``. */
+            template: string;
+            /** @description Bullets of the model that hold against their sources. */
+            grounded: number;
+            /** @description Bullets of the model that do not, by what is wrong with them; extractive ones stand in. */
+            refused: {
+                [key: string]: number;
+            };
+            /** @description Why a part of the sources has no bullets of the model at all. */
+            fell_back: string[];
+            calls: number;
+            usage: components["schemas"]["envelope_TokenUsage"];
+        } & {
+            [key: string]: unknown;
+        };
+        /** @description What a provider counted for one call. */
+        envelope_TokenUsage: {
+            /** @description All of the prompt, cached or not. */
+            prompt_tokens: number;
+            /** @description Of those, read from the provider's cache. */
+            cached_tokens: number;
+            /** @description Of those, written to it for a surcharge. */
+            written_tokens: number;
+            output_tokens: number;
         } & {
             [key: string]: unknown;
         };

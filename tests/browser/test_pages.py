@@ -40,6 +40,8 @@ PAGES = {
     "widget": "widget?session=full",
     "no page": "sessions/nobody",
 }
+SAME_TEMPLATE = ("sessions, found", "timeline of 2,000 turns", "call of 2,000 turns", "losses of 2,000 turns")
+"""As another page, with other figures."""
 HOSTILE_PAGES = {
     "sessions": "sessions?q=script",
     "timeline": f"sessions/{ids(HOSTILE)}",
@@ -106,6 +108,8 @@ def test_pages_have_no_serious_fault_of_access(theme: Any, browser: Browser, ser
     found = []
     with looking(browser, served, color_scheme=theme) as window:
         for name, path in PAGES.items():
+            if name in SAME_TEMPLATE and not SOAK:
+                continue
             window.open(served.at(path))
             window.page.locator("main details").evaluate_all(
                 "all => all.slice(0, 12).forEach((one) => (one.open = true))"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ctxsteward.console.pages import Site, governed_profile, health_of, health_of_call, steward_place, text_changes
+from ctxsteward.console.pages import Site, governed_profile, health_of, health_of_call, text_changes
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, Store, open_store
 from ctxsteward.envelope.building import past_calls
 
@@ -177,8 +177,7 @@ def test_pages_of_the_steward_as_files(desk: Desk, tmp_path: Path) -> None:
     with open_store(desk.where[1]) as store:
         store.session("dora-2").extend({"role": "user", "content": f"Message {n}"} for n in range(4))
         Site(store=store).write(out)
-        place = steward_place(store, "default", "fernhollow-desk")
-        shown = governed_profile(place)
+        shown = governed_profile(store, "default", "fernhollow-desk")
     apart = taken_apart(out)
     check(out, apart)
     assert {name for name in apart if name.startswith("en/steward")} == {

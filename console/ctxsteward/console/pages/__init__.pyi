@@ -28,7 +28,6 @@ from .inspector import (
 from .profiles import (
     GovernedProfile as GovernedProfile,
     governed_profile as governed_profile,
-    steward_place as steward_place,
     text_changes as text_changes,
     version_difference as version_difference,
 )

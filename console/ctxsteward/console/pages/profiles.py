@@ -3,7 +3,7 @@
 They are read by the functions of ``ctxsteward steward review``, ``log``, ``diff``: a page says what these do. Reading
 writes nothing and leaves no index behind. Texts are anybody's: who shows them escapes them.
 
-Who may approve and operate stands where the command line looks for it (`steward.actors_path`). Raises `InputError`
+Who may approve and operate stands where the command line looks for it (`steward.stored_context`). Raises `InputError`
 where the extra `steward` is missing or the store has no such profile.
 """
 
@@ -15,46 +15,27 @@ from typing import Any, Literal, NamedTuple
 
 from ctxsteward.envelope import Store
 from ctxsteward.schemas import ContextError, MetaRecommendation, ReferenceNotFound
-from ctxsteward.steward import of_this_process
 from ctxsteward.steward.release import ApprovalRequest
 
 from ..steward import (
     ReviewQuestion,
     StewardContext,
     VersionComparison,
-    actors_path,
     basis_text,
     changelog_rows,
     compare_versions,
+    is_installed,
     profiles_in,
     questions,
-    read_settings,
     records_at,
+    stored_context,
     texts,
-    thresholds,
     whose,
 )
-from ..terminal import STEWARD, missing, need
 from .sessions import ordinal_of, pages_of
 
 QUESTIONS, VERSIONS = 20, 100
 """Candidates of a page, and versions that are listed."""
-
-
-def steward_place(store: Store, tenant: str, profile: str) -> StewardContext:
-    """One profile, with the people and the thresholds of this process; raises `ReferenceNotFound` for none."""
-    need(STEWARD, "the steward's page")
-    if profile not in profiles_in(store, tenant):
-        raise ReferenceNotFound(f"profile {profile!r:.80}", "", f"tenant {tenant!r} has no such profile")
-    return StewardContext(
-        store=store, uri=store.uri, tenant=tenant, profile=profile, actors_path=actors_path(None, store.uri),
-        here=of_this_process(), told=thresholds(read_settings(None)),
-    )  # fmt: skip
-
-
-def is_readable() -> bool:
-    """Whether the extra `steward` is here, without which no page of it can be made."""
-    return not missing(STEWARD)
 
 
 class ProfileRow(NamedTuple):
@@ -66,9 +47,11 @@ class ProfileRow(NamedTuple):
     who: str
 
 
-def profile_rows(store: Store, tenant: str) -> list[ProfileRow]:
-    """The tenant's profiles by name; raises `ContextError` for one that cannot be read."""
-    rows = []
+def profile_rows(store: Store, tenant: str, *, with_pages: bool = False) -> list[ProfileRow]:
+    """The tenant's profiles by name; `with_pages`: those that can have pages here, none without the extra `steward`."""
+    rows: list[ProfileRow] = []
+    if with_pages and not is_installed():
+        return rows
     for name in profiles_in(store, tenant):
         newest = store.profiles(name, tenant=tenant).newest()
         rows.append(ProfileRow(name, newest.number, newest.changelog.when, newest.changelog.who))
@@ -125,8 +108,9 @@ class GovernedProfile:
     """Newest first."""
 
 
-def governed_profile(place: StewardContext, *, page: int = 1) -> GovernedProfile:
-    """One profile as it stands."""
+def governed_profile(store: Store, tenant: str, profile: str, *, page: int = 1) -> GovernedProfile:
+    """One profile as it stands; raises `ReferenceNotFound` for none."""
+    place = stored_context(store, tenant, profile)
     head = place.versions.newest()
     in_force = {record.id for record in head.profile.meta}
     with records_at(place, keep=False) as records:
@@ -173,8 +157,9 @@ class VersionDifference(NamedTuple):
     head: int
 
 
-def version_difference(place: StewardContext, before: int, after: int) -> VersionDifference:
+def version_difference(store: Store, tenant: str, profile: str, before: int, after: int) -> VersionDifference:
     """What differs between two versions, and the drift report on it; raises for a version that is not there."""
+    place = stored_context(store, tenant, profile)
     head = place.head
     for number in (before, after):
         if not 0 < number <= head:

@@ -31,9 +31,7 @@ from .inspector import compare_calls, inspect_call
 from .profiles import (
     evidence_links,
     governed_profile,
-    is_readable,
     profile_rows,
-    steward_place,
     version_difference,
 )
 from .sessions import (
@@ -190,7 +188,7 @@ class Site:
         if self.history is not None:
             yield Place("evals")
         yield Place("widget")
-        if self.sessions is None and is_readable():
+        if self.sessions is None:
             yield from self._governed_places()
         for id in sorted(ids):
             read = self.reading(id)
@@ -210,11 +208,11 @@ class Site:
                 yield from (Place("message", id, one.ordinal) for one in shown.messages if one.is_cut)
 
     def _governed_places(self) -> Iterator[Place]:
-        rows = profile_rows(self.store, self.tenant)
+        rows = profile_rows(self.store, self.tenant, with_pages=True)
         if rows:
             yield Place("steward")
         for row in rows:
-            pages = governed_profile(steward_place(self.store, self.tenant, row.name)).pages
+            pages = governed_profile(self.store, self.tenant, row.name).pages
             yield from (Place("profile", row.name, page=page) for page in range(1, pages + 1))
             numbers = range(max(2, row.version - STATIC_CALLS + 1), row.version + 1)
             yield from (Place("version", row.name, number, number - 1) for number in numbers)
@@ -331,15 +329,15 @@ def _steward(site: Site, frame: Frame) -> dict[str, Any]:
 
 
 def _profile(site: Site, frame: Frame) -> dict[str, Any]:
-    shown = governed_profile(steward_place(site.store, site.tenant, frame.at.session), page=frame.at.page)
+    shown = governed_profile(site.store, site.tenant, frame.at.session, page=frame.at.page)
     links = evidence_links(site.store, site.tenant, lambda id: site.sessions is None or id in site.sessions)
     more = {"numbers": window(shown.pages, shown.page), "ordinal_in": links, "page_of": page_of_message}
     return {"shown": shown} | more | _acting(site, frame)
 
 
 def _version(site: Site, frame: Frame) -> dict[str, Any]:
-    place = steward_place(site.store, site.tenant, frame.at.session)
-    return {"shown": version_difference(place, frame.at.since, frame.at.number)}
+    at = frame.at
+    return {"shown": version_difference(site.store, site.tenant, at.session, at.since, at.number)}
 
 
 def _widget(site: Site, frame: Frame) -> dict[str, Any]:

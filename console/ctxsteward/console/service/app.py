@@ -37,7 +37,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from ctxsteward.schemas import ContextError, schema, without_secrets
 
-from . import live_actions, live_pages
+from . import live_actions
 from .access import (
     MEDIA_TYPE,
     Problem,
@@ -251,7 +251,6 @@ def create_app(settings: ServiceSettings) -> FastAPI:
     app.state.service = service
     app.include_router(router)
     app.include_router(live_actions.router)
-    app.include_router(live_pages.router)
     app.add_middleware(RequestGate, service=service)
     for error in (Refusal, ContextError, RequestValidationError, HTTPException):
         app.add_exception_handler(error, _problem)

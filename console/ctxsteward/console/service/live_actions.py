@@ -33,13 +33,20 @@ from ..pages import (
     Site,
     health_of,
     place_of,
-    steward_place,
 )
-from ..steward import ReviewerAnswer, StewardContext, answer, check_people, operator, promoted, rolled_back
+from ..steward import (
+    ReviewerAnswer,
+    StewardContext,
+    answer,
+    check_people,
+    operator,
+    promoted,
+    rolled_back,
+    stored_context,
+)
 from .access import Principal, Refusal, StrictRoute, needs, refusal_of
 from .api import PROBLEMS, ModelName, Reader, ServiceDep, SessionId, Writer, builder_of, compact
-from .desk import Service
-from .live_pages import site_of
+from .live_pages import router as pages_router, site_of
 
 router = APIRouter()
 Steward = Annotated[Principal, needs("steward")]
@@ -76,7 +83,7 @@ async def health_page(request: Request, service: ServiceDep, who: Reader) -> Res
 
 
 async def _health_page(
-    request: Request, service: Service, who: Principal, given: Mapping[str, Any], status: int | None = None
+    request: Request, service: ServiceDep, who: Principal, given: Mapping[str, Any], status: int | None = None
 ) -> Response:
     place, asked = _place(request), dict(request.query_params)
     told = dict(given)
@@ -130,9 +137,9 @@ def _told(error: ContextError) -> tuple[int, str]:
     return refusal.status, refusal.detail
 
 
-def _decided(service: Service, who: Principal, profile: str, fields: Mapping[str, str]) -> str:
+def _decided(service: ServiceDep, who: Principal, profile: str, fields: Mapping[str, str]) -> str:
     """The name of what was done; raises `InputError` where it may not be."""
-    place = steward_place(service.store, who.tenant, profile)
+    place = stored_context(service.store, who.tenant, profile)
     action = fields.get("action", "")
     if action in DECISIONS:
         return _answered(place, action, fields)
@@ -175,7 +182,7 @@ def _secret(fields: Mapping[str, str]) -> str:
     return secret
 
 
-def _operator(service: Service, who: Principal, place: StewardContext, fields: Mapping[str, str]) -> str:
+def _operator(service: ServiceDep, who: Principal, place: StewardContext, fields: Mapping[str, str]) -> str:
     """Who operates: by their token; where nobody is configured, whoever asks, by the name that the service knows."""
     if place.actors_path is not None:
         return operator(place, None, _secret(fields))
@@ -215,7 +222,7 @@ async def _fields(request: Request) -> dict[str, str]:
 
 
 async def _shown(
-    request: Request, service: Service, who: Principal, given: Mapping[str, Any], status: int | None
+    request: Request, service: ServiceDep, who: Principal, given: Mapping[str, Any], status: int | None
 ) -> Response:
     site: Site = replace(site_of(service, who), given=given)
     found: Answer = await service.run(site.answer, _path(request), dict(request.query_params))
@@ -228,3 +235,6 @@ def _again(request: Request, place: Place, done: str) -> Response:
     asked = request.query_params.get("lang", "")
     frame = Frame(at=place, language=asked if asked in LANGUAGES else LANGUAGES[0])
     return RedirectResponse(frame.href(place.bare._replace(query=(("done", done),))), 303)
+
+
+router.include_router(pages_router)

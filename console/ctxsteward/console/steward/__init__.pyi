@@ -1,10 +1,9 @@
 from .context import (
     StewardContext as StewardContext,
-    actors_path as actors_path,
     author as author,
+    is_installed as is_installed,
     profiles_in as profiles_in,
-    read_settings as read_settings,
-    thresholds as thresholds,
+    stored_context as stored_context,
 )
 from .promotion import operator as operator, promoted as promoted, rolled_back as rolled_back
 from .questions import ReviewQuestion as ReviewQuestion, questions as questions
