@@ -50,7 +50,7 @@ LONG = (
 """Where few tests take long: they begin first, so that no process is left alone with one at the end."""
 
 
-TOGETHER = ("tests/flows/", "tests/store/objects/")
+TOGETHER = ("tests/flows/", "tests/store/objects/", "tests/browser/")
 """Folders whose files share a server that is long in starting: all of them go to one process."""
 
 

@@ -306,6 +306,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/sessions/{session}/health": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Session Health
+         * @description How full the session is: shares of the dynamic budget and of the model's window, and a level; nothing is written.
+         *
+         *     `healthy`; `warning` from 80 % on; `critical` from 90 % on; `idle` where nothing was said yet.
+         */
+        get: operations["session_health"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
 }
 export type webhooks = Record<string, never>;
 export interface components {
@@ -650,6 +672,43 @@ export interface components {
             [key: string]: unknown;
         };
         /**
+         * SessionHealth
+         * @description How full a session is.
+         */
+        SessionHealth: {
+            /** Session */
+            session: string;
+            /**
+             * Level
+             * @enum {string}
+             */
+            level: "idle" | "healthy" | "warning" | "critical";
+            /** Utilization */
+            utilization: number;
+            /** Budget Utilization */
+            budget_utilization: number;
+            /** Window Utilization */
+            window_utilization: number | null;
+            /** Prompt Tokens */
+            prompt_tokens: number;
+            /** Dynamic Tokens */
+            dynamic_tokens: number;
+            /** Dynamic Budget Tokens */
+            dynamic_budget_tokens: number;
+            /** Threshold Tokens */
+            threshold_tokens: number;
+            /** Window Tokens */
+            window_tokens: number | null;
+            /** Messages */
+            messages: number;
+            /** Compactions */
+            compactions: number;
+            /** Next Call */
+            next_call: boolean;
+        } & {
+            [key: string]: unknown;
+        };
+        /**
          * SessionListing
          * @description A session in a list.
          */
@@ -738,6 +797,8 @@ export interface components {
             artifact: string;
             /** @description ISO 8601 as told by the caller's clock; None without one. */
             created_at: string | null;
+            /** @description What a model had to do with the bullets; left out where none was asked. */
+            origin?: components["schemas"]["compression_report_SummaryOrigin"] | null;
         } & {
             [key: string]: unknown;
         };
@@ -752,6 +813,36 @@ export interface components {
                 number,
                 number
             ] | null;
+        } & {
+            [key: string]: unknown;
+        };
+        /** @description What a model had to do with a summary: what of it was taken, and why the rest was not. */
+        compression_report_SummaryOrigin: {
+            model: string;
+            /** @description Name, version and the first digits of its SHA-256: ``history_bullets 1 4f0c2a91``. */
+            template: string;
+            /** @description Bullets of the model that hold against their sources. */
+            grounded: number;
+            /** @description Bullets of the model that do not, by what is wrong with them; extractive ones stand in. */
+            refused: {
+                [key: string]: number;
+            };
+            /** @description Why a part of the sources has no bullets of the model at all. */
+            fell_back: string[];
+            calls: number;
+            usage: components["schemas"]["compression_report_TokenUsage"];
+        } & {
+            [key: string]: unknown;
+        };
+        /** @description What a provider counted for one call. */
+        compression_report_TokenUsage: {
+            /** @description All of the prompt, cached or not. */
+            prompt_tokens: number;
+            /** @description Of those, read from the provider's cache. */
+            cached_tokens: number;
+            /** @description Of those, written to it for a surcharge. */
+            written_tokens: number;
+            output_tokens: number;
         } & {
             [key: string]: unknown;
         };
@@ -798,6 +889,8 @@ export interface components {
             artifact: string;
             /** @description ISO 8601 as told by the caller's clock; None without one. */
             created_at: string | null;
+            /** @description What a model had to do with the bullets; left out where none was asked. */
+            origin?: components["schemas"]["envelope_SummaryOrigin"] | null;
         } & {
             [key: string]: unknown;
         };
@@ -877,6 +970,36 @@ export interface components {
             static: components["schemas"]["envelope_SectionDocument"];
             meta: components["schemas"]["envelope_SectionDocument"];
             dynamic: components["schemas"]["envelope_SectionDocument"];
+        } & {
+            [key: string]: unknown;
+        };
+        /** @description What a model had to do with a summary: what of it was taken, and why the rest was not. */
+        envelope_SummaryOrigin: {
+            model: string;
+            /** @description Name, version and the first digits of its SHA-256: ``history_bullets 1 4f0c2a91``. */
+            template: string;
+            /** @description Bullets of the model that hold against their sources. */
+            grounded: number;
+            /** @description Bullets of the model that do not, by what is wrong with them; extractive ones stand in. */
+            refused: {
+                [key: string]: number;
+            };
+            /** @description Why a part of the sources has no bullets of the model at all. */
+            fell_back: string[];
+            calls: number;
+            usage: components["schemas"]["envelope_TokenUsage"];
+        } & {
+            [key: string]: unknown;
+        };
+        /** @description What a provider counted for one call. */
+        envelope_TokenUsage: {
+            /** @description All of the prompt, cached or not. */
+            prompt_tokens: number;
+            /** @description Of those, read from the provider's cache. */
+            cached_tokens: number;
+            /** @description Of those, written to it for a surcharge. */
+            written_tokens: number;
+            output_tokens: number;
         } & {
             [key: string]: unknown;
         };
@@ -1777,6 +1900,40 @@ export interface operations {
                 };
                 content: {
                     "text/event-stream": string;
+                };
+            };
+            /** @description Problem details */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    session_health: {
+        parameters: {
+            query?: {
+                model?: string | null;
+            };
+            header?: never;
+            path: {
+                /** @description Id of the session. */
+                session: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SessionHealth"];
                 };
             };
             /** @description Problem details */

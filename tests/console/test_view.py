@@ -589,13 +589,15 @@ def test_every_page_of_the_demo_holds_together(pages: Path) -> None:
     check(pages, apart)
     session = "sessions/demo"
     one = [f"{session}/{name}" for name in (
-        "call-38", "call-39", "call-40", "diff-37-38", "diff-38-39", "diff-39-40", "index", "losses", "message-22",
-        "messages", "messages-2",
+        "call-38", "call-39", "call-40", "diff-37-38", "diff-38-39", "diff-39-40", "health", "index", "losses",
+        "message-22", "messages", "messages-2",
     )]  # fmt: skip
     assert sorted(apart) == sorted([
-        "index.html", *(f"{tag}/{name}.html" for tag in LANGUAGES for name in ("index", *one))
+        "index.html", *(f"{tag}/{name}.html" for tag in LANGUAGES for name in ("index", "widget", *one))
     ])  # fmt: skip
-    assert {path.name for path in (pages / "assets").iterdir()} == {"pages.css", "pages.js"}
+    assert {path.name for path in (pages / "assets").iterdir()} == {
+        "pages.css", "pages.js", "context-meter.js", "icon.svg",
+    }  # fmt: skip
 
 
 def test_each_page_is_in_its_language_and_leads_to_the_other(pages: Path) -> None:
@@ -680,7 +682,7 @@ def test_hostile_texts_stay_texts(hostile: Store, tmp_path: Path) -> None:
     check(out, apart)
     assert len(apart) > 20
     for name, page in apart.items():
-        assert page.tags["script"] == (name != "index.html"), name
+        assert page.tags["script"] == (name != "index.html") + name.endswith("/widget.html"), name
         assert (page.tags["img"], page.tags["style"]) == (0, 0), name
     every = "".join(path.read_text(encoding="utf-8") for path in out.rglob("*.html"))
     assert not set(every) & set("\x00\x1b\u202e\u2066\u2069")
@@ -827,7 +829,7 @@ def test_a_call_as_json_is_its_view_model(store: Store) -> None:
 def test_pages_are_written_by_the_command(store: Store, tmp_path: Path) -> None:
     out = tmp_path / "out"
     done = run(store, "view", "demo", "--static", str(out), "--calls", "1", "--price", "2.5")
-    assert (done.code, done.out, done.err) == (0, "", f"ctxsteward: 17 pages; open {out / 'index.html'}\n")
+    assert (done.code, done.out, done.err) == (0, "", f"ctxsteward: 21 pages; open {out / 'index.html'}\n")
     assert "$ " in (out / "en/sessions/demo/call-40.html").read_text(encoding="utf-8")
 
 
@@ -841,7 +843,7 @@ def test_without_a_session_all_of_them_get_pages_and_with_all_every_call(tmp_pat
             builder.build(session)
     out = tmp_path / "out"
     done = run(store, "view", "--static", str(out), "--calls", "all", "--json")
-    assert json.loads(done.out) == {"folder": str(out), "index": str(out / "index.html"), "pages": 1 + 2 * (1 + 2 * 8)}
+    assert json.loads(done.out) == {"folder": str(out), "index": str(out / "index.html"), "pages": 1 + 2 * (2 + 2 * 9)}
     check(out, taken_apart(out))
 
 

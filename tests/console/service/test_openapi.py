@@ -39,7 +39,8 @@ ROUTES = {
     ("get", "/healthz"), ("get", "/metrics"), ("get", "/api/sessions"), ("get", "/api/events"),
     ("get", "/api/sessions/{session}/envelope"), ("get", "/api/sessions/{session}/reports"),
     ("get", "/api/sessions/{session}/handoff"), ("get", "/api/sessions/{session}/refs/{ref}"),
-    ("get", "/api/sessions/{session}/preview"), ("post", "/api/sessions/{session}/messages"),
+    ("get", "/api/sessions/{session}/preview"), ("get", "/api/sessions/{session}/health"),
+    ("post", "/api/sessions/{session}/messages"),
     ("post", "/api/sessions/{session}/build"), ("post", "/api/sessions/{session}/compact"),
     ("get", "/api/profile/versions"), ("get", "/api/recommendations"), ("get", "/api/evals"),
 }  # fmt: skip

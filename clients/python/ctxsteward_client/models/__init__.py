@@ -22,6 +22,9 @@ from .compression_report import CompressionReport
 from .compression_report_loss import CompressionReportLoss
 from .compression_report_loss_kind import CompressionReportLossKind
 from .compression_report_section import CompressionReportSection
+from .compression_report_summary_origin import CompressionReportSummaryOrigin
+from .compression_report_summary_origin_refused import CompressionReportSummaryOriginRefused
+from .compression_report_token_usage import CompressionReportTokenUsage
 from .envelope import Envelope
 from .envelope_compression_report import EnvelopeCompressionReport
 from .envelope_compression_report_section import EnvelopeCompressionReportSection
@@ -34,6 +37,9 @@ from .envelope_metrics import EnvelopeMetrics
 from .envelope_seal_document import EnvelopeSealDocument
 from .envelope_section_document import EnvelopeSectionDocument
 from .envelope_sections_document import EnvelopeSectionsDocument
+from .envelope_summary_origin import EnvelopeSummaryOrigin
+from .envelope_summary_origin_refused import EnvelopeSummaryOriginRefused
+from .envelope_token_usage import EnvelopeTokenUsage
 from .eval_result import EvalResult
 from .eval_result_by_scenario import EvalResultByScenario
 from .eval_result_by_scenario_additional_property import EvalResultByScenarioAdditionalProperty
@@ -92,6 +98,8 @@ from .record_page import RecordPage
 from .report_page import ReportPage
 from .resolved_original import ResolvedOriginal
 from .result_page import ResultPage
+from .session_health import SessionHealth
+from .session_health_level import SessionHealthLevel
 from .session_listing import SessionListing
 from .session_page import SessionPage
 
@@ -118,6 +126,9 @@ __all__ = (
     "CompressionReportLoss",
     "CompressionReportLossKind",
     "CompressionReportSection",
+    "CompressionReportSummaryOrigin",
+    "CompressionReportSummaryOriginRefused",
+    "CompressionReportTokenUsage",
     "Envelope",
     "EnvelopeCompressionReport",
     "EnvelopeCompressionReportSection",
@@ -130,6 +141,9 @@ __all__ = (
     "EnvelopeSealDocument",
     "EnvelopeSectionDocument",
     "EnvelopeSectionsDocument",
+    "EnvelopeSummaryOrigin",
+    "EnvelopeSummaryOriginRefused",
+    "EnvelopeTokenUsage",
     "EvalResult",
     "EvalResultByScenario",
     "EvalResultByScenarioAdditionalProperty",
@@ -188,6 +202,8 @@ __all__ = (
     "ReportPage",
     "ResolvedOriginal",
     "ResultPage",
+    "SessionHealth",
+    "SessionHealthLevel",
     "SessionListing",
     "SessionPage",
 )

@@ -10,10 +10,12 @@ from ..types import UNSET, Unset
 
 from ..models.compression_report_section import check_compression_report_section
 from ..models.compression_report_section import CompressionReportSection
+from ..types import UNSET, Unset
 from typing import cast
 
 if TYPE_CHECKING:
   from ..models.compression_report_loss import CompressionReportLoss
+  from ..models.compression_report_summary_origin import CompressionReportSummaryOrigin
 
 
 
@@ -38,6 +40,8 @@ class CompressionReport:
             source_addresses (list[str]): Addresses of the originals that left the window, in ordinal order.
             artifact (str): Address of the stored compaction.
             created_at (None | str): ISO 8601 as told by the caller's clock; None without one.
+            origin (CompressionReportSummaryOrigin | None | Unset): What a model had to do with the bullets; left out where
+                none was asked.
      """
 
     id: str
@@ -50,6 +54,7 @@ class CompressionReport:
     source_addresses: list[str]
     artifact: str
     created_at: None | str
+    origin: CompressionReportSummaryOrigin | None | Unset = UNSET
 
 
 
@@ -57,6 +62,7 @@ class CompressionReport:
 
     def to_dict(self) -> dict[str, Any]:
         from ..models.compression_report_loss import CompressionReportLoss # noqa: PLC0415
+        from ..models.compression_report_summary_origin import CompressionReportSummaryOrigin # noqa: PLC0415
         id = self.id
 
         section: str = self.section
@@ -87,6 +93,14 @@ class CompressionReport:
         created_at: None | str
         created_at = self.created_at
 
+        origin: dict[str, Any] | None | Unset
+        if isinstance(self.origin, Unset):
+            origin = UNSET
+        elif isinstance(self.origin, CompressionReportSummaryOrigin):
+            origin = self.origin.to_dict()
+        else:
+            origin = self.origin
+
 
         field_dict: dict[str, Any] = {}
 
@@ -102,6 +116,8 @@ class CompressionReport:
             "artifact": artifact,
             "created_at": created_at,
         })
+        if origin is not UNSET:
+            field_dict["origin"] = origin
 
         return field_dict
 
@@ -110,6 +126,7 @@ class CompressionReport:
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
         from ..models.compression_report_loss import CompressionReportLoss # noqa: PLC0415
+        from ..models.compression_report_summary_origin import CompressionReportSummaryOrigin # noqa: PLC0415
         d = dict(src_dict)
         id = d.pop("id")
 
@@ -150,6 +167,26 @@ class CompressionReport:
         created_at = _parse_created_at(d.pop("created_at"))
 
 
+        def _parse_origin(data: object) -> CompressionReportSummaryOrigin | None | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            try:
+                if not isinstance(data, dict):
+                    raise TypeError()
+                origin_type_0 = CompressionReportSummaryOrigin.from_dict(data)
+
+
+
+                return origin_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            return cast(CompressionReportSummaryOrigin | None | Unset, data)
+
+        origin = _parse_origin(d.pop("origin", UNSET))
+
+
         compression_report = cls(
             id=id,
             section=section,
@@ -161,6 +198,7 @@ class CompressionReport:
             source_addresses=source_addresses,
             artifact=artifact,
             created_at=created_at,
+            origin=origin,
         )
 
         return compression_report

@@ -18,11 +18,18 @@ from .frame import (
     render as render,
     static_path as static_path,
 )
+from .health import SessionHealth as SessionHealth, health_of as health_of, health_of_call as health_of_call
 from .inspector import (
     CallDifference as CallDifference,
     CallView as CallView,
     compare_calls as compare_calls,
     inspect_call as inspect_call,
+)
+from .profiles import (
+    GovernedProfile as GovernedProfile,
+    governed_profile as governed_profile,
+    text_changes as text_changes,
+    version_difference as version_difference,
 )
 from .sessions import (
     LossesPage as LossesPage,

@@ -34,7 +34,8 @@ LANGUAGES = ("en", "zh")
 """By their tags; the first is what a reader gets who asks for none."""
 NAMES = {"en": "English", "zh": "中文"}
 POLICY = "default-src 'self'; style-src 'self'; img-src 'self' data:"
-ASSETS = ("pages.css", "pages.js", "htmx.min.js", "htmx.LICENSE.txt")
+ASSETS = ("pages.css", "pages.js", "context-meter.js", "icon.svg", "htmx.min.js", "htmx.LICENSE.txt")
+TABS = ("sessions", "steward", "evals")
 """What pages load, from beside them. htmx serves live pages alone, and is here as its authors publish it."""
 
 Mode = Literal["live", "static"]
@@ -46,10 +47,11 @@ class Place(NamedTuple):
     name: str
     """One of `ROUTES`."""
     session: str = ""
+    """Its id; of a page of the steward, the name of the profile."""
     number: int = 0
-    """Of a call or a message."""
+    """Of a call, a message or a version."""
     since: int = 0
-    """Of the earlier call of a comparison."""
+    """Of the earlier call or version of a comparison."""
     page: int = 1
     query: tuple[tuple[str, str], ...] = ()
     """What a live page is asked for; a static one has no answer."""
@@ -77,7 +79,12 @@ ROUTES: dict[str, Route] = {
     "losses": Route("sessions/{session}/losses", "sessions/{session}/losses"),
     "messages": Route("sessions/{session}/messages", "sessions/{session}/messages"),
     "message": Route("sessions/{session}/messages/{number}", "sessions/{session}/message-{number}"),
+    "health": Route("sessions/{session}/health", "sessions/{session}/health"),
     "evals": Route("evals", "evals"),
+    "steward": Route("steward", "steward"),
+    "profile": Route("steward/{session}", "steward/{session}/index"),
+    "version": Route("steward/{session}/versions/{number}/since/{since}", "steward/{session}/version-{since}-{number}"),
+    "widget": Route("widget", "widget"),
 }
 """By name."""
 
@@ -91,7 +98,7 @@ class Frame:
     mode: Mode = "live"
     root: str = ""
     """Path under which live pages are mounted, without a slash at its end."""
-    tabs: tuple[Place, ...] = (Place("sessions"), Place("evals"))
+    tabs: tuple[Place, ...] = tuple(map(Place, TABS))
     """What the bar at the top leads to."""
     written: frozenset[Place] | None = None
     """The places that have a page; None: all."""
@@ -124,6 +131,11 @@ class Frame:
     def text(self, key: str, **values: object) -> str:
         """The text of this key in the frame's language, with its values filled in; numbers have their commas."""
         return _filled_in(key, self.language, values)
+
+    @property
+    def tab(self) -> str:
+        """Which of the tabs this page is under."""
+        return "steward" if self.at.name in ("profile", "version") else "sessions" if self.at.session else self.at.name
 
     def moved(self, at: Place) -> Frame:
         """The same around another page."""

@@ -20,12 +20,20 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ctxsteward.envelope import Store
+from ctxsteward.envelope.cascade import handoff_of
 from ctxsteward.schemas import ContextError, InputError, ReferenceNotFound, without_secrets
 
 from . import timeline as drawn
 from .evals import history_contents
-from .frame import ASSETS, LANGUAGES, Frame, Place, asset, place_of, static_path, window
+from .frame import ASSETS, LANGUAGES, TABS, Frame, Place, asset, place_of, static_path, window
+from .health import COMPACTS, WARNS, health_of_call
 from .inspector import compare_calls, inspect_call
+from .profiles import (
+    evidence_links,
+    governed_profile,
+    profile_rows,
+    version_difference,
+)
 from .sessions import (
     CUT_CHARS,
     MESSAGES,
@@ -42,8 +50,17 @@ TYPES = {
     ".css": "text/css; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
     ".txt": "text/plain; charset=utf-8",
+    ".svg": "image/svg+xml",
 }
 HTML = "text/html; charset=utf-8"
+DONE = frozenset((
+    "approve", "more", "reject", "edit", "later", "promote", "rollback", "unchanged", "prune", "not_pruned",
+))  # fmt: skip
+"""What a page may be told of that was done."""
+SAMPLES = ("idle", "0.42", "0.84", "0.96", "offline")
+"""States of the widget, for people who look at it."""
+HANDOFF_MOMENT = "1970-01-01T00:00:00Z"
+"""A handoff is dated; here its date is not shown, and the same store gives the same bytes."""
 STATIC_CALLS, STATIC_LOSSES = 40, 5000
 """Calls of a session with pages of their own, and losses on a page that nobody can ask for others."""
 MARK_FILE = "written-by-ctxsteward-view.txt"
@@ -75,13 +92,17 @@ class Site:
     tenant: str = "default"
     root: str = ""
     """Path under which live pages are mounted, without a slash at its end."""
-    tabs: tuple[Place, ...] = (Place("sessions"), Place("evals"))
+    tabs: tuple[Place, ...] = tuple(map(Place, TABS))
     sessions: tuple[str, ...] | None = None
     """Those that are shown; None: all of the tenant's."""
     history: Path | None = None
     """Of eval results (`ctxsteward evals run --history`)."""
     price: float | None = None
     """Dollars for a million prompt tokens."""
+    may: frozenset[str] = frozenset()
+    """What whoever looks may do on live pages: `write` (compact), `steward` (decide)."""
+    given: Mapping[str, Any] = field(default_factory=dict)
+    """What a service knows of the page that is asked for: `health`, `compaction`, `problem`, `form`."""
     kept: dict[str, SessionSource] | None = field(default=None, repr=False)
     """Sessions as they were read; None: each page reads anew."""
 
@@ -166,10 +187,14 @@ class Site:
         )
         if self.history is not None:
             yield Place("evals")
+        yield Place("widget")
+        if self.sessions is None:
+            yield from self._governed_places()
         for id in sorted(ids):
             read = self.reading(id)
             count = len(read.calls)
             yield from (Place("timeline", id, page=page) for page in range(1, pages_of(count, drawn.CALLS) + 1))
+            yield Place("health", id)
             for number in range(1 if calls is None else max(1, count - calls + 1), count + 1):
                 if read.calls[number - 1].prompt_tokens:
                     yield Place("call", id, number)
@@ -181,6 +206,16 @@ class Site:
                 yield Place("messages", id, page=page)
                 shown = messages_page(read.session, {}, page=page)
                 yield from (Place("message", id, one.ordinal) for one in shown.messages if one.is_cut)
+
+    def _governed_places(self) -> Iterator[Place]:
+        rows = profile_rows(self.store, self.tenant, with_pages=True)
+        if rows:
+            yield Place("steward")
+        for row in rows:
+            pages = governed_profile(self.store, self.tenant, row.name).pages
+            yield from (Place("profile", row.name, page=page) for page in range(1, pages + 1))
+            numbers = range(max(2, row.version - STATIC_CALLS + 1), row.version + 1)
+            yield from (Place("version", row.name, number, number - 1) for number in numbers)
 
 
 def _written_before(folder: Path) -> set[str]:
@@ -270,6 +305,48 @@ def _evals(site: Site, frame: Frame) -> dict[str, Any]:
     return history_contents(site.history)
 
 
+def _health(site: Site, frame: Frame) -> dict[str, Any]:
+    read, given = site.reading(frame.at.session), site.given
+    shown = given.get("health") or health_of_call(read.session, read.calls[-1] if read.calls else None)
+    handoff = handoff_of(read.session, now=lambda: HANDOFF_MOMENT) if read.session.state.task else None
+    return {
+        "shown": shown, "compaction": given.get("compaction"), "handoff": handoff, "warns": WARNS,
+        "compacts": COMPACTS, "calls": len(read.calls), "page_of": page_of_message,
+    } | _acting(site, frame)  # fmt: skip
+
+
+def _acting(site: Site, frame: Frame) -> dict[str, Any]:
+    """What whoever looks may do, what they did, and what was refused them."""
+    done = dict(frame.at.query).get("done", "")
+    return {
+        "may": site.may if frame.mode == "live" else frozenset(), "done": done if done in DONE else "",
+        "problem": without_secrets(site.given.get("problem", "")), "form": site.given.get("form", {}),
+    }  # fmt: skip
+
+
+def _steward(site: Site, frame: Frame) -> dict[str, Any]:
+    return {"rows": profile_rows(site.store, site.tenant), "tenant": site.tenant}
+
+
+def _profile(site: Site, frame: Frame) -> dict[str, Any]:
+    shown = governed_profile(site.store, site.tenant, frame.at.session, page=frame.at.page)
+    links = evidence_links(site.store, site.tenant, lambda id: site.sessions is None or id in site.sessions)
+    more = {"numbers": window(shown.pages, shown.page), "ordinal_in": links, "page_of": page_of_message}
+    return {"shown": shown} | more | _acting(site, frame)
+
+
+def _version(site: Site, frame: Frame) -> dict[str, Any]:
+    at = frame.at
+    return {"shown": version_difference(site.store, site.tenant, at.session, at.since, at.number)}
+
+
+def _widget(site: Site, frame: Frame) -> dict[str, Any]:
+    live = frame.mode == "live"
+    ids = (site.store.sessions(tenant=site.tenant) if site.sessions is None else sorted(site.sessions)) if live else []
+    asked = dict(frame.at.query).get("session", "")
+    return {"session": asked if asked in ids else ids[0] if ids else "", "samples": SAMPLES, "source": site.root}
+
+
 VIEWS: dict[str, View] = {
     "sessions": View("sessions.html.j2", _sessions),
     "timeline": View("timeline.html.j2", _timeline),
@@ -278,6 +355,11 @@ VIEWS: dict[str, View] = {
     "losses": View("losses.html.j2", _losses),
     "messages": View("messages.html.j2", _messages),
     "message": View("message.html.j2", _message),
+    "health": View("health.html.j2", _health),
     "evals": View("evals_page.html.j2", _evals),
+    "steward": View("profiles.html.j2", _steward),
+    "profile": View("profile.html.j2", _profile),
+    "version": View("version.html.j2", _version),
+    "widget": View("widget.html.j2", _widget),
 }
 """What makes the pages of each name."""

@@ -21,10 +21,9 @@ from ctxsteward.envelope.compaction import asked_policy
 from ctxsteward.envelope.history import META_REPORT, report_in
 from ctxsteward.evals.result_history import read as read_history
 from ctxsteward.schemas import ENTRY_ID, Finding, InputError, PolicyName, Status, StoreError
-from ctxsteward.steward import of_this_process
 from ctxsteward.store import SessionKey
 
-from ..steward import StewardContext, profiles_in, records_at
+from ..steward import profiles_in, records_at, stored_context
 from ..terminal import STEWARD, missing
 from .access import Principal, Refusal, StrictRoute, needs
 from .bodies import (
@@ -392,10 +391,7 @@ def _records(service: Service, tenant: str, profile: str | None, status: str | N
     if profile is not None and profile not in known:
         raise Refusal("not_found", "this tenant has no profile of this name")
     for name in known if profile is None else [profile]:
-        place = StewardContext(
-            store=service.store, uri=service.store.uri, tenant=tenant, profile=name, actors_path=None,
-            here=of_this_process(),
-        )  # fmt: skip
+        place = stored_context(service.store, tenant, name)
         with records_at(place) as records:
             for record in records:
                 if status is None or record.status == status:

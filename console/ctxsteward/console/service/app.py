@@ -37,7 +37,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from ctxsteward.schemas import ContextError, schema, without_secrets
 
-from . import live_pages
+from . import live_actions
 from .access import (
     MEDIA_TYPE,
     Problem,
@@ -65,7 +65,7 @@ HEADERS: Mapping[str, str] = {
     "frame-ancestors 'none'; object-src 'none'",
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
-    "referrer-policy": "no-referrer",
+    "referrer-policy": "same-origin",  # with no-referrer a browser says `Origin: null` of a form of ours
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
     "permissions-policy": "camera=(), geolocation=(), microphone=()",
@@ -250,7 +250,7 @@ def create_app(settings: ServiceSettings) -> FastAPI:
     )  # fmt: skip
     app.state.service = service
     app.include_router(router)
-    app.include_router(live_pages.router)
+    app.include_router(live_actions.router)
     app.add_middleware(RequestGate, service=service)
     for error in (Refusal, ContextError, RequestValidationError, HTTPException):
         app.add_exception_handler(error, _problem)

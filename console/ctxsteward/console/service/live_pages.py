@@ -19,17 +19,16 @@ from starlette.responses import RedirectResponse, Response
 from ..pages import ASSETS, LANGUAGES, ROUTES, Frame, Place, Site
 from .access import COOKIE, Principal, Refusal, needs
 from .api import Reader, ServiceDep
-from .desk import Service
 
 router = APIRouter(include_in_schema=False)
 ASSET_SECONDS = 300
 
 
-def site_of(service: Service, who: Principal) -> Site:
+def site_of(service: ServiceDep, who: Principal) -> Site:
     """The pages of whoever asks."""
     settings = service.settings
     history = settings.eval_history if who.tenant == settings.tenant else None
-    return Site(store=service.store, tenant=who.tenant, history=history)
+    return Site(store=service.store, tenant=who.tenant, history=history, may=who.scopes)
 
 
 async def page(request: Request, service: ServiceDep, who: Reader) -> Response:

@@ -29,14 +29,14 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from ctxsteward.envelope import Profile, Store
-from ctxsteward.schemas import InputError
+from ctxsteward.schemas import InputError, ReferenceNotFound
 from ctxsteward.steward import Actors, Approvals, NightSettings, ProcessEnvironment, of_this_process, settings_of
 from ctxsteward.steward.config_file import hint, message_clause
 from ctxsteward.steward.release import NOBODY, Role, token_signer
 from ctxsteward.steward.settings import FORM
 from ctxsteward.store import ProfileVersions, profile_names
 
-from ..terminal import JOURNAL_VARIABLE, open_stored
+from ..terminal import JOURNAL_VARIABLE, STEWARD, missing, need, open_stored
 
 if TYPE_CHECKING:  # the ledger needs the extra `steward`, and most verbs do without
     from ctxsteward.steward import RecordReviews
@@ -131,6 +131,22 @@ def open_context(
         yield StewardContext(
             store=store, uri=uri, tenant=tenant, profile=profile, actors_path=path, here=here, told=limits
         )
+
+
+def is_installed() -> bool:
+    """Whether the extra `steward` is here, without which no record can be read."""
+    return not missing(STEWARD)
+
+
+def stored_context(store: Store, tenant: str, profile: str) -> StewardContext:
+    """A profile of an open store, with the people and thresholds of this process; `ReferenceNotFound` for none."""
+    need(STEWARD, "the steward's page")
+    if profile not in profiles_in(store, tenant):
+        raise ReferenceNotFound(f"profile {profile!r:.80}", "", f"tenant {tenant!r} has no such profile")
+    return StewardContext(
+        store=store, uri=store.uri, tenant=tenant, profile=profile, actors_path=actors_path(None, store.uri),
+        here=of_this_process(), told=thresholds(read_settings(None)),
+    )  # fmt: skip
 
 
 def profiles_in(store: Store, tenant: str) -> list[str]:

@@ -63,4 +63,83 @@
     const to = document.querySelector(`a[data-key="${event.key}"]`);
     if (to) to.click();
   });
+
+  // What was done is said aloud, too: a region that is there before the words are.
+  const toasts = document.querySelector("[data-toasts]");
+  const toast = (text) => {
+    const said = document.createElement("p");
+    said.textContent = text;
+    toasts.append(said);
+    setTimeout(() => said.remove(), 8000);
+  };
+  for (const one of document.querySelectorAll("[data-toast]")) {
+    setTimeout(() => toast(one.textContent), 50);
+    const asked = new URLSearchParams(location.search);
+    asked.delete("done"); // reloading does not say it again
+    history.replaceState(null, "", location.pathname + (asked.size ? `?${asked}` : ""));
+  }
+
+  // A button that asks first. Without scripts its form is sent as it is: each asks for a token or a reason by itself.
+  const ask = document.querySelector("[data-ask]");
+  if (ask) {
+    let wants = null;
+    document.addEventListener("click", (event) => {
+      const button = event.target.closest("button[data-confirm], button[data-needs]");
+      if (!button || button === wants) return;
+      const form = button.form;
+      const need = button.dataset.needs && form.elements[button.dataset.needs];
+      if (need) need.required = true;
+      const fits = form.reportValidity();
+      if (need) need.required = false;
+      event.preventDefault();
+      if (!fits) return;
+      wants = button;
+      ask.querySelector("p").textContent = button.dataset.confirm;
+      ask.showModal();
+    });
+    ask.querySelector("[data-yes]").addEventListener("click", () => {
+      const button = wants;
+      ask.close();
+      button.form.requestSubmit(button);
+    });
+    ask.querySelector("[data-no]").addEventListener("click", () => ask.close());
+    ask.addEventListener("close", () => {
+      if (wants) wants.focus();
+      wants = null;
+    });
+  }
+
+  // A page that is about something that goes on: its live part is asked for again when the service tells of more.
+  const told = document.querySelector('meta[name="events"]');
+  const live = document.querySelector("[data-live]");
+  if (told && live) {
+    let stream = null;
+    let due = 0;
+    const renew = async () => {
+      due = 0;
+      try {
+        const answer = await fetch(`${location.pathname}?lang=${root.lang}`);
+        const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+        const fresh = answer.ok && page.querySelector("[data-live]");
+        if (fresh) live.replaceChildren(...fresh.childNodes);
+      } catch {
+        // the next event asks again
+      }
+    };
+    const later = () => {
+      if (!due) due = setTimeout(renew, 200);
+    };
+    const listen = () => {
+      if (document.hidden || stream) return;
+      stream = new EventSource(told.content);
+      for (const kind of ["appended", "built", "compacted", "lost"]) stream.addEventListener(kind, later);
+    };
+    const leave = () => {
+      if (stream) stream.close();
+      stream = null;
+    };
+    document.addEventListener("visibilitychange", () => (document.hidden ? leave() : (listen(), later())));
+    window.addEventListener("pagehide", leave);
+    listen();
+  }
 })();

@@ -1,0 +1,89 @@
+"""How full a session is: what its next prompt takes of the dynamic budget and of the model's window, and a level.
+
+The larger of the two shares decides: *healthy* below `WARNS`, *warning* from there, *critical* from `COMPACTS` on (the
+fractions at which builds warn and compact by the window); a session that nothing was said in is *idle*. Figures are
+those of the prompt as it would be built now, without a compaction (`health_of`), or of the newest call where there is
+no builder (`health_of_call`). Frozen values; no text of the session is in them.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from ctxsteward.envelope import EnvelopeBuilder, Policy, Session
+from ctxsteward.envelope.building import PastCall
+from ctxsteward.envelope.tokens import GUARD_COMPACTS_FRACTION, GUARD_WARNS_FRACTION
+
+WARNS, COMPACTS = GUARD_WARNS_FRACTION, GUARD_COMPACTS_FRACTION
+AS_IT_STANDS = Policy(name="none", due=lambda window: False)
+"""Compacts nothing."""
+HealthLevel = Literal["idle", "healthy", "warning", "critical"]
+
+
+class SessionHealth(BaseModel):
+    """How full a session is."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    session: str
+    level: HealthLevel
+    utilization: float
+    """The larger of the two shares; over 1: over budget."""
+    budget_utilization: float
+    """Of the dynamic budget."""
+    window_utilization: float | None
+    """Of what the model's window leaves a prompt; null: it is not known."""
+    prompt_tokens: int
+    dynamic_tokens: int
+    dynamic_budget_tokens: int
+    threshold_tokens: int
+    """From here on the dynamic section is compacted."""
+    window_tokens: int | None
+    """What the model's window leaves a prompt."""
+    messages: int
+    compactions: int
+    next_call: bool
+    """Figures are of the prompt as it would be built now; false: of the newest call."""
+
+
+def health_of(session: Session, builder: EnvelopeBuilder) -> SessionHealth:
+    """Of the next call, as this builder would lay it out; writes nothing."""
+    probe = builder.preview(session, policy=AS_IT_STANDS)
+    section, window = probe.section("dynamic"), builder.window_tokens
+    budget = section.budget_tokens
+    return _health(
+        session, probe.tokens, section.tokens, budget, int(budget * builder.budgets.compact_at_fraction),
+        None if window is None else max(1, window - builder.output_reserve_tokens), next_call=True,
+    )  # fmt: skip
+
+
+def health_of_call(session: Session, call: PastCall | None) -> SessionHealth:
+    """Of the newest call; all is nought where there was none."""
+    if call is None:
+        return _health(session, 0, 0, 0, 0, None, next_call=False)
+    head = call.prompt_tokens - call.dynamic_tokens
+    return _health(
+        session, call.prompt_tokens, call.dynamic_tokens, max(0, call.limit_tokens - head),
+        max(0, call.threshold_tokens - head), None, next_call=False,
+    )  # fmt: skip
+
+
+def _health(
+    session: Session, prompt: int, dynamic: int, budget: int, threshold: int, window: int | None, *, next_call: bool
+) -> SessionHealth:
+    of_budget = dynamic / budget if budget else 0.0
+    of_window = None if window is None else prompt / window
+    most = max(of_budget, of_window or 0.0)
+    return SessionHealth(
+        session=session.id, level=_level(most) if len(session) else "idle", utilization=round(most, 4),
+        budget_utilization=round(of_budget, 4), window_utilization=None if of_window is None else round(of_window, 4),
+        prompt_tokens=prompt, dynamic_tokens=dynamic, dynamic_budget_tokens=budget, threshold_tokens=threshold,
+        window_tokens=window, messages=len(session), compactions=session.state.compactions,
+        next_call=next_call,
+    )  # fmt: skip
+
+
+def _level(share: float) -> HealthLevel:
+    return "critical" if share >= COMPACTS else "warning" if share >= WARNS else "healthy"

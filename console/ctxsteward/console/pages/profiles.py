@@ -1,0 +1,195 @@
+"""What waits for people about a profile, what is in force, and its versions: values for the pages of the steward.
+
+They are read by the functions of ``ctxsteward steward review``, ``log``, ``diff``: a page says what these do. Reading
+writes nothing and leaves no index behind. Texts are anybody's: who shows them escapes them.
+
+Who may approve and operate stands where the command line looks for it (`steward.stored_context`). Raises `InputError`
+where the extra `steward` is missing or the store has no such profile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+from ctxsteward.envelope import Store
+from ctxsteward.schemas import ContextError, MetaRecommendation, ReferenceNotFound
+from ctxsteward.steward.release import ApprovalRequest
+
+from ..steward import (
+    ReviewQuestion,
+    StewardContext,
+    VersionComparison,
+    basis_text,
+    changelog_rows,
+    compare_versions,
+    is_installed,
+    profiles_in,
+    questions,
+    records_at,
+    stored_context,
+    texts,
+    whose,
+)
+from .sessions import ordinal_of, pages_of
+
+QUESTIONS, VERSIONS = 20, 100
+"""Candidates of a page, and versions that are listed."""
+
+
+class ProfileRow(NamedTuple):
+    """A profile in the list."""
+
+    name: str
+    version: int
+    when: str
+    who: str
+
+
+def profile_rows(store: Store, tenant: str, *, with_pages: bool = False) -> list[ProfileRow]:
+    """The tenant's profiles by name; `with_pages`: those that can have pages here, none without the extra `steward`."""
+    rows: list[ProfileRow] = []
+    if with_pages and not is_installed():
+        return rows
+    for name in profiles_in(store, tenant):
+        newest = store.profiles(name, tenant=tenant).newest()
+        rows.append(ProfileRow(name, newest.number, newest.changelog.when, newest.changelog.who))
+    return rows
+
+
+class WaitingRequest(NamedTuple):
+    """A request, with what it changes."""
+
+    request: ApprovalRequest
+    changes: tuple[TextChange, ...]
+    missing: str
+    """Why what it changes cannot be shown."""
+
+    @property
+    def agreed(self) -> int:
+        return sum(one.verdict == "approve" for one in self.request.verdicts)
+
+
+class TextChange(NamedTuple):
+    """An entry or a record that differs."""
+
+    kind: Literal["new", "changed", "dropped"]
+    key: str
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GovernedProfile:
+    """All that the page of one profile shows."""
+
+    profile: str
+    head: int
+    requests: tuple[WaitingRequest, ...]
+    """That wait, and that were approved and are not in force."""
+    questions: tuple[ReviewQuestion, ...]
+    """Of this page."""
+    asked: int
+    page: int
+    pages: int
+    held: int
+    put_off: int
+    whom: Mapping[str, str]
+    """Whom each candidate is for, by its id."""
+    approved: tuple[MetaRecommendation, ...]
+    """Records that people approved and that no version has yet."""
+    in_force: tuple[MetaRecommendation, ...]
+    reviewers: tuple[str, ...]
+    operators: tuple[str, ...]
+    is_configured: bool
+    """Whether anybody is named who may approve."""
+    versions: tuple[dict[str, Any], ...]
+    """Newest first."""
+
+
+def governed_profile(store: Store, tenant: str, profile: str, *, page: int = 1) -> GovernedProfile:
+    """One profile as it stands; raises `ReferenceNotFound` for none."""
+    place = stored_context(store, tenant, profile)
+    head = place.versions.newest()
+    in_force = {record.id for record in head.profile.meta}
+    with records_at(place, keep=False) as records:
+        asked = questions(place, records)
+        approved = tuple(
+            one
+            for one in records.by_id.values()
+            if one.id not in in_force and one.scope.is_shared and one.review and one.review.state == "approved"
+            and one.status == "active"
+        )  # fmt: skip
+        active = tuple(records.by_id[id] for id in in_force if id in records.by_id)
+    pages = pages_of(len(asked.questions), QUESTIONS)
+    page = min(page, pages)
+    actors = place.actors.actors
+    versions = [dict(row) | {"basis": basis_text(row)} for row in changelog_rows(place, VERSIONS)]
+    every = place.approvals.requests(when=place.here.when, head=head.number)
+    return GovernedProfile(
+        profile=place.profile, head=head.number, questions=asked.questions[(page - 1) * QUESTIONS : page * QUESTIONS],
+        requests=tuple(_waiting(place, one) for one in every if one.state in ("waiting", "approved")),
+        asked=len(asked.questions), page=page, pages=pages, held=asked.held, put_off=asked.put_off, approved=approved,
+        whom={one.record.id: whose(one.record) for one in asked.questions},
+        in_force=tuple(sorted(active, key=lambda one: (one.kind, one.text, one.id))),
+        reviewers=tuple(sorted(name for name, actor in actors.items() if "reviewer" in actor.roles)),
+        operators=tuple(sorted(name for name, actor in actors.items() if "operator" in actor.roles)),
+        is_configured=place.actors_path is not None, versions=tuple(versions),
+    )  # fmt: skip
+
+
+def _waiting(place: StewardContext, request: ApprovalRequest) -> WaitingRequest:
+    try:
+        before = place.versions.at(request.parent).profile if request.parent else None
+        after = place.approvals.challenger(request)
+    except ContextError as error:
+        return WaitingRequest(request, (), str(error))
+    return WaitingRequest(request, text_changes(texts(before), texts(after)), "")
+
+
+class VersionDifference(NamedTuple):
+    """Two versions beside each other."""
+
+    profile: str
+    comparison: VersionComparison
+    changes: tuple[TextChange, ...]
+    head: int
+
+
+def version_difference(store: Store, tenant: str, profile: str, before: int, after: int) -> VersionDifference:
+    """What differs between two versions, and the drift report on it; raises for a version that is not there."""
+    place = stored_context(store, tenant, profile)
+    head = place.head
+    for number in (before, after):
+        if not 0 < number <= head:
+            raise ReferenceNotFound(f"version {number}", "", f"profile {place.profile!r} has 1 to {head}")
+    found = compare_versions(place, before, after)
+    return VersionDifference(place.profile, found, text_changes(texts(found.old), texts(found.new)), head)
+
+
+def text_changes(before: dict[str, str], after: dict[str, str]) -> tuple[TextChange, ...]:
+    """What two texts by key differ in: what is gone, then the rest in the order of the later one.
+
+    >>> [one.kind for one in text_changes({"a": "1", "b": "2"}, {"b": "3", "c": "4"})]
+    ['dropped', 'changed', 'new']
+    """
+    gone = [TextChange("dropped", key, text, "") for key, text in before.items() if key not in after]
+    rest = [
+        TextChange("changed" if key in before else "new", key, before.get(key, ""), text)
+        for key, text in after.items()
+        if before.get(key) != text
+    ]
+    return (*gone, *rest)
+
+
+def evidence_links(store: Store, tenant: str, is_shown: Callable[[str], bool]) -> Callable[[str, str], int]:
+    """A function that says which message of a session a piece of evidence is; 0: the session is not shown here."""
+    known: dict[str, bool] = {}
+
+    def ordinal(session: str, ref: str) -> int:
+        if session not in known:
+            known[session] = is_shown(session) and store.exists(session, tenant=tenant)
+        return ordinal_of(ref) if known[session] else 0
+
+    return ordinal

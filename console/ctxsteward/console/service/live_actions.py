@@ -1,0 +1,240 @@
+"""What people do on the live pages, and how full a session is.
+
+    GET  /api/sessions/{id}/health     how full it is, as JSON; `<context-meter>` asks for it
+    GET  /sessions/{id}/health         the page, with a preview of a compaction where `preview=1` asks for one
+    POST /sessions/{id}/health         compact now, then the page again
+    POST /steward/{profile}            answer a question, promote, or roll back, then the page again
+
+Every action is a form: it works without scripts, and is answered with a redirect, so that reloading does not repeat it.
+A form that another site sends is refused before it comes here (`access.check_origin`). A compaction is the one of the
+API. Answers, promotions and rollbacks are those of ``ctxsteward steward``: they need the scope `steward` here, and are
+decided and signed by the person's own token of the file of actors, which is used for this one request and kept nowhere.
+What is refused is told on the page, with the status that the API would give.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Annotated, Any
+from urllib.parse import parse_qs
+
+from fastapi import APIRouter, Request
+from starlette.responses import RedirectResponse, Response
+
+from ctxsteward.schemas import ContextError, InputError, ReferenceNotFound
+
+from ..pages import (
+    LANGUAGES,
+    Answer,
+    Frame,
+    Place,
+    SessionHealth,
+    Site,
+    health_of,
+    place_of,
+)
+from ..steward import (
+    ReviewerAnswer,
+    StewardContext,
+    answer,
+    check_people,
+    operator,
+    promoted,
+    rolled_back,
+    stored_context,
+)
+from .access import Principal, Refusal, StrictRoute, needs, refusal_of
+from .api import PROBLEMS, ModelName, Reader, ServiceDep, SessionId, Writer, builder_of, compact
+from .live_pages import router as pages_router, site_of
+
+router = APIRouter()
+Steward = Annotated[Principal, needs("steward")]
+FORM_BYTES, FIELDS = 16_384, 20
+DECISIONS = ("approve", "reject", "edit", "later")
+
+
+# -- how full a session is ------------------------------------------------------------------------------------------
+
+figures = APIRouter(route_class=StrictRoute, responses=PROBLEMS)
+
+
+@figures.get("/api/sessions/{session:path}/health", tags=["sessions"])
+async def session_health(
+    session: SessionId, service: ServiceDep, who: Reader, model: ModelName = None
+) -> SessionHealth:
+    """How full the session is: shares of the dynamic budget and of the model's window, and a level; nothing is written.
+
+    `healthy`; `warning` from 80 % on; `critical` from 90 % on; `idle` where nothing was said yet.
+    """
+    builder = builder_of(service, model, None)
+    async with service.reading(who.tenant, session) as opened:
+        assert opened.session is not None
+        return await service.run(health_of, opened.session, builder)
+
+
+router.include_router(figures)
+
+
+@router.get("/sessions/{session}/health", include_in_schema=False)
+async def health_page(request: Request, service: ServiceDep, who: Reader) -> Response:
+    """The page, with a preview where one is asked for."""
+    return await _health_page(request, service, who, {})
+
+
+async def _health_page(
+    request: Request, service: ServiceDep, who: Principal, given: Mapping[str, Any], status: int | None = None
+) -> Response:
+    place, asked = _place(request), dict(request.query_params)
+    told = dict(given)
+    try:
+        builder = builder_of(service, None, None)
+        async with service.reading(who.tenant, place.session) as opened:
+            assert opened.session is not None
+            told["health"] = await service.run(health_of, opened.session, builder)
+        if asked.get("preview") == "1":
+            told["compaction"] = await compact(place.session, service, who, None, "true")
+    except (Refusal, ReferenceNotFound):
+        pass  # the page says that there is no such session
+    return await _shown(request, service, who, told, status)
+
+
+@router.post("/sessions/{session}/health", include_in_schema=False)
+async def prune(request: Request, service: ServiceDep, who: Writer) -> Response:
+    """Compact now."""
+    place, fields = _place(request), await _fields(request)
+    if fields.get("action") != "prune":
+        raise Refusal("invalid", "the form says what to do: `action` is `prune`")
+    try:
+        made = await compact(place.session, service, who, None, "false")
+    except ContextError as error:
+        status, problem = _told(error)
+        return await _health_page(request, service, who, {"problem": problem}, status)
+    return _again(request, place, "prune" if made.is_compacted else "not_pruned")
+
+
+# -- what people decide ---------------------------------------------------------------------------------------------
+
+
+@router.post("/steward/{profile}", include_in_schema=False)
+async def decide(request: Request, service: ServiceDep, who: Steward) -> Response:
+    """Answer, promote or roll back."""
+    place, fields = _place(request), await _fields(request)
+    try:
+        done = await service.run(_decided, service, who, place.session, fields)
+    except ContextError as error:
+        status, problem = _told(error)
+        kept = {name: fields.get(name, "") for name in ("id", "note", "text")}
+        return await _shown(request, service, who, {"problem": problem, "form": kept}, status)
+    return _again(request, place, done)
+
+
+def _told(error: ContextError) -> tuple[int, str]:
+    """Status and words for the page; what is our own fault is no matter for a page."""
+    refusal = refusal_of(error)
+    if refusal.status == 500:
+        raise error
+    return refusal.status, refusal.detail
+
+
+def _decided(service: ServiceDep, who: Principal, profile: str, fields: Mapping[str, str]) -> str:
+    """The name of what was done; raises `InputError` where it may not be."""
+    place = stored_context(service.store, who.tenant, profile)
+    action = fields.get("action", "")
+    if action in DECISIONS:
+        return _answered(place, action, fields)
+    if action == "promote":
+        told = promoted(place, fields.get("id", ""), _operator(service, who, place, fields), None)
+        if told["obstacle"] is not None:
+            raise InputError(told["why"])
+        return "promote" if told["written"] else "unchanged"
+    if action == "rollback":
+        version = fields.get("version", "")
+        if not (version.isascii() and version.isdecimal() and 0 < int(version[:9]) <= place.head):
+            raise InputError(f"version {version!r:.20}: write a number from 1 to {place.head}")
+        note = " ".join(fields.get("note", "").split())
+        if not note:
+            raise InputError("a rollback needs a reason; it is kept in the changelog")
+        told = rolled_back(place, int(version), _operator(service, who, place, fields), note)
+        return "rollback" if told["written"] else "unchanged"
+    raise InputError("the form says what to do: `action` is approve, reject, edit, later, promote or rollback")
+
+
+def _answered(place: StewardContext, decision: Any, fields: Mapping[str, str]) -> str:
+    check_people(place)
+    if decision == "reject" and not fields.get("note", "").strip():
+        raise InputError("a rejection needs a reason; it is remembered and shown to whoever is asked next")
+    told = answer(
+        place,
+        ReviewerAnswer(
+            id=fields.get("id", "") or "-", decision=decision, secret=_secret(fields), note=fields.get("note", ""),
+            text=fields.get("text") or None, seen=fields.get("seen") or None,
+        ),
+    )  # fmt: skip
+    return "more" if decision == "approve" and told["state"] == "waiting" else str(decision)
+
+
+def _secret(fields: Mapping[str, str]) -> str:
+    """The person's own token. Never that of this process: an empty field stands for none."""
+    secret = fields.get("token", "").strip()
+    if secret in ("", "-"):
+        raise InputError("no token: write the token that `ctxsteward steward actors --add` gave you")
+    return secret
+
+
+def _operator(service: ServiceDep, who: Principal, place: StewardContext, fields: Mapping[str, str]) -> str:
+    """Who operates: by their token; where nobody is configured, whoever asks, by the name that the service knows."""
+    if place.actors_path is not None:
+        return operator(place, None, _secret(fields))
+    named = fields.get("who", "").strip()[:80] or None
+    return operator(place, named if service.settings.tokens is None else who.name, None)
+
+
+# -- requests and pages ---------------------------------------------------------------------------------------------
+
+
+def _path(request: Request) -> str:
+    """As it was sent: the pages decode it by themselves."""
+    path: str = request.scope.get("raw_path", b"").decode("latin-1") or request.url.path
+    return path.lstrip("/")
+
+
+def _place(request: Request) -> Place:
+    found = place_of(_path(request), dict(request.query_params))
+    if found is None:
+        raise Refusal("not_found", "there is no such page")
+    return found
+
+
+async def _fields(request: Request) -> dict[str, str]:
+    """Of a form, each once, bounded."""
+    body = await request.body()
+    if len(body) > FORM_BYTES:
+        raise Refusal("too_large", f"a form may have {FORM_BYTES:,} bytes")
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/x-www-form-urlencoded":
+        raise Refusal("unsupported_media_type", "send the form as application/x-www-form-urlencoded")
+    try:
+        found = parse_qs(body.decode(), keep_blank_values=True, max_num_fields=FIELDS, errors="strict")
+    except ValueError:
+        raise Refusal("invalid", f"a form has at most {FIELDS} fields, in UTF-8") from None
+    return {name: values[0] for name, values in found.items()}
+
+
+async def _shown(
+    request: Request, service: ServiceDep, who: Principal, given: Mapping[str, Any], status: int | None
+) -> Response:
+    site: Site = replace(site_of(service, who), given=given)
+    found: Answer = await service.run(site.answer, _path(request), dict(request.query_params))
+    code = status if status is not None and found.status == 200 else found.status
+    return Response(found.body, code, headers={"content-type": found.kind})
+
+
+def _again(request: Request, place: Place, done: str) -> Response:
+    """To the page, which says what was done."""
+    asked = request.query_params.get("lang", "")
+    frame = Frame(at=place, language=asked if asked in LANGUAGES else LANGUAGES[0])
+    return RedirectResponse(frame.href(place.bare._replace(query=(("done", done),))), 303)
+
+
+router.include_router(pages_router)
