@@ -179,7 +179,7 @@ class JournalQueries:
     def manifests(self, key: SessionKey, *, waiting: bool = False, limit: int | None = None) -> list[Manifest]:
         where = f"{LOG} AND waiting = 1" if waiting else LOG
         query = f"SELECT address, body FROM manifests WHERE {where} ORDER BY seq LIMIT ?"
-        return [Manifest(*row) for row in self._all(query, (*key, -1 if limit is None else limit))]
+        return [Manifest(*row) for row in self._all(query, (*key, _END if limit is None else limit))]
 
     def find(self, tenant: str, address: str) -> tuple[str, int] | None:
         query = "SELECT session, position FROM records WHERE tenant = ? AND address = ?"
