@@ -16,7 +16,7 @@ from .crypto import (
 )
 from .crypto.addresses import code as code
 from .crypto.keyring import NONCE_BYTES as NONCE_BYTES, decrypt as decrypt, encrypt as encrypt
-from .derived_files import DerivedFile as DerivedFile
+from .derived_files import DerivedFile as DerivedFile, DerivedRows as DerivedRows
 from .erasure.forget import apply_tombstones as apply_tombstones, forget as forget
 from .erasure.steward_records import (
     RecordSupport as RecordSupport,
@@ -122,6 +122,11 @@ from .objects import (
 )
 from .objects.memory import MemoryObjects as MemoryObjects
 from .objects.s3 import S3Objects as S3Objects
+from .postgres_database import (
+    PostgresDatabase as PostgresDatabase,
+    PostgresUri as PostgresUri,
+    make_schema as make_schema,
+)
 from .profiles import Profile as Profile, RecordRef as RecordRef, canonical as canonical
 from .profiles.lease import Lease as Lease, WriterLease as WriterLease
 from .profiles.meta_records import (

@@ -2,8 +2,8 @@
 
     postgresql://USER@HOST/DATABASE?schema=NAME&objects=s3://BUCKET/PREFIX&keys=FOLDER&sslmode=require
 
-`schema` (default ``ctxsteward``) is where the tables are; two stores share a database by two names. `objects` and `keys`
-are for `location`; everything else goes to the client library (libpq), whose names and environment hold.
+`schema` (default ``ctxsteward``) is where the tables are; two stores share a database by two names. `objects` and
+`keys` are for `location`; everything else goes to the client library (libpq), whose names and environment hold.
 
 Nothing is kept in a server's session, so a pooler that gives each transaction another connection (PgBouncer, pool_mode
 ``transaction``) may stand between: each call is one implicit transaction, sent in one piece, that begins with the
@@ -32,7 +32,7 @@ import re
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import unquote
@@ -49,6 +49,7 @@ from . import process_forks as forking
 
 Connection = psycopg.Connection[Any]
 Rows = list[tuple[Any, ...]]
+Values = Sequence[object] | Mapping[str, object]
 T = TypeVar("T")
 
 VERSION = 1
@@ -85,8 +86,11 @@ class PostgresUri(NamedTuple):
     keys: str | None = None
 
     @classmethod
-    def parse(cls, uri: str) -> PostgresUri:
-        """Raises `InputError`, which shows nothing of it that may be secret."""
+    def parse(cls, uri: str, *, schema: str | None = None) -> PostgresUri:
+        """`schema` is the one where none is named; None: the first of the server's search path.
+
+        Raises `InputError`, which shows nothing of it that may be secret.
+        """
         base, mark, query = uri.partition("?")
         pairs = [pair for pair in query.split("&") if pair]
         own = {name: unquote(value) for name, _, value in (pair.partition("=") for pair in pairs) if name in _OWN}
@@ -96,12 +100,17 @@ class PostgresUri(NamedTuple):
             parts = conninfo_to_dict(conninfo)
         except psycopg.Error:
             raise InputError(f"this is no PostgreSQL connection string; write {FORM}") from None
-        schema = own.get("schema")
+        schema = own.get("schema", schema)
         if schema is not None and not _NAME.fullmatch(schema):
             raise InputError(f"schema {schema!r:.80} is not usable; take a to z, digits and '_', 63 at most")
         place = f"postgresql://{parts.get('host') or 'localhost'}/{parts.get('dbname') or ''}"
         place += "" if schema is None else f"?schema={schema}"
         return cls(conninfo, place, schema, own.get("objects"), own.get("keys"))
+
+    @property
+    def cards_uri(self) -> str:
+        """Of the context cards in the same schema; with what is secret."""
+        return f"{self.conninfo}{'&' if '?' in self.conninfo else '?'}schema={self.schema}"
 
 
 _TEXT = 'text COLLATE "C" NOT NULL'
@@ -143,7 +152,9 @@ _TABLES = (
     "CREATE TABLE objects_other PARTITION OF objects DEFAULT",
     f"CREATE TABLE derived (tenant {_TEXT}, name {_TEXT}, body bytea NOT NULL, PRIMARY KEY (tenant, name))",
     "CREATE TABLE commits (token bigint PRIMARY KEY, at timestamptz NOT NULL DEFAULT now())",
-    f"CREATE TABLE unscrubbed (relation {_TEXT}, tenant {_TEXT}, session {_TEXT}, PRIMARY KEY (relation, tenant, session))",
+    f"""CREATE TABLE unscrubbed (
+      relation {_TEXT}, tenant {_TEXT}, session {_TEXT}, PRIMARY KEY (relation, tenant, session)
+    )""",
     *(
         f"ALTER TABLE {table} ALTER COLUMN {column} SET STATISTICS 0"
         for table, columns in {
@@ -172,7 +183,11 @@ class PostgresDatabase:
         self._prologue = _prologue(uri.schema, STATEMENT_SECONDS)
         self._unbounded = _prologue(uri.schema, 0)
         parts = conninfo_to_dict(uri.conninfo)
-        defaults: dict[str, str | int] = {"connect_timeout": CONNECT_SECONDS, "application_name": "ctxsteward", **_SILENCE}
+        defaults: dict[str, str | int] = {
+            "connect_timeout": CONNECT_SECONDS,
+            "application_name": "ctxsteward",
+            **_SILENCE,
+        }
         self._conninfo = make_conninfo(uri.conninfo, **{k: v for k, v in defaults.items() if k not in parts})
         self._lock = forking.lock()
         self._idle: list[Connection] = []
@@ -197,19 +212,19 @@ class PostgresDatabase:
 
     # -- calls --------------------------------------------------------------------------------------------------
 
-    def execute(self, query: str, values: Sequence[object] = (), *, unknown: str = "") -> Rows:
+    def execute(self, query: str, values: Values = (), *, unknown: str = "") -> Rows:
         """Run one statement that may be repeated, in a transaction of its own; its rows.
 
         `unknown` is what to say where the answer to it was lost for good.
         """
         return self._repeated(lambda db: self._alone(db, query, values), unknown)
 
-    def attempt(self, query: str, values: Sequence[object] = ()) -> Rows:
+    def attempt(self, query: str, values: Values = ()) -> Rows:
         """Run one statement once. Raises `psycopg.Error`; `is_lost` says whether it may have been done."""
         with self.connection() as db:
             return self._alone(db, query, values)
 
-    def _alone(self, db: Connection, query: str, values: Sequence[object]) -> Rows:
+    def _alone(self, db: Connection, query: str, values: Values) -> Rows:
         with db.pipeline():
             db.execute(self._prologue)
             cursor = db.execute(query, values, binary=True)
@@ -221,7 +236,9 @@ class PostgresDatabase:
 
         def attempt(db: Connection) -> None:
             with self.begun(db):
-                if db.execute("INSERT INTO commits VALUES (%s) ON CONFLICT DO NOTHING RETURNING 1", (token,)).fetchone():
+                if db.execute(
+                    "INSERT INTO commits VALUES (%s) ON CONFLICT DO NOTHING RETURNING 1", (token,)
+                ).fetchone():
                     work(db)
 
         self._repeated(attempt, "whether it was written is not known: look, and repeat it")
@@ -266,7 +283,9 @@ class PostgresDatabase:
         forking.notice()
         permits = self._permits
         if not permits.acquire(timeout=LOCK_SECONDS):
-            raise StoreLocked(f"{self.place}: all {CONNECTIONS} connections were in use for {LOCK_SECONDS} s; try again")
+            raise StoreLocked(
+                f"{self.place}: all {CONNECTIONS} connections were in use for {LOCK_SECONDS} s; try again"
+            )
         try:
             db = self._taken()
             try:
@@ -359,7 +378,9 @@ class PostgresDatabase:
     def _migrate(self, db: Connection, draw_id: Callable[[], str]) -> None:
         schema = self.uri.schema
         with self.begun(db, unbounded=True):
-            db.execute("SELECT pg_advisory_xact_lock(%s, hashtext(current_database() || %s))", (_MIGRATING, schema or ""))
+            db.execute(
+                "SELECT pg_advisory_xact_lock(%s, hashtext(current_database() || %s))", (_MIGRATING, schema or "")
+            )
             make_schema(db, schema)
             made = db.execute("SELECT to_regclass('meta')::text").fetchone() == ("meta",)
             version = 0

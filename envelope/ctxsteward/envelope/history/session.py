@@ -24,6 +24,7 @@ from ctxsteward.schemas import CompressionReport, Conflict, Finding, InputError,
 from ctxsteward.store import (
     AddressKey,
     DerivedFile,
+    DerivedRows,
     DraftJournal,
     Event,
     FactLookup,
@@ -84,11 +85,11 @@ class Session:
         draw_nonce: Callable[[], str],
         keys: Keys,
         fact_lookup: FactLookup | None = None,
-        derived_folder: Path | None = None,
+        derived: Path | DerivedRows | None = None,
     ) -> None:
-        """`derived_folder`: the journal's, where what is derived from sessions is kept; None: nowhere."""
+        """`derived`: the journal's folder, or rows, where what is derived from sessions is kept; None: nowhere."""
         self.key = log.key
-        self._derived_folder = derived_folder
+        self._derived = derived
         self.lock = threading.RLock()
         """One call at a time: threads of one process may share a session."""
         forking.renew_in_child(self)
@@ -368,7 +369,7 @@ class Session:
     def _sibling(self, id: str) -> Session:
         """Another session of this store and tenant, not read yet."""
         log = self.replica.log.sibling(id)
-        return Session(log, self._counter, self._draw_nonce, self._keys, self.fact_lookup, self._derived_folder)
+        return Session(log, self._counter, self._draw_nonce, self._keys, self.fact_lookup, self._derived)
 
     def origins(self) -> tuple[ForkPoint, ...]:
         """Where the logs end that this one shares: its parent's first; none for an original."""
@@ -377,9 +378,9 @@ class Session:
 
     def derived_file(self) -> DerivedFile | None:
         """Where what is derived from it is kept between processes; None: nowhere, or it is a draft."""
-        if self._derived_folder is None or isinstance(self.journal, DraftJournal):
+        if self._derived is None or isinstance(self.journal, DraftJournal):
             return None
-        return DerivedFile(self._derived_folder, self.key, self.address_key, self._is_current)
+        return DerivedFile(self._derived, self.key, self.address_key, self._is_current)
 
     def _is_current(self) -> bool:
         """Whether the log still is what was read of it, as far as that goes."""

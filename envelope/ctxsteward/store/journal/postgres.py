@@ -258,7 +258,9 @@ class PostgresJournal(TableJournal):
         try:
             for table in ("records", "manifests"):
                 unowned = self._all(_UNOWNED.format(table=table))
-                problems += [f"{count} {table} of tenant {t!r}, session {s!r} belong to no log" for t, s, count in unowned]
+                problems += [
+                    f"{count} {table} of tenant {t!r}, session {s!r} belong to no log" for t, s, count in unowned
+                ]
         except Damaged as error:
             return [str(error)]
         return problems

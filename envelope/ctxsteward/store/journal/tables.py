@@ -1,10 +1,10 @@
 """The writing half of a journal in tables (`TableJournal`), and the transaction that its calls run in.
 
 The row of a log (`LogRow`) decides what a transaction may do. `TableJournal` is written in the SQL that SQLite and
-PostgreSQL have in common, with `?` for a value; a transaction is whatever has the methods of `TableTransaction`. That of
-SQLite (`Transaction`) keeps rows of logs in memory from one transaction to the next as long as no other connection has
-committed (`PRAGMA data_version`). New records and changed rows of logs are collected and written in a few statements at
-the end. Sizes are bytes of UTF-8. Raises `StoreError`, `Conflict`, `Backpressure`.
+PostgreSQL have in common, with `?` for a value; a transaction is whatever has the methods of `TableTransaction`. That
+of SQLite (`Transaction`) keeps rows of logs in memory from one transaction to the next as long as no other connection
+has committed (`PRAGMA data_version`). New records and changed rows of logs are collected and written in a few
+statements at the end. Sizes are bytes of UTF-8. Raises `StoreError`, `Conflict`, `Backpressure`.
 """
 
 from __future__ import annotations
