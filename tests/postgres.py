@@ -16,10 +16,12 @@ import os
 import pwd
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -127,6 +129,141 @@ def running(settings: str = _SETTINGS) -> Iterator[PostgresServer]:
                 server.stop()
     finally:
         shutil.rmtree(home, ignore_errors=True)
+
+
+POOLED = """
+[databases]
+* = host={home}
+[pgbouncer]
+pool_mode = transaction
+default_pool_size = 2
+max_client_conn = 100
+unix_socket_dir = {folder}
+listen_addr =
+auth_type = any
+logfile = {folder}/log
+pidfile = {folder}/pid
+"""
+"""As it comes, but for where things are; `auth_type = any` logs everybody in as the user of the database line."""
+
+
+@contextmanager
+def pooled(server: PostgresServer) -> Iterator[str]:
+    """PgBouncer before a server, two connections for all clients, a transaction each; its socket's folder."""
+    program = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
+    if program is None:
+        pytest.skip("PgBouncer is not installed (apt-get install pgbouncer)")
+    folder = Path(tempfile.mkdtemp(prefix="ctxpb-"))
+    try:
+        text = POOLED.format(home=server.home, folder=folder).replace("* = ", "* = user=postgres ")
+        (folder / "pgbouncer.ini").write_text(text)
+        if os.geteuid() == 0:
+            shutil.chown(folder, "postgres")
+            (folder / "pgbouncer.ini").chmod(0o644)
+        _command(program, "-d", folder / "pgbouncer.ini")
+        try:
+            yield str(folder)
+        finally:
+            os.kill(int((folder / "pid").read_text()), signal.SIGTERM)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+SYNC = b"S\0\0\0\4"
+"""How an implicit transaction ends, in PostgreSQL's protocol."""
+
+
+class CuttingProxy:
+    """A socket before a server's. It cuts the next connection that sends something after `cut` was called."""
+
+    def __init__(self, server: PostgresServer) -> None:
+        self._target = str(server.home / ".s.PGSQL.5432")
+        self.home = Path(tempfile.mkdtemp(prefix="ctxpx-"))
+        self.cuts = 0
+        """So many connections were cut."""
+        self._armed: str | None = None
+        self._passed = 0
+        self.refuses = False
+        """New connections are closed at once."""
+        self._listening = socket.socket(socket.AF_UNIX)
+        self._listening.bind(str(self.home / ".s.PGSQL.5432"))
+        self._listening.listen()
+        self._sockets: list[socket.socket] = []
+        self._threads: list[threading.Thread] = []
+        self._start(self._accept)
+
+    def cut(self, what: str, after: int = 0) -> None:
+        """`request`: it never arrives; `answer`: it arrives, and what the server says to it is lost; `wait`: it
+        arrives, and nobody waits for what the server says; `commit`: the same, once the transaction is sent to its
+        end; `silence`: the connection stays, and no answer comes. `after`: so many requests pass before."""
+        self._armed, self._passed = what, after
+
+    def close(self) -> None:
+        for one in (self._listening, *self._sockets):
+            with suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
+        for thread in self._threads:
+            thread.join(SECONDS)
+        for one in (self._listening, *self._sockets):
+            one.close()
+        shutil.rmtree(self.home, ignore_errors=True)
+
+    def _start(self, target: Callable[..., None], *arguments: object) -> None:
+        self._threads.append(threading.Thread(target=target, args=arguments, daemon=True))
+        self._threads[-1].start()
+
+    def __enter__(self) -> CuttingProxy:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                client, _ = self._listening.accept()
+                if self.refuses:
+                    client.close()
+                    continue
+                server = socket.socket(socket.AF_UNIX)
+                server.connect(self._target)
+                told: list[str] = []
+                self._sockets += (client, server)
+                self._start(self._pump, client, server, True, told)
+                self._start(self._pump, server, client, False, told)
+
+    def _pump(self, source: socket.socket, sink: socket.socket, asks: bool, told: list[str]) -> None:
+        """One direction of a connection; `told` is how it was cut."""
+        try:
+            while data := source.recv(1 << 20):
+                if not asks and told:
+                    if told == ["answer"]:
+                        break
+                    continue
+                how = self._how(data) if asks else None
+                if how is not None:
+                    told.append(how)
+                if how == "request":
+                    break
+                sink.sendall(data)
+                if how in ("wait", "commit"):
+                    break
+        except OSError:
+            pass
+        for one in (source, sink):
+            with suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
+
+    def _how(self, data: bytes) -> str | None:
+        """How the connection is cut that this is sent over; None: it is not."""
+        if self._armed is None or data[:1] == b"X" or (self._armed == "commit" and SYNC not in data[-10:]):
+            return None
+        self._passed -= 1
+        if self._passed >= 0:
+            return None
+        how, self._armed = self._armed, None
+        self.cuts += 1
+        return how
 
 
 @pytest.fixture(scope="module")

@@ -123,6 +123,7 @@ from .objects import (
 from .objects.memory import MemoryObjects as MemoryObjects
 from .objects.s3 import S3Objects as S3Objects
 from .postgres_database import (
+    PostgresConnection as PostgresConnection,
     PostgresDatabase as PostgresDatabase,
     PostgresUri as PostgresUri,
     make_schema as make_schema,

@@ -32,7 +32,7 @@ import re
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import unquote
@@ -47,7 +47,6 @@ from ctxsteward.schemas import Damaged, InputError, StoreError, StoreLocked, Sto
 
 from . import process_forks as forking
 
-Connection = psycopg.Connection[Any]
 Rows = list[tuple[Any, ...]]
 Values = Sequence[object] | Mapping[str, object]
 T = TypeVar("T")
@@ -57,6 +56,8 @@ SCHEMA = "ctxsteward"
 CONNECT_SECONDS = 5
 STATEMENT_SECONDS = 30
 LOCK_SECONDS = 10
+ANSWER_SECONDS = STATEMENT_SECONDS + 10
+"""For the server to say that it has broken a statement off; who is silent for longer is taken for gone."""
 RECONNECT_SECONDS = 15.0
 """How long a call goes on asking a server that has gone away."""
 CONNECTIONS = 8
@@ -72,6 +73,28 @@ _SILENCE = {"keepalives_idle": 15, "keepalives_interval": 5, "keepalives_count":
 _OWN = ("schema", "objects", "keys")
 _NAME = re.compile(r"(?!pg_)[a-z_][a-z0-9_]{0,62}")
 FORM = "postgresql://USER@HOST/DATABASE"
+
+
+class PostgresConnection(psycopg.Connection[Any]):
+    """One whose server answers in time, or counts as lost, even where something between holds the connection open."""
+
+    answer_seconds: float | None = None
+
+    def wait(self, gen: Generator[Any, Any, T], *more: Any, **named: Any) -> T:
+        seconds = self.answer_seconds
+        return super().wait(gen if seconds is None else self._answered(gen, time.monotonic() + seconds), *more, **named)
+
+    def _answered(self, gen: Generator[Any, Any, T], until: float) -> Generator[Any, Any, T]:
+        """The same steps; the client library takes one every 0.1 s at least."""
+        try:
+            ready = yield next(gen)
+            while True:
+                if not ready and time.monotonic() > until:
+                    self.pgconn.finish()
+                    raise psycopg.OperationalError(f"the server has not answered for {self.answer_seconds} s")
+                ready = yield gen.send(ready)
+        except StopIteration as done:
+            return done.value  # type: ignore[no-any-return]
 
 
 class PostgresUri(NamedTuple):
@@ -190,8 +213,8 @@ class PostgresDatabase:
         }
         self._conninfo = make_conninfo(uri.conninfo, **{k: v for k, v in defaults.items() if k not in parts})
         self._lock = forking.lock()
-        self._idle: list[Connection] = []
-        self._left: list[Connection] = []
+        self._idle: list[PostgresConnection] = []
+        self._left: list[PostgresConnection] = []
         """The parent's: closed here, they would end there."""
         self._permits = threading.BoundedSemaphore(CONNECTIONS)
         self._closed = False
@@ -224,17 +247,17 @@ class PostgresDatabase:
         with self.connection() as db:
             return self._alone(db, query, values)
 
-    def _alone(self, db: Connection, query: str, values: Values) -> Rows:
+    def _alone(self, db: PostgresConnection, query: str, values: Values) -> Rows:
         with db.pipeline():
             db.execute(self._prologue)
             cursor = db.execute(query, values, binary=True)
         return cursor.fetchall() if cursor.description else []
 
-    def transaction(self, work: Callable[[Connection], object]) -> None:
+    def transaction(self, work: Callable[[PostgresConnection], object]) -> None:
         """Run several statements in a transaction that is committed once, or not at all."""
         token = secrets.randbits(63)
 
-        def attempt(db: Connection) -> None:
+        def attempt(db: PostgresConnection) -> None:
             with self.begun(db):
                 if db.execute(
                     "INSERT INTO commits VALUES (%s) ON CONFLICT DO NOTHING RETURNING 1", (token,)
@@ -244,13 +267,17 @@ class PostgresDatabase:
         self._repeated(attempt, "whether it was written is not known: look, and repeat it")
 
     @contextmanager
-    def begun(self, db: Connection, *, unbounded: bool = False) -> Iterator[Connection]:
+    def begun(self, db: PostgresConnection, *, unbounded: bool = False) -> Iterator[PostgresConnection]:
         """A transaction on this connection, with its settings; `unbounded`: its statements may take any time."""
-        with db.transaction():
-            db.execute(self._unbounded if unbounded else self._prologue)
-            yield db
+        db.answer_seconds = None if unbounded else ANSWER_SECONDS
+        try:
+            with db.transaction():
+                db.execute(self._unbounded if unbounded else self._prologue)
+                yield db
+        finally:
+            db.answer_seconds = ANSWER_SECONDS
 
-    def _repeated(self, call: Callable[[Connection], T], unknown: str) -> T:
+    def _repeated(self, call: Callable[[PostgresConnection], T], unknown: str) -> T:
         until, pause, broken_off, effect = 0.0, 0.0, 0, "nothing was written"
         while True:
             sent = False
@@ -278,7 +305,7 @@ class PostgresDatabase:
     # -- connections --------------------------------------------------------------------------------------------
 
     @contextmanager
-    def connection(self) -> Iterator[Connection]:
+    def connection(self) -> Iterator[PostgresConnection]:
         """One that nobody else uses meanwhile. Raises `psycopg.Error`, `StoreLocked`, `StoreError`."""
         forking.notice()
         permits = self._permits
@@ -295,18 +322,19 @@ class PostgresDatabase:
         finally:
             permits.release()
 
-    def _taken(self) -> Connection:
+    def _taken(self) -> PostgresConnection:
         with self._lock:
             if self._closed:
                 raise StoreError(f"{self.place}: the store is closed; open it again")
             if self._idle:
                 return self._idle.pop()
-        db = psycopg.connect(self._conninfo, autocommit=True, prepare_threshold=None, client_encoding="UTF8")
+        db = PostgresConnection.connect(self._conninfo, autocommit=True, prepare_threshold=None, client_encoding="UTF8")
+        db.answer_seconds = ANSWER_SECONDS
         db.adapters.register_dumper(str, _TextDumper)
         db.adapters.register_loader("text", _TextLoader)
         return db
 
-    def _give(self, db: Connection) -> None:
+    def _give(self, db: PostgresConnection) -> None:
         if not db.closed and db.info.transaction_status == TransactionStatus.IDLE:
             with self._lock:
                 if not self._closed:
@@ -375,7 +403,7 @@ class PostgresDatabase:
             raise UnsupportedVersion(self.place, int(version), VERSION)
         return int(version), rows.get("id") or ""
 
-    def _migrate(self, db: Connection, draw_id: Callable[[], str]) -> None:
+    def _migrate(self, db: PostgresConnection, draw_id: Callable[[], str]) -> None:
         schema = self.uri.schema
         with self.begun(db, unbounded=True):
             db.execute(
@@ -395,7 +423,7 @@ class PostgresDatabase:
             db.execute("UPDATE meta SET value = %s WHERE name = 'version'", (str(max(version, VERSION)),))
 
 
-def make_schema(db: Connection, schema: str | None) -> None:
+def make_schema(db: PostgresConnection, schema: str | None) -> None:
     """Make the schema, if one is named and there is none; asked first, as not everybody may who may use it."""
     if schema is not None and db.execute("SELECT to_regnamespace(%s)", (f'"{schema}"',)).fetchone() == (None,):
         db.execute(f'CREATE SCHEMA IF NOT EXISTS "{schema}"')

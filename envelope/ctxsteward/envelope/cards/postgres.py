@@ -32,10 +32,8 @@ from contextlib import contextmanager
 from datetime import UTC
 from typing import Any
 
-from psycopg import Connection
-
 from ctxsteward.schemas import ContextCard, StoreError, UnsupportedVersion
-from ctxsteward.store import PostgresDatabase, PostgresUri, make_schema
+from ctxsteward.store import PostgresConnection, PostgresDatabase, PostgresUri, make_schema
 
 from .port import EVERYTHING, CardedSession, CardProgress, EmbeddingSpace, newest, ordinals_of, space_of
 
@@ -118,7 +116,7 @@ class PostgresCards:
                     db.execute(f"ALTER TABLE context_cards ALTER COLUMN {column} SET STATISTICS 0")
                 db.execute("INSERT INTO context_cards_about VALUES (%s, NULL, NULL)", (VERSION,))
 
-    def _check_version(self, db: Connection[Any]) -> bool:
+    def _check_version(self, db: PostgresConnection) -> bool:
         """Whether the tables are there; raises `StoreError` for tables that are not of our version."""
         present = db.execute("SELECT to_regclass('context_cards'), to_regclass('context_cards_about')").fetchone()
         if present == (None, None):
@@ -151,7 +149,7 @@ class PostgresCards:
                     cursor.executemany(_MARK, sorted(done))
         return len(kept)
 
-    def _erased(self, db: Connection[Any], keys: Sequence[tuple[object, ...]]) -> set[tuple[object, ...]]:
+    def _erased(self, db: PostgresConnection, keys: Sequence[tuple[object, ...]]) -> set[tuple[object, ...]]:
         """What was erased of these sessions; erasing them waits until this transaction is over."""
         found: set[tuple[object, ...]] = set()
         for key in keys:
@@ -161,7 +159,7 @@ class PostgresCards:
             ))  # fmt: skip
         return found
 
-    def _settle_space(self, db: Connection[Any], cards: Sequence[ContextCard]) -> None:
+    def _settle_space(self, db: PostgresConnection, cards: Sequence[ContextCard]) -> None:
         if all(card.embedding is None for card in cards):
             return
         held = self._space(db)
@@ -194,7 +192,7 @@ class PostgresCards:
             self._scrub()
         return count
 
-    def _burn(self, db: Connection[Any], key: tuple[str, str], ordinals: list[int] | None) -> int:
+    def _burn(self, db: PostgresConnection, key: tuple[str, str], ordinals: list[int] | None) -> int:
         """Note what gets no card again; how much of it is new. Writers that failed may have left bytes of it."""
         where = "WHERE tenant = %s AND session = %s"
         if ordinals is None:
@@ -250,7 +248,7 @@ class PostgresCards:
 
     # -- inside -------------------------------------------------------------------------------------------------
 
-    def _space(self, db: Connection[Any]) -> EmbeddingSpace | None:
+    def _space(self, db: PostgresConnection) -> EmbeddingSpace | None:
         row = db.execute("SELECT model, dimensions FROM context_cards_about").fetchone()
         return None if row is None or row[0] is None else EmbeddingSpace(row[0], int(row[1]))
 
@@ -258,7 +256,7 @@ class PostgresCards:
         return self._database.execute(query, values)
 
     @contextmanager
-    def _writing(self, *, unbounded: bool = False) -> Iterator[Connection[Any]]:
+    def _writing(self, *, unbounded: bool = False) -> Iterator[PostgresConnection]:
         """One transaction: all of it, or nothing."""
         database = self._database
         with database.named(), database.connection() as db, database.begun(db, unbounded=unbounded):

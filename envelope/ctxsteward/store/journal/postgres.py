@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 from ctxsteward.schemas import Conflict, Damaged
 
 from ..crypto import AddressKey
-from ..postgres_database import PARTS, Connection, PostgresDatabase
+from ..postgres_database import PARTS, PostgresConnection, PostgresDatabase
 from .port import JournalRecord, SessionKey
 from .queries import HEAD_QUERY, NEW, LogRow, RowCodes, head_in
 from .tables import HEADS_KEPT, TableJournal, TableTransaction, record_row
@@ -85,7 +85,7 @@ class PostgresTransaction:
     drains = False
     waiting_bytes = 0
 
-    def __init__(self, db: Connection, codes: RowCodes | None) -> None:
+    def __init__(self, db: PostgresConnection, codes: RowCodes | None) -> None:
         self._db, self._codes = db, codes
         self._rows: list[tuple[Any, ...]] = []
         self._locked: dict[SessionKey, LogRow] = {}
@@ -170,7 +170,7 @@ class PostgresJournal(TableJournal):
     def _transact(self, work: Callable[[TableTransaction], Any]) -> None:
         changed: dict[SessionKey, LogRow] = {}
 
-        def attempt(db: Connection) -> None:
+        def attempt(db: PostgresConnection) -> None:
             transaction = PostgresTransaction(db, self._codes)
             work(transaction)
             transaction.flush()
