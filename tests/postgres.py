@@ -74,6 +74,7 @@ class PostgresServer:
     def kill(self) -> None:
         """SIGKILL to the server and all of its processes, as when the machine loses its power."""
         main = int((self.home / "data" / "postmaster.pid").read_text().splitlines()[0])
+        os.kill(main, signal.SIGSTOP)  # it starts no more of them
         workers = [int(pid) for pid in Path(f"/proc/{main}/task/{main}/children").read_text().split()]
         for pid in (main, *workers):
             with suppress(ProcessLookupError):
@@ -82,7 +83,8 @@ class PostgresServer:
         while any(Path(f"/proc/{pid}/cmdline").exists() and _is_running(pid) for pid in (main, *workers)):
             assert time.monotonic() < until, "the killed server is still there"
             time.sleep(0.01)
-        (self.home / "data" / "postmaster.pid").unlink(missing_ok=True)
+        for left in ("data/postmaster.pid", ".s.PGSQL.5432.lock", ".s.PGSQL.5432"):
+            (self.home / left).unlink(missing_ok=True)
 
     def uri(self, schema: str, **more: str) -> str:
         """Of a store in it."""

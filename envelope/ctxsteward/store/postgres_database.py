@@ -27,6 +27,7 @@ Needs the extra `postgres` (psycopg 3). Raises `StoreUnavailable`, `StoreLocked`
 
 from __future__ import annotations
 
+import logging
 import random
 import re
 import secrets
@@ -70,6 +71,7 @@ _MIGRATING = 0x63747873
 """Class of the advisory lock under which tables are made or changed."""
 _SILENCE = {"keepalives_idle": 15, "keepalives_interval": 5, "keepalives_count": 3, "tcp_user_timeout": 30_000}
 """A machine that is gone without a word is noticed."""
+_LOGGER = logging.getLogger("psycopg")
 _OWN = ("schema", "objects", "keys")
 _NAME = re.compile(r"(?!pg_)[a-z_][a-z0-9_]{0,62}")
 FORM = "postgresql://USER@HOST/DATABASE"
@@ -218,6 +220,8 @@ class PostgresDatabase:
         """The parent's: closed here, they would end there."""
         self._permits = threading.BoundedSemaphore(CONNECTIONS)
         self._closed = False
+        if not _LOGGER.handlers:  # it warns of every lost connection; who wants to read that has a handler
+            _LOGGER.addHandler(logging.NullHandler())
         forking.renew_in_child(self)
 
     def forked(self) -> None:
