@@ -19,16 +19,21 @@ import os
 from collections.abc import Callable, Mapping
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import unquote
 
-from ctxsteward.schemas import InputError, StoreError
+from ctxsteward.schemas import Damaged, InputError, StoreError, UnsupportedVersion
 from ctxsteward.schemas.uris import without_secrets
 
-from .crypto import Keys, file_keys, memory_keys
+from .crypto import Keys, check_keys, file_keys, memory_keys
 from .derived_files import DerivedRows
 from .journal import Journal
+from .names import part_of
 from .objects import ObjectStore
 from .replication import Asker
+
+if TYPE_CHECKING:
+    from .journal import PostgresJournal
 
 JOURNAL_FOLDER = ".ctxsteward/journal"
 """Of a store that is no folder."""
@@ -131,6 +136,7 @@ def _in_postgres(uri: str, journal: str | Path | None, keys: Keys | None) -> Sto
     try:
         own = PostgresJournal(database, address_key=keys.address_key)
         objects = PostgresObjects(database) if place.objects is None else _bucket(place.objects)
+        _check_keys(own, objects, keys)
     except BaseException:
         database.close()
         raise
@@ -138,6 +144,24 @@ def _in_postgres(uri: str, journal: str | Path | None, keys: Keys | None) -> Sto
     return StoreParts(
         without_secrets(uri), own, objects, keys, folder, derived=DerivedRows(database), cards=place.cards_uri
     )
+
+
+def _check_keys(journal: PostgresJournal, objects: ObjectStore, keys: Keys) -> None:
+    """Raise `StoreError` where the first tenant was written with other keys; another one's are checked at its sessions.
+
+    A check that was altered is for `fsck` to name: there are rows that these keys do fit.
+    """
+    first = next(iter(objects.list("tenants/")), None)
+    tenant = None if first is None else unquote(first.key.split("/")[1])
+    if tenant is None or part_of(tenant) != first.key.split("/")[1]:  # type: ignore[union-attr]
+        return
+    try:
+        check_keys(objects, keys, tenant, write=False)
+    except (Damaged, UnsupportedVersion):
+        return
+    except StoreError:
+        if not journal.fits(tenant):
+            raise
 
 
 def _bucket(uri: str) -> ObjectStore:

@@ -17,8 +17,12 @@ from itertools import count
 from pathlib import Path
 from typing import IO, Any
 
-from ctxsteward.envelope import open_store
+import pytest
+
+from ctxsteward.envelope import Budgets, EnvelopeBuilder, open_store
 from ctxsteward.envelope.building.builder import rebuild
+from ctxsteward.envelope.testing import CharTokenizer
+from ctxsteward.envelope.tokens.tokenizer import Counter as TokenCounter
 from ctxsteward.store import MasterKeys
 from ctxsteward.store.journal.events import MessageAppended, from_record
 from ctxsteward.store.journal.port import SessionKey
@@ -36,6 +40,7 @@ KILLS = 300 if SOAK else 12
 SERVER_KILLS = 40 if SOAK else 2
 TURNS = 200 if SOAK else 16
 KEYS = MasterKeys(b"k" * 32)
+CHARS = TokenCounter(CharTokenizer())
 
 CHATTER = """
 import json, random, sys
@@ -158,6 +163,56 @@ def ask(machine: subprocess.Popen[str], **said: Any) -> Any:
     stdin.write(json.dumps(said) + "\n")
     stdin.flush()
     return json.loads(stdout.readline())
+
+
+def test_a_turn_costs_no_more_as_its_session_grows_whichever_machine_takes_it(
+    shared_postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows that a machine reads which has never seen the session: what recall has read lies in the database, too."""
+    uri, read = shared_postgres.uri("grows"), [0]
+    execute = PostgresDatabase.execute
+
+    def counted(self: PostgresDatabase, *arguments: Any, **named: Any) -> Any:
+        rows = execute(self, *arguments, **named)
+        read[0] += len(rows)
+        return rows
+
+    monkeypatch.setattr(PostgresDatabase, "execute", counted)
+    costs = []
+    for age in (100, 200, 400):
+        with open_store(uri, keys=KEYS) as one:
+            session, builder = one.session("s", tenant="acme", counter=CHARS), chars_builder()
+            for n in range(len(session), age, 20):
+                session.extend(
+                    {
+                        "role": ("user", "assistant")[at % 2],
+                        "content": f"Number {at} of project P{at % 7} is {at * 31}.",
+                    }
+                    for at in range(n, n + 20)
+                )
+                session.append({"role": "user", "content": f"What is number {n}?"})
+                builder.build(session)
+        most = 0
+        for n in range(3):
+            with open_store(uri, keys=KEYS) as another:  # with caches of its own
+                read[0] = 0
+                session, builder = another.session("s", tenant="acme", counter=CHARS), chars_builder()
+                session.append({"role": "user", "content": f"And what is number {n * 9}?"})
+                builder.build(session)
+                session.append({"role": "assistant", "content": "As said."})
+                most = max(most, read[0])
+        costs.append(most)
+    assert max(costs) < 100
+    with open_store(uri, keys=KEYS) as another:
+        another.derived_rows = another.folder = None  # nothing is kept: it would have to read all of it
+        session, read[0] = another.session("s", tenant="acme", counter=CHARS), 0
+        session.append({"role": "user", "content": "And number 3?"})
+        chars_builder().build(session)
+        assert read[0] > 400
+
+
+def chars_builder() -> EnvelopeBuilder:
+    return EnvelopeBuilder(tokenizer=CharTokenizer(), budgets=Budgets(dynamic_tokens=1500))
 
 
 # Writes pairs of records in four threads, two of them to one session, and prints an id when its pair is acknowledged.

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -67,6 +68,8 @@ DELETE FROM unscrubbed WHERE relation = %s OR (relation = 'records' AND EXISTS (
   SELECT 1 FROM generate_series(0, {PARTS - 1}) part WHERE 'records_' || part = %s
   AND satisfies_hash_partition('records'::regclass, {PARTS}, part, tenant, session)))
 """
+_SAMPLE = 20
+"""Rows of a tenant that are looked at to tell whether these are its keys."""
 _KEYS = {"manifests": "seq", "objects_keys": "key", "derived": "tenant, name"}
 """Order in which rows are written anew; of records, their place."""
 
@@ -264,6 +267,16 @@ class PostgresJournal(TableJournal):
         except Damaged as error:
             return [str(error)]
         return problems
+
+    def fits(self, tenant: str) -> bool:
+        """Whether a row of one of the tenant's logs was written with our keys."""
+        columns = ", ".join((*LogRow._fields, "mac"))
+        query = f"SELECT session, {columns} FROM logs WHERE tenant = ? LIMIT {_SAMPLE}"
+        for session, *row in self._all(query, (tenant,)):
+            with suppress(Damaged):
+                head_in([row], SessionKey(tenant, session), self._codes)
+                return True
+        return False
 
     def close(self) -> None:
         self.database.close()
