@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -134,3 +135,10 @@ def test_objects_may_lie_in_a_bucket(shared_postgres: PostgresServer, moto: S3Se
         objects.close()
     with pytest.raises(InputError, match="nowhere that several machines reach; write objects=s3://BUCKET/PREFIX"):
         open_store(shared_postgres.uri("bucketed", objects=f"file:{tmp_path}"), keys=keys)
+
+
+def test_without_the_client_library_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "ctxsteward.store.postgres_database", raising=False)
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    with pytest.raises(InputError, match=r"needs psycopg: pip install 'ctxsteward\[postgres\]'"):
+        open_store("postgresql://db/x", keys=MasterKeys(b"k" * 32))

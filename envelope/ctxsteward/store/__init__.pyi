@@ -92,6 +92,7 @@ from .journal.log import (
     read_manifest as read_manifest,
 )
 from .journal.memory import MemoryJournal as MemoryJournal
+from .journal.postgres import PostgresJournal as PostgresJournal
 from .journal.sqlite import FileJournal as FileJournal
 from .location import (
     JOURNAL_FOLDER as JOURNAL_FOLDER,
@@ -126,7 +127,6 @@ from .postgres_database import (
     PostgresConnection as PostgresConnection,
     PostgresDatabase as PostgresDatabase,
     PostgresUri as PostgresUri,
-    make_schema as make_schema,
 )
 from .profiles import Profile as Profile, RecordRef as RecordRef, canonical as canonical
 from .profiles.lease import Lease as Lease, WriterLease as WriterLease

@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote
 
 from ctxsteward.schemas import Damaged, InputError, StoreError, UnsupportedVersion
-from ctxsteward.schemas.uris import without_secrets
 
 from .crypto import Keys, check_keys, file_keys, memory_keys
 from .derived_files import DerivedRows
@@ -141,9 +140,7 @@ def _in_postgres(uri: str, journal: str | Path | None, keys: Keys | None) -> Sto
         database.close()
         raise
     folder = Path(JOURNAL_FOLDER if journal is None else journal)
-    return StoreParts(
-        without_secrets(uri), own, objects, keys, folder, derived=DerivedRows(database), cards=place.cards_uri
-    )
+    return StoreParts(place.place, own, objects, keys, folder, derived=DerivedRows(database), cards=place.cards_uri)
 
 
 def _check_keys(journal: PostgresJournal, objects: ObjectStore, keys: Keys) -> None:

@@ -407,13 +407,19 @@ class PostgresDatabase:
             raise UnsupportedVersion(self.place, int(version), VERSION)
         return int(version), rows.get("id") or ""
 
+    def make_schema(self, db: PostgresConnection) -> None:
+        """Make the schema, if one is named and there is none; asked first: not everybody may who may use it."""
+        name = self.uri.schema
+        if name is not None and db.execute("SELECT to_regnamespace(%s)", (f'"{name}"',)).fetchone() == (None,):
+            db.execute(f'CREATE SCHEMA IF NOT EXISTS "{name}"')
+
     def _migrate(self, db: PostgresConnection, draw_id: Callable[[], str]) -> None:
         schema = self.uri.schema
         with self.begun(db, unbounded=True):
             db.execute(
                 "SELECT pg_advisory_xact_lock(%s, hashtext(current_database() || %s))", (_MIGRATING, schema or "")
             )
-            make_schema(db, schema)
+            self.make_schema(db)
             made = db.execute("SELECT to_regclass('meta')::text").fetchone() == ("meta",)
             version = 0
             if made:
@@ -425,12 +431,6 @@ class PostgresDatabase:
             if not made:
                 db.execute("INSERT INTO meta VALUES ('id', %s), ('version', '0')", (draw_id(),))
             db.execute("UPDATE meta SET value = %s WHERE name = 'version'", (str(max(version, VERSION)),))
-
-
-def make_schema(db: PostgresConnection, schema: str | None) -> None:
-    """Make the schema, if one is named and there is none; asked first, as not everybody may who may use it."""
-    if schema is not None and db.execute("SELECT to_regnamespace(%s)", (f'"{schema}"',)).fetchone() == (None,):
-        db.execute(f'CREATE SCHEMA IF NOT EXISTS "{schema}"')
 
 
 def is_lost(error: Exception) -> bool:

@@ -33,7 +33,7 @@ from datetime import UTC
 from typing import Any
 
 from ctxsteward.schemas import ContextCard, StoreError, UnsupportedVersion
-from ctxsteward.store import PostgresConnection, PostgresDatabase, PostgresUri, make_schema
+from ctxsteward.store import PostgresConnection, PostgresDatabase, PostgresUri
 
 from .port import EVERYTHING, CardedSession, CardProgress, EmbeddingSpace, newest, ordinals_of, space_of
 
@@ -109,7 +109,7 @@ class PostgresCards:
     def _prepare(self) -> None:
         with self._writing() as db:
             db.execute("SELECT pg_advisory_xact_lock(%s)", (_SETTLING,))
-            make_schema(db, self._database.uri.schema)
+            self._database.make_schema(db)
             if not self._check_version(db):
                 db.execute(_SCHEMA)
                 for column in _SAYING:

@@ -1,4 +1,4 @@
-"""The reading half of a journal in SQLite (`JournalQueries`), and the codes of the rows that it trusts (`RowCodes`).
+"""The reading half of a journal in tables (`JournalQueries`), and the codes of the rows that it trusts (`RowCodes`).
 
 Lengths, records by place, ordinal, id or address, and what waits to be drained. Reads see every acknowledged append and
 wait for no writer.
@@ -130,7 +130,7 @@ def head_in(rows: Sequence[Sequence[Any]], key: SessionKey, codes: RowCodes | No
 
 
 class JournalQueries:
-    """The reading half of a `Journal` in SQLite."""
+    """The reading half of a `Journal` in tables, in the SQL that SQLite and PostgreSQL have in common."""
 
     _all: RowReader
     _codes: RowCodes | None = None

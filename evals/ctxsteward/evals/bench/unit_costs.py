@@ -7,17 +7,20 @@ import random
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from datetime import date, timedelta
 from itertools import accumulate, chain, count
 from pathlib import Path
 
-from ctxsteward.envelope import PROVIDERS, Budgets, EnvelopeBuilder, Weights
+from ctxsteward.envelope import PROVIDERS, Budgets, EnvelopeBuilder, Store, Weights, open_store
 from ctxsteward.envelope.audit import audit, sealed_request
 from ctxsteward.envelope.recall import IndexedTurn, TurnIndex
 from ctxsteward.envelope.testing import memory_store
 from ctxsteward.language import terms
+from ctxsteward.schemas import InputError, StoreUnavailable
+from ctxsteward.store import MasterKeys, PostgresJournal
 
 from ..suites import make, play_one, play_verbatim
 from ..suites.kit import Draw, PlayCounts, Scenario, Setup
@@ -86,6 +89,45 @@ def first_sessions(data: object = None) -> Iterator[BenchmarkRow]:
     seconds, megabytes = (statistics.median(figures) for figures in zip(*rounds, strict=True))
     yield row("first", f"{THREADS} threads open their first session at once", seconds, "s", at_most=3)
     yield row("first", "  the most memory of that process", megabytes, "MB", at_most=250)
+
+
+STORE_TURNS = 200
+BENCH_SCHEMA = "ctxsteward_bench"
+
+
+def shared_stores(data: object = None) -> Iterator[BenchmarkRow]:
+    """A turn in a folder, and in the PostgreSQL that the client library's environment names (``PGHOST``, ``PGUSER``).
+
+    Wall time, the median, on the disks that both are on; an append is acknowledged when it is on disk. No row for
+    PostgreSQL where no server answers. The schema that it is played in is dropped afterwards.
+    """
+    keys = MasterKeys(b"b" * 32)
+    with tempfile.TemporaryDirectory() as folder, open_store(f"file:{folder}", keys=keys) as store:
+        yield from _turns(store, "a folder")
+    try:
+        store = open_store(f"postgresql:///?schema={BENCH_SCHEMA}", keys=keys)
+    except (StoreUnavailable, InputError):
+        return
+    with store:
+        yield from _turns(store, "PostgreSQL")
+        assert isinstance(store.journal, PostgresJournal)
+        store.journal.database.execute(f"DROP SCHEMA {BENCH_SCHEMA} CASCADE")
+
+
+def _turns(store: Store, where: str) -> Iterator[BenchmarkRow]:
+    builder = EnvelopeBuilder(tokenizer="o200k_base", budgets=Budgets(dynamic_tokens=2_000))
+    session = store.session("bench")
+    appended, built = [], []
+    for turn, text in enumerate(_texts(STORE_TURNS)):
+        started = time.perf_counter()
+        session.append({"role": "user", "content": text})
+        waited = time.perf_counter()
+        builder.build(session)
+        built.append((time.perf_counter() - waited) * 1e3)
+        appended.append((waited - started) * 1e3)
+        session.append({"role": "assistant", "content": f"Noted {turn}. {text * 6}"})
+    yield row("store", f"append in {where}, p50 of {STORE_TURNS} turns", statistics.median(appended), "ms")
+    yield row("store", f"build in {where}, p50 of {STORE_TURNS} turns", statistics.median(built), "ms")
 
 
 AUDIT_TOKENS = 20_000
