@@ -45,12 +45,16 @@ def programs() -> Path | None:
     return found[-1].parent if found else None
 
 
+def _as_user() -> tuple[str, ...]:
+    """What runs a program as a user that it accepts."""
+    return (_RUNUSER or "runuser", "-u", "postgres", "--") if os.geteuid() == 0 else ()
+
+
 def _command(*command: str | Path) -> None:
     """Run one of its programs, as a user it accepts; its output goes to a file, as a server would hold a pipe open."""
-    as_user = (_RUNUSER or "runuser", "-u", "postgres", "--") if os.geteuid() == 0 else ()
     with tempfile.TemporaryFile() as output:
         done = subprocess.run(
-            [*as_user, *map(str, command)], stdin=subprocess.DEVNULL, stdout=output, stderr=output, timeout=SECONDS,
+            [*_as_user(), *map(str, command)], stdin=subprocess.DEVNULL, stdout=output, stderr=output, timeout=SECONDS,
             check=False, cwd="/",
         )  # fmt: skip
         output.seek(0)
@@ -162,11 +166,22 @@ def pooled(server: PostgresServer) -> Iterator[str]:
         if os.geteuid() == 0:
             shutil.chown(folder, "postgres")
             (folder / "pgbouncer.ini").chmod(0o644)
-        _command(program, "-d", folder / "pgbouncer.ini")
-        try:
-            yield str(folder)
-        finally:
-            os.kill(int((folder / "pid").read_text()), signal.SIGTERM)
+        with subprocess.Popen(
+            [*_as_user(), program, "-q", folder / "pgbouncer.ini"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        ) as running_pooler:  # fmt: skip
+            try:
+                until = time.monotonic() + SECONDS
+                while not (folder / ".s.PGSQL.6432").exists():
+                    assert running_pooler.poll() is None, (folder / "log").read_text()
+                    assert time.monotonic() < until, "PgBouncer does not listen"
+                    time.sleep(0.01)
+                yield str(folder)
+            finally:
+                try:
+                    os.kill(int((folder / "pid").read_text()), signal.SIGTERM)  # what runs it would wait for 2 s
+                except OSError:
+                    running_pooler.terminate()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

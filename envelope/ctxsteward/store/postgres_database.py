@@ -55,8 +55,8 @@ T = TypeVar("T")
 VERSION = 1
 SCHEMA = "ctxsteward"
 CONNECT_SECONDS = 5
-STATEMENT_SECONDS = 30
-LOCK_SECONDS = 10
+STATEMENT_SECONDS = 30.0
+LOCK_SECONDS = 10.0
 ANSWER_SECONDS = STATEMENT_SECONDS + 10
 """For the server to say that it has broken a statement off; who is silent for longer is taken for gone."""
 RECONNECT_SECONDS = 15.0
@@ -93,7 +93,7 @@ class PostgresConnection(psycopg.Connection[Any]):
             while True:
                 if not ready and time.monotonic() > until:
                     self.pgconn.finish()
-                    raise psycopg.OperationalError(f"the server has not answered for {self.answer_seconds} s")
+                    raise psycopg.OperationalError(f"the server has not answered for {self.answer_seconds:g} s")
                 ready = yield gen.send(ready)
         except StopIteration as done:
             return done.value  # type: ignore[no-any-return]
@@ -315,7 +315,7 @@ class PostgresDatabase:
         permits = self._permits
         if not permits.acquire(timeout=LOCK_SECONDS):
             raise StoreLocked(
-                f"{self.place}: all {CONNECTIONS} connections were in use for {LOCK_SECONDS} s; try again"
+                f"{self.place}: all {CONNECTIONS} connections were in use for {LOCK_SECONDS:g} s; try again"
             )
         try:
             db = self._taken()
@@ -452,12 +452,13 @@ _ADVICE = {
 }
 
 
-def _prologue(schema: str | None, statement_seconds: int) -> str:
+def _prologue(schema: str | None, statement_seconds: float) -> str:
     """One statement that makes the settings of a transaction."""
     settings = {
-        "statement_timeout": f"'{statement_seconds}s'",
-        "lock_timeout": f"'{LOCK_SECONDS}s'",
-        "idle_in_transaction_session_timeout": f"'{STATEMENT_SECONDS}s'",  # a machine that stands still holds no locks
+        "statement_timeout": f"'{statement_seconds * 1000:.0f}ms'",
+        "lock_timeout": f"'{LOCK_SECONDS * 1000:.0f}ms'",
+        # a machine that stands still holds no locks
+        "idle_in_transaction_session_timeout": f"'{STATEMENT_SECONDS * 1000:.0f}ms'",
         "synchronous_commit": "coalesce(nullif(current_setting('synchronous_commit'), 'off'), 'on')",
     }
     if schema is not None:

@@ -38,7 +38,7 @@ PROCESSES, SESSIONS = 8, 64
 ROUNDS = 20 if SOAK else 1
 KILLS = 300 if SOAK else 12
 SERVER_KILLS = 40 if SOAK else 2
-TURNS = 200 if SOAK else 16
+TURNS = 200 if SOAK else 12
 KEYS = MasterKeys(b"k" * 32)
 CHARS = TokenCounter(CharTokenizer())
 

@@ -261,7 +261,7 @@ class JournalMachine(RuleBasedStateMachine):
 
 @pytest.mark.parametrize(
     ("kind", "count"),
-    [("memory", 100), ("memory, drains", 200), ("file", 40), ("file, drains", 100), ("postgres", 40)],
+    [("memory", 100), ("memory, drains", 200), ("file", 40), ("file, drains", 100), ("postgres", 25)],
 )
 def test_a_journal_is_its_model(request: pytest.FixtureRequest, kind: str, count: int) -> None:
     serve(request, kind)

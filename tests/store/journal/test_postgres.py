@@ -183,7 +183,7 @@ def test_a_server_that_stays_away_is_an_error_that_says_what_is_not_known(proxy:
 def test_a_server_that_falls_silent_is_taken_for_gone(
     proxy: CuttingProxy, uri: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(postgres_database, "ANSWER_SECONDS", 0.5)
+    monkeypatch.setattr(postgres_database, "ANSWER_SECONDS", 0.2)
     with closing(through(proxy, uri)) as journal:
         journal.append(KEY, 0, [note("a")])
         for act in (
@@ -241,7 +241,7 @@ def test_a_row_that_somebody_holds_is_an_error_in_time(
     journal: PostgresJournal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     journal.append(KEY, 0, [note("a")])
-    monkeypatch.setattr(postgres_database, "LOCK_SECONDS", 1)
+    monkeypatch.setattr(postgres_database, "LOCK_SECONDS", 0.2)
     schema = journal.database.uri.schema
     with closing(opened(f"{journal.database.uri.conninfo}&schema={schema}")) as hasty:
         with journal.database.connection() as db, db.transaction():
@@ -257,7 +257,7 @@ def test_a_row_that_somebody_holds_is_an_error_in_time(
 def test_a_statement_that_takes_too_long_is_broken_off(
     journal: PostgresJournal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(postgres_database, "STATEMENT_SECONDS", 1)
+    monkeypatch.setattr(postgres_database, "STATEMENT_SECONDS", 0.2)
     with closing(PostgresDatabase(journal.database.uri)) as hasty, pytest.raises(StoreLocked, match="timeout"):
         hasty.execute("SELECT pg_sleep(60)")
 
@@ -595,7 +595,7 @@ def test_scrubbing_leaves_no_byte_and_rewrites_what_it_must(shared_postgres: Pos
 def test_a_reader_that_holds_a_table_holds_the_scrubbing_up_which_says_so_and_goes_on_later(
     journal: PostgresJournal, uri: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(postgres_database, "LOCK_SECONDS", 1)
+    monkeypatch.setattr(postgres_database, "LOCK_SECONDS", 0.2)
     journal.append(KEY, 0, [note("a")])
     journal.truncate(KEY, 0)
     with closing(opened(uri)) as hasty:
