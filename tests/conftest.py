@@ -14,9 +14,12 @@ from hypothesis import settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
 
+from . import network_guard
 from .examples import SOAK, examples
 from .postgres import PostgresServer, running
 from .s3_servers import CREDENTIALS, Ministack, S3Server, ministack_server, moto_server
+
+network_guard.install()
 
 MEMORY = Path("/dev/shm")
 ROOM_BYTES = 2 << 30
@@ -42,7 +45,8 @@ settings.load_profile("counted")
 
 LONG = (
     "tests/flows/", "tests/steward/night/", "tests/store/crashes/", "tests/steward/ingest/", "tests/store/replication/",
-    "tests/evals/", "tests/test_guide_", "tests/test_docs.py", "tests/test_linear.py", "tests/store/",
+    "tests/evals/", "tests/test_guide_", "tests/test_docs.py", "tests/test_distribution.py", "tests/test_linear.py",
+    "tests/test_site.py", "tests/store/",
 )  # fmt: skip
 """Where few tests take long: they begin first, so that no process is left alone with one at the end."""
 
@@ -82,6 +86,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         return next((place for place, start in enumerate(LONG) if item.nodeid.startswith(start)), len(LONG))
 
     items.sort(key=rank)
+
+
+@pytest.fixture(autouse=True)
+def _stays_on_this_machine() -> Iterator[None]:
+    network_guard.reached.clear()
+    yield
+    assert network_guard.reached == []
 
 
 @pytest.fixture(scope="session")

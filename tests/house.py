@@ -37,9 +37,9 @@ built cut dealt done drawn found given gone grown heard held kept known laid lef
 seen sent set shown spent stood taken told understood written
 """
 _NOUNS = """
-bed being binding building embedding encoding ending feed finding gating heading keyring king meaning need nothing
-offering ordering pricing ranking rating reading recording seed setting shed speed spelling string testing thing timing
-training warning wording
+bed being binding building embedding encoding ending feed finding gating grounding heading keyring king meaning need
+nothing offering ordering pricing ranking rating reading recording seed setting shed speed spelling string testing
+thing timing training warning wording
 """
 WHOLE = frozenset(("schemas", "language", "store", "summarizers"))
 """Rooms that others enter by one door."""

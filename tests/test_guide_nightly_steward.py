@@ -99,7 +99,7 @@ def test_the_guide_names_every_verb_reason_and_exit_code() -> None:
 
 def test_the_guides_figures_are_those_of_the_program() -> None:
     from ctxsteward.steward.admission import AdmissionPolicy
-    from ctxsteward.steward.ingest.sessions import SETTLED_SECONDS
+    from ctxsteward.steward.ingest.sources import SETTLED_SECONDS
     from ctxsteward.steward.ingest.watermark import OVERLAP_SECONDS
     from ctxsteward.steward.release.approvals import EXPIRES_DAYS
     from ctxsteward.steward.release.slice import HIGH_TOKENS, LOW_TOKENS, MARGIN

@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 from ctxsteward.console.cli import cli
 from ctxsteward.envelope import open_store
 from ctxsteward.envelope.cascade import load_cascade, open_phase, parse_cascade
-from ctxsteward.evals.validity import anthropic_faults, openai_faults
+from ctxsteward.evals.prompt_cost import anthropic_faults, openai_faults
 from ctxsteward.schemas.publish import validate
 
 DEMO = str(files("ctxsteward.console") / "data" / "demo-cascade.yaml")

@@ -13,15 +13,6 @@ from ctxsteward.envelope import Budgets, EnvelopeBuilder
 from ctxsteward.envelope.testing import CharTokenizer
 from ctxsteward.envelope.tokens.tokenizer import Counter
 from ctxsteward.envelope.transcripts import parse_transcripts
-from ctxsteward.evals.agent_runs import (
-    MASK,
-    AgentRun,
-    MaskedRun,
-    files_of,
-    masking_of,
-    read_run,
-    values_of,
-)
 from ctxsteward.evals.cost import (
     ALL,
     EVERYTHING,
@@ -39,8 +30,16 @@ from ctxsteward.evals.cost import (
     strategies,
     window_of_five,
 )
-from ctxsteward.evals.prompt_cost import Bill, PricedPrompt, Prices, PromptJudge, Sizer
-from ctxsteward.evals.validity import openai_faults
+from ctxsteward.evals.prompt_cost import Bill, PricedPrompt, Prices, PromptJudge, Sizer, openai_faults
+from ctxsteward.evals.replay import (
+    MASK,
+    AgentRun,
+    MaskedRun,
+    files_of,
+    masking_of,
+    read_run,
+    values_of,
+)
 from ctxsteward.schemas import InputError
 
 DATA = Path(__file__).parents[2] / "../shared/data"

@@ -15,7 +15,6 @@ from ctxsteward.envelope import Budgets, EnvelopeBuilder
 from ctxsteward.envelope.testing import CharTokenizer
 from ctxsteward.envelope.tokens.tokenizer import Counter
 from ctxsteward.envelope.transcripts import parse_transcripts
-from ctxsteward.evals.agent_runs import MaskedRun, files_of, masking_of, read_run
 from ctxsteward.evals.cost import (
     HINDSIGHT_IN_BUDGET,
     OURS,
@@ -30,6 +29,7 @@ from ctxsteward.evals.cost import (
     ski_rental_boundaries,
 )
 from ctxsteward.evals.prompt_cost import PricedPrompt, Prices, PromptJudge, Sizer
+from ctxsteward.evals.replay import MaskedRun, files_of, masking_of, read_run
 
 from ..examples import examples
 

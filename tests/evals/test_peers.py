@@ -14,14 +14,26 @@ import pytest
 from ctxsteward.envelope.testing import CharTokenizer
 from ctxsteward.envelope.tokens.tokenizer import Counter
 from ctxsteward.envelope.transcripts import TranscriptEntry
-from ctxsteward.evals.agent_runs import AgentRun
 from ctxsteward.evals.bench.benchmark_row import conversation
 from ctxsteward.evals.canaries import CanaryScenario, TypedCanary
 from ctxsteward.evals.documents import block_of, write_blocks
-from ctxsteward.evals.peers.__main__ import EVERYTHING, NAME, columns, figures_table, main, peers, peers_block
-from ctxsteward.evals.peers.judge import Inputs, PeerFigures, calls_of, measure, read_inputs
+from ctxsteward.evals.peers import (
+    EVERYTHING,
+    NAME,
+    Inputs,
+    PeerFigures,
+    calls_of,
+    columns,
+    figures_table,
+    main,
+    measure,
+    peers,
+    peers_block,
+    read_inputs,
+)
 from ctxsteward.evals.prompt_cost import Sizer
 from ctxsteward.evals.recall import Question
+from ctxsteward.evals.replay import AgentRun
 from ctxsteward.evals.subjects import (
     PEERS,
     AdapterProcess,
@@ -31,7 +43,7 @@ from ctxsteward.evals.subjects import (
     Task,
     canonical,
 )
-from ctxsteward.evals.subjects.libraries import LibraryFailed
+from ctxsteward.evals.subjects.other_processes import LibraryFailed
 from ctxsteward.evals.subjects.peer_adapter import answered, refuse
 
 ROOT = Path(__file__).parents[2]

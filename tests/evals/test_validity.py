@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ctxsteward.evals.validity import anthropic_faults, call_faults, openai_faults
+from ctxsteward.evals.prompt_cost import anthropic_faults, call_faults, openai_faults
 
 USER = {"role": "user", "content": "Hi"}
 CALL = {"role": "assistant", "content": None, "tool_calls": [{"id": "a"}, {"id": "b"}]}

@@ -22,7 +22,7 @@ from ctxsteward.flows.replay import replay_nights
 from ctxsteward.flows.suites import SUITES, SuiteFailed, eval_suite
 from ctxsteward.schemas import InputError
 from ctxsteward.steward.settings import NightSettings
-from ctxsteward.store.profiles.lease import WriterLease
+from ctxsteward.store.profiles.versions import WriterLease
 
 from .conftest import HOME
 from .transcripts import founded, write

@@ -98,6 +98,7 @@ def test_the_contract_s_keys_stand_in_its_order() -> None:
     assert list(schema("compression_report")["properties"]) == [
         *("id", "section", "pre_tokens", "post_tokens", "losses", "kept_refs"),
         *("policy", "source_addresses", "artifact", "created_at"),
+        "origin",  # where a model was asked
     ]
     assert list(schema("selection_log")["properties"]) == [
         *("selection_type", "strategy", "full_history_size", "context_size", "masked_count"),

@@ -20,7 +20,7 @@ from ctxsteward.steward.admission import (
     worth,
 )
 from ctxsteward.steward.reconcile import ClaimAudience, ClaimSupport, Draft
-from ctxsteward.steward.reconcile.indexed_observation import ObservationTime
+from ctxsteward.steward.reconcile.claims import ObservationTime
 
 POLICY = AdmissionPolicy()
 USER, SHARED = ClaimAudience("user", user="ann"), ClaimAudience("shared")

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import pytest
 
 from ctxsteward.schemas import ContextError
-from ctxsteward.schemas.drift import DriftLimits
+from ctxsteward.schemas.profile_changes import DriftLimits
 from ctxsteward.steward.admission import AdmissionPolicy
 from ctxsteward.steward.gate import GateSettings, HeadBudgets
 from ctxsteward.steward.settings import CanaryLimits, NightSettings, settings_of

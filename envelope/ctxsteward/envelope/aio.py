@@ -27,6 +27,11 @@ async def extend(session: Session, messages: Iterable[object]) -> list[LogEntry]
     return await asyncio.to_thread(session.extend, messages)
 
 
+async def follow(session: Session, messages: Iterable[object], **who: Any) -> Session:
+    """`Session.follow`."""
+    return await asyncio.to_thread(session.follow, messages, **who)
+
+
 async def build(builder: EnvelopeBuilder, session: Session, **more: Any) -> Envelope:
     """`EnvelopeBuilder.build`."""
     return await asyncio.to_thread(builder.build, session, **more)

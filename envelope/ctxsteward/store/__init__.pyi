@@ -40,13 +40,14 @@ from .facts.fact import (
     in_order as in_order,
 )
 from .facts.fact_store import (
+    WAIT_SECONDS as WAIT_SECONDS,
     AudienceFacts as AudienceFacts,
     Each as Each,
     StoredFact as StoredFact,
     erased_fact as erased_fact,
     withdraw_facts as withdraw_facts,
+    without_withdrawn_records as without_withdrawn_records,
 )
-from .facts.lookup import WAIT_SECONDS as WAIT_SECONDS, without_withdrawn_records as without_withdrawn_records
 from .journal import (
     Deletion as Deletion,
     Eraser as Eraser,
@@ -129,13 +130,6 @@ from .postgres_database import (
     PostgresUri as PostgresUri,
 )
 from .profiles import Profile as Profile, RecordRef as RecordRef, canonical as canonical
-from .profiles.lease import Lease as Lease, WriterLease as WriterLease
-from .profiles.meta_records import (
-    MetaRecordVault as MetaRecordVault,
-    erased as erased,
-    lines_of as lines_of,
-    record_subject as record_subject,
-)
 from .profiles.proposal import (
     Proposal as Proposal,
     bootstrap as bootstrap,
@@ -156,10 +150,18 @@ from .profiles.text import (
     static_blocks as static_blocks,
     system_blocks as system_blocks,
 )
+from .profiles.version_codec import (
+    MetaRecordVault as MetaRecordVault,
+    erased as erased,
+    lines_of as lines_of,
+    record_subject as record_subject,
+)
 from .profiles.versions import (
     ChangeSummary as ChangeSummary,
+    Lease as Lease,
     ProfileVersions as ProfileVersions,
     Version as Version,
+    WriterLease as WriterLease,
     profile_names as profile_names,
 )
 from .replication.breaker import Pauses as Pauses

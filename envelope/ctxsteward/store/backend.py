@@ -37,10 +37,10 @@ class Backend:
         self.journal = journal
         self.objects = objects
         self.keys = keys
-        self.patience = patience or Patience()
+        self.patience: Patience = patience or Patience()
         self.folder = folder
         """Of the journal, and of what can be derived again (`derived_files`); None: nothing of it is on disk."""
-        self.derived_rows = derived
+        self.derived_rows: DerivedRows | None = derived
         """Where what is derived from sessions is kept instead."""
         missing = getattr(journal, "missing", None)
         self.findings: tuple[Finding, ...] = ()

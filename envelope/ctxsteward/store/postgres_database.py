@@ -201,7 +201,8 @@ class PostgresDatabase:
     """Connections to one database, at most `CONNECTIONS`; safe with threads, and on both sides of a fork."""
 
     def __init__(self, uri: PostgresUri, *, patience_seconds: float = RECONNECT_SECONDS) -> None:
-        self.uri, self.place = uri, uri.place
+        self.uri: PostgresUri = uri
+        self.place: str = uri.place
         self._patience_seconds = patience_seconds
         self._patient = False
         """A server that has never answered is asked once."""

@@ -32,9 +32,9 @@ from ctxsteward.envelope import Budgets, EnvelopeBuilder
 from ctxsteward.envelope.compaction import KEPT_STEPS as POLICY_STEPS, price_policy, rewriting_pays
 from ctxsteward.schemas import InputError, PolicyName
 
-from .agent_runs import AgentRun, MaskedRun, Transcript, masking_of, read_run, read_runs
 from .documents import table
 from .prompt_cost import Bill, PricedPrompt, Prices, PromptJudge, Sizer
+from .replay import AgentRun, MaskedRun, Transcript, masking_of, read_run, read_runs
 
 WINDOW_STEPS = 5
 RARELY_STEPS = 10

@@ -15,8 +15,7 @@ from xml.etree import ElementTree as Xml
 
 from ctxsteward.schemas import EvalMiss, EvalResult, GateResult, MetricResult, Verdict
 
-from .result_comparison import SURE, FigureComparison, GateChange, ResultComparison
-from .result_history import ResultDifference
+from .result_history import SURE, FigureComparison, GateChange, ResultComparison, ResultDifference
 from .suites.kit import JUDGED
 
 MISSES = 5

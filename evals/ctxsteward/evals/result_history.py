@@ -1,25 +1,46 @@
-"""The history of results: a JSON line a result, appended; what changed since the last run, and the trend.
+"""The history of results (a JSON line a result, appended), and two runs of a suite beside each other.
 
 A result is compared with the newest earlier one that asked the same: of the same suite and split, with the same setup
 (budgets, model, summarizer, …) over the same scenarios. Where there is none, it is told in what the newest of the suite
 and split differs. A figure *moved* where its value lies outside the other's interval. A file that cannot be read is
 left as it is.
 
-Raises `InputError` with the line that does not fit.
+Two runs are compared paired by scenario: how far apart each figure is, and how surely.
+
+    compared = compare(before, after, meant=("budgets.dynamic_tokens",))
+    compared.figures[0].difference, compared.figures[0].low, compared.figures[0].p
+
+Both must have asked the same: suite, split and setup. What is `meant` to differ may; product, revision and time always
+may. The figures are those of the scenarios that both played, so a run of 4 and one of 26 share the first 4.
+
+A difference is after less before. Its interval at 95 % is Student's over the scenarios' shares in it: with
+:math:`r = Σt/Σc` in each run, scenario `i` has :math:`n·((t'_i - r'·c'_i)/Σc' - (t_i - r·c_i)/Σc)`, whose mean is 0 and
+whose spread is that of the difference; what the scenarios have in common cancels. `p` is of a permutation test: how
+often the difference is as large or larger where the two runs of each scenario are swapped at random; exact up to
+`EXACT` scenarios that differ, else over `SWAPS` seeded draws. Both take no account of how many figures are compared.
+
+Raises `InputError` for runs that cannot be compared, with what differs, and with the line of a file that does not fit.
+Source: Fisher 1935, "The design of experiments" (the permutation of pairs); Cochran 1977, "Sampling techniques",
+chapter 6 (ratio estimators); Phipson & Smyth 2010, "Permutation p-values should never be zero".
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from math import sqrt
 from pathlib import Path
-from typing import NamedTuple
+from random import Random
+from typing import Literal, NamedTuple
 
 from pydantic import ValidationError
 
-from ctxsteward.schemas import EvalResult, InputError, MetricResult, counted, validate
+from ctxsteward.schemas import EvalResult, InputError, MetricResult, ScenarioPart, Verdict, counted, validate
+
+from .intervals import ALIKE, student_quantile
 
 TREND = 20
 """Runs that a trend shows."""
@@ -178,3 +199,251 @@ def trend(history: Sequence[EvalResult], result: EvalResult) -> tuple[EvalResult
 def values(runs: Iterable[EvalResult], metric: str) -> tuple[float | None, ...]:
     """A figure run by run; None where a run had none."""
     return tuple(next((m.value for m in one.metrics if m.name == metric), None) for one in runs)
+
+
+EXACT = 12
+SWAPS = 4_999
+SURE = 0.05
+ROUNDING = 1e-12
+
+
+class ScenarioPair(NamedTuple):
+    """What one scenario gave to a figure in both runs."""
+
+    before: ScenarioPart
+    after: ScenarioPart
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FigureComparison:
+    """One figure over the scenarios that both runs scored."""
+
+    metric: str
+    kind: Literal["rate", "mean", "ratio", "count"]
+    better: Literal["higher", "lower"]
+    unit: str
+    before: float | None
+    """None: no scenario was scored."""
+    after: float | None
+    difference: float | None
+    """None: no scenario was scored in both."""
+    low: float | None
+    """Of the difference; None of a single scenario, and where fewer than `intervals.ALIKE` differ by the same."""
+    high: float | None
+    p: float | None
+    scenarios: int
+    differing: int
+    """Scenarios whose own values differ."""
+    is_surely: Literal["better", "worse"] | None
+    """Where the interval leaves out 0 and `p` is no larger than `SURE`."""
+
+
+class GateChange(NamedTuple):
+    """A gate that ended otherwise."""
+
+    metric: str
+    rule: str
+    before: Verdict | None
+    """None: the run had no such gate."""
+    after: Verdict | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultComparison:
+    """Two runs of one suite."""
+
+    suite: str
+    split: str
+    before: EvalResult
+    after: EvalResult
+    scenario_ids: tuple[str, ...]
+    """Played by both to the end."""
+    broke_off: tuple[str, ...]
+    """Played by both, left out: one of the two, or both, did not end."""
+    meant: tuple[SettingDifference, ...]
+    """What was meant to differ, and does."""
+    figures: tuple[FigureComparison, ...]
+    gates: tuple[GateChange, ...]
+
+
+def compare(before: EvalResult, after: EvalResult, *, meant: Sequence[str] = ()) -> ResultComparison:
+    """The comparison; raises `InputError` where the two did not ask the same."""
+    differences = tuple(setting_differences(before, after))
+    for name in meant:
+        if name not in before.setup | after.setup:
+            raise InputError(
+                f"{name!r} is no setting of these runs; there are: {', '.join(before.setup | after.setup)}"
+            )
+    unmeant = [one for one in differences if one.name not in meant]
+    if unmeant:
+        what = "; ".join(map(str, unmeant))
+        names = " ".join(f"--meant {one.name}" for one in unmeant if one.name not in ("suite", "split"))
+        todo = f"compare runs that asked the same{f', or say that it is meant: {names}' if names else ''}"
+        raise InputError(f"{before.suite}: the runs differ in {what}; {todo}")
+    common, broke_off = _common(before, after)
+    known = {metric.name: metric for metric in before.metrics}
+    metrics = [metric for metric in after.metrics if metric.name in known]
+    return ResultComparison(
+        suite=after.suite, split=after.split, before=before, after=after, scenario_ids=common, broke_off=broke_off,
+        meant=differences,
+        figures=tuple(_figure(metric, before, after, common) for metric in metrics),
+        gates=tuple(_gates(before, after)),
+    )  # fmt: skip
+
+
+def read_runs(named: str) -> dict[str, EvalResult]:
+    """The newest result of each suite in a file of results, a JSON line each, as ``evals run --json`` prints and
+    ``--history`` keeps them; of ``FILE@WHICH`` the newest of that revision, or whose time begins so.
+    """
+    file, which = (named, "") if os.path.lexists(named) or "@" not in named else _split(named)
+    path = Path(file)
+    if not os.path.lexists(path):
+        raise InputError(f"{path}: no such file; write one with `ctxsteward evals run SUITE --json > FILE`")
+    results = read(path, "name another file")
+    if not results:
+        raise InputError(f"{path}: no result in it; write one with `ctxsteward evals run SUITE --json > FILE`")
+    chosen = [one for one in results if not which or which == one.revision or one.when.startswith(which)]
+    if not chosen:
+        known = dict.fromkeys(f"{one.revision or 'no revision'} of {one.when}" for one in results[:-4:-1])
+        raise InputError(f"{named}: no result of revision or time {which!r}; the newest are: {', '.join(known)}")
+    return {one.suite: one for one in chosen}
+
+
+def _split(named: str) -> tuple[str, str]:
+    file, _, which = named.rpartition("@")
+    return file, which
+
+
+def compare_runs(
+    first: str, second: str, *, suite: str | None = None, metrics: Sequence[str] = (), meant: Sequence[str] = ()
+) -> tuple[ResultComparison, ...]:
+    """Two files of results (`read_runs`), suite by suite; only `suite` or `metrics` where they are named."""
+    runs = [read_runs(named) for named in (first, second)]
+    common = [name for name in runs[0] if name in runs[1] and suite in (None, name)]
+    if not common:
+        has = " and ".join(f"{named} has {', '.join(each)}" for named, each in zip((first, second), runs, strict=True))
+        raise InputError(f"no result of {suite or 'the same suite'} in both: {has}")
+    if all(runs[0][name] == runs[1][name] for name in common) and _is_same(first, second):
+        raise InputError(f"{first} and {second} name the same run; name two: other files, or FILE@REVISION of one")
+    compared = tuple(compare(runs[0][name], runs[1][name], meant=meant) for name in common)
+    known = dict.fromkeys(figure.metric for one in compared for figure in one.figures)
+    for name in metrics:
+        if name not in known:
+            raise InputError(f"--metric {name}: the runs have no such figure; there are: {', '.join(known)}")
+    if not metrics:
+        return compared
+    chosen = (replace(one, figures=tuple(f for f in one.figures if f.metric in metrics)) for one in compared)
+    return tuple(one for one in chosen if one.figures)
+
+
+def _is_same(first: str, second: str) -> bool:
+    paths = [Path(named if os.path.lexists(named) else _split(named)[0]).resolve() for named in (first, second)]
+    return paths[0] == paths[1]
+
+
+def _common(before: EvalResult, after: EvalResult) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What both played: to the end, and not; a scenario that broke off gives figures of its beginning alone."""
+    for result in (before, after):
+        if not result.scenario_ids:
+            what = f"{result.suite} of {result.when} was written by a version that kept no values by scenario"
+            raise InputError(f"{what}; play it again: {result.reproduce or 'ctxsteward evals run'}")
+    common = tuple(id for id in before.scenario_ids if id in set(after.scenario_ids))
+    if not common:
+        first, second = before.scenario_ids[0], after.scenario_ids[0]
+        raise InputError(f"{before.suite}: no scenario was played in both runs ({first} …, {second} …); play the same")
+    broken = before.errors | after.errors
+    ended = tuple(id for id in common if id not in broken)
+    if not ended:
+        id = common[0]
+        raise InputError(f"{before.suite}: no scenario ended in both runs; {id} broke off: {broken[id]}")
+    return ended, tuple(id for id in common if id in broken)
+
+
+def _figure(metric: MetricResult, before: EvalResult, after: EvalResult, common: Sequence[str]) -> FigureComparison:
+    rows = [result.by_scenario.get(metric.name, {}) for result in (before, after)]
+    pairs = [ScenarioPair(rows[0][id], rows[1][id]) for id in common if id in rows[0] and id in rows[1]]
+    pairs = [pair for pair in pairs if pair.before.checks and pair.after.checks]
+    values = [_value(metric, [pair[side] for pair in pairs]) if pairs else None for side in (0, 1)]
+    if not pairs:  # nothing to compare; what one of them has is told
+        alone = [[row[id] for id in common if id in row and row[id].checks] for row in rows]
+        values = [_value(metric, parts) if parts else None for parts in alone]
+    difference = values[1] - values[0] if pairs and values[0] is not None and values[1] is not None else None
+    half = _half_width(metric, pairs)
+    if difference and half is not None and half < ROUNDING and len(pairs) < ALIKE:
+        half = None
+    low, high = (None, None) if half is None or difference is None else (difference - half, difference + half)
+    p = _p(metric, pairs)
+    surely: Literal["better", "worse"] | None = None
+    if low is not None and high is not None and (low > 0 or high < 0) and p is not None and p <= SURE:
+        surely = "better" if (low > 0) == (metric.better == "higher") else "worse"
+    return FigureComparison(
+        metric=metric.name, kind=metric.kind, better=metric.better, unit=metric.unit, before=values[0],
+        after=values[1], difference=difference, low=low, high=high, p=p, scenarios=len(pairs),
+        differing=len(_differing(pairs)), is_surely=surely,
+    )  # fmt: skip
+
+
+def _value(metric: MetricResult, parts: Sequence[ScenarioPart]) -> float:
+    whole = _sum(parts)
+    return whole.total if metric.kind == "count" else whole.total / whole.checks
+
+
+def _half_width(metric: MetricResult, pairs: Sequence[ScenarioPair]) -> float | None:
+    """Of the difference's interval, with the scenarios' shares in it."""
+    count = len(pairs)
+    if count < 2:
+        return None
+    sides = [_residuals(metric, [pair[side] for pair in pairs]) for side in (0, 1)]
+    variance = sum((now - was) ** 2 for was, now in zip(*sides, strict=True)) * count / (count - 1)
+    return student_quantile(count - 1) * sqrt(variance)
+
+
+def _residuals(metric: MetricResult, parts: Sequence[ScenarioPart]) -> list[float]:
+    if metric.kind == "count":
+        mean = sum(part.total for part in parts) / len(parts)
+        return [part.total - mean for part in parts]
+    checks = sum(part.checks for part in parts)
+    value = sum(part.total for part in parts) / checks
+    return [(part.total - value * part.checks) / checks for part in parts]
+
+
+def _differing(pairs: Sequence[ScenarioPair]) -> list[ScenarioPair]:
+    return [pair for pair in pairs if pair.before != pair.after]
+
+
+def _p(metric: MetricResult, pairs: Sequence[ScenarioPair]) -> float | None:
+    """How often swapping the runs of scenarios makes a difference as large; pairs of equals change nothing."""
+    if not pairs:
+        return None
+    differing = _differing(pairs)
+
+    sums = [_sum([pair[side] for pair in pairs]) for side in (0, 1)]
+    steps = [ScenarioPart(now.total - was.total, now.checks - was.checks) for was, now in differing]
+
+    def distance(swaps: Sequence[bool]) -> float:
+        moved = _sum([step for step, swap in zip(steps, swaps, strict=True) if swap])
+        was = ScenarioPart(sums[0].total + moved.total, sums[0].checks + moved.checks)
+        now = ScenarioPart(sums[1].total - moved.total, sums[1].checks - moved.checks)
+        return abs(_value(metric, [now]) - _value(metric, [was]))
+
+    observed = distance([False] * len(steps)) - ROUNDING
+    if len(steps) <= EXACT:
+        every = [distance(swaps) for swaps in product((False, True), repeat=len(steps))]
+        return sum(one >= observed for one in every) / len(every)
+    draw = Random("swaps")
+    found = (distance([draw.random() < 0.5 for _ in steps]) for _ in range(SWAPS))
+    return (1 + sum(one >= observed for one in found)) / (SWAPS + 1)
+
+
+def _sum(parts: Sequence[ScenarioPart]) -> ScenarioPart:
+    return ScenarioPart(sum(part.total for part in parts), sum(part.checks for part in parts))
+
+
+def _gates(before: EvalResult, after: EvalResult) -> Iterator[GateChange]:
+    verdicts: list[Mapping[tuple[str, str], Verdict]] = [
+        {(gate.metric, gate.rule): gate.verdict for gate in result.gates} for result in (before, after)
+    ]
+    for metric, rule in dict.fromkeys((*verdicts[0], *verdicts[1])):
+        was, now = (each.get((metric, rule)) for each in verdicts)
+        if was != now:
+            yield GateChange(metric, rule, was, now)

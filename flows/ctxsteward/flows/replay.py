@@ -15,8 +15,7 @@ from prefect import flow
 from ctxsteward.schemas import InputError
 from ctxsteward.steward import NightReport, NightSettings
 
-from .night import one_night
-from .runs import export, run_name
+from .night import export, one_night, run_name
 
 
 class NightsFailed(Exception):

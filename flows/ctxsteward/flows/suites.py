@@ -21,8 +21,7 @@ from ctxsteward.steward import NightSettings, of_this_process
 from ctxsteward.steward.gate import configured, with_suites
 from ctxsteward.steward.setup import require
 
-from .night import stored
-from .runs import claim, export, refuse_relative_paths, run_name, show_suite, tags_of
+from .night import claim, export, refuse_relative_paths, run_name, show_suite, stored, tags_of
 
 Suite = Callable[[NightSettings], dict[str, Any]]
 

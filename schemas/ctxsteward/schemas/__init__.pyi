@@ -24,17 +24,16 @@ from .cascade import (
     SubCascade as SubCascade,
     TtlKind as TtlKind,
 )
-from .changelog import Change as Change, ChangedBlock as ChangedBlock, ChangelogEntry as ChangelogEntry, Who as Who
-from .documents import SelectionCandidate as SelectionCandidate, SelectionLog as SelectionLog
-from .drift import (
-    LEVELS as LEVELS,
-    CumulativeDrift as CumulativeDrift,
-    DriftFinding as DriftFinding,
-    DriftKind as DriftKind,
-    DriftLevel as DriftLevel,
-    DriftLimits as DriftLimits,
-    DriftReport as DriftReport,
+from .chat_model import (
+    ChatModel as ChatModel,
+    ChatReply as ChatReply,
+    ChatRequest as ChatRequest,
+    ModelPrice as ModelPrice,
+    ModelPurpose as ModelPurpose,
+    ReplyEnd as ReplyEnd,
+    TokenUsage as TokenUsage,
 )
+from .documents import SelectionCandidate as SelectionCandidate, SelectionLog as SelectionLog
 from .errors import (
     Backpressure as Backpressure,
     BudgetExceeded as BudgetExceeded,
@@ -51,6 +50,7 @@ from .errors import (
     InvalidProfile as InvalidProfile,
     InvalidReference as InvalidReference,
     InvalidTranscript as InvalidTranscript,
+    ModelUnavailable as ModelUnavailable,
     ObjectMissing as ObjectMissing,
     OutcomeUnknown as OutcomeUnknown,
     ReferenceNotFound as ReferenceNotFound,
@@ -89,7 +89,13 @@ from .eval_suite import (
     SuiteScenario as SuiteScenario,
     TokenPrices as TokenPrices,
 )
-from .findings import LOG_DAMAGE as LOG_DAMAGE, LOSSES as LOSSES, Finding as Finding, fixed_finding as fixed_finding
+from .findings import (
+    LOG_DAMAGE as LOG_DAMAGE,
+    LOSSES as LOSSES,
+    Finding as Finding,
+    Ref as Ref,
+    fixed_finding as fixed_finding,
+)
 from .handoff import HandoffSummary as HandoffSummary
 from .message import (
     MAX_DEPTH as MAX_DEPTH,
@@ -99,7 +105,6 @@ from .message import (
     Message as Message,
     OpaquePart as OpaquePart,
     Part as Part,
-    Ref as Ref,
     TextPart as TextPart,
     ThinkingPart as ThinkingPart,
     ToolCallPart as ToolCallPart,
@@ -131,6 +136,19 @@ from .profile import (
     instant as instant,
     is_claim_id as is_claim_id,
 )
+from .profile_changes import (
+    LEVELS as LEVELS,
+    Change as Change,
+    ChangedBlock as ChangedBlock,
+    ChangelogEntry as ChangelogEntry,
+    CumulativeDrift as CumulativeDrift,
+    DriftFinding as DriftFinding,
+    DriftKind as DriftKind,
+    DriftLevel as DriftLevel,
+    DriftLimits as DriftLimits,
+    DriftReport as DriftReport,
+    Who as Who,
+)
 from .publish import names as names, schema as schema, validate as validate, validate_quickly as validate_quickly
 from .recommendation import (
     MAX_EVIDENCE as MAX_EVIDENCE,
@@ -160,6 +178,7 @@ from .summary import (
     Summarizer as Summarizer,
     SummarizerInput as SummarizerInput,
     Summary as Summary,
+    SummaryOrigin as SummaryOrigin,
     Utterance as Utterance,
 )
 from .uris import without_secrets as without_secrets

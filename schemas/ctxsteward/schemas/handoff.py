@@ -5,7 +5,7 @@ Source: the continuity design (handoff summaries).
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict
 
@@ -15,7 +15,7 @@ from .profile import Timestamp
 class HandoffSummary(BaseModel):
     """Where a piece of work stands."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     schema_version: Literal[1] = 1
     generated_at: Timestamp | None = None

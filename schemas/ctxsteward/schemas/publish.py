@@ -34,9 +34,7 @@ from pydantic.json_schema import GenerateJsonSchema
 
 from .cards import ContextCard
 from .cascade import Cascade
-from .changelog import ChangelogEntry
 from .documents import EnvelopeDocument, SelectionLog
-from .drift import DriftReport
 from .errors import InputError, count_violation
 from .eval_result import EvalResult
 from .eval_suite import SuiteFile, SuiteScenario
@@ -44,6 +42,7 @@ from .findings import Finding
 from .handoff import HandoffSummary
 from .message_schema import message_schema
 from .profile import ProfileDocument
+from .profile_changes import ChangelogEntry, DriftReport
 from .recommendation import MetaRecommendation
 from .summary import CompressionReport, Summary
 

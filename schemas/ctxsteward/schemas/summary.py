@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, NamedTuple, Protocol, runtime_checkable
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Protocol, runtime_checkable
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from .chat_model import TokenUsage
 from .message import Message
 
 LossKind = Literal[
@@ -33,7 +34,7 @@ LossKind = Literal[
 class Bullet(BaseModel):
     """One frozen line of a compacted section, with at least one citation."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     text: str
     """One line, no marker, no reference; quotes of the originals are unaltered."""
@@ -47,7 +48,7 @@ class Bullet(BaseModel):
 class Utterance(BaseModel):
     """One side of the last raw turn."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     ref: str
     text: str
@@ -56,22 +57,43 @@ class Utterance(BaseModel):
 class LastRawTurn(BaseModel):
     """The newest user text and the newest assistant text, byte for byte."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     user: Utterance | None = None
     assistant: Utterance | None = None
 
 
+class SummaryOrigin(BaseModel):
+    """What a model had to do with a summary: what of it was taken, and why the rest was not."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+
+    model: str
+    template: str
+    """Name, version and the first digits of its SHA-256: ``history_bullets 1 4f0c2a91``."""
+    grounded: int
+    """Bullets of the model that hold against their sources."""
+    refused: dict[str, int] = Field(default_factory=dict)
+    """Bullets of the model that do not, by what is wrong with them; extractive ones stand in."""
+    fell_back: tuple[str, ...] = ()
+    """Why a part of the sources has no bullets of the model at all."""
+    calls: int = 0
+    usage: TokenUsage = TokenUsage.model_construct()
+
+
 class Summary(BaseModel):
     """What a summarizer returns."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+    LATER: ClassVar[frozenset[str]] = frozenset(("origin",))
 
     bullets: tuple[Bullet, ...]
     """New bullets, in ordinal order of their first citation."""
     superseded: tuple[int, ...] = ()
     """Positions in `SummarizerInput.standing` whose value a newer message replaces."""
     last_raw_turn: LastRawTurn = LastRawTurn.model_construct()
+    origin: SummaryOrigin | None = None
+    """None: no model was asked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +102,8 @@ class SourceMessage:
 
     ref: str
     message: Message
+    ts: str | None = None
+    """When it was said, ISO 8601; None: the log does not know."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,7 +160,7 @@ class Span(NamedTuple):
 class Loss(BaseModel):
     """Something the originals said that the section no longer shows; it still resolves by `ref`."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     kind: LossKind
     text: str
@@ -148,7 +172,8 @@ class Loss(BaseModel):
 class CompressionReport(BaseModel):
     """The published view of one compaction."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+    LATER: ClassVar[frozenset[str]] = frozenset(("origin",))
 
     id: str
     section: Literal["system", "static", "meta", "dynamic"]
@@ -164,3 +189,5 @@ class CompressionReport(BaseModel):
     """Address of the stored compaction."""
     created_at: str | None
     """ISO 8601 as told by the caller's clock; None without one."""
+    origin: SummaryOrigin | None = Field(default=None, exclude_if=lambda origin: origin is None)
+    """What a model had to do with the bullets; left out where none was asked."""

@@ -1,7 +1,6 @@
 from .ledger import Ledger as Ledger
 from .night.environment import ProcessEnvironment as ProcessEnvironment, of_this_process as of_this_process
-from .night.history import NightChain as NightChain, status as status
-from .night.report import NightReport as NightReport
+from .night.history import NightChain as NightChain, NightReport as NightReport, status as status
 from .night.run import run_night as run_night
 from .release.actors import Actors as Actors
 from .release.approvals import Approvals as Approvals

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr
 
@@ -41,7 +41,7 @@ Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 class CanaryLimits(BaseModel):
     """When a canary ends. These numbers stand nowhere else."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
 
     min_sessions: Annotated[StrictInt, Field(ge=1, le=1_000_000)] = 30
     """Sessions that the challenger must have had before it is kept."""
@@ -55,7 +55,7 @@ class CanaryLimits(BaseModel):
 class NightSettings(BaseModel):
     """One profile's nights."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
 
     store: StrictStr = "file:.ctxsteward"
     """URI, as `ctxsteward.envelope.open_store` takes it."""

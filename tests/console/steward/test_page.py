@@ -6,8 +6,7 @@ from collections.abc import Mapping
 
 from ctxsteward.console.steward.status import Figures, page
 from ctxsteward.steward.harvest.usage import RecordUse
-from ctxsteward.steward.night.history import Night
-from ctxsteward.steward.night.report import NightReport
+from ctxsteward.steward.night.history import Night, NightReport
 
 from ...steward.scenes import recommendation
 

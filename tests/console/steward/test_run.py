@@ -17,7 +17,7 @@ from ctxsteward.console.steward.context import shipped_transcripts
 from ctxsteward.console.steward.night import NightOptions
 from ctxsteward.envelope.store import open_store
 from ctxsteward.steward.night.environment import of_this_process
-from ctxsteward.store.profiles.lease import WriterLease
+from ctxsteward.store.profiles.versions import WriterLease
 
 from .scenes import PROFILE, fixes, run, transcript, value
 

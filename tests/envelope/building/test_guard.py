@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, Session
-from ctxsteward.evals.validity import openai_faults
+from ctxsteward.evals.prompt_cost import openai_faults
 from ctxsteward.schemas import WindowExceeded
 
 from ..messages import call, char_builder, opened, reply, result, user

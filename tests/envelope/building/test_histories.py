@@ -1,7 +1,7 @@
 """Any history, valid or broken, gives a provider-valid, bounded, deterministic envelope at every step.
 
-Two judges: `tessera.inspect`, which is not ours, and the rules of `ctxsteward.evals.validity` with stricter ones below,
-read from the providers' published references (OpenAI chat completions, Anthropic messages).
+Two judges: `tessera.inspect`, which is not ours, and the rules of `ctxsteward.evals.prompt_cost` with stricter ones
+below, read from the providers' published references (OpenAI chat completions, Anthropic messages).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from hypothesis import given, settings, strategies as st
 
 from ctxsteward.envelope import Budgets, Envelope, Session
 from ctxsteward.envelope.testing import memory_store
-from ctxsteward.evals.validity import anthropic_faults, openai_faults
+from ctxsteward.evals.prompt_cost import anthropic_faults, openai_faults
 from ctxsteward.schemas import InvalidMessage
 
 from ...examples import examples

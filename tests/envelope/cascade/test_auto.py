@@ -10,7 +10,7 @@ from hypothesis import given, settings, strategies as st
 
 from ctxsteward.envelope.recall.selection import Ranking, ScoredOriginal, SelectionRequest
 from ctxsteward.envelope.testing import WordOverlap
-from ctxsteward.evals.validity import openai_faults
+from ctxsteward.evals.prompt_cost import openai_faults
 from ctxsteward.schemas import Finding, Wire
 from ctxsteward.schemas.cascade import AutoContext
 from ctxsteward.schemas.publish import validate

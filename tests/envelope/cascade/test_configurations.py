@@ -27,7 +27,7 @@ from ctxsteward.envelope.cascade import (
     sub_state,
 )
 from ctxsteward.envelope.testing import CharTokenizer, HashEmbedder, memory_store
-from ctxsteward.evals.validity import anthropic_faults, openai_faults
+from ctxsteward.evals.prompt_cost import anthropic_faults, openai_faults
 from ctxsteward.schemas import Wire
 from ctxsteward.schemas.cascade import AutoContext, Cascade
 from ctxsteward.schemas.errors import InvalidCascade

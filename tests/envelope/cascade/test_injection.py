@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from ctxsteward.envelope.cascade import read_past
-from ctxsteward.evals.validity import openai_faults
+from ctxsteward.evals.prompt_cost import openai_faults
 from ctxsteward.schemas import ImagePart, InputError, Message, Wire
 from ctxsteward.schemas.errors import InvalidCascade
 from ctxsteward.schemas.publish import validate

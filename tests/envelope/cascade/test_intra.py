@@ -18,7 +18,7 @@ from ctxsteward.envelope.cascade import (
 )
 from ctxsteward.envelope.compaction.policy import Policy
 from ctxsteward.envelope.testing import CharTokenizer, memory_store
-from ctxsteward.evals.validity import openai_faults
+from ctxsteward.evals.prompt_cost import openai_faults
 from ctxsteward.schemas import AutoContext, IntraContext, Wire
 
 from ..messages import char_builder

@@ -24,7 +24,7 @@ from ctxsteward.envelope.cascade import (
 from ctxsteward.envelope.cascade.run import extracted
 from ctxsteward.envelope.recall.selection import ScoredOriginal
 from ctxsteward.envelope.testing import CharTokenizer, memory_store
-from ctxsteward.evals.validity import anthropic_faults, openai_faults
+from ctxsteward.evals.prompt_cost import anthropic_faults, openai_faults
 from ctxsteward.schemas import InputError, Wire
 from ctxsteward.schemas.cascade import Cascade
 from ctxsteward.schemas.errors import InvalidCascade

@@ -30,7 +30,7 @@ from ctxsteward.envelope.cascade import (
     script_of,
 )
 from ctxsteward.envelope.testing import CharTokenizer, Crashed, FirstLine, memory_store
-from ctxsteward.evals.validity import openai_faults
+from ctxsteward.evals.prompt_cost import openai_faults
 from ctxsteward.schemas import Cascade, Conflict, InputError, SelectionLog
 from ctxsteward.store import JournalRecord, MemoryJournal, MemoryObjects, SessionKey, memory_keys
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ctxsteward.envelope.cascade import PhaseContext
-from ctxsteward.evals.validity import anthropic_faults, openai_faults
+from ctxsteward.evals.prompt_cost import anthropic_faults, openai_faults
 from ctxsteward.schemas import Wire
 from ctxsteward.schemas.cascade import Cascade
 

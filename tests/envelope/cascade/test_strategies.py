@@ -18,7 +18,7 @@ from ctxsteward.envelope.cards.sqlite import MemoryCards
 from ctxsteward.envelope.cascade import Past, PhaseContext, Strategies, open_phase, parse_cascade, read_run
 from ctxsteward.envelope.recall import Multilingual
 from ctxsteward.envelope.testing import HashEmbedder, memory_store
-from ctxsteward.evals.validity import openai_faults
+from ctxsteward.evals.prompt_cost import openai_faults
 from ctxsteward.schemas import Wire
 from ctxsteward.schemas.publish import validate
 

@@ -23,7 +23,7 @@ from ctxsteward.envelope.layout.composition import bullet_line
 from ctxsteward.envelope.testing import CharTokenizer, FirstLine, WordOverlap, memory_store
 from ctxsteward.envelope.tokens import MESSAGE_TOKENS
 from ctxsteward.envelope.tokens.tokenizer import Counter
-from ctxsteward.evals.validity import anthropic_faults, openai_faults
+from ctxsteward.evals.prompt_cost import anthropic_faults, openai_faults
 from ctxsteward.schemas import Bullet, CompressionReport, Loss, Ref, StoreError, SummarizerInput, Summary
 from ctxsteward.store.crypto.addresses import address_of
 from ctxsteward.store.crypto.keyring import memory_keys

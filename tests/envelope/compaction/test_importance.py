@@ -23,7 +23,7 @@ from ctxsteward.envelope.compaction import (
     prune_context,
     summarize_context,
 )
-from ctxsteward.evals.validity import anthropic_faults, openai_faults
+from ctxsteward.evals.prompt_cost import anthropic_faults, openai_faults
 from ctxsteward.schemas import InputError, InvalidMessage, Message, UnknownModel, Wire
 from ctxsteward.summarizers import extractive
 

@@ -18,7 +18,7 @@ from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, Policy, Sess
 from ctxsteward.envelope.cascade import intra_policy
 from ctxsteward.envelope.compaction import importance_policy, middle_out_policy, price_policy
 from ctxsteward.envelope.tokens import MIN_PROGRESS_FRACTION, Prices
-from ctxsteward.evals.validity import anthropic_faults, openai_faults
+from ctxsteward.evals.prompt_cost import anthropic_faults, openai_faults
 from ctxsteward.schemas import CompressionReport, IntraContext, InvalidMessage, Ref
 from ctxsteward.store import MemoryJournal, MemoryObjects, memory_keys
 from ctxsteward.summarizers import extractive

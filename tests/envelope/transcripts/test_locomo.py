@@ -7,7 +7,7 @@ import json
 import pytest
 
 from ctxsteward.envelope.transcripts import TranscriptEntry, parse_transcripts
-from ctxsteward.envelope.transcripts.locomo import iso_date
+from ctxsteward.envelope.transcripts.files import iso_date
 
 SAMPLE = {
     "sample_id": "conv-1",

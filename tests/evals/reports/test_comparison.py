@@ -12,8 +12,8 @@ from hypothesis import given, settings, strategies as st
 from inline_snapshot import snapshot
 
 from ctxsteward.evals import result_history as history
-from ctxsteward.evals.result_comparison import FigureComparison, compare, compare_runs, read_runs
 from ctxsteward.evals.result_formats import comparison, summary
+from ctxsteward.evals.result_history import FigureComparison, compare, compare_runs, read_runs
 from ctxsteward.schemas import EvalResult, InputError
 
 from ...examples import examples

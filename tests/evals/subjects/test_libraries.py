@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ctxsteward.evals.subjects import PEERS
-from ctxsteward.evals.subjects.libraries import LibrarySubject
+from ctxsteward.evals.subjects.other_processes import LibrarySubject
 from ctxsteward.schemas import InputError, Wire
 
 from .talks import ASK, TALK, asked, last_call, moments

@@ -12,8 +12,7 @@ from ctxsteward.evals.phrasings import canary_phrasings, goal_phrasings
 from ctxsteward.evals.steward_gate import SuiteGate
 from ctxsteward.evals.suites.attacks import wrappings
 from ctxsteward.evals.suites.catalogue import NAMES, suite_named
-from ctxsteward.evals.suites.goal_continuity import MANY
-from ctxsteward.evals.suites.goals import draw_aims
+from ctxsteward.evals.suites.goal_continuity import MANY, draw_aims
 from ctxsteward.evals.suites.kit import pasted_content, sealed_formats
 from ctxsteward.evals.suites.kit.suite import Draw, Scenario, drawn
 from ctxsteward.schemas import InputError

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import pytest
 
-from ctxsteward.schemas.drift import DriftLevel, DriftLimits, DriftReport
 from ctxsteward.schemas.profile import BLOCKS, BlockName, MetaRecord, ProfileDocument, ProfileEntry
+from ctxsteward.schemas.profile_changes import DriftLevel, DriftLimits, DriftReport
 from ctxsteward.schemas.publish import validate
 from ctxsteward.steward.drift import CumulativeBase, polarity_changes, report, without_text
 

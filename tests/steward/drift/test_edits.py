@@ -14,10 +14,9 @@ import pytest
 from ctxsteward.evals.bench.flips import LockedLineCase, cases, judge
 from ctxsteward.schemas.profile import ProfileDocument, ProfileEntry
 from ctxsteward.steward.drift import report
-from ctxsteward.steward.drift.contents import corrected
-from ctxsteward.steward.drift.edits import otherwise
+from ctxsteward.steward.drift.edits import corrected, otherwise
+from ctxsteward.steward.drift.entries import restates, stance
 from ctxsteward.steward.drift.rules import Rule, against
-from ctxsteward.steward.drift.stance import restates, stance
 from ctxsteward.steward.release.approvals import people_needed
 
 LINES, DEVELOPED = cases("developed on")

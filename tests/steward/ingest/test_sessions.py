@@ -19,7 +19,7 @@ from ctxsteward.steward.ingest import (
     ingest,
     load,
 )
-from ctxsteward.steward.ingest.sessions import StoreSource
+from ctxsteward.steward.ingest.sources import StoreSource
 from ctxsteward.steward.observations.transcript import ReplayedTranscript
 from ctxsteward.store.crypto.keyring import memory_keys
 from ctxsteward.store.erasure.forget import forget

@@ -10,7 +10,7 @@ import pytest
 
 from ctxsteward.envelope import NewMessage, open_store
 from ctxsteward.steward.ingest import IngestSettings, LoadedItem, ingest, load
-from ctxsteward.steward.ingest.sessions import StoreSource
+from ctxsteward.steward.ingest.sources import StoreSource
 from ctxsteward.steward.observations.transcript import ReplayedTranscript
 
 PLAIN = IngestSettings(redactor=None)

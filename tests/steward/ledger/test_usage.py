@@ -12,7 +12,7 @@ from hypothesis import given, settings, strategies as st
 from ctxsteward.steward.harvest.batches import BatchResult, SessionUse
 from ctxsteward.steward.harvest.usage import FATES, RecordUse
 from ctxsteward.steward.ledger.database import LedgerDatabase
-from ctxsteward.steward.ledger.usage import UsageTable
+from ctxsteward.steward.ledger.facade import UsageTable
 
 from ...examples import examples
 

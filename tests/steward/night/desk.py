@@ -16,7 +16,7 @@ from ctxsteward.steward.gate.suite import shipped
 from ctxsteward.steward.ingest import InProcess, Isolation, ItemLimits, LoadedItem, WorkerPool
 from ctxsteward.steward.night.batch_harvest import HarvestResult, HarvestWorker
 from ctxsteward.steward.night.environment import ProcessEnvironment, of_this_process
-from ctxsteward.steward.night.report import NightReport
+from ctxsteward.steward.night.history import NightReport
 from ctxsteward.steward.night.run import Tell, run_night
 from ctxsteward.steward.settings import NightSettings
 from ctxsteward.steward.setup import Isolate, open_night

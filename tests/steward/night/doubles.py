@@ -26,8 +26,7 @@ from ctxsteward.steward.harvest.batches import (
     WithdrawnTranscript,
     in_threads,
 )
-from ctxsteward.steward.night.history import NightChain
-from ctxsteward.steward.night.report import CheckVerdict
+from ctxsteward.steward.night.history import CheckVerdict, NightChain
 from ctxsteward.steward.night.run import (
     AdmittedRecords,
     Challenger,
@@ -42,8 +41,8 @@ from ctxsteward.steward.night.run import (
 )
 from ctxsteward.steward.settings import NightSettings
 from ctxsteward.store.crypto.keyring import MasterKeys
-from ctxsteward.store.profiles.lease import WriterLease
 from ctxsteward.store.profiles.text import Profile
+from ctxsteward.store.profiles.versions import WriterLease
 
 KEYS = MasterKeys(b"k" * 32)
 """The same addresses in every store."""

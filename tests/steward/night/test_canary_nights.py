@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from ctxsteward.envelope.store import open_store
-from ctxsteward.steward.night.history import NightChain
-from ctxsteward.steward.night.report import NightReport
+from ctxsteward.steward.night.history import NightChain, NightReport
 from ctxsteward.steward.release.canary import CanaryArm, arms_of
 from ctxsteward.steward.settings import NightSettings
 from ctxsteward.store.erasure.forget import forget

@@ -21,7 +21,7 @@ from ctxsteward.steward.night.history import NightChain
 from ctxsteward.steward.settings import NightSettings
 from ctxsteward.steward.setup import ledger_path
 from ctxsteward.store.erasure.forget import Erasure, forget
-from ctxsteward.store.profiles.meta_records import references
+from ctxsteward.store.profiles.version_codec import references
 
 from ...store.erasure.scenes import hits
 from .desk import NOON, PERSONAL, SHARED, fill, night, say, settings_of

@@ -16,8 +16,7 @@ import pytest
 
 from ctxsteward.envelope import Profile, open_store
 from ctxsteward.schemas.profile import MetaRecord, ProfileDocument, ProfileEntry
-from ctxsteward.steward.night.history import NightChain, status
-from ctxsteward.steward.night.report import NightReport
+from ctxsteward.steward.night.history import NightChain, NightReport, status
 from ctxsteward.steward.settings import NightSettings
 from ctxsteward.steward.setup import ledger_path
 from ctxsteward.store.erasure.forget import forget

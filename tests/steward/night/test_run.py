@@ -10,8 +10,7 @@ import pytest
 
 from ctxsteward.envelope.store import Store, open_store
 from ctxsteward.steward.harvest.batches import DueTranscript, batched
-from ctxsteward.steward.night.history import NightChain
-from ctxsteward.steward.night.report import CheckVerdict
+from ctxsteward.steward.night.history import CheckVerdict, NightChain
 from ctxsteward.steward.night.run import run_night
 from ctxsteward.store.maintenance.fsck import fsck
 from ctxsteward.store.maintenance.gc import gc

@@ -7,8 +7,8 @@ from collections import Counter
 from hypothesis import given, settings, strategies as st
 
 from ctxsteward.schemas.recommendation import MAX_EVIDENCE
+from ctxsteward.steward.reconcile.claims import ObservationBrief, voice_of
 from ctxsteward.steward.reconcile.draft import ClaimSupport, backing, summarize_draft, supporting
-from ctxsteward.steward.reconcile.indexed_observation import ObservationBrief, voice_of
 
 from ...examples import examples
 

@@ -11,8 +11,8 @@ import pytest
 from ctxsteward.envelope import Store
 from ctxsteward.envelope.testing import memory_store
 from ctxsteward.schemas import Fenced
-from ctxsteward.schemas.drift import DriftLimits
 from ctxsteward.schemas.profile import MetaRecord, ProfileDocument
+from ctxsteward.schemas.profile_changes import DriftLimits
 from ctxsteward.steward.drift import apply, document, keyed
 from ctxsteward.steward.gate.port import GateReport, Guard, GuardScores, judge_guards
 from ctxsteward.steward.release.actors import ActionRefused
@@ -22,8 +22,7 @@ from ctxsteward.steward.release.promotion import Promotion, assess, base_of, pro
 from ctxsteward.steward.release.rollbacks import taken_back
 from ctxsteward.store.maintenance.fsck import fsck
 from ctxsteward.store.maintenance.gc import gc
-from ctxsteward.store.profiles.lease import WriterLease
-from ctxsteward.store.profiles.versions import ProfileVersions
+from ctxsteward.store.profiles.versions import ProfileVersions, WriterLease
 
 from ...store.profiles.agreed import EarlierVersions
 from .people import (

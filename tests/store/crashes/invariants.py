@@ -24,7 +24,7 @@ from ctxsteward.store.journal.port import SessionKey
 from ctxsteward.store.maintenance.fsck import fsck
 from ctxsteward.store.maintenance.gc import gc
 from ctxsteward.store.objects.file import FileObjects
-from ctxsteward.store.profiles.meta_records import references
+from ctxsteward.store.profiles.version_codec import references
 
 from .places import TENANT, Machines, Place, drain
 from .scenarios import BOTH, FAR_SECONDS, NAME, WORDS, builder, profile, text_of

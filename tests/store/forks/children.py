@@ -31,7 +31,7 @@ from ctxsteward.store import process_forks as forking
 from ctxsteward.store.journal.database import connect
 from ctxsteward.store.journal.port import JournalRecord, SessionKey
 from ctxsteward.store.journal.sqlite import FileJournal
-from ctxsteward.store.profiles.lease import WriterLease
+from ctxsteward.store.profiles.versions import WriterLease
 from ctxsteward.store.replication.drain import Drainer
 from ctxsteward.store.sqlite_file import one_transaction
 

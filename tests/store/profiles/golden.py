@@ -24,8 +24,8 @@ from ctxsteward.envelope.testing import CharTokenizer, FirstLine, memory_store
 from ctxsteward.schemas.profile import MetaRecord, ProfileEntry
 from ctxsteward.store.crypto.hash_chain import Chain, Link, _canonical
 from ctxsteward.store.names import numbered, snapshots_folder, versions_folder
-from ctxsteward.store.profiles.lease import WriterLease
-from ctxsteward.store.profiles.meta_records import canonical, record_subject
+from ctxsteward.store.profiles.version_codec import canonical, record_subject
+from ctxsteward.store.profiles.versions import WriterLease
 
 from .agreed import EarlierVersions
 

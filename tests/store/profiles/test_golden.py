@@ -12,7 +12,7 @@ from ctxsteward.envelope.building.snapshots import Snapshots
 from ctxsteward.schemas import UnsupportedVersion
 from ctxsteward.schemas.publish import validate
 from ctxsteward.store.names import versions_folder
-from ctxsteward.store.profiles.lease import Lease, WriterLease
+from ctxsteward.store.profiles.versions import Lease, WriterLease
 
 from .agreed import PROMOTION
 from .golden import CALM, FIRST, FOLDER, NAME, SECOND, TENANT, WHEN, builder, current, load, short

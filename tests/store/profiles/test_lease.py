@@ -12,7 +12,7 @@ from ctxsteward.envelope import Profile, Store
 from ctxsteward.envelope.testing import memory_store
 from ctxsteward.schemas import Fenced, InputError, VersionTaken
 from ctxsteward.schemas.profile import ProfileEntry
-from ctxsteward.store.profiles.lease import Lease, WriterLease
+from ctxsteward.store.profiles.versions import Lease, WriterLease
 
 from .agreed import PROMOTION
 

@@ -13,7 +13,6 @@ from hypothesis import given, strategies as st
 
 from ctxsteward.schemas.errors import InputTooLarge, InvalidProfile
 from ctxsteward.schemas.profile import BLOCKS, MetaRecord, ProfileDocument, is_claim_id
-from ctxsteward.store.profiles.meta_records import lines_of
 from ctxsteward.store.profiles.text import (
     MAX_PROFILE_BYTES,
     Profile,
@@ -29,6 +28,7 @@ from ctxsteward.store.profiles.text import (
     system_blocks,
     system_text,
 )
+from ctxsteward.store.profiles.version_codec import lines_of
 
 from ...tables import table
 

@@ -21,17 +21,16 @@ from ctxsteward.schemas import (
     UnsupportedVersion,
     VersionTaken,
 )
-from ctxsteward.schemas.changelog import Change
 from ctxsteward.schemas.profile import MetaRecord, ProfileDocument, ProfileEntry
+from ctxsteward.schemas.profile_changes import Change
 from ctxsteward.schemas.publish import validate
 from ctxsteward.store.crypto.keyring import memory_keys
 from ctxsteward.store.journal.memory import MemoryJournal
 from ctxsteward.store.names import numbered
 from ctxsteward.store.objects.memory import MemoryObjects
 from ctxsteward.store.profiles import text as profile_text, version_codec
-from ctxsteward.store.profiles.meta_records import record_subject, references
 from ctxsteward.store.profiles.text import canonical_json
-from ctxsteward.store.profiles.version_codec import stored_blocks
+from ctxsteward.store.profiles.version_codec import record_subject, references, stored_blocks
 from ctxsteward.store.profiles.versions import ProfileVersions, Version, profile_names
 
 from ..doubles import holding, simulated_patience, stored

@@ -10,7 +10,7 @@ from typing import Any
 from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, Session, Store
 from ctxsteward.envelope.testing import CharTokenizer, FirstLine, WordOverlap
 from ctxsteward.envelope.tokens.tokenizer import Counter
-from ctxsteward.evals.validity import anthropic_faults, openai_faults
+from ctxsteward.evals.prompt_cost import anthropic_faults, openai_faults
 from ctxsteward.schemas import Wire
 from ctxsteward.store.journal.port import JournalRecord, SessionKey
 

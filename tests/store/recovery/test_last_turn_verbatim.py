@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, Session, Store, open_store
-from ctxsteward.evals.validity import anthropic_faults, openai_faults
+from ctxsteward.evals.prompt_cost import anthropic_faults, openai_faults
 from ctxsteward.schemas import Bullet, SummarizerInput, Summary, Wire
 
 from ...examples import SOAK

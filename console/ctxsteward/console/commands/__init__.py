@@ -77,7 +77,7 @@ STEWARD = {
     "forget": LazyCommand("steward.quarantine:forget", "Erase what was harvested from a session or a person."),
     "log": LazyCommand("steward.versions:log", "Who committed which version, when and why."),
     "promote": LazyCommand("steward.promotion:promote", "Bring an approved request or record into force."),
-    "propose": LazyCommand("steward.proposal:propose", "Stage a change of what is in force, for people to approve."),
+    "propose": LazyCommand("steward.promotion:propose", "Stage a change of what is in force, for people to approve."),
     "quarantine": LazyCommand("steward.quarantine:quarantine", "Transcripts and records that were refused, and why."),
     "review": LazyCommand("steward.review:review", "What waits for people, and why; one key to answer."),
     "rollback": LazyCommand("steward.promotion:rollback", "Bring an earlier version back."),
@@ -94,7 +94,7 @@ COMMANDS = {
     "build": LazyCommand("commands.replay:build", "Build the envelope for a transcript's next call."),
     "cards": LazyCommand("commands.cards:cards", "Make context cards anew, list them, move them."),
     "completion": LazyCommand("cli:completion", "Print the tab-completion script of a shell."),
-    "context": LazyCommand("commands.context:context", "Show what a cascade's phase would see."),
+    "context": LazyCommand("commands.context:context", "Show what a cascade's phase would see; --grid: a session."),
     "demo": LazyCommand("commands.demo:demo", "Tell the whole story on shipped data, offline."),
     "evals": LazyCommand("commands:evals", "Long-horizon suites held to gates; recall and cost on your data."),
     "handoff": LazyCommand("commands.run:handoff", "Say where a session's work stands; begin a new one from it."),
@@ -104,8 +104,10 @@ COMMANDS = {
     "resolve": LazyCommand("commands.inspection:resolve", "Show the original that a reference names."),
     "run": LazyCommand("commands.run:run", "Play a cascade against a script or a model, and price it."),
     "schema": LazyCommand("commands.schema:schema", "Print a published JSON Schema, or their names."),
+    "serve": LazyCommand("commands.serve:serve", "Serve the JSON API and the pages over HTTP."),
     "steward": LazyCommand("commands:steward", "Harvest insights from transcripts, through gates."),
     "store": LazyCommand("commands.store:store", "Check a store, collect garbage, list, count, forget."),
+    "view": LazyCommand("commands.view:view", "See what calls were shown: a grid, or a folder of pages."),
 }
 
 

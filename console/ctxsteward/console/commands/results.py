@@ -17,7 +17,6 @@ from rich.text import Text
 
 from ctxsteward.evals import result_history as history
 from ctxsteward.evals.documents import check_output
-from ctxsteward.evals.result_comparison import ResultComparison, compare_runs
 from ctxsteward.evals.result_formats import (
     REPEATS,
     compared_runs,
@@ -37,7 +36,7 @@ from ctxsteward.evals.result_formats import (
     tally,
     wholly_unscored,
 )
-from ctxsteward.evals.result_history import ResultDifference, append
+from ctxsteward.evals.result_history import ResultComparison, ResultDifference, append, compare_runs
 from ctxsteward.evals.suite_files import MergedRun, merged
 from ctxsteward.evals.suites import NAMES, Gates, gates, shipped_gates, suite_named
 from ctxsteward.schemas import EvalResult, GateResult, InputError, Verdict

@@ -25,11 +25,11 @@ from rich.console import Console
 from ctxsteward.envelope import EnvelopeBuilder, Store
 from ctxsteward.envelope.cascade import (
     CascadeRunner,
-    ChatModel,
     EvaluatedAttempt,
     ModelAnswer,
     ModelRequest,
     ModelScript,
+    PhaseModel,
     PhaseOutput,
     RunEnd,
     Strategies,
@@ -84,7 +84,7 @@ _HERE = ("localhost", "127.0.0.1", "::1")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatEndpoint:
-    """A `ChatModel` behind OpenAI's chat completions, wherever they are served."""
+    """A `PhaseModel` behind OpenAI's chat completions, wherever they are served."""
 
     address: str
     """Of the API: ``http://127.0.0.1:8000/v1``."""
@@ -213,7 +213,7 @@ def run(
     prices = prices_of(model, cached_price, write_price)
     functions = Functions("--tool", tools, "ctxsteward.tools")
     judges = Functions("--validator", validators, "ctxsteward.validators")
-    answers: ChatModel | None = replies
+    answers: PhaseModel | None = replies
     strategies: Strategies | None = None
     if base_url is not None:
         answers = endpoint = chat_endpoint(base_url, model, os.environ.get(KEY_VARIABLE) or None)

@@ -64,8 +64,8 @@ from .context import (
     thresholds,
 )
 from .records import LedgerView, ProfileOptions, about_a_profile, records_at
-from .report import NightRecords, exit_code, night_document, night_records, show_night
 from .status import week_of, write_digest, write_page
+from .versions import NightRecords, exit_code, night_document, night_records, show_night
 
 STAGES = (
     "due", "harvested", "absorbed", "reconciled", "admitted", "fitted", "staged", "drift", "gate", "promoted", "linked",

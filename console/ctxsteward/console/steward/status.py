@@ -40,8 +40,7 @@ from ..terminal import print_json, print_result, tables
 from .context import StewardContext, source_name
 from .questions import question_lines, questions, quoted
 from .records import LedgerView, ProfileOptions, about_a_profile, reason_text, records_at, whose
-from .report import OUTCOMES
-from .versions import basis_text, changelog_rows, texts
+from .versions import OUTCOMES, basis_text, changelog_rows, texts
 
 AFTER_NIGHTS = "no night yet; begin with `ctxsteward steward run`"
 

@@ -8,15 +8,13 @@ what this build has already written.
 `build_head_sections` lays out, counts and digests system, static and meta. The result is cached until one of these
 changes: the head event in the log, the budgets, the calibration, and, once in a session's life, whether dynamic has
 been compacted so often that meta over its trigger is left with fewer records (`layout.meta_section`).
-`measure_envelope` gives the envelope's tokens and address; between that and `assemble_envelope` a build writes the
-manifest.
+`measure_envelope` gives tokens and address; between that and `assemble_envelope` a build writes the manifest.
 
 A manifest is what is needed to lay a built envelope out again: a JSON object, sealed by its code, with session,
 position, ids of the compactions and findings that the build made, and the builder's configuration, which is written
 once and reused. Reports of meta stand beside the manifests, in the same form, each at its own address.
 
-Raises `BudgetExceeded`, `WindowExceeded` where the prompt leaves the output less than its reserve, and what the journal
-raises.
+Raises `BudgetExceeded`, `WindowExceeded` (the prompt leaves the output less than its reserve), what the journal raises.
 """
 
 from __future__ import annotations
@@ -32,7 +30,7 @@ from typing import NamedTuple
 from ctxsteward.schemas import LOSSES, CompressionReport, Finding, WindowExceeded, Wire, fixed_finding
 from ctxsteward.store import RecallSelected, WindowCompacted, address_of, coded_manifest
 
-from ..compaction import Compactor, Policy, Window
+from ..compaction import Compactor, Policy, SummaryAhead, Window
 from ..envelope import Envelope, Section, digest_behind, head_digested, seal_envelope
 from ..history import Session, State
 from ..layout import (
@@ -94,6 +92,7 @@ class Decider:
     budgets: Budgets
     counter: Counter
     histories: SupersessionIndex
+    ahead: SummaryAhead | None = None
     form: LayoutForm = FORM
     """A builder out of a manifest has the form of the renderer that the manifest names."""
 
@@ -151,11 +150,12 @@ class Decider:
 
     def _compact(self, session: Session, window: Window, progress: BuildProgress) -> bool:
         """Try one compaction; whether the window is another one now."""
-        place = b"%d\x00" % session.state.position  # one that is made again after damage goes by another address
+        key, place = session.address_key, b"%d\x00" % session.state.position  # made again after damage: another address
         if window.budgets is not self.budgets:
             window = Window(session.state, window.layout, self.budgets, window.head_tokens)
+        prepared = None if self.ahead is None else self.ahead.landing(session, window, progress.findings)
         event, findings = self.compactor.run(
-            session.state, window, lambda kind, data: address_of(session.address_key, session.id, kind, place + data)
+            session.state, window, lambda kind, data: address_of(key, session.id, kind, place + data), prepared
         )
         session.commit(event)
         progress.compacted = True

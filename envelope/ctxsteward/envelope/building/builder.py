@@ -20,6 +20,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any, Literal
 
 from ctxsteward.schemas import (
@@ -35,7 +36,17 @@ from ctxsteward.schemas import (
     Wire,
 )
 
-from ..compaction import Compactor, Policy, Shortened, load_summarizer, replacing_reader, summarizers_of
+from ..compaction import (
+    Compactor,
+    Policy,
+    PrefixedSummarizer,
+    Shortened,
+    SummaryAhead,
+    Window,
+    load_summarizer,
+    replacing_reader,
+    summarizers_of,
+)
 from ..envelope import Envelope
 from ..history import Session, report_in
 from ..instruments import cache_miss
@@ -124,16 +135,18 @@ class EnvelopeBuilder:
         summarizer: str | Summarizer | Mapping[Shortened, str | Summarizer] = "extractive",
         selector: Selector | Literal["heuristic", "semantic", "hybrid"] | None = "heuristic",
         policy: Policy | PolicyName | None = None,
+        ahead: PrefixedSummarizer | SummaryAhead | None = None,
         now: Callable[[], str] | None = None,
     ) -> None:
         """`summarizer` shortens dynamic, or is one for each section that is ever shortened: dynamic and meta.
 
         One for meta chooses among whole records (`SummarizerChoice`); without it they stay by value. A `policy` by name
-        weighs the model's prices (`price_policy`).
+        weighs the model's prices (`price_policy`). `ahead` (a `ModelSummarizer`) makes summaries beside the session:
+        builds do not wait for it, and go on with `summarizer` where it is late or fails.
         """
         self.model = model
         self._target = target_of(model, tokenizer, window_tokens, output_reserve_tokens)
-        self.budgets = budgets or Budgets()
+        self.budgets: Budgets = budgets or Budgets()
         asked: Selector | None = _selector_named(selector) if isinstance(selector, str) else selector
         stated = self.budgets if asked is not None else self.budgets.without_recall()
         within, self._notices = budgets_within(self._target, stated)
@@ -154,6 +167,7 @@ class EnvelopeBuilder:
             budgets=self._scale.effective,
             counter=self.counter,
             histories=SupersessionIndex(replacing_reader, self.counter),
+            ahead=SummaryAhead(ahead) if ahead is not None and not isinstance(ahead, SummaryAhead) else ahead,
         )
         self._configured: tuple[float, str] | None = None
         """The calibration, and the configuration under it as manifests have it."""
@@ -199,6 +213,10 @@ class EnvelopeBuilder:
         """Provider-reported tokens per estimated token; see `calibrate`."""
         return self._scale.calibration
 
+    def provider_tokens(self, tokens: int) -> int:
+        """Tokens as this builder's counter has them, as the provider would count them."""
+        return self._scale.provider_tokens(tokens)
+
     @property
     def effective_budgets(self) -> Budgets:
         """Budgets in this builder's own estimated tokens: the caller's, divided by the calibration.
@@ -217,7 +235,8 @@ class EnvelopeBuilder:
                 return self._built(session, policy)
             reserve = self.output_reserve_tokens
             prompt_tokens = self.window_tokens and self.window_tokens - reserve
-            with BuildSpan(self.model, self.counter.name, self.calibration, prompt_tokens) as span:
+            window = self.window_tokens
+            with BuildSpan(self.model, self.counter.name, self.calibration, prompt_tokens, window) as span:
                 envelope = self._built(session, policy)
                 span.built(session, envelope)
         return envelope
@@ -232,15 +251,33 @@ class EnvelopeBuilder:
                 layout = self._decider_under(self._head(before)).lay(before, before.state)
                 return self._envelope(before, layout, BuildProgress(findings=[finding]), started, keep=True)
             head = self._head(session)  # a head that does not fit says so before anything is decided
+            if session.origin_of_past is not None:
+                if self._is_decided(session, head):
+                    layout = self._decider_under(head).lay(session, session.state)
+                    return self._envelope(session, layout, progress, started, keep=True)
+                session.branch()
             with suppress(Conflict):
                 decider = self._decider_under(head)
                 decider = decider if policy is None else decider.with_policy(policy)
                 layout = decider.run(session, progress, head.estimated_tokens, self._guard_tokens(head))
-                return self._envelope(session, layout, progress, started, keep=True)
+                envelope = self._envelope(session, layout, progress, started, keep=True)
+                if decider.ahead is not None:
+                    window = Window(session.state, layout, decider.budgets)
+                    planned = partial(decider.compactor.planned, session.state, window)
+                    decider.ahead.consider(session, window, planned, envelope.render)
+                return envelope
         raise Conflict(session.id, session.state.position)
 
-    def preview(self, session: Session, user_turn: str | object | None = None) -> Envelope:
-        """The envelope as if `user_turn` were the next user message; writes nothing."""
+    def _is_decided(self, session: Session, head: HeadSections) -> bool:
+        """Whether nothing is due where this past session stands."""
+        draft = session.draft()
+        self._decider_under(head).run(draft, BuildProgress(), head.estimated_tokens, self._guard_tokens(head))
+        return draft.state.position == session.state.position
+
+    def preview(
+        self, session: Session, user_turn: str | object | None = None, *, policy: Policy | None = None
+    ) -> Envelope:
+        """The envelope as if `user_turn` were the next user message; writes nothing. `policy` as in `build`."""
         _check_session(session)
         scratch = session.draft()
         if user_turn is not None:
@@ -249,6 +286,7 @@ class EnvelopeBuilder:
         progress = BuildProgress()
         head = self._head(scratch)
         decider = self._decider_under(head)
+        decider = decider if policy is None else decider.with_policy(policy)
         layout = decider.run(scratch, progress, head.estimated_tokens, self._guard_tokens(head))
         return self._envelope(scratch, layout, replace(progress, selection_seconds=0.0), sealed=False)
 

@@ -5,8 +5,8 @@
     cards.of(session, phase="research")             # what a selector looks through
 
 Cards are derived: no original is in them but texts too short to summarize, they are made again by `rebuild`, and go
-with their session or its principal (`erasure`). One session's cards are never another's; a fork reads its parent's up
-to where it began.
+with their session or its principal (`CardEraser`). One session's cards are never another's; a fork reads its parent's
+up to where it began.
 """
 
 import lazy_loader

@@ -1,5 +1,4 @@
 from .backlog import RebuildResult as RebuildResult, cards_of as cards_of, rebuild as rebuild
-from .erasure import CardEraser as CardEraser, lazy_card_eraser as lazy_card_eraser
 from .index import (
     CountMismatch as CountMismatch,
     MigrationResult as MigrationResult,
@@ -18,4 +17,9 @@ from .port import (
     CardProgress as CardProgress,
     CardSummarizer as CardSummarizer,
 )
-from .worker import CardWorker as CardWorker, StoreCards as StoreCards
+from .worker import (
+    CardEraser as CardEraser,
+    CardWorker as CardWorker,
+    StoreCards as StoreCards,
+    lazy_card_eraser as lazy_card_eraser,
+)

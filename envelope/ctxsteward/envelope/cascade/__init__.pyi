@@ -54,10 +54,10 @@ from .runner import (
     sub_cascade_of as sub_cascade_of,
 )
 from .script import (
-    ChatModel as ChatModel,
     ModelAnswer as ModelAnswer,
     ModelRequest as ModelRequest,
     ModelScript as ModelScript,
+    PhaseModel as PhaseModel,
     PhaseOutput as PhaseOutput,
     ScriptEnded as ScriptEnded,
     ToolAnswer as ToolAnswer,

@@ -47,7 +47,7 @@ from .run import (
     read_run,
     record_state,
 )
-from .script import ChatModel, ModelRequest, PhaseOutput, PlayTool, ToolUse, Validate, tool_schema
+from .script import ModelRequest, PhaseModel, PhaseOutput, PlayTool, ToolUse, Validate, tool_schema
 from .turns import (
     AttemptEnd,
     CallMeter,
@@ -121,7 +121,7 @@ class CascadeRunner:
 
     store: Store
     cascade: Cascade
-    model: ChatModel
+    model: PhaseModel
     builder: MakeBuilder
     run: str
     tenant: str = "default"

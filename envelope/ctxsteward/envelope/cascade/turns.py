@@ -38,7 +38,7 @@ from .continuity import (
     signals_in,
 )
 from .phase import Policy, RefusedAttempt, phase_log, retry_messages
-from .script import ChatModel, ModelRequest, PhaseOutput, PlayTool, ToolAnswer, ToolUse, Validate
+from .script import ModelRequest, PhaseModel, PhaseOutput, PlayTool, ToolAnswer, ToolUse, Validate
 
 DEFAULT_TURNS = 50
 DEFAULT_ATTEMPTS = 3
@@ -85,7 +85,8 @@ class CallMeter:
     """Counts a run's calls of the model, those of its sub-cascades too, against a limit."""
 
     def __init__(self, limit: int | None = None) -> None:
-        self.limit, self.calls = limit, 0
+        self.limit: int | None = limit
+        self.calls: int = 0
         self._lock = threading.Lock()
 
     def take(self) -> None:
@@ -101,7 +102,7 @@ class CallMeter:
 class RunPorts:
     """Whom a run asks, and how it is kept."""
 
-    model: ChatModel
+    model: PhaseModel
     answer: PlayTool
     validate: Validate
     ledger: RunLedger

@@ -43,6 +43,7 @@ from ..tokens import (
     Budgets,
     Counter,
 )
+from .ahead import PlannedCompaction
 from .losses import account, shown_texts
 from .policy import CompactionChoice, Policy, Window
 
@@ -85,18 +86,28 @@ class Compactor:
     budgets: Budgets
     now: Callable[[], str] | None = None
 
-    def run(self, state: State, window: Window, address: Callable[[str, bytes], str]) -> CompactionOutcome:
-        """Try one compaction of this state; `address` names a stored artifact."""
-        window.price_masks()
+    def run(
+        self,
+        state: State,
+        window: Window,
+        address: Callable[[str, bytes], str],
+        prepared: tuple[CompactionChoice, Summary] | None = None,
+    ) -> CompactionOutcome:
+        """Try one compaction of this state; `address` names a stored artifact. `prepared` was chosen and made ahead."""
+        if self.policy.within is not None:
+            own = replace(self, budgets=self.policy.within(window), policy=replace(self.policy, within=None))
+            inner = Window(state, window.layout, own.budgets, window.head_tokens)
+            return own.run(state, inner, address, prepared)
         frame = self.counter.framed(bullets_text(state, (), state.ordinal))
         new_tokens, all_tokens = self._bullets_share(window)
-        target = self.budgets.target_tokens + self.budgets.lent_tokens(all_tokens)
-        verbatim_tokens = target - window.notes_tokens - all_tokens
-        wanted = max(window.must_tokens, verbatim_tokens)
-        choice = self.policy.choose(window, window.groups_tokens - wanted)
+        choice = self._choice(window, all_tokens) if prepared is None else prepared[0]
         if not (choice.drop or choice.mask or choice.shorten) and not window.over:
             return self._refuse(window, "nothing may leave the window")
-        summary = self._summary(state, choice, max(0, new_tokens - frame)) if choice.is_summarized else None
+        summary: Summary | str | None = None
+        if prepared is not None:
+            summary = _fault(prepared[1], self._source(state, choice)) or prepared[1]
+        elif choice.is_summarized:
+            summary = self._summary(state, choice, max(0, new_tokens - frame))
         if isinstance(summary, str):
             return self._refuse(window, summary)
         event, findings = self._assemble(state, window, choice, summary, all_tokens, frame, address)
@@ -104,6 +115,24 @@ class Compactor:
             text = f"{self.policy.name}: {choice.fell_back}"
             findings = (*findings, Finding(kind="policy_fell_back", field="policy", text=text))
         return event, findings
+
+    def _choice(self, window: Window, bullets_tokens: int, more_tokens: int = 0) -> CompactionChoice:
+        """What leaves so that the history comes to its target, with so many more tokens behind it."""
+        window.price_masks()
+        target = self.budgets.target_tokens + self.budgets.lent_tokens(bullets_tokens)
+        verbatim_tokens = target - window.notes_tokens - bullets_tokens
+        wanted = max(window.must_tokens, verbatim_tokens)
+        return self.policy.choose(window, window.groups_tokens + more_tokens - wanted)
+
+    def planned(self, state: State, window: Window, more_tokens: int) -> PlannedCompaction | None:
+        """What a compaction would take, were there so many more tokens; None: nothing that becomes bullets."""
+        frame = self.counter.framed(bullets_text(state, (), state.ordinal))
+        new_tokens, all_tokens = self._bullets_share(window)
+        choice = self._choice(window, all_tokens, more_tokens)
+        if not choice.is_summarized or not (choice.drop or choice.mask):
+            return None
+        source = self._source(state, choice)
+        return PlannedCompaction(choice=choice, source=source, budget_tokens=max(0, new_tokens - frame))
 
     def with_budgets(self, budgets: Budgets) -> Compactor:
         """The same compactor under other budgets."""
@@ -142,7 +171,7 @@ class Compactor:
         visible: list[SourceMessage] = []
         for group in state.groups:
             for entry in group.entries:
-                item = SourceMessage(ref=entry.ref, message=entry.message)
+                item = SourceMessage(ref=entry.ref, message=entry.message, ts=entry.event.ts)
                 gone = group.first in dropped or (group.first in masked and bool(entry.message.tool_results))
                 (leaving if gone else visible).append(item)
         return SummarizerInput(
@@ -184,6 +213,7 @@ class Compactor:
             source_addresses=tuple(entry.event.address for entry in after.gone),
             artifact="",
             created_at=self.now() if self.now else None,
+            origin=None if summary is None else summary.origin,
         )
         event = WindowCompacted(
             bullets=bullets,
@@ -303,6 +333,7 @@ def _fault(summary: object, source: SummarizerInput) -> str:
     except InputError as error:
         return str(error)
     known = {item.ref for item in (*source.messages, *source.visible)}
+    known |= {f"§{Ref.parse(ref).ordinal}" for bullet in source.standing for ref in bullet.citations}
     for bullet in summary.bullets:
         for ref in bullet.citations:
             if f"§{Ref.parse(ref).ordinal}" not in known:

@@ -1,4 +1,6 @@
-"""Every original of a session by reference: ``§128``, ``§128.2`` (a part of it), ``tool:3``, ``meta:ID``.
+"""Every original of a session by reference: ``§128``, ``§128.2`` (a part), ``tool:3``, ``tool:CALL``, ``meta:ID``.
+
+CALL is the id of a tool call, as its model wrote it; the newest that has it counts.
 
 ID is that of a record of the profile in force, or its first digits as a prompt shows them; either may stand alone and
 in brackets, as a model copies it (``[04bb]``). The parts of a message are its tool results; of one without any, the
@@ -25,7 +27,18 @@ from ctxsteward.schemas import (
     ToolResultPart,
     Wire,
 )
-from ctxsteward.store import META_REF, ForgottenSubject, ForkPoint, Profile, record_line, records_named
+from ctxsteward.store import (
+    META_REF,
+    ForgottenSubject,
+    ForkPoint,
+    Profile,
+    RecallSelected,
+    SessionHead,
+    WindowCompacted,
+    read_manifest,
+    record_line,
+    records_named,
+)
 
 from .log_view import SessionLogView
 from .tool_groups import LogEntry, MissingMessage
@@ -54,7 +67,7 @@ class Originals:
         if isinstance(ref, str) and ref.strip().startswith("tool:"):
             number = ref.strip()[5:]
             if not (number.isascii() and number.isdecimal() and len(number) <= MAX_ORDINAL_DIGITS):
-                raise InvalidReference(ref)
+                return self._output_of(number, ref)
             return self.tool_output(int(number))
         if isinstance(ref, str) and ref.strip().startswith(META_REF):
             return self._record(ref.strip())
@@ -101,6 +114,15 @@ class Originals:
             if part > 0:  # else the number belongs to the parent's part of the log
                 return self._result(self._said(entry, ref), part, ref)
         raise Damaged(f"session {self._replica.id!r}: the record of {ref} is damaged or missing and cannot be restored")
+
+    def _output_of(self, call_id: str, ref: str) -> Message:
+        """The output of the call with this id; costs a reading of the log back to it."""
+        for ordinal in range(self._replica.state.ordinal if call_id else 0, 0, -1):
+            entry = self._replica.shown(ordinal, f"§{ordinal}")
+            for part, result in enumerate(entry.message.tool_results, 1):
+                if result.call_id == call_id:
+                    return self._result(self._said(self.entry(ordinal, ref), ref), part, ref)
+        raise InvalidReference(ref)
 
     def _said(self, entry: LogEntry, ref: str) -> Message:
         """What a message says; `Erased` where it was forgotten."""
@@ -157,6 +179,43 @@ class Originals:
         if position is None:
             raise Damaged(f"session {owner!r}: §{ordinal} is missing from the journal; fork at another message")
         return ForkPoint(owner, position + 1, ordinal)
+
+    def origin_before(self, ordinal: int) -> ForkPoint:
+        """Where a fork before this message begins, with all that was written until then."""
+        log = self._replica.ancestry.owner(ordinal)
+        position = log.journal.position(log.key, ordinal)
+        if position is None:
+            raise Damaged(
+                f"session {log.key.session!r}: §{ordinal} is missing from the journal; fork at another message"
+            )
+        return ForkPoint(log.key.session, position, ordinal - 1)
+
+    # -- what the log tells of envelopes ------------------------------------------------------------------------
+
+    def compactions(self) -> list[WindowCompacted]:
+        """All compactions that can be read, oldest first."""
+        stretches = self._replica.ancestry.stretches()
+        return [event for log, stop in stretches for _, event in log.compactions(stop)][::-1]
+
+    def meta_reports(self) -> list[CompressionReport]:
+        """What meta was left without in the session's own envelopes, oldest first."""
+        log, end = self._replica.log, self._replica.state.position
+        kept = [(one.address, one.body) for one in log.journal.manifests(log.key) if META_REPORT in one.body]
+        bodies = [read_manifest(log.address_key, *one) for one in kept]
+        here = [report_in(body) for body in bodies if body["position"] <= end]
+        return [report for report in here if report is not None]
+
+    def shown_records(self) -> frozenset[str]:
+        """Ids of the meta records that the session was shown: in its profiles, and as facts. The steward counts no
+        support for them from this session, because it may only repeat them."""
+        found: set[str] = set()
+        for log, stop in self._replica.ancestry.stretches():
+            for row in log.read(0, stop):
+                if isinstance(row, SessionHead) and row.profile is not None:
+                    found.update(record["id"] for record in row.profile.get("meta", ()))
+                elif isinstance(row, RecallSelected):
+                    found.update(fact.id for fact in row.facts)
+        return frozenset(found)
 
 
 def _as_tool_message(result: ToolResultPart) -> Message:

@@ -9,14 +9,14 @@ original is never served (`resolve` raises `Damaged`, an envelope shows a stand-
 erased, by whichever process of this journal, is not served by a session that had read it before.
 
 `Session` is what applications hold; the work is done by `log_view` (holds the state, reads and writes it), `originals`
-(resolves references) and `session_head` (opens a log). `shown_in` says which meta records a session was shown. The
-steward counts no support for those from this session, because it may only repeat them.
+(resolves references), `session_head` (opens a log) and `follow` (takes a framework's whole history).
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
@@ -37,36 +37,24 @@ from ctxsteward.store import (
     PinSet,
     PinStrength,
     Profile as Profile,
-    RecallSelected,
     Repair,
     SealKey,
     SessionHead,
+    SessionKey,
     SessionOpened,
     WindowCompacted,
     checked_name,
     process_forks as forking,
-    read_manifest,
 )
 
 from ..tokens import Counter
+from .follow import Follower
 from .log_view import TRIES, SessionLogView
 from .new_message import NewMessage, ParsedMessage, check_meta, check_note, checked_outcome
-from .originals import META_REPORT, Originals, report_in
+from .originals import Originals
 from .session_head import open_log, repin
 from .state import State
 from .tool_groups import LogEntry
-
-
-def shown_in(rows: Iterable[object]) -> frozenset[str]:
-    """Ids of the records in these rows of a log."""
-    found: set[str] = set()
-    for row in rows:
-        if isinstance(row, SessionHead) and row.profile is not None:
-            found.update(record["id"] for record in row.profile.get("meta", ()))
-        elif isinstance(row, RecallSelected):
-            found.update(fact.id for fact in row.facts)
-    return frozenset(found)
-
 
 BATCH_MESSAGES = 1000
 """`extend` writes this many messages in one journal append."""
@@ -88,9 +76,9 @@ class Session:
         derived: Path | DerivedRows | None = None,
     ) -> None:
         """`derived`: the journal's folder, or rows, where what is derived from sessions is kept; None: nowhere."""
-        self.key = log.key
+        self.key: SessionKey = log.key
         self._derived = derived
-        self.lock = threading.RLock()
+        self.lock: threading.RLock = threading.RLock()
         """One call at a time: threads of one process may share a session."""
         forking.renew_in_child(self)
         self.fact_lookup = fact_lookup
@@ -99,6 +87,9 @@ class Session:
         self._counter = counter
         self._counted: Counter | None = None
         self._draw_nonce = draw_nonce
+        self._follower: Follower | None = None
+        self.origin_of_past: ForkPoint | None = None
+        """Where this session as it was earlier (`past`) ends; None: this is no such one."""
         self._sent_again = 0
         """Ordinal of the message that was appended last, where it was there already; 0: it was new."""
         self._read_by(SessionLogView(log))
@@ -201,12 +192,13 @@ class Session:
 
         Raises `InvalidMessage`, `InputTooLarge`, `Conflict`.
         """
-        new = _BARE
         if not (id is phase is pin is ts is principal is origin is None):
-            new = NewMessage(message=None, id=id, phase=phase, pin=pin, ts=ts, principal=principal, origin=origin)
-            check_meta(new)
-        taken = self._take(message, new)
+            message = NewMessage(
+                message=message, id=id, phase=phase, pin=pin, ts=ts, principal=principal, origin=origin
+            )
+        taken = self._take(message)
         with self.lock:
+            self.branch()
             return self._noted(self.replica.retried(lambda: self.replica.append(taken)))
 
     def extend(self, messages: Iterable[object]) -> list[LogEntry]:
@@ -217,23 +209,45 @@ class Session:
         added: list[LogEntry] = []
         batch: list[ParsedMessage] = []
         for item in messages:
-            if isinstance(item, NewMessage):
-                check_meta(item)
-                batch.append(self._take(item.message, item))
-            else:
-                batch.append(self._take(item, _BARE))
+            batch.append(self._take(item))
             if len(batch) >= BATCH_MESSAGES:
                 added += self._append_batch(batch)
                 batch = []
         return added + self._append_batch(batch) if batch else added
 
-    def _take(self, message: object, new: NewMessage) -> ParsedMessage:
-        wire, decoded = take_wire(message)
+    def follow(self, messages: Iterable[object], *, principal: str | None = None) -> Session:
+        """The session that stands where this whole history does, as frameworks hand it over at every call.
+
+        What is new is appended (`principal`: who its user messages are by), what is known is no event. A history that
+        goes another way is kept in a fork, with a finding; one that ends earlier gives the session as it was then, to
+        build on. Call it on the same session each time, also with the answer behind the history. See `follow`.
+
+        Raises `InvalidMessage`, `InputTooLarge`, `Conflict`, `Erased`.
+        """
+        with self.lock:
+            self._follower = self._follower or Follower(self)
+            return self._follower.follow(messages, principal=principal)
+
+    def extend_at(self, ordinal: int, messages: Sequence[NewMessage]) -> list[LogEntry]:
+        """`extend`, only where the log still ends with this message; else `Conflict`."""
+        batch = [self._take(message) for message in messages]
+        with self.lock:
+            if len(self) != ordinal:
+                raise Conflict(self.id, self.state.position)
+            self._sent_again = 0
+            return self.replica.extend(batch)
+
+    def _take(self, message: object) -> ParsedMessage:
+        new = message if isinstance(message, NewMessage) else _BARE
+        if new is not _BARE:
+            check_meta(new)
+        wire, decoded = take_wire(message if new is _BARE else new.message)
         counter = self._counted or self.counter
         return ParsedMessage(wire, decoded, {counter.name: counter.message(decoded)}, new)
 
     def _append_batch(self, batch: list[ParsedMessage]) -> list[LogEntry]:
         with self.lock:
+            self.branch()
             entries = self.replica.retried(lambda: self.replica.extend(batch))
             for entry in entries[-1:]:
                 self._noted(entry)
@@ -255,11 +269,7 @@ class Session:
             is_answered = state.last_text == answer > state.last_user and not state.open_calls
             if not is_answered or not state.last_user or self._sent_again != state.last_user:
                 return None
-            place = self.journal.position(self.key, answer)
-            if place is None:
-                return None
-            before = self._sibling(self.id)
-            before.load(upto=place)
+            before = self.past(answer - 1)
         text = (
             f"this user turn was sent again after §{answer} had answered it: the request is the one before that answer"
         )
@@ -271,14 +281,9 @@ class Session:
         self.record(NoteSet(name=name, text=text))
 
     def outcome(
-        self,
-        *,
-        succeeded: bool | None = None,
-        reward: float | None = None,
-        thumbs: Literal["up", "down"] | None = None,
-        resolved: bool | None = None,
-        escalated: bool | None = None,
-    ) -> None:
+        self, *, succeeded: bool | None = None, reward: float | None = None,
+        thumbs: Literal["up", "down"] | None = None, resolved: bool | None = None, escalated: bool | None = None,
+    ) -> None:  # fmt: skip
         """Say how the session ended, as far as it is known; what is said later counts. Envelopes do not depend on it.
 
         The nightly steward learns from it. Raises `InputError` for what is no outcome, or says nothing.
@@ -296,11 +301,13 @@ class Session:
     def record(self, event: Event) -> None:
         """Append one event that needs nothing of the log's newest state; retried behind other writers."""
         with self.lock:
+            self.branch()
             self.replica.retried(lambda: self.commit(event))
 
     def commit(self, event: Event) -> None:
         """Append one event that was decided on exactly this state; `Conflict` if the log has moved on."""
         with self.lock:
+            self.branch()
             self.replica.commit(event)
 
     # -- opening and catching up --------------------------------------------------------------------------------
@@ -326,7 +333,7 @@ class Session:
     def refresh(self) -> None:
         """Read what other writers have appended since."""
         with self.lock:
-            self.replica.refresh()
+            (self.replica.refresh if self.origin_of_past is None else self.replica.reread)()
 
     def reread(self) -> None:
         """Read again what an erasure, in whichever process, has replaced since. Call it before reading `state`; what
@@ -354,6 +361,44 @@ class Session:
                     child.load()
                     return child
                 self.journal.truncate(child.key, 0)  # what it shares was replaced meanwhile: share what is there now
+        raise Conflict(self.id, self.state.position)
+
+    def fork_before(self, ordinal: int, number: int) -> Session | None:
+        """The n-th fork before message `ordinal`, made where it is not there, with all that was decided until then;
+        None where it is one of another log."""
+        name = f"{self.id.partition('-fork-')[0][:160]}-fork-{ordinal - 1}-{number}"
+        with self.lock:
+            child, origin = self._sibling(checked_name("session", name)), self._originals.origin_before(ordinal)
+            if not self.journal.length(child.key):
+                child.replica.prepare()
+                with suppress(Conflict):  # somebody else made it just now
+                    child.replica.write((SessionOpened(nonce=self.state.nonce, parent=origin),))
+            child.load()
+            return child if child.origins()[:1] == (origin,) else None
+
+    def past(self, ordinal: int) -> Session:
+        """This session as it was when message `ordinal` was its newest, with what was decided until the next one.
+
+        Nothing is written to the log for it; what is written to it makes it a fork.
+        """
+        with self.lock:
+            origin = self._originals.origin_before(ordinal + 1)
+            past = self._sibling(origin.session)
+            past.load(upto=origin.position)
+            past.origin_of_past = origin
+            return past
+
+    def branch(self) -> None:
+        """Before a write: what was a past session becomes a fork of it in which nothing is said yet."""
+        if (past := self.origin_of_past) is None:
+            return
+        for number in range(1, TRIES):
+            child = self.fork_before(past.ordinal + 1, number)
+            if child is not None and len(child) == past.ordinal:
+                self.key = child.key
+                self.origin_of_past = None
+                self._read_by(child.replica)
+                return
         raise Conflict(self.id, self.state.position)
 
     def parent(self) -> Session | None:
@@ -391,8 +436,7 @@ class Session:
         with self.lock:
             self.replica.reread()
             other = Session.__new__(Session)
-            other.__dict__.update(self.__dict__)
-            other.lock = threading.RLock()
+            other.__dict__.update(self.__dict__, lock=threading.RLock(), origin_of_past=None, _follower=None)
             forking.renew_in_child(other)
             journal = DraftJournal(self.journal, self.key, self.state.position)
             other._read_by(self.replica.over(Log(journal, self.key, self.address_key, self.repair)))
@@ -441,9 +485,7 @@ class Session:
         """All compactions of this log that can be read, oldest first (a fork's parent's included, up to the fork)."""
         with self.lock:
             self.replica.reread()
-            stretches = self.replica.ancestry.stretches()
-            found = [event for log, stop in stretches for _, event in log.compactions(stop)]
-        return found[::-1]
+            return self._originals.compactions()
 
     def meta_reports(self) -> list[CompressionReport]:
         """What meta was left without in this session's own envelopes, oldest first; costs a reading of its manifests.
@@ -451,13 +493,9 @@ class Session:
         Raises `Damaged`.
         """
         with self.lock:
-            kept = [(one.address, one.body) for one in self.journal.manifests(self.key)]
-            bodies = [read_manifest(self.address_key, *one) for one in kept if META_REPORT in one[1]]
-            here = [report_in(body) for body in bodies if body["position"] <= self.state.position]
-            return [report for report in here if report is not None]
+            return self._originals.meta_reports()
 
     def shown_records(self) -> frozenset[str]:
         """Ids of the records this session was shown: in its profiles, and as facts; costs a reading of its log."""
         with self.lock:
-            parts = [shown_in(log.read(0, stop)) for log, stop in self.replica.ancestry.stretches()]
-        return frozenset().union(*parts)
+            return self._originals.shown_records()

@@ -1,7 +1,7 @@
 """Files of transcripts: find out how one is laid out, hand each transcript's value to its format's reader.
 
 Three layouts: one JSON document (an array of messages, a request, a run, an array of any of these), JSONL with a
-transcript on each line, and JSONL with a message on each line, which alone is streamed (`chat.read_lines`). The first
+transcript on each line, and JSONL with a message on each line, which alone is streamed (`read_lines`). The first
 line decides: if it is JSON on its own and is followed by another line, the file is JSONL.
 
 The format of a JSON value is recognized by its shape alone; a name given by the caller must agree.
@@ -12,26 +12,247 @@ The format of a JSON value is recognized by its shape alone; a name given by the
     swe-agent   {"history": […]} of a `.traj` file
     locomo      {"sample_id", "conversation": {"speaker_a", "speaker_b", "session_1": […], …}}
 
-`openai` and `anthropic` are both `chat`; their messages tell them apart (`chat.py`). `TRANSCRIPT_FORMATS` has a row for
-each of the others.
+`openai` and `anthropic` are both `chat`; their messages tell them apart. `TRANSCRIPT_FORMATS` has a row for each of the
+others.
+
+**SWE-agent** `.traj` files: the agent's `history` is rewritten as clean OpenAI chat messages. Two generations are read.
+The newer one has `tool_calls`, and results in role `tool` with `tool_call_ids` (a list). In the older one the
+assistant's content holds a thought and a fenced action, kept apart in `thought` and `action`, and the observation comes
+back as a user message: it becomes a call ``call_<position in history>`` with the arguments ``{"command": action}`` and
+a result in role `tool`. SWE-agent's own keys (agent, thought, action, message_type, cache_control, …) are left behind.
+
+The first user message that is no demonstration is the task. A demonstration (`is_demo`) stays an entry, with phase
+`demo`; in such a file all else has phase `task`. An assistant message without an action makes no call, and the user
+message after it stays one. Shape: SWE-agent/SWE-agent, `sweagent/types.py` and the run files it publishes.
+
+**LoCoMo** conversations: dated sessions of two speakers; `speaker_a` is the user, `speaker_b` the assistant.
+``{"sample_id", "conversation": {"speaker_a", "speaker_b", "session_1_date_time": "1:56 pm on 8 May, 2023",
+"session_1": [{"speaker", "dia_id", "text", "blip_caption"?}, …], …}}``. A turn's content is ``Speaker: text``, plus
+`` [image: caption]``; its id is the `dia_id`, its time the session's. Sessions go in the order of their numbers; a date
+without a session is skipped. Questions, summaries and observations are not part of the transcript. Shape:
+snap-research/LoCoMo, `data/locomo10.json`.
+
+>>> iso_date("1:56 pm on 8 May, 2023")
+'2023-05-08T13:56:00'
 
 Raises `InvalidTranscript` and `InputTooLarge`, naming the file, the line (from 1) or index (from 0), and the field.
 """
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from datetime import datetime
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-from ctxsteward.schemas import InputTooLarge, InvalidTranscript
+from ctxsteward.schemas import InputTooLarge, InvalidTranscript, Message, Wire
 
-from .locomo import read_sample
-from .strict_json import InputLine, JsonInput, decode, is_cut_short, memory_input, open_input, show
-from .swe_agent import read_trajectory
-from .transcript import Transcript, TranscriptValue, read_chat, read_lines, read_run
+from .strict_json import InputLine, JsonInput, at, checked, decode, is_cut_short, memory_input, open_input, show
+from .transcript import (
+    Transcript,
+    TranscriptEntry,
+    TranscriptValue,
+    inferred,
+    read_chat,
+    read_lines,
+    read_run,
+    tools_inferred,
+)
+
+_SESSION = re.compile(r"session_([0-9]{1,6})", re.ASCII)
+_DATE = re.compile(
+    r"\s*([0-9]{1,2}):([0-9]{2})\s*([ap])\.?m\.?\s+on\s+([0-9]{1,2})\s+([a-z]{3})[a-z]*\.?,?\s+([0-9]{4})\s*",
+    re.ASCII | re.IGNORECASE,
+)
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+
+
+def read_sample(item: TranscriptValue) -> Transcript:
+    """The transcript of one sample; its session is ``<stem>-<sample_id>``."""
+    assert isinstance(item.value, dict)
+    sample_id = item.value.get("sample_id")
+    if sample_id is not None and not isinstance(sample_id, int | str):
+        raise InvalidTranscript(item.source, at(item.place, "sample_id"), f"found {show(sample_id)}", "expected text")
+    where, conversation = at(item.place, "conversation"), item.value["conversation"]
+    if not isinstance(conversation, dict):
+        raise InvalidTranscript(item.source, where, f"found {show(conversation)}", "expected an object of sessions")
+    entries = tuple(_entries(conversation, item.source, where))
+    if not entries:
+        raise InvalidTranscript(item.source, where, "no messages", "expected `session_1` with at least one turn")
+    return Transcript(
+        source=item.source,
+        format="locomo",
+        session=item.session if sample_id is None else f"{item.stem}-{sample_id}",
+        open_entries=entries.__iter__,
+    )
+
+
+def iso_date(text: str) -> str | None:
+    """ISO 8601 of a date as LoCoMo writes it; None if it is not one."""
+    match = _DATE.fullmatch(text)
+    if match is None or match[5].lower() not in _MONTHS or not 1 <= int(match[1]) <= 12:
+        return None
+    hour = int(match[1]) % 12 + (12 if match[3].lower() == "p" else 0)
+    month = _MONTHS.index(match[5].lower()) + 1
+    try:
+        return datetime(int(match[6]), month, int(match[4]), hour, int(match[2])).isoformat()
+    except ValueError:
+        return None
+
+
+def _entries(conversation: Wire, source: str, where: str) -> Iterator[TranscriptEntry]:
+    user = _text(conversation, "speaker_a", source, where)
+    speakers = {_text(conversation, "speaker_b", source, where): "assistant", user: "user"}
+    for key in sorted(filter(_SESSION.fullmatch, conversation), key=lambda key: int(key.removeprefix("session_"))):
+        turns, date_key = conversation[key], f"{key}_date_time"
+        if not isinstance(turns, list):
+            raise InvalidTranscript(source, at(where, key), f"found {show(turns)}", "expected an array of turns")
+        ts = _date(conversation, date_key, source, where)
+        for index, turn in enumerate(turns):
+            yield _entry(turn, speakers, ts, source, f"{at(where, key)}[{index}]")
+
+
+def _entry(turn: object, speakers: dict[str, str], ts: str | None, source: str, where: str) -> TranscriptEntry:
+    if not isinstance(turn, dict):
+        raise InvalidTranscript(source, where, f"found {show(turn)}", "expected a turn with `speaker` and `text`")
+    speaker = _text(turn, "speaker", source, where)
+    if speaker not in speakers:
+        hint = f"expected {' or '.join(map(repr, speakers))}, the conversation's speakers"
+        raise InvalidTranscript(source, at(where, "speaker"), f"found {speaker!r:.60}", hint)
+    role, content = speakers[speaker], f"{speaker}: {_text(turn, 'text', source, where)}"
+    if turn.get("blip_caption") is not None:
+        content += f" [image: {_text(turn, 'blip_caption', source, where)}]"
+    return TranscriptEntry(
+        wire=checked({"role": role, "content": content}, source, where).wire,
+        id=None if turn.get("dia_id") is None else _text(turn, "dia_id", source, where),
+        ts=ts,
+        principal=speaker if role == "user" else None,
+    )
+
+
+def _date(conversation: Wire, key: str, source: str, where: str) -> str | None:
+    if conversation.get(key) is None:
+        return None
+    text = _text(conversation, key, source, where)
+    date = iso_date(text)
+    if date is None:
+        raise InvalidTranscript(source, at(where, key), f"found {text!r:.60}", "expected e.g. '1:56 pm on 8 May, 2023'")
+    return date
+
+
+def _text(node: Wire, key: str, source: str, where: str) -> str:
+    value = node.get(key)
+    if not isinstance(value, str):
+        found = f"found {show(value)}" if key in node else "is missing"
+        raise InvalidTranscript(source, at(where, key), found, "expected text")
+    return value
+
+
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+"""What a provider allows as a tool's name."""
+
+
+def read_trajectory(item: TranscriptValue) -> Transcript:
+    """The transcript of one `.traj` file."""
+    assert isinstance(item.value, dict)
+    where, history = at(item.place, "history"), item.value["history"]
+    if not isinstance(history, list) or not history:
+        raise InvalidTranscript(item.source, where, f"found {show(history)}", "expected an array of messages")
+    has_demo = any(isinstance(step, dict) and step.get("is_demo") is True for step in history)
+    system: list[str] = []
+    entries: list[TranscriptEntry] = []
+    for is_demo, message in _messages(history, item.source, where):
+        if not entries and not is_demo and message.role in ("system", "developer"):
+            system.append(message.text)
+        else:
+            phase = ("demo" if is_demo else "task") if has_demo else None
+            entries.append(TranscriptEntry(wire=message.wire, phase=phase))
+    stubs = inferred(entry.wire for entry in entries)
+    return Transcript(
+        source=item.source,
+        format="swe-agent",
+        session=item.session,
+        system=tuple(text for text in system if text),
+        tools=tuple(stubs.values()),
+        findings=tools_inferred(stubs),
+        open_entries=tuple(entries).__iter__,
+    )
+
+
+class _PendingCalls(NamedTuple):
+    """Calls whose observation is still to come."""
+
+    ids: tuple[str, ...] = ()
+    comes_as_user: bool = False
+    """The older generation: the next user message is the observation."""
+
+
+def _messages(history: list[object], source: str, where: str) -> Iterator[tuple[bool, Message]]:
+    """Whether it is of a demonstration, and the message; a result for several calls is one message each."""
+    waiting, was_demo = _PendingCalls(), False
+    for position, step in enumerate(history):
+        place = f"{where}[{position}]"
+        original = checked(step, source, place)
+        is_demo = original.wire.get("is_demo") is True
+        wires, waiting = _rewritten(original.wire, position, waiting if is_demo == was_demo else _PendingCalls())
+        was_demo = is_demo
+        for wire in wires:
+            yield is_demo, original if wire == original.wire else checked(wire, source, place)
+
+
+def _rewritten(step: Wire, position: int, waiting: _PendingCalls) -> tuple[list[Wire], _PendingCalls]:
+    """The clean messages of a step, and the calls that wait for an observation after it."""
+    role, content = step["role"], _clean(step.get("content"))
+    if role == "assistant" and step.get("tool_calls"):
+        ids = tuple(call["id"] for call in step["tool_calls"] if isinstance(call.get("id"), str))
+        return [{"role": role, "content": content, "tool_calls": step["tool_calls"]}], _PendingCalls(ids)
+    if role == "assistant" and _has_text(step.get("action")):
+        return [_thought_and_action(step, position)], _PendingCalls((f"call_{position}",), comes_as_user=True)
+    if role == "assistant":
+        return [{"role": role, "content": content}], _PendingCalls()
+    if role == "tool" or (role == "user" and waiting.comes_as_user):
+        ids = _answered(step) or waiting.ids or ("",)
+        still = tuple(id for id in waiting.ids if id not in ids)
+        return [{"role": "tool", "tool_call_id": id, "content": content} for id in ids], _PendingCalls(still)
+    return [{"role": role, "content": content}], waiting
+
+
+def _thought_and_action(step: Wire, position: int) -> Wire:
+    action: str = step["action"]
+    thought = step.get("thought")
+    first_word = action.split(maxsplit=1)[0]
+    function = {
+        "name": first_word if _NAME.fullmatch(first_word) else "bash",
+        "arguments": json.dumps({"command": action}, ensure_ascii=False),
+    }
+    call = {"id": f"call_{position}", "type": "function", "function": function}
+    return {"role": "assistant", "content": thought if _has_text(thought) else None, "tool_calls": [call]}
+
+
+def _answered(step: Wire) -> tuple[str, ...]:
+    ids = step.get("tool_call_ids")
+    if isinstance(ids, list):
+        return tuple(id for id in ids if isinstance(id, str))
+    single = step.get("tool_call_id")
+    return (single,) if isinstance(single, str) else ()
+
+
+def _clean(content: object) -> object:
+    """Content without the cache marks that SWE-agent puts into its blocks."""
+    if not isinstance(content, list):
+        return content
+    return [
+        {key: value for key, value in block.items() if key != "cache_control"} if isinstance(block, dict) else block
+        for block in content
+    ]
+
+
+def _has_text(value: object) -> bool:
+    return isinstance(value, str) and bool(value.strip())
 
 
 class TranscriptFormat(NamedTuple):

@@ -18,7 +18,7 @@ from ctxsteward.schemas import Damaged, Erased, Finding, InputError, ObjectMissi
 
 from ..backend import Backend
 from ..crypto import derived_subject, subject_of
-from ..facts import Audience, withdrawn_heads
+from ..facts import Audience, forget_audience, withdraw_facts, withdrawn_heads
 from ..journal import (
     Deletion,
     Eraser,
@@ -32,8 +32,18 @@ from ..journal import (
     principals_of,
 )
 from ..replication import unreached
-from .lineage import Lineage, damage_of, line_above, readable_notes, sessions_without_row, whole_log
-from .redacted_log import PrincipalShare, moved_addresses, redacted_manifests, redacted_rows
+from .redacted_log import (
+    Lineage,
+    PrincipalShare,
+    damage_of,
+    line_above,
+    moved_addresses,
+    readable_notes,
+    redacted_manifests,
+    redacted_rows,
+    sessions_without_row,
+    whole_log,
+)
 from .steward_records import subjects_by_session, withdraw_unsupported, withdrawn_keys
 
 T = TypeVar("T")
@@ -440,8 +450,6 @@ class ErasureRun:
 
     def _forget_facts(self) -> int:
         """Facts that rest on what was forgotten, and those about it."""
-        from ..facts import forget_audience, withdraw_facts
-
         told = self._request._asdict()
         about = sum(forget_audience(self._store, self._tenant, audience, **told) for audience in self._audiences)
         return about + (withdraw_facts(self._store, self._tenant, **told) if self._sessions else 0)
@@ -459,11 +467,9 @@ class ErasureRun:
 
     def _redact_head(self, session: str, keys: Collection[str]) -> None:
         key = self._key(session)
+        records = whole_log(self._journal, key)
         changed = withdrawn_heads(
-            self._address_key,
-            session,
-            whole_log(self._journal, self._key(session)),
-            lambda subject: self._vault.subject_address(subject) in keys,
+            self._address_key, session, records, lambda subject: self._vault.subject_address(subject) in keys
         )
         if changed:
             self._journal.rewrite(key, changed)

@@ -2,7 +2,7 @@
 
     store.facts("support", tenant="acme").commit(Audience("user", "ann"), facts, who=…, why=…, when=…)
 
-`fact` holds the values and how they are stored, `fact_store` the chains that hold them, `lookup` how sessions ask.
+`fact` holds the values and how they are stored, `fact_store` the chains that hold them and how sessions ask.
 """
 
 import lazy_loader

@@ -8,10 +8,11 @@ from .fact import (
 from .fact_store import (
     AudienceFacts as AudienceFacts,
     FactCommit as FactCommit,
+    FactLookup as FactLookup,
     FactReplacement as FactReplacement,
     FactStore as FactStore,
     forget_audience as forget_audience,
     has_shelf as has_shelf,
     withdraw_facts as withdraw_facts,
+    withdrawn_heads as withdrawn_heads,
 )
-from .lookup import FactLookup as FactLookup, withdrawn_heads as withdrawn_heads

@@ -160,7 +160,7 @@ class PostgresJournal(TableJournal):
         draw_id: Callable[[], str] = lambda: secrets.token_hex(16),
     ) -> None:
         super().__init__(False, None)
-        self.database = database
+        self.database: PostgresDatabase = database
         self._codes = None if address_key is None else RowCodes(address_key)
         self._heads: dict[SessionKey, StoredHead] = {}
         """As they were last seen; never believed, only tried."""

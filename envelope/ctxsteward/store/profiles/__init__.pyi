@@ -1,4 +1,5 @@
-from .meta_records import (
+from .text import Profile as Profile
+from .version_codec import (
     MetaRecordVault as MetaRecordVault,
     RecordRef as RecordRef,
     canonical as canonical,
@@ -7,4 +8,3 @@ from .meta_records import (
     record_subject as record_subject,
     references as references,
 )
-from .text import Profile as Profile

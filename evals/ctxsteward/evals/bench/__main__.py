@@ -18,7 +18,7 @@ from pathlib import Path
 from ctxsteward.schemas import InputError
 
 from ..documents import block_of, check_markers, markers, write_blocks
-from . import cards, cascade_runs, flips, outage, steward, telemetry, transcripts, unit_costs, warm
+from . import cascade_runs, flips, outage, steward, telemetry, transcripts, unit_costs, warm
 from .benchmark_row import BenchmarkRow
 
 BENCHES: dict[str, Callable[[Path | None], Iterator[BenchmarkRow]]] = {
@@ -31,7 +31,7 @@ BENCHES: dict[str, Callable[[Path | None], Iterator[BenchmarkRow]]] = {
     "outage": outage.run,
     "audit": unit_costs.audits,
     "selection": unit_costs.rankings,
-    "cards": cards.run,
+    "cards": unit_costs.cards,
     "transcripts": transcripts.run,
     "harness": unit_costs.harness_turns,
     "flips": flips.run,

@@ -34,8 +34,8 @@ from ctxsteward.envelope.testing import memory_store
 from ctxsteward.envelope.tokens import Counter, model_info
 from ctxsteward.schemas import Cascade, InputError, Wire
 
-from ..agent_runs import reachable_ordinals
 from ..prompt_cost import Bill, PricedPrompt, Prices, PromptJudge, PromptPiece, Sizer
+from ..replay import reachable_ordinals
 from .benchmark_row import BenchmarkRow, row
 
 ALL = "all"

@@ -1,6 +1,10 @@
 from . import answers as answers
-from .http import post_json as post_json
-from .libraries import PEERS_PYTHON as PEERS_PYTHON, AdapterProcess as AdapterProcess, canonical as canonical
+from .other_processes import (
+    PEERS_PYTHON as PEERS_PYTHON,
+    AdapterProcess as AdapterProcess,
+    canonical as canonical,
+    post_json as post_json,
+)
 from .ours import (
     EnvelopeDialogue as EnvelopeDialogue,
     EnvelopeSubject as EnvelopeSubject,

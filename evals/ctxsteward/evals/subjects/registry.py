@@ -2,7 +2,7 @@
 
     my_package.context:newest      a function or a class of a module that can be imported from here
     context.py:newest              the same of a file
-    https://localhost:8000/context a server (`http`)
+    https://localhost:8000/context a server (`HttpSubject`)
     inspect:my_package:solver      an Inspect solver (`inspect_solver`)
 
 Raises `InputError` that says what was found and what to write.
@@ -25,8 +25,7 @@ from typing import Any
 from ctxsteward.schemas import InputError, Wire
 
 from . import answers, baselines
-from .http import HttpSubject
-from .libraries import LibrarySubject
+from .other_processes import HttpSubject, LibrarySubject
 from .peer_adapter import PEERS
 from .port import Dialogue, FunctionDialogue, Strategy, Subject, Task
 

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from ctxsteward.envelope import Budgets
 
 from ..canaries import normalize, shows
-from ..prompt_cost import Prices
+from ..prompt_cost import Prices, call_faults
 from ..suites import play_made
 from ..suites.kit import (
     JUDGED,
@@ -48,7 +48,6 @@ from ..suites.kit import (
     text_digest,
     texts_of,
 )
-from ..validity import call_faults
 
 FIGURES = (
     Metric(name="shown", about="Asks for which all that is wanted stands in what would be sent."),

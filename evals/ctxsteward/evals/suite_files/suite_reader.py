@@ -40,10 +40,9 @@ from ctxsteward.schemas import (
 from ctxsteward.store import Lines, Profile, YamlSource, read_mapping, read_text, show
 
 from ..canaries import normalize, shows
-from ..prompt_cost import Prices
+from ..prompt_cost import Prices, openai_faults
 from ..suites import NAMES, Gate, Gates, Rule
 from ..suites.kit import JUDGED, Draw, EvalSuite, Metric, texts_of
-from ..validity import openai_faults
 from .file_scenarios import FIGURES, FileAsk, FileJob, FileScenario, play_file
 
 MAX_BYTES = 16 << 20

@@ -27,8 +27,8 @@ from ctxsteward.envelope.transcripts import Transcript, formats_with, read_trans
 from ctxsteward.schemas import InputError, InputTooLarge, InvalidMessage, InvalidTranscript, Message, Wire
 from ctxsteward.steward.ingest import Redactor, is_named_like_transcript
 
+from ..prompt_cost import openai_faults
 from ..suites.kit import Setup, as_openai
-from ..validity import openai_faults
 from .drafts import DraftedAsk, drafted
 
 BUDGET_FRACTION = 0.25

@@ -9,7 +9,7 @@ held to their published rules. A call may be over budget only by what is always 
 seen are verbatim, or an excerpt with their reference; any result is there whole under its number, whatever was
 compacted.
 
-Source: `validity`, `replay`; issues of well-known projects (orphaned pairs, wedged sessions, lost tasks).
+Source: `prompt_cost`, `replay`; issues of well-known projects (orphaned pairs, wedged sessions, lost tasks).
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from random import Random
 from ctxsteward.schemas import Wire
 
 from ..phrasings import table
+from ..prompt_cost import anthropic_faults, call_faults
 from ..replay import budget_faults
 from ..subjects import Archive, Outputs
-from ..validity import anthropic_faults, call_faults
 from .kit import (
     LONG_TURNS,
     Ask,

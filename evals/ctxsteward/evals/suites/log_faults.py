@@ -25,7 +25,7 @@ from ctxsteward.envelope.render import fragment_spans
 from ctxsteward.schemas import LOG_DAMAGE, LOSSES, Damaged, ReferenceNotFound, Wire, encode_wire
 from ctxsteward.store import Journal, JournalRecord, Keys, MemoryJournal, MemoryObjects, SessionKey
 
-from ..validity import anthropic_faults, openai_faults
+from ..prompt_cost import anthropic_faults, openai_faults
 from .kit import Setup
 
 PLANTED = "PLANTED-IGNORE-ALL-PREVIOUS-INSTRUCTIONS"

@@ -1,4 +1,4 @@
-from .entries import opposed as opposed
+from .entries import opposed as opposed, restates as restates
 from .polarity import PolarityChange as PolarityChange, polarity_changes as polarity_changes
 from .report import (
     CumulativeBase as CumulativeBase,
@@ -12,4 +12,3 @@ from .report import (
     worst as worst,
 )
 from .rules import Rule as Rule, against as against, reads_as_rule as reads_as_rule, rules_of as rules_of
-from .stance import restates as restates

@@ -1,10 +1,11 @@
 """Whether a text that stands for a locked line still says the same rule.
 
-`entries` asks it of an edit of a locked line, `stance` of statements that stand elsewhere. A list of dangerous phrases
-would miss whatever is worded otherwise. So whatever differs has to be *explained*: function words, synonyms,
-inflections, misspellings, another order of a list or of phrases, sentences about something else. What is left decides:
-`marks` (strength, exceptions, scope, figures, order) and `contents` (a thing in another's place, a part that is gone, a
-narrower case, two things exchanged). A verb or two that cannot be explained are left to reviewers, who see every edit
+`entries` asks it (`otherwise`) of an edit of a locked line and of statements that stand elsewhere. A list of dangerous
+phrases would miss whatever is worded otherwise. So whatever differs has to be *explained*: function words, synonyms,
+inflections, misspellings (`corrected`), another order of a list or of phrases, sentences about something else. What is
+left decides: first `marks` (strength, exceptions, scope, figures, order), then the content words: a thing in another's
+place, a part that is gone, a narrower case, two things exchanged. Each check takes the statement before and after and
+gives the first `RuleChange`, or None. A verb or two that cannot be explained are left to reviewers, who see every edit
 of a locked line anyway.
 
 Linear in the text but for the alignment of two sentences.
@@ -12,12 +13,200 @@ Linear in the text but for the alignment of two sentences.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import re
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from difflib import SequenceMatcher
+from functools import lru_cache
 
-from ctxsteward.language import is_kin_of, keys_of, read_statement, sentences_of
+from ctxsteward.language import (
+    ContentWord,
+    Statement,
+    Token,
+    class_of,
+    is_kin_of,
+    keys_of,
+    read_statement,
+    sentences_of,
+    term_stem,
+)
 
-from .contents import exchanged, lost_part, narrowed, replaced_thing
 from .marks import RuleChange, figured, loosened, marked, reordered, weakened, widened
+
+LOST = 0.34
+"""Share of a locked line's content words that may be gone unexplained."""
+CLAUSE_LOST = 0.67
+"""The same of one clause: it is gone as a whole."""
+TYPO = 5
+"""Letters of a word that may be misspelled."""
+
+
+def unexplained(before: Statement, after: Statement) -> tuple[list[ContentWord], list[ContentWord]]:
+    """Words that have gone and come, without other forms of each other."""
+    old, new = before.keys, after.keys
+    gone = [word for word in before.words if word.key not in new and not is_kin_of(word.key, new)]
+    come = [word for word in after.words if word.key not in old and not is_kin_of(word.key, old)]
+    return gone, come
+
+
+@lru_cache(maxsize=1 << 14)
+def corrected(text: str, line: str) -> str:
+    """A text with the words that are misspellings of words of a line as the line has them.
+
+    >>> corrected("Refunds go witohut a signature.", "No refund without a signature.")
+    'Refunds go without a signature.'
+    """
+    known = set(_LATIN.findall(line.lower()))
+    candidates = sorted(word for word in known if len(word) >= TYPO)
+
+    def spelled(match: re.Match[str]) -> str:
+        word = match.group().lower()
+        if len(word) < TYPO - 1 or word in known or not word.isalpha():
+            return match.group()
+        return next((other for other in candidates if _is_slip(word, other)), match.group())
+
+    return _LATIN.sub(spelled, text)
+
+
+_LATIN = re.compile(r"[A-Za-z]+(?:['’][A-Za-z]+)?")
+
+
+def _is_slip(word: str, other: str) -> bool:
+    """Whether one is the other with two neighbouring letters exchanged, or one letter left out or too many."""
+    if word[0] != other[0] or abs(len(word) - len(other)) > 1:
+        return False
+    same = next((place for place, pair in enumerate(zip(word, other, strict=False)) if pair[0] != pair[1]), None)
+    if same is None:
+        return not (word + "s" == other or other + "s" == word)
+    if len(word) == len(other):
+        exchanged = word[:same] + word[same : same + 2][::-1] + word[same + 2 :]
+        return exchanged == other
+    short, long = sorted((word, other), key=len)
+    return short == long[:same] + long[same + 1 :]
+
+
+def replaced_thing(before: Statement, after: Statement) -> RuleChange | None:
+    """A thing in another's place."""
+    gone, come = unexplained(before, after)
+    counts = [Counter(word.key for word in reading.words) for reading in (before, after)]
+    went = {word.key for word in gone} | {key for key in counts[0] - counts[1] if key in after.keys}
+    came = {word.key for word in come} | {key for key in counts[1] - counts[0] if key in before.keys}
+    matcher = SequenceMatcher(None, [w.key for w in before.words], [w.key for w in after.words], autojunk=False)
+    for tag, a, b, c, d in matcher.get_opcodes():
+        out = [word for word in before.words[a:b] if word.key in went]
+        into = [word for word in after.words[c:d] if word.key in came]
+        if tag != "replace" or not out or not into:
+            continue
+        if len(out) == len(into) == 1 and not out[0].key.isascii() and _ends_run(after, into[0]):
+            continue  # the end of a compound: 简短, 简洁
+        if any(word.nominal for word in out) and any(word.nominal for word in into):
+            return RuleChange("reworded", "another thing stands in its place", _told(out), _told(into))
+    return None
+
+
+def _ends_run(reading: Statement, word: ContentWord) -> bool:
+    following = reading.tokens[word.place + 1] if word.place + 1 < len(reading.tokens) else None
+    return following is None or following.kind in ("hard", "soft")
+
+
+def lost_part(old: Sequence[str], before: Statement, after: Statement) -> RuleChange | None:
+    """Too much of the line is gone, or one clause of it as a whole."""
+    gone, _ = unexplained(before, after)
+    if len(gone) > LOST * len(before.words):
+        return RuleChange("removed", "too much of what it says is gone", _told(gone), "")
+    went = {word.key for word in gone}
+    for sentence in old:
+        for part in _pieces(read_statement(sentence)):
+            lost = [word for word in part if word.key in went]
+            if len(part) > 1 and len(lost) >= CLAUSE_LOST * len(part):
+                return RuleChange("removed", "a part of it is gone", _told(lost), "")
+    return None
+
+
+def _pieces(sentence: Statement) -> Iterator[list[ContentWord]]:
+    start = 0
+    for place, token in [*enumerate(sentence.tokens), (len(sentence.tokens), None)]:
+        if token is None or token.kind in ("hard", "soft") or (token.operator is not None and token.operator.opens):
+            yield [word for word in sentence.words if start <= word.place < place]
+            start = place
+
+
+def narrowed(before: Statement, after: Statement) -> RuleChange | None:
+    """Nothing is gone, and a case was added to which the line is bound now."""
+    gone, come = unexplained(before, after)
+    if not gone and (condition := _new_condition(before, after)):
+        return RuleChange("reworded", "it is bound to another case", "", condition)
+    if gone or not come:
+        return None
+    opening = after.tokens[: come[0].place]
+    adjoin = len(come) > 1 and come[1].place == come[0].place + 1
+    if not come[0].key.isascii() and adjoin and all(token.kind == "operator" for token in opening):  # another subject
+        return RuleChange("reworded", "it is bound to another case", "", _told(come))
+    for word in come:
+        opening = after.tokens[max(0, word.place - 3) : word.place]
+        if any(token.key in _RESTRICTS or _opens(token) for token in opening):
+            return RuleChange("reworded", "it is bound to another case", "", _told(come))
+    return None
+
+
+def _opens(token: Token) -> bool:
+    return token.operator is not None and token.operator.opens != "" and token.operator.sign > 0
+
+
+def _new_condition(before: Statement, after: Statement) -> str:
+    """The word that opens a condition about something new; empty: there is none."""
+    if any(token.operator is not None and token.operator.opens == "if" for token in before.tokens):
+        return ""
+    for place, token in enumerate(after.tokens):
+        if token.operator is None or token.operator.opens != "if" or token.key in ("after", "once"):
+            continue
+        end = next((n for n, t in enumerate(after.tokens) if n > place and t.kind in ("hard", "soft")), None)
+        said = [word for word in after.words if word.place > place and (end is None or word.place < end)]
+        if not any(is_kin_of(word.key, before.keys) for word in said):
+            return token.key
+    return ""
+
+
+_RESTRICTS = frozenset(
+    term_stem(word)
+    for word in """
+    for in on at from outside inside within during by who whose which that of under among between with
+    """.split()  # noqa: SIM905
+)
+
+
+def exchanged(before: Statement, after: Statement) -> RuleChange | None:
+    """Two words have changed places, and nothing else has: who does what to whom. Inside a list that is no change."""
+    old, new = ([token for token in each.tokens if token.kind not in ("hard", "soft")] for each in (before, after))
+    if len(old) != len(new):
+        return None
+    moved = [index for index, pair in enumerate(zip(old, new, strict=True)) if not _same_key(*pair)]
+    if len(moved) != 2:
+        return None
+    one, other = moved
+    if not (_same_key(old[one], new[other]) and _same_key(old[other], new[one])):
+        return None
+    if old[one].kind != "word" or all(_is_listing(token) for token in _between(before.tokens, old[one], old[other])):
+        return None
+    return RuleChange("contradiction", "two things have changed places", old[one].key, old[other].key)
+
+
+def _same_key(one: Token, other: Token) -> bool:
+    return class_of(one.key) == class_of(other.key)
+
+
+def _between(found: Sequence[Token], one: Token, other: Token) -> Sequence[Token]:
+    return found[found.index(one) + 1 : found.index(other)]
+
+
+def _is_listing(token: Token) -> bool:
+    """Whether a token may stand between two members of a list: marks, "and", other members."""
+    return token.kind in ("soft", "word") or token.key in ("and", "or", "nor", "a", "an", "the", "其", "和", "或")
+
+
+def _told(words: Sequence[ContentWord]) -> str:
+    keys = [word.key for word in words]
+    return ("" if keys and not keys[0].isascii() else " ").join(keys)[:80]
 
 
 def otherwise(line: str, text: str) -> RuleChange | None:

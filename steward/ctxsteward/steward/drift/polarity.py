@@ -1,6 +1,6 @@
 """Whether a text was turned round: "must" to "must not", "always" to "never", "allow" to "deny", 必须 to 不得.
 
-`entries`, `report` and `stance` ask it. It has two readings that complete each other. Where two sentences differ in
+`entries` and `report` ask it. It has two readings that complete each other. Where two sentences differ in
 operators alone, what was put in another's place decides (`_turned`). Where a sentence was written anew, its clauses are
 aligned by what they are about, and signs are compared (`clauses.agree`). Sentences that stand in both texts are left
 out, so that a split, a merge or a new order finds nothing. Strengths ("must" to "should") and a dropped "only" are told

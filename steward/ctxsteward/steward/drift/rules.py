@@ -14,15 +14,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 
 from ctxsteward.language import clauses, of_oneself, sentences_of
 from ctxsteward.schemas import BLOCK_SPECS, BLOCKS, ProfileDocument, ProfileEntry
 
-from .entries import opposed
-from .stance import near, restates, stance
+from .entries import near, opposed, restates, stance
 
 How = Literal["gainsays", "touches"]
 
@@ -30,7 +29,7 @@ How = Literal["gainsays", "touches"]
 class Rule(BaseModel):
     """A line that statements may not gainsay."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
 
     key: str
     """``block.id``."""

@@ -8,11 +8,12 @@ from .items import (
 from .pipeline import IngestSettings as IngestSettings, Outcome as Outcome, ingest as ingest, load as load
 from .redaction import RedactedText as RedactedText, Redactor as Redactor
 from .replayer import TranscriptOrigin as TranscriptOrigin, replay as replay, said_in as said_in
-from .sessions import SETTLED_SECONDS as SETTLED_SECONDS, StoreSource as StoreSource
 from .sources import (
+    SETTLED_SECONDS as SETTLED_SECONDS,
     STORE as STORE,
     FolderSource as FolderSource,
     ObjectSource as ObjectSource,
+    StoreSource as StoreSource,
     TranscriptSource as TranscriptSource,
     open_source as open_source,
 )

@@ -150,7 +150,7 @@ class LoadedItem:
     written_seconds: float | None = None
     """When it was last written, where its source knows: the time of messages where the item itself has none."""
     layout: Literal["file", "log"] = "file"
-    """file: in a format that a reader knows. log: a session of a store, as `sessions.StoreSource.read` writes it."""
+    """file: in a format that a reader knows. log: a session of a store, as `sources.StoreSource.read` writes it."""
     shown: tuple[str, ...] = ()
     """Ids of records that its session was shown, where the source knows without reading on."""
     watched: tuple[WatchedRecord, ...] = ()

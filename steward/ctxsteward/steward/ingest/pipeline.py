@@ -150,7 +150,7 @@ def _one(loaded: LoadedItem, found: FileTranscript, sidecar: SessionMeta | None,
 
 
 def _log(loaded: LoadedItem, settings: IngestSettings) -> Iterator[Outcome]:
-    """A session of the store, as `sessions.StoreSource.read` wrote it."""
+    """A session of the store, as `sources.StoreSource.read` wrote it."""
     document: dict[str, Any] = json.loads(loaded.data)
     meta = _metadata(document["meta"], f"session {loaded.name}")
     meta = meta.model_copy(

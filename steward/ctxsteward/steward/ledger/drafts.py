@@ -19,9 +19,8 @@ from ..reconcile import (
     is_paraphrase,
     supporting,
 )
-from .database import LedgerDatabase
+from .database import LedgerDatabase, claim_of, component_rows, observations
 from .records import LedgerIdentity, audience_of, flaw_of
-from .rows import claim_of, component_rows, observations
 from .status import RecordStatuses
 
 MAX_SEEN_IN_MEMORY = 2_000

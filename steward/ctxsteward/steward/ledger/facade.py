@@ -1,14 +1,21 @@
-"""The ledger: all observations of one agent's transcripts, and the records they make.
+"""The ledger: all observations of one agent's transcripts, the records they make, and how much use each record was.
 
     ledger = Ledger.open(path, store, "acme", "support")
     ledger.absorb(*artifacts)                      a set: order, batches and repeats do not matter
     for record in ledger.records(JudgementContext(now="2026-11-22T00:00:00Z", run="night-7")): …
     ledger.publish(records)                        remember their stamps, once they are committed
     ledger.withdraw(session="s-42")
+    ledger.uses.catch_up(batches, gone)            count what is not counted yet; a repeat or a kill does not matter
+    ledger.uses.of_records()                       {id of a record: `RecordUse`}, under the id that the record has now
 
 The same set of artifacts gives the same records, byte for byte, in whatever order and however many nights it came; what
 a night adds costs what it touches. `records` is a function of the set, the policy, the present and the reviews, apart
 from three stamps (`revision`, `run`, `recorded_at`) that say when a record last changed. `digest` does not cover them.
+
+Use is a side table (`UsageTable`), a pure function of the batches that were finished. A batch tells what became of the
+records that each of its sessions was shown (`harvest.batches.SessionUse`). A session counts once, by its newest
+reading; of two readings of one revision, by the one that tells of more records. It counts until it, or anybody who
+spoke in it, is forgotten. Totals are kept up to date as sessions come. The table holds ids, addresses and numbers only.
 
 The file is an index: `rebuild` makes it from the store's artifacts. It holds words of users. So it registers with
 `store.erasers`, takes out what was forgotten elsewhere when it is opened (a process that does not have it open deletes
@@ -21,24 +28,121 @@ Source: the layered-envelope design (meta-steward); the state design (erasure, t
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import NamedTuple, Protocol, Self
 
 from ctxsteward.envelope import Store
-from ctxsteward.schemas import Evidence, InputError, MetaRecommendation
+from ctxsteward.schemas import Evidence, InputError, MetaRecommendation, Slot
 from ctxsteward.store import AddressKey, Audience, Deletion, ErasureRequest, Fact, RecordSupport
 
 from ..admission import AdmissionPolicy
 from ..artifacts import Artifact, ArtifactStore, EvidenceQuote
+from ..harvest import FATES, BatchResult, RecordUse, SessionUse, WatchedRecord, sum_uses
 from ..reconcile import SKETCH
-from .database import LedgerDatabase
-from .evidence import RecordBasis, RecordEvidence
+from .database import LedgerDatabase, drafts_of
 from .index import ObservationIndex
+from .judgement import RecordBasis, RecordEvidence
 from .records import JudgedRecords, JudgementContext, LedgerIdentity, LineCounter, RecordWriter, facts_of, line
-from .rows import drafts_of
 from .status import RecordStatuses
-from .usage import UsageTable
+
+_COLUMNS = ", ".join(RecordUse._fields)
+_ADDING = ", ".join(f"{name} = {name} + excluded.{name}" for name in RecordUse._fields)
+_ADD = (
+    f"INSERT INTO used (record, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (record) DO UPDATE SET {_ADDING}"
+)
+
+
+class FinishedBatches(Protocol):
+    """Batches that came to their end."""
+
+    def addresses(self) -> Iterable[str]:
+        """Of all of them."""
+
+    def read(self, address: str) -> BatchResult:
+        """What became of one."""
+
+
+class UsageTable:
+    """The side table of one ledger."""
+
+    def __init__(self, database: LedgerDatabase) -> None:
+        self._db = database
+
+    def catch_up(self, batches: FinishedBatches, forgotten: Set[str] = frozenset()) -> int:
+        """Count what is not counted yet; how many batches that were. `forgotten`: addresses of subjects."""
+        self.withdraw(forgotten)
+        todo = sorted(set(batches.addresses()) - {row[0] for row in self._db.rows("SELECT batch FROM counted")})
+        for address in todo:
+            self.add(address, (use for use in batches.read(address).uses if forgotten.isdisjoint(use.rests)))
+        return len(todo)
+
+    def add(self, batch: str, uses: Iterable[SessionUse]) -> None:
+        """Count the sessions of one batch."""
+        with self._db.writing():
+            if self._db.run("INSERT OR IGNORE INTO counted VALUES (?)", batch):
+                for use in uses:
+                    self._count(use)
+
+    def _count(self, use: SessionUse) -> None:
+        told = json.dumps(use.fates, sort_keys=True)
+        rows = self._db.rows("SELECT revision, fates FROM uses WHERE reading = ?", use.reading)
+        if rows and _rank(*rows[0]) >= _rank(use.revision, told):
+            return
+        self._take_back(use.reading)
+        self._db.run("INSERT INTO uses VALUES (?, ?, ?)", use.reading, use.revision, told)
+        self._db.many("INSERT INTO rests VALUES (?, ?)", [(use.reading, subject) for subject in sorted(set(use.rests))])
+        self._db.many(_ADD, [(record, *hit) for record, hit in sorted(_hits(use.fates).items())])
+
+    def withdraw(self, subjects: Collection[str]) -> None:
+        """Take out the sessions that rest on one of these."""
+        with self._db.writing():
+            rows = self._db.among("SELECT reading FROM rests WHERE subject IN (…)", sorted(subjects))
+            for reading in sorted({row[0] for row in rows}):
+                self._take_back(reading)
+
+    def _take_back(self, reading: str) -> None:
+        """Count a session no more."""
+        for (told,) in self._db.rows("SELECT fates FROM uses WHERE reading = ?", reading):
+            hits = sorted(_hits(json.loads(told)).items())
+            self._db.many(_ADD, [(record, *(-count for count in hit)) for record, hit in hits])
+            self._db.many("DELETE FROM used WHERE record = ? AND shown = 0", [(record,) for record, _ in hits])
+        self._db.run("DELETE FROM uses WHERE reading = ?", reading)
+        self._db.run("DELETE FROM rests WHERE reading = ?", reading)
+
+    def of_records(self) -> dict[str, RecordUse]:
+        """By the id that a record has now: the sum over all ids that it was shown under."""
+        sums = ", ".join(f"sum(u.{name})" for name in RecordUse._fields)
+        rows = self._db.rows(
+            f"SELECT d.id, {sums} FROM used u JOIN claims c ON c.id = u.record JOIN drafts d "
+            "ON d.component = c.component WHERE d.id IS NOT NULL GROUP BY d.id ORDER BY d.id"
+        )
+        return {id_: RecordUse(*counts) for id_, *counts in rows if counts[0]}
+
+    def watched(self, ids: Collection[str]) -> tuple[WatchedRecord, ...]:
+        """What is known of the records that were shown under these ids; whatever their status."""
+        names: dict[str, set[str]] = {}
+        for id_, component in self._db.among("SELECT id, component FROM claims WHERE id IN (…)", sorted(set(ids))):
+            names.setdefault(component, set()).add(id_)
+        return tuple(
+            WatchedRecord(
+                id=draft.id, kind=draft.kind, slot=Slot(**draft.said["slot"]), trigger=draft.said["trigger"],
+                value=draft.said["value"], polarity=draft.said["polarity"],
+                names=frozenset((draft.id, *names[component])),
+            )
+            for component, draft in drafts_of(self._db, names).items()
+        )  # fmt: skip
+
+
+def _hits(fates: Mapping[str, Sequence[str]]) -> dict[str, RecordUse]:
+    """Rows of one session; a fate that only a later program knows says no more than that a record was shown."""
+    rows = [(id_, FATES.get(fate, FATES["untold"])) for fate, ids in fates.items() for id_ in ids]
+    return {id_: sum_uses(hit for other, hit in rows if other == id_) for id_, _ in rows}
+
+
+def _rank(revision: int, told: str) -> tuple[int, int, str]:
+    return revision, sum(map(len, json.loads(told).values())), told
+
 
 _EVERYBODY = ""
 """In the list of what was erased: the whole session."""
@@ -83,7 +187,7 @@ class Ledger:
         self._records = RecordWriter(database, frame, key)
         self._citing = RecordEvidence(database, self._artifacts, key, store.vault(frame.tenant).subject_address)
         self._standings = RecordStatuses(database)
-        self.uses = UsageTable(database)
+        self.uses: UsageTable = UsageTable(database)
         self._tenant = frame.tenant
         store.erasers.append(self)
 

@@ -27,9 +27,8 @@ from ctxsteward.store import MAX_FACTS, MAX_SOURCES, AddressKey, Audience, Fact,
 from ..admission import AdmissionPolicy, AdmissionVerdict, RecordStanding
 from ..observations import KINDS
 from ..reconcile import Draft, wilson_lower95
-from .database import LedgerDatabase
+from .database import LedgerDatabase, drafts_of, standing_of
 from .judgement import DraftJudge, JudgedDraft, by_component
-from .rows import drafts_of, standing_of
 from .status import RecordStatuses
 
 _FRESH = RecordStanding(verdict=AdmissionVerdict("candidate", ()))

@@ -35,9 +35,8 @@ from ..admission import (
     under_rules,
 )
 from ..reconcile import ClaimSupport, Draft, FixAdvice, Width
-from .database import LedgerDatabase
+from .database import LedgerDatabase, drafts_of, standing_of, standing_row
 from .judgement import BESIDE, SUPPORTED, ContestIndex, by_component
-from .rows import drafts_of, standing_of, standing_row
 
 AT_ONCE = 400
 _DRAFT = (

@@ -15,13 +15,14 @@ from .history import (
     ALERT_NIGHTS as ALERT_NIGHTS,
     Night as Night,
     NightChain as NightChain,
+    NightReport as NightReport,
     Outcome as Outcome,
     alerts_of as alerts_of,
     line as line,
     moment_of as moment_of,
+    rates_of as rates_of,
     status as status,
 )
-from .report import NightReport as NightReport, rates_of as rates_of
 from .run import (
     AdmittedRecords as AdmittedRecords,
     Challenger as Challenger,

@@ -40,8 +40,20 @@ from ..harvest import (
     batched,
 )
 from ..settings import NightSettings
-from .history import ALERT_NIGHTS, READABLE, Night, NightChain, Outcome, alerts, dated_counts
-from .report import CheckVerdict as CheckVerdict, NightOutcome, NightReport, QuarantinedTranscript, StageYield
+from .history import (
+    ALERT_NIGHTS,
+    READABLE,
+    CheckVerdict as CheckVerdict,
+    Night,
+    NightChain,
+    NightOutcome,
+    NightReport,
+    Outcome,
+    QuarantinedTranscript,
+    StageYield,
+    alerts,
+    dated_counts,
+)
 
 Marks = Mapping[str, Any]
 """Watermarks by source, as JSON."""

@@ -3,13 +3,18 @@ from .claims import (
     Claim as Claim,
     ClaimAudience as ClaimAudience,
     DisjointSets as DisjointSets,
+    IndexedObservation as IndexedObservation,
+    ObservationBrief as ObservationBrief,
     ObservationOrigin as ObservationOrigin,
+    ObservationTime as ObservationTime,
     Width as Width,
     bands as bands,
     claims_of as claims_of,
     components as components,
     is_paraphrase as is_paraphrase,
     relation as relation,
+    seen_in as seen_in,
+    voice_of as voice_of,
 )
 from .draft import (
     NO_ADVICE as NO_ADVICE,
@@ -24,10 +29,3 @@ from .draft import (
     wilson_lower95 as wilson_lower95,
 )
 from .features import ClaimFeatures as ClaimFeatures
-from .indexed_observation import (
-    IndexedObservation as IndexedObservation,
-    ObservationBrief as ObservationBrief,
-    ObservationTime as ObservationTime,
-    seen_in as seen_in,
-    voice_of as voice_of,
-)

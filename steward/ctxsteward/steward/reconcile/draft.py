@@ -48,8 +48,7 @@ from ..harvest.tools import (
     sentence,
 )
 from ..observations import KINDS, Observation
-from .claims import ClaimAudience
-from .indexed_observation import IndexedObservation, ObservationBrief, ObservationTime
+from .claims import ClaimAudience, IndexedObservation, ObservationBrief, ObservationTime
 
 PASTED_WORDS = 7
 Z95 = 1.959963984540054

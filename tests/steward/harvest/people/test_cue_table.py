@@ -7,11 +7,11 @@ from importlib import import_module
 
 import pytest
 
-from ctxsteward.steward.harvest.people.cue_table import CueTable
+from ctxsteward.steward.harvest.people.utterances import CueTable
 
 TABLES = {
     f"{module}.{name}": table
-    for module in ("facts", "corrections", "preferences")
+    for module in ("facts", "corrections")
     for name, table in vars(import_module(f"ctxsteward.steward.harvest.people.{module}")).items()
     if isinstance(table, CueTable)
 }

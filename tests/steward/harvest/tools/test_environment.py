@@ -10,7 +10,7 @@ from hypothesis import given, strategies as st
 
 from ctxsteward.schemas.recommendation import MetaRecommendation, Trust
 from ctxsteward.steward.artifacts import build_artifact
-from ctxsteward.steward.harvest.tools.environment import ENVIRONMENT_NAMES, environment
+from ctxsteward.steward.harvest.tools.errors import ENVIRONMENT_NAMES, environment
 from ctxsteward.steward.ledger import Ledger
 from ctxsteward.steward.observations.transcript import ReplayedCall
 

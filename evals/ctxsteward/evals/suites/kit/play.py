@@ -26,10 +26,9 @@ from ctxsteward.language import terms
 from ctxsteward.schemas import Message, Wire
 
 from ...canaries import normalize, shows
-from ...prompt_cost import Prices, PromptPiece, Sizer
+from ...prompt_cost import Prices, PromptPiece, Sizer, call_faults
 from ...replay import CallTally, ModelCall, Prefix, check
 from ...subjects import Archive, Dialogue, EnvelopeDialogue, Index, Prompt, Task, answers
-from ...validity import call_faults
 from .pasted_content import calls
 from .said_texts import SaidTexts, stands_alone, texts_of
 from .suite import DYNAMIC_TOKENS, Ask, PlayCounts, Scenario, Score, Setup, UnscoredCheck, holds

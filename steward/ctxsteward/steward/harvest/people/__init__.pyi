@@ -1,10 +1,11 @@
 from .claims import MAX_TEXT_CHARS as MAX_TEXT_CHARS
 from .corrections import CORRECTIONS_EXTRACTOR as CORRECTIONS_EXTRACTOR, corrections as corrections
-from .facts import FACTS_EXTRACTOR as FACTS_EXTRACTOR, facts as facts
-from .preferences import (
+from .facts import (
     DECISIONS_EXTRACTOR as DECISIONS_EXTRACTOR,
+    FACTS_EXTRACTOR as FACTS_EXTRACTOR,
     PREFERENCES_EXTRACTOR as PREFERENCES_EXTRACTOR,
     decisions as decisions,
+    facts as facts,
     preferences as preferences,
 )
 from .utterances import HeardConversation as HeardConversation, Sentence as Sentence, listen as listen

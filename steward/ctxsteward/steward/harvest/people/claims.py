@@ -1,22 +1,256 @@
-"""Makes an observation of a sentence: one line of text, its place, and whose claim it is.
+"""Makes an observation of a sentence: whether it says anything lasting, what it is about, one line of text, its place.
 
-The harvesters of this folder call `in_one_line` and `claim`. The line is the speaker's own, with the speaker's name
-before it where the transcript gives one, so that "I" has a referent; a sentence too short to stand alone is quoted in a
-few words of ours, one too long is cut at clauses around the claim. The bytes of the place are the line's words, white
-space apart.
+The harvesters of this folder call `doubt`, `topic_of`, `in_one_line` and `claim`.
+
+**Doubt.** `doubt` names the first reason why a sentence that holds a cue says nothing lasting (it asks, supposes,
+reports, denies, jokes or remembers), or None. Irony, indifference and the past are looked for in the whole sentence;
+supposition, report and denial in what stands before the cue, in its clause. A doubted sentence gives nothing that needs
+no company; a question, a document and the past leave room for something weak. `is_local` and `is_of_project` tell
+whether a wish is about the task at hand or the project rather than its speaker. Most wishes in task-oriented talk are
+about the task ("this one", a date, a booking's code), so doubt means the session.
+
+**Topic.** A wish has a slot, and value, polarity and modality where they are stated. Two wordings of one wish share a
+slot, and the opposite wish shares it with the other polarity. What names the slot:
+
+1. the row of the cue (``strength:attribute`` of a `CueTable`), where it names an attribute;
+2. else a word of the list `topics`: "aisle" is about the seat, "emojis" about emojis, 简短 about the length of answers.
+   An entry gives the attribute; the value in one spelling for all wordings and both languages (None: the topic itself
+   is wanted or not); and, for ambiguous words, others of which one must stand in the sentence as well;
+3. else the head noun of the wish.
+
+**Line.** It is the speaker's own, with the speaker's name before it where the transcript gives one, so that "I" has a
+referent; a sentence too short to stand alone is quoted in a few words of ours, one too long is cut at clauses around
+the claim. The bytes of the place are the line's words, white space apart.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from ctxsteward.language import clause_spans, lists
-from ctxsteward.schemas import RecommendationKind, Slot
+from ctxsteward.language import STOP, clause_spans, lists, normalize, stem, typed_values
+from ctxsteward.schemas import Cardinality, Modality, Polarity, RecommendationKind, Slot
 
 from ...observations import Observation, Reach, Strength
-from .slots import ClaimTopic
-from .utterances import Sentence, speaker_of
+from .utterances import AnchorWords, CueMatch, Sentence, speaker_of
+
+_TOPIC_LISTS = lists("topics")
+ONE = frozenset(_TOPIC_LISTS.words("single"))
+"""Attributes of which two values cannot both hold."""
+
+
+def _entries(language: str) -> Iterator[tuple[str, str | None, str]]:
+    for line in _TOPIC_LISTS.rows(language):
+        head, _, words = line.partition(": ")
+        attribute, _, value = head.partition("=")
+        yield attribute, value or None, words
+
+
+def _english() -> dict[str, tuple[str, str | None, frozenset[str]]]:
+    found: dict[str, tuple[str, str | None, frozenset[str]]] = {}
+    for attribute, value, line in _entries("english"):
+        words, _, needs = line.partition("|")
+        found |= dict.fromkeys(words.split(), (attribute, value, frozenset(needs.split())))
+    return found
+
+
+ENGLISH_TOPICS = _english()
+CHINESE_TOPICS = {
+    phrase: (attribute, value) for attribute, value, line in _entries("chinese") for phrase in line.split()
+}
+
+
+MAX_VALUE_CHARS = 60
+LASTING = frozenset(("name", "pronouns", "allergy", "diet", "favorite", "time_zone", "language", "accessibility"))
+"""Attributes of a person: true in every session."""
+FORM = frozenset(_TOPIC_LISTS.words("form"))
+"""Attributes of how answers are written, whoever reads them: wishes that may hold for everybody. The language of an
+answer is its reader's own."""
+FACTS = frozenset(("name", "pronouns", "allergy", "time_zone", "language", "accessibility"))
+_BOUNDARY = _TOPIC_LISTS.pattern("boundary")
+_PHRASE_WORD = re.compile(r"[a-z0-9][a-z0-9'+#-]*")
+_SKIPPED = STOP | frozenset(_TOPIC_LISTS.words("skipped"))
+_NEGATIVE = _TOPIC_LISTS.pattern("negative")
+_MUST_NOT = _TOPIC_LISTS.pattern("must_not")
+_MUST = _TOPIC_LISTS.pattern("must")
+_CHINESE_HEAD = re.compile(r"[\u3400-\u9fffA-Za-z0-9]+")
+_CHINESE_SKIP = _TOPIC_LISTS.pattern("chinese_skip")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimTopic:
+    """A slot without its speaker, and what is said of it."""
+
+    attribute: str
+    cardinality: Cardinality = "many"
+    subject: str | None = None
+    """None: the speaker."""
+    value: str | int | float | None = None
+    unit: str | None = None
+    polarity: Polarity | None = None
+    modality: Modality | None = None
+    is_fact: bool = False
+    """Whether it is about the person rather than about how to serve them."""
+    is_lasting: bool = False
+    """Outlives every task."""
+    is_personal: bool = False
+
+
+def topic_of(match: CueMatch, sentence: Sentence) -> ClaimTopic:
+    """The topic of a wish."""
+    stated = match.text_of("v", sentence.text) or match.text_of("w", sentence.text)
+    about = match.start_of("o") if "o" in match.found.re.groupindex else match.found.start()
+    cue = sentence.low[match.found.start() : min(match.found.end(), about + 12)]
+    polarity: Polarity = "negative" if _NEGATIVE.search(cue) else "positive"
+    modality = _modality(match, cue)
+    attribute = match.attribute
+    if attribute in ("favorite", "preferred"):
+        return _of_kind(match, sentence, attribute, stated)
+    if attribute is not None:
+        value = None if stated is None else value_for(attribute, stated)
+        return ClaimTopic(
+            attribute=attribute,
+            cardinality="one" if attribute in ONE else "many",
+            value=value,
+            polarity="negative" if attribute == "name" and polarity == "negative" else "positive",
+            modality=None if attribute in FACTS else modality,
+            is_fact=attribute in FACTS,
+            is_lasting=attribute in LASTING,
+            is_personal=attribute in LASTING,
+        )
+    return _of_object(sentence, about, match.found.end(), polarity, modality)
+
+
+def _modality(match: CueMatch, cue: str) -> Modality:
+    if match.label in ("standing", "complaint"):
+        if _MUST_NOT.search(cue):
+            return "must_not"
+        if _MUST.search(cue):
+            return "must"
+    return "should"
+
+
+def _of_kind(match: CueMatch, sentence: Sentence, family: str, stated: str | None) -> ClaimTopic:
+    """``my favourite EDITOR is Helix``: the kind names the slot, the value fills it."""
+    kind = (match.text_of("t", sentence.low) or "").removeprefix("首选").removeprefix("默认").strip("的 ")
+    head = stem(kind.split()[-1]) if kind.isascii() and kind else kind
+    head = "color" if head in ("colour", "颜色") else head
+    attribute = f"favorite:{head or 'thing'}" if family == "favorite" else head or "preference"
+    return ClaimTopic(
+        attribute=attribute,
+        cardinality="one",
+        value=None if stated is None else value_of(stated),
+        polarity="positive",
+        modality="should",
+        is_lasting=family == "favorite",
+    )
+
+
+def _of_object(sentence: Sentence, start: int, stop: int, polarity: Polarity, modality: Modality) -> ClaimTopic:
+    region = sentence.low[start:stop]
+    known = _known(region, sentence) or (_known(sentence.low, sentence) if modality != "should" else None)
+    value: str | int | float | None
+    if known is not None:
+        attribute, value = known
+        unit = None
+    else:
+        attribute, value = _headed(region, sentence)
+        unit = None
+    amount = _amount(sentence.text[start:stop]) if known is None or value is None else None
+    if amount is not None:
+        value, unit = amount
+    cardinality: Cardinality = "one" if attribute in ONE else "many"
+    return ClaimTopic(
+        attribute=attribute, cardinality=cardinality, value=value, unit=unit, polarity=polarity, modality=modality
+    )
+
+
+def _known(region: str, sentence: Sentence) -> tuple[str, str | None] | None:
+    """The first topic word of the region; of several at one place the longest."""
+    for word in _PHRASE_WORD.findall(region):
+        if (found := ENGLISH_TOPICS.get(word)) is not None:
+            attribute, value, needs = found
+            if not needs or needs & sentence.words:
+                return attribute, value
+    if sentence.has_chinese:
+        best: tuple[int, int, str, str | None] | None = None
+        for phrase, (attribute, value) in CHINESE_TOPICS.items():
+            at = region.find(phrase)
+            if at >= 0 and (best is None or (at, -len(phrase)) < best[:2]):
+                best = (at, -len(phrase), attribute, value)
+        if best is not None:
+            return best[2], best[3]
+    return None
+
+
+def _headed(region: str, sentence: Sentence) -> tuple[str, str | None]:
+    """``likes:HEAD`` and the words before the head."""
+    boundary = _BOUNDARY.search(region, 1)
+    phrase = region[: boundary.start()] if boundary else region
+    words = [word for word in _PHRASE_WORD.findall(phrase) if word not in _SKIPPED]
+    if words:
+        return f"likes:{stem(words[-1])}"[:80], " ".join(words[:-1])[:MAX_VALUE_CHARS] or None
+    if sentence.has_chinese and (run := _CHINESE_HEAD.search(_CHINESE_SKIP.sub("", phrase.strip()))):
+        head = run.group()
+        modifier, _, noun = head.rpartition("的")
+        return f"likes:{(noun or head)[-8:]}", modifier[:MAX_VALUE_CHARS] or None
+    return "likes", None
+
+
+_TALK = frozenset(word for _, _, needs in ENGLISH_TOPICS.values() for word in needs)
+_MANNER = frozenset(lists("claims").words("manner"))
+"""Words of wishing and asking."""
+
+
+def is_form_alone(topic: ClaimTopic, sentence: Sentence) -> bool:
+    """Whether a wish says how answers are to be written and nothing besides.
+
+    Then each word is about answers, about wishing, or a topic's: what claims something of the world has other words. A
+    figure is the one that it wants. Of Chinese, which is not cut into words, it is one clause without a figure.
+    """
+    amounts = topic.value is not None and topic.unit is not None
+    if topic.attribute not in FORM or len(typed_values(sentence.text)) > amounts:
+        return False
+    if sentence.has_chinese:
+        return len(list(clause_spans(sentence.text.rstrip("。！!.")))) == 1
+    about = ENGLISH_TOPICS.keys() | _TALK | _MANNER | _SKIPPED
+    return all(word in about for word in _PHRASE_WORD.findall(sentence.low) if not word.isdigit())
+
+
+def value_of(text: str) -> str:
+    """A stated value in the form in which two compare: no quotes, no end mark, one blank between words."""
+    return " ".join(text.strip(" \t\"'“”‘’「」.,!?。，！？；;").split())[:MAX_VALUE_CHARS] or text[:MAX_VALUE_CHARS]
+
+
+def value_for(attribute: str, text: str) -> str:
+    """`value_of` in one spelling where several are known: ``peanuts``, ``peanut``; ``法语``, ``French``."""
+    value = value_of(text)
+    for known, spelled, _ in filter(None, map(ENGLISH_TOPICS.get, value.lower().split())):
+        if known == attribute and spelled:
+            return spelled
+    chinese = CHINESE_TOPICS.get(value)
+    if chinese is not None and chinese[0] == attribute and chinese[1]:
+        return chinese[1]
+    return stem(value.lower()) if attribute == "allergy" and value.isascii() else value
+
+
+def _amount(text: str) -> tuple[int | float, str | None] | None:
+    """The one quantity it names; None for none or several."""
+    found = [value for value in typed_values(text) if value.kind in ("quantity", "money", "percent")]
+    if len(found) != 1:
+        return None
+    try:
+        number = float(normalize(found[0].norm))
+    except ValueError:
+        return None
+    if not abs(number) < 1e12:
+        return None
+    return int(number) if number == int(number) else number, found[0].unit or (
+        "%" if found[0].kind == "percent" else None
+    )
+
 
 MIN_TEXT_CHARS, MAX_TEXT_CHARS = 8, 280
 MAX_NAME_CHARS = 200
@@ -129,3 +363,85 @@ def _sensitivity(sentence: Sentence, topic: ClaimTopic) -> Literal["none", "pers
     if _may_be_sensitive(sentence) and _SENSITIVE.search(sentence.low):
         return "sensitive"
     return "personal" if topic.is_personal else "none"
+
+
+Doubt = Literal["question", "document", "irony", "indifference", "supposition", "report", "denial", "past"]
+
+WEAKENS: frozenset[Doubt] = frozenset(("question", "document", "past"))
+"""With these a wish is broad instead of nothing: it counts if others say the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class _DoubtSign:
+    """A reason's wordings in both languages; the English ones hold one of `anchors`."""
+
+    anchors: AnchorWords
+    english: re.Pattern[str]
+    chinese: re.Pattern[str]
+
+    def marks(self, sentence: Sentence, text: str) -> bool:
+        """Whether the text, of this sentence, holds it."""
+        if self.anchors.are_in(sentence.words) and self.english.search(text):
+            return True
+        return sentence.has_chinese and self.chinese.search(text) is not None
+
+
+_DOUBTS = lists("doubts")
+
+
+def _sign(name: str) -> _DoubtSign:
+    anchors = AnchorWords(" ".join(_DOUBTS.words(name)))
+    return _DoubtSign(anchors, _DOUBTS.pattern(name), _DOUBTS.pattern(f"zh_{name}"))
+
+
+_FACES = re.compile("🙄|😒|😏|🙃")
+_IRONY = _sign("irony")
+_INDIFFERENCE = _sign("indifference")
+_PAST = _sign("past")
+_SUPPOSED_WHOLE = _DOUBTS.pattern("supposed_whole")
+_SUPPOSED_WHOLE_CHINESE = _DOUBTS.pattern("supposed_whole_chinese")
+_SUPPOSITION = _sign("supposition")
+_REPORT = _sign("report")
+_REPORTED_FIRST = re.compile(
+    r"\b(?:i|we|i'd|you) (?:would |have |had |'ve )?(?:say|said|told you|mentioned|asked you|wrote)\b[^.;!]{0,60}$"
+)
+_DENIAL = _sign("denial")
+
+
+def doubt(sentence: Sentence, start: int) -> Doubt | None:
+    """Why the cue that begins at character `start` may mean nothing lasting."""
+    low, before = sentence.low, sentence.low[:start]
+    if _IRONY.marks(sentence, low) or (not low.isascii() and _FACES.search(low)):
+        return "irony"
+    if _INDIFFERENCE.marks(sentence, low):
+        return "indifference"
+    if _SUPPOSED_WHOLE.match(low) or (sentence.has_chinese and _SUPPOSED_WHOLE_CHINESE.search(low)):
+        return "supposition"
+    if before and _SUPPOSITION.marks(sentence, before):
+        return "supposition"
+    if before and _REPORT.marks(sentence, before) and not _REPORTED_FIRST.search(before):
+        return "report"
+    if before and _DENIAL.marks(sentence, before):
+        return "denial"
+    if sentence.is_question:
+        return "question"
+    if not sentence.is_plain:
+        return "document"
+    return "past" if _PAST.marks(sentence, low) else None
+
+
+_EXPLICIT = _DOUBTS.pattern("explicit")
+_DEICTIC = _DOUBTS.pattern("deictic")
+_PROJECT = _DOUBTS.pattern("project")
+
+
+def is_local(sentence: Sentence, *, strictly: bool) -> bool:
+    """Whether it is about the task at hand; `strictly`: only where the words say so outright."""
+    if _EXPLICIT.search(sentence.low):
+        return True
+    return not strictly and _DEICTIC.search(sentence.low) is not None
+
+
+def is_of_project(sentence: Sentence) -> bool:
+    """Whether it speaks of the project rather than of its speaker."""
+    return _PROJECT.search(sentence.low) is not None

@@ -1,5 +1,4 @@
 from .calls import ToolStep as ToolStep, leaf_name as leaf_name, name_words as name_words, steps as steps
-from .environment import ENVIRONMENT_EXTRACTOR as ENVIRONMENT_EXTRACTOR, environment as environment
 from .episodes import (
     ErrorEpisode as ErrorEpisode,
     as_it_happened as as_it_happened,
@@ -7,9 +6,11 @@ from .episodes import (
     episodes as episodes,
 )
 from .errors import (
+    ENVIRONMENT_EXTRACTOR as ENVIRONMENT_EXTRACTOR,
     TOOL_ERRORS_EXTRACTOR as TOOL_ERRORS_EXTRACTOR,
     FailureGroup as FailureGroup,
     FailurePlace as FailurePlace,
+    environment as environment,
     expected as expected,
     identifiers as identifiers,
     sibling_fixes as sibling_fixes,

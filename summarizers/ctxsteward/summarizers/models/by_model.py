@@ -1,0 +1,356 @@
+"""`ModelSummarizer`: a model writes the bullets, code holds each against what it cites, and the rest is extractive.
+
+    summarizer = ModelSummarizer(GovernedModel(OpenAIModel("gpt-4o-mini")))
+    EnvelopeBuilder(model="gpt-4o", summarizer=summarizer)            # waits for the model: for batches and tests
+    EnvelopeBuilder(model="gpt-4o", ahead=summarizer)                 # beside the session, never in its way
+
+The extractive summary is always made first: it decides which standing bullets are superseded, and stands in wherever
+the model fails. Sources are split between tool groups into parts of at most `max_input_tokens`; each part is asked for
+once, and once more where the answer cannot be read. Parts are joined by code. Only originals go to a model, never
+bullets of its own as text to be shortened again.
+
+`Summary.origin` says what of it the model wrote, what was refused and why, and where it fell back. Nothing that a model
+or its server does raises: whatever fails is told there.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import get_args
+
+from pydantic import ValidationError
+
+from ctxsteward.schemas import (
+    Bullet,
+    ChatModel,
+    ChatReply,
+    ChatRequest,
+    LossKind,
+    ModelUnavailable,
+    SourceMessage,
+    Summarizer,
+    SummarizerInput,
+    Summary,
+    SummaryOrigin,
+    TokenUsage,
+    Wire,
+)
+
+from ..extraction import extractive
+from .calls import GovernedModel
+from .grounding import (
+    MAX_BULLET_CHARS,
+    DraftBullet,
+    DraftBullets,
+    GroundingText,
+    Speaker,
+    bullet_of,
+    content_words,
+    fault_of,
+    grounding_texts,
+)
+from .prompts import PromptFile, PromptFolder, marked
+
+MAX_REPLY_CHARS = 200_000
+MAX_PARTS = 12
+"""A longer history keeps its extractive bullets for the oldest parts."""
+BEGINNING_CHARS = 40
+"""Of a message, where it is only pointed at."""
+RULES: frozenset[LossKind] = frozenset(("constraint", "decision", "preference"))
+"""Kinds whose extractive bullets stay unless a bullet of the model says the same."""
+SAYS_THE_SAME = 0.8
+"""Of an extractive bullet's content words."""
+
+
+class UnusableReply(Exception):
+    """Why a reply is no answer."""
+
+
+@dataclass
+class _Tally:
+    """What came of the model's answers."""
+
+    grounded: int = 0
+    refused: Counter[str] = field(default_factory=Counter)
+    fell_back: list[str] = field(default_factory=list)
+    calls: int = 0
+    usage: TokenUsage = field(default_factory=TokenUsage)
+
+    def add(self, usage: TokenUsage | None) -> None:
+        self.calls += 1
+        if usage is not None:
+            names = TokenUsage.model_fields
+            self.usage = TokenUsage(**{name: getattr(self.usage, name) + getattr(usage, name) for name in names})
+
+
+class ModelSummarizer:
+    """A `Summarizer`."""
+
+    __name__ = "model"
+
+    def __init__(
+        self,
+        model: ChatModel,
+        *,
+        fallback: Summarizer = extractive,
+        prompts: PromptFolder | None = None,
+        max_input_tokens: int = 12_000,
+        deadline_seconds: float = 60.0,
+    ) -> None:
+        self.model: GovernedModel = model if isinstance(model, GovernedModel) else GovernedModel(model)
+        self._fallback, self._prompts = fallback, prompts or PromptFolder()
+        self._prompts.check()
+        self._max_input_tokens, self._deadline = max_input_tokens, deadline_seconds
+
+    def charged(self, **accounts: str | None) -> ModelSummarizer:
+        """The same, its calls counted on these accounts (`GovernedModel.charged`)."""
+        other = object.__new__(ModelSummarizer)
+        other.__dict__.update(self.__dict__, model=self.model.charged(**accounts))
+        return other
+
+    def __call__(self, source: SummarizerInput, *, budget_tokens: int, prefix: Wire | None = None) -> Summary:
+        """Summarize; with `prefix` (the request rendered last for the model's own provider), in one call behind it."""
+        plain = self._fallback(source, budget_tokens=budget_tokens)
+        prompt = self._prompts.get("history_bullets" if prefix is None else "prefix_bullets")
+        tally, bullets = _Tally(), list[Bullet]()
+        try:
+            texts = grounding_texts(source.messages)
+            worth = _worth(plain.bullets)
+            for part in [source.messages] if prefix is not None else self._parts(source, tally):
+                share = max(40, budget_tokens * _size(part, source) // max(1, _size(source.messages, source)))
+                for draft in self._drafts(part, source, share, prompt, prefix, tally):
+                    given = {item.ref: texts[item.ref] for item in part}
+                    bullets += self._held(draft, given, worth, tally)
+        except Exception as error:  # whatever a model, its SDK or a reply brings about: there is a summary
+            tally.fell_back.append(f"{type(error).__name__}: {error}"[:200])
+        origin = SummaryOrigin(
+            model=self.model.name, template=prompt.label, grounded=tally.grounded, refused=dict(tally.refused),
+            fell_back=tuple(tally.fell_back), calls=tally.calls, usage=tally.usage,
+        )  # fmt: skip
+        return plain.model_copy(
+            update={"bullets": joined(bullets, plain.bullets, source, budget_tokens), "origin": origin}
+        )
+
+    # -- asking -------------------------------------------------------------------------------------------------
+
+    def _parts(self, source: SummarizerInput, tally: _Tally) -> list[tuple[SourceMessage, ...]]:
+        parts = list(split_at_groups(source.messages, source, self._max_input_tokens))
+        if len(parts) > MAX_PARTS:
+            tally.fell_back.append(f"{len(parts) - MAX_PARTS} of {len(parts)} parts were not asked for: too long")
+        return parts[-MAX_PARTS:]
+
+    def _drafts(
+        self, part: Sequence[SourceMessage], source: SummarizerInput, budget_tokens: int, prompt: PromptFile,
+        prefix: Wire | None, tally: _Tally,
+    ) -> list[DraftBullet]:  # fmt: skip
+        """The model's bullets for a part; none where it gave no usable answer."""
+        text = self._filled(prompt, part, source, budget_tokens)
+        request = ChatRequest(
+            purpose="summary", messages=({"role": "user", "content": text},), prefix=prefix,
+            max_output_tokens=3 * budget_tokens + 200, schema=asked_schema([item.ref for item in part]),
+            deadline_seconds=self._deadline,
+        )  # fmt: skip
+        try:
+            return asked_for_bullets(self.model.task(), request, self._prompts, tally)
+        except (ModelUnavailable, UnusableReply) as error:
+            tally.fell_back.append(str(error)[:200])
+            return []
+
+    def _filled(
+        self, prompt: PromptFile, part: Sequence[SourceMessage], source: SummarizerInput, budget_tokens: int
+    ) -> str:
+        if prompt.name == "prefix_bullets":
+            rows, mark = marked([i.ref, i.message.role, _beginning(i)] for i in part)
+            return prompt.fill(budget_tokens=budget_tokens, messages=rows, mark=mark)
+        room = int(self._max_input_tokens / 2)
+        rows, mark = marked(_row(item, source, room) for item in part)
+        standing = "".join(f"\nAlready told, do not repeat: {json.dumps(b.text)}" for b in source.standing[-20:])
+        return prompt.fill(budget_tokens=budget_tokens, standing=standing, messages=rows, mark=mark)
+
+    def _held(
+        self, draft: DraftBullet, given: Mapping[str, GroundingText], worth: Mapping[str, float], tally: _Tally
+    ) -> list[Bullet]:
+        fault, refs = fault_of(draft, given)
+        if fault is not None:
+            tally.refused[fault] += 1
+            return []
+        if len(refs) < len(set(draft.cites)):
+            tally.refused["unknown_reference"] += 1
+        tally.grounded += 1
+        return [bullet_of(draft, refs, max((worth.get(ref, 0.0) for ref in refs), default=0.0))]
+
+
+def asked_schema(refs: Sequence[str]) -> Wire:
+    """The JSON Schema of an answer, for servers that hold a model to one: it can name no other reference."""
+    bullet: Wire = {
+        "type": "object",
+        "properties": {
+            "text": {"type": "string", "maxLength": MAX_BULLET_CHARS},
+            "cites": {"type": "array", "items": {"enum": list(refs)}, "minItems": 1, "maxItems": min(8, len(refs))},
+            "said_by": {"enum": list(get_args(Speaker))},
+            "kind": {"enum": list(get_args(LossKind))},
+        },
+        "required": ["text", "cites", "said_by", "kind"],
+        "additionalProperties": False,
+    }
+    return {
+        "type": "object",
+        "properties": {"bullets": {"type": "array", "items": bullet, "maxItems": 40}},
+        "required": ["bullets"],
+        "additionalProperties": False,
+    }
+
+
+def asked_for_bullets(
+    model: ChatModel, request: ChatRequest, prompts: PromptFolder, tally: _Tally
+) -> list[DraftBullet]:
+    """Ask; where the answer cannot be read ask once more, saying why. Raises `ModelUnavailable`, `UnusableReply`."""
+    reply = model.reply(request)
+    tally.add(reply.usage)
+    try:
+        return read_bullets(reply)
+    except UnusableReply as error:
+        again = prompts.get("repair").fill(fault=str(error))
+        said = ({"role": "assistant", "content": reply.text},) if reply.text else ()
+        more = (*request.messages, *said, {"role": "user", "content": again})
+        reply = model.reply(replace(request, messages=more))
+        tally.add(reply.usage)
+        return read_bullets(reply)
+
+
+def read_bullets(reply: ChatReply) -> list[DraftBullet]:
+    """The bullets of a reply that is whole and nothing else; raises `UnusableReply`.
+
+    >>> read_bullets(ChatReply(text='{"bullets": []} That is all.'))
+    Traceback (most recent call last):
+    ctxsteward.summarizers.models.by_model.UnusableReply: it is not one JSON object and nothing else
+    """
+    value = whole_object(reply)
+    try:
+        return DraftBullets.model_validate(value).bullets
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(map(str, first["loc"])) or "the object"
+        raise UnusableReply(f"{where}: {first['msg']}") from error
+
+
+def whole_object(reply: ChatReply) -> object:
+    """The JSON value of a reply that is whole and nothing else; raises `UnusableReply`."""
+    if reply.ended != "complete":
+        ends = {"length": "it was cut off", "refused": "it was refused", "other": "it is not text alone"}
+        raise UnusableReply(ends[reply.ended])
+    text = reply.text.strip()
+    if text.startswith("```") and text.endswith("```") and text.count("```") == 2:
+        text = text.removeprefix("```json").strip("`").strip()
+    if len(text) > MAX_REPLY_CHARS:
+        raise UnusableReply(f"it has {len(text)} characters")
+    try:
+        return json.loads(text, object_pairs_hook=_once)
+    except (ValueError, RecursionError) as error:
+        raise UnusableReply("it is not one JSON object and nothing else") from error
+
+
+# -- sources -----------------------------------------------------------------------------------------------------
+
+
+def split_at_groups(
+    messages: Sequence[SourceMessage], source: SummarizerInput, max_tokens: int
+) -> Iterator[tuple[SourceMessage, ...]]:
+    """Parts of at most so many tokens, or of one tool group; a call and its results stay together."""
+    part: list[SourceMessage] = []
+    size = 0
+    for group in _groups(messages):
+        tokens = min(max_tokens, _size(group, source))
+        if part and size + tokens > max_tokens:
+            yield tuple(part)
+            part, size = [], 0
+        part += group
+        size += tokens
+    if part:
+        yield tuple(part)
+
+
+def _groups(messages: Sequence[SourceMessage]) -> Iterator[list[SourceMessage]]:
+    group: list[SourceMessage] = []
+    for item in messages:
+        if group and not item.message.tool_results:
+            yield group
+            group = []
+        group.append(item)
+    if group:
+        yield group
+
+
+def _size(messages: Sequence[SourceMessage], source: SummarizerInput) -> int:
+    return sum(source.count_tokens(_text(item)) for item in messages)
+
+
+def _text(item: SourceMessage) -> str:
+    message = item.message
+    parts = [message.text, *(result.text for result in message.tool_results)]
+    parts += [f"calls {call.name} {call.arguments}" for call in message.tool_calls]
+    return "\n".join(part for part in parts if part)
+
+
+def _row(item: SourceMessage, source: SummarizerInput, room_tokens: int) -> dict[str, str]:
+    """A message as the model reads it; a very long one loses its middle."""
+    text = _text(item)
+    tokens = source.count_tokens(text)
+    if tokens > room_tokens:
+        half = len(text) * room_tokens // tokens // 2
+        text = f"{text[:half]} [… {tokens - room_tokens} tokens left out …] {text[len(text) - half :]}"
+    role = "tool" if item.message.tool_results else item.message.role
+    return {"ref": item.ref, "role": role, "text": text}
+
+
+def _beginning(item: SourceMessage) -> str:
+    return " ".join(_text(item)[: 4 * BEGINNING_CHARS].split())[:BEGINNING_CHARS]
+
+
+# -- joining -----------------------------------------------------------------------------------------------------
+
+
+def _worth(bullets: Sequence[Bullet]) -> dict[str, float]:
+    worth: dict[str, float] = {}
+    for bullet in bullets:
+        for ref in bullet.citations:
+            worth[ref] = max(worth.get(ref, 0.0), bullet.value)
+    return worth
+
+
+def joined(
+    written: Sequence[Bullet], plain: Sequence[Bullet], source: SummarizerInput, budget_tokens: int
+) -> tuple[Bullet, ...]:
+    """Bullets of the model that hold, and extractive ones of what those do not say; within the budget, by worth."""
+    cited = {ref for bullet in written for ref in bullet.citations}
+    words = [content_words(bullet.text) for bullet in written]
+    kept: list[Bullet] = []
+    for bullet in plain:
+        said = content_words(bullet.text)
+        is_said = any(len(said & one) >= SAYS_THE_SAME * len(said) for one in words)
+        if not is_said and (bullet.kind in RULES or not cited.issuperset(bullet.citations)):
+            kept.append(bullet)
+    rows = [*written, *kept]
+    order = sorted(range(len(rows)), key=lambda at: (-rows[at].value, at))
+    room, taken = budget_tokens, set[int]()
+    for at in order:
+        tokens = source.count_tokens(f"- {rows[at].text} {' '.join(rows[at].citations)}\n")
+        if tokens <= room:
+            taken.add(at)
+            room -= tokens
+    return tuple(sorted((rows[at] for at in taken), key=lambda bullet: _first(bullet, source)))
+
+
+def _first(bullet: Bullet, source: SummarizerInput) -> int:
+    order = {item.ref: at for at, item in enumerate(source.messages)}
+    return min((order.get(ref, len(order)) for ref in bullet.citations), default=len(order))
+
+
+def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a key twice")
+    return found

@@ -1,0 +1,375 @@
+"""`GovernedModel`: a model behind limits: retries bounded in number and in tokens, a pace, a brake, a ledger.
+
+    prices = {"gpt-4o-mini": ModelPrice(prompt=0.15, cached=0.075, output=0.6)}
+    spending = SpendingLedger(prices, limits={"session": 0.02, "tenant": 5.0})    # dollars each may spend
+    model = GovernedModel(OpenAIModel("gpt-4o-mini"), spending=spending)
+    model.charged(tenant="acme", session="s-42").reply(request)
+
+A *task* is all that is asked to get one thing: the call, its retries, a repair. A task may use `task_factor` (2) times
+the tokens of its first call, as we count them before it is sent: its prompt and the longest reply that was asked for.
+A try that the provider may bill counts whole, whether it answered or not; one that it surely does not (429, no
+connection) counts nothing and is bounded by `tries` alone. Waiting is stamina's, with jitter, or as long as the
+provider asks for (Retry-After), and ends at the request's deadline. `FAILURES` tries in a row that failed, of whatever
+task, and the model is left alone for `rest_seconds`: a model that is down costs nobody its deadline again.
+
+The brake is asked before each try: what an account has spent, and what the try may cost, stay within its limit.
+Raises `ModelUnavailable`; `SpendingStopped` (one of it) where the brake is on.
+
+Source: Retry-After, RFC 9110 section 10.2.3; stamina's retries (jittered exponential back-off).
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from ctxsteward.schemas import ChatModel, ChatReply, ChatRequest, ModelPrice, ModelPurpose, ModelUnavailable, TokenUsage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+FAILURES = 5
+CHARS_PER_TOKEN = 3.0
+"""For prompts that nobody counted: rather too many tokens than too few."""
+FRAME_TOKENS = 8
+AccountKind = Literal["tenant", "session", "night", "suite"]
+
+
+class SpendingStopped(ModelUnavailable):
+    """An account has come to its limit: no model is asked for it any more."""
+
+
+class SpentRow(NamedTuple):
+    """What one account spent on one purpose with one model."""
+
+    account: AccountKind
+    name: str
+    model: str
+    purpose: ModelPurpose
+    calls: int
+    failures: int
+    usage: TokenUsage
+    dollars: float
+
+
+class SpendingLedger:
+    """What models were asked and what it cost, by account, and the brake on it; safe with threads.
+
+    It counts what this process asked. `limits`: dollars that each account of a kind may spend.
+    """
+
+    def __init__(
+        self, prices: Mapping[str, ModelPrice] | None = None, *, limits: Mapping[AccountKind, float] | None = None
+    ) -> None:
+        self._prices, self._limits = dict(prices or {}), dict(limits or {})
+        self._lock = threading.Lock()
+        self._rows: dict[tuple[AccountKind, str, str, ModelPurpose], tuple[int, int, TokenUsage, float]] = {}
+        self._held: dict[tuple[AccountKind, str], float] = {}
+
+    def price(self, model: str) -> ModelPrice:
+        """Of a model; nothing where none is known."""
+        return self._prices.get(model, ModelPrice())
+
+    def dollars(self, account: AccountKind, name: str) -> float:
+        """What an account has spent, what is under way counted at its most."""
+        with self._lock:
+            return self._dollars(account, name)
+
+    def _dollars(self, account: AccountKind, name: str) -> float:
+        spent = sum(row[3] for key, row in self._rows.items() if key[:2] == (account, name))
+        return spent + self._held.get((account, name), 0.0)
+
+    def rows(self) -> list[SpentRow]:
+        """All accounts, in their order."""
+        with self._lock:
+            return [SpentRow(*key, *row) for key, row in sorted(self._rows.items())]
+
+    def hold(self, model: str, accounts: Mapping[AccountKind, str], dollars: float) -> None:
+        """Count a call that may cost so much as under way; `SpendingStopped` where that passes a limit."""
+        with self._lock:
+            for kind, name in accounts.items():
+                spent, limit = self._dollars(kind, name), self._limits.get(kind)
+                if limit is not None and spent + dollars > limit:
+                    why = f"{kind} {name!r} has spent ${spent:.4f} of ${limit:g}, this call may cost ${dollars:.4f}"
+                    raise SpendingStopped(model, f"{why}; raise the limit, or go on without a model", is_billed=False)
+            for account in accounts.items():
+                self._held[account] = self._held.get(account, 0.0) + dollars
+
+    def let_go(self, accounts: Mapping[AccountKind, str], dollars: float) -> None:
+        """A call that was held is no longer under way."""
+        with self._lock:
+            for account in accounts.items():
+                self._held[account] = max(0.0, self._held.get(account, 0.0) - dollars)
+
+    def add(
+        self, accounts: Mapping[AccountKind, str], model: str, purpose: ModelPurpose, usage: TokenUsage, *, failed: bool
+    ) -> float:
+        """Count a call; its dollars."""
+        dollars = self.price(model).of(usage)
+        with self._lock:
+            for account, name in accounts.items():
+                key = (account, name, model, purpose)
+                calls, failures, before, spent = self._rows.get(key, (0, 0, TokenUsage(), 0.0))
+                self._rows[key] = (calls + 1, failures + failed, _sum(before, usage), spent + dollars)
+        return dollars
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallLimits:
+    """How hard a model is asked."""
+
+    tries: int = 4
+    task_factor: float = 2.0
+    """Tokens of a task, in tokens of its first call."""
+    concurrent: int = 4
+    tokens_per_minute: int | None = None
+    first_wait_seconds: float = 0.5
+    longest_wait_seconds: float = 20.0
+    rest_seconds: float = 30.0
+
+
+@dataclass
+class _SharedLimits:
+    """What all views of one governed model share."""
+
+    limits: CallLimits
+    slots: threading.BoundedSemaphore
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    failures: int = 0
+    rests_until: float = 0.0
+    recent: deque[tuple[float, int]] = field(default_factory=deque)
+    """When and how many tokens were sent in the last minute."""
+
+
+class ModelTask:
+    """The tokens of one task."""
+
+    def __init__(self) -> None:
+        self.allowed_tokens: float | None = None
+        self.used_tokens = 0
+        self.tries = 0
+
+
+class GovernedModel:
+    """A `ChatModel` within limits; `charged` gives the same model on other accounts."""
+
+    def __init__(
+        self,
+        model: ChatModel,
+        *,
+        limits: CallLimits | None = None,
+        spending: SpendingLedger | None = None,
+        count_tokens: Callable[[str], int] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.model: ChatModel = model
+        self.spending: SpendingLedger = spending or SpendingLedger()
+        self._count, self._clock = count_tokens or _estimate, clock
+        limits = limits or CallLimits()
+        self._shared = _SharedLimits(limits, threading.BoundedSemaphore(limits.concurrent))
+        self._accounts: dict[AccountKind, str] = {}
+        self._task: ModelTask | None = None
+
+    @property
+    def name(self) -> str:
+        return self.model.name
+
+    @property
+    def accounts(self) -> Mapping[AccountKind, str]:
+        return self._accounts
+
+    def charged(
+        self, *, tenant: str | None = None, session: str | None = None, night: str | None = None,
+        suite: str | None = None,
+    ) -> GovernedModel:  # fmt: skip
+        """The same model, its calls counted on these accounts too."""
+        named: dict[AccountKind, str | None] = {
+            "tenant": tenant, "session": session, "night": night, "suite": suite,
+        }  # fmt: skip
+        other = self._view()
+        other._accounts = self._accounts | {kind: name for kind, name in named.items() if name is not None}
+        return other
+
+    def task(self) -> GovernedModel:
+        """The same model, whose calls share the tokens of one task."""
+        other = self._view()
+        other._task = ModelTask()
+        return other
+
+    def _view(self) -> GovernedModel:
+        other = object.__new__(GovernedModel)
+        other.__dict__.update(self.__dict__)
+        return other
+
+    # -- asking -------------------------------------------------------------------------------------------------
+
+    def reply(self, request: ChatRequest) -> ChatReply:
+        """Answer within the limits."""
+        import stamina
+
+        asked = _ModelCall(self, request, self._task or ModelTask())
+        with self._slot(asked):
+            for attempt in stamina.retry_context(on=asked.goes_on, **asked.waits()):
+                with attempt:
+                    now = asked.begin()
+                    try:
+                        return asked.done(self.model.reply(now))
+                    except ModelUnavailable as error:
+                        raise asked.failed(error) from error
+        raise AssertionError("a last try returns or raises")
+
+    async def reply_async(self, request: ChatRequest) -> ChatReply:
+        """`reply` for async callers."""
+        import asyncio
+
+        import stamina
+
+        asked = _ModelCall(self, request, self._task or ModelTask())
+        while not self._shared.slots.acquire(blocking=False):
+            asked.check_time()
+            await asyncio.sleep(0.02)
+        try:
+            async for attempt in stamina.retry_context(on=asked.goes_on, **asked.waits()):
+                with attempt:
+                    now = asked.begin()
+                    try:
+                        return asked.done(await self.model.reply_async(now))
+                    except ModelUnavailable as error:
+                        raise asked.failed(error) from error
+        finally:
+            self._shared.slots.release()
+        raise AssertionError("a last try returns or raises")
+
+    @contextmanager
+    def _slot(self, asked: _ModelCall) -> Iterator[None]:
+        if not self._shared.slots.acquire(timeout=asked.seconds_left()):
+            raise ModelUnavailable(self.name, "all its calls at once are taken until the deadline", is_billed=False)
+        try:
+            yield
+        finally:
+            self._shared.slots.release()
+
+
+class _ModelCall:
+    """One request on its way: what it may still use."""
+
+    def __init__(self, governed: GovernedModel, request: ChatRequest, task: ModelTask) -> None:
+        self._governed, self._request, self._task = governed, request, task
+        self._shared, self._clock = governed._shared, governed._clock
+        self._until = self._clock() + request.deadline_seconds
+        self._tokens = self.prompt_tokens = 0
+        self._tokens, self.prompt_tokens = self._sized()
+        self._held = 0.0
+        if task.allowed_tokens is None:
+            task.allowed_tokens = self._tokens * self._shared.limits.task_factor
+
+    def _sized(self) -> tuple[int, int]:
+        texts = [*self._request.messages, *((self._request.prefix or {}).get("messages", ()))]
+        head = [self._request.prefix.get(key) for key in ("system", "tools")] if self._request.prefix else []
+        prompt = sum(self._governed._count(str(text.get("content", ""))) + FRAME_TOKENS for text in texts)
+        prompt += sum(self._governed._count(str(part)) for part in head if part)
+        return prompt + self._request.max_output_tokens, prompt
+
+    def seconds_left(self) -> float:
+        return max(0.0, self._until - self._clock())
+
+    def check_time(self) -> None:
+        if self.seconds_left() <= 0:
+            raise ModelUnavailable(self._governed.name, "the deadline has passed", is_billed=False)
+
+    def waits(self) -> dict[str, Any]:
+        """Of stamina's retries."""
+        limits = self._shared.limits
+        return {
+            "attempts": limits.tries, "timeout": max(0.001, self.seconds_left()),
+            "wait_initial": limits.first_wait_seconds, "wait_max": limits.longest_wait_seconds,
+            "wait_jitter": limits.first_wait_seconds,
+        }  # fmt: skip
+
+    def begin(self) -> ChatRequest:
+        """Before a try; raises what forbids it."""
+        name, shared = self._governed.name, self._shared
+        self.check_time()
+        with shared.lock:
+            now = self._clock()
+            if now < shared.rests_until:
+                why = f"it failed {FAILURES} times in a row and is left alone for {shared.rests_until - now:.0f} s more"
+                raise ModelUnavailable(name, why, is_billed=False)
+            while shared.recent and shared.recent[0][0] <= now - 60:
+                shared.recent.popleft()
+            limit = shared.limits.tokens_per_minute
+            sent = sum(tokens for _, tokens in shared.recent)
+            if limit is not None and sent and sent + self._tokens > limit:
+                wait = shared.recent[0][0] + 60 - now
+                why = f"{sent} of {limit} tokens a minute are used"
+                raise ModelUnavailable(name, why, is_passing=True, is_billed=False, wait_seconds=wait)
+        if not self._has_tokens():
+            used = f"{self._task.used_tokens} of {self._task.allowed_tokens:.0f} tokens of this task are used"
+            raise ModelUnavailable(name, used, is_billed=False)
+        price = self._governed.spending.price(name)
+        most = price.of(TokenUsage(prompt_tokens=self.prompt_tokens, output_tokens=self._request.max_output_tokens))
+        self._governed.spending.hold(name, self._governed.accounts, most)
+        self._held = most
+        self._task.tries += 1
+        with shared.lock:
+            shared.recent.append((self._clock(), self._tokens))
+        return replace(self._request, deadline_seconds=max(0.001, self.seconds_left()))
+
+    def _has_tokens(self) -> bool:
+        assert self._task.allowed_tokens is not None
+        return self._task.used_tokens + self._tokens <= self._task.allowed_tokens or not self._task.tries
+
+    def _let_go(self) -> None:
+        self._governed.spending.let_go(self._governed.accounts, self._held)
+        self._held = 0.0
+
+    def done(self, reply: ChatReply) -> ChatReply:
+        """Behind a try that answered."""
+        self._let_go()
+        with self._shared.lock:
+            self._shared.failures = 0
+        usage = reply.usage or TokenUsage(
+            prompt_tokens=self.prompt_tokens, output_tokens=self._governed._count(reply.text)
+        )
+        self._task.used_tokens += max(usage.prompt_tokens + usage.output_tokens, self.prompt_tokens)
+        self._governed.spending.add(
+            self._governed.accounts, self._governed.name, self._request.purpose, usage, failed=reply.ended != "complete"
+        )
+        return reply
+
+    def failed(self, error: ModelUnavailable) -> ModelUnavailable:
+        """Behind a try that did not."""
+        self._let_go()
+        with self._shared.lock:
+            self._shared.failures += 1
+            if self._shared.failures >= FAILURES:
+                self._shared.failures = 0
+                self._shared.rests_until = self._clock() + self._shared.limits.rest_seconds
+        if error.is_billed:
+            self._task.used_tokens += self._tokens
+        usage = TokenUsage(prompt_tokens=self.prompt_tokens if error.is_billed else 0)
+        self._governed.spending.add(
+            self._governed.accounts, self._governed.name, self._request.purpose, usage, failed=True
+        )
+        return error
+
+    def goes_on(self, error: Exception) -> bool | float:
+        """Whether a try is worth making again, or when."""
+        if not isinstance(error, ModelUnavailable) or not error.is_passing or not self._has_tokens():
+            return False
+        if error.wait_seconds is None:
+            return True
+        return error.wait_seconds if error.wait_seconds < self.seconds_left() else False
+
+
+def _estimate(text: str) -> int:
+    return int(len(text.encode("utf-8", "surrogatepass")) / CHARS_PER_TOKEN) + 1
+
+
+def _sum(one: TokenUsage, other: TokenUsage) -> TokenUsage:
+    return TokenUsage(**{name: getattr(one, name) + getattr(other, name) for name in TokenUsage.model_fields})
