@@ -22,16 +22,13 @@ from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from sys import byteorder
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ctxsteward.schemas import StoreError
 
 from .crypto import AddressKey, code
 from .journal import Deletion, SessionKey
 from .names import part_of
-
-if TYPE_CHECKING:
-    from .postgres_database import PostgresDatabase
 
 INDEX_FOLDER = "indexes"
 """What recall has read of sessions."""
@@ -86,36 +83,43 @@ class DerivedFolder:
         (self._folder / name).unlink(missing_ok=True)
 
 
+Execute = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
+"""Runs a statement with its values, once or more often; its rows."""
+
+
 class DerivedRows:
     """The same in a database that all machines share: any of them goes on where another one was."""
 
-    def __init__(self, database: PostgresDatabase, tenant: str = "") -> None:
-        self._database, self._tenant = database, tenant
+    def __init__(self, execute: Execute, tenant: str = "") -> None:
+        """`execute` is that of a `PostgresDatabase`."""
+        self._execute, self._tenant = execute, tenant
 
     def of(self, tenant: str) -> DerivedRows:
-        return DerivedRows(self._database, tenant)
+        return DerivedRows(self._execute, tenant)
 
     def read(self, name: str) -> bytes:
         query = "SELECT body FROM derived WHERE tenant = %s AND name = %s"
-        rows = self._database.execute(query, (self._tenant, name))
+        rows = self._execute(query, (self._tenant, name))
         if not rows:
             raise FileNotFoundError(name)
         return bytes(rows[0][0])
 
     def write(self, name: str, state: bytes) -> None:
-        self._database.execute(
+        self._execute(
             "INSERT INTO derived VALUES (%s, %s, %s) ON CONFLICT (tenant, name) DO UPDATE SET body = excluded.body",
             (self._tenant, name, state),
         )
 
     def remove(self, name: str) -> None:
-        self._database.execute(_ROWS_DELETED.format("tenant = %s AND name = %s"), (self._tenant, name))
+        self._execute(_ROWS_DELETED.format("tenant = %s AND name = %s"), (self._tenant, name))
 
     def __call__(self, gone: Sequence[Deletion]) -> int:
         """An eraser of all of the tenant's; how many there were."""
-        return int(self._database.execute(_ROWS_DELETED.format("tenant = %s"), (self._tenant,))[0][0])
+        return int(self._execute(_ROWS_DELETED.format("tenant = %s"), (self._tenant,))[0][0])
 
 
+DerivedPlace = Path | DerivedRows
+"""The journal's folder, or a database."""
 _ROWS_DELETED = """
 WITH gone AS (DELETE FROM derived WHERE {} RETURNING 1), noted AS (
   INSERT INTO unscrubbed SELECT DISTINCT 'derived', '', '' FROM gone ON CONFLICT DO NOTHING
@@ -127,10 +131,9 @@ class DerivedFile:
     """What was derived from one session, in as many parts as have a name; safe with threads and processes."""
 
     def __init__(
-        self, place: Path | DerivedRows, key: SessionKey, address_key: AddressKey, is_current: Callable[[], bool]
+        self, place: DerivedPlace, key: SessionKey, address_key: AddressKey, is_current: Callable[[], bool]
     ) -> None:
-        """`place`: the journal's folder, or a database; `is_current`: whether the log still is what the caller has
-        read, asked behind each writing."""
+        """`is_current`: whether the log still is what the caller has read; asked behind each writing."""
         self._states = place.of(key.tenant) if isinstance(place, DerivedRows) else DerivedFolder(place, key.tenant)
         self._key, self._code_key, self._is_current = key, address_key, is_current
 

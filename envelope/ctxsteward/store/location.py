@@ -27,7 +27,6 @@ from ctxsteward.schemas import Damaged, InputError, StoreError, UnsupportedVersi
 from .crypto import Keys, check_keys, file_keys, memory_keys
 from .derived_files import DerivedRows
 from .journal import Journal
-from .names import part_of
 from .objects import ObjectStore
 from .replication import Asker
 
@@ -140,7 +139,9 @@ def _in_postgres(uri: str, journal: str | Path | None, keys: Keys | None) -> Sto
         database.close()
         raise
     folder = Path(JOURNAL_FOLDER if journal is None else journal)
-    return StoreParts(place.place, own, objects, keys, folder, derived=DerivedRows(database), cards=place.cards_uri)
+    return StoreParts(
+        place.place, own, objects, keys, folder, derived=DerivedRows(database.execute), cards=place.cards_uri
+    )
 
 
 def _check_keys(journal: PostgresJournal, objects: ObjectStore, keys: Keys) -> None:
@@ -149,9 +150,10 @@ def _check_keys(journal: PostgresJournal, objects: ObjectStore, keys: Keys) -> N
     A check that was altered is for `fsck` to name: there are rows that these keys do fit.
     """
     first = next(iter(objects.list("tenants/")), None)
-    tenant = None if first is None else unquote(first.key.split("/")[1])
-    if tenant is None or part_of(tenant) != first.key.split("/")[1]:  # type: ignore[union-attr]
+    part = "~" if first is None else first.key.split("/")[1]
+    if part.startswith("~"):  # no name, or one that cannot be read back from it
         return
+    tenant = unquote(part)
     try:
         check_keys(objects, keys, tenant, write=False)
     except (Damaged, UnsupportedVersion):

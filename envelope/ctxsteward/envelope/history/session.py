@@ -17,14 +17,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import Literal
 
 from ctxsteward.schemas import CompressionReport, Conflict, Finding, InputError, Message, Ref, take_wire
 from ctxsteward.store import (
     AddressKey,
     DerivedFile,
-    DerivedRows,
+    DerivedPlace,
     DraftJournal,
     Event,
     FactLookup,
@@ -73,7 +72,7 @@ class Session:
         draw_nonce: Callable[[], str],
         keys: Keys,
         fact_lookup: FactLookup | None = None,
-        derived: Path | DerivedRows | None = None,
+        derived: DerivedPlace | None = None,
     ) -> None:
         """`derived`: the journal's folder, or rows, where what is derived from sessions is kept; None: nowhere."""
         self.key: SessionKey = log.key
