@@ -35,7 +35,7 @@ from ...postgres import PostgresServer, running
 from ..processes import ROOT, run_together
 
 PROCESSES, SESSIONS = 8, 64
-ROUNDS = 20 if SOAK else 1
+ROUNDS = 10 if SOAK else 1
 KILLS = 300 if SOAK else 12
 SERVER_KILLS = 40 if SOAK else 2
 TURNS = 200 if SOAK else 12
