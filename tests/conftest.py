@@ -16,6 +16,7 @@ from xdist.scheduler import LoadFileScheduling
 
 from . import network_guard
 from .examples import SOAK, examples
+from .postgres import PostgresServer, running
 from .s3_servers import CREDENTIALS, Ministack, S3Server, ministack_server, moto_server
 
 network_guard.install()
@@ -105,6 +106,13 @@ def moto() -> Iterator[S3Server]:
 def ministack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ministack]:
     """ministack in a process of its own, for tests that leave it running; skips where it is not installed."""
     with ministack_server(tmp_path_factory.mktemp("ministack")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def shared_postgres() -> Iterator[PostgresServer]:
+    """A PostgreSQL that stays up, for tests that name a schema of their own each; skips where it is not installed."""
+    with running() as server:
         yield server
 
 

@@ -84,13 +84,35 @@ def refuse(error: Exception) -> None:
 def test_no_error_shows_it(tmp_path: Path, door: str, uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     if (door, uri[:8]) == ("open_cards", "postgres") or (door, uri) == ("open_store", URIS[3]):
-        uri = uri.replace("postgres", "postgrex")  # no server is asked
+        uri = uri.replace("postgres", "postgrex")  # no server is asked; `test_no_lost_server_shows_it` does
     said = ""
     try:
         DOORS[door](uri, tmp_path)
     except (ContextError, ValueError) as error:
         said = f"{error} {error!r}"
     assert SECRET not in said
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        f"postgresql://ann:{SECRET}@127.0.0.1:1/store?keys=k",
+        f"postgres://127.0.0.1:1/store?keys=k&user=ann&password={SECRET}",
+        f"postgresql://ann:{SECRET}@127.0.0.1:1/store?keys=k&none={SECRET}",
+        f"postgresql://ann:{SECRET}@127.0.0.1:1/store",
+        f"postgresql://ann@127.0.0.1:1/store?keys=k&objects=s3://AKIA:{SECRET}@bucket",
+        f"postgresql://ann:{SECRET}@127.0.0.1:1/store?keys=k&schema={SECRET.upper()}",
+    ],
+)
+def test_no_lost_server_shows_it(tmp_path: Path, uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody listens there; the client library's own words are among what is said."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ContextError) as refused:
+        open_store(uri)
+    said = f"{refused.value} {refused.value!r} {refused.value.__cause__!r}"
+    assert SECRET not in said
+    result = CliRunner().invoke(cli, ["store", "ls", "--store", uri])
+    assert (result.exit_code, SECRET in result.output + result.stderr) == (2, False)
 
 
 COMMANDS: dict[str, Callable[[str], list[str]]] = {

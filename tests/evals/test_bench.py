@@ -64,6 +64,7 @@ def test_every_bench_goes_by_its_own_name() -> None:
         "transcripts",
         "flips",
         "steward",
+        "store",
         "telemetry",
         "audit",
         "harness",
@@ -122,7 +123,7 @@ def test_an_unknown_name_is_exit_code_2_with_the_known_ones(
     out, error = capsys.readouterr()
     assert (stopped.value.code, out) == (2, "")
     assert (
-        "wram: no such benchmark; one of: import, warm, cold, first, journal, outage, audit, selection, cards, "
+        "wram: no such benchmark; one of: import, warm, cold, first, journal, store, outage, audit, selection, cards, "
         "transcripts" in error
     )
 

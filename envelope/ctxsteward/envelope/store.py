@@ -2,6 +2,7 @@
 
     open_store("file:./.ctxsteward")            one folder: journal, objects, keys
     open_store("s3://bucket/prefix", journal="/var/lib/app/journal", keys=MasterKeys(…))
+    open_store("postgresql://app@db/chat", keys=MasterKeys(…))      any number of machines, in one database
     open_store("memory:")
     store.cards()                                  have context cards made beside the chat path
 
@@ -28,6 +29,7 @@ from ctxsteward.store import (
     QUEUE_BYTES,
     WAIT_SECONDS,
     Backend,
+    DerivedRows,
     Eraser,
     FactLookup,
     FactStore,
@@ -84,14 +86,17 @@ class Store(Backend):
         behind: Mapping[str, Any] | None = None,
         folder: Path | None = None,
         cards: str | None = None,
+        own_cards: str | None = None,
+        derived: DerivedRows | None = None,
     ) -> None:
         """`write_behind`: the journal lies outside the store and is drained into it; `behind` are arguments of
-        `replication.write_behind.WriteBehind`. `folder` is the journal's, `cards` as in `open_store`."""
-        super().__init__(journal, objects, keys, patience=patience, folder=folder)
+        `replication.write_behind.WriteBehind`. `folder` is the journal's, `cards` as in `open_store`; `own_cards`
+        where they are by default, and `derived` what is derived from sessions, where that is not the folder."""
+        super().__init__(journal, objects, keys, patience=patience, folder=folder, derived=derived)
         self.uri = uri
         self.unreached: list[Finding] = []
         """What the last call of `sessions`, `address`, `manifest` or `compaction` could not reach."""
-        self._own_cards = "memory:" if folder is None else f"sqlite:{folder / CARDS_FILE}"
+        self._own_cards = own_cards or ("memory:" if folder is None else f"sqlite:{folder / CARDS_FILE}")
         self.cards_uri: str = self._own_cards if cards is None else cards
         """Where this store's context cards are, whether or not they are kept up."""
         self._cards: StoreCards | None = None
@@ -188,7 +193,8 @@ class Store(Backend):
     def _session(self, key: SessionKey, counter: Counter | None) -> Session:
         repair = None if self.write_behind is None else self.write_behind.opening.stored_record
         log = Log(self.journal, key, self.keys.address_key(key.tenant), repair, self.appended)
-        more = self.fact_lookup, self.folder, self._claim
+        derived = self.derived_rows or self.folder
+        more = self.fact_lookup, derived, self._claim
         return Session(log, partial(_counter, counter), self._draw_nonce, self.keys, *more)
 
     def exists(self, id: str, *, tenant: str = "default") -> bool:
@@ -304,19 +310,20 @@ def open_store(
     cards: str | None = None,
     queue_bytes: int = QUEUE_BYTES,
 ) -> Store:
-    """Open ``file:PATH`` or a `Path` (made if missing), ``s3://BUCKET/PREFIX`` (see `s3_location`) or ``memory:``.
+    """Open ``file:PATH`` or a `Path` (made if missing), ``s3://BUCKET/PREFIX`` (see `s3_location`),
+    ``postgresql://USER@HOST/DATABASE`` (see `postgres_database`; it needs `keys`) or ``memory:``.
 
     `journal` is the folder of the local journal (default: inside a ``file:`` store, else ``.ctxsteward/journal``);
     outside the store it is drained into it in the background, and a message is refused with `Backpressure` while
     `queue_bytes` wait. `keys` is where tenants' keys come from: by default files in the store's folder, or in the
     journal's where the store is no folder. `cards` names the index of context cards, ``sqlite:PATH`` or
-    ``postgresql://…`` (default: ``cards.sqlite`` beside the journal); `Store.cards` keeps it up. Raises `InputError`,
-    `StoreError`.
+    ``postgresql://…`` (default: ``cards.sqlite`` beside the journal, or the store's own database); `Store.cards` keeps
+    it up. Raises `InputError`, `StoreError`.
     """
     parts = open_location(uri, journal=journal, keys=keys, queue_bytes=queue_bytes)
     return Store(
         parts.journal, parts.objects, parts.keys, uri=parts.uri, folder=parts.folder, cards=cards,
-        write_behind=parts.drains is not None, behind=parts.drains,
+        own_cards=parts.cards, write_behind=parts.drains is not None, behind=parts.drains, derived=parts.derived,
     )  # fmt: skip
 
 

@@ -1,7 +1,7 @@
 """What lasts: the journal of sessions, the object store, keys, profiles and facts, erasure and maintenance.
 
-    journal        records of sessions, in order and durable; `SqliteJournal` in a folder or in memory
-    objects        everything else, for good: a folder, an S3 bucket, memory
+    journal        records of sessions, in order and durable; in a folder, in memory, in PostgreSQL
+    objects        everything else, for good: a folder, an S3 bucket, PostgreSQL, memory
     crypto         addresses, keys, encrypted content (`Vault`), chains of versions that cannot be altered (`Chain`)
     replication    drains a local journal into the object store and moves sessions between machines
     profiles       governed text of a session's head, versioned

@@ -16,7 +16,7 @@ from .crypto import (
 )
 from .crypto.addresses import code as code
 from .crypto.keyring import NONCE_BYTES as NONCE_BYTES, decrypt as decrypt, encrypt as encrypt
-from .derived_files import DerivedFile as DerivedFile
+from .derived_files import DerivedFile as DerivedFile, DerivedPlace as DerivedPlace, DerivedRows as DerivedRows
 from .erasure.forget import apply_tombstones as apply_tombstones, forget as forget
 from .erasure.steward_records import (
     RecordSupport as RecordSupport,
@@ -93,6 +93,7 @@ from .journal.log import (
     read_manifest as read_manifest,
 )
 from .journal.memory import MemoryJournal as MemoryJournal
+from .journal.postgres import PostgresJournal as PostgresJournal
 from .journal.sqlite import FileJournal as FileJournal
 from .location import (
     JOURNAL_FOLDER as JOURNAL_FOLDER,
@@ -123,6 +124,11 @@ from .objects import (
 )
 from .objects.memory import MemoryObjects as MemoryObjects
 from .objects.s3 import S3Objects as S3Objects
+from .postgres_database import (
+    PostgresConnection as PostgresConnection,
+    PostgresDatabase as PostgresDatabase,
+    PostgresUri as PostgresUri,
+)
 from .profiles import Profile as Profile, RecordRef as RecordRef, canonical as canonical
 from .profiles.proposal import (
     Proposal as Proposal,

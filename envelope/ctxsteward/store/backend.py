@@ -17,6 +17,7 @@ from .names import checked_name
 from .objects import ObjectStore, Patience
 
 if TYPE_CHECKING:
+    from .derived_files import DerivedRows
     from .replication import WriteBehind
 
 
@@ -31,6 +32,7 @@ class Backend:
         *,
         patience: Patience | None = None,
         folder: Path | None = None,
+        derived: DerivedRows | None = None,
     ) -> None:
         self.journal = journal
         self.objects = objects
@@ -38,6 +40,8 @@ class Backend:
         self.patience: Patience = patience or Patience()
         self.folder = folder
         """Of the journal, and of what can be derived again (`derived_files`); None: nothing of it is on disk."""
+        self.derived_rows: DerivedRows | None = derived
+        """Where what is derived from sessions is kept instead."""
         missing = getattr(journal, "missing", None)
         self.findings: tuple[Finding, ...] = ()
         """What was noticed of the store as a whole when it was opened; every session opened for writing has it, too."""

@@ -1,4 +1,5 @@
-"""Files beside the journal that can be derived again: ``<journal's folder>/<kind>/<tenant>/…``.
+"""Files beside the journal that can be derived again: ``<journal's folder>/<kind>/<tenant>/…``; with a journal in a
+database, what recall has read of sessions lies in rows there.
 
 They are caches. Whatever is wrong with one (lost, torn, another's, of another machine's byte order), it is derived
 again; whatever an erasure may concern, all of the tenant's are deleted (`DerivedFiles`), unless this process has one
@@ -55,12 +56,85 @@ class DerivedFiles:
         return len(doomed)
 
 
+class DerivedFolder:
+    """One session's states as files; `OSError` where there is none, or it cannot be written."""
+
+    def __init__(self, folder: Path, tenant: str) -> None:
+        self._folder = folder / INDEX_FOLDER / part_of(tenant)
+
+    def read(self, name: str) -> bytes:
+        return (self._folder / name).read_bytes()
+
+    def write(self, name: str, state: bytes) -> None:
+        path = self._folder / name
+        new = path.with_name(f"{name}.{os.getpid()}-{threading.get_ident()}")
+        try:
+            for folder in (self._folder.parent, self._folder):  # not the journal's: where that is gone, nothing is kept
+                folder.mkdir(exist_ok=True, mode=0o700)
+            with open(new, "wb", opener=_private) as file:
+                file.write(state)
+            new.replace(path)
+        except OSError:
+            with suppress(OSError):
+                new.unlink(missing_ok=True)
+            raise
+
+    def remove(self, name: str) -> None:
+        (self._folder / name).unlink(missing_ok=True)
+
+
+Execute = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
+"""Runs a statement with its values, once or more often; its rows."""
+
+
+class DerivedRows:
+    """The same in a database that all machines share: any of them goes on where another one was."""
+
+    def __init__(self, execute: Execute, tenant: str = "") -> None:
+        """`execute` is that of a `PostgresDatabase`."""
+        self._execute, self._tenant = execute, tenant
+
+    def of(self, tenant: str) -> DerivedRows:
+        return DerivedRows(self._execute, tenant)
+
+    def read(self, name: str) -> bytes:
+        query = "SELECT body FROM derived WHERE tenant = %s AND name = %s"
+        rows = self._execute(query, (self._tenant, name))
+        if not rows:
+            raise FileNotFoundError(name)
+        return bytes(rows[0][0])
+
+    def write(self, name: str, state: bytes) -> None:
+        self._execute(
+            "INSERT INTO derived VALUES (%s, %s, %s) ON CONFLICT (tenant, name) DO UPDATE SET body = excluded.body",
+            (self._tenant, name, state),
+        )
+
+    def remove(self, name: str) -> None:
+        self._execute(_ROWS_DELETED.format("tenant = %s AND name = %s"), (self._tenant, name))
+
+    def __call__(self, gone: Sequence[Deletion]) -> int:
+        """An eraser of all of the tenant's; how many there were."""
+        return int(self._execute(_ROWS_DELETED.format("tenant = %s"), (self._tenant,))[0][0])
+
+
+DerivedPlace = Path | DerivedRows
+"""The journal's folder, or a database."""
+_ROWS_DELETED = """
+WITH gone AS (DELETE FROM derived WHERE {} RETURNING 1), noted AS (
+  INSERT INTO unscrubbed SELECT DISTINCT 'derived', '', '' FROM gone ON CONFLICT DO NOTHING
+) SELECT count(*) FROM gone
+"""
+
+
 class DerivedFile:
     """What was derived from one session, in as many parts as have a name; safe with threads and processes."""
 
-    def __init__(self, folder: Path, key: SessionKey, address_key: AddressKey, is_current: Callable[[], bool]) -> None:
-        """`is_current`: whether the log is still what the caller has read; asked behind each writing."""
-        self._folder = folder / INDEX_FOLDER / part_of(key.tenant)
+    def __init__(
+        self, place: DerivedPlace, key: SessionKey, address_key: AddressKey, is_current: Callable[[], bool]
+    ) -> None:
+        """`is_current`: whether the log still is what the caller has read; asked behind each writing."""
+        self._states = place.of(key.tenant) if isinstance(place, DerivedRows) else DerivedFolder(place, key.tenant)
         self._key, self._code_key, self._is_current = key, address_key, is_current
 
     @cached_property
@@ -71,8 +145,8 @@ class DerivedFile:
     def read(self, name: str) -> list[Any] | None:
         """The state that was written last; None where there is none, or something else."""
         try:
-            stored = self._path(name).read_bytes()
-        except OSError:
+            stored = self._states.read(self._name(name))
+        except (OSError, StoreError):
             return None
         body = stored[_CODE_DIGITS:]
         return unpacked(body) if self._code(name, body) == stored[:_CODE_DIGITS] else None
@@ -82,26 +156,19 @@ class DerivedFile:
 
         A state is made of lists, numbers, texts, None, and arrays of numbers.
         """
-        path, body = self._path(name), packed(state)
-        new = path.with_name(f"{path.name}.{os.getpid()}-{threading.get_ident()}")
+        body = packed(state)
         try:
-            for folder in (self._folder.parent, self._folder):  # not the journal's: where that is gone, nothing is kept
-                folder.mkdir(exist_ok=True, mode=0o700)
-            with open(new, "wb", opener=_private) as file:
-                file.write(self._code(name, body))
-                file.write(body)
-            new.replace(path)
+            self._states.write(self._name(name), self._code(name, body) + body)
             if self._is_current():
                 return True
         except (OSError, StoreError):  # the disk's, or the journal's: it is derived again
             pass
-        for left in (new, path):
-            with suppress(OSError):
-                left.unlink(missing_ok=True)
+        with suppress(OSError, StoreError):
+            self._states.remove(self._name(name))
         return False
 
-    def _path(self, name: str) -> Path:
-        return self._folder / f"{self._session}.{part_of(name)}"
+    def _name(self, name: str) -> str:
+        return f"{self._session}.{part_of(name)}"
 
     def _code(self, name: str, body: bytes) -> bytes:
         return code(self._code_key, f"{self._session}.{name} {byteorder}\0".encode() + body).encode()

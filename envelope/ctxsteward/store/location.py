@@ -2,7 +2,13 @@
 
     file:PATH              one folder: objects, keys and, unless it is named elsewhere, the journal
     s3://BUCKET/PREFIX     a bucket (see `objects.s3_location`), with a journal on the local disk
+    postgresql://USER@HOST/DATABASE?schema=NAME     a database that several machines share (see `postgres_database`)
     memory:                nothing lasts
+
+A store in PostgreSQL has its journal there, and its objects, too, unless the URI names a bucket for them
+(``objects=s3://BUCKET/PREFIX``, with ``&`` written as ``%26``). All machines need the same keys, so none are made on
+one of them unasked: pass `keys`, or name a folder that all of them have (``keys=FOLDER``). What is derived from
+sessions lies in the database; `folder` is only where this machine has ledgers.
 
 Raises `InputError`, `StoreError`.
 """
@@ -13,14 +19,19 @@ import os
 from collections.abc import Callable, Mapping
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import unquote
 
-from ctxsteward.schemas import InputError, StoreError
+from ctxsteward.schemas import Damaged, InputError, StoreError, UnsupportedVersion
 
-from .crypto import Keys, file_keys, memory_keys
+from .crypto import Keys, check_keys, file_keys, memory_keys
+from .derived_files import DerivedRows
 from .journal import Journal
 from .objects import ObjectStore
 from .replication import Asker
+
+if TYPE_CHECKING:
+    from .journal import PostgresJournal
 
 JOURNAL_FOLDER = ".ctxsteward/journal"
 """Of a store that is no folder."""
@@ -44,9 +55,13 @@ class StoreParts(NamedTuple):
     objects: ObjectStore
     keys: Keys
     folder: Path | None = None
-    """Of the journal."""
+    """Of the journal, or where this machine keeps what it derives."""
     drains: Mapping[str, Any] | None = None
     """Arguments of the `WriteBehind` that carries the journal into the objects; None: it lies beside them."""
+    derived: DerivedRows | None = None
+    """Where what is derived from sessions is kept; None: in the folder."""
+    cards: str | None = None
+    """Where this store has its context cards; None: in the folder."""
 
 
 def open_location(
@@ -89,7 +104,78 @@ def open_location(
         except BaseException:
             bucket.close()
             raise
-    raise InputError(f"store {uri!r} is none; write file:PATH, s3://BUCKET/PREFIX or memory: (which has no journal)")
+    if scheme in ("postgresql", "postgres") and rest.startswith("//"):
+        return _in_postgres(uri, journal, keys)
+    raise InputError(
+        f"store {uri!r} is none; write file:PATH, s3://BUCKET/PREFIX, postgresql://USER@HOST/DATABASE or memory: "
+        "(which has no journal)"
+    )
+
+
+def _in_postgres(uri: str, journal: str | Path | None, keys: Keys | None) -> StoreParts:
+    try:
+        from .postgres_database import SCHEMA, PostgresDatabase, PostgresUri
+    except ModuleNotFoundError as error:
+        if error.name is None or not error.name.startswith("psycopg"):
+            raise
+        raise InputError("a store in PostgreSQL needs psycopg: pip install 'ctxsteward[postgres]'") from error
+    from .journal import PostgresJournal
+    from .objects import PostgresObjects
+
+    place = PostgresUri.parse(uri, schema=SCHEMA)
+    if keys is None and place.keys is None:
+        raise InputError(
+            f"{place.place}: its machines need the same keys: set CTXSTEWARD_MASTER_KEY for commands, pass "
+            "`keys=MasterKeys.from_environment(os.environ)` to `open_store`, or name a folder that all of them have "
+            "(?keys=FOLDER)"
+        )
+    keys = keys or file_keys(Path(place.keys or ""))
+    database = PostgresDatabase(place)
+    try:
+        own = PostgresJournal(database, address_key=keys.address_key)
+        objects = PostgresObjects(database) if place.objects is None else _bucket(place.objects)
+        _check_keys(own, objects, keys)
+    except BaseException:
+        database.close()
+        raise
+    folder = Path(JOURNAL_FOLDER if journal is None else journal)
+    return StoreParts(
+        place.place, own, objects, keys, folder, derived=DerivedRows(database.execute), cards=place.cards_uri
+    )
+
+
+def _check_keys(journal: PostgresJournal, objects: ObjectStore, keys: Keys) -> None:
+    """Raise `StoreError` where the first tenant was written with other keys; another one's are checked at its sessions.
+
+    A check that was altered is for `fsck` to name: there are rows that these keys do fit.
+    """
+    first = next(iter(objects.list("tenants/")), None)
+    part = "~" if first is None else first.key.split("/")[1]
+    if part.startswith("~"):  # no name, or one that cannot be read back from it
+        return
+    tenant = unquote(part)
+    try:
+        check_keys(objects, keys, tenant, write=False)
+    except (Damaged, UnsupportedVersion):
+        return
+    except StoreError:
+        if not journal.fits(tenant):
+            raise
+
+
+def _bucket(uri: str) -> ObjectStore:
+    """The bucket beside a database; it must answer, as nothing is written into it later."""
+    from .objects import S3Objects
+
+    if not uri.startswith("s3://"):
+        raise InputError(f"objects {uri!r} are nowhere that several machines reach; write objects=s3://BUCKET/PREFIX")
+    bucket = S3Objects.open(uri)
+    try:
+        bucket.probe()
+    except BaseException:
+        bucket.close()
+        raise
+    return bucket
 
 
 def _drained(

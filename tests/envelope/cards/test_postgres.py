@@ -113,7 +113,7 @@ def test_a_transaction_that_could_still_see_a_card_keeps_no_byte_of_it(postgres:
 def test_a_reader_that_holds_the_table_holds_the_erasure_up_which_says_so(
     postgres: Path, postgres_dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ctxsteward.envelope.cards.postgres.LOCK_SECONDS", 1)
+    monkeypatch.setattr("ctxsteward.store.postgres_database.LOCK_SECONDS", 0.2)
     index = filled(postgres_dsn)
     with psycopg.connect(postgres_dsn) as reader:
         reader.execute("SELECT * FROM context_cards")

@@ -248,7 +248,7 @@ def test_bytes_of_another_form_under_a_right_code_are_read_again(tmp_path: Path,
         ask(builder(), session, "What is the deadline of P3?")
         file = session.derived_file()
         assert file is not None
-        file._path("index").write_bytes(file._code("index", body) + body)
+        file._states.write(file._name("index"), file._code("index", body) + body)
         read.clear()
         ask(builder(), store.session("s"), "And of P4?")
         assert read[:2] == [1, 2]

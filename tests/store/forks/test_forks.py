@@ -181,7 +181,7 @@ from ctxsteward.envelope.cards.port import CardProgress
 cards = PostgresCards(sys.argv[1])
 held, over = threading.Event(), threading.Event()
 def hold():
-    with cards._lock:
+    with cards._database._lock:
         held.set()
         over.wait(30)
 thread = threading.Thread(target=hold)

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pytest
+
 from ctxsteward.schemas import Conflict
 from ctxsteward.store.journal.memory import MemoryJournal
 from ctxsteward.store.journal.port import Journal, JournalRecord, SessionKey
+from ctxsteward.store.journal.postgres import PostgresJournal
 from ctxsteward.store.journal.sqlite import FileJournal
+from ctxsteward.store.postgres_database import PostgresDatabase, PostgresUri
+
+from ...postgres import PostgresServer
 
 KEY = SessionKey("acme", "s")
 OTHER = SessionKey("acme", "t")
@@ -21,7 +28,21 @@ JOURNALS: dict[str, Callable[[Path], Journal]] = {
     "file": lambda root: FileJournal(root),
     "memory, drains": lambda root: MemoryJournal(drains=True),
     "file, drains": lambda root: FileJournal(root, drains=True),
+    "postgres": lambda root: postgres_journal(root),
 }
+_server: list[PostgresServer] = []
+
+
+def serve(request: pytest.FixtureRequest, kind: str) -> None:
+    """Have the server that this kind of journal needs; skips where there is none."""
+    if kind == "postgres":
+        _server[:] = [request.getfixturevalue("shared_postgres")]
+
+
+def postgres_journal(root: Path) -> PostgresJournal:
+    """One in a schema that is named after a folder: opened again, it is the same."""
+    schema = "j" + hashlib.sha256(str(root).encode()).hexdigest()[:16]
+    return PostgresJournal(PostgresDatabase(PostgresUri.parse(_server[0].uri(schema))))
 
 
 def note(text: str) -> JournalRecord:

@@ -12,11 +12,12 @@ from ctxsteward.store.journal.draft import DraftJournal
 from ctxsteward.store.journal.memory import MemoryJournal
 from ctxsteward.store.journal.port import DrainMark, ForgottenSubject, Journal, JournalRecord, Manifest, WaitingLog
 
-from .journals import FOREIGN, JOURNALS, KEY, OTHER, compaction, message, note
+from .journals import FOREIGN, JOURNALS, KEY, OTHER, compaction, message, note, serve
 
 
 @pytest.fixture(params=JOURNALS)
 def journal(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Journal]:
+    serve(request, request.param)
     opened = JOURNALS[request.param](tmp_path)
     yield opened
     opened.close()
@@ -259,13 +260,14 @@ def test_a_subject_is_forgotten_once(journal: Journal) -> None:
     assert journal.forgotten("globex") == []
 
 
-def test_nothing_waits_where_nothing_is_drained(tmp_path: Path) -> None:
-    for name in ("memory", "file"):
-        journal = JOURNALS[name](tmp_path)
-        journal.append(KEY, 0, [note("a")])
-        journal.put_manifest(KEY, "ab", "{}")
-        assert (journal.waiting(), journal.waiting_bytes(), journal.manifests(KEY, waiting=True)) == ([], 0, [])
-        journal.close()
+@pytest.mark.parametrize("kind", ["memory", "file", "postgres"])
+def test_nothing_waits_where_nothing_is_drained(request: pytest.FixtureRequest, tmp_path: Path, kind: str) -> None:
+    serve(request, kind)
+    journal = JOURNALS[kind](tmp_path)
+    journal.append(KEY, 0, [note("a")])
+    journal.put_manifest(KEY, "ab", "{}")
+    assert (journal.waiting(), journal.waiting_bytes(), journal.manifests(KEY, waiting=True)) == ([], 0, [])
+    journal.close()
 
 
 def test_what_waits_is_named_with_its_size_and_in_order(draining: Journal) -> None:

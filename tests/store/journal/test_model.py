@@ -23,7 +23,7 @@ from ctxsteward.store.journal.port import (
 from ctxsteward.store.journal.tables import compaction_address
 
 from ...examples import examples
-from .journals import JOURNALS, compaction, message, note
+from .journals import JOURNALS, compaction, message, note, serve
 
 KEYS = [SessionKey("a", "s"), SessionKey("a", "t"), SessionKey("b", "s")]
 ADDRESSES = [f"{n:02x}" for n in range(0, 256, 40)]
@@ -260,9 +260,11 @@ class JournalMachine(RuleBasedStateMachine):
 
 
 @pytest.mark.parametrize(
-    ("kind", "count"), [("memory", 100), ("memory, drains", 200), ("file", 40), ("file, drains", 100)]
+    ("kind", "count"),
+    [("memory", 100), ("memory, drains", 200), ("file", 40), ("file, drains", 100), ("postgres", 25)],
 )
-def test_a_journal_is_its_model(kind: str, count: int) -> None:
+def test_a_journal_is_its_model(request: pytest.FixtureRequest, kind: str, count: int) -> None:
+    serve(request, kind)
     machine = type("Machine", (JournalMachine,), {"kind": kind})
     run_state_machine_as_test(
         machine,

@@ -16,6 +16,7 @@ from ctxsteward.schemas import InputError
 from ctxsteward.store.crypto.keyring import MasterKeys
 
 from ...fault_proxy import FaultProxy
+from ...postgres import PostgresServer
 from ...s3_servers import S3Server
 from .machines import user
 
@@ -61,15 +62,17 @@ def test_an_envelope_is_byte_identical_on_another_machine(server: S3Server, tmp_
         assert len(store.session("chat", tenant="acme")) == 81
 
 
-def test_the_same_transcript_gives_the_same_bytes_on_every_kind_of_store(server: S3Server, tmp_path: Path) -> None:
+def test_the_same_transcript_gives_the_same_bytes_on_every_kind_of_store(
+    server: S3Server, shared_postgres: PostgresServer, tmp_path: Path
+) -> None:
     sent = []
-    for uri in (server.uri("same"), f"file:{tmp_path / 'store'}", "memory:"):
+    for uri in (server.uri("same"), shared_postgres.uri("same"), f"file:{tmp_path / 'store'}", "memory:"):
         journal = tmp_path / "journal" if uri.startswith("s3:") else None
         with open_store(uri, journal=journal, keys=KEYS) as store:
             store._draw_nonce = lambda: "123456789"
             address, document, _ = chat(store, 12)
             sent.append((address, document))
-    assert sent[0] == sent[1] == sent[2]
+    assert sent == [sent[0]] * 4
 
 
 @pytest.fixture

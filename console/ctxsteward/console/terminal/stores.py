@@ -36,16 +36,18 @@ def open_stored(uri: str, *, cards: str | None = None) -> Store:
     if scheme == "file" and rest and not Path(rest).is_dir():
         raise InputError(f"--store {uri}: no such folder; build or replay a transcript into it, or name another store")
     store = open_uri(uri, cards=cards)
-    if scheme == "s3":
+    if scheme in ("s3", "postgresql", "postgres"):
         _refuse_empty(store, uri)
     return store
 
 
 def _refuse_empty(store: Store, uri: str) -> None:
-    """A bucket is there or not, and a prefix is whatever one writes: one that holds nothing is a mistyped one."""
+    """A bucket or database is there or not, and a prefix or schema is whatever one writes: one that holds nothing is a
+    mistyped one."""
+    what = "bucket and prefix" if uri.startswith("s3:") else "database and schema"
     try:
         if next(iter(store.objects.list("")), None) is None and not store.journal.tenants():
-            raise InputError(f"--store {uri}: nothing is there; check bucket and prefix, or name another store")
+            raise InputError(f"--store {uri}: nothing is there; check {what}, or name another store")
     except BaseException:
         store.close()
         raise

@@ -1,9 +1,9 @@
 """`postgresql://…`: cards in a PostgreSQL database; any number of processes and machines may share it.
 
-Needs the extra `postgres` (psycopg 3). Tables `context_cards`, `context_cards_marks`, `context_cards_erased` and
-`context_cards_about` are made in the first schema of the search path; the last one holds the version of the tables and
-the embeddings' model. Embeddings are `real[]`: no extension is needed. Text in a connection string (passwords) never
-stands in an error.
+The URI and the connections are those of a store (`ctxsteward.store.PostgresDatabase`). Tables `context_cards`,
+`context_cards_marks`, `context_cards_erased` and `context_cards_about` are made in the schema that the URI names, else
+in the first one of the search path; the last one holds the version of the tables and the embeddings' model. Embeddings
+are `real[]`: no extension is needed.
 
 Erasing deletes the rows and then writes the table anew from what is left, under an exclusive lock: `VACUUM` would
 leave their bytes in the pages, and even `VACUUM FULL` copies rows that some older transaction could still see. Where
@@ -20,30 +20,24 @@ So the table's files hold no byte of an erased card. What else of the server may
     replicas           until they have replayed it
     server log         `log_statement`, `log_min_duration_statement` with `log_parameter_max_length` other than 0
 
-A lost connection raises `StoreError`; the next call connects anew. `StoreLocked` where a lock is not had in time,
-`UnsupportedVersion` for tables of a later version.
+What is written goes through one attempt: a lost connection raises `StoreError`, and the next call connects anew.
+`StoreLocked` where a lock is not had in time, `UnsupportedVersion` for tables of a later version.
 """
 
 from __future__ import annotations
 
 from array import array
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import UTC
 from typing import Any
 
-import psycopg
-from psycopg.conninfo import conninfo_to_dict
-
-from ctxsteward.schemas import ContextCard, InputError, StoreError, StoreLocked, UnsupportedVersion
-from ctxsteward.store import process_forks as forking
+from ctxsteward.schemas import ContextCard, StoreError, UnsupportedVersion
+from ctxsteward.store import PostgresConnection, PostgresDatabase, PostgresUri
 
 from .port import EVERYTHING, CardedSession, CardProgress, EmbeddingSpace, newest, ordinals_of, space_of
 
 VERSION = 1
-CONNECT_SECONDS = 5
-STATEMENT_SECONDS = 30
-LOCK_SECONDS = 30
 _SETTLING = 0x63747863
 """Advisory lock under which tables are made and the embeddings' model is settled."""
 
@@ -104,40 +98,25 @@ class PostgresCards:
     """A `CardIndex` in PostgreSQL; tables are made if missing."""
 
     def __init__(self, dsn: str) -> None:
-        self._dsn = dsn
-        self._place = _place(dsn)
-        self._lock = forking.rlock()
-        self._open: psycopg.Connection[Any] | None = None
-        self._closed = False
-        self._left: list[psycopg.Connection[Any]] = []
-        """The parent's connections: closed here, they would end there."""
-        forking.renew_in_child(self)
+        self._database = PostgresDatabase(PostgresUri.parse(dsn))
+        self._place = self._database.place
         try:
             self._prepare()
         except BaseException:
             self.close()
             raise
 
-    def __del__(self) -> None:
-        with suppress(Exception):
-            self.close()
-
-    def forked(self) -> None:
-        """The connection is the parent's."""
-        if self._open is not None:
-            self._left.append(self._open)
-            self._open = None
-
     def _prepare(self) -> None:
         with self._writing() as db:
             db.execute("SELECT pg_advisory_xact_lock(%s)", (_SETTLING,))
+            self._database.make_schema(db)
             if not self._check_version(db):
                 db.execute(_SCHEMA)
                 for column in _SAYING:
                     db.execute(f"ALTER TABLE context_cards ALTER COLUMN {column} SET STATISTICS 0")
                 db.execute("INSERT INTO context_cards_about VALUES (%s, NULL, NULL)", (VERSION,))
 
-    def _check_version(self, db: psycopg.Connection[Any]) -> bool:
+    def _check_version(self, db: PostgresConnection) -> bool:
         """Whether the tables are there; raises `StoreError` for tables that are not of our version."""
         present = db.execute("SELECT to_regclass('context_cards'), to_regclass('context_cards_about')").fetchone()
         if present == (None, None):
@@ -170,7 +149,7 @@ class PostgresCards:
                     cursor.executemany(_MARK, sorted(done))
         return len(kept)
 
-    def _erased(self, db: psycopg.Connection[Any], keys: Sequence[tuple[object, ...]]) -> set[tuple[object, ...]]:
+    def _erased(self, db: PostgresConnection, keys: Sequence[tuple[object, ...]]) -> set[tuple[object, ...]]:
         """What was erased of these sessions; erasing them waits until this transaction is over."""
         found: set[tuple[object, ...]] = set()
         for key in keys:
@@ -180,7 +159,7 @@ class PostgresCards:
             ))  # fmt: skip
         return found
 
-    def _settle_space(self, db: psycopg.Connection[Any], cards: Sequence[ContextCard]) -> None:
+    def _settle_space(self, db: PostgresConnection, cards: Sequence[ContextCard]) -> None:
         if all(card.embedding is None for card in cards):
             return
         held = self._space(db)
@@ -213,7 +192,7 @@ class PostgresCards:
             self._scrub()
         return count
 
-    def _burn(self, db: psycopg.Connection[Any], key: tuple[str, str], ordinals: list[int] | None) -> int:
+    def _burn(self, db: PostgresConnection, key: tuple[str, str], ordinals: list[int] | None) -> int:
         """Note what gets no card again; how much of it is new. Writers that failed may have left bytes of it."""
         where = "WHERE tenant = %s AND session = %s"
         if ordinals is None:
@@ -228,18 +207,11 @@ class PostgresCards:
         ).rowcount
 
     def _scrub(self) -> None:
-        with self._lock, self._named():
-            db = self._connected()
-            if db.execute("SELECT 1 FROM context_cards_unscrubbed LIMIT 1").fetchone() is None:
-                return
-            db.execute("SET statement_timeout = 0")
-            try:
-                with db.transaction():
-                    for statement in _REWRITE:
-                        db.execute(statement)
-            finally:
-                if not db.closed:
-                    db.execute(f"SET statement_timeout = '{STATEMENT_SECONDS}s'")
+        if not self._all("SELECT 1 FROM context_cards_unscrubbed LIMIT 1", ()):
+            return
+        with self._writing(unbounded=True) as db:
+            for statement in _REWRITE:
+                db.execute(statement)
 
     # -- reading ------------------------------------------------------------------------------------------------
 
@@ -272,64 +244,26 @@ class PostgresCards:
         ]
 
     def close(self) -> None:
-        with self._lock:
-            self._closed = True
-            if self._open is not None:
-                self._open.close()
+        self._database.close()
 
     # -- inside -------------------------------------------------------------------------------------------------
 
-    def _space(self, db: psycopg.Connection[Any]) -> EmbeddingSpace | None:
+    def _space(self, db: PostgresConnection) -> EmbeddingSpace | None:
         row = db.execute("SELECT model, dimensions FROM context_cards_about").fetchone()
         return None if row is None or row[0] is None else EmbeddingSpace(row[0], int(row[1]))
 
     def _all(self, query: str, values: Sequence[object] | dict[str, object]) -> list[Any]:
-        with self._lock, self._named():
-            return self._connected().execute(query, values).fetchall()
+        return self._database.execute(query, values)
 
     @contextmanager
-    def _writing(self) -> Iterator[psycopg.Connection[Any]]:
+    def _writing(self, *, unbounded: bool = False) -> Iterator[PostgresConnection]:
         """One transaction: all of it, or nothing."""
-        with self._lock, self._named():
-            db = self._connected()
-            with db.transaction():
-                yield db
-
-    def _connected(self) -> psycopg.Connection[Any]:
-        if self._closed:
-            raise StoreError(f"{self._place}: this index is closed; open it again")
-        if self._open is None or self._open.closed:
-            self._open = psycopg.connect(self._dsn, autocommit=True, connect_timeout=CONNECT_SECONDS)
-            self._open.execute(f"SET statement_timeout = '{STATEMENT_SECONDS}s'")
-            self._open.execute(f"SET lock_timeout = '{LOCK_SECONDS}s'")
-        return self._open
-
-    @contextmanager
-    def _named(self) -> Iterator[None]:
-        try:
-            yield
-        except (psycopg.errors.LockNotAvailable, psycopg.errors.QueryCanceled) as error:
-            raise StoreLocked(f"{self._place}: another process holds the cards for too long; try again") from error
-        except psycopg.Error as error:
-            said = (error.diag.message_primary or _reason(error)).strip()
-            raise StoreError(f"{self._place}: {said}; check the server and the rights of its user") from error
+        database = self._database
+        with database.named(), database.connection() as db, database.begun(db, unbounded=unbounded):
+            yield db
 
 
 _SESSION_LOCK = "SELECT pg_advisory_xact_lock{}(hashtextextended(%s || chr(1) || %s, 0))"
-
-
-def _place(dsn: str) -> str:
-    """Which database this is, without what is secret in a connection string."""
-    try:
-        parts = conninfo_to_dict(dsn)
-    except psycopg.Error:
-        raise InputError("this is no PostgreSQL connection string; write postgresql://USER@HOST/DATABASE") from None
-    return f"postgresql://{parts.get('host') or 'localhost'}/{parts.get('dbname') or ''}"
-
-
-def _reason(error: psycopg.Error) -> str:
-    """The first line of what the client library says; it names host and port, never the password."""
-    return (str(error).splitlines() or [type(error).__name__])[0]
 
 
 def _row(card: ContextCard) -> tuple[Any, ...]:

@@ -17,13 +17,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import Literal
 
 from ctxsteward.schemas import CompressionReport, Conflict, Erased, Finding, InputError, Message, Ref, take_wire
 from ctxsteward.store import (
     AddressKey,
     DerivedFile,
+    DerivedPlace,
     DraftJournal,
     Event,
     FactLookup,
@@ -72,14 +72,14 @@ class Session:
         draw_nonce: Callable[[], str],
         keys: Keys,
         fact_lookup: FactLookup | None = None,
-        derived_folder: Path | None = None,
+        derived: DerivedPlace | None = None,
         claim: Callable[[SessionKey], list[Finding]] | None = None,
     ) -> None:
-        """`derived_folder`: the journal's, where what is derived from sessions is kept; None: nowhere. `claim` makes
-        this machine the owner of a fork, and reads in what the object store has of it."""
+        """`derived`: the journal's folder, or rows, where what is derived from sessions is kept; None: nowhere. `claim`
+        makes this machine the owner of a fork, and reads in what the object store has of it."""
         self._claim = claim
         self.key: SessionKey = log.key
-        self._derived_folder = derived_folder
+        self._derived = derived
         self.lock: threading.RLock = threading.RLock()
         """One call at a time: threads of one process may share a session."""
         forking.renew_in_child(self)
@@ -406,7 +406,7 @@ class Session:
     def _sibling(self, id: str) -> Session:
         """Another session of this store and tenant, not read yet."""
         log = self.replica.log.sibling(id)
-        more = self.fact_lookup, self._derived_folder, self._claim
+        more = self.fact_lookup, self._derived, self._claim
         return Session(log, self._counter, self._draw_nonce, self._keys, *more)
 
     def origins(self) -> tuple[ForkPoint, ...]:
@@ -416,9 +416,9 @@ class Session:
 
     def derived_file(self) -> DerivedFile | None:
         """Where what is derived from it is kept between processes; None: nowhere, or it is a draft."""
-        if self._derived_folder is None or isinstance(self.journal, DraftJournal):
+        if self._derived is None or isinstance(self.journal, DraftJournal):
             return None
-        return DerivedFile(self._derived_folder, self.key, self.address_key, self._is_current)
+        return DerivedFile(self._derived, self.key, self.address_key, self._is_current)
 
     def _is_current(self) -> bool:
         """Whether the log still is what was read of it, as far as that goes."""

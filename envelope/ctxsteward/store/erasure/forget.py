@@ -42,12 +42,13 @@ from ..names import checked_note
 from .steps import ErasureRun
 
 
-def derived_files(store: Backend, tenant: str, erasers: Iterable[Eraser] = ()) -> list[DerivedFiles]:
-    """The eraser of the store's derived files, except those that another eraser covers; none for a store in memory."""
+def derived_files(store: Backend, tenant: str, erasers: Iterable[Eraser] = ()) -> list[Eraser]:
+    """Erasers of what the store has derived, except files that another eraser covers; none for a store in memory."""
+    rows = [] if store.derived_rows is None else [store.derived_rows.of(tenant)]
     if store.folder is None:
-        return []
+        return [*rows]
     held = [path for one in (*store.erasers, *erasers) if isinstance(path := getattr(one, "path", None), Path)]
-    return [DerivedFiles(store.folder, tenant, held)]
+    return [*rows, DerivedFiles(store.folder, tenant, held)]
 
 
 __all__ = ["Deletion", "Eraser", "Erasure", "RemoteSessions", "apply_tombstones", "forget"]

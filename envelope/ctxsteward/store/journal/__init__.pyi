@@ -46,4 +46,5 @@ from .port import (
     SessionKey as SessionKey,
     WaitingLog as WaitingLog,
 )
+from .postgres import PostgresJournal as PostgresJournal
 from .sqlite import FileJournal as FileJournal

@@ -1,4 +1,4 @@
-"""The reading half of a journal in SQLite (`JournalQueries`), and the codes of the rows that it trusts (`RowCodes`).
+"""The reading half of a journal in tables (`JournalQueries`), and the codes of the rows that it trusts (`RowCodes`).
 
 Lengths, records by place, ordinal, id or address, and what waits to be drained. Reads see every acknowledged append and
 wait for no writer.
@@ -130,7 +130,7 @@ def head_in(rows: Sequence[Sequence[Any]], key: SessionKey, codes: RowCodes | No
 
 
 class JournalQueries:
-    """The reading half of a `Journal` in SQLite."""
+    """The reading half of a `Journal` in tables, in the SQL that SQLite and PostgreSQL have in common."""
 
     _all: RowReader
     _codes: RowCodes | None = None
@@ -179,7 +179,7 @@ class JournalQueries:
     def manifests(self, key: SessionKey, *, waiting: bool = False, limit: int | None = None) -> list[Manifest]:
         where = f"{LOG} AND waiting = 1" if waiting else LOG
         query = f"SELECT address, body FROM manifests WHERE {where} ORDER BY seq LIMIT ?"
-        return [Manifest(*row) for row in self._all(query, (*key, -1 if limit is None else limit))]
+        return [Manifest(*row) for row in self._all(query, (*key, _END if limit is None else limit))]
 
     def find(self, tenant: str, address: str) -> tuple[str, int] | None:
         query = "SELECT session, position FROM records WHERE tenant = ? AND address = ?"

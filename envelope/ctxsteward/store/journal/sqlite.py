@@ -27,7 +27,7 @@ from .database import FILE_NAME, Readers, belongs, connect, opening_error, prepa
 from .group_commit import Commits, GroupCommit, Ticket
 from .port import ForgottenSubject, SessionKey
 from .queries import LogRow, RowCodes
-from .tables import SqliteJournal, TableWriter, Transaction
+from .tables import SqliteJournal, TableTransaction, TableWriter, Transaction
 
 BUSY_SECONDS = 30.0
 """How long a writer waits for another process before `StoreLocked`."""
@@ -236,7 +236,7 @@ class FileJournal(SqliteJournal):
         return super()._refusal(error)
 
 
-def _adopt(transaction: Transaction) -> None:
+def _adopt(transaction: TableTransaction) -> None:
     """Let logs wait that were written while nothing was drained."""
     for tenant, session in transaction.execute(
         "SELECT tenant, session FROM logs WHERE since = 0 AND length > drained", ()
@@ -255,7 +255,7 @@ _SAMPLE = 20
 """Records of a tenant that are looked at to tell whether these are its keys."""
 
 
-def give_codes(transaction: Transaction, codes: RowCodes) -> bool:
+def give_codes(transaction: TableTransaction, codes: RowCodes) -> bool:
     """Give every row its code where none has one yet; whether rows have them now.
 
     A journal from before there were codes is taken at its word, this once; not where its records show that these are

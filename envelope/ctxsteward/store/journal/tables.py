@@ -1,8 +1,10 @@
-"""The writing half of a journal in SQLite (`SqliteJournal`), and the transaction that its calls run in.
+"""The writing half of a journal in tables (`TableJournal`), and the transaction that its calls run in.
 
-The row of a log (`LogRow`) decides what a transaction may do; it is kept in memory from one transaction to the next as
-long as no other connection has committed (`PRAGMA data_version`). New records and changed rows of logs are collected
-and written in a few statements at the end. Sizes are bytes of UTF-8. Raises `StoreError`, `Conflict`, `Backpressure`.
+The row of a log (`LogRow`) decides what a transaction may do. `TableJournal` is written in the SQL that SQLite and
+PostgreSQL have in common, with `?` for a value; a transaction is whatever has the methods of `TableTransaction`. That
+of SQLite (`Transaction`) keeps rows of logs in memory from one transaction to the next as long as no other connection
+has committed (`PRAGMA data_version`). New records and changed rows of logs are collected and written in a few
+statements at the end. Sizes are bytes of UTF-8. Raises `StoreError`, `Conflict`, `Backpressure`.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from contextlib import AbstractContextManager
 from functools import lru_cache
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from ctxsteward.schemas import Conflict, StoreError
 
@@ -40,8 +42,40 @@ _CHUNKS = (32, 8, 1)
 """Rows a statement: few statements, and few different ones to prepare."""
 
 
+class TableTransaction(Protocol):
+    """A transaction as a call's work sees it. Raises `StoreError` before it has changed anything, or not at all."""
+
+    @property
+    def drains(self) -> bool:
+        """Whether what is written waits for the object store."""
+
+    @property
+    def waiting_bytes(self) -> int:
+        """Of all logs, with what this transaction adds."""
+
+    def head(self, key: SessionKey) -> LogRow:
+        """The row of a log as it is in this transaction; nobody else changes it meanwhile."""
+
+    def put(self, key: SessionKey, head: LogRow) -> None: ...
+
+    def replace(self, key: SessionKey, head: LogRow) -> None:
+        """Put a counted head in the place of one that cannot be believed."""
+
+    def insert(self, rows: Iterable[tuple[Any, ...]]) -> None:
+        """Add records, as `record_row` makes them."""
+
+    def execute(self, statement: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
+        """Run a statement behind the records that were inserted before it."""
+
+    def next_place(self) -> int:
+        """At the end of the order of waiting."""
+
+    def recount(self, key: SessionKey, head: LogRow) -> LogRow:
+        """The head with what waits counted anew, and the log at the end of the order."""
+
+
 class Transaction:
-    """A transaction as a ticket's work sees it. Raises `StoreError` before it has changed anything, or not at all."""
+    """A `TableTransaction` in SQLite."""
 
     def __init__(self, writer: TableWriter, db: sqlite3.Connection) -> None:
         self._writer, self._db = writer, db
@@ -63,31 +97,26 @@ class Transaction:
         self.heads[key] = head
 
     def replace(self, key: SessionKey, head: LogRow) -> None:
-        """Put a counted head in the place of one that cannot be believed."""
         self.heads.pop(key, None)
         self._writer.heads[key] = NEW
         self.put(key, self.recount(key, head))
 
     @property
     def waiting_bytes(self) -> int:
-        """Of all logs, with what this transaction adds."""
         return self._writer.waiting_bytes + self.bytes_added
 
     def insert(self, rows: Iterable[tuple[Any, ...]]) -> None:
         self._rows.extend(rows)
 
     def execute(self, statement: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
-        """Run a statement behind the records that were inserted before it."""
         self._write_rows()
         return self._db.execute(statement, values).fetchall()
 
     def next_place(self) -> int:
-        """At the end of the order of waiting."""
         self._writer.place += 1
         return self._writer.place
 
     def recount(self, key: SessionKey, head: LogRow) -> LogRow:
-        """The head with what waits counted anew, and the log at the end of the order."""
         if not self.drains:
             return head._replace(manifests=0, bytes=0, since=0)
         query = (
@@ -176,15 +205,14 @@ class TableWriter:
             self.version = version
 
 
-class SqliteJournal(JournalQueries):
-    """The writing half of a `Journal`; `sqlite.FileJournal` and `memory.MemoryJournal` say where the tables are."""
+class TableJournal(JournalQueries):
+    """The writing half of a `Journal`; whoever inherits it says where the tables are."""
 
-    _submit: Callable[[Callable[[Transaction], Any]], Any]
+    _submit: Callable[[Callable[[TableTransaction], Any]], Any]
     """Run `work` in a transaction; its result, once that is durable."""
-    _writer: TableWriter
 
-    def __init__(self, root: Path, drains: bool, queue_bytes: int | None, busy_seconds: float) -> None:
-        self._root, self._busy_seconds, self._drains = root, busy_seconds, drains
+    def __init__(self, drains: bool, queue_bytes: int | None) -> None:
+        self._drains = drains
         self._queue_bytes = queue_bytes if drains else None
         self._id = ""
 
@@ -195,12 +223,12 @@ class SqliteJournal(JournalQueries):
     # -- logs
 
     def append(self, key: SessionKey, position: int, records: Sequence[JournalRecord], *, generation: int = 0) -> None:
-        rows = [_row(key, position + index, record) for index, record in enumerate(records)]
+        rows = [record_row(key, position + index, record) for index, record in enumerate(records)]
         sizes = [size_bytes(record) for record in records] if self._drains else ()
         stop = position + len(rows)
         bounded = self._queue_bytes is not None and any(record.kind == "message" for record in records)
 
-        def work(transaction: Transaction) -> None:
+        def work(transaction: TableTransaction) -> None:
             head = transaction.head(key)
             if head.length != position or head.generation != generation:
                 raise Conflict(key.session, position)
@@ -223,10 +251,10 @@ class SqliteJournal(JournalQueries):
         waits = int(self._drains)
         size = text_bytes(body) if waits else 0
 
-        def work(transaction: Transaction) -> None:
+        def work(transaction: TableTransaction) -> None:
             statement = (
-                "INSERT OR IGNORE INTO manifests (tenant, session, address, body, waiting) VALUES (?,?,?,?,?) "
-                "RETURNING seq"
+                "INSERT INTO manifests (tenant, session, address, body, waiting) VALUES (?,?,?,?,?) "
+                "ON CONFLICT DO NOTHING RETURNING seq"
             )
             if transaction.execute(statement, (*key, address, body, waits)) and waits:
                 head = transaction.head(key)
@@ -238,9 +266,9 @@ class SqliteJournal(JournalQueries):
     # -- replacing what was written
 
     def rewrite(self, key: SessionKey, records: Mapping[int, JournalRecord]) -> None:
-        rows = [_row(key, position, record) for position, record in records.items()]
+        rows = [record_row(key, position, record) for position, record in records.items()]
 
-        def work(transaction: Transaction) -> None:
+        def work(transaction: TableTransaction) -> None:
             head = transaction.head(key)
             check_replaced(key, head.length, records)
             for position in records:
@@ -252,7 +280,7 @@ class SqliteJournal(JournalQueries):
             self._submit(work)
 
     def truncate(self, key: SessionKey, length: int) -> None:
-        def work(transaction: Transaction) -> None:
+        def work(transaction: TableTransaction) -> None:
             head = transaction.head(key)
             if not 0 <= length < head.length:
                 return
@@ -264,7 +292,7 @@ class SqliteJournal(JournalQueries):
         self._submit(work)
 
     def drop_manifests(self, key: SessionKey) -> None:
-        def work(transaction: Transaction) -> None:
+        def work(transaction: TableTransaction) -> None:
             if transaction.execute(f"DELETE FROM manifests WHERE {LOG} RETURNING seq", key):
                 head = transaction.head(key)
                 transaction.put(key, transaction.recount(key, head._replace(generation=head.generation + 1)))
@@ -273,9 +301,9 @@ class SqliteJournal(JournalQueries):
 
     def adopt(self, key: SessionKey, adoption: Adoption) -> None:
         position, records, length, drained, manifests, moved = adoption
-        rows = [_row(key, position + index, record) for index, record in enumerate(records)]
+        rows = [record_row(key, position + index, record) for index, record in enumerate(records)]
 
-        def work(transaction: Transaction) -> None:
+        def work(transaction: TableTransaction) -> None:
             head = transaction.head(key)
             taken = moved is not None and transaction.head(moved.key).length
             if head.length != length or drained.number < head.number or taken:
@@ -285,7 +313,8 @@ class SqliteJournal(JournalQueries):
             transaction.insert(rows)
             for manifest in manifests:
                 statement = (
-                    "INSERT OR IGNORE INTO manifests (tenant, session, address, body, waiting) VALUES (?,?,?,?,0)"
+                    "INSERT INTO manifests (tenant, session, address, body, waiting) VALUES (?,?,?,?,0) "
+                    "ON CONFLICT DO NOTHING"
                 )
                 transaction.execute(statement, (*key, *manifest))
             if moved is not None:
@@ -302,7 +331,7 @@ class SqliteJournal(JournalQueries):
     # -- beside the logs
 
     def set_drained(self, key: SessionKey, drained: DrainMark, manifests: Sequence[str] = ()) -> None:
-        def work(transaction: Transaction) -> None:
+        def work(transaction: TableTransaction) -> None:
             head = transaction.head(key)
             for address in manifests:
                 transaction.execute(f"UPDATE manifests SET waiting = 0 WHERE {LOG} AND address = ?", (*key, address))
@@ -313,26 +342,24 @@ class SqliteJournal(JournalQueries):
 
         self._submit(work)
 
-    def waiting_bytes(self) -> int:
-        return self._writer.waiting_bytes if self._drains else 0
-
     def see(self, name: str, number: int) -> None:
         if self.seen(name) >= number:
             return
         statement = (
-            "INSERT INTO seen VALUES (?,?) ON CONFLICT (name) DO UPDATE SET number = max(number, excluded.number)"
+            "INSERT INTO seen VALUES (?,?) ON CONFLICT (name) DO UPDATE SET number = excluded.number "
+            "WHERE excluded.number > seen.number"
         )
         self._submit(lambda transaction: transaction.execute(statement, (name, number)))
 
     def forget(self, tenant: str, forgotten: ForgottenSubject) -> None:
         session, principal, who, when, why = forgotten
-        values = (tenant, session, principal is None, principal or "", who, when, why)
+        values = (tenant, session, int(principal is None), principal or "", who, when, why)
         statement = (
-            "INSERT OR IGNORE INTO forgotten (tenant, session, whole, principal, who, at, why, mac) "
-            "VALUES (?,?,?,?,?,?,?,?) RETURNING seq"
+            "INSERT INTO forgotten (tenant, session, whole, principal, who, at, why, mac) "
+            "VALUES (?,?,?,?,?,?,?,?) ON CONFLICT DO NOTHING RETURNING seq"
         )
 
-        def work(transaction: Transaction) -> None:
+        def work(transaction: TableTransaction) -> None:
             mac = "" if self._codes is None else self._codes.of_forgotten(tenant, forgotten)
             if transaction.execute(statement, (*values, mac)):
                 key = SessionKey(tenant, session)
@@ -344,13 +371,26 @@ class SqliteJournal(JournalQueries):
     def recount(self, key: SessionKey, length: int, drained: DrainMark) -> None:
         """Write a log's row anew from what its records and the object store say; it is a new generation."""
 
-        def work(transaction: Transaction) -> None:
+        def work(transaction: TableTransaction) -> None:
             before = transaction.execute(f"SELECT generation FROM logs WHERE {LOG}", key)
             generation = abs(int(before[0][0])) if before else 0
             ((forgotten,),) = transaction.execute(f"SELECT count(*) FROM forgotten WHERE {LOG}", key)
             transaction.replace(key, LogRow(length, generation + 1, *drained, forgotten=forgotten))
 
         self._submit(work)
+
+
+class SqliteJournal(TableJournal):
+    """One in SQLite; `sqlite.FileJournal` and `memory.MemoryJournal` say where."""
+
+    _writer: TableWriter
+
+    def __init__(self, root: Path, drains: bool, queue_bytes: int | None, busy_seconds: float) -> None:
+        super().__init__(drains, queue_bytes)
+        self._root, self._busy_seconds = root, busy_seconds
+
+    def waiting_bytes(self) -> int:
+        return self._writer.waiting_bytes if self._drains else 0
 
     def _refusal(self, error: BaseException) -> StoreError:
         """The `StoreError` for what a transaction has failed with."""
@@ -359,14 +399,15 @@ class SqliteJournal(JournalQueries):
         return store_error(error, self._root, self._busy_seconds, "nothing was written")
 
 
-def _row(key: SessionKey, position: int, record: JournalRecord) -> tuple[Any, ...]:
+def record_row(key: SessionKey, position: int, record: JournalRecord) -> tuple[Any, ...]:
+    """The columns of table `records`. Raises `StoreError` for a compaction without an address."""
     kind, body, ordinal, outputs, id, wire, mac = record
     return (*key, position, kind, ordinal, outputs, id, compaction_address(record), body, wire, mac)
 
 
-def _move(transaction: Transaction, key: SessionKey, moved: MovedTail) -> None:
+def _move(transaction: TableTransaction, key: SessionKey, moved: MovedTail) -> None:
     """Make a log of a tail, with the manifests and the forks that belong to it."""
-    transaction.insert(_row(moved.key, position, record) for position, record in enumerate(moved.records))
+    transaction.insert(record_row(moved.key, position, record) for position, record in enumerate(moved.records))
     statement = f"UPDATE manifests SET session = ?, body = ?, waiting = ? WHERE {LOG} AND address = ?"
     for address, body in moved.manifests.items():
         transaction.execute(statement, (moved.key.session, body, int(transaction.drains), *key, address))
@@ -374,7 +415,7 @@ def _move(transaction: Transaction, key: SessionKey, moved: MovedTail) -> None:
     transaction.put(moved.key, transaction.recount(moved.key, head))
     for fork, first in moved.forks.items():
         transaction.execute(f"DELETE FROM records WHERE {LOG} AND position = 0", fork)
-        transaction.insert([_row(fork, 0, first)])
+        transaction.insert([record_row(fork, 0, first)])
         head = transaction.head(fork)
         transaction.put(fork, transaction.recount(fork, head._replace(generation=head.generation + 1)))
 

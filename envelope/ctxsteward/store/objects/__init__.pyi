@@ -10,4 +10,5 @@ from .port import (
     list_twice as list_twice,
     put_once as put_once,
 )
+from .postgres import PostgresObjects as PostgresObjects
 from .s3 import S3Objects as S3Objects

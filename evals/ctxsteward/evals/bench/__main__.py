@@ -27,6 +27,7 @@ BENCHES: dict[str, Callable[[Path | None], Iterator[BenchmarkRow]]] = {
     "cold": warm.run_cold,
     "first": unit_costs.first_sessions,
     "journal": outage.acknowledged,
+    "store": unit_costs.shared_stores,
     "outage": outage.run,
     "audit": unit_costs.audits,
     "selection": unit_costs.rankings,

@@ -100,6 +100,46 @@ def first_sessions(data: object = None) -> Iterator[BenchmarkRow]:
     yield row("first", "  the most memory of that process", megabytes, "MB", at_most=250)
 
 
+STORE_TURNS = 200
+BENCH_SCHEMA = "ctxsteward_bench"
+
+
+def shared_stores(data: object = None) -> Iterator[BenchmarkRow]:
+    """A turn in a folder, and in the PostgreSQL that the client library's environment names (``PGHOST``, ``PGUSER``).
+
+    Wall time, the median, on the disks that both are on; an append is acknowledged when it is on disk. No row for
+    PostgreSQL where no server answers. The schema that it is played in is dropped afterwards.
+    """
+    import psycopg
+
+    with tempfile.TemporaryDirectory() as folder:
+        with open_store(f"file:{folder}/store") as store:
+            yield from _turns(store, "a folder")
+        try:
+            server = psycopg.connect("", autocommit=True)
+        except psycopg.OperationalError:
+            return
+        with server, open_store(f"postgresql:///?schema={BENCH_SCHEMA}&keys={folder}/keys") as store:
+            yield from _turns(store, "PostgreSQL")
+            server.execute(f"DROP SCHEMA {BENCH_SCHEMA} CASCADE")
+
+
+def _turns(store: Store, where: str) -> Iterator[BenchmarkRow]:
+    builder = EnvelopeBuilder(tokenizer="o200k_base", budgets=Budgets(dynamic_tokens=2_000))
+    session = store.session("bench")
+    appended, built = [], []
+    for turn, text in enumerate(_texts(STORE_TURNS)):
+        started = time.perf_counter()
+        session.append({"role": "user", "content": text})
+        waited = time.perf_counter()
+        builder.build(session)
+        built.append((time.perf_counter() - waited) * 1e3)
+        appended.append((waited - started) * 1e3)
+        session.append({"role": "assistant", "content": f"Noted {turn}. {text * 6}"})
+    yield row("store", f"append in {where}, p50 of {STORE_TURNS} turns", statistics.median(appended), "ms")
+    yield row("store", f"build in {where}, p50 of {STORE_TURNS} turns", statistics.median(built), "ms")
+
+
 AUDIT_TOKENS = 20_000
 AUDITS = 100
 AUDIT_LIMIT_MS = 10
