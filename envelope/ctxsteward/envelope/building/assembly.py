@@ -2,8 +2,7 @@
 
 The builder calls the parts in this order: `build_head_sections`, `Decider.run`, `measure_envelope`, `keep_manifest`,
 `assemble_envelope`. At most one compaction is decided and, first in a user turn, one selection. Each decision is an
-event, so that a rebuild from the log decides nothing. `BuildProgress` remembers over a retry (another writer was first)
-what this build has already written.
+event, so that a rebuild from the log decides nothing. `BuildProgress` remembers over a retry what was already written.
 
 `build_head_sections` lays out, counts and digests system, static and meta. The result is cached until one of these
 changes: the head event in the log, the budgets, the calibration, and, once in a session's life, whether dynamic has
@@ -149,7 +148,7 @@ class Decider:
     # -- compacting ---------------------------------------------------------------------------------------------
 
     def _compact(self, session: Session, window: Window, progress: BuildProgress) -> bool:
-        """Try one compaction; whether the window is another one now. A past session becomes a fork before it."""
+        """Try one compaction; whether the window is another one now."""
         session.branch()
         key, place = session.address_key, b"%d\x00" % session.state.position  # made again after damage: another address
         if window.budgets is not self.budgets:

@@ -48,7 +48,7 @@ from ..compaction import (
     summarizers_of,
 )
 from ..envelope import Envelope
-from ..history import Session, before_answer, report_in
+from ..history import Session, report_in
 from ..instruments import cache_miss
 from ..layout import BY_VALUE, FORMS, ChooseRecords, DynamicLayout, ManifestChoice, SummarizerChoice
 from ..recall import Heuristic, Selector, SupersessionIndex, speaker_of
@@ -246,7 +246,7 @@ class EnvelopeBuilder:
         progress = BuildProgress()
         for _ in range(_TRIES):
             session.refresh()
-            if (again := before_answer(session)) is not None:
+            if (again := _before_answer(session)) is not None:
                 before, finding = again
                 layout = self._decider_under(self._head(before)).lay(before, before.state)
                 return self._envelope(before, layout, BuildProgress(findings=[finding]), started, keep=True)
@@ -412,6 +412,23 @@ def rebuild(store: Store, address: str, *, tenant: str = "default") -> Envelope:
     manifest is, `Erased` for a session that was forgotten.
     """
     return rebuilt(store, address, tenant, EnvelopeBuilder.from_manifest)
+
+
+def _before_answer(session: Session) -> tuple[Session, Finding] | None:
+    """Where the user turn that was appended last had been answered before: this session as it was before that.
+
+    A caller that lost the answer asks again with the id it used; what it gets is the request of the first time, not one
+    that ends in its own answer. None where nothing was sent again, or the turn has no answer yet.
+    """
+    with session.lock:
+        state = session.state
+        answer = state.groups[-1].first if state.groups else 0
+        is_answered = state.last_text == answer > state.last_user and not state.open_calls
+        if not is_answered or not state.last_user or session.sent_again != state.last_user:
+            return None
+        before = session.past(answer - 1)
+    text = f"this user turn was sent again after §{answer} had answered it: the request is the one before that answer"
+    return before, Finding(kind="turn_already_answered", ref=f"§{answer}", text=text)
 
 
 def _selector_named(name: str) -> Selector:

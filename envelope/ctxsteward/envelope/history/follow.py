@@ -344,23 +344,6 @@ class Follower:
         return None
 
 
-def before_answer(session: Session) -> tuple[Session, Finding] | None:
-    """Where the user turn that was appended last had been answered before: this session as it was before that.
-
-    A caller that lost the answer asks again with the id it used; what it gets is the request of the first time, not one
-    that ends in its own answer. None where nothing was sent again, or the turn has no answer yet.
-    """
-    with session.lock:
-        state = session.state
-        answer = state.groups[-1].first if state.groups else 0
-        is_answered = state.last_text == answer > state.last_user and not state.open_calls
-        if not is_answered or not state.last_user or session.sent_again != state.last_user:
-            return None
-        before = session.past(answer - 1)
-    text = f"this user turn was sent again after §{answer} had answered it: the request is the one before that answer"
-    return before, Finding(kind="turn_already_answered", ref=f"§{answer}", text=text)
-
-
 def _tell_fork(child: Session) -> None:
     (origin, *_) = child.origins()
     text = f"the history is another one than the log's from here on; it is kept in session {child.id!r}"
@@ -407,4 +390,4 @@ def _system_said(text: str) -> SaidMessage:
     return said_message(Message.from_wire(wire))
 
 
-__all__ = ["Follower", "before_answer"]
+__all__ = ["Follower"]
