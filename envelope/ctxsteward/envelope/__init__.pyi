@@ -2,9 +2,8 @@ from .building.builder import EnvelopeBuilder as EnvelopeBuilder, rebuild as reb
 from .compaction.ahead import SummaryAhead as SummaryAhead
 from .compaction.policy import Policy as Policy
 from .envelope import PROVIDERS as PROVIDERS, Envelope as Envelope, Section as Section
-from .history.new_message import NewMessage as NewMessage
 from .history.session import Profile as Profile, Session as Session
-from .history.tool_groups import LogEntry as LogEntry
+from .history.tool_groups import LogEntry as LogEntry, NewMessage as NewMessage
 from .integrations.clients import wrap as wrap
 from .integrations.conversations import (
     ConversationName as ConversationName,

@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ctxsteward.schemas import Conflict, Finding, ImagePart, Message, OpaquePart, TextPart, ToolCallPart, encode_wire
 
-from .new_message import NewMessage
+from .tool_groups import NewMessage
 
 if TYPE_CHECKING:
     from .session import Session
