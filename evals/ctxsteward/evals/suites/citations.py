@@ -25,15 +25,18 @@ from ctxsteward.schemas import Bullet, Ref, Wire
 
 from ..replay import window_of
 from .citation_checks import (
+    Vocabulary,
     accounted,
     bullets_cited,
     bullets_quote,
     cited_refs,
     days_again,
+    exchange,
     lines_cited,
     losses_quote,
     lost_in,
     output_again,
+    outputs_of,
     outputs_resolve,
     range_again,
     recalled_quote,
@@ -61,7 +64,6 @@ from .kit import (
     play,
     user,
 )
-from .tool_outputs import Vocabulary, exchange, outputs_of
 
 DAY_TURNS = (6, 15)
 """User turns of one day."""
