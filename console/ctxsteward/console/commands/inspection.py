@@ -13,9 +13,8 @@ from itertools import islice
 
 import click
 
-from ctxsteward.envelope import PROVIDERS, Envelope, Store, rebuild
+from ctxsteward.envelope import PROVIDERS, Envelope, Store, rebuild, text_of
 from ctxsteward.envelope.audit import audit as compare
-from ctxsteward.envelope.compaction import text_of
 from ctxsteward.envelope.transcripts import MAX_VALUE_BYTES, memory_input, open_input
 from ctxsteward.schemas import (
     CompressionReport,

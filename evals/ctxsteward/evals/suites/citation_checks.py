@@ -1,12 +1,10 @@
 """Tool outputs and pure checks of the suite ``citations``: what a window cites and quotes, against what was said.
 
 `said` is always the conversation's own list of wire dicts, in order: message §n is ``said[n - 1]``. A reference is
-taken from structure (bullets, fragments, reports), never from text, except where the text is what is checked: the lines
-that a model reads. Nothing here writes.
+taken from structure (bullets, fragments, reports), never from text, but where the lines a model reads are checked.
 
-`exchange` makes an assistant message with one to three calls and their results, of many kinds and sizes: in the OpenAI
-dialect one message a result, in the Anthropic dialect one message with all of them (``§n.1``, ``§n.2``). Now and then a
-result repeats an earlier one word for word.
+`exchange` makes up to three calls and their results, of many kinds and sizes; in the OpenAI dialect one message a
+result, in the Anthropic dialect one with all (``§n.1``, ``§n.2``). Some repeat an earlier result word for word.
 """
 
 from __future__ import annotations
@@ -18,8 +16,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import NamedTuple
 
-from ctxsteward.envelope import Envelope, Session, answer_call
-from ctxsteward.envelope.compaction import text_of
+from ctxsteward.envelope import Envelope, Session, answer_call, text_of
 from ctxsteward.envelope.layout import ToolResult, ToolResults, rows_of, unfenced
 from ctxsteward.schemas import Bullet, CompressionReport, ContextError, Message, Ref, Wire, encode_wire, take_wire
 
@@ -61,9 +58,8 @@ def bullets_cited(envelope: Envelope, session: Session, at: str) -> Iterator[Sco
     fragment = envelope.dynamic.bullets
     lines = fragment.text.split("\n")[1:-2] if fragment else []
     for line in lines:
-        yield holds(
-            "bullets_cited", _CITED_LINE.fullmatch(line) is not None, at, f"shown without citation: {line!r:.120}"
-        )
+        is_cited = _CITED_LINE.fullmatch(line) is not None
+        yield holds("bullets_cited", is_cited, at, f"shown without citation: {line!r:.120}")
     if len(lines) != len(session.state.bullets):
         why = f"{len(session.state.bullets)} bullets stand, {len(lines)} lines are shown"
         yield Score("bullets_cited", 0.0, at, why)
@@ -476,9 +472,8 @@ def _log(rng: Random, said: Vocabulary, size: int) -> str:
 def _table(rng: Random, said: Vocabulary, size: int) -> str:
     head = "item | count | place" if said.language == "en" else "品名 | 数量 | 位置"
     words = said.words()
-    return "\n".join(
-        [head, *(f"{rng.choice(words)} | {rng.randint(1, 999)} | §{rng.randint(1, 40)}" for _ in range(size))]
-    )
+    rows = (f"{rng.choice(words)} | {rng.randint(1, 999)} | §{rng.randint(1, 40)}" for _ in range(size))
+    return "\n".join([head, *rows])
 
 
 def _config(rng: Random, said: Vocabulary, size: int) -> str:
@@ -492,9 +487,8 @@ def _config(rng: Random, said: Vocabulary, size: int) -> str:
 
 def _bare(rng: Random, said: Vocabulary, size: int) -> str:
     """Little, odd or nothing at all."""
-    return rng.choice(
-        ("ok", "", "0", "\n\n", "null", "[]", "完成" if said.language == "zh" else "done", "§3", "\t…\u200b")
-    )
+    done = "完成" if said.language == "zh" else "done"
+    return rng.choice(("ok", "", "0", "\n\n", "null", "[]", done, "§3", "\t…\u200b"))
 
 
 def _sealed(kind: str) -> Kind:
