@@ -12,8 +12,8 @@ from ctxsteward.envelope import EnvelopeBuilder, Profile
 from ctxsteward.envelope.envelope import is_authentic, read_seal, seal_envelope, verify_seal
 from ctxsteward.envelope.testing import memory_store
 from ctxsteward.schemas import InputError
+from ctxsteward.schemas.documents import SealDocument
 from ctxsteward.schemas.publish import validate
-from ctxsteward.schemas.seal import SealDocument
 from ctxsteward.store.crypto.keyring import Keys, MasterKeys, memory_keys
 
 KEYS = memory_keys(lambda size: (b"k" * 64)[:size])

@@ -12,7 +12,7 @@ from confusable_homoglyphs.confusables import confusables_data
 from hypothesis import given, settings, strategies as st
 
 from ctxsteward.envelope import open_store
-from ctxsteward.envelope.history.new_message import NewMessage
+from ctxsteward.envelope.history.tool_groups import NewMessage
 from ctxsteward.envelope.testing import memory_store
 from ctxsteward.schemas import Erased, InputError
 from ctxsteward.steward.ingest.transcripts import read_metadata

@@ -2,9 +2,8 @@ from .building.builder import EnvelopeBuilder as EnvelopeBuilder, rebuild as reb
 from .compaction.ahead import SummaryAhead as SummaryAhead
 from .compaction.policy import Policy as Policy
 from .envelope import PROVIDERS as PROVIDERS, Envelope as Envelope, Section as Section
-from .history.new_message import NewMessage as NewMessage
 from .history.session import Profile as Profile, Session as Session
-from .history.tool_groups import LogEntry as LogEntry
+from .history.tool_groups import LogEntry as LogEntry, NewMessage as NewMessage, text_of as text_of
 from .integrations.clients import wrap as wrap
 from .integrations.conversations import (
     ConversationName as ConversationName,
@@ -31,3 +30,7 @@ from .recall.selection import (
 )
 from .store import Store as Store, open_store as open_store
 from .tokens.budgets import Budgets as Budgets
+from .tokens.models import Prices as Prices, known_models as known_models, model_info as model_info
+from .tokens.tokenizer import Counter as Counter, load_tokenizer as load_tokenizer
+from .transcripts.files import parse_transcripts as parse_transcripts, read_transcripts as read_transcripts
+from .transcripts.transcript import Transcript as Transcript, TranscriptEntry as TranscriptEntry

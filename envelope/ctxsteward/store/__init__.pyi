@@ -164,8 +164,7 @@ from .profiles.versions import (
     WriterLease as WriterLease,
     profile_names as profile_names,
 )
-from .replication.breaker import Pauses as Pauses
-from .replication.drain import Pace as Pace
+from .replication.drain import Pace as Pace, Pauses as Pauses
 from .replication.write_behind import WriteBehind as WriteBehind, WriteBehindStatus as WriteBehindStatus
 from .sqlite_file import (
     IN_MEMORY as IN_MEMORY,

@@ -31,11 +31,22 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, LogEntry, NewMessage, Profile, Session, Store
-from ctxsteward.envelope.compaction import text_of
+from ctxsteward.envelope import (
+    Budgets,
+    Envelope,
+    EnvelopeBuilder,
+    LogEntry,
+    NewMessage,
+    Profile,
+    Session,
+    Store,
+    Transcript as Transcript,
+    TranscriptEntry,
+    read_transcripts,
+    text_of,
+)
 from ctxsteward.envelope.render import spans, wires_of
 from ctxsteward.envelope.testing import memory_store
-from ctxsteward.envelope.transcripts import Transcript as Transcript, TranscriptEntry, read_transcripts
 from ctxsteward.schemas import ContextError, InputError, Ref, Wire, encode_wire
 
 from .prompt_cost import PricedPrompt, PromptPiece, Sizer, anthropic_faults, arguments_of, openai_faults, without_marks

@@ -33,7 +33,14 @@ from .chat_model import (
     ReplyEnd as ReplyEnd,
     TokenUsage as TokenUsage,
 )
-from .documents import SelectionCandidate as SelectionCandidate, SelectionLog as SelectionLog
+from .documents import (
+    FULL_REWARD as FULL_REWARD,
+    HandoffSummary as HandoffSummary,
+    Outcome as Outcome,
+    SealDocument as SealDocument,
+    SelectionCandidate as SelectionCandidate,
+    SelectionLog as SelectionLog,
+)
 from .errors import (
     Backpressure as Backpressure,
     BudgetExceeded as BudgetExceeded,
@@ -96,7 +103,6 @@ from .findings import (
     Ref as Ref,
     fixed_finding as fixed_finding,
 )
-from .handoff import HandoffSummary as HandoffSummary
 from .message import (
     MAX_DEPTH as MAX_DEPTH,
     MAX_MESSAGE_BYTES as MAX_MESSAGE_BYTES,
@@ -116,7 +122,6 @@ from .message import (
     sent as sent,
     take_wire as take_wire,
 )
-from .outcome import FULL_REWARD as FULL_REWARD, Outcome as Outcome
 from .profile import (
     BLOCK_SPECS as BLOCK_SPECS,
     BLOCKS as BLOCKS,
@@ -165,7 +170,6 @@ from .recommendation import (
     Status as Status,
     Trust as Trust,
 )
-from .seal import SealDocument as SealDocument
 from .summary import (
     Bullet as Bullet,
     CompressionReport as CompressionReport,

@@ -1,21 +1,30 @@
-"""Published documents: what an envelope and a selection look like outside the process.
+"""Published documents: what an envelope, its seal, a selection, a handoff and an outcome look like outside the process.
 
-`EnvelopeDocument` is the form that `Envelope.document()` gives and that stores, the command line and the
-HTTP service show; `SelectionLog` says which originals were recalled for a user turn, which were not, and
-why. Both refuse fields they do not know. Tokens are the builder's own estimates. Nothing here computes:
-the builder fills in the numbers.
+`EnvelopeDocument` is the form that `Envelope.document()` gives and that stores, the command line and the HTTP service
+show; `SelectionLog` says which originals were recalled for a user turn, which were not, and why. Both refuse fields
+they do not know. Tokens are the builder's own estimates: the builder fills in the numbers.
 
-Source: the layered-envelope design (sections, reports) and the auto-context design (selection log).
-"""
+A seal is a code over an envelope's address and where it belongs, made with a tenant's seal key. It carries what is
+needed to judge a payload that it travels with: whose envelope it was, of which session, at which log position, under
+which profile version. It holds no digest, which would answer questions about short texts: content is bound through the
+address, an HMAC of the tenant's. Keys rotate; `key_id` names the one that was used.
+
+A handoff is what somebody needs who goes on with a session's work in a new one. An outcome is how a session ended, as
+its application says: it is read from a transcript's metadata and appended to a session's log (`Session.outcome`). It
+holds closed values and no text, so it tells nothing of what was said. The steward learns from what failed and what
+succeeded by `verdict`.
+
+Source: the layered-envelope design (sections, reports), the auto-context design (selection log) and the continuity
+design (handoff summaries)."""
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, WithJsonSchema, model_validator
 
 from .findings import Finding
-from .seal import SealDocument
+from .profile import Hex, Timestamp
 from .summary import CompressionReport
 
 REF_PATTERN = r"^§[1-9][0-9]{0,11}(\.[1-9][0-9]{0,3})?$"
@@ -36,6 +45,28 @@ class _Document(BaseModel):
     model_config: ClassVar[ConfigDict] = ConfigDict(
         frozen=True, extra="forbid", validate_by_name=True, serialize_by_alias=True
     )
+
+
+class SealDocument(BaseModel):
+    """Who sealed which envelope with which key."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", strict=True, defer_build=True)
+
+    alg: Literal["HMAC-SHA-256"]
+    key_id: Annotated[str, Field(min_length=1, max_length=64)]
+    """Which of the tenant's seal keys."""
+    mac: Hex
+    """Over all other fields but `alg`, each length-prefixed."""
+    schema_version: Annotated[int, Field(ge=1)]
+    renderer_version: Annotated[int, Field(ge=1)]
+    tenant: str
+    session: str
+    profile_version: str | None
+    """Address of the profile in force; null without a profile."""
+    position: Annotated[int, Field(ge=0)]
+    """Log position the envelope was built at."""
+    address: Hex
+    """The envelope's address: covers its sections, their order, tokens, budgets and tools."""
 
 
 class FragmentDocument(_Document):
@@ -148,3 +179,86 @@ class SelectionLog(_Document):
     """Of the strategy, in a model's words; null where none was asked."""
     facts: tuple[SelectionFact, ...] = ()
     """Best first; facts of the session's own user, project and self alone."""
+
+
+class HandoffSummary(BaseModel):
+    """Where a piece of work stands."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+
+    schema_version: Literal[1] = 1
+    generated_at: Timestamp | None = None
+    session: str
+    """Whose log holds all of it; references lead there."""
+    task_title: str
+    goal: str
+    """The task as it was set."""
+    current_hat: str | None = None
+    """The role, or the cascade's phase; null: there is none."""
+    branch: str | None = None
+    head_commit: str | None = None
+    plan: str = ""
+    completed_items: tuple[str, ...] = ()
+    remaining_items: tuple[str, ...] = ()
+    blocking_issues: tuple[str, ...] = ()
+    modified_files: tuple[str, ...] = ()
+    created_files: tuple[str, ...] = ()
+    artifacts: tuple[str, ...] = ()
+    """References of the newest tool results in the window."""
+    key_decisions: tuple[str, ...] = ()
+    understanding: str = ""
+    last_action: str = ""
+    continuation_prompt: str
+
+
+FULL_REWARD = 1.0
+"""A task's whole reward; less is no success."""
+
+
+class Outcome(BaseModel):
+    """What is known of how a session ended; None: not told."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+
+    succeeded: StrictBool | None = None
+    """Whether its task was solved, as somebody has judged; it outweighs all other signs."""
+    reward: Annotated[float, Field(strict=True, allow_inf_nan=False)] | None = None
+    """Of an environment or a scorer; `FULL_REWARD` or more is success."""
+    thumbs: Literal["up", "down"] | None = None
+    """What its user pressed."""
+    resolved: StrictBool | None = None
+    """Whether its matter was settled."""
+    escalated: StrictBool | None = None
+    """Whether it went on to a person or a higher desk; that it did not says nothing."""
+
+    @model_validator(mode="after")
+    def _says_something(self) -> Self:
+        if all(getattr(self, name) is None for name in type(self).model_fields):
+            raise ValueError("an outcome that says nothing; give succeeded, reward, thumbs, resolved or escalated")
+        return self
+
+    @property
+    def verdict(self) -> bool | None:
+        """Whether it succeeded; None where nothing says so, or signs contradict each other.
+
+        >>> Outcome(reward=1.0).verdict, Outcome(resolved=True, thumbs="down").verdict, Outcome(escalated=False).verdict
+        (True, None, None)
+        """
+        if self.succeeded is not None:
+            return self.succeeded
+        signs = [
+            None if self.reward is None else self.reward >= FULL_REWARD,
+            self.resolved,
+            None if self.thumbs is None else self.thumbs == "up",
+            False if self.escalated else None,
+        ]
+        told = {sign for sign in signs if sign is not None}
+        return told.pop() if len(told) == 1 else None
+
+    def then(self, later: Outcome) -> Outcome:
+        """Both; of what both tell, the later one counts.
+
+        >>> Outcome(reward=0.0).then(Outcome(thumbs="up", reward=1.0)) == Outcome(thumbs="up", reward=1.0)
+        True
+        """
+        return Outcome(**self.model_dump(exclude_none=True) | later.model_dump(exclude_none=True))

@@ -100,6 +100,9 @@ def instant(ts: str | None) -> float:
 
 
 OneLine = AfterValidator(_one_line)
+ADDRESS_PATTERN = r"^[0-9a-f]{64}$"
+Hex = Annotated[str, Field(pattern=ADDRESS_PATTERN)]
+"""64 lower-case hex digits."""
 Timestamp = Annotated[StrictStr, AfterValidator(_timestamp)]
 """An ISO 8601 time, as told."""
 EntryId = Annotated[StrictStr, Field(pattern=ENTRY_ID)]

@@ -20,8 +20,7 @@ from typing import Annotated, ClassVar, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr
 
-from .profile import BlockName, EntryId, OneLine, Timestamp
-from .seal import Hex
+from .profile import BlockName, EntryId, Hex, OneLine, Timestamp
 
 ChangedBlock = Literal[BlockName, "meta"]
 ChangeKind = Literal["added", "changed", "removed", "moved"]

@@ -34,12 +34,11 @@ from pydantic.json_schema import GenerateJsonSchema
 
 from .cards import ContextCard
 from .cascade import Cascade
-from .documents import EnvelopeDocument, SelectionLog
+from .documents import EnvelopeDocument, HandoffSummary, SelectionLog
 from .errors import InputError, count_violation
 from .eval_result import EvalResult
 from .eval_suite import SuiteFile, SuiteScenario
 from .findings import Finding
-from .handoff import HandoffSummary
 from .message_schema import message_schema
 from .profile import ProfileDocument
 from .profile_changes import ChangelogEntry, DriftReport

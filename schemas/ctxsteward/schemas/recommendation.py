@@ -17,8 +17,7 @@ from typing import Annotated, ClassVar, Literal, Self, get_args
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr, model_validator
 
-from .profile import EntryId, Modality, OneLine, Polarity, RecordText, Scalar, Timestamp
-from .seal import Hex
+from .profile import EntryId, Hex, Modality, OneLine, Polarity, RecordText, Scalar, Timestamp
 
 RecommendationKind = Literal[
     "correction", "preference", "fact", "decision", "tool_fix", "eval_failure", "policy", "persona", "environment",

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, NewMessage, Session, Store, open_store
-from ctxsteward.envelope.history.new_message import said_message
+from ctxsteward.envelope.history.said_message import said_message
 from ctxsteward.schemas import InputError, InvalidMessage, Message, Wire
 
 SYSTEM = "You plan trips."

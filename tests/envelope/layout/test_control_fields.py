@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ctxsteward.envelope import PROVIDERS, EnvelopeBuilder, Session
-from ctxsteward.envelope.history.new_message import NewMessage
+from ctxsteward.envelope.history.tool_groups import NewMessage
 from ctxsteward.envelope.render.request import dropped_fields
 from ctxsteward.envelope.testing import CharTokenizer, memory_store
 from ctxsteward.envelope.transcripts import read_transcripts

@@ -14,7 +14,7 @@ import pytest
 from ctxsteward.envelope import PROVIDERS, Budgets, Envelope, Profile, Session
 from ctxsteward.envelope.layout.rows import fenced
 from ctxsteward.envelope.render.request import dropped_fields
-from ctxsteward.envelope.render.tools import as_anthropic_tool, as_gemini_tool, as_openai_tool, as_responses_tool
+from ctxsteward.envelope.render.units import as_anthropic_tool, as_gemini_tool, as_openai_tool, as_responses_tool
 from ctxsteward.schemas import Finding
 
 from ...tables import table

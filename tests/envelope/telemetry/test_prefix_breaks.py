@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, Profile, Session
-from ctxsteward.envelope.telemetry.prefix_breaks import Layouts, PrefixBreak, first_prefix_break, prefix_tokens
+from ctxsteward.envelope.telemetry.spans import Layouts, PrefixBreak, first_prefix_break, prefix_tokens
 from ctxsteward.envelope.testing import memory_store
 
 from ...examples import examples

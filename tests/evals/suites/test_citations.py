@@ -10,10 +10,10 @@ from ctxsteward.envelope.layout.composition import DynamicLayout
 from ctxsteward.envelope.layout.fragments import DerivedText, Fragment
 from ctxsteward.envelope.testing import FirstLine, memory_store
 from ctxsteward.evals.suites import citation_checks as citing
+from ctxsteward.evals.suites.citation_checks import outputs_of
 from ctxsteward.evals.suites.citations import make
 from ctxsteward.evals.suites.kit.suite import Draw, Score, Setup, drawn
 from ctxsteward.evals.suites.results import play_one
-from ctxsteward.evals.suites.tool_outputs import outputs_of
 from ctxsteward.schemas import Bullet, CompressionReport, Loss, Ref, SummarizerInput, Summary, Wire
 
 

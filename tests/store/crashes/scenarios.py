@@ -101,7 +101,7 @@ class Conversation(Scenario):
 
 
 def _new(id: str) -> Any:
-    from ctxsteward.envelope.history.new_message import NewMessage
+    from ctxsteward.envelope.history.tool_groups import NewMessage
 
     return NewMessage(message=wire(id), id=id)
 

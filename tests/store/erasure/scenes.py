@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, Session, Store, open_store
-from ctxsteward.envelope.history.new_message import NewMessage
+from ctxsteward.envelope.history.tool_groups import NewMessage
 from ctxsteward.envelope.testing import CharTokenizer, FirstLine, WordOverlap
 from ctxsteward.envelope.tokens.tokenizer import Counter
 from ctxsteward.store.crypto.keyring import memory_keys

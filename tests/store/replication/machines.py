@@ -20,8 +20,7 @@ from ctxsteward.store.journal.memory import MemoryJournal
 from ctxsteward.store.journal.port import Journal, SessionKey
 from ctxsteward.store.objects.memory import MemoryObjects
 from ctxsteward.store.objects.port import Patience
-from ctxsteward.store.replication.breaker import Pauses
-from ctxsteward.store.replication.drain import Pace
+from ctxsteward.store.replication.drain import Pace, Pauses
 from ctxsteward.store.replication.write_behind import WriteBehind
 
 KEYS = MasterKeys(b"m" * 32)

@@ -87,7 +87,7 @@ STEWARD = {
 }
 
 COMMANDS = {
-    "audit": LazyCommand("commands.audit:audit", "Compare what was sent with the envelope it should have been."),
+    "audit": LazyCommand("commands.inspection:audit", "Compare what was sent with the envelope it should have been."),
     "backfill": LazyCommand(
         "commands.backfill:backfill", "Snapshot personas, policies and meta as versioned envelopes."
     ),
@@ -103,7 +103,7 @@ COMMANDS = {
     "report": LazyCommand("commands.inspection:report", "Show what compactions kept and lost."),
     "resolve": LazyCommand("commands.inspection:resolve", "Show the original that a reference names."),
     "run": LazyCommand("commands.run:run", "Play a cascade against a script or a model, and price it."),
-    "schema": LazyCommand("commands.schema:schema", "Print a published JSON Schema, or their names."),
+    "schema": LazyCommand("commands.inspection:schema", "Print a published JSON Schema, or their names."),
     "serve": LazyCommand("commands.serve:serve", "Serve the JSON API and the pages over HTTP."),
     "steward": LazyCommand("commands:steward", "Harvest insights from transcripts, through gates."),
     "store": LazyCommand("commands.store:store", "Check a store, collect garbage, list, count, forget."),

@@ -7,7 +7,7 @@ from typing import Any
 import click
 from rich.table import Table
 
-from ctxsteward.envelope import EnvelopeBuilder, NewMessage, open_store
+from ctxsteward.envelope import EnvelopeBuilder, NewMessage, open_store, text_of
 from ctxsteward.envelope.cascade import (
     Past,
     PhaseContext,
@@ -19,7 +19,6 @@ from ctxsteward.envelope.cascade import (
     read_run,
     recorded_of,
 )
-from ctxsteward.envelope.compaction import text_of
 from ctxsteward.schemas import InputError, Message, SelectionLog
 
 from ..terminal import (

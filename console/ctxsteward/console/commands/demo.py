@@ -27,18 +27,20 @@ from rich.text import Text
 from ctxsteward.envelope import (
     PROVIDERS,
     Budgets,
+    Counter,
     Envelope,
     EnvelopeBuilder,
     LogEntry,
+    Prices,
     Profile,
     Session,
     Store,
+    Transcript,
+    parse_transcripts,
     rebuild,
+    text_of,
 )
-from ctxsteward.envelope.compaction import text_of
 from ctxsteward.envelope.render import section_text
-from ctxsteward.envelope.tokens import Counter, Prices
-from ctxsteward.envelope.transcripts import Transcript, parse_transcripts
 from ctxsteward.evals.prompt_cost import anthropic_faults, openai_faults
 from ctxsteward.schemas import CompressionReport, Message
 

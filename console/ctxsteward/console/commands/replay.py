@@ -18,10 +18,9 @@ import click
 from pydantic import BaseModel, ConfigDict
 from rich.table import Table
 
-from ctxsteward.envelope import Envelope, EnvelopeBuilder, Profile, Session, Store, rebuild
+from ctxsteward.envelope import Envelope, EnvelopeBuilder, Profile, Session, Store, Transcript, rebuild
 from ctxsteward.envelope.telemetry import prefix_tokens
 from ctxsteward.envelope.tokens import DEFAULT_CACHE_BLOCK_TOKENS, Prices, model_info
-from ctxsteward.envelope.transcripts import Transcript
 from ctxsteward.evals.replay import replay as model_calls
 from ctxsteward.schemas import Finding, InputError, ReferenceNotFound
 

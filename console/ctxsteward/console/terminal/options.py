@@ -20,8 +20,7 @@ from typing import Any, TypeVar, get_args
 
 import click
 
-from ctxsteward.envelope import PROVIDERS, Budgets, EnvelopeBuilder, Profile
-from ctxsteward.envelope.tokens import known_models
+from ctxsteward.envelope import PROVIDERS, Budgets, EnvelopeBuilder, Profile, known_models
 from ctxsteward.envelope.transcripts import FORMATS, decode
 from ctxsteward.schemas import InputError, InvalidTranscript, PolicyName, UnknownModel
 

@@ -33,7 +33,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ctxsteward.schemas import Conflict, Finding, InputError, Message, Wire, encode_wire
 
-from .new_message import NewMessage, SaidMessage, check_meta, is_reduced, said_message, without_own_text
+from .said_message import SaidMessage, is_reduced, said_message, without_own_text
+from .tool_groups import NewMessage, check_meta
 
 if TYPE_CHECKING:
     from .session import Session

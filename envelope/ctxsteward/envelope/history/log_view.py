@@ -36,9 +36,8 @@ from ctxsteward.store import (
 )
 
 from .fold import ReadFindings, fold
-from .new_message import ParsedMessage
 from .state import State
-from .tool_groups import LogEntry, MissingMessage, claimed, fill, place
+from .tool_groups import LogEntry, MissingMessage, ParsedMessage, claimed, fill, place
 
 
 class Ancestry:

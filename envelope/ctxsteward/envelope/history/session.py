@@ -49,11 +49,10 @@ from ctxsteward.store import (
 from ..tokens import Counter
 from .follow import Follower
 from .log_view import TRIES, SessionLogView
-from .new_message import NewMessage, ParsedMessage, check_meta, check_note, checked_outcome
 from .originals import Originals
 from .session_head import open_log, repin
 from .state import State
-from .tool_groups import LogEntry
+from .tool_groups import LogEntry, NewMessage, ParsedMessage, check_meta, check_note, checked_outcome
 
 BATCH_MESSAGES = 1000
 """`extend` writes this many messages in one journal append."""

@@ -14,7 +14,6 @@ from .text import (
     section_text as section_text,
     spans as spans,
 )
-from .tools import translated as translated
 from .units import (
     ATTACHED as ATTACHED,
     CONTEXT_ARGUMENTS as CONTEXT_ARGUMENTS,
@@ -23,5 +22,6 @@ from .units import (
     Unit as Unit,
     canonical as canonical,
     context_of as context_of,
+    translated as translated,
     wires_of_steps as wires_of_steps,
 )

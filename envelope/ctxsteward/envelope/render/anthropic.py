@@ -16,8 +16,7 @@ from typing import Any
 from ctxsteward.schemas import ImagePart, Part, TextPart, ToolCallPart, Wire, sent
 
 from ..layout import DerivedText, DynamicLayout, Fragment, MessageStep, PromptLayout, ToolResult, ToolResults
-from .tools import as_anthropic_tool, translated
-from .units import ProviderFormat, Unit, blocks_of, listed, message_units
+from .units import ProviderFormat, Unit, as_anthropic_tool, blocks_of, listed, message_units, translated
 
 NAME = "anthropic"
 MARK = {"type": "ephemeral"}

@@ -9,7 +9,6 @@ from ctxsteward.schemas import ImagePart, Part, TextPart, Wire
 
 from ..layout import Fragment, MessageStep, PromptLayout, ToolResult
 from .anthropic import arguments_object
-from .tools import as_gemini_tool, is_gemini_tool, translated
 from .units import (
     JOINT,
     OPERATOR_ROLES,
@@ -17,9 +16,12 @@ from .units import (
     Channel,
     ProviderFormat,
     Unit,
+    as_gemini_tool,
     canonical,
     head_units,
+    is_gemini_tool,
     listed,
+    translated,
     unit_of,
     wires_of_steps,
 )

@@ -8,8 +8,7 @@ from typing import Any
 from ctxsteward.schemas import ImagePart, Message, Part, TextPart, Wire, sent
 
 from ..layout import Fragment, MessageStep, PromptLayout, ToolResult
-from .tools import as_openai_tool, translated
-from .units import ProviderFormat, Unit, listed, message_units, wires_of_steps
+from .units import ProviderFormat, Unit, as_openai_tool, listed, message_units, translated, wires_of_steps
 
 NAME = "openai-chat"
 

@@ -16,8 +16,16 @@ from ctxsteward.schemas import ImagePart, InputError, Message, Part, TextPart, W
 from ..history import LogEntry
 from ..layout import Fragment, MessageStep, PromptLayout, ToolResult
 from .openai_chat import image_url
-from .tools import as_responses_tool, translated
-from .units import ProviderFormat, Unit, head_units, listed, message_units, wires_of_steps
+from .units import (
+    ProviderFormat,
+    Unit,
+    as_responses_tool,
+    head_units,
+    listed,
+    message_units,
+    translated,
+    wires_of_steps,
+)
 
 NAME = "openai-responses"
 

@@ -1,4 +1,4 @@
-from .breaker import Asker as Asker
+from .drain import Asker as Asker
 from .segment_log import (
     NewSegments as NewSegments,
     Rewrite as Rewrite,

@@ -35,8 +35,7 @@ from ..crypto import Keys, Vault, check_keys
 from ..journal import CheckedJournal, DrainMark, Journal, JournalRecord, ReachedSessions, SessionKey, fork_point
 from ..names import part_of
 from ..objects import ObjectStore, Patience, list_twice
-from .breaker import Asker, Breaker, BreakerState, Pauses, StoreQuestion
-from .drain import Drainer, Pace
+from .drain import Asker, Breaker, BreakerState, Drainer, Pace, Pauses, StoreQuestion
 from .ownership import Ownership, forks_of
 from .segment_log import unreached
 

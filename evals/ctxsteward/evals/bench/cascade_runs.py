@@ -21,7 +21,7 @@ from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
 
-from ctxsteward.envelope import Budgets, EnvelopeBuilder, Policy, Session, Store, rebuild
+from ctxsteward.envelope import Budgets, Counter, EnvelopeBuilder, Policy, Session, Store, model_info, rebuild
 from ctxsteward.envelope.cascade import (
     CascadeRunner,
     RunLedger,
@@ -31,7 +31,6 @@ from ctxsteward.envelope.cascade import (
     sub_cascade_of,
 )
 from ctxsteward.envelope.testing import memory_store
-from ctxsteward.envelope.tokens import Counter, model_info
 from ctxsteward.schemas import Cascade, InputError, Wire
 
 from ..prompt_cost import Bill, PricedPrompt, Prices, PromptJudge, PromptPiece, Sizer

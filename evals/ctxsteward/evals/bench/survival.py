@@ -33,8 +33,7 @@ from typing import Any, NamedTuple
 from pydantic import TypeAdapter
 from ruamel.yaml import YAML
 
-from ctxsteward.envelope import Budgets, EnvelopeBuilder, open_store
-from ctxsteward.envelope.tokens import Counter as TokenCounter, load_tokenizer
+from ctxsteward.envelope import Budgets, Counter as TokenCounter, EnvelopeBuilder, load_tokenizer, open_store
 from ctxsteward.language import sentences
 from ctxsteward.schemas import InputError, Wire
 

@@ -23,10 +23,9 @@ from importlib.resources import files
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, NewMessage, Session, open_store
+from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, NewMessage, Session, open_store, parse_transcripts
 from ctxsteward.envelope.building import builder as building
 from ctxsteward.envelope.telemetry import spans
-from ctxsteward.envelope.transcripts import parse_transcripts
 
 from ..replay import new_message, open_session
 from .benchmark_row import BenchmarkRow, conversation, row

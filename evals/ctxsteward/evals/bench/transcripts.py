@@ -12,9 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ctxsteward.envelope import Budgets, EnvelopeBuilder, open_store
+from ctxsteward.envelope import Budgets, EnvelopeBuilder, Transcript, open_store, read_transcripts
 from ctxsteward.envelope.compaction import Window
-from ctxsteward.envelope.transcripts import Transcript, read_transcripts
 
 from ..replay import CallTally, ModelCall, Prefix, check, open_session, replay
 from .benchmark_row import BenchmarkRow, row

@@ -30,8 +30,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ctxsteward.envelope import Budgets, EnvelopeBuilder, Session, open_store
-from ctxsteward.envelope.tokens import load_tokenizer
+from ctxsteward.envelope import Budgets, EnvelopeBuilder, Session, load_tokenizer, open_store
 from ctxsteward.schemas import Wire
 
 from .benchmark_row import BenchmarkRow, conversation, row

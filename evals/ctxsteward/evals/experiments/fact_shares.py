@@ -27,8 +27,16 @@ from pathlib import Path
 from statistics import fmean
 from typing import Literal, NamedTuple, get_args
 
-from ctxsteward.envelope import Budgets, EnvelopeBuilder, NewMessage, Profile, Session, open_store
-from ctxsteward.envelope.tokens import Counter, load_tokenizer
+from ctxsteward.envelope import (
+    Budgets,
+    Counter,
+    EnvelopeBuilder,
+    NewMessage,
+    Profile,
+    Session,
+    load_tokenizer,
+    open_store,
+)
 from ctxsteward.envelope.transcripts import Transcript, decode, read_transcripts
 from ctxsteward.language import INDEX_STOP
 from ctxsteward.schemas import InputError, InvalidTranscript, take_wire

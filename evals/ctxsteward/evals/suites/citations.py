@@ -18,22 +18,24 @@ from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
 
-from ctxsteward.envelope import Envelope, EnvelopeBuilder, Session, Store, open_store
-from ctxsteward.envelope.compaction import text_of
+from ctxsteward.envelope import Envelope, EnvelopeBuilder, Session, Store, open_store, text_of
 from ctxsteward.envelope.layout import rows_of, unfenced
 from ctxsteward.schemas import Bullet, Ref, Wire
 
 from ..replay import window_of
 from .citation_checks import (
+    Vocabulary,
     accounted,
     bullets_cited,
     bullets_quote,
     cited_refs,
     days_again,
+    exchange,
     lines_cited,
     losses_quote,
     lost_in,
     output_again,
+    outputs_of,
     outputs_resolve,
     range_again,
     recalled_quote,
@@ -61,7 +63,6 @@ from .kit import (
     play,
     user,
 )
-from .tool_outputs import Vocabulary, exchange, outputs_of
 
 DAY_TURNS = (6, 15)
 """User turns of one day."""

@@ -24,8 +24,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StrictInt, StrictStr, field_validator
 
-from ctxsteward.envelope import Budgets, EnvelopeBuilder
-from ctxsteward.envelope.tokens import model_info
+from ctxsteward.envelope import Budgets, EnvelopeBuilder, model_info
 from ctxsteward.schemas import InputError, ProfileDocument, UnknownModel
 
 from .port import EvalGate, GateReport, Guard

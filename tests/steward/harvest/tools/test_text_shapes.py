@@ -10,14 +10,16 @@ from hypothesis import given, strategies as st
 from ctxsteward.steward.harvest.tools.error_codes import ERROR_CODES
 from ctxsteward.steward.harvest.tools.errors import tool_errors
 from ctxsteward.steward.harvest.tools.templates import (
+    SHAPES,
     ArgumentFix,
     FixTrigger,
+    TextShape,
     is_repair,
     learned_at,
     parse_action,
+    reshaped,
     sentence,
 )
-from ctxsteward.steward.harvest.tools.text_shapes import SHAPES, TextShape, reshaped
 
 from .scenes import call, scene
 

@@ -36,8 +36,7 @@ from .calls import (
     steps,
 )
 from .error_codes import TRANSIENT, ErrorCode
-from .templates import ArgumentFix, Verb
-from .text_shapes import TextShape, reshaped
+from .templates import ArgumentFix, TextShape, Verb, reshaped
 
 MIN_CHARS = 3
 REDACTED = "[redacted:"
