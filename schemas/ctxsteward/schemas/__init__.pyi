@@ -32,6 +32,9 @@ from .chat_model import (
     ModelPurpose as ModelPurpose,
     ReplyEnd as ReplyEnd,
     TokenUsage as TokenUsage,
+    charged_to as charged_to,
+    task_of as task_of,
+    whole_text as whole_text,
 )
 from .documents import SelectionCandidate as SelectionCandidate, SelectionLog as SelectionLog
 from .errors import (

@@ -28,6 +28,7 @@ from ctxsteward.schemas import (
     ChatModel,
     ChatReply,
     ChatRequest,
+    InputError,
     LossKind,
     ModelUnavailable,
     SourceMessage,
@@ -37,6 +38,7 @@ from ctxsteward.schemas import (
     SummaryOrigin,
     TokenUsage,
     Wire,
+    whole_text,
 )
 
 from ..extraction import extractive
@@ -227,12 +229,10 @@ def read_bullets(reply: ChatReply) -> list[DraftBullet]:
     Traceback (most recent call last):
     ctxsteward.summarizers.models.by_model.UnusableReply: it is not one JSON object and nothing else
     """
-    if reply.ended != "complete":
-        ends = {"length": "it was cut off", "refused": "it was refused", "other": "it is not text alone"}
-        raise UnusableReply(ends[reply.ended])
-    text = reply.text.strip()
-    if text.startswith("```") and text.endswith("```") and text.count("```") == 2:
-        text = text.removeprefix("```json").strip("`").strip()
+    try:
+        text = whole_text(reply)
+    except InputError as error:
+        raise UnusableReply(str(error)) from error
     if len(text) > MAX_REPLY_CHARS:
         raise UnusableReply(f"it has {len(text)} characters")
     try:
