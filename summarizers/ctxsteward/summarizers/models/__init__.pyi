@@ -13,7 +13,7 @@ from .grounding import (
     grounding_texts as grounding_texts,
 )
 from .prompts import PromptFile as PromptFile, PromptFolder as PromptFolder, marked as marked
-from .providers import AnthropicModel as AnthropicModel, OpenAIModel as OpenAIModel
+from .providers import AnthropicModel as AnthropicModel, OpenAIModel as OpenAIModel, model_at as model_at
 from .recordings import (
     NotRecorded as NotRecorded,
     RecordingTransport as RecordingTransport,
