@@ -90,8 +90,8 @@ class ModelRun:
         ]
         counts = self._counts.get(suite, Counter())
         lines.append(
-            f"summaries: {counts['summaries']:,}, of them {counts['summaries_fell_back']:,} fell back in part or whole; "
-            f"bullets: {counts['grounded']:,} stood, {counts['refused']:,} were refused"
+            f"summaries: {counts['summaries']:,}, of them {counts['summaries_fell_back']:,} fell back in part or "
+            f"whole; bullets: {counts['grounded']:,} stood, {counts['refused']:,} were refused"
         )
         lines.append(f"selections: {counts['selections']:,}, of them {counts['selections_fell_back']:,} fell back")
         return lines

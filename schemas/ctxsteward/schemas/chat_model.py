@@ -107,7 +107,7 @@ class ChatModel(Protocol):
 
 
 def charged_to(model: ChatModel, **accounts: str | None) -> ChatModel:
-    """The model on these accounts (tenant, session, night, suite); itself where it keeps none (`GovernedModel` does)."""
+    """The model on these accounts (tenant, session, night, suite), as `GovernedModel` has them; else itself."""
     charged: Any = getattr(model, "charged", None)
     return model if charged is None else charged(**accounts)
 

@@ -344,15 +344,16 @@ def run(
     write: Path | None, scenarios: int | None, full: bool, only: tuple[str, ...], subject: str,
     judges: tuple[str, ...], repeat: int, shard: str | None, resume: Path | None,
     workers: int | None, model: str | None, budgets: tuple[str, ...], summarizer: str, profile: str | None,
-    model_url: str | None, model_price: str | None, max_cost: float | None, junit: Path | None, markdown: Path | None, html: Path | None, history: Path | None, revision: str | None,
+    model_url: str | None, model_price: str | None, max_cost: float | None, junit: Path | None,
+    markdown: Path | None, html: Path | None, history: Path | None, revision: str | None,
     as_json: bool, store: str, tenant: str,
 ) -> None:  # fmt: skip
     """Play the scenarios of SUITE through our builder or another subject, and judge what would be sent.
 
     `ctxsteward evals list` names the suites; `all` plays each of them; FILE.yaml is a suite of your own.
 
-    No model, key or network is needed, but with --model-url and --judge-model. Exit 1 where a gate fails or a scenario breaks off. A gate that so few
-    scenarios cannot decide is told as undecided, and fails nothing.
+    No model, key or network is needed, but with --model-url and --judge-model. Exit 1 where a gate fails or a scenario
+    breaks off. A gate that so few scenarios cannot decide is told as undecided, and fails nothing.
     """
     models = tuple(judge_model(name, os.environ.get(JUDGE_KEY_VARIABLE) or None) for name in judges)
     asked = SuiteOptions(

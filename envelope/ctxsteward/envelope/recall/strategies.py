@@ -19,12 +19,11 @@ else the beginning of its text. The model answers with one JSON object,
 
     {"selected": ["§12", "§40"], "reasoning": "…"}
 
-most important first. Menu and question are untrusted: a line holds no line break, so no text can add or end one, and all
-of them stand between two marks that are digests of them. What
-an answer names that is not on the menu is left out, with a finding, and the rest is followed. An answer that cannot be
-followed or names nothing on the menu, an exception, a question without text: the selector that made the menu ranks, and
-a finding says so. A `ChatModel` is held to the menu by a JSON Schema, where its server does that, and to a deadline; a
-function from a prompt to a reply keeps its own.
+most important first. Menu and question are untrusted: a line holds no line break, so no text can add or end one, and
+all of them stand between two marks that are a digest of them. What an answer names that is not on the menu is left out,
+with a finding, and the rest is followed. An answer that cannot be followed or names nothing on the menu, an exception,
+a question without text: the selector that made the menu ranks, and a finding says so. A `ChatModel` is held to the menu
+by a JSON Schema, where its server does that, and to a deadline; a function from a prompt to a reply keeps its own.
 Source: the auto-context design (selection by menu).
 """
 

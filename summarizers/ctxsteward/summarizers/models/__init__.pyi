@@ -9,6 +9,7 @@ from .calls import (
 from .grounding import (
     DraftBullet as DraftBullet,
     GroundingText as GroundingText,
+    content_words as content_words,
     fault_of as fault_of,
     grounding_texts as grounding_texts,
 )

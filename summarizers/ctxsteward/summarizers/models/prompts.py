@@ -26,6 +26,7 @@ from ctxsteward.schemas import InputError
 SLOTS = {
     "history_bullets": frozenset(("budget_tokens", "standing", "messages", "mark")),
     "prefix_bullets": frozenset(("budget_tokens", "messages", "mark")),
+    "record_wording": frozenset(("most_chars", "messages", "mark")),
     "repair": frozenset(("fault",)),
 }
 """Of each prompt."""

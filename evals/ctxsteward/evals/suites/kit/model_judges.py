@@ -137,8 +137,10 @@ class ChatJudge:
             deadline_seconds=self.answer_seconds,
         )  # fmt: skip
         answer = self.model.reply(question)
-        told = (None, None) if answer.usage is None else (answer.usage.prompt_tokens, answer.usage.output_tokens)
-        return ModelReply(answer.text, *told, fault=_FAULTS[answer.ended])
+        fault = _FAULTS[answer.ended]
+        if answer.usage is None:
+            return ModelReply(answer.text, fault=fault)
+        return ModelReply(answer.text, answer.usage.prompt_tokens, answer.usage.output_tokens, fault)
 
 
 @dataclass(frozen=True, slots=True)
