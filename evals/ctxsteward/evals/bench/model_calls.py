@@ -1,8 +1,8 @@
 """What a summary by a model costs behind the session's prefix, and what builds pay for a model that is down or slow.
 
 ``summaries``: the requests that `SummaryAhead` makes over the shipped conversation, and over SWE-agent runs of
-``--data`` where there are any, counted in tokens of the prompt: behind the request that was rendered last (read from the
-cache at a tenth of the price), the same prompt without a cache, and a prompt of its own that holds the sources.
+``--data`` where there are any, counted in tokens of the prompt: behind the request that was rendered last (read from
+the cache at a tenth of the price), the same prompt without a cache, and a prompt of its own that holds the sources.
 
 ``model down``: 60 turns each without a model, with one that refuses connections, and with one that takes them and never
 answers. Every build must succeed, and its p99 must stay that of the extractive builder.
@@ -33,7 +33,6 @@ CACHED = 0.1
 TURNS, DEADLINE_SECONDS = 60, 5.0
 RUNS = 3
 MOST_SECONDS = 60
-
 
 
 class PromptTokens(NamedTuple):
@@ -77,8 +76,9 @@ class _Measured:
         summary = ModelSummarizer(riding)(source, budget_tokens=budget_tokens, prefix=prefix)
         ModelSummarizer(own)(source, budget_tokens=budget_tokens)
         if prefix is not None and riding.asked:
+            tools = self._counter.text(json.dumps(prefix.get("tools", [])))
             self.found.append(PromptTokens(
-                prefix=self._tokens(prefix.get("messages", ())) + self._counter.text(json.dumps(prefix.get("tools", []))),
+                prefix=self._tokens(prefix.get("messages", ())) + tools,
                 instruction=self._tokens(riding.asked[0].messages),
                 own=sum(self._tokens(request.messages) for request in own.asked),
             ))  # fmt: skip
@@ -111,7 +111,8 @@ def _costs(name: str, paths: Sequence[Path]) -> Iterator[BenchmarkRow]:
         ("a prompt with the sources", [one.ride / one.own for one in found]),
     ):
         middle = sorted(ratios)[len(ratios) // 2]
-        text = f"{name}: {len(found)} summaries behind the prefix, cost against {what}; {min(ratios):.2f}-{max(ratios):.2f}"
+        spread = f"{min(ratios):.2f}-{max(ratios):.2f}"
+        text = f"{name}: {len(found)} summaries behind the prefix, cost against {what}; {spread}"
         yield row("models", text, round(middle, 3))
 
 
@@ -141,8 +142,9 @@ def _builds() -> Iterator[BenchmarkRow]:
             summarizer = ModelSummarizer(GovernedModel(model, limits=limits), deadline_seconds=DEADLINE_SECONDS)
             seconds = _p99(summarizer)
             model.close()
-        yield row("models", f"{TURNS} turns with a model that {what}: p99 of a build", seconds * 1e3, "ms")
-        yield row("models", f"{TURNS} turns with a model that {what}: p99 against none", seconds / plain, "×", at_most=1.5)
+        run = f"{TURNS} turns with a model that {what}"
+        yield row("models", f"{run}: p99 of a build", seconds * 1e3, "ms")
+        yield row("models", f"{run}: p99 against none", seconds / plain, "×", at_most=1.5)
 
 
 def _p99(summarizer: ModelSummarizer | None) -> float:

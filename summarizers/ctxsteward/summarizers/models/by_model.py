@@ -319,6 +319,7 @@ def joined(
     written: Sequence[Bullet], plain: Sequence[Bullet], source: SummarizerInput, budget_tokens: int
 ) -> tuple[Bullet, ...]:
     """Bullets of the model that hold, and extractive ones of what those do not say; within the budget, by worth."""
+    written = list({bullet.text: bullet for bullet in reversed(written)}.values())[::-1]  # what it says twice is once
     cited = {ref for bullet in written for ref in bullet.citations}
     words = [content_words(bullet.text) for bullet in written]
     kept: list[Bullet] = []
