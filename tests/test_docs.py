@@ -157,6 +157,10 @@ def test_the_guide_to_agent_runs_runs() -> None:
     assert run_python(ROOT / "docs" / "agent-runs.md", {"__name__": "agent_runs"}) == 6
 
 
+def test_the_guide_to_models_prints_what_it_says() -> None:
+    assert run_python(ROOT / "docs" / "models.md", {"__name__": "models"}) == 1
+
+
 def test_the_page_on_selection_prints_what_it_says() -> None:
     assert run_python(ROOT / "docs" / "selection.md", {"__name__": "selection"}) >= 4
 

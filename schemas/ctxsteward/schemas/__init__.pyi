@@ -93,7 +93,11 @@ from .eval_suite import (
     TokenPrices as TokenPrices,
 )
 from .findings import LOG_DAMAGE as LOG_DAMAGE, LOSSES as LOSSES, Finding as Finding, fixed_finding as fixed_finding
-from .handoff import HandoffSummary as HandoffSummary
+from .handoff import (
+    HandoffLine as HandoffLine,
+    HandoffSection as HandoffSection,
+    HandoffSummary as HandoffSummary,
+)
 from .message import (
     MAX_DEPTH as MAX_DEPTH,
     MAX_MESSAGE_BYTES as MAX_MESSAGE_BYTES,

@@ -20,3 +20,4 @@ from .recordings import (
     RecordingTransport as RecordingTransport,
     ReplayTransport as ReplayTransport,
 )
+from .short_texts import ModelCardSummarizer as ModelCardSummarizer, ModelHandoffWriter as ModelHandoffWriter

@@ -300,6 +300,14 @@ def _row(item: SourceMessage, source: SummarizerInput, room_tokens: int) -> dict
     return {"ref": item.ref, "role": role, "text": text}
 
 
+def row_of(item: SourceMessage, max_chars: int) -> dict[str, str]:
+    """A message as the model reads it, at most so many characters of it, without its middle."""
+    text, half = _text(item), max_chars // 2
+    if len(text) > max_chars:
+        text = f"{text[:half]} [… {len(text) - max_chars} characters left out …] {text[-half:]}"
+    return {"ref": item.ref, "role": "tool" if item.message.tool_results else item.message.role, "text": text}
+
+
 def _beginning(item: SourceMessage) -> str:
     return " ".join(_text(item)[: 4 * BEGINNING_CHARS].split())[:BEGINNING_CHARS]
 
