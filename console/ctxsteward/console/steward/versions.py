@@ -399,16 +399,11 @@ def _in_force(report: NightReport, seen: NightRecords) -> Iterator[Any]:
 
 def _wording(report: NightReport) -> Iterator[Any]:
     """What a model's words came to."""
-    told = report.wording
-    if told is None:
-        return
-    cost = f"{told.calls:,} calls, {told.tokens:,} tokens, ${told.dollars:.4f}"
-    yield tables.shown(f"Words by {told.model}: {told.worded:,} of {told.asked:,} held, {told.kept:,} kept; {cost}")
-    if told.refused:
-        faults = ", ".join(f"{name} {count:,}" for name, count in told.refused.items())
-        yield tables.shown(f"  refused: {faults}")
-    for why in told.fell_back:
-        yield tables.shown(f"  the rules' words stand: {why}")
+    if (told := report.wording) is not None:
+        cost = f"{told.calls:,} calls, {told.tokens:,} tokens, ${told.dollars:.4f}"
+        yield tables.shown(f"Words by {told.model}: {told.worded:,} of {told.asked:,} held, {told.kept:,} kept; {cost}")
+        faults = [f"refused for {name}: {count:,}" for name, count in told.refused.items()]
+        yield from (tables.shown(f"  {why}") for why in (*faults, *told.fell_back))
 
 
 def _own(seen: NightRecords) -> Iterator[Any]:

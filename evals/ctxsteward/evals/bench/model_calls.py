@@ -64,7 +64,7 @@ class _SilentModel:
         return self.reply(request)
 
 
-class _Measured:
+class _PromptCounter:
     """A summarizer that asks both ways, and counts."""
 
     def __init__(self, counter: Counter) -> None:
@@ -100,7 +100,7 @@ def run(data: Path | None) -> Iterator[BenchmarkRow]:
 
 
 def _costs(name: str, paths: Sequence[Path]) -> Iterator[BenchmarkRow]:
-    measured = _Measured(Counter(load_tokenizer(DEFAULT_TOKENIZER)))
+    measured = _PromptCounter(Counter(load_tokenizer(DEFAULT_TOKENIZER)))
     for path in paths:
         _play(path, measured)
     found = [one for one in measured.found if one.own]
@@ -116,7 +116,7 @@ def _costs(name: str, paths: Sequence[Path]) -> Iterator[BenchmarkRow]:
         yield row("models", text, round(middle, 3))
 
 
-def _play(path: Path, measured: _Measured) -> None:
+def _play(path: Path, measured: _PromptCounter) -> None:
     ahead = SummaryAhead(measured, provider="openai-chat", workers=1)
     builder = EnvelopeBuilder("gpt-4o", budgets=Budgets(dynamic_tokens=6_000), ahead=ahead)
     for transcript in read_transcripts(path):
