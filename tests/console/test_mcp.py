@@ -1,4 +1,4 @@
-"""`ctxsteward mcp` as a real client sees it: two tools of one session over stdio, read-only and bounded."""
+"""`ctxsteward mcp` as a real client sees it: three tools of one session over stdio, read-only and bounded."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from ctxsteward.envelope import open_store
+from ctxsteward.envelope import Budgets, EnvelopeBuilder, open_store
 from ctxsteward.envelope.recall.model_tools import DEFAULT_LIMIT_CHARS, MAX_LIMIT_CHARS
 
 if find_spec("mcp") is None:
@@ -64,13 +64,13 @@ def digests(store: str) -> dict[str, str]:
     return {str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
-def test_a_client_sees_two_read_only_bounded_tools_of_this_session_alone(store: str) -> None:
+def test_a_client_sees_three_read_only_bounded_tools_of_this_session_alone(store: str) -> None:
     before = digests(store)
 
     async def talk() -> None:
         async with connected(store) as client:
             tools = (await client.list_tools()).tools
-            assert [tool.name for tool in tools] == ["search_context", "resolve_reference"]
+            assert [tool.name for tool in tools] == ["search_context", "resolve_reference", "what_was_dropped"]
             assert all(tool.annotations and tool.annotations.read_only_hint for tool in tools)
             assert "session" not in str([tool.input_schema for tool in tools])
             assert await said(client, "search_context", {"query": "vault code", "k": 1}) == (
@@ -81,6 +81,9 @@ def test_a_client_sees_two_read_only_bounded_tools_of_this_session_alone(store: 
                 assert await said(client, "search_context", {"query": query}) == (
                     "nothing found; try other words", False,
                 )  # fmt: skip
+            assert await said(client, "what_was_dropped", {}) == (
+                "no compaction has left anything out of this conversation's window", False,
+            )  # fmt: skip
             text, _ = await said(client, "resolve_reference", {"ref": "§1-§2"})
             assert len(text) <= DEFAULT_LIMIT_CHARS + 60
             text, _ = await said(client, "resolve_reference", {"ref": "§2", "limit": 10**9})
@@ -92,6 +95,10 @@ def test_a_client_sees_two_read_only_bounded_tools_of_this_session_alone(store: 
                 ("search_context", {"query": 7}),
                 ("search_context", {"query": "x", "k": "many"}),
                 ("search_context", {"query": "x", "shown": []}),
+                ("what_was_dropped", {"words": 7}),
+                ("what_was_dropped", {"k": 0}),
+                ("what_was_dropped", {"offset": -1}),
+                ("what_was_dropped", {"session": "other"}),
             ):
                 text, _ = await said(client, name, arguments)
                 assert text.startswith("error: "), (name, arguments, text)
@@ -101,6 +108,53 @@ def test_a_client_sees_two_read_only_bounded_tools_of_this_session_alone(store: 
 
     anyio.run(talk)
     assert digests(store) == before
+
+
+@pytest.fixture
+def compacted(store: str) -> str:
+    builder = EnvelopeBuilder(model="gpt-4o", budgets=Budgets(dynamic_tokens=300))
+    with open_store(store) as opened:
+        for id, tenant, code in (("s", "default", 2000), ("other", "default", 5000)):
+            session = opened.session(id, tenant=tenant)
+            for number in range(60):
+                text = f"Crate {number} weighs {code + number} kg and goes to berth-{number:02}."
+                session.append({"role": "user", "content": text})
+                session.append({"role": "assistant", "content": "Noted, it is on the list of today."})
+                builder.build(session)
+    return store
+
+
+def test_what_compactions_dropped_is_listed_newest_first_by_words_and_in_pages(compacted: str) -> None:
+    with open_store(compacted) as opened:
+        reports = [event.report for event in opened.session("s").reports()]
+    losses = list({(one.ref, one.text): one for report in reports for one in report.losses}.values())
+    newest = [f"{one.kind} {one.ref}: {' '.join(one.text.split())}" for one in losses[::-1]]
+    head = f"{len(reports)} compactions left {len(losses)} of what the originals say out of the window"
+
+    async def talk() -> None:
+        async with connected(compacted) as client:
+            text, failed = await said(client, "what_was_dropped", {"k": 3})
+            assert (failed, text.splitlines()) == (
+                False, [f"{head}, the newest first:", *newest[:3], f"[{len(losses) - 3} more; offset=3]"],
+            )  # fmt: skip
+            paged: list[str] = []
+            while len(paged) < len(losses):
+                text, _ = await said(client, "what_was_dropped", {"k": 100, "offset": len(paged)})
+                assert len(text) <= DEFAULT_LIMIT_CHARS + 160
+                paged += [line for line in text.splitlines()[1:] if not line.startswith("[")]
+            assert paged == newest
+            text, _ = await said(client, "what_was_dropped", {"words": "berth-07 2007"})
+            of_words = [line for line in text.splitlines()[1:] if not line.startswith("[")]
+            assert next(line for line in of_words if "07" in line) == of_words[0]
+            assert all("berth" in line or "2007" in line for line in of_words)
+            ref = of_words[0].split()[1].removesuffix(":")
+            assert (await said(client, "resolve_reference", {"ref": ref}))[0].startswith("Crate 7 ")
+            assert (await said(client, "what_was_dropped", {"words": "5007"}))[0].endswith(
+                ", 0 of them on these words:"
+            )
+            assert not any("50" in line.partition("weighs")[2][:3] for line in paged)
+
+    anyio.run(talk)
 
 
 def test_another_tenant_has_its_own(store: str) -> None:

@@ -150,7 +150,7 @@ def test_bad_input_is_one_line_that_names_it(
     assert folder.contents() ^ untouched == set()
 
 
-EARLY = [*CASES["early"].values(), *CASES["early night"].values()]
+EARLY = [*CASES["early"].values(), *CASES["service"].values(), *CASES["early night"].values()]
 
 
 @pytest.mark.parametrize(("args", "says"), EARLY, ids=[args for args, _ in EARLY])

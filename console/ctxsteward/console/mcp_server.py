@@ -1,4 +1,4 @@
-"""An MCP server over stdio: the two tools of one session, bounded, read-only.
+"""An MCP server over stdio: three tools of one session, bounded, read-only.
 
 The client names no store, tenant or session: the person who starts the server does. What another process appends is
 seen at the next call. Only this module needs the `mcp` package (extra `mcp`).
@@ -22,12 +22,14 @@ from mcp.types import (
     ToolAnnotations,
 )
 
-from ctxsteward.envelope import Session, answer_call, model_tools
-from ctxsteward.schemas import ContextError
+from ctxsteward.envelope import Session, answer_call, model_tools, what_was_dropped, what_was_dropped_tool
+from ctxsteward.schemas import ContextError, Wire
 
 INSTRUCTIONS = (
-    "Reads one stored conversation: search_context finds messages, resolve_reference reads them by reference."
+    "Reads one stored conversation: search_context finds messages, resolve_reference reads them by reference, "
+    "what_was_dropped lists what compactions left out."
 )
+DROPPED = what_was_dropped_tool()["function"]["name"]
 _READ_ONLY = ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
 
 
@@ -43,7 +45,7 @@ async def _serve(server: Server[Any]) -> None:
 
 def _server(session: Session, version: str) -> Server[Any]:
     async def list_tools(_: ServerRequestContext[Any], __: PaginatedRequestParams | None) -> ListToolsResult:
-        return ListToolsResult(tools=[_tool(wire["function"]) for wire in model_tools()])
+        return ListToolsResult(tools=[_tool(wire["function"]) for wire in _tools()])
 
     async def call_tool(_: ServerRequestContext[Any], params: CallToolRequestParams) -> CallToolResult:
         return answered(session, params.name, params.arguments or {})
@@ -51,6 +53,10 @@ def _server(session: Session, version: str) -> Server[Any]:
     return Server(
         "ctxsteward", version=version, instructions=INSTRUCTIONS, on_list_tools=list_tools, on_call_tool=call_tool
     )
+
+
+def _tools() -> list[Wire]:
+    return [*model_tools(), what_was_dropped_tool()]
 
 
 def _tool(function: dict[str, Any]) -> Tool:
@@ -66,10 +72,13 @@ def answered(session: Session, name: str, arguments: dict[str, Any]) -> CallTool
     """The result of one call; the client holds no window of ours, so nothing counts as shown already."""
     try:
         session.refresh()
-        answer = answer_call(session, name, arguments, shown=frozenset())
+        if name == DROPPED:
+            answer: str | None = what_was_dropped(session, **arguments)
+        else:
+            answer = answer_call(session, name, arguments, shown=frozenset())
     except ContextError as error:
         return CallToolResult(content=[TextContent(type="text", text=f"error: {error}")], is_error=True)
     if answer is None:
-        text = f"error: no tool {name[:64]!r}; there are {' and '.join(w['function']['name'] for w in model_tools())}"
+        text = f"error: no tool {name[:64]!r}; there are {', '.join(wire['function']['name'] for wire in _tools())}"
         return CallToolResult(content=[TextContent(type="text", text=text)], is_error=True)
     return CallToolResult(content=[TextContent(type="text", text=answer)], is_error=False)

@@ -6,6 +6,8 @@
     envelope = EnvelopeBuilder(model="gpt-4o").build(session)
     client.chat.completions.create(model="gpt-4o", **envelope.render("openai-chat"))
 
+or around a client that is handed whole histories: ``client = wrap(OpenAI(), store)`` (`integrations`).
+
 Importing this reads no clock, file or environment and loads no tokenizer, model or SDK.
 """
 

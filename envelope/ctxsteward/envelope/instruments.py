@@ -65,7 +65,7 @@ class Board:
     def __init__(self, instruments: Iterable[Instrument], before: Callable[[], None] | None = None) -> None:
         """`before` is called at each collection, before numbers are read."""
         self._before = before
-        self.instruments = {one.name: one for one in instruments}
+        self.instruments: dict[str, Instrument] = {one.name: one for one in instruments}
         self._numbers: dict[str, dict[Labels, float]] = {
             one.name: dict.fromkeys(_series(one), 0) if one.kind == "counter" else {}
             for one in self.instruments.values()

@@ -92,12 +92,12 @@ class Store(Backend):
         self.unreached: list[Finding] = []
         """What the last call of `sessions`, `address`, `manifest` or `compaction` could not reach."""
         self._own_cards = "memory:" if folder is None else f"sqlite:{folder / CARDS_FILE}"
-        self.cards_uri = self._own_cards if cards is None else cards
+        self.cards_uri: str = self._own_cards if cards is None else cards
         """Where this store's context cards are, whether or not they are kept up."""
         self._cards: StoreCards | None = None
         self._keeping = forking.lock()
         self._draw_nonce = draw_nonce
-        self.fact_lookup = FactLookup(
+        self.fact_lookup: FactLookup = FactLookup(
             lambda profile, tenant: self.facts(profile, tenant=tenant),
             wait_seconds=WAIT_SECONDS if write_behind else None,
             erasures=self.erasures,
@@ -106,7 +106,7 @@ class Store(Backend):
         if write_behind:
             from ctxsteward.store import WriteBehind
 
-            self.write_behind = WriteBehind(
+            self.write_behind: WriteBehind = WriteBehind(
                 journal, objects, keys, self.vault, erased=self._apply_tombstones, **(behind or {})
             )
             self.appended.append(self.write_behind.grown)

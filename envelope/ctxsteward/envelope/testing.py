@@ -111,7 +111,8 @@ class FaultyObjects:
         turn: Callable[[], object] = lambda: None,
         pause: Callable[[float], object] = lambda seconds: None,
     ) -> None:
-        self.inner, self.plan = inner, plan
+        self.inner: ObjectStore = inner
+        self.plan: Plan = plan
         self.counts: Counter[str] = Counter()
         """How often each fault was dealt."""
         self._turn, self._pause = turn, pause
@@ -214,7 +215,7 @@ class SimulatedClock:
     """Seconds that pass only when somebody sleeps."""
 
     def __init__(self) -> None:
-        self.seconds = 0.0
+        self.seconds: float = 0.0
 
     def __call__(self) -> float:
         return self.seconds

@@ -35,7 +35,7 @@ class Backend:
         self.journal = journal
         self.objects = objects
         self.keys = keys
-        self.patience = patience or Patience()
+        self.patience: Patience = patience or Patience()
         self.folder = folder
         """Of the journal, and of what can be derived again (`derived_files`); None: nothing of it is on disk."""
         missing = getattr(journal, "missing", None)

@@ -27,6 +27,7 @@ import stat
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from threading import RLock
 
 from ctxsteward.schemas import Damaged, StoreError
 
@@ -47,7 +48,7 @@ class Connection(sqlite3.Connection):
 
     def __init__(self, path: Path, busy_seconds: float) -> None:
         in_memory = path == IN_MEMORY
-        self.process = os.getpid()
+        self.process: int = os.getpid()
         self.file: tuple[int, int] | None = None if in_memory else _identity(path)
         """Device and inode; None: it is in memory, or closed."""
         forking.renew_in_child(self)  # first: another thread may fork while this one opens
@@ -114,7 +115,7 @@ class SqliteFile:
     def __init__(self, connect: Callable[..., Connection]) -> None:
         """Nothing is opened yet; `connect` takes `make` alone."""
         self._connect = connect
-        self.lock = forking.rlock()
+        self.lock: RLock = forking.rlock()
         self.before_closing: Callable[[], object] = lambda: None
         """Called before a fork closes the file; the lock is held."""
         self.resumed: Callable[[], object] = lambda: None

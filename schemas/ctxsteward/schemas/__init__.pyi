@@ -92,7 +92,13 @@ from .eval_suite import (
     SuiteScenario as SuiteScenario,
     TokenPrices as TokenPrices,
 )
-from .findings import LOG_DAMAGE as LOG_DAMAGE, LOSSES as LOSSES, Finding as Finding, fixed_finding as fixed_finding
+from .findings import (
+    LOG_DAMAGE as LOG_DAMAGE,
+    LOSSES as LOSSES,
+    Finding as Finding,
+    Ref as Ref,
+    fixed_finding as fixed_finding,
+)
 from .handoff import (
     HandoffLine as HandoffLine,
     HandoffSection as HandoffSection,
@@ -106,7 +112,6 @@ from .message import (
     Message as Message,
     OpaquePart as OpaquePart,
     Part as Part,
-    Ref as Ref,
     TextPart as TextPart,
     ThinkingPart as ThinkingPart,
     ToolCallPart as ToolCallPart,

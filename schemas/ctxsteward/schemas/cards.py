@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from array import array
 from datetime import UTC, datetime
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, model_validator
 
-from .message import Ref
+from .findings import Ref
 
 MAX_SUMMARY_CHARS = 300
 MAX_KEYWORDS = 20
@@ -54,7 +54,7 @@ _Vector = Annotated[tuple[_Value, ...], Field(min_length=1, max_length=MAX_DIMEN
 class ContextCard(BaseModel):
     """What an index says about one message; the original is found by `ref` in its session."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     tenant: _Name
     session: _Name

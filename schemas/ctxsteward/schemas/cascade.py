@@ -61,7 +61,7 @@ Instructions = Annotated[StrictStr, Field(max_length=MAX_INSTRUCTIONS_CHARS)]
 class _Settings(BaseModel):
     """Closed: a key that is not known is refused together with the ones that are."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
     second_names: ClassVar[dict[str, str]] = {}
 
     @check(mode="before")
@@ -110,7 +110,7 @@ _SECOND_NAMES = {"filter": "messages_filter", "if": "condition"}
 class Source(_Settings):
     """What is taken of one earlier phase, or of all that a pattern names."""
 
-    model_config = ConfigDict(
+    model_config: ClassVar[ConfigDict] = ConfigDict(
         json_schema_extra=lambda schema: _describe_second_names(
             schema, {"filter": "messages_filter", "if": "condition"}
         )

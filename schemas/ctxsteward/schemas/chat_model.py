@@ -11,7 +11,7 @@ A model raises `ModelUnavailable` and nothing else. What ended a reply is told, 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, Protocol, runtime_checkable
+from typing import Annotated, Any, ClassVar, Literal, Protocol, runtime_checkable
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -30,7 +30,7 @@ _Count = Annotated[int, Field(ge=0)]
 class TokenUsage(BaseModel):
     """What a provider counted for one call."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     prompt_tokens: _Count = 0
     """All of the prompt, cached or not."""
@@ -44,7 +44,7 @@ class TokenUsage(BaseModel):
 class ModelPrice(BaseModel):
     """Dollars a million tokens; all zero: nothing is known, and nothing is billed."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     prompt: float = Field(default=0.0, ge=0, le=1e6)
     cached: float = Field(default=0.0, ge=0, le=1e6)

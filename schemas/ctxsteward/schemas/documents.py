@@ -10,7 +10,7 @@ Source: the layered-envelope design (sections, reports) and the auto-context des
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
@@ -33,7 +33,9 @@ SelectionType = Literal["recall", "intra_phase", "inter_phase"]
 
 
 class _Document(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", validate_by_name=True, serialize_by_alias=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        frozen=True, extra="forbid", validate_by_name=True, serialize_by_alias=True
+    )
 
 
 class FragmentDocument(_Document):

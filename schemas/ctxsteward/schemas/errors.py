@@ -57,7 +57,9 @@ class InvalidMessage(InputError):
     """A dict that no provider would take as a message."""
 
     def __init__(self, field: str, found: str, expected: str) -> None:
-        self.field, self.found, self.expected = field, found, expected
+        self.field: str = field
+        self.found: str = found
+        self.expected: str = expected
         super().__init__(f"message field `{field}`: found {found}; expected {expected}")
 
 
@@ -65,7 +67,10 @@ class InvalidTranscript(InputError):
     """A file that is not a transcript; `where` is a line, an index or a key path."""
 
     def __init__(self, source: str, where: str, found: str, hint: str) -> None:
-        self.source, self.where, self.found, self.hint = source, where, found, hint
+        self.source: str = source
+        self.where: str = where
+        self.found: str = found
+        self.hint: str = hint
         place = f"{source}: {where}" if where else source
         super().__init__(f"{place}: {found}; {hint}")
 
@@ -74,7 +79,10 @@ class InvalidProfile(InputError):
     """A profile that cannot be used; `key` is the dotted path."""
 
     def __init__(self, source: str, key: str, found: str, hint: str) -> None:
-        self.source, self.key, self.found, self.hint = source, key, found, hint
+        self.source: str = source
+        self.key: str = key
+        self.found: str = found
+        self.hint: str = hint
         place = f"{source}: {key}" if key else source
         super().__init__(f"{place}: {found}; {hint}")
 
@@ -83,7 +91,10 @@ class InvalidCascade(InputError):
     """A cascade's configuration that cannot be used; `key` is the path, such as ``phases[1].context.from[0]``."""
 
     def __init__(self, source: str, key: str, found: str, hint: str) -> None:
-        self.source, self.key, self.found, self.hint = source, key, found, hint
+        self.source: str = source
+        self.key: str = key
+        self.found: str = found
+        self.hint: str = hint
         place = f"{source}: {key}" if key else source
         super().__init__(f"{place}: {found}; {hint}")
 
@@ -92,7 +103,9 @@ class InvalidBudget(InputError):
     """A budget or a fraction out of its range."""
 
     def __init__(self, field: str, found: object, expected: str) -> None:
-        self.field, self.found, self.expected = field, found, expected
+        self.field: str = field
+        self.found: object = found
+        self.expected: str = expected
         super().__init__(f"`budgets.{field}` is {found!r}; expected {expected}")
 
 
@@ -108,7 +121,9 @@ class Unapproved(InputError):
     """A change of a profile in force that did not come through drift report, evals and approvals."""
 
     def __init__(self, profile: str, version: int, found: str) -> None:
-        self.profile, self.version, self.found = profile, version, found
+        self.profile: str = profile
+        self.version: int = version
+        self.found: str = found
         super().__init__(
             f"profile {profile!r}: version {version} is in force, and {found}; stage the change with "
             "`ctxsteward steward propose FILE`"
@@ -119,7 +134,9 @@ class InputTooLarge(InputError):
     """Refused by a cap before it was parsed."""
 
     def __init__(self, what: str, size_bytes: int, cap_bytes: int) -> None:
-        self.what, self.size_bytes, self.cap_bytes = what, size_bytes, cap_bytes
+        self.what: str = what
+        self.size_bytes: int = size_bytes
+        self.cap_bytes: int = cap_bytes
         super().__init__(
             f"{what} has {size_bytes:,} bytes; the cap is {cap_bytes:,}: store it elsewhere and pass an excerpt"
         )
@@ -129,7 +146,8 @@ class UnknownModel(InputError):
     """No encoding and window are known for this model."""
 
     def __init__(self, model: str, known: tuple[str, ...]) -> None:
-        self.model, self.known = model, known
+        self.model: str = model
+        self.known: tuple[str, ...] = known
         super().__init__(
             f"unknown model {model!r}; pass tokenizer='o200k_base' (or 'cl100k_base') and window_tokens=… "
             f"yourself, or one of: {', '.join(known)}"
@@ -140,8 +158,9 @@ class ReferenceNotFound(ContextError, KeyError):
     """The reference is well formed but names nothing in this session."""
 
     def __init__(self, ref: str, session: str, known: str) -> None:
-        self.ref, self.session = ref, session
-        self.text = f"{ref} names nothing in {f'session {session!r}' if session else 'this store'}; {known}"
+        self.ref: str = ref
+        self.session: str = session
+        self.text: str = f"{ref} names nothing in {f'session {session!r}' if session else 'this store'}; {known}"
         super().__init__(self.text)
 
     def __str__(self) -> str:
@@ -152,7 +171,10 @@ class BudgetExceeded(ContextError):
     """A head section that is never cut does not fit its fixed budget."""
 
     def __init__(self, section: str, tokens: int, budget_tokens: int, blocks: tuple[tuple[str, int], ...]) -> None:
-        self.section, self.tokens, self.budget_tokens, self.blocks = section, tokens, budget_tokens, blocks
+        self.section: str = section
+        self.tokens: int = tokens
+        self.budget_tokens: int = budget_tokens
+        self.blocks: tuple[tuple[str, int], ...] = blocks
         named = ", ".join(f"{name} {n}" for name, n in blocks)
         super().__init__(
             f"section {section!r} needs {tokens} tokens but its budget is {budget_tokens} ({named}); "
@@ -164,11 +186,9 @@ class WindowExceeded(ContextError):
     """The whole request does not fit the model's window."""
 
     def __init__(self, tokens: int, window_tokens: int, output_reserve_tokens: int) -> None:
-        self.tokens, self.window_tokens, self.output_reserve_tokens = (
-            tokens,
-            window_tokens,
-            output_reserve_tokens,
-        )
+        self.tokens: int = tokens
+        self.window_tokens: int = window_tokens
+        self.output_reserve_tokens: int = output_reserve_tokens
         super().__init__(
             f"the request needs {tokens} tokens but the window of {window_tokens} leaves "
             f"{window_tokens - output_reserve_tokens} after the output reserve; shorten the newest message, "
@@ -192,12 +212,13 @@ class ModelUnavailable(ContextError):
         is_billed: bool = True,
         wait_seconds: float | None = None,
     ) -> None:
-        self.model, self.why = model, why
-        self.is_passing = is_passing
+        self.model: str = model
+        self.why: str = why
+        self.is_passing: bool = is_passing
         """Asking again may help."""
-        self.is_billed = is_billed
+        self.is_billed: bool = is_billed
         """The provider may bill the try: it may have read the prompt."""
-        self.wait_seconds = wait_seconds
+        self.wait_seconds: float | None = wait_seconds
         """As long as the provider asks to wait before the next try."""
         super().__init__(f"model {model}: {why}")
 
@@ -210,7 +231,8 @@ class Conflict(StoreError):
     """Somebody else appended at this log position first."""
 
     def __init__(self, session: str, position: int) -> None:
-        self.session, self.position = session, position
+        self.session: str = session
+        self.position: int = position
         super().__init__(f"session {session!r}: position {position} is already taken; refresh and decide again")
 
 
@@ -218,7 +240,8 @@ class VersionTaken(StoreError):
     """Somebody else committed this version first; read the head and decide again."""
 
     def __init__(self, chain: str, number: int) -> None:
-        self.chain, self.number = chain, number
+        self.chain: str = chain
+        self.number: int = number
         super().__init__(f"{chain}: version {number} is already taken; read the head and decide again")
 
 
@@ -226,7 +249,9 @@ class OutcomeUnknown(StoreError):
     """A conditional write may or may not have landed. Repeat it with the same `commit_id`; never clean up after it."""
 
     def __init__(self, key: str, commit_id: str, waited_seconds: float) -> None:
-        self.key, self.commit_id, self.waited_seconds = key, commit_id, waited_seconds
+        self.key: str = key
+        self.commit_id: str = commit_id
+        self.waited_seconds: float = waited_seconds
         super().__init__(
             f"{key}: whether commit {commit_id} landed is not known after {waited_seconds:.1f} s; "
             "repeat it with the same commit id when the store answers again"
@@ -237,7 +262,9 @@ class Fenced(StoreError):
     """Another writer holds a later epoch."""
 
     def __init__(self, what: str, epoch: int, newer: int) -> None:
-        self.what, self.epoch, self.newer = what, epoch, newer
+        self.what: str = what
+        self.epoch: int = epoch
+        self.newer: int = newer
         super().__init__(
             f"{what}: writer epoch {epoch} has been superseded by {newer}; read the head and take over anew"
         )
@@ -247,7 +274,8 @@ class Backpressure(StoreError):
     """The write-behind is full."""
 
     def __init__(self, waiting_bytes: int, cap_bytes: int) -> None:
-        self.waiting_bytes, self.cap_bytes = waiting_bytes, cap_bytes
+        self.waiting_bytes: int = waiting_bytes
+        self.cap_bytes: int = cap_bytes
         super().__init__(
             f"{waiting_bytes:,} bytes wait for the object store and the cap is {cap_bytes:,}: nothing was written; "
             "restore the store, or raise `queue_bytes`, and append again"
@@ -270,8 +298,11 @@ class Erased(StoreError, KeyError):
     """What was asked for has been forgotten on purpose."""
 
     def __init__(self, what: str, *, who: str, when: str, why: str) -> None:
-        self.what, self.who, self.when, self.why = what, who, when, why
-        self.text = f"{what} was erased by {who} on {when}: {why}"
+        self.what: str = what
+        self.who: str = who
+        self.when: str = when
+        self.why: str = why
+        self.text: str = f"{what} was erased by {who} on {when}: {why}"
         super().__init__(self.text)
 
     def __str__(self) -> str:
@@ -282,7 +313,9 @@ class UnsupportedVersion(StoreError):
     """A document of a later major version than this program knows."""
 
     def __init__(self, what: str, found: object, known: int) -> None:
-        self.what, self.found, self.known = what, found, known
+        self.what: str = what
+        self.found: object = found
+        self.known: int = known
         super().__init__(f"{what} has schema_version {found!r}; this program reads up to {known}: upgrade ctxsteward")
 
 

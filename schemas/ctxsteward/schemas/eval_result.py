@@ -27,7 +27,7 @@ class ScenarioPart(NamedTuple):
 
 
 class _EvalValue(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
     LATER: ClassVar[frozenset[str]] = frozenset()
     """Fields that results of earlier versions lack."""
 

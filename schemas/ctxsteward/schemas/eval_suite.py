@@ -19,7 +19,7 @@ checks what one part may say of another: ids, figures, places.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, StrictBool, StrictInt, StrictStr, Tag
 
@@ -41,7 +41,7 @@ Bound = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 
 
 class _SuitePart(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 class SuiteMetric(_SuitePart):

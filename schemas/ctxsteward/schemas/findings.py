@@ -5,20 +5,23 @@ about (None: the whole session), `field` the dotted place inside it, `text` one 
 
 `FINDING_KINDS` has every kind that a session, a build, recall, cards, facts, cascades and the write-behind tell
 of. Differences of requests (`envelope.audit.auditor`) and damage of stores (`store.maintenance.damage`) have
-tables of their own.
+tables of their own. `Ref` is how it names a message.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import re
+from typing import ClassVar, NamedTuple
 
 from pydantic import BaseModel, ConfigDict
+
+from .errors import InvalidReference
 
 
 class Finding(BaseModel):
     """One observation about an input or an output."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     kind: str
     ref: str | None = None
@@ -86,3 +89,31 @@ LOSSES = frozenset(name for name, kind in FINDING_KINDS.items() if kind.is_loss)
 def fixed_finding(kind: str, ref: str | None = None, field: str | None = None) -> Finding:
     """A finding of a kind whose text is always the same."""
     return Finding(kind=kind, ref=ref, field=field, text=FINDING_KINDS[kind].text)
+
+
+_REF = re.compile(r"§?([1-9][0-9]{0,11})(?:\.([1-9][0-9]{0,3}))?", re.ASCII)
+
+
+class Ref(NamedTuple):
+    """A reference to an original: an ordinal, and the 1-based tool result inside that message (0: the whole message).
+
+    ``§128`` is the 128th message of the session, ``§128.2`` the second tool result inside it; ``tool:3`` is the third
+    tool output of the session.
+
+    >>> Ref.parse("§128.2"), str(Ref.parse("128"))
+    (Ref(ordinal=128, part=2), '§128')
+    """
+
+    ordinal: int
+    part: int = 0
+
+    @classmethod
+    def parse(cls, text: str) -> Ref:
+        """Read ``§128``, ``128`` or ``§128.2``; raise `InvalidReference` otherwise."""
+        match = _REF.fullmatch(text.strip())
+        if match is None:
+            raise InvalidReference(text)
+        return cls(int(match[1]), int(match[2] or 0))
+
+    def __str__(self) -> str:
+        return f"§{self.ordinal}.{self.part}" if self.part else f"§{self.ordinal}"

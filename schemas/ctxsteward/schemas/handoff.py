@@ -19,7 +19,7 @@ HandoffSection = Literal["intent", "technical", "files", "errors", "decisions", 
 class HandoffLine(BaseModel):
     """One line that a model wrote, and that holds against the messages it rests on."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     section: HandoffSection
     text: Annotated[str, Field(min_length=1, max_length=600)]
@@ -29,8 +29,8 @@ class HandoffLine(BaseModel):
 class HandoffSummary(BaseModel):
     """Where a piece of work stands."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
-    LATER: ClassVar = frozenset(("lines", "origin"))
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+    LATER: ClassVar[frozenset[str]] = frozenset(("lines", "origin"))
 
     schema_version: Literal[1] = 1
     generated_at: Timestamp | None = None

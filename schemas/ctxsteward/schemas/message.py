@@ -2,9 +2,12 @@
 
 Two wire dialects are read: OpenAI chat completions (``tool_calls``, role ``tool``) and Anthropic messages (content
 blocks ``tool_use``, ``tool_result``, ``thinking``). A dict that means the same to both (plain text content) has the
-dialect ``shared``. The wire dict is kept as it came, unknown fields and key order included; `parts` is a view that
+dialect ``shared``. What comes of OpenAI's responses has the dialect ``responses``: blocks ``input_…`` and
+``output_text``, an assistant message whose blocks are output items, a tool message whose `type` ends in ``_output``.
+The wire dict is kept as it came, unknown fields and key order included; `parts` is a view that
 never feeds back into it. What goes back to a provider (`sent`) lacks the fields by which an operator governs us
-(`CONTROL_FIELDS`) and is otherwise the same, byte for byte. Shapes: the providers' published API references.
+(`CONTROL_FIELDS`) and those a framework keeps for itself (`FRAMEWORK_FIELDS`), and is otherwise the same, byte for
+byte. Shapes: the providers' published API references.
 
 Raises `InvalidMessage` (field, found, expected) and `InputTooLarge`.
 """
@@ -12,13 +15,12 @@ Raises `InvalidMessage` (field, found, expected) and `InputTooLarge`.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
-from typing import Annotated, Any, Literal, NamedTuple, cast
+from typing import Annotated, Any, ClassVar, Literal, cast
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from .errors import InputTooLarge, InvalidMessage, InvalidReference
+from .errors import InputTooLarge, InvalidMessage
 from .profile import BLOCKS
 
 MAX_MESSAGE_BYTES = 16 * 1024 * 1024
@@ -28,7 +30,7 @@ MAX_DEPTH = 64
 """Nesting of lists and dicts in one wire dict."""
 
 Role = Literal["system", "developer", "user", "assistant", "tool"]
-Dialect = Literal["openai", "anthropic", "shared"]
+Dialect = Literal["openai", "anthropic", "responses", "shared"]
 Wire = dict[str, Any]
 """A provider's JSON object. The one place where a string-keyed dict is a value: it belongs to the provider."""
 
@@ -44,6 +46,9 @@ CONTROL_FIELDS = frozenset(
 )  # fmt: skip
 """What an operator sets beside messages and in profiles, in lower case; no provider has a field of such a name in a
 message. In one, it comes from whoever wrote the message, and governs nothing."""
+FRAMEWORK_FIELDS = frozenset(("langchain", "openai_agents", "pydantic_ai"))
+"""What a framework keeps beside a message of its own: it goes back to that framework, and to no provider."""
+_RESPONSES_KINDS = frozenset(("input_text", "input_image", "input_file", "output_text"))
 _MESSAGE_KEYS = frozenset(("role", "content"))
 _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 _FLAT = frozenset((str, bool, int, float, type(None)))
@@ -53,7 +58,7 @@ _ROLES = frozenset(("system", "developer", "user", "assistant", "tool"))
 
 
 class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 class TextPart(_Part):
@@ -116,7 +121,7 @@ Part = Annotated[
 class Message(BaseModel):
     """A wire dict and its typed view; build one with `Message.from_wire`."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     role: Role
     dialect: Dialect
@@ -185,12 +190,16 @@ def control_fields(wire: Wire) -> tuple[str, ...]:
 
 
 def sent(wire: Wire) -> Wire:
-    """A message as it goes back to its provider: without control fields; the same dict where it has none.
+    """A message as it goes back to its provider: without control and framework fields; the same dict where it has none.
 
-    >>> sent({"role": "user", "content": "hi", "budgets": {"dynamic_tokens": 9}, "x_vendor": 1})
+    >>> sent({"role": "user", "content": "hi", "budgets": {"dynamic_tokens": 9}, "langchain": {}, "x_vendor": 1})
     {'role': 'user', 'content': 'hi', 'x_vendor': 1}
     """
-    if _is_plain(wire) or next(_controls(wire, ""), None) is None:
+    if _is_plain(wire):
+        return wire
+    if not FRAMEWORK_FIELDS.isdisjoint(wire):
+        wire = {key: value for key, value in wire.items() if key not in FRAMEWORK_FIELDS}
+    if next(_controls(wire, ""), None) is None:
         return wire
     return _without_controls(wire)
 
@@ -268,7 +277,8 @@ def _parts(wire: Wire, role: str) -> Iterator[Part]:
             yield TextPart(text=content)
     elif isinstance(content, list):
         for index, block in enumerate(content):
-            part = _block(block, f"content[{index}]")
+            item = _item(block) if role == "assistant" else None
+            part = item or _block(block, f"content[{index}]")
             _check_role(part, role, f"content[{index}].type")
             yield part
     elif content is None and role == "assistant" and isinstance(wire.get("refusal"), str):
@@ -308,6 +318,8 @@ def _block(block: object, where: str) -> Part:
             return TextPart(text=_str(block, "refusal", where))
         case "image_url":
             return _image_url(block, where)
+        case "input_image" | "computer_screenshot" if isinstance(block.get("image_url"), str):
+            return _image_url(block, where)
         case "image":
             return _anthropic_image(block, where)
         case "tool_use":
@@ -323,6 +335,27 @@ def _block(block: object, where: str) -> Part:
             return OpaquePart(type=kind)
         case _:
             raise InvalidMessage(f"{where}.type", _show(kind), "a block type such as 'text'")
+
+
+def _item(block: object) -> Part | None:
+    """An output item of OpenAI's responses, as a run of them is the content of an assistant message; else None."""
+    if not isinstance(block, dict) or not isinstance(kind := block.get("type"), str):
+        return None
+    if kind == "message":
+        return TextPart(text=_item_text(block.get("content")))
+    if kind == "reasoning":
+        return ThinkingPart(text=_item_text([*(block.get("summary") or ()), *(block.get("content") or ())]))
+    if kind.endswith("_call") and _id(block, "call_id"):
+        arguments: object = next((block[key] for key in ("arguments", "input", "action") if key in block), {})
+        text = arguments if isinstance(arguments, str) else _encode(arguments)
+        return ToolCallPart(id=_id(block, "call_id"), name=_id(block, "name") or kind, arguments=text)
+    return None
+
+
+def _item_text(content: object) -> str:
+    blocks = content if isinstance(content, list) else [content]
+    texts = [block.get("text", block.get("refusal")) if isinstance(block, dict) else block for block in blocks]
+    return "\n".join(text for text in texts if isinstance(text, str))
 
 
 def _openai_call(call: object, where: str) -> ToolCallPart:
@@ -407,7 +440,9 @@ def _anthropic_image(block: Wire, where: str) -> ImagePart:
 
 
 def _dialect(wire: Wire, parts: tuple[Part, ...]) -> Dialect:
-    if wire["role"] == "tool" or not _OPENAI_KEYS.isdisjoint(wire):
+    if wire["role"] == "tool":
+        return "responses" if _id(wire, "type").endswith("_output") else "openai"
+    if not _OPENAI_KEYS.isdisjoint(wire):
         return "openai"
     if not _ANTHROPIC_KEYS.isdisjoint(wire):
         return "anthropic"
@@ -416,8 +451,10 @@ def _dialect(wire: Wire, parts: tuple[Part, ...]) -> Dialect:
         return "shared"
     blocks = [block for block in content or () if isinstance(block, dict)]
     kinds = {block.get("type") for block in blocks}
-    if kinds & {"image_url", "input_audio", "refusal", "file", "input_text", "output_text"}:
+    if kinds & {"image_url", "input_audio", "refusal", "file"}:
         return "openai"
+    if kinds & _RESPONSES_KINDS or (wire["role"] == "assistant" and any(map(_item, blocks))):
+        return "responses"
     if kinds - {"text"} or any("cache_control" in block or "citations" in block for block in blocks):
         return "anthropic"
     return "shared" if parts else "openai"
@@ -453,31 +490,3 @@ def _depth(value: object) -> int:
             continue
         stack.extend((child, level + 1) for child in children)
     return deepest
-
-
-_REF = re.compile(r"§?([1-9][0-9]{0,11})(?:\.([1-9][0-9]{0,3}))?", re.ASCII)
-
-
-class Ref(NamedTuple):
-    """A reference to an original: an ordinal, and the 1-based tool result inside that message (0: the whole message).
-
-    ``§128`` is the 128th message of the session, ``§128.2`` the second tool result inside it; ``tool:3`` is the third
-    tool output of the session.
-
-    >>> Ref.parse("§128.2"), str(Ref.parse("128"))
-    (Ref(ordinal=128, part=2), '§128')
-    """
-
-    ordinal: int
-    part: int = 0
-
-    @classmethod
-    def parse(cls, text: str) -> Ref:
-        """Read ``§128``, ``128`` or ``§128.2``; raise `InvalidReference` otherwise."""
-        match = _REF.fullmatch(text.strip())
-        if match is None:
-            raise InvalidReference(text)
-        return cls(int(match[1]), int(match[2] or 0))
-
-    def __str__(self) -> str:
-        return f"§{self.ordinal}.{self.part}" if self.part else f"§{self.ordinal}"

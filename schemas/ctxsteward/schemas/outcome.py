@@ -6,7 +6,7 @@ no text, so it tells nothing of what was said. The steward learns from what fail
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, model_validator
 
@@ -17,7 +17,7 @@ FULL_REWARD = 1.0
 class Outcome(BaseModel):
     """What is known of how a session ended; None: not told."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     succeeded: StrictBool | None = None
     """Whether its task was solved, as somebody has judged; it outweighs all other signs."""

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Annotated, Literal, NamedTuple, get_args
+from typing import Annotated, ClassVar, Literal, NamedTuple, get_args
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr
 
@@ -111,7 +111,7 @@ Scalar = Number | Annotated[StrictStr, Field(min_length=1, max_length=160), OneL
 
 
 class _ProfileValue(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 def is_claim_id(id: str) -> bool:

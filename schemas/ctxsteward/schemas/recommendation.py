@@ -13,7 +13,7 @@ Snodgrass 1999 for the two time lines.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self, get_args
+from typing import Annotated, ClassVar, Literal, Self, get_args
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr, model_validator
 
@@ -42,7 +42,7 @@ ReasonCode = Annotated[StrictStr, Field(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
 
 
 class _RecommendationValue(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 class Scope(_RecommendationValue):

@@ -7,7 +7,7 @@ is bound through the address, an HMAC of the tenant's. Keys rotate; `key_id` nam
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -19,7 +19,7 @@ Hex = Annotated[str, Field(pattern=ADDRESS_PATTERN)]
 class SealDocument(BaseModel):
     """Who sealed which envelope with which key."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, defer_build=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", strict=True, defer_build=True)
 
     alg: Literal["HMAC-SHA-256"]
     key_id: Annotated[str, Field(min_length=1, max_length=64)]

@@ -34,7 +34,7 @@ LossKind = Literal[
 class Bullet(BaseModel):
     """One frozen line of a compacted section, with at least one citation."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     text: str
     """One line, no marker, no reference; quotes of the originals are unaltered."""
@@ -48,7 +48,7 @@ class Bullet(BaseModel):
 class Utterance(BaseModel):
     """One side of the last raw turn."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     ref: str
     text: str
@@ -57,7 +57,7 @@ class Utterance(BaseModel):
 class LastRawTurn(BaseModel):
     """The newest user text and the newest assistant text, byte for byte."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     user: Utterance | None = None
     assistant: Utterance | None = None
@@ -66,7 +66,7 @@ class LastRawTurn(BaseModel):
 class SummaryOrigin(BaseModel):
     """What a model had to do with a summary: what of it was taken, and why the rest was not."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     model: str
     template: str
@@ -84,8 +84,8 @@ class SummaryOrigin(BaseModel):
 class Summary(BaseModel):
     """What a summarizer returns."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
-    LATER: ClassVar = frozenset(("origin",))
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+    LATER: ClassVar[frozenset[str]] = frozenset(("origin",))
 
     bullets: tuple[Bullet, ...]
     """New bullets, in ordinal order of their first citation."""
@@ -102,6 +102,8 @@ class SourceMessage:
 
     ref: str
     message: Message
+    ts: str | None = None
+    """When it was said, ISO 8601; None: the log does not know."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,7 +160,7 @@ class Span(NamedTuple):
 class Loss(BaseModel):
     """Something the originals said that the section no longer shows; it still resolves by `ref`."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     kind: LossKind
     text: str
@@ -170,8 +172,8 @@ class Loss(BaseModel):
 class CompressionReport(BaseModel):
     """The published view of one compaction."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
-    LATER: ClassVar = frozenset(("origin",))
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+    LATER: ClassVar[frozenset[str]] = frozenset(("origin",))
 
     id: str
     section: Literal["system", "static", "meta", "dynamic"]

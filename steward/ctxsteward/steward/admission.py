@@ -38,7 +38,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import inf, log2
-from typing import Annotated, NamedTuple, Self
+from typing import Annotated, ClassVar, NamedTuple, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictInt, StrictStr
 
@@ -86,7 +86,7 @@ def _complete(given: dict[RecommendationKind, float | None]) -> dict[Recommendat
 class AdmissionPolicy(BaseModel):
     """What it takes to be admitted, and how long that lasts."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
 
     independent_principals: Annotated[StrictInt, Field(ge=2, le=1_000)] = 3
     """k: how many must say the same before it reaches others."""

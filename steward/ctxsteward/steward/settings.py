@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr, model_validator
 
@@ -42,7 +42,7 @@ Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 class CanaryLimits(BaseModel):
     """When a canary ends. These numbers stand nowhere else."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
 
     min_sessions: Annotated[StrictInt, Field(ge=1, le=1_000_000)] = 30
     """Sessions that the challenger must have had before it is kept."""
@@ -56,7 +56,7 @@ class CanaryLimits(BaseModel):
 class WordingSettings(BaseModel):
     """A model that may reword lines of the slice (`release.wording`)."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
 
     model: Annotated[StrictStr, Field(min_length=1, max_length=500)]
     """``https://HOST/v1#MODEL``, ``openai:MODEL`` or ``anthropic:MODEL``."""
@@ -79,7 +79,7 @@ class WordingSettings(BaseModel):
 class NightSettings(BaseModel):
     """One profile's nights."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
 
     store: StrictStr = "file:.ctxsteward"
     """URI, as `ctxsteward.envelope.open_store` takes it."""

@@ -99,9 +99,9 @@ class UpdateTracker(Generic[S]):
 
     def __init__(self, keep: Callable[[PlacedSentence], S], *, lifts: bool = True) -> None:
         """`keep`: in what form a statement waits for what replaces it; `lifts`: whether those are asked for."""
-        self.count = 0
+        self.count: int = 0
         """Statements taken; the next one's position."""
-        self.outcome = UpdateOutcome({}, {})
+        self.outcome: UpdateOutcome = UpdateOutcome({}, {})
         self._keep, self._lifts = keep, lifts
         self._open: dict[int, S] = {}
         """Those that something later may replace: said, not stale, among the newest `REMEMBERED`."""

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, Session
-from ctxsteward.envelope.compaction import middle_out_policy, phase_log, price_policy, rewriting_pays
+from ctxsteward.envelope.compaction import asked_policy, middle_out_policy, phase_log, price_policy, rewriting_pays
 from ctxsteward.envelope.tokens import Prices
 from ctxsteward.schemas import CompressionReport, InputError, PolicyName
 
@@ -227,3 +227,52 @@ def test_a_call_s_selection_log_names_what_it_was_shown() -> None:
     assert log.tokens_saved == sum(600 - len(line) for line in lines)
     assert {(c.ref, c.in_, c.why) for c in log.candidates} >= {("§2", False, "masked"), ("§12", True, "whole")}
     assert phase_log(session, envelopes[-1].dynamic, "every_turn") == log
+
+
+# -- when it is asked for ----------------------------------------------------------------------------------------------
+
+
+def talked(turns: int = 8) -> tuple[Session, EnvelopeBuilder]:
+    """A talk that is far from its budget."""
+    session, builder = opened(), char_builder(Budgets(dynamic_tokens=100_000), selector=None)
+    for turn in range(turns):
+        session.extend([user(f"Question {turn}: {SHORT}"), reply(f"Answer {turn}: {SHORT}")])
+    return session, builder
+
+
+def test_what_is_asked_for_is_made_though_nothing_is_due() -> None:
+    session, builder = talked()
+    assert builder.build(session).reports == ()
+    shown = builder.preview(session, policy=asked_policy())
+    assert session.reports() == [], "a preview writes nothing"
+    (report,) = builder.build(session, policy=asked_policy()).reports
+    assert (report.policy, report.pre_tokens, report.post_tokens) == (
+        "asked/1", shown.reports[0].pre_tokens, shown.reports[0].post_tokens
+    )  # fmt: skip
+    assert report.post_tokens < report.pre_tokens * 0.75
+    assert builder.build(session).reports == (), "it is for one call"
+    assert builder.build(session).section("dynamic").budget_tokens == 100_000
+
+
+def test_it_stops_where_what_may_leave_takes_as_few_tokens_as_asked() -> None:
+    kept = []
+    for keep_tokens in (0, 400, 800):
+        session, builder = talked()
+        builder.build(session, policy=asked_policy(keep_tokens))
+        kept.append(len(session.state.groups))
+    assert kept[0] < kept[1] < kept[2] < 16
+
+
+def test_where_all_may_stay_that_is_asked_nothing_is_made() -> None:
+    session, builder = talked()
+    envelope = builder.build(session, policy=asked_policy(100_000))
+    assert envelope.reports == ()
+    assert [finding.kind for finding in envelope.findings] == ["compaction_refused"]
+    assert len(session.state.groups) == 16
+
+
+def test_what_is_asked_for_again_at_once_saves_too_little() -> None:
+    session, builder = talked()
+    builder.build(session, policy=asked_policy(0))
+    again = builder.build(session, policy=asked_policy(0))
+    assert [finding.kind for finding in again.findings] == ["compaction_refused"]

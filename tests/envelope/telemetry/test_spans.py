@@ -23,6 +23,7 @@ pytest.importorskip("opentelemetry.exporter.otlp.proto.http")
 SCRIPT = """
 import io, json, logging, sys
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, Profile
+from ctxsteward.envelope.telemetry import usage_reported
 from ctxsteward.envelope.telemetry.sdk import JsonLines, exported
 from ctxsteward.envelope.testing import memory_store
 
@@ -53,8 +54,9 @@ with exported(f"otlp={sys.argv[1]}", stream=sys.stderr):
         built.append({
             "address": envelope.address, "reports": [report.id for report in envelope.reports],
             "epochs": {name: section.epoch for name, section in envelope.sections.items()},
-            "version": envelope.profile_version,
+            "version": envelope.profile_version, "compacted": session.state.compactions > 0,
         })
+    usage_reported(session, envelope, "gpt-4o", input_tokens=90, cache_read=64, cache_creation=None)
     try:
         EnvelopeBuilder(tokenizer="o200k_base", window_tokens=5).build(session)
     except Exception as error:
@@ -165,6 +167,28 @@ def test_attributes_follow_the_genai_conventions_where_there_are_any(run: Run) -
     assert len({one["gen_ai.conversation.id"] for one in told}) == 1
     assert [one["context.profile.version"] for one in told] == [one["version"] for one in run.said["built"]]
     assert all(0 <= one["context.prefix_tokens"] <= one["context.prompt_tokens"] for one in told)
+
+
+def test_a_compilation_says_what_it_is_for_and_whether_it_was_compacted(run: Run) -> None:
+    told = [values(span.attributes) for span in run.builds]
+
+    assert [one["gen_ai.context.compilation.id"] for one in told] == [one["address"] for one in run.said["built"]]
+    assert [one["gen_ai.context.compilation.trigger"] for one in told] == ["user", "assistant"] * 12
+    assert {one["gen_ai.context.window_size"] for one in told} == {128_000}
+    compacted = [one.get("gen_ai.conversation.compacted") for one in told]
+    assert compacted == [True if one["compacted"] else None for one in run.said["built"]]
+    assert {True, None} == set(compacted)
+
+
+def test_a_reported_usage_is_a_span_of_the_same_compilation(run: Run) -> None:
+    (span,) = run.named("context.usage")
+    newest = values(run.builds[-1].attributes)
+
+    assert values(span.attributes) == {
+        "gen_ai.conversation.id": newest["gen_ai.conversation.id"], "gen_ai.request.model": "gpt-4o",
+        "gen_ai.context.compilation.id": newest["gen_ai.context.compilation.id"],
+        "gen_ai.usage.input_tokens": 90, "gen_ai.usage.cache_read.input_tokens": 64,
+    }  # fmt: skip
 
 
 def test_events_show_when_a_section_began_a_new_epoch_and_only_then(run: Run) -> None:

@@ -94,7 +94,7 @@ COMMANDS = {
     "build": LazyCommand("commands.replay:build", "Build the envelope for a transcript's next call."),
     "cards": LazyCommand("commands.cards:cards", "Make context cards anew, list them, move them."),
     "completion": LazyCommand("cli:completion", "Print the tab-completion script of a shell."),
-    "context": LazyCommand("commands.context:context", "Show what a cascade's phase would see."),
+    "context": LazyCommand("commands.context:context", "Show what a cascade's phase would see; --grid: a session."),
     "demo": LazyCommand("commands.demo:demo", "Tell the whole story on shipped data, offline."),
     "evals": LazyCommand("commands:evals", "Long-horizon suites held to gates; recall and cost on your data."),
     "handoff": LazyCommand("commands.run:handoff", "Say where a session's work stands; begin a new one from it."),
@@ -104,8 +104,10 @@ COMMANDS = {
     "resolve": LazyCommand("commands.inspection:resolve", "Show the original that a reference names."),
     "run": LazyCommand("commands.run:run", "Play a cascade against a script or a model, and price it."),
     "schema": LazyCommand("commands.schema:schema", "Print a published JSON Schema, or their names."),
+    "serve": LazyCommand("commands.serve:serve", "Serve the JSON API and the pages over HTTP."),
     "steward": LazyCommand("commands:steward", "Harvest insights from transcripts, through gates."),
     "store": LazyCommand("commands.store:store", "Check a store, collect garbage, list, count, forget."),
+    "view": LazyCommand("commands.view:view", "See what calls were shown: a grid, or a folder of pages."),
 }
 
 

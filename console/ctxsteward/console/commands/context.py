@@ -46,6 +46,7 @@ _ROOM_TOKENS = 10_000_000
 @click.option("--session", "session_id", metavar="ID", help="Run in the store whose past counts.")
 @click.option("--transcript", metavar="FILE", type=click.Path(), help="Past as JSON or JSONL of {phase, message}.")
 @click.option("--input", "given", metavar="JSON", help="The cascade's input; @FILE reads it from a file.")
+@click.option("--grid", "as_grid", is_flag=True, help="FILE is a session: show its newest call as a grid.")
 @click.option("--model", default=DEFAULT_MODEL, show_default=True, metavar="NAME", help="Model whose tokens count.")
 @provider
 @common
@@ -55,6 +56,7 @@ def context(
     session_id: str | None,
     transcript: str | None,
     given: str | None,
+    as_grid: bool,
     model: str,
     provider: str | None,
     as_json: bool,
@@ -65,8 +67,18 @@ def context(
 
     FILE may hold `input`, `state`, `states` and a recorded `transcript` beside the cascade. Nothing is written. A
     strategy that needs what is missing here (an extra, a model) gives way to words, and a finding says so.
+
+    With --grid, FILE is the id of a session, and what its newest call was shown comes as a grid, as `ctxsteward view`
+    shows it.
     """
 
+    if as_grid:
+        if phase or session_id or transcript or given or provider:
+            raise click.UsageError("--grid takes the id of a session and nothing of a cascade; `view` has more options")
+        root = click.get_current_context().find_root()
+        view = root.command.get_command(root, "view")  # type: ignore[attr-defined]
+        root.invoke(view, sessions=(file,), as_json=as_json, store=store, tenant=tenant)
+        return
     read_provider(provider)
     if session_id is not None and transcript is not None:
         raise InputError("--session and --transcript: two pasts; give one of them")

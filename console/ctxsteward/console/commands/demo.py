@@ -1,13 +1,16 @@
-"""``ctxsteward demo``: the shipped incident replayed, told in five scenes, and its claims checked, offline.
+"""``ctxsteward demo``: the shipped incident replayed, told in six scenes, and its claims checked, offline.
 
-Everything a person or ``demo --json`` sees is computed here from the run. The places are message numbers of
-`data/demo.jsonl`, whose system message takes none. Tokens are the builder's, `_ms` milliseconds of wall time.
+The first scene puts one late question to two prompts of the same size: a sliding window (the newest whole messages that
+fit, under the same head) and an envelope. Everything a person or ``demo --json`` sees is computed here from the run.
+The places are message numbers of `data/demo.jsonl`, whose system message takes none. Tokens are the builder's, `_ms`
+milliseconds of wall time.
 """
 
 from __future__ import annotations
 
 import json
 import re
+import textwrap
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -21,9 +24,20 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from ctxsteward.envelope import PROVIDERS, Budgets, Envelope, EnvelopeBuilder, Profile, Session, Store, rebuild
+from ctxsteward.envelope import (
+    PROVIDERS,
+    Budgets,
+    Envelope,
+    EnvelopeBuilder,
+    LogEntry,
+    Profile,
+    Session,
+    Store,
+    rebuild,
+)
 from ctxsteward.envelope.compaction import text_of
 from ctxsteward.envelope.render import section_text
+from ctxsteward.envelope.tokens import Counter, Prices
 from ctxsteward.envelope.transcripts import Transcript, parse_transcripts
 from ctxsteward.evals.prompt_cost import anthropic_faults, openai_faults
 from ctxsteward.schemas import CompressionReport, Message
@@ -51,6 +65,8 @@ ASKED_AT = 250
 RULE = (10, "customer emails never go into tickets")
 OLD_DECISION = (81, "keep it at 5")
 NEW_DECISION = (196, "retry budget is 2")
+SUBJECT = re.compile(r"retry[ _]budget", re.IGNORECASE)
+"""What that question is about."""
 TOOL_OUTPUT = 3
 
 
@@ -75,17 +91,63 @@ class DemoCheck(NamedTuple):
 
 
 @dataclass(slots=True)
+class SlidingWindow:
+    """What the same calls are sent, and cost, by the newest whole messages that fit into so many tokens.
+
+    The newest message, or the newest call with its results, stays whatever its size.
+    """
+
+    budget_tokens: int
+    prices: Prices
+    entries: list[LogEntry] = field(default_factory=list)
+    """In the window at the call that was made last."""
+    tokens: int = 0
+    prompt_tokens: int = 0
+    """Of the call that was made last, with the head."""
+    sent_tokens: int = 0
+    sent_priced: float = 0.0
+
+    def move(self, session: Session, counter: Counter, head_tokens: int) -> None:
+        """Make the next call: new messages come in, the oldest leave until the rest fits."""
+        first, kept = self.entries[0].ordinal if self.entries else 1, self.tokens
+        for entry in session.entries(self.entries[-1].ordinal + 1 if self.entries else 1):
+            self.entries.append(entry)
+            self.tokens += entry.tokens(counter)
+        step = next(back for back, entry in enumerate(reversed(self.entries), 1) if entry.message.role != "tool")
+        while len(self.entries) > step and (self.tokens > self.budget_tokens or self.entries[0].message.role == "tool"):
+            self.tokens -= self.entries.pop(0).tokens(counter)  # a result leaves with its call
+        prefix = head_tokens + kept if self.entries[0].ordinal == first else head_tokens
+        self.prompt_tokens = head_tokens + self.tokens
+        self.sent_priced += self.prices.of(self.prompt_tokens, prefix if self.sent_tokens else 0)
+        self.sent_tokens += self.prompt_tokens
+
+    @property
+    def text(self) -> str:
+        return "\n".join(f"{entry.ref} {entry.message.role}: {text_of(entry.message)}" for entry in self.entries)
+
+
+class AskedWindow(NamedTuple):
+    """A `SlidingWindow` at the call that answers `ASKED_AT`."""
+
+    text: str
+    messages: int
+    prompt_tokens: int
+
+
+@dataclass(slots=True)
 class DemoRun:
     """What the replay came to."""
 
     session: str
     tally: ReplayTotals
+    window: SlidingWindow
     losses: int = 0
     openai_valid_calls: int = 0
     anthropic_valid_calls: int = 0
     refs_resolved: int = 0
     asked: Envelope | None = None
     """Of the call that answers `ASKED_AT`."""
+    asked_window: AskedWindow | None = None
     last: Envelope | None = None
     checks: list[DemoCheck] = field(default_factory=list)
 
@@ -115,15 +177,19 @@ def replay_shipped(
     transcript = shipped.transcript
     id = unused_id(store, transcript.session, tenant)
     session = open_session(store, transcript, id, tenant=tenant, profile=shipped.profile, counter=builder.counter)
-    run = DemoRun(id, ReplayTotals.for_builder(builder))
-    run.tally.transcripts = 1
+    tally = ReplayTotals.for_builder(builder)
+    window = SlidingWindow(builder.budgets.dynamic_tokens, Prices(block_tokens=tally.cache_block_tokens))
+    run = DemoRun(id, tally, window)
+    tally.transcripts = 1
     for replayed in replay_calls(builder, session, transcript):
         envelope = run.last = replayed.envelope
-        run.tally.add(replayed)
+        tally.add(replayed)
+        window.move(session, builder.counter, envelope.tokens - envelope.section("dynamic").tokens)
         run.openai_valid_calls += not openai_faults(envelope.render("openai-chat"))
         run.anthropic_valid_calls += not anthropic_faults(envelope.render("anthropic"))
         if len(session) == ASKED_AT:
             run.asked = envelope
+            run.asked_window = AskedWindow(window.text, len(window.entries), window.prompt_tokens)
         for report in envelope.reports:
             run.losses += len(report.losses)
             on_compaction(replayed, report)
@@ -138,6 +204,21 @@ def check_window(run: DemoRun) -> None:
         marked = f"§{OLD_DECISION[0]} user, superseded by §{NEW_DECISION[0]}: "
         changed = NEW_DECISION[1] in text and (OLD_DECISION[1] not in text or marked in text)
         run.checks.append(DemoCheck(f"an old value of the changed decision is never alone {when}", changed))
+
+
+def check_answer(run: DemoRun) -> None:
+    """The question of `ASKED_AT` finds what decides it in the envelope, and not in a window of the same size."""
+    assert run.asked is not None
+    assert run.asked_window is not None
+    shown = NEW_DECISION[1] in run.asked.section("dynamic").text and NEW_DECISION[1] not in run.asked_window.text
+    run.checks.append(DemoCheck(f"§{NEW_DECISION[0]} answers §{ASKED_AT}; the sliding window has lost it", shown))
+
+
+def lines_about(text: str) -> list[str]:
+    """Messages of a window that name the subject of the question, the question apart; what people said first."""
+    found = [line for line in text.splitlines() if line.startswith("§") and SUBJECT.search(line)]
+    told = [line for line in found if not line.startswith(f"§{ASKED_AT} ")]
+    return sorted(told, key=lambda line: re.match(r"§\d+ user\b", line) is None)
 
 
 def check_calls(run: DemoRun) -> None:
@@ -188,6 +269,8 @@ def summary(run: DemoRun, shipped: DemoData) -> dict[str, object]:
         "sent_tokens": tally.sent_tokens,
         "full_history_priced_tokens": round(tally.full_priced),
         "sent_priced_tokens": round(tally.sent_priced),
+        "window_tokens": run.window.sent_tokens,
+        "window_priced_tokens": round(run.window.sent_priced),
         "over_budget_calls": tally.over_budget_calls,
         "openai_valid_calls": run.openai_valid_calls,
         "anthropic_valid_calls": run.anthropic_valid_calls,
@@ -201,6 +284,7 @@ def summary(run: DemoRun, shipped: DemoData) -> dict[str, object]:
 
 
 SHOWN_BULLETS = 9
+SHOWN_LINES, LINE_CHARS = 2, 120
 
 _CITED = re.compile(r"(.*?) ?((?:§[\d.]+ ?)*)")
 """A bullet's text and its citations."""
@@ -212,17 +296,36 @@ class Narrator:
     def __init__(self, console: Console) -> None:
         self._console = console
 
+    def question(self, run: DemoRun, session: Session, shipped: DemoData) -> None:
+        """A late question, and what each of two prompts of the same size holds of its answer."""
+        assert run.asked is not None
+        assert run.asked_window is not None
+        tally, window, asked, slid = run.tally, run.window, run.asked, run.asked_window
+        self._scene(f"1  One question, two prompts with {window.budget_tokens:,} tokens of the conversation")
+        self._line(f"§{ASKED_AT}: {one_line(text_of(session.resolve(f'§{ASKED_AT}')))}")
+        table = tables.grid("", "sliding window", "ctxsteward")
+        reachable = sum(wire_text(session, f"§{at}") == line for at, line in enumerate(shipped.lines[:ASKED_AT], 1))
+        for name, theirs, ours in (
+            ("it says of that", _told(slid.text), _told(asked.section("dynamic").text)),
+            ("messages in reach", f"{slid.messages} of {ASKED_AT}", f"{reachable} of {ASKED_AT}, by reference"),
+            ("this prompt", f"{slid.prompt_tokens:,} tokens", f"{asked.tokens:,} tokens"),
+            (f"all {tally.calls} calls", f"{window.sent_tokens:,} tokens", f"{tally.sent_tokens:,} tokens"),
+            ("with cached prefix at 0.1", f"{window.sent_priced:,.0f}", f"{tally.sent_priced:,.0f}"),
+        ):
+            table.add_row(name, tables.shown(theirs), tables.shown(ours))
+        self._console.print(Padding(table, (0, 0, 0, 2), expand=False))
+
     def comes_in(self, shipped: DemoData, builder: EnvelopeBuilder) -> None:
         """What is replayed, under which budget."""
         messages = [Message.from_wire(json.loads(line)) for line in shipped.lines]
         tokens = sum(builder.counter.message(message) for message in messages)
         calls = sum(message.role == "assistant" for message in messages)
-        self._scene("1  What comes in")
+        self._scene("2  What comes in")
         self._line(
             f"An on-call day: {len(messages)} messages, {tokens:,} tokens, {calls} model calls. "
             f"The window may hold {builder.budgets.dynamic_tokens:,} tokens of it."
         )
-        self._scene("2  Compactions, as they happen")
+        self._scene("3  Compactions, as they happened")
 
     def compacted(self, replayed: ReplayStep, report: CompressionReport) -> None:
         """One line for one compaction."""
@@ -237,7 +340,7 @@ class Narrator:
         """The envelope of the call that answers a question about the morning."""
         assert run.asked is not None
         envelope = run.asked
-        self._scene(f"3  One envelope: the call that answers §{ASKED_AT}")
+        self._scene(f"4  One envelope: the call that answers §{ASKED_AT}")
         for name, section in envelope.sections.items():
             beginning = "" if name == "dynamic" else one_line(section.text)
             self._line(
@@ -251,7 +354,7 @@ class Narrator:
 
     def originals(self, session: Session, shipped: DemoData) -> None:
         """References resolved, against the shipped file."""
-        self._scene("4  Nothing is gone: references resolve to the original bytes")
+        self._scene("5  Nothing is gone: references resolve to the original bytes")
         for ref, line in (
             (f"§{RULE[0]}", shipped.lines[RULE[0] - 1]),
             (f"§{OLD_DECISION[0]}", shipped.lines[OLD_DECISION[0] - 1]),
@@ -266,7 +369,7 @@ class Narrator:
         """The rebuilt envelope, every check, and the figures."""
         assert run.last is not None
         tally, calls = run.tally, run.tally.calls
-        self._scene("5  The last envelope again, out of the log alone")
+        self._scene("6  The last envelope again, out of the log alone")
         self._line(f"replay --from {tables.short(run.last.address)}…: {_verdict(run.checks[-1].passed)}")
         self._scene("Checked")
         good, bad = ("✓", "✗") if unicode_console(self._console) else ("ok", "FAILED")
@@ -313,6 +416,16 @@ class Narrator:
         self._console.print(Padding(line, (0, 0, 0, 2), expand=False))
 
 
+def _told(window: str) -> str:
+    """The first of `lines_about`, shortened."""
+    lines = lines_about(window)
+    more = [f"… and {len(lines) - SHOWN_LINES} more"] if len(lines) > SHOWN_LINES else []
+    return (
+        "\n".join([*(textwrap.shorten(line, LINE_CHARS, placeholder=" …") for line in lines[:SHOWN_LINES]), *more])
+        or "nothing"
+    )
+
+
 def _verdict(passed: bool) -> str:
     return "byte for byte the same, for every provider" if passed else "NOT the same"
 
@@ -354,16 +467,20 @@ def _store_uri(given: str | None) -> Iterator[str]:
 def _tell(uri: str, tenant: str, narrator: Narrator | None) -> tuple[DemoRun, DemoData]:
     shipped, builder = load_shipped(), make_builder()
     store = open_uri(uri)
+    compactions: list[tuple[ReplayStep, CompressionReport]] = []
     try:
-        if narrator:
-            narrator.comes_in(shipped, builder)
         run, session = replay_shipped(
-            shipped, builder, store, tenant, narrator.compacted if narrator else lambda *_: None
+            shipped, builder, store, tenant, lambda step, report: compactions.append((step, report))
         )
+        check_answer(run)
         check_calls(run)
         check_window(run)
         check_originals(run, session, shipped)
         if narrator:
+            narrator.question(run, session, shipped)
+            narrator.comes_in(shipped, builder)
+            for step, report in compactions:
+                narrator.compacted(step, report)
             narrator.window(run)
             narrator.originals(session, shipped)
         if uri != "memory:":  # as another process would find it

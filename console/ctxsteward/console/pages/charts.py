@@ -1,7 +1,6 @@
-"""What pages are made of: templates, filled (`render`), and plots as inline SVG; the same bytes for the same figures.
+"""Plots as inline SVG; the same bytes for the same figures.
 
-A page is one HTML file, with nothing loaded from anywhere: its content security policy forbids scripts and every
-request. Every value is escaped where a template puts it in; markup goes in as `Markup`, which only this module makes.
+Every value is escaped where a template puts it in; markup goes in as `Markup`.
 Lengths are SVG user units. Colours are classes that the page's style sheet sets, for light and dark, as the reader has
 it. Source: SVG 1.1 (W3C).
 """
@@ -11,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
+
+from .frame import render as render
 
 WIDTH, LEFT, RIGHT = 640, 150, 56
 ROW, GAP = 22, 8
@@ -20,20 +20,6 @@ PLOT_HEIGHT, PLOT_LEFT = 180, 48
 MAX_ROWS = 24
 COLOURS = 7
 """Classes ``c0`` to ``c6``."""
-
-
-_templates = Environment(
-    loader=PackageLoader("ctxsteward.console.pages"),
-    autoescape=True,
-    undefined=StrictUndefined,
-    trim_blocks=True,
-    lstrip_blocks=True,
-)
-
-
-def render(name: str, **values: Any) -> str:
-    """Fill the template of this name; the same text for the same values."""
-    return _templates.get_template(name).render(values)
 
 
 class Bar(NamedTuple):

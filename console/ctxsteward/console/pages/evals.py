@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from markupsafe import Markup
@@ -20,7 +21,7 @@ from ctxsteward.evals.result_formats import (
     outcome,
     tally,
 )
-from ctxsteward.evals.result_history import ResultDifference, trend, values
+from ctxsteward.evals.result_history import ResultDifference, before, difference, read, trend, values
 from ctxsteward.schemas import EvalResult, GateResult, MetricResult
 
 from .charts import Bar, Series, Shape, bars, drawing, lines, render, shape
@@ -34,16 +35,36 @@ def page(
     history: Sequence[EvalResult],
     incomparable: Mapping[str, Sequence[str]] | None = None,
 ) -> str:
-    """The page; the same bytes for the same results."""
+    """The page as one file; the same bytes for the same results."""
+    shown = contents(results, differences, history, incomparable)
+    return render("evals.html.j2", title="Context evals", **shown)
+
+
+def history_contents(path: Path | None) -> dict[str, Any]:
+    """The newest result of each suite in a history, beside the ones before; None: there is none."""
+    known = () if path is None else read(path, "name another history")
+    newest = {result.suite: (at, result) for at, result in enumerate(known)}
+    earlier = {suite: before(known[:at], result) for suite, (at, result) in newest.items()}
+    differences = {suite: difference(newest[suite][1], one) for suite, one in earlier.items() if one is not None}
+    return contents(tuple(result for _, result in newest.values()), differences, known)
+
+
+def contents(
+    results: Sequence[EvalResult],
+    differences: Mapping[str, ResultDifference],
+    history: Sequence[EvalResult],
+    incomparable: Mapping[str, Sequence[str]] | None = None,
+) -> dict[str, Any]:
+    """What the page shows, for a template."""
     gates = [gate for result in results for gate in result.gates]
     trends = [(result.suite, _trend(result, history)) for result in results]
     seconds = bars("CPU seconds", [Bar(one.suite, (round(one.cpu_seconds),)) for one in results])
-    return render(
-        "evals.html.j2", title="Context evals", about=_about(results), outcome=outcome(results),
-        tally=tally(gates) if gates else "",
-        suites=[_suite(one, differences.get(one.suite), (incomparable or {}).get(one.suite, ())) for one in results],
-        trends=[*trends, ("CPU seconds", seconds)],
-    )  # fmt: skip
+    return {
+        "about": _about(results), "outcome": outcome(results), "tally": tally(gates) if gates else "",
+        "suites": [_suite(one, differences.get(one.suite), (incomparable or {}).get(one.suite, ())) for one in results],
+        "trends": [*trends, ("CPU seconds", seconds)],
+        "figures": [(result.suite, *_trend_figures(result, history)) for result in results],
+    }  # fmt: skip
 
 
 def _about(results: Sequence[EvalResult]) -> str:
@@ -124,11 +145,25 @@ def _failures(result: EvalResult) -> Iterator[tuple[str, str, str, str]]:
         yield "broke off", id, "", error
 
 
+def _trend_figures(result: EvalResult, history: Sequence[EvalResult]) -> tuple[list[str], list[list[str]]]:
+    """What the plot of the suite's rates shows, as a table: days, and a row a rate."""
+    runs = trend(history, result)
+    rows = [[rate.name, *("-" if value is None else f"{value:.1%}" for value in values(runs, rate.name))]
+            for rate in _rates(result)]  # fmt: skip
+    return [one.when[:10] for one in runs], rows
+
+
+def _rates(result: EvalResult) -> list[MetricResult]:
+    """Rates that have a gate, or all where none has."""
+    gated = {gate.metric for gate in result.gates}
+    return [metric for metric in result.metrics if metric.kind == "rate" and (metric.name in gated or not gated)]
+
+
 def _trend(result: EvalResult, history: Sequence[EvalResult]) -> Markup:
     """Rates of the suite that have a gate, run by run."""
-    gated = {gate.metric for gate in result.gates}
-    rates = [metric for metric in result.metrics if metric.kind == "rate" and (metric.name in gated or not gated)]
     runs = trend(history, result)
     return lines(
-        "Rates", [Series(rate.name, values(runs, rate.name)) for rate in rates], [one.when[:10] for one in runs]
+        "Rates",
+        [Series(rate.name, values(runs, rate.name)) for rate in _rates(result)],
+        [one.when[:10] for one in runs],
     )

@@ -1,5 +1,6 @@
 from . import tables as tables
 from .extras import (
+    CONSOLE as CONSOLE,
     FLOWS as FLOWS,
     S3 as S3,
     STEWARD as STEWARD,

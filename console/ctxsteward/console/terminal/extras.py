@@ -1,4 +1,4 @@
-"""Optional packages of the steward: which are there, and what to install where one is missing.
+"""Optional packages of commands: which are there, and what to install where one is missing.
 
 Packages are looked for, never imported: a worker process that failed to import one would put every transcript into
 quarantine.
@@ -35,8 +35,13 @@ FLOWS = (
     Package("prefect_dask", "prefect-dask", "flows", "batches on a Dask cluster"),
 )
 S3 = (Package("boto3", "boto3", "s3", "transcripts and stores on S3"),)
+CONSOLE = (
+    Package("fastapi", "fastapi", "console", "the HTTP service"),
+    Package("uvicorn", "uvicorn", "console", "the HTTP service"),
+    Package("sse_starlette", "sse-starlette", "console", "events of the HTTP service"),
+)
 
-EXTRAS = (*STEWARD, *FLOWS, *S3)
+EXTRAS = (*STEWARD, *FLOWS, *S3, *CONSOLE)
 """All of them."""
 
 Finder = Callable[[str], object]

@@ -324,7 +324,9 @@ class RequestDifference:
     """Findings of one alignment."""
 
     def __init__(self, parts: Sequence[ExpectedPart], sent: Sequence[Unit], alignment: Alignment) -> None:
-        self.parts, self.sent, self.alignment = parts, sent, alignment
+        self.parts: Sequence[ExpectedPart] = parts
+        self.sent: Sequence[Unit] = sent
+        self.alignment: Alignment = alignment
         self.truncated: set[int] = set()
         """Expected indexes whose text is cut."""
         self.recoded: set[int] = set()

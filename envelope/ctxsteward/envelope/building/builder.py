@@ -146,7 +146,7 @@ class EnvelopeBuilder:
         """
         self.model = model
         self._target = target_of(model, tokenizer, window_tokens, output_reserve_tokens)
-        self.budgets = budgets or Budgets()
+        self.budgets: Budgets = budgets or Budgets()
         asked: Selector | None = _selector_named(selector) if isinstance(selector, str) else selector
         stated = self.budgets if asked is not None else self.budgets.without_recall()
         within, self._notices = budgets_within(self._target, stated)
@@ -213,6 +213,10 @@ class EnvelopeBuilder:
         """Provider-reported tokens per estimated token; see `calibrate`."""
         return self._scale.calibration
 
+    def provider_tokens(self, tokens: int) -> int:
+        """Tokens as this builder's counter has them, as the provider would count them."""
+        return self._scale.provider_tokens(tokens)
+
     @property
     def effective_budgets(self) -> Budgets:
         """Budgets in this builder's own estimated tokens: the caller's, divided by the calibration.
@@ -231,7 +235,8 @@ class EnvelopeBuilder:
                 return self._built(session, policy)
             reserve = self.output_reserve_tokens
             prompt_tokens = self.window_tokens and self.window_tokens - reserve
-            with BuildSpan(self.model, self.counter.name, self.calibration, prompt_tokens) as span:
+            window = self.window_tokens
+            with BuildSpan(self.model, self.counter.name, self.calibration, prompt_tokens, window) as span:
                 envelope = self._built(session, policy)
                 span.built(session, envelope)
         return envelope
@@ -269,8 +274,10 @@ class EnvelopeBuilder:
         self._decider_under(head).run(draft, BuildProgress(), head.estimated_tokens, self._guard_tokens(head))
         return draft.state.position == session.state.position
 
-    def preview(self, session: Session, user_turn: str | object | None = None) -> Envelope:
-        """The envelope as if `user_turn` were the next user message; writes nothing."""
+    def preview(
+        self, session: Session, user_turn: str | object | None = None, *, policy: Policy | None = None
+    ) -> Envelope:
+        """The envelope as if `user_turn` were the next user message; writes nothing. `policy` as in `build`."""
         _check_session(session)
         scratch = session.draft()
         if user_turn is not None:
@@ -279,6 +286,7 @@ class EnvelopeBuilder:
         progress = BuildProgress()
         head = self._head(scratch)
         decider = self._decider_under(head)
+        decider = decider if policy is None else decider.with_policy(policy)
         layout = decider.run(scratch, progress, head.estimated_tokens, self._guard_tokens(head))
         return self._envelope(scratch, layout, replace(progress, selection_seconds=0.0), sealed=False)
 

@@ -396,13 +396,15 @@ class StoreCards:
         maker = maker or card_maker()
         if index is None or isinstance(index, str):
             uri = index or store.cards_uri
-            self.index, self._opened = open_cards(uri), True
+            self.index: CardIndex = open_cards(uri)
+            self._opened = True
             store.cards_uri = uri
             self._eraser = CardEraser(store, self.index, uri)
         else:
-            self.index, self._opened = index, False
+            self.index = index
+            self._opened = False
             self._eraser = CardEraser(store, index)
-        self.closed = False
+        self.closed: bool = False
         self._store, self._closing = store, forking.lock()
         store.erasers.append(self._eraser)
         self._worker = CardWorker(store, self.index, maker, tenants=tenants)

@@ -94,7 +94,7 @@ class Strategies:
         cards: CardIndex | None = None,
     ) -> None:
         """`models`: by the name that `selector_model` says. `cards`: whose summaries the menu of a model shows."""
-        self.heuristic = Heuristic(Weights(recency=0, callout=0))  # both are weighed by the configuration
+        self.heuristic: Heuristic = Heuristic(Weights(recency=0, callout=0))  # both are weighed by the configuration
         self._embedder, self._models, self._cards = embedder, dict(models or {}), cards
         self._semantic: Semantic | None = None
 

@@ -356,9 +356,9 @@ class Expiry:
     """A phase's time limits, applied to its own messages."""
 
     def __init__(self, past: Past, phase: str, limits: Mapping[TtlKind, int | None]) -> None:
-        self.limits = {kind: limit for kind, limit in limits.items() if limit is not None}
+        self.limits: dict[str, int] = {kind: limit for kind, limit in limits.items() if limit is not None}
         self._ages = past.ages(phase) if self.limits else {}
-        self.hidden = 0
+        self.hidden: int = 0
         """Messages that were shortened or left out."""
 
     def hides_images(self, message: PastMessage) -> bool:

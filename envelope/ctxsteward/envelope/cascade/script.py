@@ -22,7 +22,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, Protocol
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, ValidationError, create_model
 
@@ -112,7 +112,7 @@ class ScriptEnded(InputError):
 class ScriptedCall(BaseModel):
     """A tool call of a scripted reply."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     tool: Annotated[StrictStr, Field(min_length=1, max_length=200)]
     arguments: dict[str, Any] | StrictStr = Field(default_factory=dict)
@@ -126,7 +126,7 @@ class ScriptedCall(BaseModel):
 class ScriptedReply(BaseModel):
     """One row."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     phase: Annotated[StrictStr, Field(min_length=1, max_length=57)]
     cascade: StrictStr | None = None

@@ -81,7 +81,8 @@ class TemplateFailed(Exception):
     """A template that is refused or fails; its caller adds the place."""
 
     def __init__(self, found: str, hint: str) -> None:
-        self.found, self.hint = found, hint
+        self.found: str = found
+        self.hint: str = hint
         super().__init__(f"{found}; {hint}")
 
 

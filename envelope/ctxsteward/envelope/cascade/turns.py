@@ -85,7 +85,8 @@ class CallMeter:
     """Counts a run's calls of the model, those of its sub-cascades too, against a limit."""
 
     def __init__(self, limit: int | None = None) -> None:
-        self.limit, self.calls = limit, 0
+        self.limit: int | None = limit
+        self.calls: int = 0
         self._lock = threading.Lock()
 
     def take(self) -> None:

@@ -36,6 +36,7 @@ from .policy import (
 )
 from .pricing import (
     KEPT_STEPS as KEPT_STEPS,
+    asked_policy as asked_policy,
     importance_policy as importance_policy,
     middle_out_policy as middle_out_policy,
     price_policy as price_policy,

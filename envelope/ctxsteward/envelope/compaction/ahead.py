@@ -59,7 +59,8 @@ class SummaryAhead:
     """Summaries under way, by session; safe with threads."""
 
     def __init__(self, summarizer: PrefixedSummarizer, provider: str | None = None, *, workers: int = 2) -> None:
-        self.summarizer, self.provider = summarizer, provider
+        self.summarizer: PrefixedSummarizer = summarizer
+        self.provider: str | None = provider
         self._workers, self._lock, self._pid = workers, threading.Lock(), 0
         self._jobs: dict[tuple[str, str], _Job] = {}
         self._pool: ThreadPoolExecutor | None = None

@@ -94,6 +94,10 @@ class Compactor:
         prepared: tuple[CompactionChoice, Summary] | None = None,
     ) -> CompactionOutcome:
         """Try one compaction of this state; `address` names a stored artifact. `prepared` was chosen and made ahead."""
+        if self.policy.within is not None:
+            own = replace(self, budgets=self.policy.within(window), policy=replace(self.policy, within=None))
+            inner = Window(state, window.layout, own.budgets, window.head_tokens)
+            return own.run(state, inner, address, prepared)
         frame = self.counter.framed(bullets_text(state, (), state.ordinal))
         new_tokens, all_tokens = self._bullets_share(window)
         choice = self._choice(window, all_tokens) if prepared is None else prepared[0]
@@ -167,7 +171,7 @@ class Compactor:
         visible: list[SourceMessage] = []
         for group in state.groups:
             for entry in group.entries:
-                item = SourceMessage(ref=entry.ref, message=entry.message)
+                item = SourceMessage(ref=entry.ref, message=entry.message, ts=entry.event.ts)
                 gone = group.first in dropped or (group.first in masked and bool(entry.message.tool_results))
                 (leaving if gone else visible).append(item)
         return SummarizerInput(
@@ -329,6 +333,7 @@ def _fault(summary: object, source: SummarizerInput) -> str:
     except InputError as error:
         return str(error)
     known = {item.ref for item in (*source.messages, *source.visible)}
+    known |= {f"§{Ref.parse(ref).ordinal}" for bullet in source.standing for ref in bullet.citations}
     for bullet in summary.bullets:
         for ref in bullet.citations:
             if f"§{Ref.parse(ref).ordinal}" not in known:

@@ -177,8 +177,8 @@ class ContextPruner:
     ) -> None:
         """`counter` counts instead of the model's own; `summarizer` writes the bullets of summaries."""
         info = None if model == DEFAULT_MODEL else model_info(model)
-        self.limit_tokens = DEFAULT_LIMIT_TOKENS if info is None else info.window_tokens
-        self.weights = weights or ImportanceWeights()
+        self.limit_tokens: int = DEFAULT_LIMIT_TOKENS if info is None else info.window_tokens
+        self.weights: ImportanceWeights = weights or ImportanceWeights()
         self._counter = counter or Counter(load_tokenizer("o200k_base" if info is None else info.encoding))
         self._archive, self._summarizer = archive, summarizer
         self._known: dict[int, CountedMessage] = {}

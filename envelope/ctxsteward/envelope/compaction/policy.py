@@ -317,6 +317,10 @@ def choose(window: Window, need_tokens: int) -> CompactionChoice:
     return CompactionChoice(drop=tuple(drop), mask=tuple(mask), shorten=shorten)
 
 
+Within = Callable[[Window], Budgets]
+"""The budgets that a compaction is made by, in place of the builder's."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
     """When a compaction is due and what it takes: two of its three plug points. The third is the summarizer."""
@@ -324,6 +328,8 @@ class Policy:
     name: str = POLICY
     due: Due = due
     choose: Choose = choose
+    within: Within | None = None
+    """None: the builder's own."""
 
 
 # -- what a call was shown -------------------------------------------------------------------------------------------

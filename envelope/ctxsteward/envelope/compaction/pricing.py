@@ -41,7 +41,7 @@ from typing import NamedTuple, get_args
 from ctxsteward.schemas import InputError, PolicyName
 
 from ..layout import RenderOptions, group_fragment
-from ..tokens import MIN_PROGRESS_FRACTION, Prices
+from ..tokens import MIN_PROGRESS_FRACTION, Budgets, Prices
 from .importance import REMOVAL_LEVELS, ImportanceWeights, middle_out
 from .policy import Choose, CompactionChoice, Due, Policy, ToolGroup, Window, choose, due
 
@@ -83,6 +83,24 @@ def price_policy(
         "ski_rental": partial(_pays, kept_steps, spared, prices or Prices()),
     }
     return Policy(name=label, due=dues[name], choose=choose or partial(mask_old, kept_steps, spared))
+
+
+def asked_policy(keep_tokens: int | None = None) -> Policy:
+    """Compact now, whatever the thresholds say, for one call of `build` or `preview`.
+
+    It is made as if what stands there now filled its budget: as deep as one that is due, with bullets in proportion.
+    With `keep_tokens` it goes until what may leave takes no more than so many.
+    """
+
+    def chosen(window: Window, need_tokens: int) -> CompactionChoice:
+        return choose(window, need_tokens if keep_tokens is None else window.movable_tokens - keep_tokens)
+
+    def full(window: Window) -> Budgets:
+        budgets = window.budgets
+        tight = budgets.limited(max(1, min(budgets.dynamic_tokens, window.section_tokens)))
+        return tight.model_copy(update={"arrival_cap_tokens": budgets.cap_tokens})
+
+    return Policy(name="asked/1", due=lambda window: True, choose=chosen, within=full)
 
 
 # -- what may be masked ----------------------------------------------------------------------------------------------

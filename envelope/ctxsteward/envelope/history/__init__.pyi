@@ -1,6 +1,6 @@
 from .fold import fold as fold
 from .new_message import NewMessage as NewMessage, check_meta as check_meta
-from .originals import report_in as report_in
+from .originals import META_REPORT as META_REPORT, report_in as report_in
 from .session import Session as Session
 from .session_head import head_of as head_of
 from .state import Day as Day, Pin as Pin, State as State

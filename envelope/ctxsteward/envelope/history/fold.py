@@ -27,8 +27,8 @@ class ReadFindings:
     """Findings about one session, in the order in which they came up."""
 
     def __init__(self, findings: Iterable[Finding] = (), missing: set[int] | None = None) -> None:
-        self.findings = list(findings)
-        self.missing = set() if missing is None else missing
+        self.findings: list[Finding] = list(findings)
+        self.missing: set[int] = set() if missing is None else missing
         """Ordinals whose originals could not be read, as far as they were asked for."""
 
     def copy(self) -> ReadFindings:

@@ -45,7 +45,8 @@ class Ancestry:
     """One log, and the one above it; a fork's parent is above."""
 
     def __init__(self, log: Log, origin: ForkPoint | None = None) -> None:
-        self.log, self.origin = log, origin
+        self.log: Log = log
+        self.origin: ForkPoint | None = origin
         self._above: Ancestry | None = None
         self._generations: tuple[tuple[SessionKey, int], ...] = ()
         """Of the logs above, as they were before they were read."""
@@ -140,10 +141,10 @@ class SessionLogView:
 
     def __init__(self, log: Log) -> None:
         self.log = log
-        self.id = log.key.session
-        self.ancestry = Ancestry(log)
-        self.state = State(self.id)
-        self.noticed = ReadFindings()
+        self.id: str = log.key.session
+        self.ancestry: Ancestry = Ancestry(log)
+        self.state: State = State(self.id)
+        self.noticed: ReadFindings = ReadFindings()
         self.forgotten: dict[str, ForgottenSubject] = {}
         """Principals of this session that were forgotten."""
         self.fragments: dict[object, object] = {}
@@ -257,6 +258,14 @@ class SessionLogView:
         rows = self.log.read(self.state.position, whole=self._is_behind)
         self._is_behind = False
         if rows:
+            fold(self.state, rows, self)
+
+    def advance(self, upto: int) -> None:
+        """Read on to position `upto`, which lies ahead: the state that `load(upto)` gives, for what is new alone."""
+        self._upto = upto
+        if self.is_replaced():
+            self.load(upto)
+        elif rows := self.log.read(self.state.position, upto):
             fold(self.state, rows, self)
 
     def distrust(self) -> None:

@@ -1,4 +1,6 @@
-"""Every original of a session by reference: ``§128``, ``§128.2`` (a part of it), ``tool:3``, ``meta:ID``.
+"""Every original of a session by reference: ``§128``, ``§128.2`` (a part), ``tool:3``, ``tool:CALL``, ``meta:ID``.
+
+CALL is the id of a tool call, as its model wrote it; the newest that has it counts.
 
 ID is that of a record of the profile in force, or its first digits as a prompt shows them; either may stand alone and
 in brackets, as a model copies it (``[04bb]``). The parts of a message are its tool results; of one without any, the
@@ -65,7 +67,7 @@ class Originals:
         if isinstance(ref, str) and ref.strip().startswith("tool:"):
             number = ref.strip()[5:]
             if not (number.isascii() and number.isdecimal() and len(number) <= MAX_ORDINAL_DIGITS):
-                raise InvalidReference(ref)
+                return self._output_of(number, ref)
             return self.tool_output(int(number))
         if isinstance(ref, str) and ref.strip().startswith(META_REF):
             return self._record(ref.strip())
@@ -112,6 +114,15 @@ class Originals:
             if part > 0:  # else the number belongs to the parent's part of the log
                 return self._result(self._said(entry, ref), part, ref)
         raise Damaged(f"session {self._replica.id!r}: the record of {ref} is damaged or missing and cannot be restored")
+
+    def _output_of(self, call_id: str, ref: str) -> Message:
+        """The output of the call with this id; costs a reading of the log back to it."""
+        for ordinal in range(self._replica.state.ordinal if call_id else 0, 0, -1):
+            entry = self._replica.shown(ordinal, f"§{ordinal}")
+            for part, result in enumerate(entry.message.tool_results, 1):
+                if result.call_id == call_id:
+                    return self._result(self._said(self.entry(ordinal, ref), ref), part, ref)
+        raise InvalidReference(ref)
 
     def _said(self, entry: LogEntry, ref: str) -> Message:
         """What a message says; `Erased` where it was forgotten."""

@@ -39,6 +39,7 @@ from ctxsteward.store import (
     Repair,
     SealKey,
     SessionHead,
+    SessionKey,
     SessionOpened,
     WindowCompacted,
     checked_name,
@@ -74,9 +75,9 @@ class Session:
         derived_folder: Path | None = None,
     ) -> None:
         """`derived_folder`: the journal's, where what is derived from sessions is kept; None: nowhere."""
-        self.key = log.key
+        self.key: SessionKey = log.key
         self._derived_folder = derived_folder
-        self.lock = threading.RLock()
+        self.lock: threading.RLock = threading.RLock()
         """One call at a time: threads of one process may share a session."""
         forking.renew_in_child(self)
         self.fact_lookup = fact_lookup
@@ -393,7 +394,8 @@ class Session:
         for number in range(1, TRIES):
             child = self.fork_before(past.ordinal + 1, number)
             if child is not None and len(child) == past.ordinal:
-                self.key, self.origin_of_past = child.key, None
+                self.key = child.key
+                self.origin_of_past = None
                 self._read_by(child.replica)
                 return
         raise Conflict(self.id, self.state.position)

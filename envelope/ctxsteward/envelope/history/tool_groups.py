@@ -40,18 +40,22 @@ if TYPE_CHECKING:
 
 # OpenAI takes ids of at most 40 characters, Anthropic these characters.
 _SAFE_ID = re.compile(r"[A-Za-z0-9_-]{1,40}")
+_TEXT_KINDS = ("text", "input_text", "output_text", "refusal", "message")
+"""Types of blocks and items that are text."""
 
 
 class LogEntry:
     """A message in the log: its ordinal, its reference, the original."""
 
-    __slots__ = ("_controls", "_message", "_tokens", "event", "is_new", "ordinal")
+    __slots__ = ("_controls", "_message", "_tokens", "event", "is_new", "is_shortened", "ordinal")
 
     def __init__(self, event: MessageAppended, message: Message | None = None, *, is_new: bool = False) -> None:
-        self.event = event
-        self.is_new = is_new
+        self.event: MessageAppended = event
+        self.is_new: bool = is_new
         """Of what `Session.append` and `extend` return: whether that call wrote it. False: its id was there already."""
-        self.ordinal = event.ordinal
+        self.is_shortened: bool = False
+        """Whether `message` is not the original but says less (`saying`)."""
+        self.ordinal: int = event.ordinal
         self._message = message
         self._tokens = event.tokens
         self._controls: tuple[str, ...] | None = None
@@ -70,13 +74,15 @@ class LogEntry:
         """The same message with this text in place of its own; its calls stay. None of it is an original."""
         wire, content = self.message.wire, self.message.wire.get("content")
         if isinstance(content, list):
-            at = next(i for i, block in enumerate(content) if isinstance(block, str) or block.get("type") == "text")
-            rest = [block for block in content[at:] if isinstance(block, dict) and block.get("type") != "text"]
+            said = [isinstance(block, str) or block.get("type") in _TEXT_KINDS for block in content]
+            at = said.index(True)
+            rest = [block for block, is_text in zip(content[at:], said[at:], strict=True) if not is_text]
             wire = {**wire, "content": [*content[:at], {"type": "text", "text": text}, *rest]}
         else:
             wire = {**wire, "content": text}
         other = LogEntry(self.event, Message.from_wire(wire), is_new=self.is_new)
         other._tokens = {}
+        other.is_shortened = True
         return other
 
     @property
@@ -120,8 +126,10 @@ class ToolGroup:
     __slots__ = ("cache", "entries", "ordinals")
 
     def __init__(self, entries: tuple[LogEntry, ...]) -> None:
-        self.entries = entries
-        self.ordinals = (entries[0].ordinal,) if len(entries) == 1 else tuple([entry.ordinal for entry in entries])
+        self.entries: tuple[LogEntry, ...] = entries
+        self.ordinals: tuple[int, ...] = (
+            (entries[0].ordinal,) if len(entries) == 1 else tuple([entry.ordinal for entry in entries])
+        )
         self.cache: dict[object, object] | None = None
         """Fragments by (shape, counter): a cache of pure results, never state."""
 

@@ -29,6 +29,7 @@ from .fragments import (
     ToolResult as ToolResult,
     ToolResults as ToolResults,
     context_key as context_key,
+    excerpt as excerpt,
     group_fragment as group_fragment,
 )
 from .meta_section import (
@@ -45,8 +46,10 @@ from .rows import (
     FORMS as FORMS,
     RENDERER_VERSION as RENDERER_VERSION,
     LayoutForm as LayoutForm,
+    cited as cited,
     continued as continued,
     escape as escape,
+    fenced as fenced,
     random_nonce as random_nonce,
     rows_of as rows_of,
     unescape as unescape,

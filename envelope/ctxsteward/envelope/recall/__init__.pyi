@@ -17,6 +17,7 @@ from .selection import (
     Selector as Selector,
     named_now as named_now,
     ranking_by as ranking_by,
+    recalled_share as recalled_share,
     select as select,
     verbatim as verbatim,
 )

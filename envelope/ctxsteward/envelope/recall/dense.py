@@ -59,7 +59,7 @@ class Multilingual:
 
     name = "universal-sentence-encoder-multilingual-3"
     dimensions = 512
-    near = 0.3
+    near: float = 0.3
     """Least cosine of what is worth showing: on LoCoMo (development half) 85 % of the evidence reaches it and a third
     of all else; 0.4 keeps half of the evidence, 0.7 none."""
 
@@ -155,7 +155,8 @@ class Semantic:
         max_new: int = MAX_NEW,
     ) -> None:
         """`similarity`: cosine under which an original is left out; None: only the room decides."""
-        self.embedder, self.similarity = embedder, similarity
+        self.embedder: Embedder = embedder
+        self.similarity: float | None = similarity
         self._fallback = fallback or Heuristic()
         self._max_new = max(1, max_new)
         self._vectors: SessionCache[SessionVectors] = SessionCache(max_sessions)

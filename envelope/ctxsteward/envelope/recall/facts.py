@@ -59,10 +59,10 @@ class FactOffers:
     def __init__(self, sets: tuple[tuple[Audience, AudienceFacts], ...], shared: Mapping[str, float]) -> None:
         """`shared` are the sessions whose log this one shares, up to which ordinal."""
         self.sets = sets
-        self.candidates = tuple(_distinct(sets, shared))
+        self.candidates: tuple[tuple[Audience, StoredFact], ...] = tuple(_distinct(sets, shared))
         """Each with its audience."""
-        self.facts = tuple(in_order(held.fact for _, held in self.candidates))
-        self.index = UtteranceIndex(self.facts)
+        self.facts: tuple[Fact, ...] = tuple(in_order(held.fact for _, held in self.candidates))
+        self.index: UtteranceIndex = UtteranceIndex(self.facts)
 
     def is_of(self, sets: tuple[tuple[Audience, AudienceFacts], ...]) -> bool:
         """Whether it was made of exactly these."""

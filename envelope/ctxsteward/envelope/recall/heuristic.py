@@ -51,7 +51,7 @@ class Heuristic:
     __name__ = "heuristic"
 
     def __init__(self, weights: Weights | None = None, *, max_sessions: int = MAX_SESSIONS) -> None:
-        self.weights = weights or Weights()
+        self.weights: Weights = weights or Weights()
         self._indexes: SessionCache[SessionTurns] = SessionCache(max_sessions)
 
     def __call__(self, request: SelectionRequest) -> Sequence[ScoredOriginal]:
@@ -78,7 +78,7 @@ class SessionTurns:
     """One session's index, and what was said last."""
 
     def __init__(self) -> None:
-        self.index = TurnIndex()
+        self.index: TurnIndex = TurnIndex()
         self._lately: deque[frozenset[str]] = deque(maxlen=LATELY)
         """Terms of the messages that were taken last."""
 
@@ -228,8 +228,8 @@ class SessionSupersession:
         self._replacing, self._counter = replacing, counter
         self._tokens = array("i", (0,))
         """By ordinal, tokens of a message; negative where it is more than a text."""
-        self.rows = RecalledRows()
-        self.tokens = 0
+        self.rows: RecalledRows = RecalledRows()
+        self.tokens: int = 0
         """Of all originals read so far."""
 
     def add(self, entry: LogEntry) -> None:
@@ -252,7 +252,8 @@ class SessionSupersession:
             return False
         if not self._replacing.resume(read):
             return False
-        self._tokens, self.tokens = tokens, sum(map(abs, tokens))
+        self._tokens = tokens
+        self.tokens = sum(map(abs, tokens))
         return True
 
     def replaced_by(self, ref: Ref) -> tuple[Ref, ...]:

@@ -1,4 +1,4 @@
-"""The two tools a model reads its own conversation with: `search_context` finds, `resolve_reference` reads.
+"""The tools a model reads its own conversation with: `search_context` finds, `resolve_reference` reads.
 
     session = store.session("s-42", tools=[*tools, *model_tools()])       # rendered for whichever provider
     answer = answer_call(session, call.name, call.arguments)              # None: one of the application's own tools
@@ -10,7 +10,11 @@ and its range of references, within a fixed number of characters. `resolve_refer
 one message by its reference, or several in a row by a range (``§11-§18``, as the lines of days in recalled messages
 show it), as text within `limit` characters; `grep` filters lines by a literal text.
 
-Both read one session (nothing of another is ever found) and write nothing. Their schemas are constants. Errors are
+`what_was_dropped(words, k, offset)` is for whoever wonders what compactions left out (people at a client of MCP, an
+agent that resumes work): constraints, decisions, numbers, identifiers, paths, URLs and errors that the window no longer
+shows, each with its reference, those first that say most of the words, else the newest. It is not among `model_tools`.
+
+All read one session (nothing of another is ever found) and write nothing. Their schemas are constants. Errors are
 answers, never exceptions: a model that asks for a reference that is none is told so. Raises `InputError` for an unknown
 provider.
 """
@@ -257,6 +261,63 @@ def answer_search(
             before = day
         rows.append(f"{hit.ref} {hit.role}: {hit.text}")
     return "\n".join(rows) or NOTHING_FOUND
+
+
+DEFAULT_LOSSES = 20
+MAX_LOSSES = 100
+NOTHING_DROPPED = "no compaction has left anything out of this conversation's window"
+
+
+def what_was_dropped_tool() -> Wire:
+    """The tool's schema, in OpenAI form."""
+    return {
+        "type": "function",
+        "function": {
+            "name": "what_was_dropped",
+            "description": "List what compactions of this conversation left out of the window (constraints, decisions, "
+            "numbers, identifiers, paths, URLs, errors), with references to read it whole.",
+            "parameters": {
+                "type": "object",
+                "properties": {
+                    "words": {"type": "string", "description": "only what says one of these words; best first"},
+                    "k": {"type": "integer", "minimum": 1, "maximum": MAX_LOSSES},
+                    "offset": {"type": "integer", "minimum": 0, "description": "how many to pass by"},
+                },
+                "additionalProperties": False,
+            },
+        },
+    }
+
+
+def what_was_dropped(
+    session: Session, /, words: object = None, *, k: object = DEFAULT_LOSSES, offset: object = 0, **unknown: object
+) -> str:
+    """Answer a call of the tool, in at most `DEFAULT_LIMIT_CHARS` and two lines; errors are answers."""
+    count, start = whole_number(k), whole_number(offset)
+    if unknown or not (words is None or isinstance(words, str)):
+        return "error: the arguments are, where wanted, `words`, `k` and `offset`"
+    if count is None or not 1 <= count <= MAX_LOSSES or start is None or start < 0:
+        return f"error: `k` is a whole number from 1 to {MAX_LOSSES}, `offset` one from 0 on"
+    reports = [event.report for event in session.reports()]
+    losses = {(loss.ref, loss.text): loss for report in reports for loss in report.losses}
+    if not losses:
+        return NOTHING_DROPPED
+    newest = list(losses.values())[::-1]
+    wanted = frozenset(terms((words or "")[:MAX_QUERY_CHARS]))
+    said = {id(loss): len(wanted & frozenset(terms(loss.text[:MAX_TEXT_CHARS]))) for loss in newest} if words else {}
+    chosen = sorted((loss for loss in newest if said[id(loss)]), key=lambda loss: -said[id(loss)]) if words else newest
+    rows: list[str] = []
+    room = DEFAULT_LIMIT_CHARS
+    for loss in chosen[start : start + count]:
+        row = f"{loss.kind} {loss.ref}: {continued(passage(loss.text, wanted))}"
+        if (room := room - len(row) - 1) < 0:
+            break
+        rows.append(row)
+    times = f"{len(reports)} compaction{'s' if len(reports) > 1 else ''}"
+    which = f", {len(chosen)} of them on these words" if words else ", the newest first"
+    rows.insert(0, f"{times} left {len(losses)} of what the originals say out of the window{which}:")
+    left = len(chosen) - start - (len(rows) - 1)
+    return "\n".join([*rows, f"[{left} more; offset={start + len(rows) - 1}]"] if left > 0 else rows)
 
 
 def passage(text: str, wanted: Set[str], max_chars: int = MAX_RESULT_CHARS) -> str:

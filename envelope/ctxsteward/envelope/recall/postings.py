@@ -13,7 +13,7 @@ import math
 from array import array
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -23,7 +23,7 @@ MAX_WEIGHT = 100.0
 class Weights(BaseModel):
     """Weights of the signals; 0 turns one off."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
 
     wide: float = Field(default=0.5, ge=0, le=MAX_WEIGHT)
     """BM25 of a turn together with two on each side."""
@@ -53,8 +53,8 @@ class Lengths:
     __slots__ = ("of", "total")
 
     def __init__(self, of: array[int] | None = None) -> None:
-        self.of = array("I") if of is None else of
-        self.total = sum(self.of)
+        self.of: array[int] = array("I") if of is None else of
+        self.total: int = sum(self.of)
 
     def add(self, text: int, terms: int) -> None:
         """Lengthen a text; a new one has the next number."""
@@ -129,7 +129,7 @@ class Postings:
         """By term: text → times, in the order of texts. A term of one text, as most are, takes a number alone:
         text × `_TIMES` + times."""
         self._unsettled = 0
-        self.lengths = Lengths()
+        self.lengths: Lengths = Lengths()
 
     def add(self, text: int, terms: Sequence[str]) -> None:
         """Add terms to a text, the last one or a new one with the next number."""

@@ -26,6 +26,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import chain, islice
+from threading import Lock
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar, overload
 
@@ -400,12 +401,12 @@ class CachedSession(Generic[T]):
     __slots__ = ("generation", "lock", "made", "newest", "saved")
 
     def __init__(self) -> None:
-        self.lock = forking.lock()
-        self.generation = 0
+        self.lock: Lock = forking.lock()
+        self.generation: int = 0
         self.made: T | None = None
         """Made from the originals up to `newest`."""
         self.newest: LogEntry | None = None
-        self.saved = 0
+        self.saved: int = 0
         """Ordinal up to which it stands in the session's file."""
 
     def holds(self, request: SelectionRequest) -> bool:

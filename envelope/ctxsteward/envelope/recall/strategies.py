@@ -34,7 +34,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from string import Template
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
@@ -60,7 +60,7 @@ from .selection import (
 class Fusion(BaseModel):
     """How lists are fused."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     lexical: float = Field(default=1.0, ge=0)
     dense: float = Field(default=0.7, ge=0)
@@ -82,7 +82,9 @@ class Hybrid:
         summarize: Summarize | None = None,
         fusion: Fusion | None = None,
     ) -> None:
-        self.lexical, self.dense, self.fusion = lexical, dense, fusion or Fusion()
+        self.lexical: Selector = lexical
+        self.dense: Selector = dense
+        self.fusion: Fusion = fusion or Fusion()
         self._by_model = ModelSelector(model, prefilter=self._fused, summarize=summarize) if model is not None else None
 
     def __call__(self, request: SelectionRequest) -> Ranking:
@@ -211,7 +213,7 @@ MAX_REPLY_TOKENS = 1_000
 class Choice(BaseModel):
     """A model's answer."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, defer_build=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", strict=True, defer_build=True)
 
     selected: Annotated[list[Annotated[str, StringConstraints(max_length=20)]], Field(min_length=1, max_length=400)]
     reasoning: str

@@ -1,4 +1,11 @@
-from .openai_chat import wires_of as wires_of
+from .openai_chat import image_url as image_url, wires_of as wires_of
+from .openai_responses import (
+    item_groups as item_groups,
+    items_of as items_of,
+    items_of_message as items_of_message,
+    messages_of_items as messages_of_items,
+    own_items as own_items,
+)
 from .request import FORMATS as FORMATS, dropped_fields as dropped_fields, read_units as read_units, render as render
 from .text import (
     fragment_document as fragment_document,
@@ -16,4 +23,5 @@ from .units import (
     Unit as Unit,
     canonical as canonical,
     context_of as context_of,
+    wires_of_steps as wires_of_steps,
 )

@@ -120,7 +120,7 @@ def wires_of(fragment: Fragment) -> list[Wire]:
 
 def _say(step: MessageStep) -> list[Wire]:
     message = step.entry.message
-    if message.dialect == "openai" or step.without_results:
+    if message.dialect in ("openai", "responses") or step.without_results:
         blocks = [block for block in map(_block, message.parts) if block is not None]
         blocks = _with_aliases(blocks, step)
         return [{"role": message.role, "content": blocks}] if blocks else []

@@ -40,7 +40,7 @@ def _results(answers: Sequence[ToolResult]) -> list[Wire]:
 def say(step: MessageStep) -> list[Wire]:
     """A message in its own role; nothing where this provider could show nothing of it."""
     message = step.entry.message
-    own = message.dialect != "anthropic" and not step.without_results
+    own = message.dialect in ("openai", "shared") and not step.without_results
     wire = _own(message, step) if own else _typed(message, step)
     says = wire.get("content") or wire.get("tool_calls") or wire.get("refusal") or (own and message.role == "user")
     return [wire] if says else []

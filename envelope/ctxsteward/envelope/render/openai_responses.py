@@ -1,12 +1,19 @@
-"""OpenAI responses: ``{"instructions": …, "input": [items], "tools": […]}``. Source: the published API reference."""
+"""OpenAI responses: ``{"instructions": …, "input": [items], "tools": […]}``. Source: the published API reference.
+
+`messages_of_items` turns a list of items into the messages that a session takes: a run of output items (reasoning,
+messages, calls) is one assistant message that holds them as they came, an output of a call is a tool message. A message
+that came so goes back as the same items, ids and encrypted reasoning included; one whose calls are shown otherwise goes
+back without its reasoning, which a provider takes whole or not at all.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from ctxsteward.schemas import ImagePart, Part, TextPart, Wire
+from ctxsteward.schemas import ImagePart, InputError, Message, Part, TextPart, Wire, sent
 
+from ..history import LogEntry
 from ..layout import Fragment, MessageStep, PromptLayout, ToolResult
 from .openai_chat import image_url
 from .tools import as_responses_tool, translated
@@ -26,24 +33,93 @@ def render(prompt: PromptLayout, cache: bool) -> Wire:
     return request
 
 
+OwnItems = Callable[[LogEntry], list[Wire] | None]
+"""The items that a message came as, where somebody has them; None: they are made of it."""
+
+
 def _items(fragment: Fragment) -> list[Wire]:
-    return wires_of_steps(fragment, _text, _say, _results)
+    return items_of(fragment)
 
 
-def _say(step: MessageStep) -> list[Wire]:
+def items_of(fragment: Fragment, kept: OwnItems = lambda entry: None) -> list[Wire]:
+    """The items of a fragment; those of a message that is shown as it is are what `kept` has, where it has any."""
+    return wires_of_steps(
+        fragment, _text, lambda step: _say(step, kept), lambda answers: _results(answers, kept)
+    )  # fmt: skip
+
+
+def _say(step: MessageStep, kept: OwnItems) -> list[Wire]:
     message = step.entry.message
-    blocks = _blocks(message.parts, message.role)
+    if not (step.without_results or step.aliases or step.arguments or step.entry.is_shortened):
+        own = kept(step.entry)
+        if own is None and message.dialect == "responses":
+            own = own_items(message.wire)
+        if own is not None:
+            return own
+    blocks = _said(message)
     items: list[Wire] = [{"role": message.role, "content": blocks}] if blocks else []
-    items += [
-        {"type": "function_call", "call_id": id, "name": name, "arguments": arguments or "{}"}
-        for id, name, arguments in step.calls
-    ]
-    return items
+    return items + [_call(id, name, arguments) for id, name, arguments in step.calls]
 
 
-def _results(answers: Sequence[ToolResult]) -> list[Wire]:
+def _said(message: Message) -> list[Wire]:
+    return _blocks(message.parts, message.role)
+
+
+def _call(id: str, name: str, arguments: str) -> Wire:
+    return {"type": "function_call", "call_id": id, "name": name, "arguments": arguments or "{}"}
+
+
+def own_items(wire: Wire) -> list[Wire] | None:
+    """The items that a message came as; None where it came otherwise, or holds blocks of another provider, too."""
+    wire = sent(wire)
+    content = wire.get("content")
+    if wire["role"] == "tool":
+        return [_own_output(wire)] if str(wire.get("type")).endswith("_output") else None
+    if not isinstance(content, list) or "tool_calls" in wire:
+        return [wire] if isinstance(content, str) and "tool_calls" not in wire else None
+    kinds = [block.get("type") if isinstance(block, dict) else None for block in content]
+    if wire["role"] != "assistant":
+        return [wire] if all(str(kind).startswith("input_") for kind in kinds) else None
+    if all(kind in ("output_text", "refusal") for kind in kinds):
+        return [wire]
+    return None if any(kind in _BLOCK_KINDS for kind in kinds) else list(content)
+
+
+def _own_output(wire: Wire) -> Wire:
+    """The item that a tool message came as."""
+    content = wire["content"]
+    output = content[0] if wire["type"] in _ONE_OBJECT and isinstance(content, list) and content else content
+    rest = {key: value for key, value in wire.items() if key not in ("role", "type", "tool_call_id", "content")}
+    return {"type": wire["type"], "call_id": wire["tool_call_id"], "output": output, **rest}
+
+
+def items_of_message(message: Message) -> list[Wire]:
+    """The items that a message is: those it came as, where it came so.
+
+    >>> items_of_message(Message.from_wire({"role": "tool", "tool_call_id": "c1", "content": "noon"}))
+    [{'type': 'function_call_output', 'call_id': 'c1', 'output': 'noon'}]
+    """
+    own = own_items(message.wire)
+    if own is not None:
+        return own
+    if message.tool_results:
+        return [{"type": "function_call_output", "call_id": one.call_id, "output": one.text}
+                for one in message.tool_results]  # fmt: skip
+    blocks = _said(message)
+    calls = [_call(call.id, call.name, call.arguments) for call in message.tool_calls]
+    return [*([{"role": message.role, "content": blocks}] if blocks else []), *calls]
+
+
+def _results(answers: Sequence[ToolResult], kept: OwnItems) -> list[Wire]:
     items: list[Wire] = []
     for answer in answers:
+        if answer.entry is not None and answer.verbatim:
+            own = kept(answer.entry)
+            if own is None and answer.entry.message.dialect == "responses":
+                own = own_items(answer.entry.message.wire)
+            if own is not None:
+                items += own
+                continue
         items.append({"type": "function_call_output", "call_id": answer.call_id, "output": answer.text})
         images = _blocks(answer.images, "user")
         items += [{"role": "user", "content": images}] if images else []
@@ -64,6 +140,78 @@ def _blocks(parts: Sequence[Part], role: str) -> list[Wire]:
     return blocks
 
 
+# -- items as messages --------------------------------------------------------------------------------------------
+
+_BLOCK_KINDS = frozenset((None, "text", "tool_use", "thinking", "output_text", "refusal", "image_url"))
+_ONE_OBJECT = frozenset(("computer_call_output",))
+"""Outputs that are one object: as the content of a tool message it is a block."""
+
+
+def messages_of_items(items: Iterable[object]) -> list[Wire]:
+    """The messages that these items (dicts, or objects of the SDK) are, for `Session.follow`.
+
+    >>> call = {"type": "function_call", "id": "fc_1", "call_id": "c1", "name": "now", "arguments": "{}"}
+    >>> done = {"type": "function_call_output", "call_id": "c1", "output": "noon"}
+    >>> [message["role"] for message in messages_of_items([{"role": "user", "content": "?"}, call, done])]
+    ['user', 'assistant', 'tool']
+    """
+    return [_of_group(group) for group in item_groups(items)]
+
+
+def item_groups(items: Iterable[object]) -> list[list[Wire]]:
+    """The items that are one message each: a run of output items, or one other item."""
+    groups: list[list[Wire]] = []
+    in_run = False
+    for item in items:
+        wire = _item_wire(item)
+        is_output = _is_output(wire)
+        if is_output and in_run:
+            groups[-1].append(wire)
+        else:
+            groups.append([wire])
+        in_run = is_output
+    return groups
+
+
+def _is_output(wire: Wire) -> bool:
+    """Whether an item is one of a run: what a model says, thinks or calls."""
+    return wire.get("role") in (None, "assistant") and not str(wire.get("type") or "message").endswith("_output")
+
+
+def _of_group(group: list[Wire]) -> Wire:
+    if _is_output(group[0]):
+        return _of_run(group)
+    return _of_output(group[0]) if group[0].get("role") is None else _of_speaker(group[0])
+
+
+def _item_wire(item: object) -> Wire:
+    dump = getattr(item, "model_dump", None)
+    wire = dump(mode="json", exclude_unset=True) if dump is not None else item
+    if not isinstance(wire, dict):
+        raise InputError(f"an item of `input` is {type(item).__name__}; expected a dict with `type` or `role`")
+    return wire
+
+
+def _of_run(run: list[Wire]) -> Wire:
+    """Output items as the assistant message that holds them."""
+    if len(run) == 1 and "role" in run[0] and "id" not in run[0]:
+        return _of_speaker(run[0])
+    return {"role": "assistant", "content": [item if "type" in item else {"type": "message", **item} for item in run]}
+
+
+def _of_speaker(wire: Wire) -> Wire:
+    return {key: value for key, value in wire.items() if key != "type"}
+
+
+def _of_output(item: Wire) -> Wire:
+    """The output of a call as a tool message; its other fields stay beside."""
+    output = item.get("output")
+    content = output if isinstance(output, str) or output is None else output if isinstance(output, list) else [output]
+    rest = {key: value for key, value in item.items() if key not in ("type", "call_id", "output")}
+    call_id = str(item.get("call_id") or "")
+    return {"role": "tool", "type": item["type"], "tool_call_id": call_id, "content": content, **rest}
+
+
 # -- read back ---------------------------------------------------------------------------------------------------
 
 
@@ -79,5 +227,5 @@ def parse(context: Wire, heads: Iterable[str], nonce: str) -> Iterator[Unit]:
 
 FORMAT = ProviderFormat(
     render=render, parse=parse, message_units=_units, arguments=("instructions", "input", "tools"),
-    as_tool=as_responses_tool,
+    as_tool=as_responses_tool, dialect="responses",
 )  # fmt: skip

@@ -69,7 +69,7 @@ def _dropped(prompt: PromptLayout, provider: str, form: ProviderFormat) -> Itera
         seen.add(entry.ordinal)
         for field in entry.controls:
             yield fixed_finding("control_field", entry.ref, field)
-        if message.dialect == home or (message.dialect == "shared" and home is not None):
+        if message.dialect == home or (message.dialect == "shared" and home not in (None, "responses")):
             continue
         for key in sent(message.wire):
             if key not in _KNOWN:

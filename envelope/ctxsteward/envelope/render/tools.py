@@ -52,7 +52,7 @@ def as_openai_tool(tool: Wire) -> Wire | None:
 def as_responses_tool(tool: Wire) -> Wire | None:
     """``{"type": "function", "name": …}``; built-in and custom tools of this endpoint go back as they are."""
     if tool.get("type") == "function" and "function" not in tool:
-        return {**tool, "parameters": tool.get("parameters", _OPEN), "strict": tool.get("strict", False)}
+        return tool if "parameters" in tool else {**tool, "parameters": _OPEN}
     nested = tool.get("function")
     if isinstance(nested, dict) or "input_schema" in tool or "type" not in tool:
         read = read_function({**tool, "type": None})

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from importlib import import_module
 from typing import IO, TYPE_CHECKING, NamedTuple
@@ -90,6 +90,31 @@ def exported(destination: str, *, stream: IO[str], boards: Sequence[Board] = ())
         for board in (builds(), *boards):
             board.offer()
         yield opened
+
+
+@contextmanager
+def scraped(boards: Sequence[Board] = ()) -> Iterator[Callable[[], str] | None]:
+    """What gives the metrics of this process as Prometheus reads them, for a server of the caller's own.
+
+    None where the extra ``telemetry`` is not installed, or the metrics go elsewhere already.
+    """
+    with ExitStack() as stack:
+        try:
+            from opentelemetry.exporter.prometheus import PrometheusMetricReader
+            from opentelemetry.metrics import get_meter_provider
+            from opentelemetry.sdk.metrics import MeterProvider
+            from prometheus_client import CollectorRegistry, generate_latest
+        except ImportError:
+            yield None
+            return
+        if isinstance(get_meter_provider(), MeterProvider):
+            yield None
+            return
+        registry = CollectorRegistry()
+        _set_up(stack, PrometheusMetricReader(scope_info_enabled=False, registry=registry), None)
+        for board in (builds(), *boards):
+            board.offer()
+        yield lambda: generate_latest(registry).decode()
 
 
 # -- destinations -------------------------------------------------------------------------------------------------

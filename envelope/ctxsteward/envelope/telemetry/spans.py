@@ -5,6 +5,10 @@ model calls are its children. Attributes:
 
     gen_ai.request.model       as the builder was told; left out where it was told none
     gen_ai.conversation.id     address of the session, as stores show it
+    gen_ai.conversation.compacted      true once the session was compacted; else left out
+    gen_ai.context.compilation.id      the envelope's address, too
+    gen_ai.context.compilation.trigger role of the newest message: what the request is made for
+    gen_ai.context.window_size         of the model, in tokens; left out where it is not known
     context.envelope.address   context.prompt_tokens   context.prefix_tokens
     context.profile.version    context.overflow_tokens   context.findings   context.degraded   where there are any
 
@@ -14,6 +18,10 @@ build in a process has one for each, so churn is what comes after it. ``context.
 (`prompt_tokens`, `percent`) from 80 % of what the window leaves a request on. A build that raises ends in an error with
 the name of its class, never its text.
 
+Once a provider reports the usage of a call, the span ``context.usage`` says it of the same conversation and compilation
+(`usage_reported`): ``gen_ai.usage.input_tokens``, ``gen_ai.usage.cache_read.input_tokens``,
+``gen_ai.usage.cache_creation.input_tokens``, as far as the report has them. Adapters tell it.
+
 `spanned` is a span around longer work: ``context.run``, ``context.phase`` and ``context.efficiency`` of cascades.
 
 The log record (logger ``ctxsteward.envelope``, level INFO) carries the same attributes and, inside a trace, `trace_id`
@@ -21,7 +29,8 @@ and `span_id`. Ids of sessions and tenants, and texts, are in neither.
 
 The OpenTelemetry API and `logging` are used once the process has loaded them, and not loaded here.
 
-Source: OpenTelemetry semantic conventions for generative AI; OpenTelemetry "Trace Context in non-OTLP Log Formats".
+Sources: OpenTelemetry semantic conventions for generative AI (``gen_ai.context`` is an extension that others use);
+OpenTelemetry "Trace Context in non-OTLP Log Formats".
 """
 
 from __future__ import annotations
@@ -61,9 +70,16 @@ _SECTION: dict[str, Labels] = {name: (name,) for name in PLACES}
 class BuildSpan:
     """Span, log record and metrics of one build: entered before it, `built` called with the envelope."""
 
-    def __init__(self, model: str | None, tokenizer: str, calibration: float, prompt_tokens: int | None) -> None:
-        """`prompt_tokens`: the model's window without the output reserve; None where that is not known."""
-        self.model, self.tokenizer, self.calibration, self.prompt_tokens = model, tokenizer, calibration, prompt_tokens
+    def __init__(
+        self, model: str | None, tokenizer: str, calibration: float, prompt_tokens: int | None,
+        window_tokens: int | None = None,
+    ) -> None:  # fmt: skip
+        """`prompt_tokens`: the model's window, `window_tokens`, without the output reserve; None: not known."""
+        self.model: str | None = model
+        self.tokenizer: str = tokenizer
+        self.calibration: float = calibration
+        self.prompt_tokens: int | None = prompt_tokens
+        self.window_tokens: int | None = window_tokens
         self._span: Span | None = None
         self._token: Token[Any] | None = None
 
@@ -99,6 +115,8 @@ class BuildSpan:
         if self._span is None and log is None:
             return
         attributes = _attributes(self.model, session, envelope, churned)
+        if self.window_tokens:
+            attributes["gen_ai.context.window_size"] = self.window_tokens
         if self._span is not None:
             self._span.set_attributes(attributes)
             _tell_events(self._span, envelope, churned)
@@ -117,6 +135,24 @@ def spanned(name: str, attributes: Attributes) -> Iterator[Callable[[Attributes]
         return
     with _tracer().start_as_current_span(name, attributes=attributes, record_exception=False) as span:
         yield lambda told: span.set_attributes(told)
+
+
+def usage_reported(
+    session: Session, envelope: Envelope, model: str | None, *, input_tokens: int, cache_read: int | None,
+    cache_creation: int | None,
+) -> None:  # fmt: skip
+    """Tell what a provider reported for this envelope, where OpenTelemetry listens; tokens, None where not reported."""
+    if API not in sys.modules:
+        return
+    usage = {"input_tokens": input_tokens, "cache_read.input_tokens": cache_read,
+             "cache_creation.input_tokens": cache_creation}  # fmt: skip
+    attributes: Attributes = {
+        "gen_ai.conversation.id": _conversation(session), "gen_ai.context.compilation.id": envelope.address,
+        **({} if model is None else {"gen_ai.request.model": model}),
+        **{f"gen_ai.usage.{name}": tokens for name, tokens in usage.items() if tokens is not None},
+    }  # fmt: skip
+    with spanned("context.usage", attributes):
+        pass
 
 
 def _count(envelope: Envelope, churned: PrefixBreak, window_tokens: int | None) -> None:
@@ -172,6 +208,7 @@ def _attributes(model: str | None, session: Session, envelope: Envelope, churned
     metrics = envelope.metrics
     attributes: Attributes = {
         "gen_ai.conversation.id": _conversation(session),
+        "gen_ai.context.compilation.id": envelope.address,
         "context.envelope.address": envelope.address,
         "context.prompt_tokens": int(metrics["prompt_tokens"]),
         "context.prefix_tokens": churned.prefix_tokens,
@@ -186,6 +223,10 @@ def _attributes(model: str | None, session: Session, envelope: Envelope, churned
         attributes["context.findings"] = len(envelope.findings)
     if metrics["degraded"]:
         attributes["context.degraded"] = True
+    if session.state.compactions:
+        attributes["gen_ai.conversation.compacted"] = True
+    if session.state.groups:
+        attributes["gen_ai.context.compilation.trigger"] = session.state.groups[-1].entries[-1].message.role
     return attributes
 
 

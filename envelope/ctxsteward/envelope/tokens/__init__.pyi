@@ -23,6 +23,7 @@ from .models import (
     Prices as Prices,
     known_models as known_models,
     model_info as model_info,
+    prices_of as prices_of,
 )
 from .tokenizer import (
     DEFAULT_TOKENIZER as DEFAULT_TOKENIZER,

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -93,7 +93,7 @@ def _share(tokens: int, fraction: float) -> int:
 class Budgets(BaseModel):
     """Tokens each section may take, and when and how far the dynamic section is compacted."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     system_tokens: int = 240
     static_tokens: int = 360

@@ -272,6 +272,14 @@ def model_info(model: str) -> ModelInfo:
     raise UnknownModel(model, known_models())
 
 
+def prices_of(model: str | None) -> Prices | None:
+    """What a model's prompt tokens cost; None where that is not known."""
+    try:
+        return None if model is None else model_info(model).prices
+    except UnknownModel:
+        return None
+
+
 def known_models() -> tuple[str, ...]:
     """Canonical names, in the order of the data file (by provider, then age)."""
     return tuple(dict.fromkeys(info.name for info in _models().values()))

@@ -79,7 +79,7 @@ class TiktokenTokenizer:
     __slots__ = ("_encode", "name")
 
     def __init__(self, name: str, encode: Callable[[str], list[int]]) -> None:
-        self.name = name
+        self.name: str = name
         self._encode = encode
 
     def count(self, text: str) -> int:
@@ -167,7 +167,7 @@ def _unread_result_tokens(block: object, tokenizer: Tokenizer) -> int:
 
 def _redacted_tokens(block: object) -> int:
     """Encrypted thinking: 4 base64 characters hold 3 bytes, a token about 4: one token for 5 characters."""
-    data = block.get("data") if isinstance(block, dict) else None
+    data = block.get("data", block.get("encrypted_content")) if isinstance(block, dict) else None
     return len(data) // 5 if isinstance(data, str) else 0
 
 

@@ -286,10 +286,12 @@ def _decide(format: str, places: Iterable[MessagePlace], source: str) -> str | N
     for where, message in places:
         if message.dialect == "shared" or not message.parts:
             continue
-        if format not in ("auto", message.dialect):
-            found = f"an {message.dialect} message"
-            raise InvalidTranscript(source, where, found, f"read it with format='auto' or '{message.dialect}'")
-        return message.dialect
+        dialect = "openai" if message.dialect == "responses" else message.dialect
+        if format not in ("auto", dialect):
+            raise InvalidTranscript(
+                source, where, f"an {dialect} message", f"read it with format='auto' or '{dialect}'"
+            )
+        return dialect
     return None
 
 

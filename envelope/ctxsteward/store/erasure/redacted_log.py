@@ -66,13 +66,13 @@ ERASED_TEXT = "[erased]"
 NO_ARGUMENTS = "{}"
 
 _TEXT_FIELDS = {"text": "text", "input_text": "text", "output_text": "text", "refusal": "refusal"}
-_THINKING = ("thinking", "redacted_thinking")
+_THINKING = ("thinking", "redacted_thinking", "reasoning")
 
 
 def redacted(wire: Wire) -> Wire:
     """The same skeleton, saying nothing; a new dict."""
     role = wire["role"]
-    skeleton: Wire = {"role": role, **(_texts(wire, "tool_call_id", "name") if role == "tool" else {})}
+    skeleton: Wire = {"role": role, **(_texts(wire, "tool_call_id", "name", "type") if role == "tool" else {})}
     content = wire.get("content")
     if content is None and isinstance(wire.get("refusal"), str):
         skeleton["content"] = _gone(wire["refusal"])
@@ -101,6 +101,8 @@ def _block(block: object) -> object:
         return None
     if kind == "tool_use":
         return {"type": kind, **_texts(block, "id", "name"), "input": {}}
+    if str(kind).endswith("_call") and isinstance(block, dict) and _of(block, "call_id"):
+        return {"type": kind, **_texts(block, "call_id", "name"), "arguments": NO_ARGUMENTS}
     if kind == "tool_result":
         content, is_error = _of(block, "content"), _of(block, "is_error")
         skeleton: Wire = {"type": kind, **_texts(block, "tool_use_id")}
@@ -366,10 +368,11 @@ class Lineage:
 
     def __init__(self, journal: Journal, tenant: str, *, forgotten: bool = False) -> None:
         self._journal, self._tenant = journal, tenant
-        notes, self.spoiled = readable_notes(journal, tenant)
+        notes, spoiled = readable_notes(journal, tenant)
+        self.spoiled: dict[str, Damaged] = spoiled
         """Sessions whose notes of who was forgotten are not what was written, and what is wrong with them."""
         gone = {note.session for note in notes if note.principal is None and not forgotten}
-        self.sessions = [session for session in journal.sessions(tenant) if session not in gone]
+        self.sessions: list[str] = [session for session in journal.sessions(tenant) if session not in gone]
         self.unreadable: list[str] = []
         """Sessions whose first record cannot be read: whether they are forks is not known."""
         self.origins: dict[str, ForkPoint] = {}

@@ -26,7 +26,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Annotated, Any, Literal, NamedTuple, get_args
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, get_args
 from urllib.parse import quote
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictStr, ValidationError
@@ -76,7 +76,7 @@ class Audience(NamedTuple):
 
 
 class _Value(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 class FactSource(_Value):
@@ -185,7 +185,9 @@ class FactForm:
     """How one profile's facts are written and read."""
 
     def __init__(self, vault: Vault, key: AddressKey, profile: str) -> None:
-        self.vault, self._key, self._profile = vault, key, profile
+        self.vault: Vault = vault
+        self._key = key
+        self._profile = profile
         self._shelf = MetaRecordVault(vault, key, profile)
 
     def entries(self, audience: Audience, facts: Iterable[Fact]) -> list[FactRecord]:

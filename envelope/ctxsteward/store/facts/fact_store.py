@@ -110,10 +110,11 @@ class FactStore:
     """What is known of the audiences of one profile of one tenant."""
 
     def __init__(self, store: Backend, profile: str, tenant: str = "default") -> None:
-        self.profile, self.tenant = checked_profile_name(profile), tenant
+        self.profile: str = checked_profile_name(profile)
+        self.tenant: str = tenant
         self._store, self._journal = store, store.journal
         self._vault, self._key = store.vault(tenant), store.keys.address_key(tenant)
-        self.form = FactForm(self._vault, self._key, profile)
+        self.form: FactForm = FactForm(self._vault, self._key, profile)
 
     # -- reading ------------------------------------------------------------------------------------------------
 

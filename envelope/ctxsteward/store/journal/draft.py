@@ -20,7 +20,7 @@ class DraftJournal:
 
         self._base, self._key, self._from = base, key, position
         self._own = MemoryJournal(draw_id=lambda: base.id)
-        self.id = base.id
+        self.id: str = base.id
 
     def append(self, key: SessionKey, position: int, records: Sequence[JournalRecord], *, generation: int = 0) -> None:
         if key != self._key or position < self._from or generation != self.generation(key):

@@ -11,7 +11,7 @@ know raises `UnsupportedVersion`: what cannot be understood must not be passed o
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal, NamedTuple
 
@@ -347,5 +347,5 @@ def _placement(body: dict[str, Any]) -> Placement:
     )
 
 
-encoded_body = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+encoded_body: Callable[[Any], str] = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 """A record's body as it is stored."""

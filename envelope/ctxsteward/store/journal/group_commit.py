@@ -40,11 +40,11 @@ class Ticket(Generic[Transaction]):
     __slots__ = ("_awake", "error", "result", "settled", "withdrawn", "work")
 
     def __init__(self, work: Callable[[Transaction], Any]) -> None:
-        self.work = work
+        self.work: Callable[[Transaction], Any] = work
         self.result: Any = None
         self.error: StoreError | None = None
-        self.settled = False
-        self.withdrawn = False
+        self.settled: bool = False
+        self.withdrawn: bool = False
         self._awake = threading.Lock()
         self._awake.acquire()
 

@@ -154,7 +154,9 @@ class Log:
         repair: Repair | None = None,
         listeners: Sequence[Listener] = (),
     ) -> None:
-        self.journal, self.key, self.repair = journal, key, repair
+        self.journal: Journal = journal
+        self.key: SessionKey = key
+        self.repair: Repair | None = repair
         self.address_key = address_key
         self.listeners = listeners
         """Told of every append."""

@@ -42,8 +42,8 @@ class JournalWriter(TableWriter):
         super().__init__(drains=drains, error=error)
         self._file, self._same = file, same
         file.before_closing = self._clear_up
-        self.commits = Commits(0, 0)
-        self.closed = False
+        self.commits: Commits = Commits(0, 0)
+        self.closed: bool = False
         self._committing: tuple[Transaction, Sequence[Ticket[Transaction]]] | None = None
 
     @property
@@ -163,7 +163,7 @@ class FileJournal(SqliteJournal):
                 with file.lock:
                     id, made = prepare(file.make(), path, draw_id, busy_seconds)
                     same = SameFile(path, file.db)
-                self.missing = belongs(root, id, made=made, inhabited=was_inhabited)
+                self.missing: str | None = belongs(root, id, made=made, inhabited=was_inhabited)
             except BaseException:
                 file.close()
                 raise

@@ -46,9 +46,9 @@ class Transaction:
     def __init__(self, writer: TableWriter, db: sqlite3.Connection) -> None:
         self._writer, self._db = writer, db
         self._rows: list[tuple[Any, ...]] = []
-        self.drains = writer.drains
+        self.drains: bool = writer.drains
         self.heads: dict[SessionKey, LogRow] = {}
-        self.bytes_added = 0
+        self.bytes_added: int = 0
 
     def head(self, key: SessionKey) -> LogRow:
         found = self.heads.get(key) or self._writer.heads.get(key)
@@ -122,13 +122,14 @@ class TableWriter:
     """What is remembered of the tables from one transaction of a connection to the next."""
 
     def __init__(self, *, drains: bool, error: Callable[[BaseException], StoreError]) -> None:
-        self.drains, self.error = drains, error
+        self.drains: bool = drains
+        self.error: Callable[[BaseException], StoreError] = error
         self.codes: RowCodes | None = None
         """None: the rows of logs have no codes."""
         self.heads: dict[SessionKey, LogRow] = {}
-        self.place = 0
-        self.waiting_bytes = 0
-        self.version = -1
+        self.place: int = 0
+        self.waiting_bytes: int = 0
+        self.version: int = -1
         """Of the file, as it was read; -1: not to be trusted."""
 
     def run_alone(

@@ -267,15 +267,15 @@ class DrainedLog:
     """A session's chain, link by link; afterwards the records that stand in it."""
 
     def __init__(self, store: Backend, vault: Vault, folder: str, tally: CheckTally) -> None:
-        self.length = 0
+        self.length: int = 0
         """Records so far."""
-        self.number = 0
+        self.number: int = 0
         """Of the last link."""
         self.session: str | None = None
         """None: forgotten, or not read."""
         self.records: dict[int, JournalRecord] = {}
         self.manifests: set[str] = set()
-        self.broken = False
+        self.broken: bool = False
         """A link could not be read: lengths are not known any more."""
         self._address_key = store.keys.address_key(vault.tenant)
         self._vault, self._folder, self._tally = vault, folder, tally

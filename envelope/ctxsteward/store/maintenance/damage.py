@@ -120,7 +120,7 @@ class CheckTally:
     """Filled by the checks of one run."""
 
     def __init__(self, *, share: StoreShare | None = None, tell: Callable[[str], object] = lambda text: None) -> None:
-        self.share = share or StoreShare()
+        self.share: StoreShare = share or StoreShare()
         self.tell = tell
         self.counts: Counter[str] = Counter()
         """What was looked at, by kind."""

@@ -258,7 +258,9 @@ class VersionForm:
     """How versions of one profile are written and read."""
 
     def __init__(self, folder: str, name: str, tenant: str, key: AddressKey, shelf: MetaRecordVault) -> None:
-        self.folder, self.name, self.tenant = folder, name, tenant
+        self.folder: str = folder
+        self.name: str = name
+        self.tenant: str = tenant
         self._key, self._shelf = key, shelf
 
     # -- from a profile to a body -------------------------------------------------------------------------------

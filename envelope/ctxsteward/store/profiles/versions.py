@@ -80,8 +80,9 @@ class ProfileVersions:
         *,
         new_commit_id: Callable[[], str] = lambda: secrets.token_hex(16),
     ) -> None:
-        self.name, self.tenant = checked_profile_name(name), tenant
-        self.folder = versions_folder(tenant, name)
+        self.name: str = checked_profile_name(name)
+        self.tenant: str = tenant
+        self.folder: str = versions_folder(tenant, name)
         self._chain = store.chain(self.folder, tenant=tenant)
         self._writers = store.chain(writers_folder(tenant, name), tenant=tenant)
         key = store.keys.address_key(tenant)
@@ -339,8 +340,8 @@ class WriterLease:
         clock: Callable[[], float],
         new_token: Callable[[], str] = lambda: secrets.token_hex(16),
     ) -> None:
-        self.owner = checked_name("owner", owner)
-        self.folder = writers_folder(tenant, checked_profile_name(name))
+        self.owner: str = checked_name("owner", owner)
+        self.folder: str = writers_folder(tenant, checked_profile_name(name))
         self._chain = store.chain(self.folder, tenant=tenant)
         self._clock = clock
         self._new_token = new_token

@@ -81,9 +81,10 @@ class StoreQuestion:
     """A call to the store under way; its caller may have stopped waiting."""
 
     def __init__(self) -> None:
-        self.takes_long = threading.Event()
+        self.takes_long: threading.Event = threading.Event()
         """Set by what works on it, once the store has answered and there is more to do."""
-        self.done, self._given_up = threading.Event(), threading.Event()
+        self.done: threading.Event = threading.Event()
+        self._given_up = threading.Event()
         self.error: BaseException | None = None
 
     def wanted(self) -> bool:

@@ -292,7 +292,7 @@ class SessionLog:
         self, objects: ObjectStore, keys: Keys, vault: Vault, key: SessionKey, *, patience: Patience | None = None
     ) -> None:
         self.key = key
-        self.folder = session_folder(key.tenant, vault.subject_address(key.session))
+        self.folder: str = session_folder(key.tenant, vault.subject_address(key.session))
         self._vault = vault
         self._address_key = keys.address_key(key.tenant)
         self._chain = Chain(objects, self.folder, self._address_key, patience=patience)

@@ -272,12 +272,12 @@ class WriteBehind:
         self._journal, self._objects, self._keys, self._probe = journal, objects, keys, probe
         self._patience, self._clock, self._background = patience, clock, background
         self._checked: set[str] = set()
-        self.breaker = Breaker(pauses)
-        self.ownership = Ownership(journal, objects, keys, vault, patience=patience)
-        self.drainer = Drainer(
+        self.breaker: Breaker = Breaker(pauses)
+        self.ownership: Ownership = Ownership(journal, objects, keys, vault, patience=patience)
+        self.drainer: Drainer = Drainer(
             journal, self.ownership, self.breaker, self.prepare, erased=erased, lock_path=lock_path, pace=pace
         )  # fmt: skip
-        self.opening = SessionFetcher(
+        self.opening: SessionFetcher = SessionFetcher(
             journal, objects, vault, self.ownership, self.breaker, self.prepare, deadlines, background=background
         )
 

@@ -1,10 +1,11 @@
 """The pictures of the README, drawn from a run: ``python -m ctxsteward.evals.bench.readme_pictures docs/img``.
 
 `window.svg`: prompt tokens of every call of the demo's incident, all of the history against the envelope, and below it
-the dynamic section with its budget and compactions. `demo.svg`: how ``ctxsteward demo`` ends, but for its build times,
-which no two runs share. `evidence.svg`: how much of a question's evidence is shown, by tokens, ours beside baselines:
-the figures of the tables in ``selection.md``, which stands beside the folder. `price.svg`: what the calls of the same
-incident have cost so far under each policy by price. All are the same bytes in every run.
+the dynamic section with its budget and compactions. `question.svg`: how ``ctxsteward demo`` begins. `demo.svg`: how it
+ends, but for its build times, which no two runs share. `evidence.svg`: how much of a question's evidence is shown, by
+tokens, ours beside baselines: the figures of the tables in ``selection.md``, which stands beside the folder.
+`price.svg`: what the calls of the same incident have cost so far under each policy by price. All are the same bytes in
+every run.
 Tokens are the builder's; lengths are SVG user units.
 Source: SVG 1.1 and the media query `prefers-color-scheme` (W3C).
 """
@@ -17,12 +18,16 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from importlib.resources import files
 from math import log
 from pathlib import Path
 from sysconfig import get_path
 from typing import NamedTuple
 from xml.sax.saxutils import escape
+
+from rich.console import Console
+from rich.text import Text
 
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, Profile
 from ctxsteward.envelope.testing import memory_store
@@ -320,25 +325,43 @@ def _evidence_panel(left: float, about: str, lines: Sequence[EvidenceLine]) -> I
 # -- demo.svg -----------------------------------------------------------------------------------------------------
 
 
+def question_svg() -> str:
+    """The beginning of the demo as a terminal shows it: one question, two prompts."""
+    rows = demo_told().splitlines()
+    start, end = (
+        next(at for at, row in enumerate(rows) if title in row) for title in ("1  One question", "2  What comes")
+    )
+    console = _recording(80)
+    for row in rows[start : end - 1]:
+        console.print(Text.from_ansi(row.rstrip()), no_wrap=True)
+    return console.export_svg(title="ctxsteward demo", code_format=_TERMINAL, unique_id="question")
+
+
 def demo_svg() -> str:
     """The end of the demo as a terminal shows it, from its checks on."""
+    return terminal_svg(demo_told())
+
+
+@cache
+def demo_told() -> str:
+    """What the demo prints, with ANSI colours."""
     colours = {"FORCE_COLOR": "1", "COLUMNS": "80", "TERM": "xterm-256color", "PYTHONIOENCODING": "utf-8"}
-    told = subprocess.run(
+    return subprocess.run(
         [str(Path(get_path("scripts")) / "ctxsteward"), "demo"],
         env={**{key: value for key, value in os.environ.items() if key != "NO_COLOR"}, **colours},
         capture_output=True,
         check=True,
         encoding="utf-8",
     ).stdout
-    return terminal_svg(told)
+
+
+def _recording(width: int) -> Console:
+    return Console(record=True, width=width, file=io.StringIO(), force_terminal=True, color_system="standard")
 
 
 def terminal_svg(told: str) -> str:
     """What the demo printed, with ANSI colours, from the line after ``Checked`` on and without build times."""
-    from rich.console import Console
-    from rich.text import Text
-
-    console = Console(record=True, width=72, file=io.StringIO(), force_terminal=True, color_system="standard")
+    console = _recording(72)
     rows = [Text.from_ansi(row) for row in told.splitlines()]
     start = next(index for index, row in enumerate(rows) if row.plain == "Checked")
     figures = False
@@ -360,8 +383,14 @@ def main(argv: list[str] | None = None) -> int:
     folder: Path = parser.parse_args(argv).folder
     folder.mkdir(parents=True, exist_ok=True)
     page = (folder.parent / "selection.md").read_text(encoding="utf-8")
-    pictures = (("window.svg", window_svg(points())), ("demo.svg", demo_svg()), ("evidence.svg", evidence_svg(page)))
-    for name, svg in (*pictures, ("price.svg", price_svg())):
+    pictures = {
+        "window.svg": window_svg(points()),
+        "question.svg": question_svg(),
+        "demo.svg": demo_svg(),
+        "evidence.svg": evidence_svg(page),
+        "price.svg": price_svg(),
+    }
+    for name, svg in pictures.items():
         (folder / name).write_text(svg, encoding="utf-8", newline="\n")
         print(folder / name)
     return 0

@@ -38,7 +38,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.metadata import version
 from importlib.resources import files
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StrictStr, ValidationError, model_validator
 
@@ -73,7 +73,7 @@ Text = Annotated[StrictStr, Field(min_length=1, max_length=20_000)]
 class SuiteValue(BaseModel):
     """Base of what a person writes for the gate: frozen, and an unknown key is refused."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
 
 
 class CaseMessage(SuiteValue):

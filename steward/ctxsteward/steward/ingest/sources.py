@@ -90,6 +90,8 @@ SETTLED_SECONDS = 6 * 3600.0
 READ_AHEAD_RECORDS = 32
 OWN_ORIGIN = "steward"
 """A session whose first message has this `origin` is the steward's own."""
+ENTRIES_ORIGIN = "entries"
+"""Or this one: what a framework keeps for itself (`EntryLog`); what was said in it is in another session."""
 
 Describe = Callable[[str], SessionMeta | None]
 """What the application knows of a session beside its log; None: nothing."""
@@ -115,7 +117,9 @@ class StoreSource:
         describe: Describe = _nothing,
     ) -> None:
         """`profile`: a session that was under another one is marked as another agent's; None: none is."""
-        self.store, self.tenant, self.profile = store, tenant, profile
+        self.store: Store = store
+        self.tenant: str = tenant
+        self.profile: str | None = profile
         self._now_seconds, self._settled_seconds = now_seconds, settled_seconds
         self._describe = describe
 
@@ -219,7 +223,7 @@ def _told(meta: SessionMeta | None, entries: list[list[object]], outcome: Outcom
     fields = {} if meta is None else meta.model_dump(mode="json", exclude_unset=True)
     if outcome is not None:
         fields.setdefault("outcome", outcome.model_dump(exclude_none=True))
-    if entries and entries[0][4] == OWN_ORIGIN:
+    if entries and entries[0][4] in (OWN_ORIGIN, ENTRIES_ORIGIN):
         fields["origin"] = OWN_ORIGIN
     return fields
 
@@ -239,7 +243,7 @@ class FolderSource:
 
     def __init__(self, path: Path, *, uri: str | None = None) -> None:
         self.path = path
-        self.uri = uri or str(path)
+        self.uri: str = uri or str(path)
 
     def items(self) -> Iterator[SourceItem]:
         if self.path.is_file():
@@ -346,7 +350,8 @@ class ObjectSource:
 
     def __init__(self, objects: ObjectStore, prefix: str = "", *, owned: bool = False) -> None:
         """`owned`: closing the source closes the store, too."""
-        self.objects, self.prefix = objects, f"{prefix.rstrip('/')}/" if prefix else ""
+        self.objects: ObjectStore = objects
+        self.prefix: str = f"{prefix.rstrip('/')}/" if prefix else ""
         self._owned = owned
 
     @property

@@ -20,7 +20,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field, StrictStr, ValidationError
 
@@ -54,7 +54,7 @@ Seconds = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 class Watermark(BaseModel):
     """How far a source has been read; a new one: not at all."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True)
 
     source: StrictStr
     high_seconds: Seconds | None = None

@@ -187,7 +187,7 @@ class Ledger:
         self._records = RecordWriter(database, frame, key)
         self._citing = RecordEvidence(database, self._artifacts, key, store.vault(frame.tenant).subject_address)
         self._standings = RecordStatuses(database)
-        self.uses = UsageTable(database)
+        self.uses: UsageTable = UsageTable(database)
         self._tenant = frame.tenant
         store.erasers.append(self)
 

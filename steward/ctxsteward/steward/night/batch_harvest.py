@@ -146,7 +146,8 @@ class BatchHarvester:
         watch: Watch = lambda ids: (),
     ) -> None:
         """`sources` are by URI, `isolate` makes a pool that runs a `HarvestWorker`, `watch` looks up records by id."""
-        self.sources, self.records = sources, records
+        self.sources: Mapping[str, TranscriptSource] = sources
+        self.records: BatchRecords = records
         self._artifacts, self._watch = artifacts, watch
         self._isolate = isolate
         self._idle: SimpleQueue[Isolation[HarvestResult]] = SimpleQueue()

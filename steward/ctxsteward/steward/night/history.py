@@ -33,7 +33,7 @@ import statistics
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt
 
@@ -66,7 +66,7 @@ def rates_of(hits: Mapping[str, int]) -> dict[str, float]:
 class ReportValue(BaseModel):
     """Base of what is reported of nights: frozen, and an unknown field is refused."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 class StageYield(ReportValue):
@@ -298,7 +298,7 @@ class NightChain:
     """The nights of one profile of one tenant."""
 
     def __init__(self, store: Store, tenant: str, profile: str) -> None:
-        self.folder = steward_folder(tenant, profile, "nights")
+        self.folder: str = steward_folder(tenant, profile, "nights")
         self._chain = store.chain(self.folder, tenant=tenant)
         self._key = store.keys.address_key(tenant)
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 from pathlib import Path
-from typing import Annotated, Literal, Protocol
+from typing import Annotated, ClassVar, Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field, StrictStr, model_validator
 
@@ -53,7 +53,7 @@ class ActionRefused(InputError):
 class Actor(BaseModel):
     """One person."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
 
     roles: Annotated[tuple[Role, ...], Field(min_length=1)]
     key: PublicKey
@@ -62,7 +62,7 @@ class Actor(BaseModel):
 class Actors(BaseModel):
     """Everybody with a role."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
 
     salt: Annotated[StrictStr, Field(pattern=r"^(?:[0-9a-f]{2}){16,64}$")]
     actors: Annotated[dict[Who, Actor], Field(max_length=1_000)]

@@ -79,8 +79,10 @@ class SignedLog:
     """Of the bodies that it reads."""
 
     def __init__(self, store: Store, profile: str, tenant: str = "default", *, actors: Actors = NOBODY) -> None:
-        self.profile, self.tenant, self.actors = profile, tenant, actors
-        self.folder = steward_folder(tenant, store.profiles(profile, tenant=tenant).name, self.folder_name)
+        self.profile: str = profile
+        self.tenant: str = tenant
+        self.actors: Actors = actors
+        self.folder: str = steward_folder(tenant, store.profiles(profile, tenant=tenant).name, self.folder_name)
         self._chain = store.chain(self.folder, tenant=tenant)
         self._key = store.keys.address_key(tenant)
 
@@ -193,8 +195,10 @@ def canary_of(store: Store, version: int, *, profile: str, tenant: str = "defaul
 class Approvals(SignedLog):
     """Requests and verdicts of one profile."""
 
-    purpose, folder_name, link_name = b"ctxsteward review 1", "reviews", "review"
-    fields = ("challenger", "verdict", "who", "when", "expires", "note")
+    purpose: bytes = b"ctxsteward review 1"
+    folder_name: str = "reviews"
+    link_name: str = "review"
+    fields: tuple[str, ...] = ("challenger", "verdict", "who", "when", "expires", "note")
 
     def __init__(self, store: Store, profile: str, tenant: str = "default", *, actors: Actors = NOBODY) -> None:
         super().__init__(store, profile, tenant, actors=actors)

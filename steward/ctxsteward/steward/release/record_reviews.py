@@ -94,9 +94,11 @@ class Postponement(NamedTuple):
 class RecordReviews(SignedLog):
     """Verdicts on the records of one profile."""
 
-    purpose, folder_name, link_name = b"ctxsteward record review 1", "verdicts", "verdict"
-    fields = ("record", "says", "verdict", "who", "when", "note")
-    versions = (VERSION, WHOLE_BODY)
+    purpose: bytes = b"ctxsteward record review 1"
+    folder_name: str = "verdicts"
+    link_name: str = "verdict"
+    fields: tuple[str, ...] = ("record", "says", "verdict", "who", "when", "note")
+    versions: tuple[int, ...] = (VERSION, WHOLE_BODY)
 
     def __init__(self, store: Store, profile: str, tenant: str = "default", *, actors: Actors = NOBODY) -> None:
         super().__init__(store, profile, tenant, actors=actors)

@@ -368,7 +368,7 @@ class MetaSliceBuilder:
         self._settings, self._store, self._ledger = settings, store, ledger
         self._versions = store.profiles(settings.profile, tenant=settings.tenant)
         self._vault = store.vault(settings.tenant)
-        self.counter = line_counter()
+        self.counter: Counter = line_counter()
         self._taken = taken_back(store, self._versions, 0)
         self._reviews: Mapping[str, Review] = {}
         self._rules: tuple[Rule, ...] = ()

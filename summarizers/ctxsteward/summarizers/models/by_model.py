@@ -102,8 +102,9 @@ class ModelSummarizer:
         max_input_tokens: int = 12_000,
         deadline_seconds: float = 60.0,
     ) -> None:
-        self.model = model if isinstance(model, GovernedModel) else GovernedModel(model)
+        self.model: GovernedModel = model if isinstance(model, GovernedModel) else GovernedModel(model)
         self._fallback, self._prompts = fallback, prompts or PromptFolder()
+        self._prompts.check()
         self._max_input_tokens, self._deadline = max_input_tokens, deadline_seconds
 
     def charged(self, **accounts: str | None) -> ModelSummarizer:
@@ -229,6 +230,17 @@ def read_bullets(reply: ChatReply) -> list[DraftBullet]:
     Traceback (most recent call last):
     ctxsteward.summarizers.models.by_model.UnusableReply: it is not one JSON object and nothing else
     """
+    value = whole_object(reply)
+    try:
+        return DraftBullets.model_validate(value).bullets
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(map(str, first["loc"])) or "the object"
+        raise UnusableReply(f"{where}: {first['msg']}") from error
+
+
+def whole_object(reply: ChatReply) -> object:
+    """The JSON value of a reply that is whole and nothing else; raises `UnusableReply`."""
     try:
         text = whole_text(reply)
     except InputError as error:
@@ -236,15 +248,9 @@ def read_bullets(reply: ChatReply) -> list[DraftBullet]:
     if len(text) > MAX_REPLY_CHARS:
         raise UnusableReply(f"it has {len(text)} characters")
     try:
-        value = json.loads(text, object_pairs_hook=_once)
+        return json.loads(text, object_pairs_hook=_once)
     except (ValueError, RecursionError) as error:
         raise UnusableReply("it is not one JSON object and nothing else") from error
-    try:
-        return DraftBullets.model_validate(value).bullets
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(map(str, first["loc"])) or "the object"
-        raise UnusableReply(f"{where}: {first['msg']}") from error
 
 
 # -- sources -----------------------------------------------------------------------------------------------------

@@ -170,7 +170,8 @@ class GovernedModel:
         count_tokens: Callable[[str], int] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.model, self.spending = model, spending or SpendingLedger()
+        self.model: ChatModel = model
+        self.spending: SpendingLedger = spending or SpendingLedger()
         self._count, self._clock = count_tokens or _estimate, clock
         limits = limits or CallLimits()
         self._shared = _SharedLimits(limits, threading.BoundedSemaphore(limits.concurrent))

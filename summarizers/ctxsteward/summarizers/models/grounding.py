@@ -24,7 +24,7 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StrictStr
 
@@ -70,7 +70,7 @@ _ZH_ASSISTANTS = _LISTS.words("zh_assistants")
 class DraftBullet(BaseModel):
     """A bullet as a model writes it."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     text: Annotated[StrictStr, Field(min_length=1, max_length=4 * MAX_BULLET_CHARS)]
     cites: Annotated[list[Annotated[StrictStr, Field(max_length=20)]], Field(max_length=50)]
@@ -81,7 +81,7 @@ class DraftBullet(BaseModel):
 class DraftBullets(BaseModel):
     """A model's reply."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     bullets: Annotated[list[DraftBullet], Field(max_length=200)]
 
@@ -122,6 +122,28 @@ def fault_of(draft: DraftBullet, sources: Mapping[str, GroundingText]) -> tuple[
         ("sign", _signs_hold(text, cited)),
     )
     return next((name for name, holds in checks if not holds), None), refs
+
+
+def merges_well(text: str, originals: Sequence[str]) -> Fault | None:
+    """What is wrong with a line that stands for several others; `speaker` and `cited` are theirs already."""
+    cited = [_read_text("user", original) for original in originals]
+    text = unicodedata.normalize("NFC", text).strip()
+    if not _is_line(text):
+        return "line"
+    checks: tuple[tuple[Fault, bool], ...] = (
+        ("language", _is_wide(text) == _is_wide(" ".join(originals))),
+        ("quotes", all(any(quote in original for original in originals) for quote in quotes_of(text))),
+        ("values", _values_hold(text, content_words(text), cited)),
+        ("words", _words_hold(content_words(_without_values(text)), cited)),
+        ("words", all(_is_told(content_words(text), one.terms) for one in cited)),
+        ("sign", _signs_hold(text, cited)),
+    )
+    return next((name for name, holds in checks if not holds), None)
+
+
+def _is_told(words: frozenset[str], of: frozenset[str]) -> bool:
+    """Whether a merged line says something of one that it stands for."""
+    return len(words & of) >= MIN_IN_SENTENCE * len(of)
 
 
 def bullet_of(draft: DraftBullet, refs: Sequence[str], value: float) -> Bullet:

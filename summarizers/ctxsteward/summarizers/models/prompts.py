@@ -29,6 +29,7 @@ SLOTS = {
     "card_summary": frozenset(("most_chars", "messages", "mark")),
     "handoff_sections": frozenset(("most_lines", "messages", "mark")),
     "record_wording": frozenset(("most_chars", "messages", "mark")),
+    "reflect_observations": frozenset(("budget_tokens", "messages", "mark")),
     "repair": frozenset(("fault",)),
 }
 """Of each prompt."""
@@ -82,6 +83,11 @@ class PromptFolder:
         self._folder = None if folder is None else Path(folder)
         if self._folder is not None and not self._folder.is_dir():
             raise InputError(f"prompts {self._folder}: no such folder")
+
+    def check(self) -> None:
+        """Read every prompt now, so that a bad file is told before the first call."""
+        for name in SLOTS:
+            self.get(name)
 
     def get(self, name: str) -> PromptFile:
         """The prompt of this name."""

@@ -41,7 +41,7 @@ class _SdkModel:
         """`http_client` and its async twin are `httpx2` clients of yours: a proxy, or a recording."""
         if not name:
             raise InputError("a model has a name; write the provider's, such as 'gpt-4o-mini'")
-        self.name = name
+        self.name: str = name
         self._given: dict[str, Any] = {"max_retries": 0}
         self._given |= {} if base_url is None else {"base_url": base_url}
         self._given |= {} if api_key is None else {"api_key": api_key}

@@ -12,10 +12,9 @@ Source: the continuity design (seven sections); the auto-context design (cards).
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Sequence
-from typing import Annotated, get_args
+from typing import Annotated, ClassVar, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -30,10 +29,9 @@ from ctxsteward.schemas import (
     SummaryOrigin,
     TokenUsage,
     Wire,
-    whole_text,
 )
 
-from .by_model import MAX_REPLY_CHARS, UnusableReply, row_of
+from .by_model import UnusableReply, row_of, whole_object
 from .calls import GovernedModel
 from .grounding import DraftBullet, Speaker, fault_of, grounding_texts
 from .prompts import PromptFolder, marked
@@ -71,7 +69,7 @@ class ModelCardSummarizer:
             purpose="card", messages=({"role": "user", "content": prompt},), schema=_CARD_SCHEMA,
             max_output_tokens=MAX_SUMMARY_CHARS, deadline_seconds=self._deadline,
         ))  # fmt: skip
-        text = _CardText.read(_whole(whole_text(reply))).text
+        text = _CardText.read(whole_object(reply)).text
         texts = grounding_texts([source])
         draft = DraftBullet(text=text, cites=[source.ref], said_by=texts[source.ref].speaker)
         fault, _ = fault_of(draft, texts)
@@ -110,7 +108,7 @@ class ModelHandoffWriter:
             ))  # fmt: skip
             usage = reply.usage or usage
             texts = grounding_texts(list(given.values()))
-            for draft in _DraftLines.read(_whole(whole_text(reply))).lines:
+            for draft in _DraftLines.read(whole_object(reply)).lines:
                 held = DraftBullet(text=draft.text, cites=draft.cites, said_by=draft.speaker)
                 fault, refs = fault_of(held, texts)
                 if fault is not None:
@@ -129,7 +127,7 @@ class ModelHandoffWriter:
 
 
 class _CardText(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
 
     text: Annotated[str, Field(min_length=1, max_length=MAX_SUMMARY_CHARS)]
 
@@ -142,7 +140,7 @@ class _CardText(BaseModel):
 
 
 class _DraftLine(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
 
     section: HandoffSection
     text: Annotated[str, Field(min_length=1, max_length=2_000)]
@@ -156,7 +154,7 @@ class _DraftLine(BaseModel):
 
 
 class _DraftLines(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
 
     lines: Annotated[list[_DraftLine], Field(max_length=200)]
 
@@ -166,15 +164,6 @@ class _DraftLines(BaseModel):
             return cls.model_validate(value)
         except ValidationError as error:
             raise UnusableReply("it is not the object that was asked for") from error
-
-
-def _whole(text: str) -> object:
-    if len(text) > MAX_REPLY_CHARS:
-        raise UnusableReply(f"it has {len(text)} characters")
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise UnusableReply("it is not one JSON object and nothing else") from error
 
 
 def _newest(messages: Sequence[SourceMessage]) -> list[tuple[SourceMessage, dict[str, str]]]:

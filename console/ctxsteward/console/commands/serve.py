@@ -1,0 +1,247 @@
+"""``ctxsteward serve``: the JSON API and the pages over HTTP, and the tokens of a service.
+
+Without tokens it is for one user of this machine: it listens on the loopback alone. The modules of the service need the
+extra `console` and are imported when it starts.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from ipaddress import ip_address
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import click
+
+from ctxsteward.envelope import Profile, Store
+from ctxsteward.schemas import InputError
+
+from ..terminal import (
+    CONSOLE,
+    budget_option,
+    common,
+    model_option,
+    need,
+    note,
+    open_uri,
+    print_json,
+    read_builder,
+    read_profile,
+    telemetry,
+    utc_now,
+)
+
+LOOPBACK, PORT, BACKLOG = "127.0.0.1", 8731, 256
+SCOPES = ("read", "write", "steward")
+tokens_option = click.option(
+    "--tokens", "tokens_path", type=click.Path(dir_okay=False, path_type=Path), envvar="CTXSTEWARD_TOKENS",
+    metavar="FILE", help="Who may ask for what (YAML); `serve token add` writes it.",
+)  # fmt: skip
+
+
+@click.group(invoke_without_command=True)
+@click.option("--host", default=LOOPBACK, show_default=True, metavar="ADDRESS", help="Where to listen.")
+@click.option("--port", type=click.IntRange(0, 65_535), default=PORT, show_default=True, help="0: a free one.")
+@tokens_option
+@click.option("--allow-host", "hosts", multiple=True, metavar="NAME", help="Another name of this machine; repeatable.")
+@click.option("--profile", type=click.Path(), metavar="FILE", help="Profile (YAML) of sessions that name none.")
+@click.option("--eval-history", type=click.Path(path_type=Path), metavar="FILE", help="Of `evals run --history`.")
+@click.option("--rate", type=click.FloatRange(min=0), default=100, show_default=True, metavar="N",
+              help="Requests a second of one tenant; 0: any number.")  # fmt: skip
+@click.option("--stop-seconds", type=click.FloatRange(min=1), default=30, show_default=True, metavar="N",
+              help="What is under way at a signal has so long to end.")  # fmt: skip
+@click.option("--demo", is_flag=True, help="Serve the shipped demo out of a store that is gone afterwards.")
+@click.option("--openapi", is_flag=True, help="Print the OpenAPI document, and serve nothing.")
+@model_option("Model of builds that name none.")
+@budget_option("A field of Budgets, such as dynamic_tokens=4000; repeatable.")
+@telemetry
+@common
+@click.pass_context
+def serve(
+    ctx: click.Context, host: str, port: int, tokens_path: Path | None, hosts: tuple[str, ...], profile: str | None,
+    eval_history: Path | None, rate: float, stop_seconds: float, demo: bool, openapi: bool, model: str,
+    budgets: tuple[str, ...], as_json: bool, store: str, tenant: str,
+) -> None:  # fmt: skip
+    """Serve the JSON API and the pages over HTTP until a signal comes.
+
+    Each request is a line of JSON on stderr. --json prints where it listens as JSON.
+    """
+    if ctx.invoked_subcommand is not None:
+        return
+    need(CONSOLE, "serve")
+    if openapi:
+        click.echo(json.dumps(_document(), indent=2, ensure_ascii=False))
+        return
+    from ..service import LOOPBACK_HOSTS, ServiceLimits, ServiceSettings, TokenFile
+
+    tokens = None if tokens_path is None else TokenFile(tokens_path)
+    if tokens is None and not is_loopback(host):
+        raise InputError(
+            f"--host {host}: without tokens it listens on the loopback alone; make some with `ctxsteward serve token "
+            "add NAME --tokens FILE`, and pass --tokens FILE"
+        )
+    builder, governed = read_builder(model, budgets), read_profile(profile)
+    listening = _listen(host, port)
+    with ExitStack() as stack:
+        stack.enter_context(listening)
+        opened = stack.enter_context(_demo_store(tenant) if demo else open_uri(store))
+        settings: Callable[..., ServiceSettings] = partial(
+            ServiceSettings, store=opened, tenant=tenant, tokens=tokens, hosts=(*LOOPBACK_HOSTS, *hosts),
+            profile=governed, model=model, budgets=builder.budgets, eval_history=eval_history, log=_log,
+            limits=ServiceLimits(requests_per_second=rate or None, burst=max(1, round(2 * rate))),
+        )  # fmt: skip
+        _serve(stack, settings, listening, stop_seconds, as_json)
+
+
+def _serve(
+    stack: ExitStack, settings: Callable[..., Any], listening: socket.socket, stop_seconds: float, as_json: bool
+) -> None:
+    from ctxsteward.envelope.telemetry import scraped
+
+    from ..service import StoppableServer, create_app
+
+    made = settings(scrape=stack.enter_context(scraped(_boards())))
+    app = create_app(made)
+    address, port = listening.getsockname()[:2]
+    url = f"http://{f'[{address}]' if ':' in address else address}:{port}/"
+
+    def ready() -> None:
+        if as_json:
+            print_json({"url": url, "pid": os.getpid(), "store": made.store.uri, "tenants": made.tokens is not None})
+        else:
+            click.echo(f"serving {url}")
+        sys.stdout.flush()
+
+    StoppableServer(app, stop_seconds).serve_on(listening, ready)
+
+
+def _boards() -> tuple[Any, ...]:
+    """What is counted beside builds."""
+    from ctxsteward.envelope.audit import auditor as audits
+    from ctxsteward.steward.night import telemetry as nights
+
+    return audits.board(), nights.board()
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach an address.
+
+    >>> [is_loopback(host) for host in ("127.0.0.1", "localhost", "::1", "0.0.0.0", "example.org")]
+    [True, True, True, False, False]
+    """
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    # With its protocol named, unlike `create_server`: asyncio sends small packets at once on such sockets alone.
+    listening = socket.socket(
+        socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP
+    )
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((host, port))
+        listening.listen(BACKLOG)
+        return listening
+    except OSError as error:
+        listening.close()
+        what = (error.strerror or str(error)).lower()
+        raise InputError(f"--host {host} --port {port}: cannot listen there: {what}; choose another --port") from error
+
+
+def _log(row: dict[str, Any]) -> None:
+    print(json.dumps(row, ensure_ascii=True), file=sys.stderr, flush=True)
+
+
+def _document() -> dict[str, Any]:
+    from ..service import ServiceSettings, create_app
+
+    with open_uri("memory:") as store:
+        described: dict[str, Any] = create_app(ServiceSettings(store=store)).openapi()
+    return described
+
+
+@contextmanager
+def _demo_store(tenant: str) -> Iterator[Store]:
+    """A store with the shipped demo in it."""
+    from .demo import load_shipped, make_builder, replay_shipped
+
+    with TemporaryDirectory(prefix="ctxsteward-demo-") as folder, open_uri(f"file:{folder}/store") as store:
+        shipped = load_shipped()
+        note("replaying the shipped demo into a store that is gone afterwards")
+        profile: Profile = shipped.profile
+        store.profiles(profile.name, tenant=tenant).commit(
+            profile, who="shipped demo", why="the profile of the demo", when=utc_now(), parent=0
+        )
+        replay_shipped(shipped, make_builder(), store, tenant, lambda step, report: None)
+        yield store
+
+
+# -- tokens ---------------------------------------------------------------------------------------------------------
+
+
+@serve.group()
+def token() -> None:
+    """Tokens of a service: add, revoke, list."""
+
+
+def _file(path: Path | None) -> Path:
+    need(CONSOLE, "serve")
+    if path is None:
+        raise InputError("say which file: --tokens FILE")
+    return path
+
+
+@token.command()
+@click.argument("name")
+@click.option("--scope", "scopes", multiple=True, type=click.Choice(SCOPES), help="Repeatable; default: read, write.")
+@tokens_option
+@common
+def add(name: str, scopes: tuple[Any, ...], tokens_path: Path | None, as_json: bool, store: str, tenant: str) -> None:
+    """Make a token NAME for --tenant and print it: this once, the file holds its hash."""
+    from ..service import add_token
+
+    path, chosen = _file(tokens_path), scopes or ("read", "write")
+    secret = add_token(path, name, tenant, chosen)
+    if as_json:
+        print_json({"name": name, "tenant": tenant, "scopes": list(chosen), "token": secret})
+    else:
+        click.echo(secret)
+
+
+@token.command()
+@click.argument("name")
+@tokens_option
+@common
+def revoke(name: str, tokens_path: Path | None, as_json: bool, store: str, tenant: str) -> None:
+    """Take the token NAME away; a service that runs refuses it within a second."""
+    from ..service import revoke_token
+
+    path = _file(tokens_path)
+    revoke_token(path, name)
+    print_json({"revoked": name}) if as_json else click.echo(f"revoked {name}")
+
+
+@token.command(name="list")
+@tokens_option
+@common
+def list_tokens(tokens_path: Path | None, as_json: bool, store: str, tenant: str) -> None:
+    """List the tokens of all tenants, without what they are."""
+    from ..service import read_tokens
+
+    rows = [entry.model_dump(mode="json", exclude={"sha256"}) for entry in read_tokens(_file(tokens_path))]
+    if as_json:
+        print_json(rows)
+        return
+    for row in rows:
+        state = " (revoked)" if row["revoked"] else ""
+        click.echo(f"{row['name']}  {row['tenant']}  {', '.join(row['scopes'])}{state}")

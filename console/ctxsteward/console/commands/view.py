@@ -1,0 +1,184 @@
+"""``ctxsteward view``: see what model calls were shown, as a grid in the terminal or as a folder of pages.
+
+The grid has a cell for each two-hundredth of what the prompt may take, coloured by source (a letter where there is no
+colour), and beside it the tokens of each. ``context --grid SESSION`` shows the same of the newest call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+from rich.console import Console, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from ..pages import SOURCES, CallView, Site, inspect_call, priced_call
+from ..terminal import common, note, open_stored, print_json, shown, stored_session, table_console, unicode_console
+
+COLUMNS, ROWS = 20, 10
+LOOKS = {
+    "tools": ("T", "#8d6e63"),
+    "system": ("P", "#33658a"),
+    "static": ("S", "#5fa8d3"),
+    "meta": ("M", "#14808a"),
+    "task": ("K", "#c2573a"),
+    "bullets": ("B", "#7a5195"),
+    "verbatim": ("C", "#9fb3c8"),
+    "recall": ("R", "#e0a030"),
+    "live": ("L", "#5aa469"),
+    "notes": ("N", "#b56576"),
+}
+"""A letter and a colour of each source; the pages have the same colours."""
+NAMES = {
+    "tools": "tool schemas",
+    "system": "persona, policies",
+    "static": "rails, surface",
+    "meta": "recommendations",
+    "verbatim": "closed turns",
+    "live": "live turn",
+}
+
+
+@click.command()
+@click.argument("sessions", metavar="[SESSION]...", nargs=-1)
+@click.option(
+    "--static", "folder", type=click.Path(path_type=Path), metavar="OUT", help="Write pages into this folder."
+)
+@click.option("--grid", "as_grid", is_flag=True, help="Show a call as a grid of its sources (without --static, too).")
+@click.option("--call", "number", type=click.IntRange(min=1), metavar="N", help="Which call; default: the newest.")
+@click.option("--calls", default="40", show_default=True, metavar="N|all",
+              help="With --static: so many of a session's newest calls get pages of their own.")  # fmt: skip
+@click.option("--price", type=click.FloatRange(min=0), metavar="DOLLARS", help="Of a million prompt tokens.")
+@click.option("--history", type=click.Path(path_type=Path), metavar="FILE",
+              help="With --static: eval results (evals run --history) get a page.")  # fmt: skip
+@common
+def view(
+    sessions: tuple[str, ...],
+    folder: Path | None,
+    as_grid: bool,
+    number: int | None,
+    calls: str,
+    price: float | None,
+    history: Path | None,
+    as_json: bool,
+    store: str,
+    tenant: str,
+) -> None:
+    """See what the model was shown: a grid of one call, or with --static a folder of pages about SESSIONs.
+
+    The folder opens from the disk (OUT/index.html) and loads nothing from elsewhere: what each call was shown, against
+    budget and threshold; the timeline of calls with cache, cost, compactions and prefix breaks; what changed from call
+    to call; what was lost; every original. Without SESSION it has all of the tenant's. --json prints what the grid
+    shows, text included.
+    """
+    if folder is None:
+        if len(sessions) != 1:
+            raise click.UsageError("name one SESSION, or write pages of several with --static OUT")
+        if history is not None:
+            raise click.UsageError("--history goes with --static OUT")
+        print_call(sessions[0], number, price, as_json=as_json, store=store, tenant=tenant)
+        return
+    if as_grid or number is not None:
+        raise click.UsageError("--static and --grid or --call: take one of them")
+    most = _most(calls)
+    if history is not None and not history.is_file():
+        raise click.UsageError(
+            f"--history {history}: no such file; `ctxsteward evals run all --history {history}` writes it"
+        )
+    with open_stored(store) as opened:
+        for id in sessions:
+            stored_session(opened, id, tenant)
+        if not sessions and not opened.sessions(tenant=tenant):
+            raise click.UsageError(
+                f"{opened.uri}: it holds no sessions of tenant {tenant!r}; build or replay one first"
+            )
+        site = Site(
+            store=opened, tenant=tenant, sessions=tuple(dict.fromkeys(sessions)) or None, history=history, price=price
+        )
+        pages = site.write(folder, calls=most)
+    if as_json:
+        print_json({"folder": str(folder), "index": str(folder / "index.html"), "pages": pages})
+    else:
+        note(f"{pages:,} pages; open {folder / 'index.html'}")
+
+
+def _most(calls: str) -> int | None:
+    if calls == "all":
+        return None
+    if not (calls.isascii() and calls.isdecimal() and 0 < int(calls) < 10**9):
+        raise click.UsageError(f"--calls {calls:.20}: neither a number from 1 nor `all`")
+    return int(calls)
+
+
+def print_call(
+    session: str, number: int | None, price: float | None, *, as_json: bool, store: str, tenant: str
+) -> None:
+    """One call of a session as a grid, or as JSON."""
+    with open_stored(store) as opened:
+        stored_session(opened, session, tenant)
+        found = inspect_call(opened, session, number or 0, tenant=tenant)
+    if as_json:
+        print_json(found.model_dump(mode="json"))
+    else:
+        _print(table_console(), found, price)
+
+
+def _print(console: Console, found: CallView, price: float | None) -> None:
+    call, priced = found.call, priced_call(found.call, price)
+    cost = f"{priced.priced_tokens:,.0f} plain tokens" if priced.dollars is None else f"$ {priced.dollars:.5f}"
+    console.print(shown(f"{found.session}: call {call.number} of {found.count}, {call.model or 'no model'}"))
+    beside = Table(box=None, show_header=False, pad_edge=False, padding=(0, 3, 0, 0))
+    beside.add_row(Text("\n").join(_rows(console, found)), _legend(console, found))
+    console.print(beside)
+    console.print(
+        f"prompt {call.prompt_tokens:,} of {call.limit_tokens:,} tokens, dynamic is compacted from "
+        f"{call.threshold_tokens:,}; cache read {priced.read_tokens:,}, written {priced.written_tokens:,}; {cost}",
+        soft_wrap=True,
+    )
+    for made in call.compactions:
+        console.print(
+            f"compacted by this call: {made.pre_tokens:,} tokens became {made.post_tokens:,}, {made.losses} losses",
+            soft_wrap=True,
+        )
+
+
+def _tokens(found: CallView) -> dict[str, int]:
+    """By source, in the order of the prompt."""
+    return {source: getattr(found.call, f"{source}_tokens") for source in SOURCES}
+
+
+def _rows(console: Console, found: CallView) -> Iterator[Text]:
+    """The cells, row by row; a source with any tokens has at least the half of one."""
+    cells: list[tuple[str, str]] = []
+    most = max(found.call.limit_tokens, found.call.prompt_tokens) or 1
+    is_coloured = console.is_terminal and console.color_system is not None and unicode_console(console)
+    used = 0
+    for source, tokens in _tokens(found).items():
+        used += tokens
+        letter, colour = LOOKS[source]
+        upto = min(COLUMNS * ROWS, round(COLUMNS * ROWS * used / most))
+        upto = max(upto, min(len(cells) + (tokens > 0), COLUMNS * ROWS))
+        cells += [("■" if is_coloured else letter, colour)] * (upto - len(cells))
+    cells += [("·" if unicode_console(console) else ".", "dim")] * (COLUMNS * ROWS - len(cells))
+    for start in range(0, COLUMNS * ROWS, COLUMNS):
+        row = Text()
+        for at, (sign, colour) in enumerate(cells[start : start + COLUMNS]):
+            row.append(f" {sign}" if at else sign, style=colour)
+        yield row
+
+
+def _legend(console: Console, found: CallView) -> RenderableType:
+    table = Table(box=None, show_header=False, pad_edge=False)
+    for justify in ("left", "left", "right", "right"):
+        table.add_column(justify=justify, no_wrap=True)
+    most = found.call.limit_tokens or 1
+    for source, tokens in _tokens(found).items():
+        if tokens:
+            letter, colour = LOOKS[source]
+            sign = Text(f"■ {letter}" if unicode_console(console) else letter, style=colour)
+            table.add_row(sign, NAMES.get(source, source), f"{tokens:,}", f"{100 * tokens / most:.0f} %")
+    free = max(0, most - found.call.prompt_tokens)
+    table.add_row("·" if unicode_console(console) else ".", "free", f"{free:,}", f"{100 * free / most:.0f} %")
+    return table

@@ -1,0 +1,500 @@
+"""What one model call was shown, piece by piece, and what differs between two.
+
+`inspect_call` lays a past envelope out again and takes it apart: sections in their order, each with the blocks it is
+made of (a tool, a block of the profile, the bullets, a tool group, what was recalled, the notes), each block with its
+items, and each item with the originals it rests on. Of an original, what is cited is marked: the words that a bullet
+quotes, the passages that recall shows. `compare_calls` puts two of a session's calls beside each other: what is kept,
+new, changed and dropped, why, and where the unchanged beginning ends.
+
+Long texts are cut; a reference leads to the whole. Tokens are the provider's as estimated; those of an item are counted
+alone, so they need not add up to its block's. Text of sessions stands in view models as it is: who shows it escapes it.
+Raises what `rebuild` raises, and `InputError` for a call that is none.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Literal, NamedTuple
+
+from pydantic import BaseModel, ConfigDict
+
+from ctxsteward.envelope import Envelope, EnvelopeBuilder, Session, Store
+from ctxsteward.envelope.building import PastCall, holds_task_first, past_calls, prefix_between, rebuild
+from ctxsteward.envelope.layout import (
+    DerivedText,
+    Fragment,
+    MessageStep,
+    Step,
+    ToolResults,
+    cited,
+    recalled_text,
+    rows_of,
+    unfenced,
+)
+from ctxsteward.schemas import CompressionReport, Finding, InputError, Loss
+from ctxsteward.store import META_REF, Profile, lines_of, static_blocks, system_blocks
+
+from .sessions import Original, original_of
+
+ITEM_CHARS = 1500
+"""Longest text of an item."""
+_ROW = re.compile(r"(§[1-9]\d*(?:\.\d+(?:-\d+)?)?) (\w+)(?:, superseded by ([^:]*))?: ", re.ASCII)
+
+Source = Literal["tools", "system", "static", "meta", "task", "bullets", "verbatim", "recall", "live", "notes"]
+Status = Literal["kept", "new", "changed", "dropped"]
+Shown = Literal["whole", "excerpt", "masked", "placeholder"]
+
+
+class Item(BaseModel):
+    """Something that is shown by itself."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    label: str
+    """A role, a tool's or a block's name, a note's name; empty: none."""
+    ref: str
+    """Of the message it is; empty: it is none."""
+    ordinal: int
+    text: str
+    """As the model was shown it, cut."""
+    chars: int
+    """Of all of it."""
+    shown: Shown = "whole"
+    """How much of the original the model was shown."""
+    note: str = ""
+    tokens: int = 0
+    originals: tuple[Original, ...] = ()
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether this page shows less than the model was shown."""
+        return self.chars > len(self.text)
+
+
+class Block(BaseModel):
+    """A piece of the prompt that is laid out and counted as one."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    id: str
+    """Its place on the page."""
+    source: Source
+    tokens: int
+    items: tuple[Item, ...]
+
+
+class SectionView(BaseModel):
+    """A section with its budget."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    tokens: int
+    budget_tokens: int | None
+    """None: it has none of its own."""
+    threshold_tokens: int | None
+    """From here on it is compacted; None: it is not."""
+    overflow_tokens: int
+    epoch: int
+    blocks: tuple[Block, ...]
+
+
+class CallView(BaseModel):
+    """One call."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    session: str
+    call: PastCall
+    count: int
+    """Calls of the session."""
+    window_tokens: int | None
+    profile_version: str | None
+    sections: tuple[SectionView, ...]
+    findings: tuple[Finding, ...]
+    reports: tuple[CompressionReport, ...]
+    """Of compactions that this call made."""
+
+
+class Difference(BaseModel):
+    """Something that one of two calls, or both, were shown."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    status: Status
+    source: Source
+    label: str
+    ref: str
+    ordinal: int
+    text: str
+    tokens: int
+    why: Literal["", "bullet", "recalled", "compacted", "weighed", "turn", "replaced"] = ""
+    """Of what was dropped: it stands in a bullet, is recalled, left with a compaction, made room for other bullets, was
+    recalled for another turn, has a newer text."""
+    report: str = ""
+    """Id of the compaction that dropped it."""
+    losses: tuple[Loss, ...] = ()
+    """Of it, that the window no longer shows."""
+    bullets: tuple[str, ...] = ()
+    """That cite it now."""
+
+
+class CallDifference(BaseModel):
+    """Two calls beside each other."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    session: str
+    before: PastCall
+    after: PastCall
+    count: int
+    prefix_tokens: int
+    broke_in: str | None
+    break_at: int
+    """So many of `shown` stand at the beginning as they stood before."""
+    shown: tuple[Difference, ...]
+    """What the later call was shown, in its order."""
+    dropped: tuple[Difference, ...]
+    reports: tuple[CompressionReport, ...]
+
+
+class PastEnvelope(NamedTuple):
+    """A call laid out again, with its session as it was."""
+
+    call: PastCall
+    envelope: Envelope
+    session: Session
+    builder: EnvelopeBuilder
+
+    def tokens(self, own: int) -> int:
+        """As the provider counts them."""
+        return self.builder.provider_tokens(own)
+
+    def counted(self, text: str) -> int:
+        return self.tokens(self.builder.counter.text(text))
+
+
+def call_numbered(calls: Sequence[PastCall], number: int, session: str) -> PastCall:
+    """One of a session's calls; raises `InputError`."""
+    if not 0 < number <= len(calls):
+        hint = f"no call {number}; it has 1 to {len(calls)}" if calls else "no envelope was built of it; build it first"
+        raise InputError(f"session {session!r}: {hint}")
+    return calls[number - 1]
+
+
+def open_call(store: Store, tenant: str, call: PastCall) -> PastEnvelope:
+    """Lay a call out again."""
+    manifest = store.manifest(call.address, tenant=tenant)
+    envelope = rebuild(store, call.address, tenant=tenant)
+    session = store.at(tenant, manifest["session"], manifest["position"])
+    return PastEnvelope(call, envelope, session, EnvelopeBuilder.from_manifest(manifest))
+
+
+def inspect_call(
+    store: Store, session: str, number: int = 0, *, tenant: str = "default", calls: Sequence[PastCall] | None = None
+) -> CallView:
+    """One call of a session; 0: the newest. `calls` are those of the session, where they are known."""
+    calls = past_calls(store, session, tenant=tenant) if calls is None else calls
+    past = open_call(store, tenant, call_numbered(calls, number or len(calls), session))
+    envelope = past.envelope
+    return CallView(
+        session=session, call=past.call, count=len(calls), window_tokens=past.builder.window_tokens,
+        profile_version=envelope.profile_version, sections=tuple(_sections(past)), findings=envelope.findings,
+        reports=envelope.reports,
+    )  # fmt: skip
+
+
+# -- sections -----------------------------------------------------------------------------------------------------
+
+
+def _sections(past: PastEnvelope) -> Iterator[SectionView]:
+    budgets, envelope = past.builder.budgets, past.envelope
+    yield SectionView(
+        name="tools", tokens=int(envelope.metrics["tools_tokens"]), budget_tokens=budgets.tools_tokens,
+        threshold_tokens=None, overflow_tokens=0, epoch=0, blocks=tuple(_tool_blocks(past)),
+    )  # fmt: skip
+    for name, section in envelope.sections.items():
+        blocks = _dynamic_blocks(past) if name == "dynamic" else _head_blocks(past, name)
+        threshold = int(section.budget_tokens * budgets.compact_at_fraction) if name == "dynamic" else None
+        yield SectionView(
+            name=name, tokens=section.tokens, budget_tokens=section.budget_tokens, threshold_tokens=threshold,
+            overflow_tokens=section.overflow_tokens, epoch=section.epoch, blocks=tuple(blocks),
+        )  # fmt: skip
+
+
+def _item(label: str, text: str, *, ref: str = "", ordinal: int = 0, tokens: int = 0, note: str = "",
+          shown: Shown = "whole", originals: Iterable[Original] = ()) -> Item:  # fmt: skip
+    return Item(label=label, ref=ref, ordinal=ordinal, text=text[:ITEM_CHARS], chars=len(text), tokens=tokens,
+                note=note, shown=shown, originals=tuple(originals))  # fmt: skip
+
+
+def _tool_blocks(past: PastEnvelope) -> Iterator[Block]:
+    """One block: what frames a list of schemas is shared out among them."""
+    tools, total = past.envelope.head.tools, int(past.envelope.metrics["tools_tokens"])
+    alone = [past.builder.counter.tools([tool]) for tool in tools]
+    items = []
+    for tool, tokens in zip(tools, alone, strict=True):
+        function = tool.get("function")
+        named = function if isinstance(function, Mapping) else tool
+        text = json.dumps(tool, ensure_ascii=False, indent=1)
+        items.append(_item(str(named.get("name", "")), text, tokens=round(total * tokens / (sum(alone) or 1))))
+    if items:
+        yield Block(id="tools-1", source="tools", tokens=total, items=tuple(items))
+
+
+def _head_blocks(past: PastEnvelope, name: str) -> Iterator[Block]:
+    source: Source = "system" if name == "system" else "static" if name == "static" else "meta"
+    for at, fragment in enumerate(past.envelope.head.section(name)):
+        items = _meta_items(past, fragment) if name == "meta" else _governed_items(past, name, fragment)
+        yield Block(id=f"{name}-{at + 1}", source=source, tokens=past.tokens(fragment.tokens), items=tuple(items))
+
+
+def _governed_items(past: PastEnvelope, section: str, fragment: Fragment) -> Iterator[Item]:
+    profile = past.session.state.head.profile
+    if fragment.name != "profile" or profile is None:
+        yield _item(fragment.name, fragment.text, tokens=past.tokens(fragment.tokens))
+        return
+    document = Profile.model_validate(profile)
+    for block in system_blocks(document) if section == "system" else static_blocks(document):
+        yield _item(block.name, block.text, tokens=past.counted(block.text))
+
+
+def _meta_items(past: PastEnvelope, fragment: Fragment) -> Iterator[Item]:
+    profile = past.session.state.head.profile
+    records = Profile.model_validate(profile).meta if profile else ()
+    try:
+        lines = list(lines_of(fragment.text, records))
+    except ValueError:
+        lines = [(line, None) for line in fragment.text.split("\n")]
+    for line, record in lines:
+        if line and record is None:
+            yield _item("", line, tokens=past.counted(line))
+        elif record is not None:
+            found = original_of(past.session, META_REF + record.id)
+            yield _item("record", line, tokens=past.counted(line), originals=(found,))
+
+
+def _dynamic_blocks(past: PastEnvelope) -> Iterator[Block]:
+    layout, state = past.envelope.dynamic, past.session.state
+    is_task_first = bool(layout.task_upto) or holds_task_first(past.envelope, state)
+    live = {id(fragment) for fragment in (*layout.live, *layout.after)}
+    for at, fragment in enumerate(layout.fragments):
+        items: Iterable[Item]
+        source: Source
+        if fragment is layout.bullets:
+            source, items = "bullets", _bullet_items(past, fragment)
+        elif fragment is layout.context:
+            source, items = "recall", _recall_items(past, fragment)
+        elif fragment is layout.notes:
+            source, items = "notes", _note_items(past, fragment)
+        else:
+            is_task = is_task_first and fragment.refs == (state.task,) and id(fragment) not in live
+            source = "task" if is_task else "live" if id(fragment) in live else "verbatim"
+            items = (item for step in fragment.steps for item in _step_items(past, step))
+        yield Block(id=f"dynamic-{at + 1}", source=source, tokens=past.tokens(fragment.tokens), items=tuple(items))
+
+
+def _rows(past: PastEnvelope, fragment: Fragment) -> list[str]:
+    try:
+        return rows_of(unfenced(past.envelope.nonce, fragment.text).text)
+    except ValueError:
+        return [fragment.text]
+
+
+def _bullet_items(past: PastEnvelope, fragment: Fragment) -> Iterator[Item]:
+    for row in _rows(past, fragment):
+        bullet = cited(row)
+        originals = [original_of(past.session, ref, bullet.text) for ref in bullet.citations]
+        yield _item("", bullet.text, tokens=past.counted(row), note=" ".join(bullet.citations), originals=originals)
+
+
+def _recall_items(past: PastEnvelope, fragment: Fragment) -> Iterator[Item]:
+    for row in _rows(past, fragment):
+        found = _ROW.match(row)
+        if found is None:
+            label = "fact" if row.startswith("fact ") else ""
+            yield _item(label, row, tokens=past.counted(row))
+            continue
+        text, message = row[found.end() :], found[1].partition(".")[0]
+        whole = original_of(past.session, message, text)
+        is_part = not whole.missing and text.strip() != recalled_text(past.session.resolve(message)).strip()
+        yield _item(
+            found[2], text, ref=found[1], ordinal=whole.ordinal, tokens=past.counted(row),
+            note=f"→ {found[3]}" if found[3] else "", shown="excerpt" if is_part else "whole",
+            originals=(whole,) if is_part else (),
+        )  # fmt: skip
+
+
+def _note_items(past: PastEnvelope, fragment: Fragment) -> Iterator[Item]:
+    for row in _rows(past, fragment):
+        name, _, text = row.partition(": ")
+        yield _item(name, text, tokens=past.counted(row))
+
+
+def _step_items(past: PastEnvelope, step: Step) -> Iterator[Item]:
+    """A message, its calls, and the results as the model was shown them."""
+    if isinstance(step, DerivedText):
+        yield _item("", step.text, tokens=past.counted(step.text))
+    elif isinstance(step, MessageStep):
+        entry = step.entry
+        calls = "".join(f"\n{name} {arguments}" for _, name, arguments in step.calls)
+        text = f"{entry.message.text}{calls}".strip("\n")
+        whole = past.session.shown(entry.ordinal)
+        part = whole.message.text != entry.message.text or bool(step.arguments)
+        yield _item(entry.message.role, text, ref=entry.ref, ordinal=entry.ordinal, tokens=past.counted(text),
+                    shown="excerpt" if part else "whole")  # fmt: skip
+    else:
+        yield from _result_items(past, step)
+
+
+def _result_items(past: PastEnvelope, step: ToolResults) -> Iterator[Item]:
+    for answer in step.answers:
+        tokens = past.counted(answer.text)
+        if answer.entry is None:
+            yield _item("tool", answer.text, tokens=tokens, note=answer.name, shown="placeholder")
+            continue
+        results = answer.entry.message.tool_results
+        ref = answer.entry.ref if len(results) == 1 else f"{answer.entry.ref}.{answer.index + 1}"
+        whole = results[answer.index].text
+        masked = len(answer.text) < 120 and answer.text.startswith("[") and answer.text.endswith(f", {ref}]")
+        shown: Shown = "whole" if answer.text == whole else "masked" if masked else "excerpt"
+        yield _item("tool", answer.text, ref=ref, ordinal=answer.entry.ordinal, tokens=tokens, note=answer.name,
+                    shown=shown)  # fmt: skip
+    for trailing in step.trailing:
+        yield from _step_items(past, trailing)
+
+
+# -- two calls ----------------------------------------------------------------------------------------------------
+
+
+class _Unit(NamedTuple):
+    """Something that may be the same in two prompts."""
+
+    key: tuple[str, ...]
+    """What it is, whatever it says."""
+    says: str
+    source: Source
+    label: str
+    ref: str
+    ordinal: int
+    text: str
+    tokens: int
+    messages: frozenset[str]
+    """References of the messages in it."""
+
+
+def compare_calls(
+    store: Store, session: str, number: int, since: int, *, tenant: str = "default",
+    calls: Sequence[PastCall] | None = None,
+) -> CallDifference:  # fmt: skip
+    """What differs between two calls of a session, the earlier one named second; `calls` as above."""
+    calls = past_calls(store, session, tenant=tenant) if calls is None else calls
+    if since >= number:
+        raise InputError(f"session {session!r}: call {number} is not after call {since}; name a later one first")
+    before = open_call(store, tenant, call_numbered(calls, since, session))
+    after = open_call(store, tenant, call_numbered(calls, number, session))
+    reports = tuple(
+        store.report(made.report, tenant=tenant) for call in calls[since:number] for made in call.compactions
+    )
+    old, new = _by_key(_units(before)), _by_key(_units(after))
+    broken = prefix_between(before.envelope, after.envelope, after.builder)
+    shown = tuple(_shown(unit, old.get(unit.key)) for unit in new.values())
+    gone = (unit for key, unit in old.items() if key not in new)
+    return CallDifference(
+        session=session, before=before.call, after=after.call, count=len(calls), prefix_tokens=broken.prefix_tokens,
+        broke_in=broken.broke_in, break_at=_break_at(shown), shown=shown, reports=reports,
+        dropped=tuple(_dropped(unit, new.values(), reports) for unit in gone),
+    )  # fmt: skip
+
+
+def _by_key(units: Iterable[_Unit]) -> dict[tuple[str, ...], _Unit]:
+    """In their order; what stands there twice is two."""
+    found: dict[tuple[str, ...], _Unit] = {}
+    for unit in units:
+        times = sum(key[: len(unit.key)] == unit.key for key in found) if unit.key in found else 0
+        found[(*unit.key, *([str(times)] if times else []))] = unit
+    return found
+
+
+def _break_at(shown: Sequence[Difference]) -> int:
+    """How many stand at the beginning as they stood before."""
+    return next((at for at, unit in enumerate(shown) if unit.status != "kept"), len(shown))
+
+
+def _units(past: PastEnvelope) -> Iterator[_Unit]:
+    for section in _sections(past):
+        for block in section.blocks:
+            yield from _block_units(section.name, block)
+
+
+def _block_units(section: str, block: Block) -> Iterator[_Unit]:
+    """A tool group is one; of what stands in a fence, each row is."""
+    if block.source in ("task", "verbatim", "live"):
+        first = block.items[0] if block.items else _item("", "")
+        says = "\n".join(f"{item.ref} {item.label} {item.shown}: {item.text}" for item in block.items)
+        text = first.text if len(block.items) == 1 else "\n".join(f"{item.label}: {item.text}" for item in block.items)
+        yield _Unit(
+            ("group", first.ref or says),
+            says,
+            block.source,
+            first.label,
+            first.ref,
+            first.ordinal,
+            text,
+            block.tokens,
+            _messages(" ".join(item.ref for item in block.items)),
+        )
+        return
+    for at, item in enumerate(block.items):
+        said = (
+            (item.label, item.ref)
+            if item.ref or block.source in ("tools", "system", "static", "notes")
+            else (item.text,)
+        )
+        yield _Unit(
+            (block.source, *said, *(() if any(said) else (str(at),))), f"{item.label} {item.text} {item.note}",
+            block.source, item.label, item.ref or item.note, item.ordinal, item.text, item.tokens or block.tokens,
+            _messages(f"{item.ref} {item.note}"),
+        )  # fmt: skip
+
+
+def _shown(unit: _Unit, before: _Unit | None) -> Difference:
+    status: Status = "new" if before is None else "kept" if before.says == unit.says else "changed"
+    return _difference(unit, status)
+
+
+def _difference(unit: _Unit, status: Status) -> Difference:
+    return Difference(
+        status=status, source=unit.source, label=unit.label, ref=unit.ref, ordinal=unit.ordinal, text=unit.text,
+        tokens=unit.tokens,
+    )  # fmt: skip
+
+
+def _dropped(unit: _Unit, now: Iterable[_Unit], reports: Sequence[CompressionReport]) -> Difference:
+    """What is no longer shown, and why."""
+    gone = _difference(unit, "dropped")
+    if unit.source in ("tools", "system", "static", "meta", "notes"):
+        return gone.model_copy(update={"why": "replaced"})
+    if unit.source == "recall":
+        return gone.model_copy(update={"why": "turn"})
+    if unit.source == "bullets":
+        fitting = [
+            (report.id, loss) for report in reports for loss in report.losses if loss.text.strip() == unit.text.strip()
+        ]
+        return gone.model_copy(update={"why": "weighed", "report": fitting[0][0] if fitting else "",
+                                       "losses": tuple(loss for _, loss in fitting[:1])})  # fmt: skip
+    now = list(now)
+    bullets = tuple(one.text for one in now if one.source == "bullets" and unit.messages & one.messages)
+    is_recalled = any(one.source == "recall" and f"§{one.ordinal}" in unit.messages for one in now)
+    losses = [(report.id, loss) for report in reports for loss in report.losses if _messages(loss.ref) & unit.messages]
+    why = "recalled" if is_recalled else "bullet" if bullets else "compacted"
+    report = losses[0][0] if losses else reports[-1].id if reports else ""
+    return gone.model_copy(update={"why": why, "report": report, "bullets": bullets,
+                                   "losses": tuple(loss for _, loss in losses)})  # fmt: skip
+
+
+def _messages(refs: str) -> frozenset[str]:
+    """The messages that references name."""
+    return frozenset(ref.partition(".")[0] for ref in refs.split() if ref.startswith("§"))

@@ -1,0 +1,413 @@
+"""What is shown of a tenant's sessions, and of the messages in one: listings, by pages.
+
+View models are frozen values, functions of a store and what is asked; pages show them, and an API can send them as they
+are. A row of the index costs a few reads of the journal, whatever the length of its session. Text of sessions stands in
+them as it is: who shows it escapes it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+
+from pydantic import BaseModel, ConfigDict
+
+from ctxsteward.envelope import Session, Store
+from ctxsteward.envelope.building import PastCall, past_calls
+from ctxsteward.envelope.history import text_of
+from ctxsteward.schemas import ContextError, InputError, Loss, Ref, ReferenceNotFound, decode_wire
+from ctxsteward.store import META_REF, Log, MessageAppended, SessionKey, WindowCompacted
+
+SESSIONS, MESSAGES, LOSSES = 50, 50, 200
+"""Rows of a page."""
+TITLE_CHARS = 120
+_LOOK_BACK = 16
+ORIGINAL_CHARS, AROUND_CHARS = 600, 200
+"""Longest text of an original without a mark, and on each side of a mark."""
+_EDGES = " \n\t.…\"'-"
+_QUOTE_CHARS = 12
+"""A shorter run of words says nothing about where it stands."""
+
+
+def pages_of(count: int, size: int) -> int:
+    """How many pages so many rows make; at least one."""
+    return max(1, -(-count // size))
+
+
+class Piece(BaseModel):
+    """A stretch of a text."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    text: str
+    marked: bool = False
+
+
+class Original(BaseModel):
+    """What a reference leads to, with what is cited of it marked."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    ref: str
+    ordinal: int
+    """Of the message; 0: it is a record of meta."""
+    role: str
+    pieces: tuple[Piece, ...]
+    """A part of it, where it is long."""
+    missing: str = ""
+    """Why it cannot be shown."""
+
+
+class SessionRow(BaseModel):
+    """A session in the index."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    id: str
+    messages: int | None
+    """None: this machine does not hold its log."""
+    compactions: int | None
+    title: str
+    """How its first message begins; empty where that cannot be read."""
+
+
+class SessionsPage(BaseModel):
+    """A page of the index."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    tenant: str
+    query: str
+    page: int
+    pages: int
+    total: int
+    """Sessions that the query finds."""
+    rows: tuple[SessionRow, ...]
+
+
+def sessions_page(
+    store: Store, tenant: str, *, query: str = "", page: int = 1, only: Sequence[str] | None = None
+) -> SessionsPage:
+    """The sessions whose id has the query in it, in the order of their ids; `only`: of these."""
+    ids = store.sessions(tenant=tenant) if only is None else sorted(only)
+    words = query.lower().split()
+    found = [id for id in ids if all(word in id.lower() for word in words)]
+    pages = pages_of(len(found), SESSIONS)
+    page = min(page, pages)
+    rows = found[(page - 1) * SESSIONS : page * SESSIONS]
+    return SessionsPage(
+        tenant=tenant, query=query, page=page, pages=pages, total=len(found),
+        rows=tuple(_session_row(store, SessionKey(tenant, id)) for id in rows),
+    )  # fmt: skip
+
+
+def _session_row(store: Store, key: SessionKey) -> SessionRow:
+    journal = store.journal
+    length = journal.length(key)
+    if not length:
+        return SessionRow(id=key.session, messages=None, compactions=None, title="")
+    log = Log(journal, key, store.keys.address_key(key.tenant))
+    newest = journal.checkpoint(key)
+    compacted = log.at(newest) if newest else None
+    count = compacted.checkpoint["compactions"] if isinstance(compacted, WindowCompacted) else 0
+    first = log.message(1)
+    title = ""
+    if isinstance(first, MessageAppended) and not first.erased:
+        title = _title(first)
+    return SessionRow(id=key.session, messages=_ordinal(store, key, length), compactions=count, title=title)
+
+
+class LogMessage(BaseModel):
+    """A message of the log."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    ordinal: int
+    role: str
+    ts: str
+    principal: str
+    tokens: int
+    pieces: tuple[Piece, ...]
+    """What losses name is marked; a long text is cut."""
+    chars: int
+    """Of all of it."""
+    is_cut: bool
+    losses: int
+    """So many things it said are named by losses of compactions."""
+    missing: str = ""
+    """Why it cannot be shown: it was erased, or is damaged."""
+
+
+class MessagesPage(BaseModel):
+    """A page of a session's log."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    session: str
+    page: int
+    pages: int
+    total: int
+    messages: tuple[LogMessage, ...]
+
+
+class LossRow(BaseModel):
+    """A loss, and the compaction that it is of."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    loss: Loss
+    ordinal: int
+    """Of the message; 0: it is a record of meta."""
+    report: str
+    call: int
+    """That made the compaction; 0: no call of this session did."""
+    pre_tokens: int
+    post_tokens: int
+
+
+class LossesPage(BaseModel):
+    """A page of what a session's windows no longer show."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    session: str
+    query: str
+    kind: str
+    page: int
+    pages: int
+    total: int
+    """That the query finds."""
+    kinds: tuple[tuple[str, int], ...]
+    """Of all losses, the most frequent first."""
+    rows: tuple[LossRow, ...]
+    """The newest compaction's first."""
+
+
+CUT_CHARS = 4000
+"""Of a message's text, in the log; a page of its own has the whole."""
+
+
+class SessionSource:
+    """What the pages of one session are made from, each read when it is first asked for."""
+
+    def __init__(self, store: Store, tenant: str, id: str) -> None:
+        self._store, self._tenant, self.id = store, tenant, id
+
+    @cached_property
+    def session(self) -> Session:
+        """As it is; raises `ReferenceNotFound` for none, `Erased` for one that was forgotten."""
+        forgotten = any(note.principal is None for note in self._store.journal.forgotten(self._tenant, self.id))
+        if not forgotten and not self._store.exists(self.id, tenant=self._tenant):
+            raise ReferenceNotFound(f"session {self.id!r:.80}", "", f"tenant {self._tenant!r} has no such session")
+        return self._store.at(self._tenant, self.id)
+
+    @cached_property
+    def calls(self) -> tuple[PastCall, ...]:
+        """Its calls, oldest first."""
+        return past_calls(self._store, self.session.id, tenant=self._tenant)
+
+    @cached_property
+    def spans(self) -> dict[int, list[tuple[int, int]]]:
+        """What losses name of its messages."""
+        return loss_spans(self.session)
+
+
+Spans = Mapping[int, Sequence[tuple[int, int]]]
+"""Places in the texts of messages, by their ordinals."""
+
+
+def messages_page(session: Session, spans: Spans, *, page: int = 1, size: int = MESSAGES) -> MessagesPage:
+    """A page of the log, in its order, with these places marked; what cannot be read says so."""
+    pages = pages_of(len(session), size)
+    page = min(page, pages)
+    first = (page - 1) * size + 1
+    last = min(len(session), page * size)
+    messages = tuple(log_message(session, ordinal, spans.get(ordinal, ())) for ordinal in range(first, last + 1))
+    return MessagesPage(session=session.id, page=page, pages=pages, total=len(session), messages=messages)
+
+
+def whole_message(session: Session, ordinal: int, spans: Spans) -> LogMessage:
+    """One message of the log with all of its text; raises `InputError` for none."""
+    if not 0 < ordinal <= len(session):
+        raise InputError(f"session {session.id!r}: no message §{ordinal}; it holds §1 to §{len(session)}")
+    return log_message(session, ordinal, spans.get(ordinal, ()), whole=True)
+
+
+def log_message(
+    session: Session, ordinal: int, spans: Sequence[tuple[int, int]] = (), *, whole: bool = False
+) -> LogMessage:
+    """A message with these places marked."""
+    missing = ""
+    entry = session.shown(ordinal)
+    try:
+        session.resolve(f"§{ordinal}")
+    except ContextError as error:
+        missing = str(error)
+    event, text = entry.event, "" if missing else text_of(entry.message)
+    is_cut = not whole and len(text) > CUT_CHARS
+    shown = text[:CUT_CHARS] if is_cut else text
+    marks = [(start, min(stop, len(shown))) for start, stop in merged(spans) if start < len(shown)]
+    return LogMessage(
+        ordinal=ordinal, role=entry.message.role, ts=event.ts or "", principal=event.principal or "",
+        tokens=next(iter(event.tokens.values()), 0), pieces=pieces_of(shown, marks, whole=True), chars=len(text),
+        is_cut=is_cut, losses=len(spans), missing=missing,
+    )  # fmt: skip
+
+
+def page_of_message(ordinal: int, size: int = MESSAGES) -> int:
+    """The page of the log that has this message."""
+    return (ordinal - 1) // size + 1
+
+
+def loss_spans(session: Session) -> dict[int, list[tuple[int, int]]]:
+    """What losses name of each message."""
+    spans: dict[int, list[tuple[int, int]]] = {}
+    for event in session.reports():
+        for loss in event.report.losses:
+            if loss.span is not None:
+                spans.setdefault(ordinal_of(loss.ref), []).append(loss.span)
+    return spans
+
+
+def ordinal_of(ref: str) -> int:
+    """Of the message that a reference names; 0: it names a record of meta."""
+    try:
+        return Ref.parse(ref).ordinal
+    except ContextError:
+        return 0
+
+
+def losses_page(
+    session: Session, calls: Sequence[PastCall], *, query: str = "", kind: str = "", page: int = 1, size: int = LOSSES
+) -> LossesPage:
+    """Losses whose kind, reference or text has every word of the query."""
+    rows = _loss_rows(session, calls)
+    counts = Counter(row.loss.kind for row in rows)
+    words = query.lower().split()
+    found = [row for row in rows if (not kind or row.loss.kind == kind) and _has(row.loss, words)]
+    pages = pages_of(len(found), size)
+    page = min(page, pages)
+    kinds = sorted(counts.items(), key=lambda one: (-one[1], one[0]))
+    return LossesPage(
+        session=session.id, query=query, kind=kind, page=page, pages=pages, total=len(found), kinds=tuple(kinds),
+        rows=tuple(found[(page - 1) * size : page * size]),
+    )  # fmt: skip
+
+
+def _has(loss: Loss, words: Sequence[str]) -> bool:
+    said = f"{loss.kind} {loss.ref} {loss.text}".lower() if words else ""
+    return all(word in said for word in words)
+
+
+def _loss_rows(session: Session, calls: Sequence[PastCall]) -> list[LossRow]:
+    made_by = {made.report: call.number for call in calls for made in call.compactions}
+    reports = [*(event.report for event in session.reports()), *session.meta_reports()]
+    return [
+        LossRow(
+            loss=loss, ordinal=ordinal_of(loss.ref), report=report.id, call=made_by.get(report.id, 0),
+            pre_tokens=report.pre_tokens, post_tokens=report.post_tokens,
+        )
+        for report in reversed(reports)
+        for loss in report.losses
+    ]  # fmt: skip
+
+
+def _title(first: MessageAppended) -> str:
+    return " ".join(text_of(decode_wire(first.wire)).split())[:TITLE_CHARS]
+
+
+def _ordinal(store: Store, key: SessionKey, length: int) -> int:
+    """Of the newest message, which is seldom far from the end."""
+    stop, step = length, _LOOK_BACK
+    while stop > 0:
+        start = max(0, stop - step)
+        ordinals = [record.ordinal for record in store.journal.read(key, start, stop) if record.ordinal]
+        if ordinals:
+            return ordinals[-1]
+        stop, step = start, step * 4
+    return 0
+
+
+# -- originals, and what is marked of them ---------------------------------------------------------------------------
+
+
+def original_of(session: Session, ref: str, quote: str = "") -> Original:
+    """What a reference leads to; of it, the words that `quote` quotes are marked."""
+    ordinal = 0
+    try:
+        if not ref.startswith(META_REF):
+            ordinal = Ref.parse(ref).ordinal
+        message = session.resolve(ref)
+    except ContextError as error:
+        return Original(ref=ref, ordinal=ordinal, role="", pieces=(), missing=str(error))
+    text = text_of(message)
+    return Original(ref=ref, ordinal=ordinal, role=message.role, pieces=pieces_of(text, quoted(text, quote)))
+
+
+def quoted(text: str, quote: str) -> list[tuple[int, int]]:
+    """Where the runs of words of a quote stand in a text: all of it, or what stands between its ellipses and marks.
+
+    >>> quoted("I said: never book\\na flight before ten, please.", "Never book a flight before ten")
+    [(8, 39)]
+    """
+    words = quote.strip()
+    if not words:
+        return []
+    for parts in ([words], re.split(r"\s*(?:…|\[\.\.\.\]|\n)\s*", words), re.split(r"\s*[;:|()。；，,]\s*", words)):
+        spans = [span for part in parts for span in _places(text, part)]
+        if spans:
+            return merged(spans)
+    return []
+
+
+def _places(text: str, part: str) -> list[tuple[int, int]]:
+    words = part.strip(_EDGES).split()
+    is_all = words == text.strip(_EDGES).split()
+    if not words or (len("".join(words)) < _QUOTE_CHARS and not is_all):
+        return []
+    found = re.search(r"\s+".join(map(re.escape, words)) + "[.!?。！？]*", text, re.IGNORECASE)
+    return [] if found is None else [found.span()]
+
+
+def merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The same places without overlaps, in order.
+
+    >>> merged([(5, 9), (0, 2), (8, 12)])
+    [(0, 2), (5, 12)]
+    """
+    result: list[tuple[int, int]] = []
+    for start, stop in sorted(spans):
+        if result and start <= result[-1][1]:
+            result[-1] = (result[-1][0], max(stop, result[-1][1]))
+        elif stop > start:
+            result.append((start, stop))
+    return result
+
+
+def pieces_of(text: str, marks: Sequence[tuple[int, int]], *, whole: bool = False) -> tuple[Piece, ...]:
+    """A text with these places marked; not `whole`: what is far from a mark is left out, with an ellipsis.
+
+    >>> [piece.text for piece in pieces_of("a" * 300 + "NOW" + "b" * 300, [(300, 303)]) if piece.marked]
+    ['NOW']
+    """
+    if not marks:
+        cut = text if whole or len(text) <= ORIGINAL_CHARS else text[:ORIGINAL_CHARS] + " …"
+        return (Piece(text=cut),) if cut else ()
+    pieces: list[Piece] = []
+    at = 0
+    for start, stop in marks:
+        pieces.append(Piece(text=_between(text[at:start], bool(pieces), True, whole)))
+        pieces.append(Piece(text=text[start:stop], marked=True))
+        at = stop
+    pieces.append(Piece(text=_between(text[at:], True, False, whole)))
+    return tuple(piece for piece in pieces if piece.text)
+
+
+def _between(text: str, after: bool, before: bool, whole: bool) -> str:
+    """What stands behind a mark, before one, or between two."""
+    room = AROUND_CHARS * (after + before)
+    if whole or len(text) <= room + 8:
+        return text
+    return (text[:AROUND_CHARS] if after else "") + " … " + (text[-AROUND_CHARS:] if before else "")

@@ -1,0 +1,283 @@
+"""The pages of one tenant, live (`Site.answer`) and as files (`Site.write`); both make them by the table `VIEWS`.
+
+A server mounts `answer` under any path; it gives the status, the media type and the bytes for a path and its query. A
+folder of files opens from the disk: ``index.html`` leads to the first language, each language has its own folder, and
+``assets`` lie beside them. The same store gives the same bytes. Only what is written has links: of a long session, the
+newest calls have pages of their own, and the timeline has all of them.
+
+A live page reads one session as it is now. Writing reads each session once. What is asked for and not there is a page
+with status 404, what cannot be shown one with 422, and each says why in one line.
+
+`Site.write` raises `InputError` where the folder holds something else, and for what cannot be read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ctxsteward.envelope import Store
+from ctxsteward.schemas import ContextError, InputError, ReferenceNotFound, without_secrets
+
+from . import timeline as drawn
+from .evals import history_contents
+from .frame import ASSETS, LANGUAGES, Frame, Place, asset, place_of, static_path, window
+from .inspector import compare_calls, inspect_call
+from .sessions import (
+    CUT_CHARS,
+    MESSAGES,
+    SessionSource,
+    losses_page,
+    messages_page,
+    page_of_message,
+    pages_of,
+    sessions_page,
+    whole_message,
+)
+
+TYPES = {
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".txt": "text/plain; charset=utf-8",
+}
+HTML = "text/html; charset=utf-8"
+STATIC_CALLS, STATIC_LOSSES = 40, 5000
+"""Calls of a session with pages of their own, and losses on a page that nobody can ask for others."""
+MARK_FILE = "written-by-ctxsteward-view.txt"
+"""Names the files that were written into a folder: it may be written over, and these may go."""
+_OWN = re.compile(r"index\.html|(?:assets|en|zh)/(?!.*(?:^|/)\.{1,2}(?:/|$))[A-Za-z0-9%_.~/-]+")
+
+
+class Answer(NamedTuple):
+    """To a request for a page."""
+
+    status: int
+    kind: str
+    """Media type."""
+    body: bytes
+
+
+class View(NamedTuple):
+    """How the pages of a name are made."""
+
+    template: str
+    values: Callable[[Site, Frame], dict[str, Any]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Site:
+    """What pages are made from."""
+
+    store: Store
+    tenant: str = "default"
+    root: str = ""
+    """Path under which live pages are mounted, without a slash at its end."""
+    tabs: tuple[Place, ...] = (Place("sessions"), Place("evals"))
+    sessions: tuple[str, ...] | None = None
+    """Those that are shown; None: all of the tenant's."""
+    history: Path | None = None
+    """Of eval results (`ctxsteward evals run --history`)."""
+    price: float | None = None
+    """Dollars for a million prompt tokens."""
+    kept: dict[str, SessionSource] | None = field(default=None, repr=False)
+    """Sessions as they were read; None: each page reads anew."""
+
+    def reading(self, id: str) -> SessionSource:
+        """Of a session that is shown here."""
+        if self.kept is not None and id in self.kept:
+            return self.kept[id]
+        if self.sessions is not None and id not in self.sessions:
+            raise ReferenceNotFound(f"session {id!r:.80}", "", "it is not among those that are shown")
+        read = SessionSource(self.store, self.tenant, id)
+        if self.kept is not None:
+            self.kept[id] = read
+        return read
+
+    # -- live ---------------------------------------------------------------------------------------------------
+
+    def answer(self, path: str, asked: Mapping[str, str]) -> Answer:
+        """What a request below `root` gets."""
+        if path.startswith("assets/"):
+            name = path.removeprefix("assets/")
+            if name in ASSETS:
+                return Answer(200, TYPES[Path(name).suffix], asset(name))
+        language = asked.get("lang", "")
+        place = Place("sessions") if not path.strip("/") else place_of(path, asked)
+        frame = Frame(
+            at=place or Place("sessions"), language=language if language in LANGUAGES else LANGUAGES[0],
+            root=self.root, tabs=self.tabs,
+        )  # fmt: skip
+        if place is None or place.name not in VIEWS:
+            return _failed(frame, 404, "")
+        try:
+            return Answer(200, HTML, self.page(frame))
+        except (KeyError, FileNotFoundError) as error:
+            return _failed(frame, 404, str(error))
+        except ContextError as error:
+            return _failed(frame, 422, str(error))
+
+    def page(self, frame: Frame) -> bytes:
+        """The page at a place."""
+        view = VIEWS[frame.at.name]
+        return frame.page(view.template, **view.values(self, frame)).encode()
+
+    # -- files --------------------------------------------------------------------------------------------------
+
+    def write(self, folder: Path, *, calls: int | None = STATIC_CALLS) -> int:
+        """Write the pages as files; how many that are. `calls`: of each session, the newest; None: all."""
+        earlier = _written_before(folder)
+        if self.history is not None:
+            history_contents(self.history)  # whatever is wrong with it is said before anything is written
+        site = replace(self, kept={})
+        places = tuple(site._places(calls))
+        frame = Frame(at=Place("sessions"), mode="static", tabs=self.tabs, written=frozenset(places))
+        names = []
+        for name, body in site._files(frame, places):
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(body)
+            names.append(name)
+        for name in earlier.difference(names):
+            (folder / name).unlink(missing_ok=True)
+        (folder / MARK_FILE).write_text("".join(f"{name}\n" for name in sorted(names)), encoding="utf-8")
+        return sum(name.endswith(".html") for name in names)
+
+    def _files(self, frame: Frame, places: Sequence[Place]) -> Iterator[tuple[str, bytes]]:
+        """Names and contents."""
+        yield from ((f"assets/{name}", asset(name)) for name in ASSETS if not name.startswith("htmx"))
+        yield "index.html", frame.page("front.html.j2", to="index.html").encode()
+        for place in places:
+            here = frame.moved(place)
+            view = VIEWS[place.name]
+            values = view.values(self, here)
+            for language in LANGUAGES:
+                page = replace(here, language=language).page(view.template, **values)
+                yield static_path(place, language), page.encode()
+
+    def _places(self, calls: int | None) -> Iterator[Place]:
+        """All pages that are written, in their order."""
+        ids = self.store.sessions(tenant=self.tenant) if self.sessions is None else self.sessions
+        yield from (
+            Place("sessions", page=page)
+            for page in range(1, sessions_page(self.store, self.tenant, only=ids).pages + 1)
+        )
+        if self.history is not None:
+            yield Place("evals")
+        for id in sorted(ids):
+            read = self.reading(id)
+            count = len(read.calls)
+            yield from (Place("timeline", id, page=page) for page in range(1, pages_of(count, drawn.CALLS) + 1))
+            for number in range(1 if calls is None else max(1, count - calls + 1), count + 1):
+                if read.calls[number - 1].prompt_tokens:
+                    yield Place("call", id, number)
+                    if number > 1 and read.calls[number - 2].prompt_tokens:
+                        yield Place("diff", id, number, number - 1)
+            losses = losses_page(read.session, (), size=STATIC_LOSSES)
+            yield from (Place("losses", id, page=page) for page in range(1, losses.pages + 1))
+            for page in range(1, pages_of(len(read.session), MESSAGES) + 1):
+                yield Place("messages", id, page=page)
+                shown = messages_page(read.session, {}, page=page)
+                yield from (Place("message", id, one.ordinal) for one in shown.messages if one.is_cut)
+
+
+def _written_before(folder: Path) -> set[str]:
+    """Files that an earlier writing left in the folder; raises `InputError` where it holds something else."""
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder}: a file; name a folder for the pages")
+    mark = folder / MARK_FILE
+    if not mark.is_file():
+        if folder.is_dir() and any(folder.iterdir()):
+            raise InputError(f"{folder}: holds other files; name an empty folder, or one that this command wrote")
+        return set()
+    names = mark.read_text(encoding="utf-8", errors="replace").split("\n")
+    return {name for name in names if _OWN.fullmatch(name)}
+
+
+def _failed(frame: Frame, status: int, why: str) -> Answer:
+    page = frame.page("failure.html.j2", status=status, why=without_secrets(why))
+    return Answer(status, HTML, page.encode())
+
+
+# -- what each page shows -----------------------------------------------------------------------------------------
+
+
+def _sessions(site: Site, frame: Frame) -> dict[str, Any]:
+    asked = dict(frame.at.query)
+    shown = sessions_page(site.store, site.tenant, query=asked.get("q", ""), page=frame.at.page, only=site.sessions)
+    return {"shown": shown, "numbers": window(shown.pages, shown.page)}
+
+
+def _timeline(site: Site, frame: Frame) -> dict[str, Any]:
+    read = site.reading(frame.at.session)
+    shown = drawn.timeline_page(read.session.id, read.calls, page=frame.at.page, price=site.price)
+    return {
+        "shown": shown, "numbers": window(shown.pages, shown.page), "tokens": drawn.tokens_plot(shown),
+        "cost": drawn.cost_plot(shown), "overview": drawn.overview_plot(shown), "page_with": drawn.page_with,
+        "messages": len(read.session),
+    }  # fmt: skip
+
+
+def _call(site: Site, frame: Frame) -> dict[str, Any]:
+    read = site.reading(frame.at.session)
+    shown = inspect_call(site.store, read.session.id, frame.at.number, tenant=site.tenant, calls=read.calls)
+    priced = drawn.priced_call(shown.call, site.price)
+    return {
+        "shown": shown, "priced": priced, "bar": drawn.prompt_bar(shown), "bars": drawn.section_bars(shown),
+        "page_of": page_of_message, "page_with": drawn.page_with,
+    }  # fmt: skip
+
+
+def _diff(site: Site, frame: Frame) -> dict[str, Any]:
+    read, at = site.reading(frame.at.session), frame.at
+    shown = compare_calls(site.store, read.session.id, at.number, at.since, tenant=site.tenant, calls=read.calls)
+    return {"shown": shown, "page_of": page_of_message, "counts": _counts(shown)}
+
+
+def _counts(shown: Any) -> dict[str, tuple[int, int]]:
+    """How many of each status, and their tokens."""
+    every = (*shown.shown, *shown.dropped)
+    return {
+        status: (sum(one.status == status for one in every), sum(one.tokens for one in every if one.status == status))
+        for status in ("kept", "new", "changed", "dropped")
+    }
+
+
+def _losses(site: Site, frame: Frame) -> dict[str, Any]:
+    read, asked = site.reading(frame.at.session), dict(frame.at.query)
+    more = {"size": STATIC_LOSSES} if frame.mode == "static" else {}
+    shown = losses_page(
+        read.session, read.calls, query=asked.get("q", ""), kind=asked.get("kind", ""), page=frame.at.page, **more
+    )
+    return {"shown": shown, "numbers": window(shown.pages, shown.page), "page_of": page_of_message}
+
+
+def _messages(site: Site, frame: Frame) -> dict[str, Any]:
+    read = site.reading(frame.at.session)
+    shown = messages_page(read.session, read.spans, page=frame.at.page)
+    return {"shown": shown, "numbers": window(shown.pages, shown.page), "cut_chars": CUT_CHARS}
+
+
+def _message(site: Site, frame: Frame) -> dict[str, Any]:
+    read = site.reading(frame.at.session)
+    message = whole_message(read.session, frame.at.number, read.spans)
+    return {"session": read.session.id, "message": message, "page": page_of_message(message.ordinal)}
+
+
+def _evals(site: Site, frame: Frame) -> dict[str, Any]:
+    return history_contents(site.history)
+
+
+VIEWS: dict[str, View] = {
+    "sessions": View("sessions.html.j2", _sessions),
+    "timeline": View("timeline.html.j2", _timeline),
+    "call": View("call.html.j2", _call),
+    "diff": View("diff.html.j2", _diff),
+    "losses": View("losses.html.j2", _losses),
+    "messages": View("messages.html.j2", _messages),
+    "message": View("message.html.j2", _message),
+    "evals": View("evals_page.html.j2", _evals),
+}
+"""What makes the pages of each name."""

@@ -1,0 +1,366 @@
+"""The calls of a session beside each other: tokens by source against the budget, what the cache serves, what they cost.
+
+Figures come from `past_calls`: manifests and log, nothing that only a running service would know. A call is priced as
+if the call before it were in the provider's cache and nothing else: the unchanged beginning is *read* where it is long
+enough to be cached, the rest of a prompt that is long enough is *written*, and a short prompt is neither. Costs are in
+plain prompt tokens of the call's own model, by its published ratios; in dollars where a price for a million is given.
+Page 1 has the newest calls; within a page they stand in order. An overview has at most `POINTS` points, each of them
+the largest call of its stretch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from pydantic import BaseModel, ConfigDict
+
+from ctxsteward.envelope.building import PastCall
+from ctxsteward.envelope.tokens import Prices, prices_of
+
+from .inspector import Block, CallView
+from .sessions import pages_of
+
+CALLS, POINTS = 200, 240
+SOURCES = ("tools", "system", "static", "meta", "task", "bullets", "verbatim", "recall", "live", "notes")
+"""What a prompt is made of, in its order. All from `task` on are the dynamic section."""
+
+
+class SourceTokens(NamedTuple):
+    """Tokens of one source."""
+
+    source: str
+    """One of `SOURCES`."""
+    tokens: int
+
+
+class TimelineCall(BaseModel):
+    """A call with what it costs."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    call: PastCall
+    read_tokens: int
+    """Of the prompt, served by the cache."""
+    written_tokens: int
+    """Written to it."""
+    fresh_tokens: int
+    """Neither."""
+    priced_tokens: float
+    """In plain prompt tokens."""
+    dollars: float | None
+    """None: no price was given."""
+    is_priced: bool
+    """False: the model's prices are not known, and those of most models are taken."""
+
+    @property
+    def sources(self) -> tuple[SourceTokens, ...]:
+        """What the prompt is made of, in its order."""
+        return tuple(SourceTokens(source, getattr(self.call, f"{source}_tokens")) for source in SOURCES)
+
+
+class TimelineTotals(BaseModel):
+    """All calls of the session added up."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    calls: int
+    prompt_tokens: int
+    read_tokens: int
+    written_tokens: int
+    priced_tokens: float
+    dollars: float | None
+    compactions: int
+    losses: int
+    prefix_breaks: int
+    over_budget: int
+    peak_tokens: int
+
+
+class OverviewPoint(NamedTuple):
+    """A stretch of calls in the overview."""
+
+    first: int
+    last: int
+    prompt_tokens: int
+    """Of the largest."""
+    limit_tokens: int
+    compactions: int
+
+
+class Timeline(BaseModel):
+    """A page of a session's calls."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    session: str
+    page: int
+    pages: int
+    totals: TimelineTotals
+    calls: tuple[TimelineCall, ...]
+    overview: tuple[OverviewPoint, ...]
+    """Of the whole session; empty where one page has it all."""
+
+
+def timeline_page(
+    session: str, calls: Sequence[PastCall], *, page: int = 1, price: float | None = None, size: int = CALLS
+) -> Timeline:
+    """A page of these calls, and all of them in figures; `price` is dollars for a million prompt tokens."""
+    priced = [priced_call(call, price) for call in calls]
+    pages = pages_of(len(calls), size)
+    page = min(page, pages)
+    stop = len(calls) - (page - 1) * size
+    return Timeline(
+        session=session, page=page, pages=pages, totals=_totals(priced, price),
+        calls=tuple(priced[max(0, stop - size) : stop]), overview=tuple(_overview(calls)) if pages > 1 else (),
+    )  # fmt: skip
+
+
+def page_with(number: int, count: int, size: int = CALLS) -> int:
+    """The page that has this call of so many."""
+    return (count - number) // size + 1
+
+
+def priced_call(call: PastCall, price: float | None = None) -> TimelineCall:
+    """What this call costs."""
+    known = prices_of(call.model)
+    prices = known or Prices()
+    prompt = call.prompt_tokens
+    read = min(call.prefix_tokens, prompt) if prices.served(call.prefix_tokens) else 0
+    written = prompt - read if prompt >= prices.block_tokens else 0
+    priced = prices.of(prompt, read)
+    return TimelineCall(
+        call=call, read_tokens=read, written_tokens=written, fresh_tokens=prompt - read - written,
+        priced_tokens=round(priced, 1), dollars=None if price is None else round(priced * price / 1e6, 8),
+        is_priced=known is not None,
+    )  # fmt: skip
+
+
+def _totals(calls: Sequence[TimelineCall], price: float | None) -> TimelineTotals:
+    compactions = [made for one in calls for made in one.call.compactions]
+    return TimelineTotals(
+        calls=len(calls), prompt_tokens=sum(one.call.prompt_tokens for one in calls),
+        read_tokens=sum(one.read_tokens for one in calls), written_tokens=sum(one.written_tokens for one in calls),
+        priced_tokens=round(sum(one.priced_tokens for one in calls), 1),
+        dollars=None if price is None else round(sum(one.dollars or 0.0 for one in calls), 8),
+        compactions=len(compactions), losses=sum(made.losses for made in compactions),
+        prefix_breaks=sum(one.call.broke_in is not None for one in calls),
+        over_budget=sum(one.call.overflow_tokens > 0 for one in calls),
+        peak_tokens=max((one.call.prompt_tokens for one in calls), default=0),
+    )  # fmt: skip
+
+
+def _overview(calls: Sequence[PastCall]) -> Iterator[OverviewPoint]:
+    step = -(-len(calls) // POINTS)
+    for start in range(0, len(calls), step):
+        stretch = calls[start : start + step]
+        peak = max(stretch, key=lambda call: call.prompt_tokens)
+        made = sum(len(call.compactions) for call in stretch)
+        yield OverviewPoint(stretch[0].number, stretch[-1].number, peak.prompt_tokens, peak.limit_tokens, made)
+
+
+# -- drawn --------------------------------------------------------------------------------------------------------
+
+WIDTH, LEFT, RIGHT, TOP = 1240, 56, 8, 22
+SECTION_WIDTH = 320
+HEIGHT, COST_HEIGHT, OVERVIEW_HEIGHT = 220, 70, 60
+
+
+class Layer(NamedTuple):
+    """One source over all calls."""
+
+    source: str
+    path: str
+
+
+class Mark(NamedTuple):
+    """A sign at one call."""
+
+    kind: str
+    """compaction, break or fault."""
+    x: float
+    y: float
+    number: int
+
+
+class PlotColumn(NamedTuple):
+    """Where one call stands, to point at."""
+
+    x: float
+    width: float
+    at: int
+    """Index among the calls."""
+
+
+class Tick(NamedTuple):
+    """A figure on an axis."""
+
+    place: float
+    text: str
+
+
+class Plot(NamedTuple):
+    """Stacked steps, as SVG draws them; lengths are user units."""
+
+    width: int
+    height: int
+    bottom: float
+    """Where the axis is."""
+    layers: tuple[Layer, ...]
+    limit: str
+    """Path of the budget."""
+    threshold: str
+    """Path of where dynamic is compacted."""
+    marks: tuple[Mark, ...]
+    columns: tuple[PlotColumn, ...]
+    left: tuple[Tick, ...]
+    below: tuple[Tick, ...]
+
+
+def tokens_plot(shown: Timeline) -> Plot:
+    """Tokens of each call by source, under the budget."""
+    calls = [one.call for one in shown.calls]
+    most = max((max(call.prompt_tokens, call.limit_tokens) for call in calls), default=0) or 1
+    stacks = {source: [getattr(call, f"{source}_tokens") for call in calls] for source in SOURCES}
+    plot = _plot(stacks, [call.number for call in calls], most, HEIGHT)
+    y = _Scale(most, HEIGHT)
+    marks = [
+        Mark(
+            kind,
+            column.x + column.width / 2,
+            y(call.prompt_tokens) if kind == "compaction" else plot.bottom,
+            call.number,
+        )
+        for column, call in zip(plot.columns, calls, strict=True)
+        for kind, there in (("compaction", call.compactions), ("break", call.broke_in), ("fault", call.fault))
+        if there
+    ]
+    return plot._replace(
+        limit=_steps([call.limit_tokens for call in calls], plot.columns, y),
+        threshold=_steps([call.threshold_tokens for call in calls], plot.columns, y), marks=tuple(marks),
+    )  # fmt: skip
+
+
+def cost_plot(shown: Timeline) -> Plot:
+    """What the cache serves of each call, what is written to it, and what is neither."""
+    calls = shown.calls
+    most = max((one.call.prompt_tokens for one in calls), default=0) or 1
+    stacks = {
+        "read": [one.read_tokens for one in calls],
+        "write": [one.written_tokens for one in calls],
+        "fresh": [one.fresh_tokens for one in calls],
+    }
+    return _plot(stacks, [one.call.number for one in calls], most, COST_HEIGHT)
+
+
+def overview_plot(shown: Timeline) -> Plot:
+    """The largest call of each stretch of the session."""
+    points = shown.overview
+    most = max((max(point.prompt_tokens, point.limit_tokens) for point in points), default=0) or 1
+    stacks = {"verbatim": [point.prompt_tokens for point in points]}
+    plot = _plot(stacks, [point.first for point in points], most, OVERVIEW_HEIGHT)
+    return plot._replace(limit=_steps([p.limit_tokens for p in points], plot.columns, _Scale(most, OVERVIEW_HEIGHT)))
+
+
+def _plot(stacks: dict[str, list[int]], numbers: Sequence[int], most: int, height: int) -> Plot:
+    count = len(numbers)
+    step = (WIDTH - LEFT - RIGHT) / max(1, count, 12)
+    columns = tuple(PlotColumn(LEFT + at * step, step, at) for at in range(count))
+    y = _Scale(most, height)
+    below = [0] * count
+    layers = []
+    for source, tokens in stacks.items():
+        above = [low + own for low, own in zip(below, tokens, strict=True)]
+        if any(tokens):
+            layers.append(Layer(source, _area(below, above, columns, y)))
+        below = above
+    every = max(1, -(-count // 16))
+    return Plot(
+        WIDTH, TOP + height + 24, TOP + height, tuple(layers), "", "", (), columns,
+        tuple(Tick(y(value), f"{value:,}") for value in _ticks(most, height)),
+        tuple(Tick(columns[at].x + step / 2, f"{numbers[at]:,}") for at in range(0, count, every)),
+    )  # fmt: skip
+
+
+class _Scale(NamedTuple):
+    """From tokens to the place where they stand."""
+
+    most: int
+    height: int
+
+    def __call__(self, tokens: int) -> float:
+        return TOP + self.height * (1 - tokens / self.most)
+
+
+def _ticks(most: int, height: int) -> list[int]:
+    """Round figures from 0 up, about one to 45 units."""
+    rough = most / max(2, height // 45)
+    power = 10 ** max(0, len(str(int(rough))) - 1)
+    step = next(step for step in (power, 2 * power, 5 * power, 10 * power) if step >= rough)
+    return list(range(0, most + 1, int(step)))
+
+
+def _area(below: Sequence[int], above: Sequence[int], columns: Sequence[PlotColumn], y: _Scale) -> str:
+    """A closed path over the columns; those without height are left out."""
+    parts = []
+    for column, low, high in zip(columns, below, above, strict=True):
+        if high > low:
+            parts.append(f"M{column.x:.1f} {y(low):.1f}V{y(high):.1f}h{column.width:.2f}V{y(low):.1f}z")
+    return "".join(parts)
+
+
+def _steps(tokens: Sequence[int], columns: Sequence[PlotColumn], y: _Scale) -> str:
+    parts = []
+    for at, (column, value) in enumerate(zip(columns, tokens, strict=True)):
+        parts.append(f"{'L' if at else 'M'}{column.x:.1f} {y(value):.1f}h{column.width:.2f}")
+    return "".join(parts)
+
+
+class BarSegment(NamedTuple):
+    """A block in a bar."""
+
+    source: str
+    block: str
+    """Its id."""
+    x: float
+    width: float
+    tokens: int
+
+
+class PromptBar(NamedTuple):
+    """A prompt, or a section of it, from left to right; lengths are user units."""
+
+    width: int
+    segments: tuple[BarSegment, ...]
+    limit_x: float | None
+    threshold_x: float | None
+
+
+def prompt_bar(shown: CallView) -> PromptBar:
+    """The whole prompt, block by block, against what it may take."""
+    call = shown.call
+    blocks = [block for section in shown.sections for block in section.blocks]
+    most = max(call.prompt_tokens, call.limit_tokens, sum(block.tokens for block in blocks)) or 1
+    return _bar(blocks, most, call.limit_tokens, call.threshold_tokens, WIDTH)
+
+
+def section_bars(shown: CallView) -> dict[str, PromptBar]:
+    """Each section that has a budget, against that."""
+    return {
+        section.name: _bar(
+            section.blocks, max(section.budget_tokens, section.tokens) or 1, section.budget_tokens,
+            section.threshold_tokens, SECTION_WIDTH,
+        )
+        for section in shown.sections
+        if section.budget_tokens is not None
+    }  # fmt: skip
+
+
+def _bar(blocks: Sequence[Block], most: int, limit: int, threshold: int | None, width: int) -> PromptBar:
+    segments, x = [], 0.0
+    for block in blocks:
+        length = width * block.tokens / most
+        segments.append(BarSegment(block.source, block.id, x, length, block.tokens))
+        x += length
+    limit_x = None if limit >= most else width * limit / most
+    return PromptBar(width, tuple(segments), limit_x, None if threshold is None else width * threshold / most)

@@ -1,0 +1,269 @@
+"""What the HTTP API takes and gives, as models: the OpenAPI document is made from them, and clients from that.
+
+A field of a published kind (`envelope`, `compression_report`, …) is that document, as its JSON Schema says; the OpenAPI
+document refers to the schema by its name. Tokens are the builder's estimates.
+"""
+
+from __future__ import annotations
+
+from math import ceil
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+
+from ctxsteward.envelope import Envelope, EnvelopeBuilder
+from ctxsteward.envelope.envelope import Provider
+from ctxsteward.envelope.telemetry import prefix_tokens
+from ctxsteward.envelope.tokens import Prices
+from ctxsteward.schemas import PolicyName
+
+MAX_NAME = 200
+WireMessage = Annotated[dict[str, Any], WithJsonSchema({"x-published": "message"})]
+EnvelopeBody = Annotated[dict[str, Any], WithJsonSchema({"x-published": "envelope"})]
+ReportBody = Annotated[dict[str, Any], WithJsonSchema({"x-published": "compression_report"})]
+FindingBody = Annotated[dict[str, Any], WithJsonSchema({"x-published": "finding"})]
+HandoffBody = Annotated[dict[str, Any], WithJsonSchema({"x-published": "handoff"})]
+EntryBody = Annotated[dict[str, Any], WithJsonSchema({"x-published": "changelog_entry"})]
+RecordBody = Annotated[dict[str, Any], WithJsonSchema({"x-published": "meta_recommendation"})]
+ResultBody = Annotated[dict[str, Any], WithJsonSchema({"x-published": "eval_result"})]
+
+
+def _whole(value: Any) -> Any:
+    """1.0 is a whole number to JSON Schema; "1" and true are none."""
+    return int(value) if type(value) is float and value.is_integer() else value
+
+
+Tokens = Annotated[int, Field(ge=1, le=100_000_000), BeforeValidator(_whole)]
+Fraction = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+Meta = Annotated[str, Field(min_length=1, max_length=MAX_NAME)]
+Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME)]
+
+
+class _Body(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class _Reply(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+# -- what is sent ---------------------------------------------------------------------------------------------------
+
+
+class MessageInput(_Body):
+    """A message to append, and what stands beside it."""
+
+    message: WireMessage
+    id: Meta | None = None
+    """The same id twice is the same message: send it again after an answer that was lost."""
+    phase: Meta | None = None
+    pin: Literal["keep", "soft"] | None = None
+    ts: Meta | None = None
+    principal: Meta | None = None
+    origin: Meta | None = None
+
+
+class HeadInput(_Body):
+    """The application's own head of a session; what is named takes the place of what was."""
+
+    system: str | None = None
+    tools: list[dict[str, Any]] | None = None
+    profile: Name | None = None
+    """A committed profile of the tenant; a session keeps the one it was created with."""
+    project: Name | None = None
+
+
+class AppendInput(_Body):
+    """Messages of one session, which is made where there is none."""
+
+    messages: Annotated[list[MessageInput], Field(min_length=1)]
+    head: HeadInput | None = None
+    follow: bool = False
+    """The messages are the whole history: what is new is appended, and a changed past is kept in a fork."""
+
+
+class BudgetsInput(_Body):
+    """Budgets of a build, in tokens of the model; what is left out keeps the service's value."""
+
+    system_tokens: Tokens | None = None
+    static_tokens: Tokens | None = None
+    meta_tokens: Tokens | None = None
+    dynamic_tokens: Tokens | None = None
+    tools_tokens: Tokens | None = None
+    compact_at_fraction: Fraction | None = None
+    compact_to_fraction: Fraction | None = None
+    recall_fraction: Fraction | None = None
+    arrival_cap_tokens: Tokens | None = None
+    facts_fraction: Fraction | None = None
+
+
+class BuildInput(_Body):
+    """What the envelope is built for."""
+
+    provider: Provider | None = None
+    """Whose request it becomes; null: the envelope alone."""
+    model: Name | None = None
+    """Whose tokens and window count; null: the service's."""
+    budgets: BudgetsInput | None = None
+    policy: PolicyName | None = None
+    history: list[WireMessage] | None = None
+    """The whole history: it is followed first, and built on where it stands."""
+    cache: bool = True
+    """Mark where the provider may cache."""
+    envelope: bool = True
+    """Send the envelope along; false saves its rendering."""
+
+
+class CompactInput(_Body):
+    """How far to compact."""
+
+    keep_tokens: Annotated[int, Field(ge=0, le=100_000_000), BeforeValidator(_whole)] | None = None
+    """Of messages that may leave, keep so many tokens verbatim; null: as if what stands there filled its budget."""
+    model: Name | None = None
+    budgets: BudgetsInput | None = None
+
+
+# -- what is given --------------------------------------------------------------------------------------------------
+
+
+class Health(_Reply):
+    """The service answers, and so does its store."""
+
+    status: Literal["ok"]
+
+
+class AppendedMessage(_Reply):
+    """Where a message stands."""
+
+    ref: str
+    ordinal: int
+    is_new: bool
+    """False: it was there already."""
+
+
+class AppendResult(_Reply):
+    """What became of the messages."""
+
+    session: str
+    """Where they stand: with `follow` a fork, if the history goes another way than what was known."""
+    length: int
+    """Messages up to there."""
+    messages: tuple[AppendedMessage, ...]
+    """Each that was sent; with `follow` none."""
+    findings: tuple[FindingBody, ...]
+
+
+class BuildResult(_Reply):
+    """An envelope, and the provider's request that it becomes."""
+
+    session: str
+    address: str
+    tokens: int
+    """Of the whole prompt, as estimated."""
+    provider: Provider | None
+    request: dict[str, Any] | None
+    """Arguments of the provider's client, without the model."""
+    envelope: EnvelopeBody | None
+
+
+class CompactionPrice(_Reply):
+    """What a compaction costs and saves, in tokens at the price of one that no cache serves."""
+
+    prompt_tokens_before: int
+    prompt_tokens_after: int
+    shared_prefix_tokens: int
+    """Unchanged beginning, which the cache goes on serving."""
+    next_call_before: float
+    next_call_after: float
+    later_call_before: float
+    later_call_after: float
+    break_even_calls: int | None
+    """Calls after which it has paid; null: it saves nothing."""
+
+    @classmethod
+    def of(cls, before: Envelope, after: Envelope, builder: EnvelopeBuilder) -> Self:
+        """With and without the compaction, where the provider's cache holds what was sent."""
+        prices, old, new = builder.prices or Prices(), before.tokens, after.tokens
+        shared = min(prefix_tokens(before, after, builder.counter.text), new)
+        now, then, later = prices.of(old, old), prices.of(new, shared), prices.of(new, new)
+        calls = max(0, ceil((then - now) / (now - later))) if now > later else None
+        return cls(
+            prompt_tokens_before=old, prompt_tokens_after=new, shared_prefix_tokens=shared,
+            next_call_before=round(now, 1), next_call_after=round(then, 1),
+            later_call_before=round(now, 1), later_call_after=round(later, 1), break_even_calls=calls,
+        )  # fmt: skip
+
+
+class Compaction(_Reply):
+    """What a compaction did, or would do."""
+
+    session: str
+    dry_run: bool
+    is_compacted: bool
+    """False: nothing was or would be compacted, and `reason` says why."""
+    reason: str | None
+    report: ReportBody | None
+    price: CompactionPrice
+    address: str | None
+    """Of the envelope that was built with it; null: nothing was written."""
+
+
+class ResolvedOriginal(_Reply):
+    """What a reference names, word for word."""
+
+    ref: str
+    role: str
+    message: WireMessage
+
+
+class SessionListing(_Reply):
+    """A session in a list."""
+
+    id: str
+    records: int
+    """In its log on this machine; 0: it lies in the object store alone."""
+
+
+class SessionPage(_Reply):
+    """Sessions by name."""
+
+    items: tuple[SessionListing, ...]
+    next: str | None
+    findings: tuple[FindingBody, ...]
+    """Parts of the object store that could not be read."""
+
+
+class ReportPage(_Reply):
+    """Compactions of a session, newest first."""
+
+    items: tuple[ReportBody, ...]
+    next: str | None
+
+
+class ProfileVersionRow(_Reply):
+    """A version of a profile."""
+
+    profile: str
+    entry: EntryBody
+    is_head: bool
+
+
+class ProfileVersionPage(_Reply):
+    """Versions, newest first, of one profile after another."""
+
+    items: tuple[ProfileVersionRow, ...]
+    next: str | None
+
+
+class RecordPage(_Reply):
+    """Records of the steward, by id."""
+
+    items: tuple[RecordBody, ...]
+    next: str | None
+
+
+class ResultPage(_Reply):
+    """Results of eval suites, newest first."""
+
+    items: tuple[ResultBody, ...]
+    next: str | None

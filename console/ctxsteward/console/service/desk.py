@@ -1,0 +1,418 @@
+"""What a running service holds: its settings, open sessions, builders, worker threads, and who listens for events.
+
+Work on a store is synchronous and runs in a bounded number of threads (`Service.run`). A session that was asked for
+stays open, the longest unused of more than `open_sessions` is dropped: so a turn costs the same however old its session
+is. Requests for one session come one after another, in the order of asking, and take one thread among them.
+
+`EventHub` tells listeners what happens: requests of this service say it themselves; what other processes append is seen
+by asking the journal for the lengths of the sessions that are open here or listened to, once a second, while somebody
+listens. A listener that does not keep up loses the oldest events and is told so.
+
+Raises `Refusal`, and what the store raises.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections import OrderedDict, deque
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
+
+from anyio import CapacityLimiter, from_thread, to_thread
+
+from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, Profile, Session, Store
+from ctxsteward.schemas import PolicyName, StoreError
+from ctxsteward.store import MessageAppended, SessionKey, WindowCompacted, from_record
+
+from ..terminal import DEFAULT_MODEL, utc_now
+from .access import Logins, RateLimiter, Refusal, TokenFile
+
+P = ParamSpec("P")
+T = TypeVar("T")
+LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "[::1]")
+NO_SESSION = "this tenant has no session of this name"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceLimits:
+    """What one client, or all together, may take."""
+
+    body_bytes: int = 4 << 20
+    messages: int = 1_000
+    """Of one request."""
+    page_rows: int = 200
+    requests: int = 64
+    """At once; one more is answered with 503."""
+    threads: int = 8
+    open_sessions: int = 256
+    builders: int = 32
+    listeners: int = 32
+    """Of events, of all tenants; half of them at most of one."""
+    listener_events: int = 256
+    """That wait for one listener."""
+    requests_per_second: float | None = 100.0
+    """Of one tenant; None: any number."""
+    burst: int = 200
+    body_seconds: float = 20.0
+    send_seconds: float = 20.0
+    """A piece of an answer that a client does not take for so long ends the connection."""
+    logins: int = 1_000
+    login_seconds: float = 8 * 3600.0
+    poll_seconds: float = 1.0
+    heartbeat_seconds: float = 15.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceSettings:
+    """What a service is started with; whoever opened the store closes it."""
+
+    store: Store
+    tenant: str = "default"
+    """Whose sessions are served where there are no tokens, and whose eval history it is."""
+    tokens: TokenFile | None = None
+    """None: one user, on the loopback."""
+    hosts: tuple[str, ...] = LOOPBACK_HOSTS
+    """Names under which it answers where there are no tokens."""
+    profile: Profile | None = None
+    """Of sessions that name none when they are created."""
+    model: str = DEFAULT_MODEL
+    budgets: Budgets = field(default_factory=Budgets)
+    eval_history: Path | None = None
+    scrape: Callable[[], str] | None = None
+    """What OpenTelemetry has counted, as Prometheus reads it; None: no SDK is set up."""
+    log: Callable[[dict[str, Any]], None] = lambda row: None
+    """Takes one row a request, and one an error."""
+    clock: Callable[[], float] = time.monotonic
+    now: Callable[[], str] = utc_now
+    limits: ServiceLimits = field(default_factory=ServiceLimits)
+
+
+@dataclass(slots=True, eq=False)
+class OpenSession:
+    """A session that requests share."""
+
+    key: SessionKey
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    users: int = 0
+    session: Session | None = None
+    """None: not opened yet."""
+    head: str | None = None
+    """What it was opened for writing with; None: it was opened for reading alone."""
+    newest: str | None = None
+    """Address of the envelope that was built last here."""
+
+
+class Service:
+    """One running service."""
+
+    def __init__(self, settings: ServiceSettings) -> None:
+        limits = settings.limits
+        self.settings, self.store, self.limits = settings, settings.store, limits
+        self.logins = Logins(limits.logins, limits.login_seconds, settings.clock)
+        self.rates = RateLimiter(limits.requests_per_second, limits.burst, settings.clock)
+        self.hub = EventHub(self)
+        self.in_flight = 0
+        self.ledgers = asyncio.Lock()
+        """One at a time reads a ledger of the steward, which may have to catch up first."""
+        self.counts: dict[tuple[str, str, int], tuple[int, float]] = {}
+        """Requests and their seconds, by method, route and status."""
+        self._threads: CapacityLimiter | None = None
+        self._open: OrderedDict[SessionKey, OpenSession] = OrderedDict()
+        self._builders: OrderedDict[str, EnvelopeBuilder] = OrderedDict()
+        self.builder()
+
+    async def run(self, work: Callable[P, T], *args: P.args, **more: P.kwargs) -> T:
+        """Do this in a worker thread; it is not given up where the client goes away."""
+        if self._threads is None:
+            self._threads = CapacityLimiter(self.limits.threads)
+        return await to_thread.run_sync(partial(work, *args, **more), limiter=self._threads)
+
+    def call(self, tell: Callable[P, object], *args: P.args, **more: P.kwargs) -> None:
+        """From a worker thread: do this in the event loop, before the thread goes on."""
+        from_thread.run_sync(partial(tell, *args, **more))
+
+    def figures(self) -> str:
+        """Requests and what is open, in Prometheus' text format."""
+        told = [
+            (f'{{method="{method}",route="{route}",status="{status}"}}', number, seconds)
+            for (method, route, status), (number, seconds) in sorted(self.counts.items())
+        ]
+        rows = ["# TYPE ctxsteward_http_requests_total counter"]
+        rows += [f"ctxsteward_http_requests_total{labels} {number}" for labels, number, _ in told]
+        rows += ["# TYPE ctxsteward_http_request_seconds_total counter"]
+        rows += [f"ctxsteward_http_request_seconds_total{labels} {seconds:.6f}" for labels, _, seconds in told]
+        for name, value in (
+            ("requests_under_way", self.in_flight), ("open_sessions", len(self._open)),
+            ("event_listeners", self.hub.listening),
+        ):  # fmt: skip
+            rows += [f"# TYPE ctxsteward_http_{name} gauge", f"ctxsteward_http_{name} {value}"]
+        return "\n".join(rows) + "\n"
+
+    # -- builders -----------------------------------------------------------------------------------------------
+
+    def builder(
+        self, model: str | None = None, budgets: Budgets | None = None, policy: PolicyName | None = None
+    ) -> EnvelopeBuilder:
+        """The builder of this configuration; raises `UnknownModel`, `InvalidBudget`."""
+        model, budgets = model or self.settings.model, budgets or self.settings.budgets
+        fixed = sorted(budgets.model_fields_set)
+        key = json.dumps([model, policy, fixed, budgets.model_dump(mode="json")])
+        made = self._builders.pop(key, None)
+        if made is None:
+            made = EnvelopeBuilder(model=model, budgets=budgets, policy=policy, now=self.settings.now)
+        self._builders[key] = made
+        while len(self._builders) > self.limits.builders:
+            self._builders.popitem(last=False)
+        return made
+
+    # -- sessions -----------------------------------------------------------------------------------------------
+
+    @asynccontextmanager
+    async def reading(self, tenant: str, id: str) -> AsyncIterator[OpenSession]:
+        """A session that is there, for reading; it moves to no machine. Raises `Refusal`, `Erased`."""
+        async with self._at(SessionKey(tenant, id)) as opened:
+            await self.run(self._read, opened)
+            yield opened
+
+    @asynccontextmanager
+    async def writing(
+        self, tenant: str, id: str, *, head: dict[str, Any] | None = None, create: bool = False
+    ) -> AsyncIterator[OpenSession]:
+        """A session for writing; with `create` one that is not there is made. `head`: arguments of `Store.session`."""
+        async with self._at(SessionKey(tenant, id)) as opened:
+            await self.run(self._write, opened, head, create)
+            yield opened
+
+    @asynccontextmanager
+    async def _at(self, key: SessionKey) -> AsyncIterator[OpenSession]:
+        opened = self._open.setdefault(key, OpenSession(key))
+        self._open.move_to_end(key)
+        opened.users += 1
+        try:
+            async with opened.lock:
+                yield opened
+        except StoreError:
+            opened.session = None  # opened anew by whoever asks next
+            raise
+        finally:
+            opened.users -= 1
+            if opened.session is None and not opened.users:
+                self._open.pop(key, None)
+            idle = (key for key, one in self._open.items() if not one.users)
+            for old in [key for key, _ in zip(idle, range(len(self._open) - self.limits.open_sessions), strict=False)]:
+                del self._open[old]
+
+    def _read(self, opened: OpenSession) -> None:
+        if opened.session is None:
+            self._refuse_absent(opened.key)
+            opened.session, opened.head = self.store.at(*opened.key), None
+        else:
+            opened.session.refresh()
+
+    def _write(self, opened: OpenSession, head: dict[str, Any] | None, create: bool) -> None:
+        told = json.dumps(head, sort_keys=True, default=str) if head else ""
+        if opened.session is not None and opened.head is not None and told in ("", opened.head):
+            return
+        is_there = opened.session is not None or self.store.exists(opened.key.session, tenant=opened.key.tenant)
+        if not create:
+            self._refuse_absent(opened.key)
+        more = dict(head or {})
+        named = more.pop("profile", None)
+        if named is not None:
+            more["profile"] = Profile.head(self.store, named, tenant=opened.key.tenant)
+        elif not is_there and self.settings.profile is not None:
+            more["profile"] = self.settings.profile
+        session = self.store.session(
+            opened.key.session, tenant=opened.key.tenant, counter=self.builder().counter, **more
+        )
+        opened.session, opened.head = session, told
+
+    def _refuse_absent(self, key: SessionKey) -> None:
+        """Somebody else's session and none at all are one and the same: names are looked up within the tenant."""
+        forgotten = any(note.principal is None for note in self.store.journal.forgotten(key.tenant, key.session))
+        if not forgotten and not self.store.exists(key.session, tenant=key.tenant):
+            raise Refusal("not_found", NO_SESSION)
+
+    def open_keys(self, tenant: str) -> list[SessionKey]:
+        """Sessions of this tenant that are open here, the longest unused first."""
+        return [key for key in self._open if key.tenant == tenant]
+
+    def is_in_use(self, key: SessionKey) -> bool:
+        opened = self._open.get(key)
+        return opened is not None and opened.users > 0
+
+
+# -- events ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceEvent:
+    """Something that happened to a session."""
+
+    number: int
+    """Counts within this process."""
+    tenant: str
+    session: str
+    kind: str
+    """appended | built | compacted"""
+    data: dict[str, Any]
+
+    @property
+    def text(self) -> str:
+        return json.dumps({"session": self.session, **self.data}, ensure_ascii=False)
+
+
+@dataclass(slots=True, eq=False)
+class EventListener:
+    """One client that listens."""
+
+    tenant: str
+    session: str | None
+    """None: all of the tenant's."""
+    waiting: deque[ServiceEvent]
+    more: asyncio.Event = field(default_factory=asyncio.Event)
+    lost: int = 0
+
+    def wants(self, event: ServiceEvent) -> bool:
+        return event.tenant == self.tenant and self.session in (None, event.session)
+
+    def give(self, event: ServiceEvent) -> None:
+        if len(self.waiting) == self.waiting.maxlen:
+            self.lost += 1
+        self.waiting.append(event)
+        self.more.set()
+
+
+class EventHub:
+    """Tells listeners; used from the event loop alone."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._listeners: set[EventListener] = set()
+        self._past: deque[ServiceEvent] = deque(maxlen=service.limits.listener_events)
+        self._positions: dict[SessionKey, int] = {}
+        self._number = 0
+        self._poller: asyncio.Task[None] | None = None
+        self._grown: asyncio.Event | None = None
+        self.is_closed = False
+
+    @property
+    def listening(self) -> int:
+        return len(self._listeners)
+
+    def tell(self, key: SessionKey, kind: str, **data: Any) -> None:
+        """Tell whoever listens."""
+        self._number += 1
+        event = ServiceEvent(number=self._number, tenant=key.tenant, session=key.session, kind=kind, data=data)
+        self._past.append(event)
+        for listener in self._listeners:
+            if listener.wants(event):
+                listener.give(event)
+
+    def appended(self, session: Session, refs: Sequence[str]) -> None:
+        """Tell of messages that a request has appended."""
+        for ref in refs:
+            self.tell(session.key, "appended", ref=ref)
+        self._told(session)
+
+    def built(self, session: Session, envelope: Envelope) -> None:
+        """Tell of an envelope that a request has built, and of the compaction that it took."""
+        for report in envelope.reports:
+            self.tell(session.key, "compacted", **compacted_data(report))
+        self.tell(session.key, "built", address=envelope.address, tokens=envelope.tokens)
+        self._told(session)
+
+    def _told(self, session: Session) -> None:
+        """All that stands in this log now has been told."""
+        if session.key in self._positions:
+            self._positions[session.key] = session.state.position
+
+    def listen(self, tenant: str, session: str | None, after: int | None = None) -> EventListener:
+        """Begin to listen; with `after`, from the event behind that number on, as far as it is remembered."""
+        limits = self._service.limits
+        same = sum(one.tenant == tenant for one in self._listeners)
+        if self.is_closed or len(self._listeners) >= limits.listeners or same >= max(1, limits.listeners // 2):
+            raise Refusal("unavailable", "too many listen already; ask again later", headers={"Retry-After": "5"})
+        listener = EventListener(tenant, session, deque(maxlen=limits.listener_events))
+        self._listeners.add(listener)
+        for event in self._past if after is not None else ():
+            if event.number > (after or 0) and listener.wants(event):
+                listener.give(event)
+        if self._poller is None:
+            self._grown = asyncio.Event()
+            loop, grown = asyncio.get_running_loop(), self._grown
+            self._wake = lambda _: loop.call_soon_threadsafe(grown.set)
+            self._service.store.appended.append(self._wake)
+            self._poller = asyncio.create_task(self._poll())
+        return listener
+
+    def leave(self, listener: EventListener) -> None:
+        self._listeners.discard(listener)
+        if not self._listeners and self._poller is not None:
+            self._poller.cancel()
+            self._poller = None
+            self._positions.clear()
+            with suppress(ValueError):
+                self._service.store.appended.remove(self._wake)
+
+    def close(self) -> None:
+        """End every listener's stream."""
+        self.is_closed = True
+        for listener in self._listeners:
+            listener.more.set()
+
+    async def _poll(self) -> None:
+        assert self._grown is not None
+        while not self.is_closed:
+            with suppress(StoreError):
+                for key in self._watched():
+                    if not self._service.is_in_use(key):
+                        await self._look(key)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._grown.wait(), self._service.limits.poll_seconds)
+            self._grown.clear()
+
+    def _watched(self) -> list[SessionKey]:
+        keys: dict[SessionKey, None] = {}
+        for listener in self._listeners:
+            if listener.session is not None:
+                keys[SessionKey(listener.tenant, listener.session)] = None
+            else:
+                keys.update(dict.fromkeys(self._service.open_keys(listener.tenant)))
+        return list(keys)
+
+    async def _look(self, key: SessionKey) -> None:
+        """Tell what others have written since."""
+        known = self._positions.get(key)
+        journal = self._service.store.journal
+        length = await self._service.run(journal.length, key)
+        if known is None:
+            self._positions[key] = length
+            return
+        if length <= known or self._service.is_in_use(key) or self._positions.get(key) != known:
+            return
+        start = max(known, length - self._service.limits.listener_events)
+        records = await self._service.run(journal.read, key, start, length)
+        if self._service.is_in_use(key) or self._positions.get(key) != known:
+            return
+        self._positions[key] = length
+        for record in records:
+            event = from_record(record)
+            if isinstance(event, MessageAppended):
+                self.tell(key, "appended", ref=f"§{record.ordinal}")
+            elif isinstance(event, WindowCompacted):
+                self.tell(key, "compacted", **compacted_data(event.report))
+
+
+def compacted_data(report: Any) -> dict[str, Any]:
+    """What an event tells of a compaction: no text."""
+    return {
+        "report": report.id, "pre_tokens": report.pre_tokens, "post_tokens": report.post_tokens,
+        "losses": len(report.losses),
+    }  # fmt: skip

@@ -1,0 +1,234 @@
+"""The calls of a session, in numbers: one row for each envelope that was built, out of manifests and log alone.
+
+`past_calls` lays the envelopes out again in the order of their making. It goes through the log once: between two calls
+a session only reads on, and the layout extends what it has, so that a call costs well under a millisecond. The rows are
+kept beside the journal (`DerivedFile`), without a word of the session; what is asked for again costs its new calls.
+Whatever is wrong with the file, and whatever an erasure replaced, is laid out anew.
+
+The same envelope built twice has one manifest, and is one row. Calls are compared with the one before them: a prefix of
+another model's call is nobody's. Tokens are the provider's as estimated. A call that cannot be laid out any more keeps
+its row, and `fault` says why.
+
+Raises `Erased` for a session that was forgotten, `StoreError`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar, NamedTuple
+
+from pydantic import BaseModel, ConfigDict
+
+from ctxsteward.schemas import ContextError, Finding, Wire
+from ctxsteward.store import DerivedFile, Manifest, read_manifest
+
+from ..envelope import Envelope
+from ..history import META_REPORT, Session, State
+from ..store import Store
+from ..telemetry import Layouts, PrefixBreak, first_prefix_break
+from .builder import EnvelopeBuilder
+
+FILE, VERSION = "calls", 1
+_OF_THE_CALL = ("session", "position", "reports", "findings", "mac")
+"""Fields of a manifest that say nothing about the builder."""
+
+
+class CallCompaction(NamedTuple):
+    """A compaction that a call made, or records that it left meta without."""
+
+    report: str
+    """Its id."""
+    pre_tokens: int
+    post_tokens: int
+    losses: int
+
+
+class PastCall(BaseModel):
+    """What one model call was shown, in numbers."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
+
+    number: int
+    """1-based in the session."""
+    address: str
+    """Of its envelope."""
+    position: int
+    """In the log."""
+    model: str | None
+    """None: the builder named a tokenizer."""
+    fault: str = ""
+    """Why it cannot be laid out as it was; no figures where it cannot be at all."""
+    turn: int = 0
+    messages: int = 0
+    prompt_tokens: int = 0
+    tools_tokens: int = 0
+    system_tokens: int = 0
+    static_tokens: int = 0
+    meta_tokens: int = 0
+    task_tokens: int = 0
+    """Of dynamic, as the next five."""
+    bullets_tokens: int = 0
+    verbatim_tokens: int = 0
+    """Closed turns."""
+    recall_tokens: int = 0
+    """Facts and recalled originals."""
+    live_tokens: int = 0
+    notes_tokens: int = 0
+    limit_tokens: int = 0
+    """What the prompt may take: the head as it is and the budget of dynamic."""
+    threshold_tokens: int = 0
+    """From here on dynamic is compacted, the head included."""
+    overflow_tokens: int = 0
+    prefix_tokens: int = 0
+    """Unchanged beginning, against the call before."""
+    broke_in: str | None = None
+    """Where the prefix broke: tools, system, static, meta or dynamic; None: it did not."""
+    findings: int = 0
+    compactions: tuple[CallCompaction, ...] = ()
+
+    @property
+    def dynamic_tokens(self) -> int:
+        dynamic = self.task_tokens + self.bullets_tokens + self.verbatim_tokens + self.recall_tokens
+        return dynamic + self.live_tokens + self.notes_tokens
+
+
+def past_calls(store: Store, session: str, *, tenant: str = "default") -> tuple[PastCall, ...]:
+    """All calls of a session that exists, oldest first."""
+    read = store.at(tenant, session)
+    manifests = [one for one in read.journal.manifests(read.key) if META_REPORT not in one.body]
+    file = read.derived_file()
+    known = _known(file, read.generation, manifests)
+    if len(known) < len(manifests):
+        known += _laid_out(store, read, manifests, len(known))
+        if file is not None:
+            file.write(FILE, [VERSION, read.generation, [_row(call) for call in known]])
+    return tuple(known)
+
+
+def _known(file: DerivedFile | None, generation: int, manifests: Sequence[Manifest]) -> list[PastCall]:
+    """What is kept of these manifests; nothing where it is of others."""
+    stored = None if file is None else file.read(FILE)
+    if stored is None or stored[:2] != [VERSION, generation]:
+        return []
+    known = [_call(row) for row in stored[2]]
+    asked = [one.address for one in manifests[: len(known)]]
+    return known if asked == [call.address for call in known] else []
+
+
+def _row(call: PastCall) -> list[Any]:
+    return [getattr(call, name) for name in PastCall.model_fields]
+
+
+def _call(row: Sequence[Any]) -> PastCall:
+    fields = dict(zip(PastCall.model_fields, row, strict=True))
+    fields["compactions"] = tuple(CallCompaction(*one) for one in fields["compactions"])
+    return PastCall.model_construct(**fields)
+
+
+def _laid_out(store: Store, read: Session, manifests: Sequence[Manifest], start: int) -> Iterator[PastCall]:
+    """The calls from `start` on; the one before is laid out to compare the first of them with."""
+    builders: dict[str, EnvelopeBuilder] = {}
+    session: Session | None = None
+    before: tuple[str | None, Layouts] | None = None
+    for number, manifest in enumerate(manifests[max(0, start - 1) :], max(1, start)):
+        fields: Wire = {}
+        try:
+            fields = read_manifest(read.address_key, manifest.address, manifest.body)
+            session = _at(store, read, session, fields["position"])
+            configured = {name: value for name, value in fields.items() if name not in _OF_THE_CALL}
+            key = json.dumps(configured)
+            builder = builders.get(key) or builders.setdefault(key, EnvelopeBuilder.from_manifest(fields))
+            findings = tuple(Finding.model_validate(finding) for finding in fields.get("findings", ()))
+            envelope = builder.rebuild(session, findings=findings)
+            if envelope.address != manifest.address:  # what was read on may have been replaced: read it anew
+                session = store.at(read.tenant, read.id, fields["position"])
+                envelope = builder.rebuild(session, findings=findings)
+            made = tuple(_compaction(store, id, read.tenant) for id in fields.get("reports", ()))
+        except ContextError as error:
+            session = None  # it may stand in the midst of a reading
+            call = PastCall(number=number, address=manifest.address, position=fields.get("position", 0),
+                            model=fields.get("model"), fault=str(error))  # fmt: skip
+        else:
+            same = before[1] if before is not None and before[0] == fields["model"] else None
+            call = _summary(number, fields, manifest.address, envelope, session.state, same, builder)
+            call = call.model_copy(update={"compactions": made})
+            before = fields["model"], Layouts.of(envelope)
+        if number > start:
+            yield call
+
+
+def _at(store: Store, read: Session, session: Session | None, position: int) -> Session:
+    """The session as it was there; read on where that lies ahead."""
+    if session is None or position < session.state.position:
+        return store.at(read.tenant, read.id, position)
+    session.replica.advance(position)  # nobody else has this session
+    return session
+
+
+def _compaction(store: Store, id: str, tenant: str) -> CallCompaction:
+    report = store.report(id, tenant=tenant)
+    return CallCompaction(id, report.pre_tokens, report.post_tokens, len(report.losses))
+
+
+def _summary(
+    number: int, fields: Wire, address: str, envelope: Envelope, state: State, before: Layouts | None,
+    builder: EnvelopeBuilder,
+) -> PastCall:  # fmt: skip
+    broken = first_prefix_break(before, Layouts.of(envelope), builder.counter.text)
+    provider = builder.provider_tokens
+    sections, metrics = envelope.sections, envelope.metrics
+    dynamic = sections["dynamic"]
+    head_tokens = int(metrics["prompt_tokens"]) - dynamic.tokens
+    own = _parts(envelope, state)
+    return PastCall(
+        number=number, address=address, position=envelope.position, model=fields["model"], turn=state.turns,
+        messages=state.ordinal, prompt_tokens=envelope.tokens, tools_tokens=int(metrics["tools_tokens"]),
+        system_tokens=sections["system"].tokens, static_tokens=sections["static"].tokens,
+        meta_tokens=sections["meta"].tokens, task_tokens=provider(own.task),
+        bullets_tokens=provider(own.bullets), verbatim_tokens=provider(own.verbatim),
+        recall_tokens=provider(own.recall), live_tokens=provider(own.live),
+        notes_tokens=provider(own.notes), limit_tokens=head_tokens + dynamic.budget_tokens,
+        threshold_tokens=head_tokens + int(dynamic.budget_tokens * builder.budgets.compact_at_fraction),
+        overflow_tokens=sum(section.overflow_tokens for section in sections.values()),
+        prefix_tokens=provider(broken.prefix_tokens), broke_in=broken.broke_in,
+        findings=len(envelope.findings), fault="" if envelope.address == address else _DIFFERS,
+    )  # fmt: skip
+
+
+_DIFFERS = "the log no longer holds all that it was laid out from"
+
+
+def prefix_between(before: Envelope, now: Envelope, builder: EnvelopeBuilder) -> PrefixBreak:
+    """How much of the beginning two envelopes share, in the provider's tokens, and where they part."""
+    broken = first_prefix_break(Layouts.of(before), Layouts.of(now), builder.counter.text)
+    return broken._replace(prefix_tokens=builder.provider_tokens(broken.prefix_tokens))
+
+
+class _Parts(NamedTuple):
+    """The dynamic section by what it is made of, in the builder's own tokens."""
+
+    task: int
+    bullets: int
+    verbatim: int
+    recall: int
+    live: int
+    notes: int
+
+
+def _parts(envelope: Envelope, state: State) -> _Parts:
+    layout = envelope.dynamic
+    tokens = layout.strip.tokens
+    task_upto = layout.task_upto or int(holds_task_first(envelope, state))
+    live_from = max(layout.live_from, task_upto)
+    return _Parts(
+        task=tokens[task_upto], bullets=layout.bullets_tokens, verbatim=tokens[live_from] - tokens[task_upto],
+        recall=layout.context_tokens, live=tokens[layout.stop] - tokens[live_from], notes=layout.notes_tokens,
+    )  # fmt: skip
+
+
+def holds_task_first(envelope: Envelope, state: State) -> bool:
+    """Whether the task stands alone as the first of the closed turns: nothing behind it was compacted yet."""
+    layout = envelope.dynamic
+    first = layout.strip.fragments[0].refs if layout.live_from else ()
+    return first == (state.task,)

@@ -1,0 +1,8 @@
+"""Adapters: ctxsteward inside somebody else's loop. Each module knows one SDK, and is loaded when it is asked for.
+
+`Conversations` is what all of them do; an adapter is its framework's part alone.
+"""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,0 +1,438 @@
+"""Claude Agent SDK: its transcripts mirrored into our store, and three hooks around its own window.
+
+    mirror = ClaudeMirror(store)
+    options = ClaudeAgentOptions(session_store=mirror, hooks=mirror.hooks(), session_store_flush="eager")
+
+The SDK's agent loop is a program of its own (Claude Code), which keeps its window itself. Ours stands beside it:
+
+- `ClaudeMirror` is a `SessionStore`: each line of a transcript is kept as it came (`EntryLog`), and comes back when the
+  SDK resumes a session, on another machine too. An entry with a `uuid` is kept once, however often it is sent.
+- What people, the model and its tools said in the main transcript is a session as any other, under the name that
+  `conversation_id` says: recall, references, handoffs and the nightly steward read it. What the program wrote itself
+  (summaries, reminders, command output), subagents and other branches' lines are kept as entries alone.
+- `UserPromptSubmit`: once the program has compacted its window, what the prompt asks about and the window no longer
+  shows word for word is added to it (`additionalContext`).
+- `PostToolUse`: of a long output the model is shown an excerpt (`updatedToolOutput`), and the whole is kept here first,
+  under ``tool:CALL``. The output's shape stays: only long texts in it are shortened.
+- `PreCompact`: a note in the session says up to where the program's window shows a summary.
+
+Messages stand in the order in which they came; what was said before a rewind stays where it was. A hook that fails says
+so in a warning and changes nothing. `append` raises, and the SDK tries again. One mirror serves one event loop, with
+any number of clients; it needs no SDK but for `hooks`. Deleting a session forgets it: its name is not used again.
+
+Source: `SessionStore`, `HookCallback` and the conformance tests of claude-agent-sdk 0.2.188.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import PurePath
+from typing import Any, Final, NamedTuple, TypeVar
+
+from anyio import Lock, to_thread
+
+from ctxsteward.schemas import Erased, InputError, InvalidMessage, Message, Wire, instant
+from ctxsteward.store import forget
+
+from ..history import NewMessage, Session, text_of
+from ..layout import CONTEXT_LABEL, continued, excerpt, fenced
+from ..recall import recalled_share, search_context
+from ..store import Store
+from .conversations import Conversations
+from .entry_log import ENTRIES_SUFFIX, EntryLog, kept_open
+
+EXCERPT_TOKENS = 4_000
+RECALL_TOKENS = 1_500
+RECALLED = 25
+"""Messages at most."""
+NOTE: Final = "claude-code"
+"""The name of the note that says what the program's window shows."""
+_PLAIN_PROJECT = re.compile(r"[A-Za-z0-9._-]{1,60}")
+_UNSEEN_TOOLS = frozenset(("Edit", "MultiEdit", "NotebookEdit", "Write"))
+"""Of these the model is shown a line; the rest of their output is for the program."""
+_UNSEEN_KEYS = frozenset(("base64", "data", "originalFile", "signature", "structuredPatch"))
+_NOT_SAID = ("isMeta", "isCompactSummary", "isVisibleInTranscriptOnly", "isSidechain")
+_PROGRAM_TEXT = ("<command-name>", "<command-message>", "<local-command-", "<bash-input>", "<bash-stdout>")
+T = TypeVar("T")
+
+Entry = Mapping[str, Any]
+"""A line of a transcript: JSON that is handed through."""
+Key = Mapping[str, str]
+"""`project_key`, `session_id`, and of what belongs to a session `subpath`."""
+
+
+class SaidEntry(NamedTuple):
+    """A message of the conversation, out of one line of a transcript or several."""
+
+    uuid: str
+    message_id: str
+    role: str
+    content: list[Any] | str
+    ts: str | None
+
+
+class ClaudeMirror:
+    """A `SessionStore` of the SDK, and its hooks."""
+
+    def __init__(
+        self,
+        store: Store | Conversations,
+        *,
+        tenant: str = "default",
+        principal: str | None = None,
+        excerpt_tokens: int | None = EXCERPT_TOKENS,
+        recall_tokens: int = RECALL_TOKENS,
+        now_seconds: Callable[[], float] = time.time,
+        **options: Any,
+    ) -> None:
+        """`principal`: who the prompts are by. `excerpt_tokens`: of a tool's output; None leaves outputs whole.
+
+        `recall_tokens` are added to a prompt at most. `options` are those of `Conversations`.
+        """
+        self._conversations = store if isinstance(store, Conversations) else Conversations(store, **options)
+        self._store = self._conversations.store
+        self._tenant, self._principal = tenant, principal
+        self._excerpt_tokens, self._recall_tokens = excerpt_tokens, recall_tokens
+        self._now_seconds = now_seconds
+        self._lock = Lock()
+        """Batches are kept in the order in which they were handed over."""
+        self._logs: OrderedDict[str, EntryLog] = OrderedDict()
+        self._sessions: OrderedDict[str, Session] = OrderedDict()
+
+    def conversation_id(self, session_id: str, project_key: str) -> str:
+        """Under which name the store has the conversation of a session of the SDK.
+
+        `project_key` is `project_key_for_directory(cwd)` of the SDK, unless the application has one of its own.
+        """
+        if not session_id or "/" in session_id:
+            raise InputError(f"session_id {session_id!r:.60} is not usable; the SDK's are UUIDs")
+        return f"claude/{_project(project_key)}/{session_id}"
+
+    # -- SessionStore -------------------------------------------------------------------------------------------
+
+    async def append(self, key: Key, entries: Sequence[Entry]) -> None:
+        """Keep a batch of lines behind the others."""
+        if entries:
+            async with self._lock:
+                await to_thread.run_sync(self._append, key, list(entries))
+
+    async def load(self, key: Key) -> list[Any] | None:
+        """All lines, deep-equal as they came; None where none ever did, or the session was deleted."""
+        return await to_thread.run_sync(self._load, key)
+
+    async def list_sessions(self, project_key: str) -> list[dict[str, Any]]:
+        """Ids of a project's sessions, and when each was written last (Unix milliseconds)."""
+        return await to_thread.run_sync(self._listed, project_key)
+
+    async def list_subkeys(self, key: Key) -> list[str]:
+        """Subpaths of what belongs to a session: its subagents' transcripts."""
+        return await to_thread.run_sync(self._subkeys, key)
+
+    async def delete(self, key: Key) -> None:
+        """Forget a session and what belongs to it; with a `subpath`, that alone."""
+        async with self._lock:
+            await to_thread.run_sync(self._delete, key)
+
+    def _append(self, key: Key, entries: list[Entry]) -> None:
+        log = self._log(key)
+        if "subpath" not in key:
+            self._keep_said(self._conversation(key), log, entries)
+        ids = [_uuid(entry) for entry in entries]
+        log.append(entries, ids=ids, ts=self._now(), principal=self._principal)
+
+    def _load(self, key: Key) -> list[Any] | None:
+        try:
+            return self._log(key).read()
+        except Erased:
+            return None
+
+    def _listed(self, project_key: str) -> list[dict[str, Any]]:
+        listed = []
+        for id in self._names(f"claude/{_project(project_key)}/"):
+            ts = None if "/" in id else self._log({"project_key": project_key, "session_id": id}).last_ts()
+            if ts is not None:
+                listed.append({"session_id": id, "mtime": int(instant(ts) * 1000)})
+        return listed
+
+    def _subkeys(self, key: Key) -> list[str]:
+        names = self._names(f"{self.conversation_id(key['session_id'], key['project_key'])}/")
+        return [name for name in names if self._load({**key, "subpath": name}) is not None]
+
+    def _names(self, prefix: str) -> list[str]:
+        """What stands behind it in the names of entry logs."""
+        names = self._store.sessions(tenant=self._tenant)
+        return [
+            name.removeprefix(prefix).removesuffix(ENTRIES_SUFFIX)
+            for name in names
+            if name.startswith(prefix) and name.endswith(ENTRIES_SUFFIX)
+        ]
+
+    def _delete(self, key: Key) -> None:
+        main = self.conversation_id(key["session_id"], key["project_key"])
+        names = [self._log(key).id]
+        if "subpath" not in key:
+            names += [main, *(f"{main}/{one}{ENTRIES_SUFFIX}" for one in self._names(f"{main}/"))]
+        for name in names:
+            self._logs.pop(name, None)
+            self._sessions.pop(name, None)
+            if self._store.exists(name, tenant=self._tenant):
+                forget(self._store, tenant=self._tenant, session=name, who="claude-agent-sdk", why="session deleted",
+                       when=self._now())  # fmt: skip
+
+    def _log(self, key: Key) -> EntryLog:
+        main = self.conversation_id(key["session_id"], key["project_key"])
+        subpath = key.get("subpath")
+        if subpath == "":
+            raise InputError("`subpath` is empty; leave it out for the main transcript")
+        id = main if subpath is None else f"{main}/{subpath}"
+        return kept_open(self._logs, id + ENTRIES_SUFFIX, lambda: EntryLog(self._store, id, tenant=self._tenant))
+
+    def _conversation(self, key: Key) -> Session:
+        id = self.conversation_id(key["session_id"], key["project_key"])
+        return kept_open(self._sessions, id, lambda: self._store.session(id, tenant=self._tenant))
+
+    def _now(self) -> str:
+        return datetime.fromtimestamp(self._now_seconds(), UTC).isoformat(timespec="milliseconds")
+
+    # -- the conversation ---------------------------------------------------------------------------------------
+
+    def _keep_said(self, session: Session, log: EntryLog, entries: Sequence[Entry]) -> None:
+        """What was said in these lines, and where the program compacted its window between them."""
+        batch: list[NewMessage] = []
+        for one in said_entries(entries):
+            if isinstance(one, SaidEntry):
+                batch += self._new_message(one, log)
+                continue
+            session.extend(batch)
+            batch = []
+            kept = (one.get("compactMetadata") or {}).get("preservedMessages") or {}
+            stays = [entry.ordinal for uuid in kept.get("uuids") or () if (entry := session.replica.by_id(uuid))]
+            self._note_compaction(session, min(stays, default=len(session) + 1) - 1)
+        session.extend(batch)
+
+    def _new_message(self, said: SaidEntry, log: EntryLog) -> list[NewMessage]:
+        content = said.content
+        if isinstance(content, list):
+            content = [self._whole(block, log) for block in content]
+        is_prompt = said.role == "user" and not any(
+            isinstance(block, dict) and block.get("type") == "tool_result" for block in content
+        )
+        wire: Wire = {"role": said.role, "content": content}
+        try:
+            Message.from_wire(wire)
+        except InvalidMessage as error:
+            self._conversations.failed("a line of the transcript is no message; it is kept as an entry alone", error)
+            return []
+        principal = self._principal if is_prompt else None
+        return [NewMessage(message=wire, id=said.uuid, ts=said.ts, principal=principal)]
+
+    def _whole(self, block: Any, log: EntryLog) -> Any:
+        """A tool result as its tool gave it, where the program was shown an excerpt."""
+        if not isinstance(block, dict) or block.get("type") != "tool_result":
+            return block
+        original = log.find(_original_id(str(block.get("tool_use_id"))))
+        return block if original is None else {**block, "content": _restored(block.get("content"), original["texts"])}
+
+    def _note_compaction(self, session: Session, last: int) -> None:
+        text = f"Claude Code's window shows a summary of §1-§{last}; the originals are here"
+        if last > 0 and session.state.notes.get(NOTE) != text:
+            session.note(NOTE, text)
+
+    # -- hooks --------------------------------------------------------------------------------------------------
+
+    def hooks(self) -> dict[Any, list[Any]]:
+        """For `ClaudeAgentOptions.hooks`."""
+        from claude_agent_sdk import HookMatcher
+
+        events = {"UserPromptSubmit": self.on_prompt, "PostToolUse": self.on_tool_output, "PreCompact": self.on_compact}
+        return {event: [HookMatcher(hooks=[hook])] for event, hook in events.items()}
+
+    async def on_prompt(self, input: Mapping[str, Any], tool_use_id: str | None, context: Any) -> dict[str, Any]:
+        """`UserPromptSubmit`: what the prompt asks about and the program's window no longer shows."""
+        text = await self._tried("could not recall anything for a prompt", self._recalled, input)
+        return _output(input, {"additionalContext": text}) if text else {}
+
+    async def on_tool_output(self, input: Mapping[str, Any], tool_use_id: str | None, context: Any) -> dict[str, Any]:
+        """`PostToolUse`: an excerpt of a long output; the whole is kept first."""
+        shortened = await self._tried("could not keep a tool's output; the model is shown all of it", self._cut, input)
+        return {} if shortened is None else _output(input, {"updatedToolOutput": shortened["output"]})
+
+    async def on_compact(self, input: Mapping[str, Any], tool_use_id: str | None, context: Any) -> dict[str, Any]:
+        """`PreCompact`: a note in the session."""
+        await self._tried("could not note a compaction", self._noted, input)
+        return {}
+
+    async def _tried(self, what: str, hook: Callable[[Mapping[str, Any]], T], input: Mapping[str, Any]) -> T | None:
+        try:
+            return await to_thread.run_sync(hook, input)
+        except Exception as error:
+            self._conversations.failed(what, error)
+            return None
+
+    def _recalled(self, input: Mapping[str, Any]) -> str:
+        session = self._conversation(key_of(input))
+        session.refresh()
+        noted = re.search(r"§1-§(\d+);", session.state.notes.get(NOTE, ""))
+        if noted is None:
+            return ""
+        hidden = range(1, min(int(noted[1]), len(session)) + 1)
+        counter = session.counter
+        room = min(self._recall_tokens, recalled_share(sum(session.shown(n).tokens(counter) for n in hidden)))
+        visible = frozenset(range(hidden.stop, len(session) + 1))
+        rows: dict[int, str] = {}
+        hits = search_context(session, str(input.get("prompt", "")), k=RECALLED, shown=visible)
+        for hit in sorted(hits, key=lambda hit: -hit.score):
+            whole = text_of(session.shown(hit.ordinal).message)
+            for text in (whole, hit.text):
+                row = f"{hit.ref} {hit.role}: {continued(text)}"
+                if (tokens := counter.text(row)) <= room:
+                    rows[hit.ordinal] = row
+                    room -= tokens
+                    break
+        return (
+            fenced(session.state.nonce, CONTEXT_LABEL, "\n".join(row for _, row in sorted(rows.items())))
+            if rows
+            else ""
+        )
+
+    def _cut(self, input: Mapping[str, Any]) -> dict[str, Any] | None:
+        call_id, cap = str(input.get("tool_use_id") or ""), self._excerpt_tokens
+        if cap is None or not call_id or input.get("tool_name") in _UNSEEN_TOOLS:
+            return None
+        counter = self._conversation(key_of(input)).counter
+        texts: list[tuple[str, str]] = []
+
+        def shown(text: str) -> str:
+            if len(text) <= cap or (tokens := counter.text(text)) <= cap:
+                return text
+            short = excerpt(text, cap_tokens=cap, ref=f"tool:{call_id}", tokens=tokens, count=counter.text)
+            texts.append((short, text))
+            return short
+
+        output = _mapped(input.get("tool_response"), shown)
+        if not texts:
+            return None
+        original = {"tool_use_id": call_id, "texts": texts}
+        log = self._log(key_of(input))
+        log.append([original], ids=[_original_id(call_id)], kind="original", ts=self._now(), principal=self._principal)
+        return {"output": output}
+
+    def _noted(self, input: Mapping[str, Any]) -> None:
+        session = self._conversation(key_of(input))
+        session.refresh()
+        self._note_compaction(session, len(session))
+
+
+def said_entries(entries: Sequence[Entry]) -> Iterator[SaidEntry | Entry]:
+    """What people, the model and tools said in lines of a main transcript; and lines that tell of a compaction.
+
+    The program writes a line for each block of a model's message; lines of one message that follow one another are one.
+
+    >>> lines = [{"type": "user", "uuid": "u", "message": {"role": "user", "content": "hi"}}]
+    >>> [one.content for one in said_entries([*lines, {**lines[0], "uuid": "m", "isMeta": True}])]
+    ['hi']
+    """
+    open_message: SaidEntry | None = None
+    for entry in entries:
+        is_boundary = entry.get("type") == "system" and entry.get("subtype") == "compact_boundary"
+        said = _said(entry)
+        if said is None and not is_boundary:
+            continue
+        if open_message is not None:
+            if said is not None and said.message_id and said.message_id == open_message.message_id:
+                open_message = open_message._replace(content=[*_blocks(open_message.content), *_blocks(said.content)])
+                continue
+            yield open_message
+            open_message = None
+        if said is None:
+            yield entry
+        elif said.role == "assistant":
+            open_message = said
+        else:
+            yield said
+    if open_message is not None:
+        yield open_message
+
+
+def _said(entry: Entry) -> SaidEntry | None:
+    message, uuid = entry.get("message"), _uuid(entry)
+    if entry.get("type") not in ("user", "assistant") or not isinstance(message, Mapping) or uuid is None:
+        return None
+    if any(entry.get(mark) for mark in _NOT_SAID):
+        return None
+    content, role, ts = message.get("content"), message.get("role"), entry.get("timestamp")
+    if role not in ("user", "assistant") or not isinstance(content, str | list):
+        return None
+    if isinstance(content, str) and content.startswith(_PROGRAM_TEXT):
+        return None
+    id = message.get("id")
+    return SaidEntry(uuid, id if isinstance(id, str) else "", role, content, ts if isinstance(ts, str) else None)
+
+
+def key_of(input: Mapping[str, Any]) -> dict[str, str]:
+    """The key of the main transcript that a hook was called in.
+
+    >>> key_of({"session_id": "s", "transcript_path": "/srv/claude/projects/-srv-app/s.jsonl"})
+    {'project_key': '-srv-app', 'session_id': 's'}
+    """
+    path = str(input["transcript_path"]).replace("\\", "/")
+    return {"project_key": PurePath(path).parent.name, "session_id": str(input["session_id"])}
+
+
+def _project(project_key: str) -> str:
+    """A project's part of a name: itself where it is short and plain, else a digest."""
+    if _PLAIN_PROJECT.fullmatch(project_key):
+        return project_key
+    return "~" + hashlib.sha256(project_key.encode("utf-8", "surrogatepass")).hexdigest()[:24]
+
+
+def _uuid(entry: Entry) -> str | None:
+    uuid = entry.get("uuid")
+    return uuid if isinstance(uuid, str) and uuid else None
+
+
+def _original_id(call_id: str) -> str:
+    return f"original-{call_id}"
+
+
+def _blocks(content: list[Any] | str) -> list[Any]:
+    return [{"type": "text", "text": content}] if isinstance(content, str) else content
+
+
+def _mapped(value: Any, shown: Callable[[str], str]) -> Any:
+    """An output of the same shape, its texts as they are shown."""
+    if isinstance(value, str):
+        return shown(value)
+    if isinstance(value, list):
+        return [_mapped(item, shown) for item in value]
+    if isinstance(value, Mapping):
+        return {key: item if key in _UNSEEN_KEYS else _mapped(item, shown) for key, item in value.items()}
+    return value
+
+
+def _restored(content: Any, texts: Sequence[Sequence[str]]) -> Any:
+    """The content of a tool result with the whole texts in place of their excerpts."""
+    texts_of = [content] if isinstance(content, str) else [
+        block.get("text") for block in content or () if isinstance(block, dict)
+    ]  # fmt: skip
+    if not all(any(short in text for text in texts_of if isinstance(text, str)) for short, _ in texts):
+        return "\n".join(whole for _, whole in texts)  # the program wrote them otherwise, with line numbers for one
+
+    def whole(text: str) -> str:
+        for short, original in texts:
+            text = text.replace(short, original)
+        return text
+
+    return _mapped(content, whole)
+
+
+def _output(input: Mapping[str, Any], said: dict[str, Any]) -> dict[str, Any]:
+    return {"hookSpecificOutput": {"hookEventName": input["hook_event_name"], **said}}
+
+
+__all__ = ["ClaudeMirror", "SaidEntry", "key_of", "said_entries"]

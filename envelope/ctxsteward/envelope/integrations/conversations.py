@@ -1,0 +1,441 @@
+"""`Conversations`: what every adapter does around a model call of somebody else's loop.
+
+An adapter turns its framework's history into wire dicts (OpenAI chat or Anthropic messages; Responses items go through
+`render.messages_of_items`), and does three things around each call of the model:
+
+    conversations = Conversations(store, budgets=Budgets(dynamic_tokens=4000))         # once
+    call = conversations.prepare(ConversationName("chat-1"), history, system=…, tools=…, model="gpt-4o")
+    if call is None:                                     # ours failed, and a warning said so
+        …                                                # send the framework's own request, unchanged
+    request = call.render("openai-chat")                 # {"messages": […], "tools": […]}: put it in place of theirs
+    conversations.finish(call, [answer], usage=usage, sent=request, provider="openai-chat")
+
+`prepare` opens the session (sessions stay open in a bounded cache), takes the request's system texts and tools as the
+operator's head, lets the session follow the history, and builds. Leading system and developer messages of a history
+are head, too. `finish` lets the session follow the history again with the answer behind it, calibrates by the usage,
+compares what was sent with the envelope, and calls `on_call`. Call it once an answer is complete; where a stream was
+aborted or the model failed, call it without answers, or not at all: the next history says how things went on. Build
+once per call: keep `call` over retries, and send what it rendered again.
+
+Neither raises for a failure of ours, unless `on_error="raise"`: a caller's request never fails because of us. What is a
+mistake of whoever set things up (no session named, a store that is none) raises `InputError` in any case.
+
+Both block for some milliseconds (a build, an fsync). Async adapters: ``await asyncio.to_thread(conversations.prepare,
+…)``. Threads and tasks may share one `Conversations`; calls of one conversation build one after the other.
+
+Sessions are the application's to name (`ConversationName`, or `with conversation("chat-1"):` around a call). Nothing is
+guessed: a call for which none is named raises `InputError` (`named_conversation`). A turn costs a digest of the history
+that was handed over and the work on what is new, however old the session is.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import marshal
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, NamedTuple
+
+from ctxsteward.schemas import (
+    BudgetExceeded,
+    Finding,
+    InputError,
+    TokenizerUnavailable,
+    UnknownModel,
+    WindowExceeded,
+    Wire,
+)
+from ctxsteward.store import Profile, SessionHead, process_forks as forking
+
+from ..audit import audit
+from ..building import EnvelopeBuilder
+from ..envelope import Envelope, Provider
+from ..history import Session, head_of
+from ..recall import answer_call, model_tools
+from ..store import Store
+from ..telemetry import usage_reported
+from ..tokens import DEFAULT_TOKENIZER, Budgets, prompt_tokens_of
+
+MAX_OPEN = 1000
+"""Sessions that stay open; another one is opened again from its newest compaction."""
+MAX_BUILDERS = 64
+"""Models for which a builder is kept."""
+OnError = Literal["fallback", "raise"]
+_SAYS_NUMBERS = (BudgetExceeded, WindowExceeded, TokenizerUnavailable)
+"""Errors whose text names sections, models and numbers; texts of others may name a session, or quote a message."""
+_log = logging.getLogger("ctxsteward.envelope.integrations")
+
+
+class ConversationName(NamedTuple):
+    """Which session a call belongs to, in the application's own words."""
+
+    id: str
+    tenant: str = "default"
+    principal: str | None = None
+    """Who its user messages are by."""
+    project: str | None = None
+
+
+_CURRENT: ContextVar[ConversationName | None] = ContextVar("ctxsteward_conversation", default=None)
+
+
+@contextmanager
+def conversation(
+    id: str, *, tenant: str = "default", principal: str | None = None, project: str | None = None
+) -> Iterator[ConversationName]:
+    """Calls of the model inside belong to this session: in this thread or task, and in the tasks made there."""
+    name = ConversationName(id, tenant, principal, project)
+    token = _CURRENT.set(name)
+    try:
+        yield name
+    finally:
+        _CURRENT.reset(token)
+
+
+def current_conversation() -> ConversationName | None:
+    """What `conversation` names here."""
+    return _CURRENT.get()
+
+
+def named_conversation(default: ConversationName | None = None) -> ConversationName:
+    """What `conversation` names here, else the default; raises `InputError` where there is neither."""
+    name = _CURRENT.get() or default
+    if name is None:
+        hint = 'write `with conversation("chat-1"):` around the call, or name one session for all with session="chat-1"'
+        raise InputError(f"no session is named for this call of the model; {hint}")
+    return name
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class PreparedCall:
+    """One call of the model: what it is shown, and once it is finished what came of it."""
+
+    name: ConversationName
+    session: Session
+    """Where it stands: the session of that name, a fork of it, or that session as it was."""
+    envelope: Envelope
+    model: str | None
+    builder: EnvelopeBuilder
+    history: Sequence[object]
+    """As it was followed: without the leading system messages."""
+    usage: object = None
+    """As the provider reported it."""
+    findings: tuple[Finding, ...] = ()
+    """Of the envelope, and of the audit of what was sent."""
+    sent: object = field(default=None, repr=False)
+
+    def render(self, provider: Provider, *, cache: bool = True) -> Wire:
+        """The arguments that take the place of the caller's messages, system and tools; see `Envelope.render`."""
+        return self.envelope.render(provider, cache=cache)
+
+    @property
+    def cached_tokens(self) -> int | None:
+        """Prompt tokens that the provider read from its cache; None: it did not say."""
+        return cached_tokens_of(self.usage)
+
+
+class OpenConversation:
+    """A session that is open, and the head it was told last."""
+
+    def __init__(self, root: Session) -> None:
+        self.root: Session = root
+        self.standing: Session = root
+        self.told: tuple[bytes, SessionHead] | None = None
+
+
+class Conversations:
+    """The sessions of a store behind an adapter."""
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        builder: EnvelopeBuilder | None = None,
+        budgets: Budgets | None = None,
+        profile: Profile | None = None,
+        tools: bool = False,
+        on_error: OnError = "fallback",
+        on_call: Callable[[PreparedCall], object] | None = None,
+        max_open: int = MAX_OPEN,
+    ) -> None:
+        """`builder` builds for all models; without it each has one, with `budgets` (default: scaled to its window).
+
+        `tools`: the model may search and read what left the window (`model_tools`); whoever runs its calls answers them
+        with `answer_tool`. `on_call` is told of each finished call.
+        """
+        if not isinstance(store, Store):
+            raise InputError(f'store is {type(store).__name__}; pass open_store("file:./.ctxsteward")')
+        if on_error not in ("fallback", "raise"):
+            raise InputError(f"on_error is {on_error!r:.40}; write 'fallback' or 'raise'")
+        if builder is not None and budgets is not None:
+            raise InputError("both builder and budgets are given; give the budgets to the builder")
+        self.store: Store = store
+        self.profile: Profile | None = profile
+        self.budgets: Budgets | None = budgets
+        self.on_error: OnError = on_error
+        self.on_call: Callable[[PreparedCall], object] | None = on_call
+        self.max_open: int = max_open
+        self._builder = builder
+        self._own_tools = model_tools() if tools else ()
+        self._builders: OrderedDict[str | None, EnvelopeBuilder] = OrderedDict()
+        self._open: OrderedDict[tuple[str, str], OpenConversation] = OrderedDict()
+        self._lock = forking.lock()
+        self._said: set[str] = set()
+
+    # -- before the call ----------------------------------------------------------------------------------------
+
+    def prepare(
+        self,
+        name: ConversationName,
+        messages: Sequence[object],
+        *,
+        system: str | Sequence[str | Wire] | None = (),
+        tools: Sequence[Wire] | None = (),
+        model: str | None = None,
+        notes: Mapping[str, str] | None = None,
+    ) -> PreparedCall | None:
+        """What the model is to be shown of this history; None where ours failed: send the caller's own request.
+
+        `messages` are wire dicts, SDK objects or `NewMessage`s; `system` and `tools` are the request's. `notes` are
+        what the framework keeps of its plan: each is set where it says something else than before.
+        """
+        try:
+            return self._prepared(name, messages, system, tools, model, notes or {})
+        except Exception as error:
+            self.failed("could not build the context of this call; the caller's own request is sent", error)
+            return None
+
+    def _prepared(
+        self,
+        name: ConversationName,
+        messages: Sequence[object],
+        system: str | Sequence[str | Wire] | None,
+        tools: Sequence[Wire] | None,
+        model: str | None,
+        notes: Mapping[str, str],
+    ) -> PreparedCall:
+        leading, history = split_head(messages)
+        texts = [*([system] if isinstance(system, str) else system or ()), *leading]
+        opened = self._opened(name)
+        with opened.root.lock:
+            head = self._head(opened, texts, [*(tools or ()), *self._own_tools])
+            session = opened.root.follow(history, principal=name.principal)
+            take_head(session, head)
+            for title, text in notes.items():
+                if session.state.notes.get(title, "") != text:
+                    session.note(title, text)
+            builder = self.builder(model)
+            envelope = builder.build(session)
+            opened.standing = session
+        return PreparedCall(
+            name=name, session=session, envelope=envelope, model=model, builder=builder, history=history,
+            findings=envelope.findings,
+        )  # fmt: skip
+
+    @property
+    def offers_tools(self) -> bool:
+        """Whether the model is offered `search_context` and `resolve_reference`."""
+        return bool(self._own_tools)
+
+    def builder(self, model: str | None) -> EnvelopeBuilder:
+        """What builds for this model; one that is not known is counted with the default tokenizer."""
+        if self._builder is not None:
+            return self._builder
+        with self._lock:
+            builder = self._builders.pop(model, None)
+            builder = self._builders[model] = self._made(model) if builder is None else builder
+            if len(self._builders) > MAX_BUILDERS:
+                self._builders.popitem(last=False)
+        return builder
+
+    def _made(self, model: str | None) -> EnvelopeBuilder:
+        if model is not None:
+            try:
+                return EnvelopeBuilder(model, budgets=self.budgets or Budgets.for_model(model))
+            except UnknownModel:
+                _log.warning("no window or encoding is known for this model: tokens are counted by %s, without a limit "
+                             "of the model's; pass builder=EnvelopeBuilder(…)", DEFAULT_TOKENIZER)  # fmt: skip
+        return EnvelopeBuilder(tokenizer=DEFAULT_TOKENIZER, budgets=self.budgets or Budgets.chat())
+
+    def _opened(self, name: ConversationName) -> OpenConversation:
+        key = (name.tenant, name.id)
+        with self._lock:
+            opened = self._open.get(key)
+            if opened is not None:
+                self._open.move_to_end(key)
+                return opened
+        root = self.store.session(name.id, tenant=name.tenant, profile=self.profile, project=name.project)
+        with self._lock:
+            opened = self._open.setdefault(key, OpenConversation(root))
+            while len(self._open) > self.max_open:
+                self._open.popitem(last=False)
+        return opened
+
+    def _head(self, opened: OpenConversation, system: list[str | Wire], tools: list[Wire]) -> SessionHead:
+        """The request's system texts and tools, checked; known again by a digest of what was handed over."""
+        digest = handed_bytes([system, tools])
+        if opened.told is None or opened.told[0] != digest:
+            opened.told = digest, head_of(None, system, tools, None)
+        return opened.told[1]
+
+    # -- after the call -----------------------------------------------------------------------------------------
+
+    def finish(
+        self,
+        call: PreparedCall,
+        answers: Sequence[object] = (),
+        *,
+        usage: object = None,
+        sent: object = None,
+        provider: Provider | None = None,
+    ) -> None:
+        """Once the answer is complete: keep it, learn from the usage, audit what was sent (a request's arguments)."""
+        if usage is not None:
+            call.usage = usage
+        call.sent = sent
+        steps: list[tuple[str, Callable[[], None]]] = []
+        if answers:
+            steps.append(("could not keep the answer; the next history brings it", lambda: self._keep(call, answers)))
+        if usage is not None:
+            steps.append(("could not read the usage report", lambda: self._learn(call)))
+        if sent is not None:
+            steps.append(("could not audit what was sent", lambda: self._audit(call, provider)))
+        if self.on_call is not None:
+            steps.append(("on_call failed", lambda: self._tell(call)))
+        for what, step in steps:
+            try:
+                step()
+            except Exception as error:
+                self.failed(what, error)
+
+    def _keep(self, call: PreparedCall, answers: Sequence[object]) -> None:
+        opened = self._opened(call.name)
+        with opened.root.lock:
+            opened.standing = opened.root.follow([*call.history, *answers], principal=call.name.principal)
+
+    def _learn(self, call: PreparedCall) -> None:
+        call.builder.calibrate(call.usage, call.envelope)
+        usage_reported(
+            call.session, call.envelope, call.model, input_tokens=prompt_tokens_of(call.usage),
+            cache_read=call.cached_tokens, cache_creation=_reported(call.usage, _WRITTEN),
+        )  # fmt: skip
+
+    def _audit(self, call: PreparedCall, provider: Provider | None) -> None:
+        found = audit(call.envelope, call.sent, provider=provider, counter=call.builder.counter)
+        call.findings = (*call.envelope.findings, *found)
+        if found:
+            kinds = ", ".join(sorted({finding.kind for finding in found}))
+            _log.warning("what was sent is not the envelope that was built: %s", kinds)
+
+    def _tell(self, call: PreparedCall) -> None:
+        assert self.on_call is not None
+        self.on_call(call)
+
+    def failed(self, what: str, error: Exception) -> None:
+        """A failure of ours: raised, or told to the log, without what was said."""
+        if self.on_error == "raise":
+            raise error
+        why = f"{type(error).__name__}: {error}" if isinstance(error, _SAYS_NUMBERS) else type(error).__name__
+        _log.warning("%s: %s", what, why, exc_info=error if _log.isEnabledFor(logging.DEBUG) else None)
+
+    def say_once(self, text: str) -> None:
+        """Warn of what is the same for many calls."""
+        if text not in self._said:
+            self._said.add(text)
+            _log.warning(text)
+
+    # -- what tools ask -----------------------------------------------------------------------------------------
+
+    def root(self, name: ConversationName) -> Session:
+        """The session of that name, which follows all its histories. Raises what `Store.session` raises."""
+        return self._opened(name).root
+
+    def standing(self, name: ConversationName) -> Session:
+        """The session as its newest call left it: what functions of tools read. Raises what `Store.session` raises."""
+        return self._opened(name).standing
+
+    def answer_tool(self, name: ConversationName, tool: str, arguments: str | Mapping[str, Any]) -> str | None:
+        """The result of a model's call of `search_context` or `resolve_reference`; None: another tool."""
+        return answer_call(self.standing(name), tool, arguments)
+
+
+def split_head(messages: Sequence[object]) -> tuple[list[str | Wire], list[object]]:
+    """The texts of the leading system and developer messages, and what is behind them.
+
+    >>> split_head([{"role": "system", "content": "Be brief."}, {"role": "user", "content": "hi"}])
+    (['Be brief.'], [{'role': 'user', 'content': 'hi'}])
+    """
+    history = list(messages)
+    texts: list[str | Wire] = []
+    while history and isinstance(first := history[0], dict) and first.get("role") in ("system", "developer"):
+        content: Any = first.get("content")
+        texts += content if isinstance(content, list) else [content]
+        del history[0]
+    return texts, history
+
+
+def take_head(session: Session, head: SessionHead) -> None:
+    """Let a session go on under these system texts and tools, with a finding where they replace others."""
+    now = session.state.head
+    wanted = replace(now, system=head.system, tools=head.tools)
+    if wanted == now:
+        return
+    for part in ("system", "tools"):
+        was = getattr(now, part)
+        if was and was != getattr(wanted, part):
+            text = f"`{part}` is another one than before; it replaces that from here on, and the prefix is cached anew"
+            finding = Finding(kind="head_replaced", field=part, text=text)
+            if finding not in session.findings:
+                session.findings.append(finding)
+    session.record(wanted)
+
+
+def cached_tokens_of(usage: object) -> int | None:
+    """Prompt tokens that were read from the provider's cache, of its usage report; None: it says nothing of them.
+
+    >>> cached_tokens_of({"prompt_tokens": 9, "prompt_tokens_details": {"cached_tokens": 8}})
+    8
+    """
+    return _reported(usage, _CACHED)
+
+
+def _reported(usage: object, paths: Sequence[Sequence[str]]) -> int | None:
+    """The first of these numbers that the report has."""
+    for path in paths:
+        value: Any = usage
+        for key in path:
+            value = value.get(key) if isinstance(value, Mapping) else getattr(value, key, None)
+        if isinstance(value, int):
+            return value
+    return None
+
+
+_WRITTEN = (
+    ("cache_creation_input_tokens",),
+    ("prompt_tokens_details", "cache_creation_tokens"),
+    ("cache_write_tokens",),
+)
+_CACHED = (
+    ("prompt_tokens_details", "cached_tokens"),
+    ("input_tokens_details", "cached_tokens"),
+    ("cache_read_input_tokens",),
+    ("cache_read_tokens",),
+)
+
+
+def handed_bytes(value: object) -> bytes:
+    """What was handed over as bytes: equal ones mean equal values."""
+    try:
+        return marshal.dumps(value, 2)  # type: ignore[arg-type]  # what it cannot take is a ValueError
+    except ValueError:
+        return json.dumps(value, sort_keys=True, default=repr).encode("utf-8", "surrogatepass")
+
+
+__all__ = [
+    "ConversationName", "Conversations", "PreparedCall", "cached_tokens_of", "conversation", "current_conversation",
+    "named_conversation", "split_head", "take_head",
+]  # fmt: skip

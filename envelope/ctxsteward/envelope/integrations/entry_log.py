@@ -1,0 +1,109 @@
+"""`EntryLog`: what a framework keeps for itself, kept for it as it came. No model is shown it.
+
+    log = EntryLog(store, "chat-1/history")
+    log.append([message.to_dict()], ids=[None], principal="ann")
+    log.read()                                            # all of them, oldest first
+
+An entry is a JSON object, in the log as text: any depth, half surrogates and unknown fields come back deep-equal.
+The entries are messages of a session of their own, ``ID~entries``. So they are as durable as a conversation, drained,
+moved to other machines, and forgotten by session and by principal; and the steward passes them by (`ENTRIES_ORIGIN`).
+Raises what `Session.extend` raises; `read` also `Damaged`, `Erased`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from ctxsteward.store import SessionKey
+
+from ..history import NewMessage, Session
+from ..store import Store
+from ..tokens import Counter
+
+ENTRIES_SUFFIX = "~entries"
+ENTRIES_ORIGIN = "entries"
+"""Of the messages of such a session, by which the steward knows that nobody said them."""
+MAX_OPEN = 1000
+T = TypeVar("T")
+
+
+class NoTokens:
+    """Of what no model is shown."""
+
+    name = "none"
+
+    def count(self, text: str) -> int:
+        return 0
+
+
+class EntryLog:
+    """What a framework keeps for itself, kept for it: JSON objects in order, deep-equal as they came.
+
+    They lie in a session of their own, ``ID~entries``, that no model is shown and that is forgotten, drained and moved
+    like any other. The same id twice is the same entry. Calls block for a journal write; threads may share one.
+    """
+
+    def __init__(self, store: Store, id: str, *, tenant: str = "default") -> None:
+        self.id, self._store, self._tenant = id + ENTRIES_SUFFIX, store, tenant
+        self._session: Session | None = None
+
+    def append(
+        self, entries: Sequence[Mapping[str, Any]], *, ids: Sequence[str | None] | None = None, kind: str = "entry",
+        ts: str | None = None, principal: str | None = None,
+    ) -> None:  # fmt: skip
+        """Keep these behind the others; `ids` are one for each, `ts` is when they came, `principal` whose they are."""
+        if entries:
+            session = self._opened()
+            session.extend(
+                NewMessage(message={"role": "assistant", "content": [{"type": kind, "json": json.dumps(entry)}]}, id=id,
+                           ts=ts, principal=principal, origin=ENTRIES_ORIGIN)
+                for entry, id in zip(entries, ids or [None] * len(entries), strict=True)
+            )  # fmt: skip
+
+    def read(self, kind: str = "entry") -> list[Any] | None:
+        """All of a kind, oldest first, without those that were forgotten; None where nothing was ever kept.
+
+        Raises `Damaged`, `Erased`.
+        """
+        if self._session is None and not self._store.exists(self.id, tenant=self._tenant):
+            return None
+        session = self._session or self._store.at(self._tenant, self.id)
+        session.refresh()
+        kept = [entry.message.wire["content"][0] for entry in session.entries() if not entry.event.erased]
+        return [json.loads(block["json"]) for block in kept if block["type"] == kind]
+
+    def last_ts(self) -> str | None:
+        """When the newest entry came; None: there is none, or it does not say."""
+        key = SessionKey(self._tenant, self.id)
+        if not self._store.journal.length(key) and self._store.exists(self.id, tenant=self._tenant):
+            self._store.at(self._tenant, self.id)  # brings it here
+        length = self._store.journal.length(key)
+        for record in self._store.journal.read(key, max(0, length - 1), length):
+            ts = json.loads(record.body).get("ts")
+            return ts if isinstance(ts, str) else None
+        return None
+
+    def find(self, id: str) -> Any | None:
+        """The entry that was kept under this id."""
+        entry = self._opened().replica.by_id(id)
+        return None if entry is None or entry.event.erased else json.loads(entry.message.wire["content"][0]["json"])
+
+    def _opened(self) -> Session:
+        if self._session is None:
+            self._session = self._store.session(self.id, tenant=self._tenant, counter=Counter(NoTokens()))
+        return self._session
+
+
+def kept_open(cache: OrderedDict[str, T], name: str, make: Callable[[], T]) -> T:
+    """What is open under this name, among the `MAX_OPEN` that were asked for last; else made."""
+    value = cache.pop(name, None)
+    value = cache[name] = make() if value is None else value
+    if len(cache) > MAX_OPEN:
+        cache.popitem(last=False)
+    return value
+
+
+__all__ = ["ENTRIES_ORIGIN", "ENTRIES_SUFFIX", "EntryLog", "kept_open"]

@@ -1,0 +1,236 @@
+"""LiteLLM: a callback that gives its calls built contexts, in its SDK and in its proxy, which speaks to any language.
+
+    handler = session_handler(open_store("file:./.ctxsteward"), budgets=Budgets(dynamic_tokens=4000))
+    litellm.callbacks = [handler]
+    await litellm.acompletion(model="gpt-4o", messages=history, metadata={"session_id": "chat-1"})
+    handler.completion(model="gpt-4o", messages=history, metadata={"session_id": "chat-1"})   # its sync calls: so
+
+In a proxy's config ``litellm_settings: callbacks`` holds ``ctxsteward.envelope.integrations.litellm.proxy_handler``.
+The store is then named by ``CTXSTEWARD_STORE`` in the environment, with ``CTXSTEWARD_JOURNAL`` and
+``CTXSTEWARD_MASTER_KEY`` where the command line would take them, and ``CTXSTEWARD_DYNAMIC_TOKENS`` for the budget.
+Nothing else here reads the environment.
+
+Taken are async chat completions, responses and Anthropic messages, also of a `Router`: the hook runs at each attempt at
+a deployment, with the same history, and so builds the same request. LiteLLM has no such hook for sync calls; those go
+through `SessionHandler.completion`, or as they are. The answer is kept when LiteLLM reports success, a stream's at its
+end. LiteLLM translates what it sends: the bytes are not audited.
+
+Which session: in the SDK `conversation(…)` around the call, else `metadata.session_id`, else `litellm_session_id`. In a
+proxy the header ``x-ctxsteward-session``, else the same two; the tenant is the team of the API key, else its hash, and
+nothing that a client sends changes that. A call that names none goes as it is, and a warning says so once.
+
+Raises `InputError` where LiteLLM is not installed, or the proxy's store is not named.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from typing import TYPE_CHECKING, Any, cast
+
+from ctxsteward.schemas import InputError, Wire
+from ctxsteward.store import MasterKeys
+
+from ..envelope import Provider
+from ..store import Store, open_store
+from ..tokens import Budgets
+from .answers import ENDPOINTS, BuiltRequest, CompleteAnswer, built_request, plain_body
+from .conversations import ConversationName, Conversations, PreparedCall, current_conversation
+
+if TYPE_CHECKING:
+    from litellm.integrations.custom_logger import CustomLogger
+
+PROVIDERS: Mapping[str, Provider] = {
+    "acompletion": "openai-chat", "completion": "openai-chat", "aresponses": "openai-responses",
+    "anthropic_messages": "anthropic",
+}  # fmt: skip
+"""By LiteLLM's type of call: the form of its request."""
+SESSION_HEADER = "x-ctxsteward-session"
+STORE_VARIABLE, JOURNAL_VARIABLE = "CTXSTEWARD_STORE", "CTXSTEWARD_JOURNAL"
+KEY_VARIABLE, BUDGET_VARIABLE = "CTXSTEWARD_MASTER_KEY", "CTXSTEWARD_DYNAMIC_TOKENS"
+_CONTEXT = ("messages", "system", "tools", "input", "instructions", "model", "previous_response_id", "conversation",
+            "cache_control")  # fmt: skip
+_NAME = "ctxsteward_session"
+_UNNAMED = (
+    "a call of LiteLLM names no session and goes as it is; write metadata={'session_id': …}, or "
+    "`with conversation(…):` around it"
+)
+
+
+class SessionHandler:
+    """What LiteLLM calls; made by `session_handler`, as a `CustomLogger`."""
+
+    conversations: Conversations
+
+    async def async_pre_call_hook(self, user_api_key_dict: Any, cache: Any, data: Wire, call_type: str) -> Wire:
+        """In a proxy, before routing: say whose session it is, by what the proxy knows and not by what is sent."""
+        bucket = data.get("litellm_metadata")
+        if not isinstance(bucket, dict):
+            bucket = data["metadata"] = data["metadata"] if isinstance(data.get("metadata"), dict) else {}
+        id = _header(data) or _session_id(data)
+        bucket.pop(_NAME, None)
+        if id is not None:
+            bucket[_NAME] = _name_of(user_api_key_dict, id)
+        return data
+
+    async def async_pre_call_deployment_hook(self, kwargs: Wire, call_type: Any) -> Wire | None:
+        """Before each attempt: put the built context in place of the caller's."""
+        kind, logged = getattr(call_type, "value", call_type), kwargs.get("litellm_logging_obj")
+        if kind not in PROVIDERS or getattr(logged, "call_type", kind) != kind:
+            return None  # another kind of call, or LiteLLM's own within one that was seen
+        name = _named(kwargs)
+        if name is None:
+            self.conversations.say_once(_UNNAMED)
+            return None
+        model = kwargs.get("model") or getattr(logged, "model", None)  # it may stand without a name
+        built = await asyncio.to_thread(self._built, kind, name, {**kwargs, "model": model})
+        if built is None:
+            return None
+        if logged is not None:
+            logged.model_call_details[self._key] = built.call
+        return {**kwargs, **{key: value for key, value in built.body.items() if key != "model"}}
+
+    async def async_log_success_event(self, kwargs: Wire, response_obj: Any, start_time: Any, end_time: Any) -> None:
+        """Once the answer is complete: keep it."""
+        call = kwargs.get(self._key)
+        if isinstance(call, PreparedCall):
+            await asyncio.to_thread(self._finish, call, str(kwargs.get("call_type")), response_obj)
+
+    @property
+    def _key(self) -> str:
+        """Under which LiteLLM carries our call: handlers of several stores may hear of one."""
+        return f"ctxsteward_call_{id(self.conversations)}"
+
+    def completion(self, **arguments: Any) -> Any:
+        """``litellm.completion`` with a built context."""
+        import litellm
+
+        name = _named(arguments)
+        built = None if name is None else self._built("completion", name, arguments)
+        if name is None:
+            self.conversations.say_once(_UNNAMED)
+        if built is None:
+            return litellm.completion(**arguments)
+        response = litellm.completion(**{**arguments, **built.body})
+        if arguments.get("stream"):
+            return self._heard(built.call, response)
+        self._finish(built.call, "completion", response)
+        return response
+
+    def _heard(self, call: PreparedCall, chunks: Iterable[Any]) -> Iterator[Any]:
+        from litellm import stream_chunk_builder
+
+        passed = []
+        for chunk in chunks:
+            passed.append(chunk)
+            yield chunk
+        self._finish(call, "completion", stream_chunk_builder(passed))
+
+    def _built(self, kind: str, name: ConversationName, arguments: Wire) -> BuiltRequest | None:
+        context = plain_body({key: arguments[key] for key in _CONTEXT if arguments.get(key) is not None})
+        return built_request(self.conversations, ENDPOINTS[PROVIDERS[kind]], name, context)
+
+    def _finish(self, call: PreparedCall, kind: str, response: Any) -> None:
+        try:
+            answer = answer_of(kind, response)
+        except Exception as error:
+            self.conversations.failed("an answer could not be read; the next history brings it", error)
+            answer = None
+        messages = () if answer is None else answer.messages
+        self.conversations.finish(call, messages, usage=getattr(response, "usage", None))
+
+
+def answer_of(kind: str, response: Any) -> CompleteAnswer | None:
+    """What LiteLLM's response says, in the form in which its caller hands it back.
+
+    Of Anthropic messages it reports a translation: one with thinking is left for the next history to bring, whole.
+    """
+    body = response.model_dump(mode="json", exclude_none=True)
+    if PROVIDERS.get(kind) == "openai-responses":
+        return ENDPOINTS["openai-responses"].answer(body)
+    for choice in body.get("choices") or ():
+        if isinstance(message := choice.get("message"), dict):
+            message.pop("provider_specific_fields", None)
+    answer = ENDPOINTS["openai-chat"].answer(body)
+    if answer is None or kind != "anthropic_messages":
+        return answer
+    kept = [one for one in answer.messages if not {"thinking_blocks", "reasoning_content"} & set(one)]
+    return answer._replace(messages=tuple(kept))
+
+
+# -- whose session -------------------------------------------------------------------------------------------------
+
+
+def _named(arguments: Wire) -> ConversationName | None:
+    """The session of a call: what a proxy's hook said of it, or the application."""
+    for bucket in ("litellm_metadata", "metadata"):
+        name = (arguments.get(bucket) or {}).get(_NAME)
+        if isinstance(name, ConversationName):
+            return name
+    id = _session_id(arguments)
+    return current_conversation() or (None if id is None else ConversationName(id))
+
+
+def _session_id(arguments: Wire) -> str | None:
+    for bucket in ("litellm_metadata", "metadata"):
+        held = arguments.get(bucket)
+        id = held.get("session_id") if isinstance(held, dict) else None
+        if isinstance(id, str) and id:
+            return id
+    id = arguments.get("litellm_session_id")
+    return id if isinstance(id, str) and id else None
+
+
+def _header(data: Wire) -> str | None:
+    headers = (data.get("proxy_server_request") or {}).get("headers") or {}
+    return next((value for name, value in headers.items() if name.lower() == SESSION_HEADER and value), None)
+
+
+def _name_of(key: Any, id: str) -> ConversationName:
+    """The session of this id of whoever the API key belongs to."""
+    team, hashed = getattr(key, "team_id", None), getattr(key, "api_key", None)
+    tenant = f"team-{team}" if team else f"key-{hashed}" if hashed else "default"
+    user = getattr(key, "end_user_id", None) or getattr(key, "user_id", None)
+    return ConversationName(id, tenant, user)
+
+
+# -- made when they are asked for ----------------------------------------------------------------------------------
+
+
+def session_handler(store: Store | Conversations, **options: Any) -> CustomLogger:
+    """A callback for ``litellm.callbacks``, a `SessionHandler`; `options` as for `Conversations`."""
+    try:
+        from litellm.integrations.custom_logger import CustomLogger
+    except ModuleNotFoundError:
+        raise InputError("litellm is not installed; pip install 'litellm>=1.109'") from None
+    conversations = store if isinstance(store, Conversations) else Conversations(store, **options)
+    # LiteLLM looks for hooks among the class's own names
+    hooks = {name: value for name, value in vars(SessionHandler).items() if name.startswith("async_")}
+    made = type("SessionHandler", (SessionHandler, CustomLogger), hooks)()
+    made.conversations = conversations
+    return cast("CustomLogger", made)
+
+
+@cache
+def _proxy_handler() -> CustomLogger:
+    uri, tokens = os.environ.get(STORE_VARIABLE), os.environ.get(BUDGET_VARIABLE)
+    if not uri:
+        raise InputError(
+            f"{STORE_VARIABLE} is not set; the proxy's store is named there, such as file:/var/lib/ctxsteward"
+        )
+    if tokens and not tokens.isdecimal():
+        raise InputError(f"{BUDGET_VARIABLE} is {tokens!r:.40}; write a number of tokens")
+    keys = MasterKeys.from_environment(os.environ, KEY_VARIABLE) if os.environ.get(KEY_VARIABLE) else None
+    store = open_store(uri, journal=os.environ.get(JOURNAL_VARIABLE) or None, keys=keys)
+    return session_handler(store, budgets=Budgets(dynamic_tokens=int(tokens)) if tokens else None)
+
+
+def __getattr__(name: str) -> Any:
+    if name == "proxy_handler":
+        return _proxy_handler()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+__all__ = ["SessionHandler", "answer_of", "session_handler"]

@@ -1,0 +1,222 @@
+"""`ObservationLog`: a conversation's past as dated, cited observations, appended and then left as they are.
+
+    EnvelopeBuilder(model="gpt-4o", ahead=ObservationLog(model, log_tokens=2_000), budgets=Budgets(…))
+
+A `Summarizer` whose bullets are observations: each begins with the day of what it cites, cites originals, holds against
+them like any bullet of a model (`grounding`), and is frozen. Nothing supersedes one: a newer value comes behind it with
+its own date, so between reflections the log only grows at its end, and the provider's cache keeps what stands before.
+
+Once the log takes more than `reflect_at` of `log_tokens`, its older half is *reflected*: the model merges observations
+into fewer. A merged one is held against the observations it stands for, cites the originals of all of them, and takes
+their place in one compaction, whose report counts it; the merged ones stay in the compaction that made them. What the
+model merges badly, or not, stays. Without a model, or where it fails, observations are extractive and the least
+valuable leave when there is no room, as bullets do.
+
+Source: append-only logs of dated observations for long memory (published results on LongMemEval); the layered-envelope
+design's rule that a bullet is made from originals holds for all but reflected ones, which are made from lines that are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Annotated, ClassVar
+
+from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, ValidationError
+
+from ctxsteward.schemas import (
+    Bullet,
+    ChatModel,
+    ChatRequest,
+    LossKind,
+    SourceMessage,
+    Summarizer,
+    SummarizerInput,
+    Summary,
+    SummaryOrigin,
+    TokenUsage,
+    Wire,
+)
+
+from ..extraction import extractive
+from .by_model import ModelSummarizer, UnusableReply, whole_object
+from .grounding import merges_well
+from .prompts import PromptFolder, marked
+
+MAX_CITATIONS = 12
+"""Of a reflected observation; what would cite more originals is not merged."""
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
+_DATED = re.compile(r"(?:\d{4}-\d{2}-\d{2}(?: to \d{4}-\d{2}-\d{2})?: )?")
+WORTH: dict[str, float] = {"constraint": 60.0, "decision": 45.0, "preference": 40.0, "open_item": 30.0}
+"""Added to an observation's value by its kind: which leave last."""
+
+
+class MergedObservation(BaseModel):
+    """As a model writes it."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+
+    text: Annotated[StrictStr, Field(min_length=1, max_length=1_000)]
+    merges: Annotated[list[StrictInt], Field(min_length=2, max_length=40)]
+    kind: LossKind = "fact"
+
+
+class MergedObservations(BaseModel):
+    """A model's reply."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+
+    observations: Annotated[list[MergedObservation], Field(max_length=100)]
+
+
+class ObservationLog:
+    """A `Summarizer`; give it to a builder as `ahead`, or as `summarizer` where waiting is no harm."""
+
+    __name__ = "observations"
+
+    def __init__(
+        self,
+        model: ChatModel | None = None,
+        *,
+        log_tokens: int = 1_000,
+        reflect_at: float = 0.9,
+        fallback: Summarizer = extractive,
+        prompts: PromptFolder | None = None,
+        deadline_seconds: float = 60.0,
+    ) -> None:
+        """`log_tokens`: what the log takes before it is reflected; the builder's budget of bullets bounds it, too."""
+        self._prompts, self._fallback, self._deadline = prompts or PromptFolder(), fallback, deadline_seconds
+        self._log_tokens, self._reflect_at = log_tokens, reflect_at
+        self._written = (
+            None if model is None
+            else ModelSummarizer(model, fallback=fallback, prompts=prompts, deadline_seconds=deadline_seconds)
+        )  # fmt: skip
+
+    def charged(self, **accounts: str | None) -> ObservationLog:
+        """The same, its calls counted on these accounts."""
+        other = object.__new__(ObservationLog)
+        written = None if self._written is None else self._written.charged(**accounts)
+        other.__dict__.update(self.__dict__, _written=written)
+        return other
+
+    def __call__(self, source: SummarizerInput, *, budget_tokens: int, prefix: Wire | None = None) -> Summary:
+        """New observations of what leaves the window and, where the log is deep, merged ones for its older half."""
+        if self._written is None:
+            summary = self._fallback(source, budget_tokens=budget_tokens)
+        else:
+            summary = self._written(source, budget_tokens=budget_tokens, prefix=prefix)
+        days = {item.ref: _day(item) for item in source.messages}
+        fresh = tuple(_dated(bullet, [days.get(ref, "") for ref in bullet.citations]) for bullet in summary.bullets)
+        merged, gone, origin = self._reflected(source, fresh, summary.origin)
+        return summary.model_copy(update={"bullets": (*merged, *fresh), "superseded": gone, "origin": origin})
+
+    # -- reflecting ---------------------------------------------------------------------------------------------
+
+    def _reflected(
+        self, source: SummarizerInput, fresh: Sequence[Bullet], origin: SummaryOrigin | None
+    ) -> tuple[tuple[Bullet, ...], tuple[int, ...], SummaryOrigin | None]:
+        """Merged observations, and the positions of those that they stand for."""
+        sizes = [source.count_tokens(_line(bullet)) for bullet in source.standing]
+        total = sum(sizes) + sum(source.count_tokens(_line(bullet)) for bullet in fresh)
+        if self._written is None or origin is None or total <= self._reflect_at * self._log_tokens:
+            return (), (), origin
+        half, older = sum(sizes) / 2, list[int]()
+        for position, size in enumerate(sizes):
+            if half <= 0:
+                break
+            older.append(position)
+            half -= size
+        if len(older) < 2:
+            return (), (), origin
+        try:
+            drafts, usage = self._asked(source, older, sum(sizes[position] for position in older) // 2)
+        except Exception as error:  # whatever a model brings about: the log stands as it is
+            return (), (), _told(origin, f"not reflected: {type(error).__name__}: {error}"[:200])
+        return self._held(source, older, drafts, origin, usage)
+
+    def _asked(
+        self, source: SummarizerInput, older: Sequence[int], budget_tokens: int
+    ) -> tuple[list[MergedObservation], TokenUsage | None]:
+        assert self._written is not None
+        rows, mark = marked({"n": str(position), "text": source.standing[position].text} for position in older)
+        text = self._prompts.get("reflect_observations").fill(budget_tokens=budget_tokens, messages=rows, mark=mark)
+        request = ChatRequest(
+            purpose="reflection", messages=({"role": "user", "content": text},), deadline_seconds=self._deadline,
+            max_output_tokens=3 * budget_tokens + 200,
+        )  # fmt: skip
+        reply = self._written.model.task().reply(request)
+        try:
+            return MergedObservations.model_validate(whole_object(reply)).observations, reply.usage
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_input=False)[0]
+            raise UnusableReply(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+
+    def _held(
+        self, source: SummarizerInput, older: Sequence[int], drafts: Sequence[MergedObservation],
+        origin: SummaryOrigin, usage: TokenUsage | None,
+    ) -> tuple[tuple[Bullet, ...], tuple[int, ...], SummaryOrigin]:  # fmt: skip
+        """What of the answer is taken: merges given lines, each once, says what they say, and is shorter."""
+        bullets, gone, refused = list[Bullet](), set[int](), dict(origin.refused)
+        for draft in drafts:
+            merges = set(draft.merges)
+            standing = [source.standing[position] for position in sorted(merges & set(older))]
+            refs = dict.fromkeys(ref for bullet in standing for ref in bullet.citations)
+            fault = merges_well(draft.text, [bullet.text for bullet in standing]) if standing else "cited"
+            if fault is None and (not merges <= set(older) - gone or len(standing) < 2 or len(refs) > MAX_CITATIONS):
+                fault = "cited"
+            worth = max((bullet.value for bullet in standing), default=0.0)
+            text = _between(draft.text, [_days_in(bullet.text) for bullet in standing])
+            new = Bullet(text=text, citations=tuple(refs) or ("§1",), kind=draft.kind, value=worth)
+            old_tokens = sum(source.count_tokens(_line(bullet)) for bullet in standing)
+            if fault is None and source.count_tokens(_line(new)) >= old_tokens:
+                fault = "line"
+            if fault is not None:
+                refused[f"reflected_{fault}"] = refused.get(f"reflected_{fault}", 0) + 1
+                continue
+            bullets.append(new)
+            gone |= merges
+        spent = usage or TokenUsage()
+        names = TokenUsage.model_fields
+        told = origin.model_copy(
+            update={
+                "template": f"{origin.template}, {self._prompts.get('reflect_observations').label}",
+                "refused": refused, "calls": origin.calls + 1, "grounded": origin.grounded + len(bullets),
+                "usage": TokenUsage(**{name: getattr(origin.usage, name) + getattr(spent, name) for name in names}),
+            }
+        )  # fmt: skip
+        return tuple(bullets), tuple(sorted(gone)), told
+
+
+def _told(origin: SummaryOrigin, why: str) -> SummaryOrigin:
+    return origin.model_copy(update={"fell_back": (*origin.fell_back, why), "calls": origin.calls + 1})
+
+
+def _line(bullet: Bullet) -> str:
+    return f"- {bullet.text} {' '.join(bullet.citations)}\n"
+
+
+def _day(item: SourceMessage) -> str:
+    found = _DAY.match(item.ts or "")
+    return found[0] if found else ""
+
+
+def _days_in(text: str) -> list[str]:
+    """Of an observation: the days it begins with."""
+    match = _DATED.match(text)
+    return _DAY.findall(match[0]) if match else []
+
+
+def _dated(bullet: Bullet, days: Sequence[str]) -> Bullet:
+    """A bullet as an observation."""
+    known = sorted(day for day in days if day)
+    text = f"{known[-1]}: {bullet.text}" if known else bullet.text
+    return bullet.model_copy(update={"text": text, "value": bullet.value + WORTH.get(bullet.kind, 0.0)})
+
+
+def _between(text: str, days: Sequence[Sequence[str]]) -> str:
+    """A merged observation, from the first day of what it stands for to the last."""
+    text = text.strip()[len(_DATED.match(text.strip())[0]) :]  # type: ignore[index]  # it matches nothing at least
+    known = sorted(day for some in days for day in some)
+    if not known:
+        return text
+    return f"{known[0]}: {text}" if known[0] == known[-1] else f"{known[0]} to {known[-1]}: {text}"

@@ -1,0 +1,219 @@
+"""The OpenAPI document: it holds, requests made from it find no error of ours, and the clients are made from it.
+
+Schemathesis plays generated requests, right ones and wrong ones, against the service in this process: some hundred on
+every run, some thousand under CTXSTEWARD_SOAK=1 (``make soak``). Its generator has no word for `if` and `then`, so it
+makes messages from a plainer schema; whether a message may be refused is asked of the published one.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import shutil
+import subprocess
+from collections import Counter
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import schemathesis
+from click.testing import CliRunner
+from hypothesis import HealthCheck, Phase, given, settings
+from jsonschema import Draft202012Validator
+from openapi_spec_validator import validate as validate_openapi
+from schemathesis import GenerationMode
+from schemathesis.checks import load_all_checks
+from schemathesis.specs.openapi.checks import negative_data_rejection, positive_data_acceptance
+
+from ctxsteward.console.cli import cli
+from ctxsteward.console.service import ServiceLimits
+from ctxsteward.schemas import schema, validate
+
+from ...examples import SOAK
+from .serving import FREE, Served, served
+
+ROOT = Path(__file__).parents[3]
+CLIENTS = ROOT / "clients"
+ROUTES = {
+    ("get", "/healthz"), ("get", "/metrics"), ("get", "/api/sessions"), ("get", "/api/events"),
+    ("get", "/api/sessions/{session}/envelope"), ("get", "/api/sessions/{session}/reports"),
+    ("get", "/api/sessions/{session}/handoff"), ("get", "/api/sessions/{session}/refs/{ref}"),
+    ("get", "/api/sessions/{session}/preview"), ("post", "/api/sessions/{session}/messages"),
+    ("post", "/api/sessions/{session}/build"), ("post", "/api/sessions/{session}/compact"),
+    ("get", "/api/profile/versions"), ("get", "/api/recommendations"), ("get", "/api/evals"),
+}  # fmt: skip
+CASES = 100 if SOAK else 8
+"""Of each operation and mode."""
+PLAIN_MESSAGE = {
+    "type": "object", "required": ["role", "content"],
+    "properties": {"role": {"enum": ["user", "assistant"]}, "content": {"type": "string"}},
+}  # fmt: skip
+
+
+@cache
+def document() -> dict[str, Any]:
+    described: dict[str, Any] = served(limits=FREE).app.openapi()
+    return described
+
+
+def test_the_document_is_openapi_3_1_and_has_every_route_of_the_contract() -> None:
+    validate_openapi(document())
+    assert document()["openapi"].startswith("3.1")
+    assert {(method, path) for path, item in document()["paths"].items() for method in item} == ROUTES
+    ids = [one["operationId"] for item in document()["paths"].values() for one in item.values()]
+    assert [id for id, count in Counter(ids).items() if count > 1] == []
+
+
+def test_the_command_prints_what_the_service_publishes() -> None:
+    printed = CliRunner().invoke(cli, ["serve", "--openapi"])
+    assert printed.exit_code == 0
+    assert json.loads(printed.stdout) == served(limits=FREE).get("/openapi.json") == document()
+
+
+def test_every_error_is_described_as_a_problem() -> None:
+    for path, item in document()["paths"].items():
+        for method, one in item.items():
+            codes = set(one["responses"])
+            assert codes == {"200", "default"}, (method, path)
+            assert list(one["responses"]["default"]["content"]) == ["application/problem+json"]
+
+
+def inlined(node: Any, components: dict[str, Any], seen: tuple[str, ...] = ()) -> Any:
+    """Without references, as far as they do not lead back."""
+    if isinstance(node, list):
+        return [inlined(item, components, seen) for item in node]
+    if not isinstance(node, dict):
+        return node
+    name = str(node.get("$ref", "")).rpartition("/")[2]
+    if name and name not in seen and name in components:
+        return inlined(
+            {**components[name], **{k: v for k, v in node.items() if k != "$ref"}}, components, (*seen, name)
+        )
+    return {
+        key: inlined(item, components, seen) for key, item in node.items() if key not in ("$defs", "$schema", "$id")
+    }
+
+
+@pytest.mark.parametrize(
+    "name", ["message", "envelope", "compression_report", "finding", "handoff", "changelog_entry",
+             "meta_recommendation", "eval_result"],
+)  # fmt: skip
+def test_a_published_schema_stands_in_the_document_as_it_is_published(name: str) -> None:
+    published, components = schema(name), document()["components"]["schemas"]
+    here = inlined(components[name], components)
+    there = inlined(published, published.get("$defs", {}))
+    assert json.dumps(here, sort_keys=True).replace(f"#/components/schemas/{name}_", "#/$defs/") == json.dumps(
+        there, sort_keys=True
+    )
+    Draft202012Validator.check_schema(components[name])
+
+
+# -- played -----------------------------------------------------------------------------------------------------------
+
+
+def played_document() -> dict[str, Any]:
+    described = copy.deepcopy(document())
+    schemas = described["components"]["schemas"]
+    for name in [name for name in schemas if name.startswith("message_")]:
+        del schemas[name]
+    schemas["message"] = PLAIN_MESSAGE
+    del described["paths"]["/api/events"]  # it does not end
+    return described
+
+
+@pytest.fixture(scope="module")
+def wild() -> Served:
+    """A service that has something to show."""
+    on = served(limits=ServiceLimits(requests_per_second=None, messages=100))
+    on.say("s", *(f"A long walk along the river number {at}." for at in range(30)))
+    on.post("/api/sessions/s/build")
+    return on
+
+
+@pytest.fixture(scope="module")
+def operations() -> dict[tuple[str, str], Any]:
+    """What may be asked for, by method and path."""
+    every = [found.ok() for found in schemathesis.openapi.from_dict(played_document()).get_all_operations()]
+    return {(one.method.lower(), one.path): one for one in every}
+
+
+def is_rightly_taken(case: Any) -> bool:
+    """Whether a body that breaks the plainer schema is one that the published document allows."""
+    body = case.body
+    try:
+        for one in body.get("messages", ()):
+            validate("message", one["message"])
+        for one in body.get("history") or ():
+            validate("message", one)
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return False
+    return True
+
+
+@pytest.mark.parametrize("mode", list(GenerationMode), ids=lambda mode: mode.value)
+@pytest.mark.parametrize("route", sorted(ROUTES - {("get", "/api/events")}), ids=" ".join)
+def test_a_generated_request_finds_no_error_and_an_answer_that_fits(
+    route: tuple[str, str], mode: GenerationMode, operations: dict[tuple[str, str], Any], wild: Served
+) -> None:
+    load_all_checks()
+    operation = operations[route]
+    if mode is GenerationMode.NEGATIVE and not (operation.query or operation.path_parameters or operation.body):
+        pytest.skip("nothing can be wrong with it")
+
+    @given(case=operation.as_strategy(generation_mode=mode))
+    @settings(
+        max_examples=CASES, deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate],
+        database=None, derandomize=True,
+    )  # fmt: skip
+    def play(case: Any) -> None:
+        if mode is GenerationMode.POSITIVE and len(str((case.path_parameters or {}).get("session", ""))) % 2:
+            case.path_parameters["session"] = "s"  # one that is there
+        answer = case.call(app=wild.app, base_url="http://127.0.0.1")
+        assert answer.status_code < 500, answer.text
+        left_out: list[Any] = []
+        if answer.status_code == 422 and not answer.json()["errors"]:
+            left_out.append(positive_data_acceptance)  # well formed, and no such model, or budgets that contradict
+        if answer.status_code < 300 and mode is GenerationMode.NEGATIVE and is_rightly_taken(case):
+            left_out.append(negative_data_rejection)
+        case.validate_response(answer, excluded_checks=left_out)
+
+    play()
+
+
+# -- clients ----------------------------------------------------------------------------------------------------------
+
+
+def generator(name: str) -> str:
+    places = (ROOT / ".venv-clients" / "bin", CLIENTS / "typescript" / "node_modules" / ".bin")
+    found = next((str(place / name) for place in places if (place / name).exists()), shutil.which(name))
+    if found is None:
+        pytest.skip(f"{name} is not installed; `make clients` does that")
+    return found
+
+
+def files_below(folder: Path) -> dict[str, str]:
+    return {
+        str(path.relative_to(folder)): path.read_text(encoding="utf-8")
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+
+
+def test_the_document_beside_the_clients_is_current() -> None:
+    assert json.loads((CLIENTS / "openapi.json").read_text(encoding="utf-8")) == document()
+
+
+def test_the_python_client_is_current(tmp_path: Path) -> None:
+    command = [generator("openapi-python-client"), "generate", "--path", str(CLIENTS / "openapi.json"), "--config",
+               str(CLIENTS / "python.yaml"), "--meta", "none", "--output-path", str(tmp_path / "made")]  # fmt: skip
+    subprocess.run(command, check=True, capture_output=True)
+    assert files_below(tmp_path / "made") == files_below(CLIENTS / "python" / "ctxsteward_client")
+
+
+def test_the_typescript_types_are_current(tmp_path: Path) -> None:
+    command = [generator("openapi-typescript"), str(CLIENTS / "openapi.json"), "--additional-properties", "-o",
+               str(tmp_path / "api.d.ts")]  # fmt: skip
+    subprocess.run(command, check=True, capture_output=True)
+    kept = (CLIENTS / "typescript" / "api.d.ts").read_text(encoding="utf-8")
+    assert (tmp_path / "api.d.ts").read_text(encoding="utf-8") == kept

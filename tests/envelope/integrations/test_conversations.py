@@ -1,0 +1,260 @@
+"""What every adapter does: sessions by name, heads, failures; and histories of response items."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from ctxsteward.envelope import Budgets, Profile, Store, open_store
+from ctxsteward.envelope.integrations import (
+    ConversationName,
+    Conversations,
+    cached_tokens_of,
+    conversation,
+    current_conversation,
+    named_conversation,
+    split_head,
+)
+from ctxsteward.envelope.render import messages_of_items
+from ctxsteward.schemas import InputError, Message
+
+from .loops import responses_faults
+
+Wire = dict[str, Any]
+TOOL = {
+    "type": "function",
+    "function": {"name": "look", "description": "Look. " * 20, "parameters": {"type": "object"}},
+}
+NAME = ConversationName("chat-1")
+
+
+@pytest.fixture
+def memory() -> Iterator[Store]:
+    with open_store("memory:") as store:
+        yield store
+
+
+def user(text: str) -> Wire:
+    return {"role": "user", "content": text}
+
+
+# -- names -------------------------------------------------------------------------------------------------
+
+
+def test_a_name_holds_for_a_task_and_the_tasks_made_there() -> None:
+    async def inside() -> ConversationName | None:
+        await asyncio.sleep(0)
+        return current_conversation()
+
+    async def run() -> list[ConversationName | None]:
+        with conversation("a", tenant="t"):
+            first = asyncio.ensure_future(inside())
+            with conversation("b", principal="ada"):
+                second = asyncio.ensure_future(inside())
+        return [await first, await second, current_conversation()]
+
+    assert asyncio.run(run()) == [ConversationName("a", "t"), ConversationName("b", principal="ada"), None]
+
+
+def test_what_is_said_around_a_call_goes_before_the_default() -> None:
+    with conversation("inner"):
+        assert named_conversation(NAME).id == "inner"
+    assert named_conversation(NAME) == NAME
+    with pytest.raises(InputError, match="no session is named for this call of the model"):
+        named_conversation()
+
+
+# -- around a call -----------------------------------------------------------------------------------------
+
+
+def test_who_says_it_is_kept_with_what_the_user_says(memory: Store) -> None:
+    conversations = Conversations(memory, on_error="raise")
+    name = ConversationName("s", "acme", "ada", "bridge")
+    call = conversations.prepare(name, [user("Hello?")], model="gpt-4o")
+    assert call is not None
+    conversations.finish(call, [{"role": "assistant", "content": "Hello."}])
+    session = memory.session("s", tenant="acme")
+    assert [entry.event.principal for entry in session.entries()] == ["ada", None]
+    assert session.state.head.project == "bridge"
+    assert conversations.standing(name).id == "s"
+
+
+def test_the_profile_and_the_requests_own_texts_are_the_head(memory: Store) -> None:
+    conversations = Conversations(memory, profile=Profile.from_text("You are a clerk."), on_error="raise")
+    history = [{"role": "system", "content": [{"type": "text", "text": "Be kind."}]}, user("Hello?")]
+    call = conversations.prepare(NAME, history, system=["Be brief."], model="gpt-4o")
+    assert call is not None
+    shown = [message["content"] for message in call.render("openai-chat")["messages"]]
+    assert shown == ["You are a clerk.", "Be brief.", "Be kind.", "Hello?"]
+
+
+def test_a_failure_of_ours_says_what_it_is_and_quotes_nothing(memory: Store, caplog: pytest.LogCaptureFixture) -> None:
+    conversations = Conversations(memory, budgets=Budgets(tools_tokens=5))
+    with caplog.at_level(logging.WARNING):
+        assert conversations.prepare(NAME, [{"role": "nobody", "content": "secret"}]) is None
+        assert conversations.prepare(ConversationName("bad\nname"), [user("secret")]) is None
+        assert conversations.prepare(NAME, [user("secret " * 200)], tools=[TOOL], model="gpt-4o") is None
+    failed = "could not build the context of this call; the caller's own request is sent: "
+    assert [record.getMessage() for record in caplog.records] == [
+        f"{failed}InvalidMessage",
+        f"{failed}InputError",
+        f"{failed}BudgetExceeded: section 'tools' needs 62 tokens but its budget is 5 (look 62); raise "
+        "`budgets.tools_tokens` or shorten these blocks: the head is never cut",
+    ]
+    assert memory.sessions() == ["chat-1"]  # what was said is kept, though it could not be shown
+
+
+def test_each_step_after_the_call_fails_by_itself(memory: Store, caplog: pytest.LogCaptureFixture) -> None:
+    told = list[Any]()
+    conversations = Conversations(memory, on_call=lambda call: (told.append(call), 1 / 0))
+    call = conversations.prepare(NAME, [user("Hello?")], model="gpt-4o")
+    assert call is not None
+    sent = call.render("openai-chat")
+    sent["messages"][-1] = user("Something else.")
+    with caplog.at_level(logging.WARNING):
+        conversations.finish(call, [{"role": "nobody"}], usage={"odd": 1}, sent=sent, provider="openai-chat")
+    assert [record.getMessage().partition(":")[0] for record in caplog.records] == [
+        "could not keep the answer; the next history brings it", "could not read the usage report",
+        "what was sent is not the envelope that was built", "on_call failed",
+    ]  # fmt: skip
+    assert [finding.kind for finding in told[0].findings] == ["altered_text"]
+
+
+def test_a_turn_costs_no_more_in_an_old_session(memory: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Messages that are read and counted anew, at the 300th call as at the 30th."""
+    read = list[object]()
+    from_wire = Message.from_wire
+
+    def counted(wire: object) -> Message:
+        read.append(wire)
+        return from_wire(wire)
+
+    monkeypatch.setattr(Message, "from_wire", counted)
+    conversations, history, costs = Conversations(memory, budgets=Budgets(dynamic_tokens=600), on_error="raise"), [], []
+    for turn in range(300):
+        history.append(user(f"Order {turn * 7} to the harbour, please, before day {turn}."))
+        read.clear()
+        call = conversations.prepare(NAME, list(history), model="gpt-4o")
+        assert call is not None
+        history.append({"role": "assistant", "content": f"Order {turn * 7} is on its way."})
+        conversations.finish(call, history[-1:])
+        costs.append(len(read))
+    assert max(costs[200:]) <= max(costs[20:40])
+
+
+@pytest.mark.parametrize(
+    ("usage", "tokens"),
+    [
+        ({"prompt_tokens": 9, "prompt_tokens_details": {"cached_tokens": 8}}, 8),
+        ({"input_tokens": 9, "input_tokens_details": {"cached_tokens": 0}}, 0),
+        ({"input_tokens": 9, "cache_read_input_tokens": 3}, 3),
+        ({"prompt_tokens": 9}, None),
+        (None, None),
+    ],
+)
+def test_cached_tokens_of_any_provider(usage: object, tokens: int | None) -> None:
+    assert cached_tokens_of(usage) == tokens
+
+
+def test_only_what_leads_is_head() -> None:
+    later = [user("hi"), {"role": "system", "content": "not head"}]
+    assert split_head([{"role": "developer", "content": "A"}, {"role": "system", "content": "B"}, *later]) == (
+        ["A", "B"], later,
+    )  # fmt: skip
+    assert split_head([]) == ([], [])
+
+
+# -- response items ----------------------------------------------------------------------------------------
+
+TEXT = st.text("aé§<> \n", min_size=1, max_size=12).filter(str.strip)
+REASONING = st.builds(
+    lambda id, text: {"type": "reasoning", "id": id, "summary": [], "encrypted_content": text},
+    st.uuids().map(lambda id: f"rs_{id.hex[:8]}"), TEXT,
+)  # fmt: skip
+SAID = st.builds(
+    lambda id, text: {
+        "type": "message", "id": id, "role": "assistant", "status": "completed",
+        "content": [{"type": "output_text", "text": text, "annotations": [], "x_new": 1}],
+    },
+    st.uuids().map(lambda id: f"msg_{id.hex[:8]}"), TEXT,
+)  # fmt: skip
+SEARCH = st.just({"type": "web_search_call", "id": "ws_1", "status": "completed", "action": {"type": "search"}})
+FILE = {"type": "input_file", "file_id": "file-1", "x_new": {"deep": [1]}}
+ASKED = st.builds(
+    lambda text, more: {"role": "user", "content": [{"type": "input_text", "text": text}, *more]},
+    TEXT, st.sampled_from([[], [FILE], [{"type": "input_image", "image_url": "data:image/png;base64,AAAA"}]]),
+)  # fmt: skip
+
+
+@st.composite
+def turns(draw: st.DrawFn) -> list[Wire]:
+    """A history of items in which calls and outputs are pairs."""
+    items: list[Wire] = []
+    for turn in range(draw(st.integers(1, 4))):
+        items.append(draw(ASKED))
+        for step in range(draw(st.integers(0, 2))):
+            ids = [f"call_{turn}_{step}_{at}" for at in range(draw(st.integers(1, 2)))]
+            items += draw(st.lists(REASONING, max_size=1))
+            items += [{"type": "function_call", "id": f"fc_{id}", "call_id": id, "name": "look", "arguments": "{}"}
+                      for id in ids]  # fmt: skip
+            output = draw(st.one_of(TEXT, st.just([{"type": "input_text", "text": "found"}])))
+            items += [{"type": "function_call_output", "call_id": id, "output": output, "status": "completed"}
+                      for id in ids]  # fmt: skip
+        items += [*draw(st.lists(SEARCH, max_size=1)), *draw(st.lists(REASONING, max_size=1)), draw(SAID)]
+    return [*items, draw(ASKED)]
+
+
+@given(turns())
+@settings(max_examples=60, deadline=None)
+def test_items_come_back_as_they_were(items: list[Wire]) -> None:
+    with open_store("memory:") as store:
+        conversations = Conversations(store, budgets=Budgets(dynamic_tokens=50_000), on_error="raise")
+        call = conversations.prepare(NAME, messages_of_items(items), model="gpt-5")
+        assert call is not None
+        assert call.render("openai-responses")["input"] == items
+        again = conversations.prepare(NAME, messages_of_items(items), model="gpt-5")
+        assert again is not None
+        assert len(again.session) == len(messages_of_items(items))
+
+
+@given(turns(), st.integers(40, 200))
+@settings(max_examples=40, deadline=None)
+def test_items_in_a_narrow_window_are_valid_for_every_provider(items: list[Wire], budget: int) -> None:
+    from ctxsteward.evals.prompt_cost import anthropic_faults, openai_faults
+
+    with open_store("memory:") as store:
+        conversations = Conversations(store, budgets=Budgets(dynamic_tokens=budget), on_error="raise")
+        for stop in range(1, len(items) + 1):
+            if items[stop - 1].get("role") == "user":
+                call = conversations.prepare(NAME, messages_of_items(items[:stop]), model="gpt-5")
+                assert call is not None
+                assert responses_faults(call.render("openai-responses")) == []
+                assert openai_faults(call.render("openai-chat")) == []
+                assert anthropic_faults(call.render("anthropic")) == []
+
+
+def test_a_call_of_the_computer_and_its_picture() -> None:
+    items = [
+        {"role": "user", "content": [{"type": "input_text", "text": "click"}]},
+        {"type": "computer_call", "id": "cc_1", "call_id": "c1", "action": {"type": "click", "x": 1, "y": 2},
+         "pending_safety_checks": [], "status": "completed"},
+        {"type": "computer_call_output", "call_id": "c1",
+         "output": {"type": "computer_screenshot", "image_url": "data:image/png;base64,AAAA"}},
+    ]  # fmt: skip
+    messages = [Message.from_wire(wire) for wire in messages_of_items(items)]
+    assert [call.name for call in messages[1].tool_calls] == ["computer_call"]
+    assert [len(result.images) for result in messages[2].tool_results] == [1]
+    with open_store("memory:") as store:
+        call = Conversations(store, on_error="raise").prepare(NAME, messages_of_items(items))
+        assert call is not None
+        assert call.render("openai-responses")["input"] == items
+
+
+def test_what_is_no_item_is_refused() -> None:
+    with pytest.raises(InputError, match="an item of `input` is str; expected a dict with `type` or `role`"):
+        messages_of_items(["hello"])
