@@ -25,7 +25,10 @@ Wire = dict[str, Any]
 CHARS_PER_TOKEN = 4
 BLOCK_TOKENS = 16
 Kind = Literal["chat", "responses", "anthropic", "other"]
-PATHS: dict[str, Kind] = {"/chat/completions": "chat", "/responses": "responses", "/v1/messages": "anthropic"}
+PATHS: dict[str, Kind] = {
+    "/chat/completions": "chat", "/responses": "responses", "/v1/messages": "anthropic", "/invoke": "anthropic",
+}  # fmt: skip
+"""By the end of a path; the last one is Bedrock's, with the model in the path."""
 
 
 @dataclass(frozen=True)
@@ -268,7 +271,7 @@ def _anthropic(request: SeenRequest, reply: Reply) -> Wire:
         "cache_creation_input_tokens": 0, "output_tokens": 7,
     }  # fmt: skip
     return {
-        "id": f"msg_{request.number}", "type": "message", "role": "assistant", "model": request.body["model"],
+        "id": f"msg_{request.number}", "type": "message", "role": "assistant", "model": request.body.get("model"),
         "content": content, "stop_reason": "tool_use" if reply.calls else "end_turn", "stop_sequence": None,
         "usage": usage,
     }  # fmt: skip

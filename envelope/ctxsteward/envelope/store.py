@@ -188,7 +188,8 @@ class Store(Backend):
     def _session(self, key: SessionKey, counter: Counter | None) -> Session:
         repair = None if self.write_behind is None else self.write_behind.opening.stored_record
         log = Log(self.journal, key, self.keys.address_key(key.tenant), repair, self.appended)
-        return Session(log, partial(_counter, counter), self._draw_nonce, self.keys, self.fact_lookup, self.folder)
+        more = self.fact_lookup, self.folder, self._claim
+        return Session(log, partial(_counter, counter), self._draw_nonce, self.keys, *more)
 
     def exists(self, id: str, *, tenant: str = "default") -> bool:
         key = SessionKey(tenant, id)

@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from ctxsteward.envelope import Budgets, EnvelopeBuilder, Session, Store, open_store
-from ctxsteward.envelope.history.follow import said_message
-from ctxsteward.schemas import InvalidMessage, Message, Wire
+from ctxsteward.envelope import Budgets, EnvelopeBuilder, NewMessage, Session, Store, open_store
+from ctxsteward.envelope.history.new_message import said_message
+from ctxsteward.schemas import InputError, InvalidMessage, Message, Wire
 
 SYSTEM = "You plan trips."
 
 
-def user(text: str) -> Wire:
+def user(text: Any) -> Wire:
     return {"role": "user", "content": text}
 
 
@@ -278,11 +278,129 @@ def test_text_that_only_looks_like_ours_is_the_users_own() -> None:
         user("<123456789 compacted messages: data>\n- x\n</123456789>"),
         answer(f"<{nonce} compacted messages>\n- quoted by a model\n</{nonce}>"),
         user(f"what does <{nonce} mean?"),
-        user(f"<{nonce} recalled messages>\n§1\n</{nonce}>\nand my question behind it"),
     ]
     root.follow(shown)
 
     assert in_session(root) == said(shown)
+
+
+def test_blocks_of_ours_between_the_users_words_are_taken_out() -> None:
+    root = open_store("memory:").session("s")
+    block = f"<{root.state.nonce} recalled messages>\n§1\n</{root.state.nonce}>"
+    root.follow([user(f"{block}\n\nMY QUESTION\n\n{block}\n")])
+
+    assert in_session(root) == said([user("MY QUESTION")])
+    assert [finding.kind for finding in root.findings] == ["own_text_skipped"]
+
+
+# -- what looks alike and is not ---------------------------------------------------------------------------
+
+
+def test_a_branch_that_a_restart_brings_back_is_its_fork_not_a_compaction() -> None:
+    store = open_store("memory:")
+    root = store.session("s")
+    root.follow([user("task"), answer("plan A"), call("c1"), result("c1", "rain"), user("continue"), answer("ok")])
+    other = [user("task"), answer("plan B"), user("continue"), answer("ok")]
+    for stop in range(2, 5):
+        root.follow(other[:stop])
+    for again in (root, store.session("s")):
+        session = again.follow([*other, user("next")])
+        assert (session.id, in_session(session)) == ("s-fork-1-1", said([*other, user("next")]))
+
+
+def test_two_branches_that_end_alike_are_kept_apart() -> None:
+    root = open_store("memory:").session("s")
+    start = [user("a"), answer("b")]
+    one = [*start, user("y"), user("continue"), answer("ok")]
+    two = [*start, user("x1"), answer("x2"), user("x3"), user("continue"), answer("ok")]
+    root.follow(one)
+    root.follow(two)
+
+    assert root.follow([*one, user("new in one")]) is root
+    assert in_session(root) == said([*one, user("new in one")])
+
+
+@pytest.mark.parametrize(
+    ("logged", "handed"),
+    [
+        pytest.param(
+            user([{"type": "text", "text": "read"}, {"type": "document", "source": {"data": "AAAA"}}]),
+            user([{"type": "text", "text": "read"}, {"type": "document", "source": {"data": "BBBB"}}]),
+            id="another document",
+        ),
+        pytest.param(
+            user([{"type": "text", "text": "t"}, {"type": "image_url", "image_url": {"url": "http://x/a"}}]),
+            user([{"type": "image_url", "image_url": {"url": "http://x/a"}}, {"type": "text", "text": "t"}]),
+            id="another order",
+        ),
+        pytest.param({**user("yes"), "name": "alice"}, {**user("yes"), "name": "bob"}, id="another speaker"),
+        pytest.param(
+            user([{"type": "tool_result", "tool_use_id": "c", "content": "a long result"},
+                  {"type": "text", "text": "A: book it"}]),
+            user([{"type": "tool_result", "tool_use_id": "c", "content": "a long"}, {"type": "text", "text": "B: no"}]),
+            id="other words beside a result",
+        ),
+        pytest.param(result("c", "Error: no connection after 30 s"), result("c", "sunny"), id="a tool that ran again"),
+    ],
+)  # fmt: skip
+def test_what_says_something_else_is_an_edit(logged: Wire, handed: Wire) -> None:
+    root = open_store("memory:").session("s")
+    root.follow([call("c"), logged, answer("one")])
+    session = root.follow([call("c"), handed, answer("one")])
+
+    assert (session.id, in_session(session)) == ("s-fork-1-1", said([call("c"), handed, answer("one")]))
+
+
+def test_a_changing_system_message_is_the_heads_and_no_fork() -> None:
+    store = open_store("memory:")
+    root, history = store.session("s"), talk(3)
+    for day in range(4):
+        session = root.follow([{"role": "system", "content": f"Today is day {day}."}, *history[: 2 + day]])
+        assert session is root
+    assert [finding.kind for finding in root.findings] == ["system_not_in_head"]
+    assert in_session(root) == said(history[:5])
+
+
+def test_a_compacting_framework_is_told_of_once() -> None:
+    root, history = open_store("memory:").session("s"), talk(8)
+    root.follow(history)
+    for turn in range(12):
+        history += [user(f"more {turn}"), answer(f"sure {turn}")]
+        root.follow([user("A summary of it all."), *history[-8:]])
+    assert [finding.kind for finding in root.findings] == ["history_compacted"]
+    assert in_session(root) == said(history)
+
+
+def test_answers_made_again_and_again_are_built_and_kept_in_one_fork_each() -> None:
+    store, builder = open_store("memory:"), EnvelopeBuilder(model="gpt-4o", budgets=Budgets(dynamic_tokens=400))
+    root, history = store.session("s"), talk(12)
+    root.follow(history)
+    for number in range(4):
+        past = root.follow(history[:-1])
+        built = builder.build(past)
+        kept = root.follow([*history[:-1], answer(f"again {number}")])
+        assert store.manifest(built.address)["session"] == kept.id == f"s-fork-{len(history) - 1}-{number + 1}"
+        assert kept.state.compactions >= 1
+    assert len(store.sessions()) == 5
+
+
+def test_what_was_told_of_a_past_session_goes_with_it_into_its_fork() -> None:
+    store, builder = open_store("memory:"), EnvelopeBuilder(model="gpt-4o", budgets=Budgets(dynamic_tokens=400))
+    root, history = store.session("s"), talk(12)
+    root.follow(history)
+    past = root.follow([user("A summary of it all."), *history[-8:-1]])
+    builder.build(past)
+
+    assert past.id.startswith("s-fork-")
+    assert [finding.kind for finding in past.findings] == ["history_compacted"]
+
+
+def test_a_past_session_follows_as_the_conversation_does() -> None:
+    root, history = open_store("memory:").session("s"), talk(3)
+    root.follow(history)
+    past = root.follow(history[:3])
+
+    assert in_session(past.follow([*history[:3], answer("other")])) == said([*history[:3], answer("other")])
 
 
 # -- several writers, bad input ----------------------------------------------------------------------------
@@ -348,6 +466,52 @@ def test_a_user_turn_is_by_its_principal_and_what_was_forgotten_does_not_come_ba
     root.follow(history, principal=None)
     assert len(root) == length
     assert "Hana" not in str([record.wire for record in store.journal.read(root.key, 0)])
+
+
+def test_what_is_erased_hides_nothing_new_and_comes_back_in_no_fork() -> None:
+    from ctxsteward.schemas import Erased
+    from ctxsteward.store import forget
+
+    store = open_store("memory:")
+    root = store.session("s")
+    root.follow([user("a"), answer("fine"), user("my secret is 42")], principal="mia")
+    forget(store, tenant="default", session="s", principal="mia", who="ops", why="asked", when="2026-01-01")
+    new = root.follow([user("a"), answer("fine"), user("a wholly different question")], principal="bob")
+    assert "a wholly different question" in [entry.message.text for entry in new.entries()]
+    with pytest.raises(Erased):
+        root.follow([user("a"), answer("regenerated"), user("my secret is 42")], principal="mia")
+    assert "secret" not in str([record.wire for name in store.sessions()
+                                for record in store.journal.read(store.session(name).key, 0)])  # fmt: skip
+
+
+def test_a_fork_that_was_forgotten_makes_room_for_another() -> None:
+    from ctxsteward.store import forget
+
+    store = open_store("memory:")
+    root = store.session("s")
+    root.follow([user("a"), answer("b")])
+    root.follow([user("a"), answer("c")])
+    forget(store, tenant="default", session="s-fork-1-1", who="ops", why="asked", when="2026-01-01")
+
+    session = store.session("s").follow([user("a"), answer("d")])
+    assert (session.id, in_session(session)) == ("s-fork-1-2", said([user("a"), answer("d")]))
+
+
+def test_two_messages_of_one_id_are_refused_and_nothing_is_written() -> None:
+    store = open_store("memory:")
+    root = store.session("s")
+    before = written(store)
+    with pytest.raises(InputError, match="two messages of the id 'm-1'"):
+        root.follow([NewMessage(message=user("a"), id="m-1"), NewMessage(message=answer("b"), id="m-1")])
+    assert written(store) == before
+
+
+def test_arguments_that_are_too_deep_to_read_are_text() -> None:
+    deep = {"name": "f", "arguments": "[" * 200_000}
+    wire = {"role": "assistant", "content": None, "tool_calls": [{"id": "c", "type": "function", "function": deep}]}
+    root = open_store("memory:").session("s")
+
+    assert len(root.follow([user("a"), wire])) == 2
 
 
 def test_ids_tell_nothing_of_what_was_said() -> None:

@@ -16,6 +16,7 @@ import anthropic
 import httpx2
 import openai
 import pytest
+from pydantic import BaseModel, ConfigDict
 
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, Session, Store, open_store
 from ctxsteward.envelope.audit import KINDS
@@ -371,6 +372,50 @@ def test_raw_and_streamed_responses(memory: Store) -> None:
     assert {name: len(memory.session(name)) for name in memory.sessions()} == {"claude": 2, "raw": 2, "streamed": 2}
 
 
+class Parcel(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    number: int
+
+
+def test_parsed_answers(memory: Store) -> None:
+    hello: Any = [{"role": "user", "content": "Which parcel?"}]
+    with ModelServer(lambda request: Reply(text='{"number": 7}')) as server:
+        chat = wrap(openai_client(server), memory, session="chat", on_error="raise")
+        parsed = chat.chat.completions.parse(model="gpt-4o", messages=hello, response_format=Parcel)
+        items = chat.responses.parse(model="gpt-4o", input=hello, text_format=Parcel)
+        claude = wrap(anthropic_client(server), memory, session="claude", on_error="raise")
+        message = claude.messages.parse(
+            model="claude-opus-4-1", max_tokens=9, messages=hello, output_format=Parcel
+        )  # fmt: skip
+    assert parsed.choices[0].message.parsed == items.output_parsed == message.parsed_output == Parcel(number=7)
+    assert len(memory.session("claude")) == 2
+
+
+def test_clients_of_clouds(memory: Store) -> None:
+    """Azure names the model in the path; Bedrock does, too, and signs the bytes that are sent."""
+    hello: Any = [{"role": "user", "content": "Hello?"}]
+    with ModelServer() as server:
+        azure = openai.AzureOpenAI(azure_endpoint=server.url, api_key="none", api_version="2026-01-01")
+        bedrock = anthropic.AnthropicBedrock(
+            base_url=server.url, aws_access_key="none", aws_secret_key="none", aws_region="eu-central-1"
+        )  # fmt: skip
+        server.closing += [azure.close, bedrock.close]
+        azured = wrap(azure, memory, session="azure", on_error="raise")
+        azured.chat.completions.create(model="gpt-4o", messages=hello)
+        wrap(bedrock, memory, session="bedrock", on_error="raise").messages.create(
+            model="anthropic.claude-opus-4-1", max_tokens=9, messages=hello
+        )  # fmt: skip
+        first, second = server.requests
+    assert (type(azured), first.path) == (
+        openai.AzureOpenAI, "/openai/deployments/gpt-4o/chat/completions?api-version=2026-01-01",
+    )  # fmt: skip
+    assert second.path == "/model/anthropic.claude-opus-4-1/invoke"
+    assert second.body["messages"][0]["content"][0]["cache_control"] == {"type": "ephemeral"}  # it was built
+    assert "Signature=" in second.headers["authorization"]
+    assert {name: len(memory.session(name)) for name in memory.sessions()} == {"azure": 2, "bedrock": 2}
+
+
 # -- heads, choices, odd requests --------------------------------------------------------------------------
 
 
@@ -719,7 +764,8 @@ def test_the_readme_shows_how_to_adopt_it(
 
 def test_the_guide_is_true(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     fences = documented("docs/guide-integrations.md")
-    assert len(fences) == 3
+    assert sum("wrap(" in code for code, _ in fences) == 2
+    assert len(fences) >= 3
     for code, printed in fences:
         assert _printed(code, capsys, monkeypatch, tmp_path, reaches="import OpenAI" in code) == printed
 

@@ -166,6 +166,8 @@ def test_only_what_leads_is_head() -> None:
     assert split_head([{"role": "developer", "content": "A"}, {"role": "system", "content": "B"}, *later]) == (
         ["A", "B"], later,
     )  # fmt: skip
+    item = {"role": "developer", "content": [{"type": "input_text", "text": "C"}]}
+    assert split_head(messages_of_items([item])) == ([{"type": "text", "text": "C"}], [])
     assert split_head([]) == ([], [])
 
 

@@ -149,7 +149,8 @@ class Decider:
     # -- compacting ---------------------------------------------------------------------------------------------
 
     def _compact(self, session: Session, window: Window, progress: BuildProgress) -> bool:
-        """Try one compaction; whether the window is another one now."""
+        """Try one compaction; whether the window is another one now. A past session becomes a fork before it."""
+        session.branch()
         key, place = session.address_key, b"%d\x00" % session.state.position  # made again after damage: another address
         if window.budgets is not self.budgets:
             window = Window(session.state, window.layout, self.budgets, window.head_tokens)

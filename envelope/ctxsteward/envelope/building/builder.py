@@ -48,7 +48,7 @@ from ..compaction import (
     summarizers_of,
 )
 from ..envelope import Envelope
-from ..history import Session, report_in
+from ..history import Session, before_answer, report_in
 from ..instruments import cache_miss
 from ..layout import BY_VALUE, FORMS, ChooseRecords, DynamicLayout, ManifestChoice, SummarizerChoice
 from ..recall import Heuristic, Selector, SupersessionIndex, speaker_of
@@ -246,16 +246,11 @@ class EnvelopeBuilder:
         progress = BuildProgress()
         for _ in range(_TRIES):
             session.refresh()
-            if (again := session.before_answer()) is not None:
+            if (again := before_answer(session)) is not None:
                 before, finding = again
                 layout = self._decider_under(self._head(before)).lay(before, before.state)
                 return self._envelope(before, layout, BuildProgress(findings=[finding]), started, keep=True)
             head = self._head(session)  # a head that does not fit says so before anything is decided
-            if session.origin_of_past is not None:
-                if self._is_decided(session, head):
-                    layout = self._decider_under(head).lay(session, session.state)
-                    return self._envelope(session, layout, progress, started, keep=True)
-                session.branch()
             with suppress(Conflict):
                 decider = self._decider_under(head)
                 decider = decider if policy is None else decider.with_policy(policy)
@@ -267,12 +262,6 @@ class EnvelopeBuilder:
                     decider.ahead.consider(session, window, planned, envelope.render)
                 return envelope
         raise Conflict(session.id, session.state.position)
-
-    def _is_decided(self, session: Session, head: HeadSections) -> bool:
-        """Whether nothing is due where this past session stands."""
-        draft = session.draft()
-        self._decider_under(head).run(draft, BuildProgress(), head.estimated_tokens, self._guard_tokens(head))
-        return draft.state.position == session.state.position
 
     def preview(
         self, session: Session, user_turn: str | object | None = None, *, policy: Policy | None = None

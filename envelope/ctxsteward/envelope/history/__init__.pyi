@@ -1,4 +1,5 @@
 from .fold import fold as fold
+from .follow import before_answer as before_answer
 from .new_message import NewMessage as NewMessage, check_meta as check_meta
 from .originals import META_REPORT as META_REPORT, report_in as report_in
 from .session import Session as Session

@@ -1,23 +1,25 @@
 """`Follower`: a whole history in, the session that has it out; what is new is appended, what is known is no event.
 
 Frameworks hand over the whole conversation at each model call. Two messages are the same where role, text, calls,
-results and media are: what providers and frameworks add (ids of theirs, key order, null fields, cache marks, thinking)
-does not count. What ours put into a prompt (fenced text with this session's nonce) is skipped where it comes back.
+results and media are (`said_message`): what providers and frameworks add (ids of theirs, key order, null fields, cache
+marks, thinking) does not count. Leading system messages are the head's, which whoever opens the session names: they
+take no ordinal. What ours put into a prompt (text fenced with this session's number) is skipped where it comes back.
 
-The history is laid beside the log:
+The history is laid beside the logs of the conversation, from the root's down the forks that are there:
 
-    longer than the log, the log is its beginning        the rest is appended
-    a beginning of the log                               nothing is written: the session as it was then (`Session.past`)
-    the log's newest messages, with less before them     a framework's own compaction: what is behind them is appended
-    anything else                                        it diverged: a fork at the last common message, one for all who
-                                                         bring this history; finding `history_forked`
+    a log is its beginning           the rest is appended
+    it is a beginning of a log       nothing is written: the session as it was then (`Session.past`)
+    a log's newest messages, with    a framework's own compaction: what is behind them is appended
+    less before them than there
+    none of these                    it diverged: a fork at the last common message, one for all who bring it;
+                                     finding `history_forked`
 
-A tool result that comes back shorter under the same call is the framework's own reduction, and the same message.
+A tool result that comes back as an excerpt or a placeholder of itself is the framework's own reduction, and the same
+message. An erased or damaged one is the same only where its id, or what follows it in the log, says so.
 
-Each message is appended under an id that says all of the history up to it, keyed by the tenant (HMAC): another process
-that is handed the same history finds with one look into the journal where it stands, and reads no message again; two
-that append it at once write it once. In one process a call costs a digest of what was handed over (about 2 µs a
-message) and a comparison of what is new.
+Each message is appended under an id that says all of the history up to it, keyed by tenant and session: another process
+finds with one look into the journal where a history stands, and two that append it at once write it once. In one
+process a call costs a digest of what was handed over (about 2 µs a message) and a comparison of what is new.
 
 Raises what `Session.extend` raises. Nothing of a history with an invalid message is written.
 """
@@ -25,15 +27,13 @@ Raises what `Session.extend` raises. Nothing of a history with an invalid messag
 from __future__ import annotations
 
 import hashlib
-import json
 import marshal
-import re
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
-from ctxsteward.schemas import Conflict, Finding, ImagePart, Message, OpaquePart, TextPart, ToolCallPart, encode_wire
+from ctxsteward.schemas import Conflict, Finding, InputError, Message, Wire, encode_wire
 
-from .new_message import NewMessage
+from .new_message import NewMessage, SaidMessage, check_meta, is_reduced, said_message, without_own_text
 
 if TYPE_CHECKING:
     from .session import Session
@@ -42,42 +42,40 @@ TRIES = 100
 """Other writers may be first so often before `Conflict` is raised."""
 MAX_FORKS = 1000
 """At one message."""
-MIN_OVERLAP = 2
-"""Messages that a history must share with the end of the log to be taken for a compacted one."""
-MAX_LOOK_BACK = 200
-"""Messages of the log's end that a compacted history's newest message is looked for in, beyond its own length."""
-_DIGEST_BYTES: Final = 16
-
-
-class SaidMessage(NamedTuple):
-    """What makes two messages the same."""
-
-    said: bytes
-    """Digest of role, text, calls, results and media."""
-    answers: tuple[str, ...] = ()
-    """Ids of the calls that a message of tool results answers."""
-    result_chars: int = 0
-    is_system: bool = False
+MIN_OVERLAP, SURE_OVERLAP, MIN_OVERLAP_CHARS = 2, 4, 60
+"""Different messages that a history shares with the end of a log where it was compacted: two of so many characters, or
+four. "Continue" and "ok" are said in every branch."""
+MAX_LOOK_BACK = 50
+"""Messages at either end in which the end of the other is looked for."""
+MAX_ALIGNED = 8
+"""Places at which two ends are laid beside each other."""
+MAX_KNOWN = 20_000
+"""Messages of logs that are remembered by what they say."""
+_DIGEST_BYTES = 16
 
 
 class HandedHistory(NamedTuple):
     """A history without what is ours."""
 
     sources: Sequence[object]
-    """As the caller gave them."""
+    """As the caller gave them; user messages without blocks of ours."""
     messages: Sequence[SaidMessage]
     chain: Sequence[bytes]
     """By message: a keyed digest of all up to it."""
     has_own_text: bool = False
+    has_other_head: bool = False
+    """Its leading system messages are not what the session's head says."""
 
 
 class Overlap(NamedTuple):
-    """Where a compacted history meets the log."""
+    """Where a compacted history meets a log."""
 
+    session: Session
     known: int
     """Messages of the history up to the end of what is in the log."""
     ordinal: int
     """Of the last of them."""
+    run: int
 
 
 class Follower:
@@ -91,20 +89,30 @@ class Follower:
         """Ordinal up to which the leaf's log was the history, and the digest of that."""
         self._raw: list[bytes] = []
         """Digests of the messages of the last history, as they were handed over."""
-        self._read: dict[bytes, SaidMessage | None] = {}
-        """By those: what the message is; None: ours."""
+        self._read: dict[bytes, tuple[SaidMessage | None, Wire | None]] = {}
+        """By those: what the message says (None: it is ours), and the message where something of ours left it."""
         self._chain: list[bytes] = []
         self._known: dict[tuple[str, int], SaidMessage] = {}
-        """Messages of logs, by session and ordinal."""
+        """Messages of logs, by the session that wrote them and ordinal."""
+        self._siblings: dict[tuple[str, int], dict[bytes, int]] = {}
+        """Forks before a message, by what they go on with: their number."""
 
     def follow(self, messages: Iterable[object], *, principal: str | None = None) -> Session:
         """See `Session.follow`."""
         history = self._handed(list(messages))
         for _ in range(TRIES):
             try:
-                return self._stand(history, principal)
+                session = self._stand(history, principal)
             except Conflict:
                 self._leaf, self._met = self._root, None
+                continue
+            if history.has_own_text:
+                _tell(session, "own_text_skipped", "the history holds text of ours, fenced with this session's number; "
+                      "it was not appended")  # fmt: skip
+            if history.has_other_head:
+                _tell(session, "system_not_in_head", "the history begins with system messages that the session's head "
+                      "does not say; name them when it is opened: store.session(…, system=…)")  # fmt: skip
+            return session
         raise Conflict(self._root.id, self._root.state.position)
 
     # -- what was handed over -----------------------------------------------------------------------------------
@@ -115,32 +123,38 @@ class Follower:
         self._read = {digest: kept[digest] for digest in raw if digest in kept}
         for digest, source in zip(raw, sources, strict=True):
             if digest not in self._read:
-                self._read[digest] = self._own_or_said(source)
-        told = [(digest, one, source) for digest, source in zip(raw, sources, strict=True)
-                if (one := self._read[digest]) is not None]  # fmt: skip
-        theirs = told[self._head_messages([one for _, one, _ in told]) :]
-        digests = [digest for digest, _, _ in theirs]
+                self._read[digest] = self._said(source)
+        rows = [(*self._read[digest], digest, source) for digest, source in zip(raw, sources, strict=True)]
+        told = [(said, stripped or source, digest) for said, stripped, digest, source in rows if said is not None]
+        heads = next((at for at, (said, _, _) in enumerate(told) if not said.is_head), len(told))
+        theirs = told[heads:]
+        digests = [digest for _, _, digest in theirs]
         chain = self._chain if digests[: len(self._raw)] == self._raw else []
-        for _, one, _ in theirs[len(chain) :]:
-            chain.append(self._keyed((chain[-1] if chain else b"") + one.said))
+        for said, _, _ in theirs[len(chain) :]:
+            chain.append(self._keyed((chain[-1] if chain else b"") + said.said))
         self._raw, self._chain = digests, chain
-        has_own = len(told) < len(sources)
-        return HandedHistory([source for _, _, source in theirs], [one for _, one, _ in theirs], chain, has_own)
+        _check_ids([source for _, source, _ in theirs])
+        return HandedHistory(
+            sources=[source for _, source, _ in theirs], messages=[said for said, _, _ in theirs], chain=chain,
+            has_own_text=any(said is None or stripped is not None for said, stripped, _, _ in rows),
+            has_other_head=any(said.said not in self._head() for said, _, _ in told[:heads]),
+        )  # fmt: skip
 
-    def _own_or_said(self, source: object) -> SaidMessage | None:
-        message = Message.from_wire(source.message if isinstance(source, NewMessage) else source)
-        if message.role == "user":
-            theirs = without_own_text(message, self._root.state.nonce)
-            return None if theirs is None else said_message(theirs)
-        return said_message(message)
+    def _said(self, source: object) -> tuple[SaidMessage | None, Wire | None]:
+        if isinstance(source, NewMessage):
+            check_meta(source)
+        message = _message(source)
+        if message.role != "user":
+            return said_message(message), None
+        theirs = without_own_text(message, self._root.state.nonce)
+        if theirs is None:
+            return None, None
+        return said_message(theirs), None if theirs is message else theirs.wire
 
-    def _head_messages(self, said: Sequence[SaidMessage]) -> int:
-        """How many leading system messages the session's head says already; they take no ordinal."""
-        if not said or not said[0].is_system:
-            return 0
+    def _head(self) -> set[bytes]:
+        """What the session's head says, as messages."""
         texts = self._root.state.head.system
-        heads = {_system_said(text).said for text in (*texts, "\n\n".join(texts)) if text}
-        return next((at for at, one in enumerate(said) if one.said not in heads), len(said))
+        return {_system_said(text).said for text in (*texts, "\n\n".join(texts)) if text}
 
     def _keyed(self, data: bytes) -> bytes:
         return hashlib.blake2b(data, key=self._key, digest_size=_DIGEST_BYTES).digest()
@@ -151,29 +165,21 @@ class Follower:
         session = self._leaf
         session.refresh()
         start = self._met_at(session, history)
-        if start is None and session is not self._root:
-            stood = self._in_log(session, history, self._common(session, history, 0), principal)
-            if stood is not None:
-                return stood
-            session = self._root
-            session.refresh()
-        common = start or 0
-        for _ in range(MAX_FORKS):
-            common = self._common(session, history, common)
-            stood = self._in_log(session, history, common, principal)
-            if stood is not None:
-                return stood
-            session = self._fork(session, history, common)
-        raise Conflict(session.id, session.state.position)
-
-    def _in_log(self, session: Session, history: HandedHistory, common: int, principal: str | None) -> Session | None:
-        """The session where this log is the history's; None where they diverge behind `common` messages."""
+        if start is not None and (common := self._common(session, history, start)) == len(session):
+            return self._go_on(session, history, common, common, principal)
+        session, common = self._walked(history)
         if common == len(session):
             return self._go_on(session, history, common, common, principal)
         if common == len(history.messages):
-            return self._past(session, common)
-        overlap = self._overlap(session, history, common)
-        return None if overlap is None else self._compacted(session, history, overlap, principal)
+            self._leaf, self._met = session, None
+            past = session.past(common)
+            past.replica.noticed.add(one for one in session.findings if one.kind == "history_forked")
+            return past
+        overlap = self._overlap({one.id: one for one in (self._leaf, session, self._root)}.values(), history)
+        if overlap is not None:
+            return self._compacted(history, overlap, principal)
+        child = self._fork(session, history, common)
+        return self._go_on(child, history, len(child), len(child), principal)
 
     def _met_at(self, session: Session, history: HandedHistory) -> int | None:
         """Up to where the leaf is known to be this history; None: look from the root."""
@@ -184,18 +190,36 @@ class Follower:
             return None
         return ordinal if history.chain[ordinal - 1 : ordinal] == [digest] else None
 
+    def _walked(self, history: HandedHistory) -> tuple[Session, int]:
+        """From the root down forks that are there: the log that shares most with the history, and how much."""
+        session, common = self._root, 0
+        session.refresh()
+        for _ in range(MAX_FORKS):
+            common = self._common(session, history, common)
+            if common in (len(session), len(history.messages)):
+                break
+            child = self._sibling(session, history, common, make=False)
+            if child is None or len(child) == common:
+                break
+            session = child
+            _tell_fork(session)
+        return session, common
+
     def _common(self, session: Session, history: HandedHistory, start: int) -> int:
         """The longest beginning that log and history share, known to be at least `start` messages."""
         most = min(len(session), len(history.messages))
         low = max(start, self._found_by_id(session, history, start, most))
-        while low < most and self._is_same(session, low + 1, history.messages[low]):
+        sure = low
+        while low < most:
+            is_same = self._is_same(session, low + 1, history, low)
+            if is_same is False:
+                break
             low += 1
-        return low
+            sure = low if is_same else sure
+        return sure
 
     def _found_by_id(self, session: Session, history: HandedHistory, start: int, most: int) -> int:
         """By the ids under which histories are appended: a message up to which the two are the same."""
-        if most - start < MIN_OVERLAP:
-            return start
         low, high = start, most
         middle = most
         while low < high:
@@ -204,15 +228,28 @@ class Follower:
             middle = (low + high + 1) // 2
         return low
 
-    def _is_same(self, session: Session, ordinal: int, handed: SaidMessage) -> bool:
-        key = (session.id, ordinal)
+    def _is_same(self, session: Session, ordinal: int, history: HandedHistory, index: int) -> bool | None:
+        """Whether a message of the log is one of the history; None: what it said is not known here any more."""
+        handed = history.messages[index]
+        key = (session.replica.ancestry.owner(ordinal).key.session, ordinal)
         known = self._known.get(key)
         if known is None:
             entry = session.shown(ordinal)
             if entry.event.erased or entry.event.damaged:
-                return True  # what it said is not known here any more, and is not asked for
+                return None
+            if len(self._known) >= MAX_KNOWN:
+                self._known.clear()
             known = self._known[key] = said_message(entry.message)
-        return is_same(known, handed)
+        if known.said == handed.said:
+            return True
+        if (
+            not handed.answers
+            or handed.answers != known.answers
+            or handed.frame != known.frame
+            or not all(known.answers)
+        ):
+            return False
+        return is_reduced(session.shown(ordinal).message, _message(history.sources[index]), f"§{ordinal}")
 
     # -- what follows from it -----------------------------------------------------------------------------------
 
@@ -223,134 +260,127 @@ class Follower:
         in_step = known == ordinal
         batch = []
         for index in range(known, len(history.messages)):
-            source = history.sources[index]
+            source, said = history.sources[index], history.messages[index]
             new = source if isinstance(source, NewMessage) else NewMessage(message=source)
-            message, said = new.message, history.messages[index]
             id = new.id if new.id is not None or not in_step else _id(history.chain[index])
-            who = (
-                principal if new.principal is None and not said.answers and _role(message) == "user" else new.principal
-            )
-            stripped = self._stripped(message)
-            batch.append(NewMessage(message=stripped, id=id, principal=who, phase=new.phase, pin=new.pin, ts=new.ts,
+            who = principal if new.principal is None and said.is_spoken else new.principal
+            batch.append(NewMessage(message=new.message, id=id, principal=who, phase=new.phase, pin=new.pin, ts=new.ts,
                                     origin=new.origin))  # fmt: skip
         if batch:
             session.extend_at(ordinal, batch)
         self._leaf = session
         self._met = (len(session), history.chain[-1]) if in_step and history.chain else None
-        if history.has_own_text:
-            _tell(session, "own_text_skipped", "the history holds text of ours (fenced with this session's number); "
-                  "it was not appended")  # fmt: skip
         return session
 
-    def _stripped(self, source: object) -> object:
-        """A message without the fenced blocks of ours that a framework kept in it."""
-        if _role(source) != "user":
-            return source
-        message = Message.from_wire(source)
-        theirs = without_own_text(message, self._root.state.nonce)
-        return source if theirs is message or theirs is None else theirs.wire
+    def _compacted(self, history: HandedHistory, overlap: Overlap, principal: str | None) -> Session:
+        session, known, ordinal, _ = overlap
+        if known == len(history.messages) and ordinal < len(session):
+            self._leaf, self._met = session, None
+            session = session.past(ordinal)
+        else:
+            self._go_on(session, history, known, ordinal, principal)
+        _tell(session, "history_compacted", "the caller's history says less than the log before its newest messages: "
+              "it was compacted there; the log stays whole")  # fmt: skip
+        return session
 
-    def _past(self, session: Session, ordinal: int) -> Session:
-        self._leaf, self._met = session, None
-        return session.past(ordinal)
-
-    def _compacted(self, session: Session, history: HandedHistory, overlap: Overlap, principal: str | None) -> Session:
-        at = f"§{overlap.ordinal}"
-        text = "the history says less than the log before its newest messages: the caller compacted it; the log stays"
-        if overlap.known == len(history.messages) and overlap.ordinal < len(session):
-            past = self._past(session, overlap.ordinal)
-            _tell(past, "history_compacted", text, at)
-            return past
-        going = self._go_on(session, history, overlap.known, overlap.ordinal, principal)
-        _tell(going, "history_compacted", text, at)
-        return going
-
-    def _overlap(self, session: Session, history: HandedHistory, common: int) -> Overlap | None:
-        """The end of the log inside the history, or the history's end inside the log, with less before it than there.
+    def _overlap(self, sessions: Iterable[Session], history: HandedHistory) -> Overlap | None:
+        """The end of a log inside the history, or the history's end inside a log, with less before it than there.
 
         The longest run counts. What only leaves out messages in the middle is an edit.
         """
-        said, length = history.messages, len(session)
-        ends = [(known, length) for known in range(len(said), 0, -1)]
-        back = max(1, length - len(said) - MAX_LOOK_BACK)
-        ends += [(len(said), ordinal) for ordinal in range(length - 1, back, -1)]
-        best, longest = None, MIN_OVERLAP - 1
-        for known, ordinal in ends:
-            run = 0
-            while run < min(known, ordinal) and self._is_same(session, ordinal - run, said[known - run - 1]):
-                run += 1
-            stand_in, replaced = known - run - common, ordinal - run - common
-            is_shorter = 0 <= stand_in < replaced and (stand_in > 0 or common < MIN_OVERLAP)
-            if run > longest and is_shorter:
-                best, longest = Overlap(known, ordinal), run
+        best: Overlap | None = None
+        for session in sessions:
+            common = self._common(session, history, 0)
+            for known, ordinal in self._ends(session, history):
+                run = 0
+                while run < min(known, ordinal) and self._is_same(session, ordinal - run, history, known - run - 1):
+                    run += 1
+                stand_in, replaced = known - run - common, ordinal - run - common
+                is_shorter = 0 <= stand_in < replaced and (stand_in > 0 or common < MIN_OVERLAP)
+                shared = {one.said: one.chars for one in history.messages[known - run : known]}
+                is_long = len(shared) >= (MIN_OVERLAP if sum(shared.values()) >= MIN_OVERLAP_CHARS else SURE_OVERLAP)
+                if is_shorter and is_long and (best is None or run > best.run):
+                    best = Overlap(session, known, ordinal, run)
         return best
 
+    def _ends(self, session: Session, history: HandedHistory) -> Iterator[tuple[int, int]]:
+        """Places where the end of one may lie in the other: messages of the history, ordinal of the log."""
+        said, length = len(history.messages), len(session)
+        places = [(known, length) for known in range(said, max(0, said - MAX_LOOK_BACK), -1)]
+        places += [(said, ordinal) for ordinal in range(length - 1, max(0, length - MAX_LOOK_BACK), -1)]
+        fitting = (place for place in places if self._is_same(session, place[1], history, place[0] - 1))
+        for _, place in zip(range(MAX_ALIGNED), fitting, strict=False):
+            yield place
+
     def _fork(self, session: Session, history: HandedHistory, common: int) -> Session:
-        """The fork at this message that goes on as the history does; made where there is none."""
-        for number in range(1, MAX_FORKS):
-            child = session.fork_before(common + 1, number)
-            if child is not None and (
-                len(child) == common or self._is_same(child, common + 1, history.messages[common])
-            ):
-                text = f"the history is another one than the log's from here on; it is kept in session {child.id!r}"
-                _tell(child, "history_forked", text, f"§{common + 1}")
+        """The fork at this message that goes on as the history does, or not yet; made where there is none."""
+        child = self._sibling(session, history, common, make=True)
+        if child is None:
+            raise Conflict(session.id, session.state.position)
+        _tell_fork(child)
+        return child
+
+    def _sibling(self, session: Session, history: HandedHistory, common: int, *, make: bool) -> Session | None:
+        siblings = self._siblings.setdefault((session.id, common), {})
+        known = siblings.get(history.messages[common].said)
+        passed = set(siblings.values())
+        numbers = range(1, MAX_FORKS) if known is None else (known,)
+        for number in numbers:
+            if known is None and number in passed:
+                continue
+            child = session.fork_before(common + 1, number, make=make)
+            if child is None:
+                return None
+            if child is False:
+                continue  # somebody else's name
+            if len(child) == common:
                 return child
-        raise Conflict(session.id, session.state.position)
+            if self._is_same(child, common + 1, history, common):
+                siblings[history.messages[common].said] = number
+                return child
+            other = self._known.get((child.id, common + 1))
+            if other is not None:
+                siblings[other.said] = number
+        return None
 
 
-def said_message(message: Message) -> SaidMessage:
-    """What a message says, whoever wrote it down.
+def before_answer(session: Session) -> tuple[Session, Finding] | None:
+    """Where the user turn that was appended last had been answered before: this session as it was before that.
 
-    >>> one = Message.from_wire({"role": "user", "content": "hi"})
-    >>> other = Message.from_wire({"content": [{"type": "text", "text": "hi"}], "role": "user", "name": None})
-    >>> said_message(one) == said_message(other)
-    True
+    A caller that lost the answer asks again with the id it used; what it gets is the request of the first time, not one
+    that ends in its own answer. None where nothing was sent again, or the turn has no answer yet.
     """
-    parts: list[object] = ["system" if message.role == "developer" else message.role, message.text]
-    answers, chars = [], 0
-    for part in message.parts:
-        if isinstance(part, ToolCallPart):
-            parts.append(("call", part.id, part.name, _plain_arguments(part.arguments)))
-        elif isinstance(part, ImagePart):
-            parts.append(("image", part.url, part.data))
-        elif isinstance(part, OpaquePart):
-            parts.append(("opaque", part.type))
-    for result in message.tool_results:
-        answers.append(result.call_id)
-        chars += len(result.text)
-        parts.append(("result", result.call_id, result.text, [(image.url, image.data) for image in result.images]))
-    if answers:
-        parts[0] = "tool"
-    text = json.dumps(parts, ensure_ascii=False, separators=(",", ":"))
-    digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=_DIGEST_BYTES).digest()
-    return SaidMessage(digest, tuple(answers), chars, parts[0] == "system")
+    with session.lock:
+        state = session.state
+        answer = state.groups[-1].first if state.groups else 0
+        is_answered = state.last_text == answer > state.last_user and not state.open_calls
+        if not is_answered or not state.last_user or session.sent_again != state.last_user:
+            return None
+        before = session.past(answer - 1)
+    text = f"this user turn was sent again after §{answer} had answered it: the request is the one before that answer"
+    return before, Finding(kind="turn_already_answered", ref=f"§{answer}", text=text)
 
 
-def is_same(logged: SaidMessage, handed: SaidMessage) -> bool:
-    """Whether a message of the log is the one that was handed over, whole or as a shortened tool result."""
-    if logged.said == handed.said:
-        return True
-    shortened = handed.answers == logged.answers and all(handed.answers) and handed.result_chars < logged.result_chars
-    return bool(handed.answers) and shortened
-
-
-def without_own_text(message: Message, nonce: str) -> Message | None:
-    """The message without texts that are fenced with this session's number; None where nothing is left of it."""
-    if not any(isinstance(part, TextPart) and nonce in part.text for part in message.parts):
-        return message
-    content = message.wire["content"]
-    if isinstance(content, str):
-        return None if _is_own(content, nonce) else message
-    kept = [block for block in content if not _is_own(_block_text(block), nonce)]
-    if len(kept) == len(content):
-        return message
-    return Message.from_wire({**message.wire, "content": kept}) if kept else None
+def _tell_fork(child: Session) -> None:
+    (origin, *_) = child.origins()
+    text = f"the history is another one than the log's from here on; it is kept in session {child.id!r}"
+    _tell(child, "history_forked", text, f"§{origin.ordinal + 1}")
 
 
 def _tell(session: Session, kind: str, text: str, ref: str | None = None) -> None:
     finding = Finding(kind=kind, ref=ref, text=text)
     if finding not in session.findings:
         session.findings.append(finding)
+
+
+def _check_ids(sources: Sequence[object]) -> None:
+    seen: set[str] = set()
+    for source in sources:
+        if isinstance(source, NewMessage) and source.id is not None:
+            if source.id in seen:
+                what = f"the history has two messages of the id {source.id!r:.60}"
+                raise InputError(f"{what}; each message has its own, or none")
+            seen.add(source.id)
 
 
 def _id(digest: bytes) -> str:
@@ -368,32 +398,13 @@ def _raw_digest(source: object) -> bytes:
     return hashlib.blake2b(data, digest_size=_DIGEST_BYTES).digest()
 
 
-def _role(source: object) -> object:
-    return source.get("role") if isinstance(source, dict) else getattr(source, "role", None)
+def _message(source: object) -> Message:
+    return Message.from_wire(source.message if isinstance(source, NewMessage) else source)
 
 
 def _system_said(text: str) -> SaidMessage:
-    return said_message(Message.from_wire({"role": "system", "content": text}))
+    wire: Wire = {"role": "system", "content": text}
+    return said_message(Message.from_wire(wire))
 
 
-def _block_text(block: object) -> str:
-    if isinstance(block, dict):
-        text = block.get("text")
-        return text if isinstance(text, str) else ""
-    return block if isinstance(block, str) else ""
-
-
-def _is_own(text: str, nonce: str) -> bool:
-    fence = re.escape(nonce)
-    return re.fullmatch(rf"\s*<{fence}(?: [^>\n]*)?>\n.*</{fence}(?: [^>\n]*)?>\s*", text, re.DOTALL) is not None
-
-
-def _plain_arguments(arguments: str) -> str:
-    """Arguments as canonical JSON; what is no JSON stays as it is."""
-    try:
-        return json.dumps(json.loads(arguments), sort_keys=True, ensure_ascii=False, separators=(",", ":"))
-    except ValueError:
-        return arguments
-
-
-__all__ = ["Follower", "SaidMessage", "is_same", "said_message", "without_own_text"]
+__all__ = ["Follower", "before_answer"]

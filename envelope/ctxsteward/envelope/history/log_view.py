@@ -197,6 +197,10 @@ class SessionLogView:
             self.passed_over(replace(rows[0], kind="opened"))
             rows = rows[1:]
         fold(self.state, rows, self)
+        for above in list(self.ancestry.line())[1:]:
+            for gone in self.log.journal.forgotten(self.log.key.tenant, above.log.key.session):
+                if gone.principal is not None:  # who was forgotten in what it shares
+                    self.forgotten.setdefault(gone.principal, gone)
         if not self.state.heads and any(finding.kind == "record_damaged" for finding in self.noticed.findings):
             raise self._headless()
         if self.log.restored:

@@ -1,14 +1,30 @@
-"""What a caller hands a session: a message and what stands beside it, checked before anything is written."""
+"""What a caller hands a session: a message and what stands beside it, checked before anything is written.
+
+And when two messages are the same, whoever wrote them down (`said_message`): what `follow` compares.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
-from ctxsteward.schemas import InputError, Message, Outcome, encode_wire
+from ctxsteward.schemas import (
+    InputError,
+    Message,
+    OpaquePart,
+    Outcome,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+    ToolResultPart,
+    encode_wire,
+)
 from ctxsteward.store import MAX_META_CHARS, PinStrength, unseen
 
 MAX_NOTE_NAME_CHARS = 64
@@ -77,6 +93,29 @@ def checked_outcome(told: Mapping[str, object]) -> Outcome:
         raise InputError(f"outcome: {found}{first['msg'].removeprefix('Value error, ')}") from error
 
 
+_DIGEST_BYTES = 16
+_NOISE = frozenset(("cache_control", "citations", "id", "index", "status", "signature", "partial"))
+"""Fields of blocks that say nothing to the model, or that only their provider sets."""
+_PLACEHOLDER = re.compile(r"\s*[\[<({].{0,200}[\])>}]\s*", re.DOTALL)
+
+
+class SaidMessage(NamedTuple):
+    """What makes two messages the same."""
+
+    said: bytes
+    """Digest of role, texts, calls, results and media, in their order."""
+    frame: bytes
+    """The same without what tools answered."""
+    answers: tuple[str, ...] = ()
+    """Ids of the calls that a message of tool results answers."""
+    chars: int = 0
+    """Of its texts and results."""
+    is_spoken: bool = False
+    """A user's own words stand in it."""
+    is_head: bool = False
+    """Of a system or developer message."""
+
+
 class ParsedMessage(NamedTuple):
     """A message that was read and counted."""
 
@@ -87,3 +126,129 @@ class ParsedMessage(NamedTuple):
     """By tokenizer."""
     new: NewMessage
     """What stands beside it."""
+
+
+# -- what a message says --------------------------------------------------------------------------------------------
+
+
+def said_message(message: Message) -> SaidMessage:
+    """What a message says, whoever wrote it down.
+
+    >>> one = Message.from_wire({"role": "user", "content": "hi"})
+    >>> other = Message.from_wire({"content": [{"type": "text", "text": "hi"}], "role": "user", "name": None})
+    >>> said_message(one) == said_message(other)
+    True
+    """
+    frame: list[Any] = []
+    results: list[Any] = []
+    answers: list[str] = []
+    content = message.wire.get("content")
+    blocks = content if isinstance(content, list) and message.role != "tool" else []
+    for at, part in enumerate(message.parts):
+        block = blocks[at] if at < len(blocks) else None
+        if isinstance(part, TextPart):
+            if frame and frame[-1][0] == "text":
+                frame[-1] = ("text", f"{frame[-1][1]}\n{part.text}")
+            else:
+                frame.append(("text", part.text))
+        elif isinstance(part, ToolCallPart):
+            frame.append(("call", part.id, part.name, _plain_arguments(part.arguments)))
+        elif isinstance(part, ToolResultPart):
+            answers.append(part.call_id)
+            frame.append(("result", part.call_id))
+            results.append((part.text, _media(content if message.role == "tool" else block)))
+        elif not isinstance(part, ThinkingPart):
+            frame.append(("opaque" if isinstance(part, OpaquePart) else "media", _quiet(block)))
+    role = "tool" if answers else "system" if message.role == "developer" else message.role
+    name = message.wire.get("name") if message.role == "user" else None
+    framed = _digest([role, name, frame])
+    texts = [text for kind, text, *_ in frame if kind == "text"]
+    return SaidMessage(
+        said=_digest([framed.hex(), results]) if results else framed, frame=framed, answers=tuple(answers),
+        chars=sum(map(len, texts)) + sum(len(text) for text, _ in results), is_head=role == "system",
+        is_spoken=message.role == "user" and any(kind in ("text", "media", "opaque") for kind, *_ in frame),
+    )  # fmt: skip
+
+
+def is_reduced(logged: Message, handed: Message, ref: str) -> bool:
+    """Whether the results of a message are those of another one, each whole, an excerpt, or a placeholder for it.
+
+    >>> def result(text): return Message.from_wire({"role": "tool", "tool_call_id": "c", "content": text})
+    >>> whole = result("Error: no connection after 30 seconds")
+    >>> is_reduced(whole, result("[cleared]"), "§3"), is_reduced(whole, result("sunny"), "§3")
+    (True, False)
+    """
+    pairs = zip(logged.tool_results, handed.tool_results, strict=True)
+    return all(one.text == other.text or _reduces(one.text, other.text, ref) for one, other in pairs)
+
+
+def _reduces(whole: str, shown: str, ref: str) -> bool:
+    if len(shown) >= len(whole):
+        return False
+    if _PLACEHOLDER.fullmatch(shown) or ref in shown:
+        return True
+    shared = _shared_start(whole, shown) + _shared_start(whole[::-1], shown[::-1])
+    return bool(shown.strip()) and shared >= 0.6 * len(shown)
+
+
+def _shared_start(one: str, other: str) -> int:
+    return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+
+
+def without_own_text(message: Message, nonce: str) -> Message | None:
+    """The message without blocks that are fenced with this session's number; None where nothing is left of it."""
+    if not any(isinstance(part, TextPart) and nonce in part.text for part in message.parts):
+        return message
+    content = message.wire["content"]
+    kept: Any
+    if isinstance(content, str):
+        kept = _without_blocks(content, nonce)
+        return message if kept == content else Message.from_wire({**message.wire, "content": kept}) if kept else None
+    texts = [_without_blocks(_block_text(block), nonce) for block in content]
+    kept = [
+        block if text == _block_text(block) else {**block, "text": text} if isinstance(block, dict) else text
+        for block, text in zip(content, texts, strict=True)
+        if text or not _block_text(block)
+    ]
+    if kept == content:
+        return message
+    return Message.from_wire({**message.wire, "content": kept}) if kept else None
+
+
+def _without_blocks(text: str, nonce: str) -> str:
+    fence = re.escape(nonce)
+    block = re.compile(rf"<{fence}(?: [^>\n]*)?>\n(?:(?!<{fence}).)*?</{fence}(?: [^>\n]*)?>", re.DOTALL)
+    rest = block.sub("", text)
+    return rest.strip() if rest != text else text
+
+
+def _media(content: object) -> list[Any]:
+    """Blocks of a tool's output that are no text."""
+    inner = content.get("content") if isinstance(content, dict) else content
+    blocks = inner if isinstance(inner, list) else []
+    return [_quiet(block) for block in blocks if isinstance(block, dict) and block.get("type") != "text"]
+
+
+def _quiet(value: object) -> object:
+    """A block without what says nothing."""
+    if isinstance(value, dict):
+        return {key: _quiet(one) for key, one in value.items() if key not in _NOISE and one is not None}
+    return [_quiet(one) for one in value] if isinstance(value, list) else value
+
+
+def _digest(value: object) -> bytes:
+    text = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=_DIGEST_BYTES).digest()
+
+
+def _block_text(block: object) -> str:
+    text = block.get("text") if isinstance(block, dict) and block.get("type") == "text" else block
+    return text if isinstance(text, str) else ""
+
+
+def _plain_arguments(arguments: str) -> str:
+    """Arguments as canonical JSON; what is no JSON stays as it is."""
+    try:
+        return json.dumps(json.loads(arguments), sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    except (ValueError, RecursionError):
+        return arguments

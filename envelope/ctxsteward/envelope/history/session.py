@@ -20,7 +20,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
-from ctxsteward.schemas import CompressionReport, Conflict, Finding, InputError, Message, Ref, take_wire
+from ctxsteward.schemas import CompressionReport, Conflict, Erased, Finding, InputError, Message, Ref, take_wire
 from ctxsteward.store import (
     AddressKey,
     DerivedFile,
@@ -73,8 +73,11 @@ class Session:
         keys: Keys,
         fact_lookup: FactLookup | None = None,
         derived_folder: Path | None = None,
+        claim: Callable[[SessionKey], list[Finding]] | None = None,
     ) -> None:
-        """`derived_folder`: the journal's, where what is derived from sessions is kept; None: nowhere."""
+        """`derived_folder`: the journal's, where what is derived from sessions is kept; None: nowhere. `claim` makes
+        this machine the owner of a fork, and reads in what the object store has of it."""
+        self._claim = claim
         self.key: SessionKey = log.key
         self._derived_folder = derived_folder
         self.lock: threading.RLock = threading.RLock()
@@ -89,7 +92,7 @@ class Session:
         self._follower: Follower | None = None
         self.origin_of_past: ForkPoint | None = None
         """Where this session as it was earlier (`past`) ends; None: this is no such one."""
-        self._sent_again = 0
+        self.sent_again = 0
         """Ordinal of the message that was appended last, where it was there already; 0: it was new."""
         self._read_by(SessionLogView(log))
 
@@ -231,9 +234,10 @@ class Session:
         """`extend`, only where the log still ends with this message; else `Conflict`."""
         batch = [self._take(message) for message in messages]
         with self.lock:
+            self.branch()
             if len(self) != ordinal:
                 raise Conflict(self.id, self.state.position)
-            self._sent_again = 0
+            self.sent_again = 0
             return self.replica.extend(batch)
 
     def _take(self, message: object) -> ParsedMessage:
@@ -253,26 +257,8 @@ class Session:
             return entries
 
     def _noted(self, entry: LogEntry) -> LogEntry:
-        self._sent_again = 0 if entry.is_new else entry.ordinal
+        self.sent_again = 0 if entry.is_new else entry.ordinal
         return entry
-
-    def before_answer(self) -> tuple[Session, Finding] | None:
-        """Where the user turn that was appended last had been answered before: this session as it was before that.
-
-        A caller that lost the answer asks again with the id it used; what it gets is the request of the first time,
-        not one that ends in its own answer. None where nothing was sent again, or the turn has no answer yet.
-        """
-        with self.lock:
-            state = self.state
-            answer = state.groups[-1].first if state.groups else 0
-            is_answered = state.last_text == answer > state.last_user and not state.open_calls
-            if not is_answered or not state.last_user or self._sent_again != state.last_user:
-                return None
-            before = self.past(answer - 1)
-        text = (
-            f"this user turn was sent again after §{answer} had answered it: the request is the one before that answer"
-        )
-        return before, Finding(kind="turn_already_answered", ref=f"§{answer}", text=text)
 
     def note(self, name: str, text: str) -> None:
         """Set a named note (plan, subtask, snapshot, scratchpad …); the latest wins, an empty text removes it."""
@@ -362,18 +348,25 @@ class Session:
                 self.journal.truncate(child.key, 0)  # what it shares was replaced meanwhile: share what is there now
         raise Conflict(self.id, self.state.position)
 
-    def fork_before(self, ordinal: int, number: int) -> Session | None:
-        """The n-th fork before message `ordinal`, made where it is not there, with all that was decided until then;
-        None where it is one of another log."""
+    def fork_before(self, ordinal: int, number: int, *, make: bool = True) -> Session | Literal[False] | None:
+        """The n-th fork before message `ordinal`, with all that was decided until then; made where it is not there, or
+        None. False where it is one of another log, or was forgotten."""
         name = f"{self.id.partition('-fork-')[0][:160]}-fork-{ordinal - 1}-{number}"
         with self.lock:
             child, origin = self._sibling(checked_name("session", name)), self._originals.origin_before(ordinal)
-            if not self.journal.length(child.key):
-                child.replica.prepare()
-                with suppress(Conflict):  # somebody else made it just now
-                    child.replica.write((SessionOpened(nonce=self.state.nonce, parent=origin),))
-            child.load()
-            return child if child.origins()[:1] == (origin,) else None
+            findings = self._claim(child.key) if self._claim is not None else []
+            try:
+                if not self.journal.length(child.key):
+                    child.replica.prepare()
+                    if not make:
+                        return None
+                    with suppress(Conflict):  # somebody else made it just now
+                        child.replica.write((SessionOpened(nonce=self.state.nonce, parent=origin),))
+                child.load()
+            except Erased:
+                return False
+            child.findings.extend(findings)
+            return child if child.origins()[:1] == (origin,) else False
 
     def past(self, ordinal: int) -> Session:
         """This session as it was when message `ordinal` was its newest, with what was decided until the next one.
@@ -384,7 +377,7 @@ class Session:
             origin = self._originals.origin_before(ordinal + 1)
             past = self._sibling(origin.session)
             past.load(upto=origin.position)
-            past.origin_of_past = origin
+            past.origin_of_past, past._follower = origin, self._follower
             return past
 
     def branch(self) -> None:
@@ -393,9 +386,9 @@ class Session:
             return
         for number in range(1, TRIES):
             child = self.fork_before(past.ordinal + 1, number)
-            if child is not None and len(child) == past.ordinal:
-                self.key = child.key
-                self.origin_of_past = None
+            if child and len(child) == past.ordinal:
+                self.key, self.origin_of_past = child.key, None
+                child.replica.noticed.add(self.findings)
                 self._read_by(child.replica)
                 return
         raise Conflict(self.id, self.state.position)
@@ -413,7 +406,8 @@ class Session:
     def _sibling(self, id: str) -> Session:
         """Another session of this store and tenant, not read yet."""
         log = self.replica.log.sibling(id)
-        return Session(log, self._counter, self._draw_nonce, self._keys, self.fact_lookup, self._derived_folder)
+        more = self.fact_lookup, self._derived_folder, self._claim
+        return Session(log, self._counter, self._draw_nonce, self._keys, *more)
 
     def origins(self) -> tuple[ForkPoint, ...]:
         """Where the logs end that this one shares: its parent's first; none for an original."""

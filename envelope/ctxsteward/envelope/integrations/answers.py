@@ -21,7 +21,6 @@ from typing import Any, NamedTuple
 from ctxsteward.schemas import Wire
 
 from ..envelope import Provider
-from ..recall import model_tools
 from ..render import messages_of_items
 from .conversations import ConversationName, Conversations, PreparedCall
 
@@ -93,7 +92,7 @@ def built_request(
         return None
     marks = "cache_control" not in body  # the caller has the provider place one: there are four at most
     rendered = call.render(endpoint.provider, cache=marks)
-    made = _with_context(endpoint, body, handed, rendered, own_tools=conversations.offers_tools)
+    made = _with_context(body, handed, rendered, conversations.own_tools(endpoint.provider))
     return BuiltRequest(endpoint, call, handed, made)
 
 
@@ -111,12 +110,11 @@ def _dumped(value: Any) -> object:
     return value.isoformat() if hasattr(value, "isoformat") else str(value)
 
 
-def _with_context(endpoint: Endpoint, body: Wire, handed: HandedRequest, rendered: Wire, *, own_tools: bool) -> Wire:
+def _with_context(body: Wire, handed: HandedRequest, rendered: Wire, ours: Sequence[Wire]) -> Wire:
     """The body with what was built in place of its context."""
     made = {**body, **{key: value for key, value in rendered.items() if key != "tools"}}
     if handed.prefill is not None:
         made["messages"] = [*made["messages"], handed.prefill]
-    ours = model_tools(endpoint.provider) if own_tools else ()
     tools = rendered.get("tools", [])
     if len(tools) < len(handed.tools) + len(ours):
         unmarked = [{key: value for key, value in tool.items() if key != "cache_control"} for tool in handed.tools]

@@ -33,14 +33,10 @@ import logging
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar, Unpack, cast
 
 from ctxsteward.schemas import InputError, Wire
-from ctxsteward.store import Profile, process_forks as forking
 
-from ..building import EnvelopeBuilder
-from ..store import Store
-from ..tokens import Budgets
 from .answers import (
     BuiltRequest,
     CompleteAnswer,
@@ -51,7 +47,7 @@ from .answers import (
     read_answer,
     with_prefill,
 )
-from .conversations import ConversationName, Conversations, OnError, PreparedCall, named_conversation
+from .conversations import ConversationName, ConversationOptions, Conversations, SessionSource, named_conversation
 
 try:
     import anyio.to_thread
@@ -61,7 +57,7 @@ except ModuleNotFoundError:
     raise InputError(f"wrap needs the SDK of the client it is given; {hint}") from None
 
 ClientT = TypeVar("ClientT")
-MAX_ATTEMPTED = 256
+MAX_ATTEMPTED = 64
 """Calls under way whose bytes are kept for another attempt."""
 _RETRIES = "x-stainless-retry-count"
 _log = logging.getLogger("ctxsteward.envelope.integrations")
@@ -69,34 +65,21 @@ _log = logging.getLogger("ctxsteward.envelope.integrations")
 
 def wrap(
     client: ClientT,
-    store: Store | Conversations,
+    store: SessionSource,
     *,
     session: str | None = None,
     tenant: str = "default",
     principal: str | None = None,
     project: str | None = None,
-    budgets: Budgets | None = None,
-    builder: EnvelopeBuilder | None = None,
-    profile: Profile | None = None,
-    tools: bool = False,
-    on_error: OnError = "fallback",
-    on_call: Callable[[PreparedCall], object] | None = None,
+    **options: Unpack[ConversationOptions],
 ) -> ClientT:
     """A client like this one, whose calls belong to sessions of the store; see the module.
 
     `session` with `tenant`, `principal` and `project` names one for all calls; without it each stands inside a
-    `with conversation("chat-1"):`, which also goes before it. Clients may share `Conversations`: given in place of the
-    store, they have the other options. For the other arguments see `Conversations`.
+    `with conversation("chat-1"):`, which also goes before it. `options` are those of `Conversations`: `budgets` or
+    `builder`, `profile`, `tools`, `on_error`, `on_call`. Clients may share some: given in place of the store.
     """
-    given = [budgets, builder, profile, on_call]
-    if not isinstance(store, Conversations):
-        conversations = Conversations(
-            store, budgets=budgets, builder=builder, profile=profile, tools=tools, on_error=on_error, on_call=on_call
-        )
-    elif any(option is not None for option in given) or tools or on_error != "fallback":
-        raise InputError("options stand beside shared Conversations; give them to Conversations(store, …)")
-    else:
-        conversations = store
+    conversations = Conversations.of(store, **options)
     default = None if session is None else ConversationName(session, tenant, principal, project)
     calls = ClientCalls(conversations, default)
     sdk, is_async = _kind(client)
@@ -146,7 +129,7 @@ class ClientCalls:
         self.conversations: Conversations = conversations
         self.default: ConversationName | None = default
         self._under_way: OrderedDict[object, BuiltRequest | None] = OrderedDict()
-        self._lock = forking.lock()
+        self._lock = conversations.lock
 
     def name(self) -> ConversationName:
         """Of the session that a call made here belongs to."""

@@ -3,7 +3,7 @@
 An adapter turns its framework's history into wire dicts (OpenAI chat or Anthropic messages; Responses items go through
 `render.messages_of_items`), and does three things around each call of the model:
 
-    conversations = Conversations(store, budgets=Budgets(dynamic_tokens=4000))         # once
+    conversations = Conversations.of(store, **options)          # once; `store` may be Conversations that are shared
     call = conversations.prepare(ConversationName("chat-1"), history, system=…, tools=…, model="gpt-4o")
     if call is None:                                     # ours failed, and a warning said so
         …                                                # send the framework's own request, unchanged
@@ -38,7 +38,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypedDict, Unpack
 
 from ctxsteward.schemas import (
     BudgetExceeded,
@@ -147,6 +147,18 @@ class OpenConversation:
         self.told: tuple[bytes, SessionHead] | None = None
 
 
+class ConversationOptions(TypedDict, total=False):
+    """Options of `Conversations`, which adapters hand on."""
+
+    builder: EnvelopeBuilder | None
+    budgets: Budgets | None
+    profile: Profile | None
+    tools: bool
+    on_error: OnError
+    on_call: Callable[[PreparedCall], object] | None
+    max_open: int
+
+
 class Conversations:
     """The sessions of a store behind an adapter."""
 
@@ -183,8 +195,18 @@ class Conversations:
         self._own_tools = model_tools() if tools else ()
         self._builders: OrderedDict[str | None, EnvelopeBuilder] = OrderedDict()
         self._open: OrderedDict[tuple[str, str], OpenConversation] = OrderedDict()
-        self._lock = forking.lock()
+        self.lock = forking.lock()
+        """Held for moments, by adapters too."""
         self._said: set[str] = set()
+
+    @classmethod
+    def of(cls, store: SessionSource, **options: Unpack[ConversationOptions]) -> Conversations:
+        """Those of this store; adapters may share some, which have their options already."""
+        if not isinstance(store, Conversations):
+            return cls(store, **options)
+        if options:
+            raise InputError("options stand beside shared Conversations; give them to Conversations(store, …)")
+        return store
 
     # -- before the call ----------------------------------------------------------------------------------------
 
@@ -236,16 +258,15 @@ class Conversations:
             findings=envelope.findings,
         )  # fmt: skip
 
-    @property
-    def offers_tools(self) -> bool:
-        """Whether the model is offered `search_context` and `resolve_reference`."""
-        return bool(self._own_tools)
+    def own_tools(self, provider: Provider) -> tuple[Wire, ...]:
+        """What the model is offered beside the request's tools, as this provider takes it."""
+        return model_tools(provider) if self._own_tools else ()
 
     def builder(self, model: str | None) -> EnvelopeBuilder:
         """What builds for this model; one that is not known is counted with the default tokenizer."""
         if self._builder is not None:
             return self._builder
-        with self._lock:
+        with self.lock:
             builder = self._builders.pop(model, None)
             builder = self._builders[model] = self._made(model) if builder is None else builder
             if len(self._builders) > MAX_BUILDERS:
@@ -263,13 +284,13 @@ class Conversations:
 
     def _opened(self, name: ConversationName) -> OpenConversation:
         key = (name.tenant, name.id)
-        with self._lock:
+        with self.lock:
             opened = self._open.get(key)
             if opened is not None:
                 self._open.move_to_end(key)
                 return opened
         root = self.store.session(name.id, tenant=name.tenant, profile=self.profile, project=name.project)
-        with self._lock:
+        with self.lock:
             opened = self._open.setdefault(key, OpenConversation(root))
             while len(self._open) > self.max_open:
                 self._open.popitem(last=False)
@@ -363,6 +384,10 @@ class Conversations:
         return answer_call(self.standing(name), tool, arguments)
 
 
+SessionSource = Store | Conversations
+"""Where an adapter's sessions are: a store, or what several adapters share of one."""
+
+
 def split_head(messages: Sequence[object]) -> tuple[list[str | Wire], list[object]]:
     """The texts of the leading system and developer messages, and what is behind them.
 
@@ -373,9 +398,16 @@ def split_head(messages: Sequence[object]) -> tuple[list[str | Wire], list[objec
     texts: list[str | Wire] = []
     while history and isinstance(first := history[0], dict) and first.get("role") in ("system", "developer"):
         content: Any = first.get("content")
-        texts += content if isinstance(content, list) else [content]
+        texts += [_plain_text(block) for block in content] if isinstance(content, list) else [content]
         del history[0]
     return texts, history
+
+
+def _plain_text(block: str | Wire) -> str | Wire:
+    """A text block in whichever form the endpoint has it; another one as it is, for the head to refuse."""
+    if isinstance(block, dict) and block.get("type") in ("input_text", "output_text") and "text" in block:
+        return {"type": "text", "text": block["text"]}
+    return block
 
 
 def take_head(session: Session, head: SessionHead) -> None:
@@ -436,6 +468,6 @@ def handed_bytes(value: object) -> bytes:
 
 
 __all__ = [
-    "ConversationName", "Conversations", "PreparedCall", "cached_tokens_of", "conversation", "current_conversation",
-    "named_conversation", "split_head", "take_head",
+    "ConversationName", "ConversationOptions", "Conversations", "PreparedCall", "SessionSource", "cached_tokens_of",
+    "conversation", "current_conversation", "named_conversation", "split_head", "take_head",
 ]  # fmt: skip

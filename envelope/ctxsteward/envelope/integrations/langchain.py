@@ -33,8 +33,7 @@ from ctxsteward.schemas import InvalidMessage, Message, Wire, encode_wire
 from ..layout import MessageStep, ToolResult
 from ..recall import model_tools as tool_schemas
 from ..render import image_url, wires_of_steps
-from ..store import Store
-from .conversations import ConversationName, Conversations, PreparedCall, named_conversation
+from .conversations import ConversationName, Conversations, PreparedCall, SessionSource, named_conversation
 
 FIELD = "langchain"
 """Of a wire dict: what LangChain keeps beside a message. Of a block: one that no wire has."""
@@ -56,13 +55,13 @@ class CtxstewardMiddleware(AgentMiddleware[Any, Any, Any]):
     """Each model call of an agent sees an envelope of its thread."""
 
     def __init__(
-        self, store: Store | Conversations, *, session: str | None = None, model_tools: bool = False, **options: Any
+        self, store: SessionSource, *, session: str | None = None, model_tools: bool = False, **options: Any
     ) -> None:
         """`session` names one for all calls. `model_tools`: the model may search and read what left the window.
 
         `options` are those of `Conversations`: builder, budgets, profile, on_error, on_call.
         """
-        self.conversations = store if isinstance(store, Conversations) else Conversations(store, **options)
+        self.conversations = Conversations.of(store, **options)
         self._session = session
         self.tools = [self._tool(schema["function"]) for schema in tool_schemas()] if model_tools else []
 

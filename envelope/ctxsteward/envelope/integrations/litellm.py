@@ -26,25 +26,30 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from functools import cache
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from ctxsteward.schemas import InputError, Wire
 from ctxsteward.store import MasterKeys
 
-from ..envelope import Provider
 from ..store import Store, open_store
 from ..tokens import Budgets
 from .answers import ENDPOINTS, BuiltRequest, CompleteAnswer, built_request, plain_body
-from .conversations import ConversationName, Conversations, PreparedCall, current_conversation
+from .conversations import (
+    ConversationName,
+    ConversationOptions,
+    Conversations,
+    PreparedCall,
+    current_conversation,
+)
 
 if TYPE_CHECKING:
     from litellm.integrations.custom_logger import CustomLogger
 
-PROVIDERS: Mapping[str, Provider] = {
-    "acompletion": "openai-chat", "completion": "openai-chat", "aresponses": "openai-responses",
-    "anthropic_messages": "anthropic",
+KINDS = {
+    "acompletion": ENDPOINTS["openai-chat"], "completion": ENDPOINTS["openai-chat"],
+    "aresponses": ENDPOINTS["openai-responses"], "anthropic_messages": ENDPOINTS["anthropic"],
 }  # fmt: skip
 """By LiteLLM's type of call: the form of its request."""
 SESSION_HEADER = "x-ctxsteward-session"
@@ -78,7 +83,7 @@ class SessionHandler:
     async def async_pre_call_deployment_hook(self, kwargs: Wire, call_type: Any) -> Wire | None:
         """Before each attempt: put the built context in place of the caller's."""
         kind, logged = getattr(call_type, "value", call_type), kwargs.get("litellm_logging_obj")
-        if kind not in PROVIDERS or getattr(logged, "call_type", kind) != kind:
+        if kind not in KINDS or getattr(logged, "call_type", kind) != kind:
             return None  # another kind of call, or LiteLLM's own within one that was seen
         name = _named(kwargs)
         if name is None:
@@ -130,7 +135,7 @@ class SessionHandler:
 
     def _built(self, kind: str, name: ConversationName, arguments: Wire) -> BuiltRequest | None:
         context = plain_body({key: arguments[key] for key in _CONTEXT if arguments.get(key) is not None})
-        return built_request(self.conversations, ENDPOINTS[PROVIDERS[kind]], name, context)
+        return built_request(self.conversations, KINDS[kind], name, context)
 
     def _finish(self, call: PreparedCall, kind: str, response: Any) -> None:
         try:
@@ -148,7 +153,7 @@ def answer_of(kind: str, response: Any) -> CompleteAnswer | None:
     Of Anthropic messages it reports a translation: one with thinking is left for the next history to bring, whole.
     """
     body = response.model_dump(mode="json", exclude_none=True)
-    if PROVIDERS.get(kind) == "openai-responses":
+    if kind == "aresponses":
         return ENDPOINTS["openai-responses"].answer(body)
     for choice in body.get("choices") or ():
         if isinstance(message := choice.get("message"), dict):
@@ -199,13 +204,13 @@ def _name_of(key: Any, id: str) -> ConversationName:
 # -- made when they are asked for ----------------------------------------------------------------------------------
 
 
-def session_handler(store: Store | Conversations, **options: Any) -> CustomLogger:
+def session_handler(store: Store | Conversations, **options: Unpack[ConversationOptions]) -> CustomLogger:
     """A callback for ``litellm.callbacks``, a `SessionHandler`; `options` as for `Conversations`."""
     try:
         from litellm.integrations.custom_logger import CustomLogger
     except ModuleNotFoundError:
         raise InputError("litellm is not installed; pip install 'litellm>=1.109'") from None
-    conversations = store if isinstance(store, Conversations) else Conversations(store, **options)
+    conversations = Conversations.of(store, **options)
     # LiteLLM looks for hooks among the class's own names
     hooks = {name: value for name, value in vars(SessionHandler).items() if name.startswith("async_")}
     made = type("SessionHandler", (SessionHandler, CustomLogger), hooks)()

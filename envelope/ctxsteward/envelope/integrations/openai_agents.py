@@ -34,8 +34,7 @@ from ctxsteward.schemas import Message, Wire, encode_wire
 from ..history import LogEntry, NewMessage, Session
 from ..recall import model_tools as tool_schemas
 from ..render import item_groups, items_of, items_of_message, messages_of_items, own_items
-from ..store import Store
-from .conversations import ConversationName, Conversations, PreparedCall
+from .conversations import ConversationName, Conversations, PreparedCall, SessionSource
 
 FIELD = "openai_agents"
 """Of a wire dict: its items, where they cannot be made of it byte for byte."""
@@ -54,12 +53,12 @@ class CtxstewardSession:
     session_settings: SessionSettings | None = None
 
     def __init__(
-        self, session_id: str, store: Store | Conversations, *, tenant: str = "default", principal: str | None = None,
+        self, session_id: str, store: SessionSource, *, tenant: str = "default", principal: str | None = None,
         **options: Any,
     ) -> None:  # fmt: skip
         """`principal` is who its user messages are by; `options` are those of `Conversations`."""
         self.session_id = session_id
-        self.conversations = store if isinstance(store, Conversations) else Conversations(store, **options)
+        self.conversations = Conversations.of(store, **options)
         self.name = ConversationName(session_id, tenant, principal)
         self.hooks = UsageHooks(self)
         self._call: PreparedCall | None = None

@@ -50,8 +50,7 @@ from ctxsteward.schemas import Wire, encode_wire
 from ..layout import MessageStep, ToolResult
 from ..recall import model_tools as tool_schemas
 from ..render import wires_of_steps
-from ..store import Store
-from .conversations import ConversationName, Conversations, PreparedCall, named_conversation
+from .conversations import ConversationName, Conversations, PreparedCall, SessionSource, named_conversation
 
 FIELD = "pydantic_ai"
 """Of a wire dict: what pydantic-ai keeps beside a message."""
@@ -77,13 +76,13 @@ class Ctxsteward(AbstractCapability[Any]):
     """Each request of an agent's model sees an envelope of its conversation."""
 
     def __init__(
-        self, store: Store | Conversations, *, session: str | None = None, model_tools: bool = False, **options: Any
+        self, store: SessionSource, *, session: str | None = None, model_tools: bool = False, **options: Any
     ) -> None:
         """`session` names one for all runs. `model_tools`: the model may search and read what left the window.
 
         `options` are those of `Conversations`: builder, budgets, profile, on_error, on_call.
         """
-        self.conversations = store if isinstance(store, Conversations) else Conversations(store, **options)
+        self.conversations = Conversations.of(store, **options)
         self._session, self._has_tools = session, model_tools
         self._call: PreparedCall | None = None
 
