@@ -42,6 +42,8 @@ nothing offering ordering pricing ranking rating reading recording seed setting 
 thing timing training warning wording
 """
 WHOLE = frozenset(("schemas", "language", "store", "summarizers"))
+OWN_DOORS = frozenset(("summarizers.models",))
+"""Folders of whole rooms that have a door of their own: whoever asks no model does not learn of it."""
 """Rooms that others enter by one door."""
 IRREGULAR = frozenset(_IRREGULAR.split())
 NOUNS = frozenset(_NOUNS.split())
@@ -165,7 +167,7 @@ def beside_doors(read: Iterable[Module]) -> list[str]:
             home = module.name if module.is_package else module.name.rpartition(".")[0]
             room = target.partition(".")[0]
             foreign = room != module.name.partition(".")[0]
-            by_room = foreign and room in WHOLE and target != room
+            by_room = foreign and room in WHOLE and target not in (room, *OWN_DOORS)
             by_folder = "." in folder and target != folder and f"{home}.".startswith(f"{folder}.") is False
             if (by_room or by_folder) and folder != home:
                 found.append(f"{module.name} -> {target}")

@@ -165,6 +165,10 @@ def test_the_guide_to_agent_runs_runs() -> None:
     assert run_python(ROOT / "docs" / "agent-runs.md", {"__name__": "agent_runs"}) == 6
 
 
+def test_the_guide_to_models_prints_what_it_says() -> None:
+    assert run_python(ROOT / "docs" / "models.md", {"__name__": "models"}) == 1
+
+
 def test_the_sizing_of_a_deployment_prints_what_it_says() -> None:
     assert run_python(ROOT / "docs" / "deploy.md", {"__name__": "deploy"}) == 2
 

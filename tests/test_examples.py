@@ -37,6 +37,12 @@ exit code 0
 I have looked.
 VERDICT: no
 """,
+    "model_summaries": """
+scripted with prefix_bullets 1 : 2 bullets hold, refused: {'values': 1}
+- The deposit of booking BK-2093 is 120 EUR. (§3)
+- Never call before nine. (§5)
+session s-42 has spent $0.000438
+""",
     "nightly_steward": """
 promoted: due 3, harvested 3, absorbed 3, reconciled 4, admitted 1, fitted 1, staged 1, promoted 1
 version 2 says: Never use emojis in your answers, please. (from chat-ada§3 and chat-hana§3)

@@ -54,6 +54,7 @@ def test_every_bench_goes_by_its_own_name() -> None:
     assert set(BENCHES) == {
         "import",
         "runs",
+        "models",
         "warm",
         "cold",
         "first",

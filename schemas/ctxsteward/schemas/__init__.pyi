@@ -32,9 +32,14 @@ from .chat_model import (
     ModelPurpose as ModelPurpose,
     ReplyEnd as ReplyEnd,
     TokenUsage as TokenUsage,
+    charged_to as charged_to,
+    task_of as task_of,
+    whole_text as whole_text,
 )
 from .documents import (
     FULL_REWARD as FULL_REWARD,
+    HandoffLine as HandoffLine,
+    HandoffSection as HandoffSection,
     HandoffSummary as HandoffSummary,
     Outcome as Outcome,
     SealDocument as SealDocument,

@@ -11,10 +11,11 @@ A model raises `ModelUnavailable` and nothing else. What ended a reply is told, 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal, Protocol, runtime_checkable
+from typing import Annotated, Any, ClassVar, Literal, Protocol, runtime_checkable
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from .errors import InputError
 from .message import Wire
 
 ModelPurpose = Literal[
@@ -103,3 +104,32 @@ class ChatModel(Protocol):
 
     async def reply_async(self, request: ChatRequest) -> ChatReply:
         """The same for async callers."""
+
+
+def charged_to(model: ChatModel, **accounts: str | None) -> ChatModel:
+    """The model on these accounts (tenant, session, night, suite), as `GovernedModel` has them; else itself."""
+    charged: Any = getattr(model, "charged", None)
+    return model if charged is None else charged(**accounts)
+
+
+def task_of(model: ChatModel) -> ChatModel:
+    """The model for one task, whose calls share a bound on tokens; itself where it keeps none."""
+    task: Any = getattr(model, "task", None)
+    return model if task is None else task()
+
+
+_NO_ANSWER = {"length": "it was cut off", "refused": "it was refused", "other": "it is not text alone"}
+
+
+def whole_text(reply: ChatReply) -> str:
+    """The text of a reply that is whole, without a Markdown fence around all of it; raises `InputError`.
+
+    >>> whole_text(ChatReply(text="```json\\n{}\\n```"))
+    '{}'
+    """
+    if reply.ended != "complete":
+        raise InputError(_NO_ANSWER[reply.ended])
+    text = reply.text.strip()
+    if text.startswith("```") and text.endswith("```") and text.count("```") == 2:
+        return text.removeprefix("```json").strip("`").strip()
+    return text

@@ -25,7 +25,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool, WithJsonSchema, m
 
 from .findings import Finding
 from .profile import Hex, Timestamp
-from .summary import CompressionReport
+from .summary import CompressionReport, SummaryOrigin
 
 REF_PATTERN = r"^§[1-9][0-9]{0,11}(\.[1-9][0-9]{0,3})?$"
 RefText = Annotated[str, Field(pattern=REF_PATTERN)]
@@ -181,10 +181,25 @@ class SelectionLog(_Document):
     """Best first; facts of the session's own user, project and self alone."""
 
 
+HandoffSection = Literal["intent", "technical", "files", "errors", "decisions", "pending", "state"]
+"""What the user wants; tools and limits; files; errors and fixes; what was settled; what is open; where it stands."""
+
+
+class HandoffLine(BaseModel):
+    """One line that a model wrote, and that holds against the messages it rests on."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+
+    section: HandoffSection
+    text: Annotated[str, Field(min_length=1, max_length=600)]
+    refs: Annotated[tuple[str, ...], Field(min_length=1)]
+
+
 class HandoffSummary(BaseModel):
     """Where a piece of work stands."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+    LATER: ClassVar[frozenset[str]] = frozenset(("lines", "origin"))
 
     schema_version: Literal[1] = 1
     generated_at: Timestamp | None = None
@@ -209,6 +224,10 @@ class HandoffSummary(BaseModel):
     understanding: str = ""
     last_action: str = ""
     continuation_prompt: str
+    lines: tuple[HandoffLine, ...] = ()
+    """By a model, section by section; empty: none was asked, or none of its lines holds."""
+    origin: SummaryOrigin | None = None
+    """What a model had to do with them; null: none was asked."""
 
 
 FULL_REWARD = 1.0

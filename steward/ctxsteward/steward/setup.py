@@ -152,11 +152,11 @@ def open_night(
             settings, store, here, stack, isolate, lambda: in_force(settings, store, ledger), ledger.uses.watched
         )
         taking = IngestStage(settings, store, ledger, harvesting, here)
-        deciding = DecisionStage(settings, store, ledger)
+        deciding = DecisionStage(settings, store, ledger, model=here.models)
         stages = Stages(
             due=taking.due, harvest=harvesting, absorb=taking.absorb, reconcile=taking.reconcile, admit=deciding.admit,
             fit=deciding.fit, stage=deciding.stage, drift=deciding.drift, gate=deciding.gate,
-            promote=deciding.promote, canary=deciding.canary,
+            promote=deciding.promote, canary=deciding.canary, wording=deciding.wording,
         )  # fmt: skip
         yield OpenedNight(
             store=store, ledger=ledger, stages=stages, results=home_of(settings) / "results",

@@ -193,6 +193,8 @@ def test_a_handoff_is_read_from_scratchpad_and_task() -> None:
         "last_action": "Read the log.",
         "continuation_prompt": "Continue working on: Mend the relay.\nCurrent phase: builder\n"
         "Next step: Raise the limit",
+        "lines": [],
+        "origin": None,
     }
 
 

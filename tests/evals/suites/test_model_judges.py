@@ -13,8 +13,10 @@ from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
+from tests.summarizers.models.fake_model import FakeModel
 
 from ctxsteward.evals.suites.kit import (
+    ChatJudge,
     JudgeCase,
     JudgePanel,
     ModelReply,
@@ -38,7 +40,8 @@ from ctxsteward.evals.suites.kit.model_judges import (
     text_digest,
     verdict,
 )
-from ctxsteward.schemas import InputError, RatingTable, TokenPrices
+from ctxsteward.schemas import ChatReply, InputError, RatingTable, ReplyEnd, TokenPrices, TokenUsage
+from ctxsteward.summarizers.models import GovernedModel
 
 from ..subjects.servers import serving
 
@@ -369,6 +372,34 @@ def test_a_function_and_an_object_judge_by_the_name_they_were_given(
         ("judges.py:strict", False),
         ("judges.py:flaky", True),
     ]
+
+
+def test_a_chat_model_sits_on_the_panel_within_its_own_limits() -> None:
+    fake = FakeModel(lambda _: ChatReply(text=f"Fine.\n{YES}", usage=TokenUsage(prompt_tokens=40, output_tokens=4)))
+    model = GovernedModel(fake).charged(suite="desk")
+    found = panel(ChatJudge(model))(scenario("Is it?"), 0)
+    (one,) = found.ratings
+
+    assert (one.rater, one.answer, one.tokens_in, one.tokens_out) == ("fake", True, 40, 4)
+    (asked,) = fake.asked
+    assert (asked.purpose, asked.prefix, asked.seed) == ("judge", None, 0)
+    assert asked.messages == ({"role": "user", "content": judge_prompt(scenario("Is it?").cases[0])},)
+    assert [(row.account, row.name, row.calls) for row in model.spending.rows()] == [("suite", "desk", 1)]
+
+
+@pytest.mark.parametrize(
+    ("ended", "told"), [("length", "cut off"), ("refused", "refused"), ("other", "not text alone")]
+)
+def test_what_a_chat_model_did_not_end_is_no_verdict(ended: ReplyEnd, told: str) -> None:
+    found = panel(ChatJudge(FakeModel(lambda _: ChatReply(text=YES, ended=ended))))(scenario("Is it?"), 0)
+    assert [(one.answer, told in one.reason) for one in found.ratings] == [(None, True)]
+
+
+def test_a_path_may_name_a_chat_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = "from tests.summarizers.models.fake_model import FakeModel\njudge = FakeModel(lambda _: 'VERDICT: no')\n"
+    (tmp_path / "chat.py").write_text(text, encoding="utf-8")
+    assert isinstance(judge_model("chat.py:judge"), ChatJudge)
 
 
 # -- an endpoint -----------------------------------------------------------------------------------------------

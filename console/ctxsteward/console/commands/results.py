@@ -257,6 +257,15 @@ def comparison_table(compared: ResultComparison) -> Table:
     return table
 
 
+def print_model_run(compared: ResultComparison, told: Sequence[str], as_json: bool) -> None:
+    """A run with a model in the loop beside the one by rules; beside JSON on stderr, since stdout has the results."""
+    console = table_console(stderr=as_json)
+    console.print(comparison_table(compared))
+    for line in (*compared_runs(compared), *told):
+        console.print(shown(f"  {line}"))
+    console.print(shown(f"  {summary((compared,))}"))
+
+
 def comparison_json(compared: ResultComparison) -> dict[str, Any]:
     """One suite as JSON values."""
 

@@ -17,6 +17,7 @@ import click
 from ctxsteward.envelope import Budgets
 from ctxsteward.evals import result_history as history, sealed_openings
 from ctxsteward.evals.documents import check_markers, check_output, write_blocks
+from ctxsteward.evals.model_runs import MEANT, ModelRun, price_of, run_model
 from ctxsteward.evals.phrasings import SPLITS, Split
 from ctxsteward.evals.subjects import BASELINES, OURS, SUBJECTS, subject_named, try_out
 from ctxsteward.evals.suite_files import RunHead, Shard, play_job, run_head
@@ -56,13 +57,24 @@ from ..terminal import (
     unknown_model,
 )
 from .own_suites import SHIPPED_GATES, KeptRun, OwnSuite, is_suite_file, kept_run, own_suite, read_shard
-from .results import HistoryComparison, SuiteOutputs, conclude, exit_by, output_options, print_result, write_results
+from .results import (
+    HistoryComparison,
+    SuiteOutputs,
+    conclude,
+    exit_by,
+    output_options,
+    print_model_run,
+    print_result,
+    write_results,
+)
 
 ALL = "all"
 FULL = 4
 """Times the scenarios of CI."""
 JUDGE_KEY_VARIABLE = "CTXSTEWARD_JUDGE_KEY"
 """Environment variable with the key of the endpoint that judges."""
+MODEL_KEY_VARIABLE = "CTXSTEWARD_MODEL_KEY"
+"""The same of the endpoint that summarizes and selects."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,6 +116,8 @@ class SuiteOptions:
     judges: tuple[JudgeModel, ...] = ()
     shard: Shard | None = None
     resume: Path | None = None
+    model_run: ModelRun | None = None
+    """A model that summarizes and selects; each suite is played without it first."""
 
 
 def read_setup(
@@ -139,12 +153,16 @@ def run_suites(asked: SuiteOptions, outputs: SuiteOutputs, *, as_json: bool) -> 
             jobs = run.part(one.jobs)
             if not jobs:
                 continue
-            result = _played(one, jobs, run, asked, tell)
+            plain = _played(one, jobs, run, asked, tell) if asked.model_run else None
+            result = _played(one, jobs, run, _with_model(asked, one.suite.name), tell)
             if asked.sealed is not None:
                 result = _recorded(result, asked, asked.sealed, began)
             comparison.read(result)
             results.append(result)
             print_result(result, comparison, as_json)
+            if plain is not None and asked.model_run is not None:
+                compared = history.compare(plain, result, meant=MEANT)
+                print_model_run(compared, asked.model_run.told(one.suite.name), as_json)
     write_results(outputs, results, comparison)
     if asked.sealed is not None and asked.sealed.write is not None:
         known = history.read(outputs.history) if outputs.history else ()
@@ -152,6 +170,13 @@ def run_suites(asked: SuiteOptions, outputs: SuiteOutputs, *, as_json: bool) -> 
         write_blocks(asked.sealed.write, {sealed_openings.BLOCK: lines})
     conclude(results)
     return results
+
+
+def _with_model(asked: SuiteOptions, suite: str) -> SuiteOptions:
+    """The same with the model in the loop of this suite, in one process; as it is where none was named."""
+    if asked.model_run is None:
+        return asked
+    return replace(asked, setup=asked.model_run.setup(asked.setup, suite), workers=1)
 
 
 def _recorded(result: EvalResult, asked: SuiteOptions, sealed: SealedOptions, began: str) -> EvalResult:
@@ -303,6 +328,13 @@ def _command(chosen: ChosenSuite, asked: SuiteOptions) -> str:
 @budget_option("A field of Budgets; repeatable. What is not given is as each suite needs it.")
 @click.option("--summarizer", default="extractive", show_default=True, metavar="NAME", help="By its installed name.")
 @click.option("--profile", type=click.Path(), metavar="FILE", help="Profile (YAML) of the head in every scenario.")
+@click.option(
+    "--model-url", metavar="NAME",
+    help="Let this model summarize and select, and compare with rules: https://HOST/v1#MODEL, openai:MODEL, "
+    "anthropic:MODEL, module:name, FILE.py:name.",
+)  # fmt: skip
+@click.option("--model-price", metavar="P,C,R", help="Of --model-url: dollars a million tokens read, cached, written.")
+@click.option("--max-cost", type=click.FloatRange(0), metavar="DOLLARS", help="That --model-url may spend on a suite.")
 @output_options
 @click.option("--revision", metavar="TEXT", help="Of your repository, to keep with the results.")
 @telemetry
@@ -312,15 +344,16 @@ def run(
     write: Path | None, scenarios: int | None, full: bool, only: tuple[str, ...], subject: str,
     judges: tuple[str, ...], repeat: int, shard: str | None, resume: Path | None,
     workers: int | None, model: str | None, budgets: tuple[str, ...], summarizer: str, profile: str | None,
-    junit: Path | None, markdown: Path | None, html: Path | None, history: Path | None, revision: str | None,
+    model_url: str | None, model_price: str | None, max_cost: float | None, junit: Path | None,
+    markdown: Path | None, html: Path | None, history: Path | None, revision: str | None,
     as_json: bool, store: str, tenant: str,
 ) -> None:  # fmt: skip
     """Play the scenarios of SUITE through our builder or another subject, and judge what would be sent.
 
     `ctxsteward evals list` names the suites; `all` plays each of them; FILE.yaml is a suite of your own.
 
-    No model, key or network is needed. Exit 1 where a gate fails or a scenario breaks off. A gate that so few
-    scenarios cannot decide is told as undecided, and fails nothing.
+    No model, key or network is needed, but with --model-url and --judge-model. Exit 1 where a gate fails or a scenario
+    breaks off. A gate that so few scenarios cannot decide is told as undecided, and fails nothing.
     """
     models = tuple(judge_model(name, os.environ.get(JUDGE_KEY_VARIABLE) or None) for name in judges)
     asked = SuiteOptions(
@@ -330,14 +363,34 @@ def run(
         setup=_repeating(read_setup(model, budgets, summarizer, profile, subject), models, repeat),
         given=(
             *_given(model, budgets, summarizer, profile, subject), *(f"--judge-model {name}" for name in judges),
-            *([f"--repeat {repeat}"] if repeat > 1 else []),
+            *([f"--repeat {repeat}"] if repeat > 1 else []), *([f"--model-url {model_url}"] if model_url else []),
         ),
-        judges=models,
+        judges=models, model_run=_model_run(model_url, model_price, max_cost, subject, summarizer, resume, sealed),
         resume=resume, shard=read_shard(shard, resume, {"gate": gates, "junit": junit, "history": history}),
     )  # fmt: skip
     outputs = SuiteOutputs(junit=junit, markdown=markdown, html=html, history=history)
     results = run_suites(asked, outputs, as_json=as_json)
     exit_by(results)
+
+
+def _model_run(
+    named: str | None, price: str | None, max_cost: float | None, subject: str, summarizer: str, resume: Path | None,
+    sealed: bool,
+) -> ModelRun | None:  # fmt: skip
+    """The model in the loop; raises `InputError` for options that do not go with it, or go with nothing else."""
+    if named is None:
+        for option, given in (("--model-price", price), ("--max-cost", max_cost)):
+            if given is not None:
+                raise InputError(f"{option}: an option of --model-url, which was not given")
+        return None
+    if subject != OURS or summarizer != "extractive":
+        raise InputError("--model-url: compared with our builder by rules; leave out --subject and --summarizer")
+    if resume is not None or sealed:
+        raise InputError(
+            "--model-url: plays each suite twice, in one process; leave out --resume, --shard and --sealed"
+        )
+    model = run_model(named, os.environ.get(MODEL_KEY_VARIABLE) or None)
+    return ModelRun(model, price=price_of(price) if price else None, max_dollars=max_cost)
 
 
 def _repeating(setup: Setup, judges: Sequence[JudgeModel], repeat: int) -> Setup:

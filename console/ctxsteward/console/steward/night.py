@@ -36,6 +36,7 @@ from ctxsteward.steward import (
 from ctxsteward.steward.night import Tell
 from ctxsteward.steward.setup import require_transcripts
 from ctxsteward.store import bootstrap
+from ctxsteward.summarizers.models import model_at
 
 from ..terminal import (
     FLOWS,
@@ -273,6 +274,10 @@ def _active(place: StewardContext, *, keep: bool) -> set[str] | None:
     "--profile", type=click.Path(), metavar="FILE",
     help="Profile (YAML): makes the first version; else it must be what is in force (see `steward propose`).",
 )  # fmt: skip
+@click.option(
+    "--model", metavar="ADDRESS",
+    help="Let this model reword lines for everybody: https://HOST/v1#MODEL, openai:MODEL, anthropic:MODEL.",
+)  # fmt: skip
 @click.option("--settings", type=click.Path(), metavar="FILE", help="Settings (YAML); default: CTXSTEWARD_SETTINGS.")
 @click.option("--html", type=click.Path(), metavar="FILE", help="Write the report as a page of its own, too.")
 @click.option("--digest", type=click.Path(), metavar="FILE", help="Write the digest of this night's week, too.")
@@ -281,8 +286,8 @@ def _active(place: StewardContext, *, keep: bool) -> set[str] | None:
 @click.pass_context
 @telemetry
 def run(
-    ctx: click.Context, /, transcripts: tuple[str, ...], profile: str | None, settings: str | None, html: str | None,
-    digest: str | None, who: str | None, where: ProfileOptions, as_json: bool, **options: object,
+    ctx: click.Context, /, transcripts: tuple[str, ...], profile: str | None, model: str | None, settings: str | None,
+    html: str | None, digest: str | None, who: str | None, where: ProfileOptions, as_json: bool, **options: object,
 ) -> None:  # fmt: skip
     """Run one night: read what is due, harvest, reconcile, check, commit, and say what changed and why.
 
@@ -298,7 +303,7 @@ def run(
     asked = NightOptions(
         store=_told(ctx, "store", file), tenant=_told(ctx, "tenant", file), transcripts=transcripts,
         profile_name=where.profile_name, profile=read_profile(profile), who=who, actors=where.actors, file=file,
-        options=options,
+        options=options | ({"wording": _wording(model, file)} if model else {}),
     )  # fmt: skip
     with ready(asked) as night:
         with night_bar(shown=not as_json) as tell:
@@ -315,6 +320,13 @@ def run(
                 table_console().print(tables.shown(f"finding: {finding.text}"), soft_wrap=True)
             show_night(table_console(), report, records, night.place, is_shipped=night.is_shipped)
     ctx.exit(exit_code(report))
+
+
+def _wording(model: str, file: Mapping[str, Any]) -> dict[str, Any]:
+    """The file's settings of wordings, with this model."""
+    model_at(model)  # a wrong address is told before anything is read
+    held = file.get("wording")
+    return (dict(held) if isinstance(held, Mapping) else {}) | {"model": model}
 
 
 def _told(ctx: click.Context, name: str, file: Mapping[str, Any]) -> str:

@@ -357,7 +357,14 @@ def show_night(
         console.print(f"nothing new: no transcript is due, version {report.version or 'none'} stays in force")
         return
     console.print(_stages(report))
-    for part in (_in_force(report, seen), _own(seen), _held(seen), _quarantined(report), _checks(report)):
+    for part in (
+        _in_force(report, seen),
+        _own(seen),
+        _held(seen),
+        _quarantined(report),
+        _checks(report),
+        _wording(report),
+    ):
         for line in part:
             console.print(line, soft_wrap=True)
     for line in _log(report, place):
@@ -388,6 +395,15 @@ def _in_force(report: NightReport, seen: NightRecords) -> Iterator[Any]:
         known = by_text.get(line[2:].rpartition(" [")[0])
         if known is not None:
             yield from _spans(seen.spans[known.id])
+
+
+def _wording(report: NightReport) -> Iterator[Any]:
+    """What a model's words came to."""
+    if (told := report.wording) is not None:
+        cost = f"{told.calls:,} calls, {told.tokens:,} tokens, ${told.dollars:.4f}"
+        yield tables.shown(f"Words by {told.model}: {told.worded:,} of {told.asked:,} held, {told.kept:,} kept; {cost}")
+        faults = [f"refused for {name}: {count:,}" for name, count in told.refused.items()]
+        yield from (tables.shown(f"  {why}") for why in (*faults, *told.fell_back))
 
 
 def _own(seen: NightRecords) -> Iterator[Any]:

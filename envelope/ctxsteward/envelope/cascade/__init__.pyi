@@ -14,6 +14,7 @@ from .continuity import (
     INSTRUCTIONS as INSTRUCTIONS,
     ScratchpadVersion as ScratchpadVersion,
     Workspace as Workspace,
+    WriteSections as WriteSections,
     handoff_of as handoff_of,
     opening_of as opening_of,
     resume as resume,

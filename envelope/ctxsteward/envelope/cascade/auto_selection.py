@@ -36,6 +36,7 @@ from zlib import crc32
 from ctxsteward.schemas import (
     Anchors,
     AutoContext,
+    ChatModel,
     InputError,
     Message,
     Selection,
@@ -89,7 +90,7 @@ class Strategies:
         self,
         *,
         embedder: Embedder | None = None,
-        models: Mapping[str, Ask] | None = None,
+        models: Mapping[str, Ask | ChatModel] | None = None,
         cards: CardIndex | None = None,
     ) -> None:
         """`models`: by the name that `selector_model` says. `cards`: whose summaries the menu of a model shows."""
@@ -127,7 +128,7 @@ class Strategies:
             self._semantic = Semantic(self._embedder or _multilingual(), fallback=self.heuristic)
         return self._semantic
 
-    def _model(self, name: str | None, allowed: AutoContext) -> Ask:
+    def _model(self, name: str | None, allowed: AutoContext) -> Ask | ChatModel:
         """The model of this name; in place of one that is missing, one that says so when it is asked."""
         if not allowed.llm_selection:
             return _refusing("llm_selection is switched off")

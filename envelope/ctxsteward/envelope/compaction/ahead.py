@@ -73,7 +73,7 @@ class SummaryAhead:
         render: Callable[[Any], Wire],
     ) -> None:
         """Begin a summary where one will be wanted soon. `plan` says what a compaction at so many more tokens takes."""
-        due_tokens = window.budgets.trigger_at(window.share_tokens)
+        due_tokens = window.budgets.trigger_at(window.next_share_tokens)
         if window.history_tokens < START_FRACTION * due_tokens or self._job(session) is not None:
             return
         planned = plan(max(0, due_tokens - window.history_tokens))
@@ -112,10 +112,11 @@ class SummaryAhead:
     def landing(
         self, session: Session, window: Window, findings: list[Finding]
     ) -> tuple[CompactionChoice, Summary] | None:
-        """The summary for the compaction that is due, and what it takes; None: there is none, and a finding says why
-        where one was begun."""
+        """The summary for the compaction that is due, and what it takes; None: there is none, as a finding says."""
         job = self._job(session)
         if job is None:
+            text = "no summary of the model was under way when one was due"
+            findings.append(Finding(kind="summary_not_ready", text=text))
             return None
         with self._lock:
             self._jobs.pop(session.key, None)

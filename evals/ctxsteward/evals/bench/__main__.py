@@ -18,7 +18,7 @@ from pathlib import Path
 from ctxsteward.schemas import InputError
 
 from ..documents import block_of, check_markers, markers, write_blocks
-from . import cascade_runs, flips, outage, steward, telemetry, transcripts, unit_costs, warm
+from . import cascade_runs, flips, model_calls, outage, steward, telemetry, transcripts, unit_costs, warm
 from .benchmark_row import BenchmarkRow
 
 BENCHES: dict[str, Callable[[Path | None], Iterator[BenchmarkRow]]] = {
@@ -38,6 +38,7 @@ BENCHES: dict[str, Callable[[Path | None], Iterator[BenchmarkRow]]] = {
     "steward": steward.run,
     "telemetry": telemetry.run,
     "runs": cascade_runs.run,
+    "models": model_calls.run,
 }
 
 NAME = "bench"

@@ -1,3 +1,4 @@
+from .edits import otherwise as otherwise
 from .entries import opposed as opposed, restates as restates
 from .polarity import PolarityChange as PolarityChange, polarity_changes as polarity_changes
 from .report import (

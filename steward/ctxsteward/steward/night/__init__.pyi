@@ -17,6 +17,7 @@ from .history import (
     NightChain as NightChain,
     NightReport as NightReport,
     Outcome as Outcome,
+    WordingReport as WordingReport,
     alerts_of as alerts_of,
     line as line,
     moment_of as moment_of,

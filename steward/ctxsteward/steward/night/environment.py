@@ -14,9 +14,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from ctxsteward.schemas import ChatModel
 from ctxsteward.store import Keys, MasterKeys
+from ctxsteward.summarizers.models import model_at
 
 KEY_VARIABLE = "CTXSTEWARD_MASTER_KEY"
+MODEL_KEY_VARIABLE = "CTXSTEWARD_MODEL_KEY"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +36,8 @@ class ProcessEnvironment:
     """Whether the owner of a lease is known to be gone."""
     keys: Callable[[], Keys | None] = lambda: None
     """Where tenants' keys come from; None: from files beside the store."""
+    models: Callable[[str], ChatModel] = model_at
+    """The model of an address."""
 
     @property
     def when(self) -> str:
@@ -53,6 +58,7 @@ def of_this_process() -> ProcessEnvironment:
         cpu_seconds=cpu_seconds,
         abandoned=lambda owner: is_gone(owner, host),
         keys=environment_keys,
+        models=lambda address: model_at(address, os.environ.get(MODEL_KEY_VARIABLE) or None),
     )
 
 

@@ -95,6 +95,27 @@ class CheckVerdict(ReportValue):
     why: tuple[str, ...] = ()
 
 
+class WordingReport(ReportValue):
+    """What came of a model's wordings in one night."""
+
+    model: str
+    prompt: str
+    """Name, version and digest of the prompt."""
+    asked: Count
+    """Records that it was asked for."""
+    worded: Count
+    """Wordings that held."""
+    kept: Count
+    """Earlier wordings that still hold."""
+    refused: dict[str, Count] = {}
+    """Wordings that did not, by fault."""
+    fell_back: tuple[str, ...] = ()
+    """Why it gave none, without a word of a transcript."""
+    calls: Count = 0
+    tokens: Count = 0
+    dollars: Annotated[float, Field(ge=0)] = 0.0
+
+
 class NightReport(ReportValue):
     """One night."""
 
@@ -136,6 +157,8 @@ class NightReport(ReportValue):
     cpu_seconds: Annotated[float, Field(ge=0)] = 0.0
     tokens: Count = 0
     """Tokens of models."""
+    wording: WordingReport | None = None
+    """None: no model was named."""
 
     def count(self, stage: str) -> int:
         """What this stage left; 0 where it did not run."""

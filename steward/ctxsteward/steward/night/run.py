@@ -51,6 +51,7 @@ from .history import (
     Outcome,
     QuarantinedTranscript,
     StageYield,
+    WordingReport,
     alerts,
     dated_counts,
 )
@@ -173,6 +174,8 @@ class Stages:
     promote: Callable[[Challenger | None, CheckVerdict | None, CheckVerdict | None, CommitContext], PromotionResult]
     canary: Callable[[CommitContext], CheckVerdict | None]
     """None: none is under way."""
+    wording: Callable[[], WordingReport | None] = lambda: None
+    """What came of a model's wordings."""
 
 
 T = TypeVar("T")
@@ -258,6 +261,7 @@ class _NightRun:
         lines = alerts(night.counts, self._shell.nights.newest(ALERT_NIGHTS))
         number = self._linked(night)
         canary = passed("canary", stages.canary(writing))
+        wording = stages.wording()
         return _report(
             self._shell, night=night.night, run=run, number=number, version=night.version,
             outcome=_outcome(night, number, canary), stages=_yields(self._counts),
@@ -265,7 +269,8 @@ class _NightRun:
             statuses=night.statuses, refused_records=admitted.refused, failed_batches=len(read.failed),
             found_batches=read.found, drift=drift, gate=gate, canary=canary, changes=promoted.changes,
             waiting=promoted.waiting, hits=dict(read.hits), dated=dict(read.dated), alerts=lines, final=night.final,
-            cpu_seconds=self._shell.cpu_seconds() - self._started + read.cpu_seconds, tokens=read.tokens,
+            cpu_seconds=self._shell.cpu_seconds() - self._started + read.cpu_seconds,
+            tokens=read.tokens + (wording.tokens if wording else 0), wording=wording,
         )  # fmt: skip
 
     def _due(self) -> DueTranscripts:

@@ -21,6 +21,7 @@ from typing import Any
 from ctxsteward.envelope import Store
 from ctxsteward.schemas import (
     BLOCKS,
+    ChatModel,
     DriftReport,
     Erased,
     InputError,
@@ -42,6 +43,7 @@ from ..night import (
     NightChain,
     Outcome,
     PromotionResult,
+    WordingReport,
     moment_of,
 )
 from ..settings import NightSettings
@@ -51,6 +53,7 @@ from .canary import arms_of, decide, logs, settle
 from .promotion import Promotion, PromotionCodec, assess, promote
 from .record_reviews import reviews_of
 from .slice import MetaSliceBuilder, line_counter
+from .wording import RecordWordings
 
 Records = tuple[MetaRecommendation, ...]
 
@@ -78,8 +81,12 @@ class DecisionStage:
         ledger: Ledger,
         *,
         eval_gate: Callable[[frozenset[str]], EvalGate] | None = None,
+        model: Callable[[str], ChatModel] | None = None,
     ) -> None:
-        """`eval_gate` makes a gate, given the entries that people are asked about anyway; None: the frozen suite."""
+        """`eval_gate` makes a gate, given the entries that people are asked about anyway; None: the frozen suite.
+
+        `model`: what an address in the settings names; it is asked for wordings where they name one.
+        """
         self._settings, self._store, self._ledger = settings, store, ledger
         self._slicing = MetaSliceBuilder(settings, store, ledger)
         self._eval_gate = eval_gate
@@ -98,6 +105,11 @@ class DecisionStage:
         self._aside = 0
         self._active: Sequence[MetaRecommendation] = ()
         self._fitted: FittedSlice = ()
+        wanted = settings.wording
+        self._wordings: RecordWordings | None = None
+        if wanted is not None and model is not None:
+            night = f"{settings.profile} {settings.night or ''}".strip()
+            self._wordings = RecordWordings(wanted, model(wanted.model), ledger, self._slicing.counter, night)
 
     def admit(self, date: str, run: str) -> AdmittedRecords:
         """Records as the gates see them on this date: those that are for many, and what all of them come to."""
@@ -121,20 +133,27 @@ class DecisionStage:
         """Choose shared records for the meta slice within its tokens; entries by people are kept and counted first."""
         base, document = self._base(writing)
         self._active = admitted.active
-        fitted = self._slicing.fitted(admitted.active, self._reviews, document.meta, base, self._date)
-        self._fitted = tuple(self._as_asked(fitted, writing.when, base))
+        asked, before = self._asked(writing.when, base), document.meta
+        if self._wordings is not None:
+            before = self._wordings.plain(before, asked.values(), admitted.active)
+        fitted = self._slicing.fitted(admitted.active, self._reviews, before, base, self._date)
+        if self._wordings is not None:
+            fitted = self._wordings.worded(fitted, before, self._slicing.is_out)
+        self._fitted = tuple(_as_asked(fitted, asked))
         return self._fitted
 
-    def _as_asked(self, fitted: FittedSlice, when: str, base: int) -> Iterator[MetaRecord]:
-        """Records that people are asked about keep the time at which they were: the same change is one request."""
+    def wording(self) -> WordingReport | None:
+        """What came of a model's wordings; None where none was named."""
+        return None if self._wordings is None else self._wordings.report()
+
+    def _asked(self, when: str, base: int) -> Mapping[str, MetaRecord]:
+        """Records as people are asked about them, by id."""
         asked: dict[str, MetaRecord] = {}
         for request in self._approvals.requests(when=when, head=base):
             if request.state in ("waiting", "approved"):
                 with suppress(Erased, InputError):
                     asked |= {record.id: record for record in self._approvals.challenger(request).meta}
-        for record in fitted:
-            known = asked.get(record.id, record)
-            yield known if known == record.model_copy(update={"ts": known.ts}) else record
+        return asked
 
     def keeps_out(self, id: str) -> bool:
         """Whether a rollback kept this record out of what was fitted last."""
@@ -305,6 +324,13 @@ class DecisionStage:
         plain = profile.model_dump(mode="json", exclude={"version"})
         plain["meta"] = [{**record, "ts": None} for record in plain["meta"]]
         return address_of(self._key, self._settings.tenant, "text", canonical(plain))
+
+
+def _as_asked(fitted: FittedSlice, asked: Mapping[str, MetaRecord]) -> Iterator[MetaRecord]:
+    """Records that people are asked about keep the time at which they were: the same change is one request."""
+    for record in fitted:
+        known = asked.get(record.id, record)
+        yield known if known == record.model_copy(update={"ts": known.ts}) else record
 
 
 def _outcome(landed: Promotion) -> Outcome:

@@ -403,7 +403,7 @@ class MetaSliceBuilder:
         incumbents = [record for record in before if is_claim_id(record.id)] if self._settings.keep_places else []
         return fit(
             shared, self.counter, agent=self._settings.profile, incumbents=incumbents, by_people=by_people, now=now,
-            use=self._use(), outcomes=self._outcomes(shared), is_withdrawn=self._is_out,
+            use=self._use(), outcomes=self._outcomes(shared), is_withdrawn=self.is_out,
         )  # fmt: skip
 
     def _outcomes(self, records: Iterable[MetaRecommendation]) -> Mapping[str, AdviceOutcomes]:
@@ -419,7 +419,7 @@ class MetaSliceBuilder:
         self._ledger.uses.catch_up(batches, frozenset(self._vault.buried()))
         return self._ledger.uses.of_records()
 
-    def _is_out(self, record: MetaRecord) -> bool:
+    def is_out(self, record: MetaRecord) -> bool:
         """Whether a record was withdrawn, or taken back by a rollback that no person has answered since."""
         review = self._reviews.get(record.id)
         if self._taken.keeps_out(record, review.when if review is not None and record.approved else None):

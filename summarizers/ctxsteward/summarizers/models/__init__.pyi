@@ -9,14 +9,16 @@ from .calls import (
 from .grounding import (
     DraftBullet as DraftBullet,
     GroundingText as GroundingText,
+    content_words as content_words,
     fault_of as fault_of,
     grounding_texts as grounding_texts,
 )
 from .observations import ObservationLog as ObservationLog
 from .prompts import PromptFile as PromptFile, PromptFolder as PromptFolder, marked as marked
-from .providers import AnthropicModel as AnthropicModel, OpenAIModel as OpenAIModel
+from .providers import AnthropicModel as AnthropicModel, OpenAIModel as OpenAIModel, model_at as model_at
 from .recordings import (
     NotRecorded as NotRecorded,
     RecordingTransport as RecordingTransport,
     ReplayTransport as ReplayTransport,
 )
+from .short_texts import ModelCardSummarizer as ModelCardSummarizer, ModelHandoffWriter as ModelHandoffWriter

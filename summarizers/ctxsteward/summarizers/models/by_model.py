@@ -28,6 +28,7 @@ from ctxsteward.schemas import (
     ChatModel,
     ChatReply,
     ChatRequest,
+    InputError,
     LossKind,
     ModelUnavailable,
     SourceMessage,
@@ -37,6 +38,7 @@ from ctxsteward.schemas import (
     SummaryOrigin,
     TokenUsage,
     Wire,
+    whole_text,
 )
 
 from ..extraction import extractive
@@ -239,12 +241,10 @@ def read_bullets(reply: ChatReply) -> list[DraftBullet]:
 
 def whole_object(reply: ChatReply) -> object:
     """The JSON value of a reply that is whole and nothing else; raises `UnusableReply`."""
-    if reply.ended != "complete":
-        ends = {"length": "it was cut off", "refused": "it was refused", "other": "it is not text alone"}
-        raise UnusableReply(ends[reply.ended])
-    text = reply.text.strip()
-    if text.startswith("```") and text.endswith("```") and text.count("```") == 2:
-        text = text.removeprefix("```json").strip("`").strip()
+    try:
+        text = whole_text(reply)
+    except InputError as error:
+        raise UnusableReply(str(error)) from error
     if len(text) > MAX_REPLY_CHARS:
         raise UnusableReply(f"it has {len(text)} characters")
     try:
@@ -306,6 +306,14 @@ def _row(item: SourceMessage, source: SummarizerInput, room_tokens: int) -> dict
     return {"ref": item.ref, "role": role, "text": text}
 
 
+def row_of(item: SourceMessage, max_chars: int) -> dict[str, str]:
+    """A message as the model reads it, at most so many characters of it, without its middle."""
+    text, half = _text(item), max_chars // 2
+    if len(text) > max_chars:
+        text = f"{text[:half]} [… {len(text) - max_chars} characters left out …] {text[-half:]}"
+    return {"ref": item.ref, "role": "tool" if item.message.tool_results else item.message.role, "text": text}
+
+
 def _beginning(item: SourceMessage) -> str:
     return " ".join(_text(item)[: 4 * BEGINNING_CHARS].split())[:BEGINNING_CHARS]
 
@@ -325,6 +333,7 @@ def joined(
     written: Sequence[Bullet], plain: Sequence[Bullet], source: SummarizerInput, budget_tokens: int
 ) -> tuple[Bullet, ...]:
     """Bullets of the model that hold, and extractive ones of what those do not say; within the budget, by worth."""
+    written = list({bullet.text: bullet for bullet in reversed(written)}.values())[::-1]  # what it says twice is once
     cited = {ref for bullet in written for ref in bullet.citations}
     words = [content_words(bullet.text) for bullet in written]
     kept: list[Bullet] = []

@@ -20,6 +20,7 @@ Source: Retry-After, RFC 9110 section 10.2.3; stamina's retries (jittered expone
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections import deque
@@ -32,6 +33,8 @@ from ctxsteward.schemas import ChatModel, ChatReply, ChatRequest, ModelPrice, Mo
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+logging.getLogger("stamina").addHandler(logging.NullHandler())  # its retries are told where logging is set up
 
 FAILURES = 5
 CHARS_PER_TOKEN = 3.0

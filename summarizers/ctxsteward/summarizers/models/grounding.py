@@ -63,6 +63,8 @@ _USERS = frozenset(term_stem(word) for word in _LISTS.words("users"))
 _ZH_USERS = _LISTS.words("zh_users")
 _AGENTS = frozenset(term_stem(word) for word in _LISTS.words("agents"))
 _ZH_AGENTS = _LISTS.words("zh_agents")
+_ASSISTANTS = frozenset(term_stem(word) for word in _LISTS.words("assistants"))
+_ZH_ASSISTANTS = _LISTS.words("zh_assistants")
 
 
 class DraftBullet(BaseModel):
@@ -234,14 +236,19 @@ def _words_hold(words: frozenset[str], cited: Sequence[GroundingText]) -> bool:
 def _speaker_holds(
     draft: DraftBullet, text: str, words: frozenset[str], plain: frozenset[str], cited: Sequence[GroundingText]
 ) -> bool:
-    """Held against the words of whoever said it. What is asked or wanted without a subject is a user's."""
+    """Held against the words of whoever said it. What is asked or wanted without a subject is a user's; what the
+    assistant does or will do, where no cited original speaks of it, is the assistant's."""
     of_user = bool(words & _USERS) or any(word in text for word in _ZH_USERS)
     heard = frozenset().union(*(one.terms for one in cited))
     of_agent = bool(words & _AGENTS) or any(word in text for word in _ZH_AGENTS)
     acts = bool((words & _ACTS) - heard) or any(
         word in text and not any(word in one.text for one in cited) for word in _ZH_ACTS
     )
-    speaker: Speaker = "user" if of_user or (acts and not of_agent) else draft.said_by
+    unheard = bool((words & _ASSISTANTS) - heard) or any(
+        word in text and not any(word in one.text for one in cited) for word in _ZH_ASSISTANTS
+    )
+    by_agent: Speaker = "assistant" if unheard else draft.said_by
+    speaker: Speaker = "user" if of_user or (acts and not of_agent) else by_agent
     own = [one for one in cited if one.speaker == speaker]
     return bool(own) and _words_hold(plain, own)
 

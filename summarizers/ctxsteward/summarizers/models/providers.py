@@ -16,6 +16,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import urlsplit
 
 from ctxsteward.schemas import ChatReply, ChatRequest, InputError, ModelUnavailable, ReplyEnd, TokenUsage, Wire
 
@@ -202,6 +203,27 @@ class AnthropicModel(_SdkModel):
         text = "".join(block.text for block in answer.content if block.type == "text")
         ended = _ANTHROPIC_ENDS.get(answer.stop_reason, "other")
         return ChatReply(text=text, ended=ended, usage=_anthropic_usage(answer.usage))
+
+
+_HERE = ("localhost", "127.0.0.1", "::1")
+
+
+def model_at(address: str, key: str | None = None) -> OpenAIModel | AnthropicModel:
+    """The model of an address: ``https://HOST/v1#MODEL``, ``openai:MODEL`` or ``anthropic:MODEL``.
+
+    Without a `key` the providers' SDKs look for one in their own environment variables; a server at an address is told
+    none. Raises `InputError` for what is no address, and for a key that could be read on its way.
+    """
+    provider, _, name = address.partition(":")
+    kinds: dict[str, type[OpenAIModel | AnthropicModel]] = {"openai": OpenAIModel, "anthropic": AnthropicModel}
+    if provider in kinds and name:
+        return kinds[provider](name, api_key=key)
+    url, _, name = address.partition("#")
+    if provider not in ("http", "https") or not name or not urlsplit(url).hostname:
+        raise InputError(f"model {address:.80}: no address; write https://HOST/v1#MODEL, openai:MODEL, anthropic:MODEL")
+    if key and provider == "http" and urlsplit(url).hostname not in _HERE:
+        raise InputError(f"model {url}: a key over plain HTTP can be read on its way; use https, or no key")
+    return OpenAIModel(name, base_url=url.rstrip("/"), api_key=key or "none")
 
 
 def _openai_usage(usage: Any) -> TokenUsage | None:

@@ -3,6 +3,7 @@ from .model_judges import (
     JUDGED as JUDGED,
     NO_MODEL as NO_MODEL,
     PROMPT_VERSION as PROMPT_VERSION,
+    ChatJudge as ChatJudge,
     JudgeModel as JudgeModel,
     JudgePanel as JudgePanel,
     ModelReply as ModelReply,

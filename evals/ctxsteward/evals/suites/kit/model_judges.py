@@ -5,7 +5,8 @@
     judging_of([judged])                            # usage of each model, agreement of each two raters
 
 A judge is named like a subject: ``module:name`` or ``FILE.py:name``, a function from a prompt to a reply (the port that
-recall's ``llm`` strategy has) or an object with `reply`; or an OpenAI-compatible endpoint, ``https://HOST/v1#MODEL``.
+recall's ``llm`` strategy has), a `ChatModel`, or an object with `reply` of a prompt and a seed; or an OpenAI-compatible
+endpoint, ``https://HOST/v1#MODEL``. `ChatJudge` puts a `ChatModel` of yours on the panel.
 
 The prompt is fixed, and `PROMPT_VERSION` counts its wordings. The judged text stands in a fence whose mark is a digest
 of the text itself, so no text can close its own. A reply must end in one line, ``VERDICT: yes`` or ``VERDICT: no``,
@@ -35,7 +36,16 @@ from typing import Any, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
 from ctxsteward.envelope.recall import Ask
-from ctxsteward.schemas import InputError, ModelJudging, ModelUsage, RaterAgreement, RatingTable, TokenPrices
+from ctxsteward.schemas import (
+    ChatModel,
+    ChatRequest,
+    InputError,
+    ModelJudging,
+    ModelUsage,
+    RaterAgreement,
+    RatingTable,
+    TokenPrices,
+)
 
 from ...subjects import named_object, post_json
 from .suite import JudgeCase, Metric, Rating, ScenarioResult, Score, UnscoredCheck, holds, tallied
@@ -107,6 +117,32 @@ class PythonModel:
         return given if isinstance(given, ModelReply) else ModelReply(given)
 
 
+_FAULTS = {"complete": "", "refused": "it refused", "length": "its answer was cut off", "other": "it is not text alone"}
+
+
+@dataclass(frozen=True, slots=True)
+class ChatJudge:
+    """A `ChatModel` that judges, within its own limits and on its own accounts."""
+
+    model: ChatModel
+    answer_seconds: float = 120.0
+
+    @property
+    def name(self) -> str:
+        return self.model.name
+
+    def reply(self, prompt: str, seed: int) -> ModelReply:
+        question = ChatRequest(
+            purpose="judge", messages=({"role": "user", "content": prompt},), max_output_tokens=REPLY_TOKENS, seed=seed,
+            deadline_seconds=self.answer_seconds,
+        )  # fmt: skip
+        answer = self.model.reply(question)
+        fault = _FAULTS[answer.ended]
+        if answer.usage is None:
+            return ModelReply(answer.text, fault=fault)
+        return ModelReply(answer.text, answer.usage.prompt_tokens, answer.usage.output_tokens, fault)
+
+
 @dataclass(frozen=True, slots=True)
 class ScriptedModel:
     """A double: it gives the replies of the first key that stands in the prompt; of several, one by question and seed.
@@ -170,6 +206,8 @@ def judge_model(name: str, key: str | None = None) -> JudgeModel:
             raise InputError(f"judge {name}: a key over plain HTTP can be read on its way; use https, or no key")
         return EndpointModel(address=address.rstrip("/"), name=model, key=key)
     found = named_object("judge", name)
+    if isinstance(found, ChatModel) and not isinstance(found, type):
+        return ChatJudge(found)
     if callable(getattr(found, "reply", None)):
         return PythonModel(name, found.reply)
     if isinstance(found, type) or not callable(found):

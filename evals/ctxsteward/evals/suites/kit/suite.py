@@ -322,6 +322,8 @@ class Setup:
     """How often a scenario is played, and put to each model judge."""
     judges: tuple[str, ...] = ()
     """Names of model judges that are asked, with the version of the prompt they get."""
+    in_loop: str | None = None
+    """Name of the model that summarizes and selects (`model_runs`)."""
 
     @property
     def may_vary(self) -> bool:
@@ -394,10 +396,12 @@ class Setup:
         subject = {} if self.subject is None else {"subject": self.subject.name}
         repeat = {"repeat": self.repeat} if self.repeat > 1 else {}
         judges = {"judges": ", ".join(self.judges)} if self.judges else {}
+        in_loop = {"in_loop": self.in_loop} if self.in_loop else {}
         return (
             subject
             | repeat
             | judges
+            | in_loop
             | {
                 "model": self.model,
                 "tokenizer": self.tokenizer,

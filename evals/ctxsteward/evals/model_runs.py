@@ -1,0 +1,127 @@
+"""A model in the loop of the suites: the same scenarios with its summaries and its choice of what to recall.
+
+    run = ModelRun(run_model("https://HOST/v1#MODEL"), max_dollars=2.0)
+    setup = run.setup(Setup(), "verbatim")          # summarizer and selector by the model, all else as it was
+    run.told("verbatim")                            # what was asked, what it cost, how often it fell back
+
+Suites, scenarios and judges are unchanged; the run by rules is the one to compare with (`result_history.compare`, with
+`MEANT`). A build waits for the model here, which it does not in service (`SummaryAhead`), so only what is shown is
+compared, and no times. One process plays all of a suite, so that the brake sees all that it spends.
+
+Raises `InputError` for an address or a name that is no model, and for a bound on dollars without a price.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+from ctxsteward.envelope.recall import ModelSelector, Ranking, SelectionRequest
+from ctxsteward.schemas import ChatModel, InputError, ModelPrice, SummarizerInput, Summary
+from ctxsteward.summarizers.models import CallLimits, GovernedModel, ModelSummarizer, SpendingLedger, model_at
+
+from .subjects import named_object
+from .suites.kit import Setup
+
+MEANT = ("in_loop", "summarizer", "selector")
+"""Settings that differ between the run by rules and the one with a model."""
+ADDRESSES = ("http:", "https:", "openai:", "anthropic:")
+SELECTION_SECONDS = 60.0
+"""Nobody waits for an answer here."""
+
+
+def run_model(named: str, key: str | None = None) -> ChatModel:
+    """The model of an address, or of a Python path (``module:name``, ``FILE.py:name``)."""
+    if named.startswith(ADDRESSES):
+        return model_at(named, key)
+    found = named_object("model", named)
+    if isinstance(found, type) or not isinstance(found, ChatModel):
+        raise InputError(f"model {named}: {found!r:.60} is no ChatModel; it has `name`, `reply` and `reply_async`")
+    return found
+
+
+def price_of(text: str) -> ModelPrice:
+    """A price as it is written on the command line: dollars a million tokens of prompt, cached prompt, reply.
+
+    >>> price_of("0.15,0.075,0.6").output
+    0.6
+    """
+    try:
+        prompt, cached, output = map(float, text.split(","))
+        return ModelPrice(prompt=prompt, cached=cached, output=output)
+    except ValueError:
+        what = "three numbers: dollars a million tokens of prompt, cached prompt, reply"
+        raise InputError(f"price {text!r:.40}: write {what}, such as 0.15,0.075,0.6") from None
+
+
+class ModelRun:
+    """One model over a run of suites."""
+
+    def __init__(
+        self, model: ChatModel, *, price: ModelPrice | None = None, max_dollars: float | None = None,
+        limits: CallLimits | None = None,
+    ) -> None:  # fmt: skip
+        """`max_dollars`: of each suite."""
+        if max_dollars is not None and price is None:
+            raise InputError(f"a bound of ${max_dollars:g} without a price of {model.name}; give its price, too")
+        ledger = SpendingLedger(
+            {model.name: price} if price else {}, limits=None if max_dollars is None else {"suite": max_dollars}
+        )
+        self._model = GovernedModel(model, limits=limits, spending=ledger)
+        self._counts: dict[str, Counter[str]] = {}
+
+    def setup(self, base: Setup, suite: str) -> Setup:
+        """The setup with the model in it; its calls are counted on the suite."""
+        counts = self._counts.setdefault(suite, Counter())
+        model = self._model.charged(suite=suite)
+        return replace(
+            base, in_loop=model.name, summarizer=_CountedSummarizer(ModelSummarizer(model), counts),
+            selector=_CountedSelector(ModelSelector(model, deadline_seconds=SELECTION_SECONDS), counts),
+        )  # fmt: skip
+
+    def told(self, suite: str) -> list[str]:
+        """What was asked for a suite, what it cost, how often rules stood in: a line each."""
+        rows = [row for row in self._model.spending.rows() if (row.account, row.name) == ("suite", suite)]
+        lines = [
+            f"{row.purpose}: {row.calls:,} calls, {row.failures:,} without an answer, "
+            f"{row.usage.prompt_tokens:,} tokens read ({row.usage.cached_tokens:,} cached), "
+            f"{row.usage.output_tokens:,} written, ${row.dollars:.4f}"
+            for row in rows
+        ]
+        counts = self._counts.get(suite, Counter())
+        lines.append(
+            f"summaries: {counts['summaries']:,}, of them {counts['summaries_fell_back']:,} fell back in part or "
+            f"whole; bullets: {counts['grounded']:,} stood, {counts['refused']:,} were refused"
+        )
+        lines.append(f"selections: {counts['selections']:,}, of them {counts['selections_fell_back']:,} fell back")
+        return lines
+
+
+class _CountedSummarizer:
+    __name__ = "model"
+
+    def __init__(self, inner: ModelSummarizer, counts: Counter[str]) -> None:
+        self._inner, self._counts = inner, counts
+
+    def __call__(self, source: SummarizerInput, *, budget_tokens: int) -> Summary:
+        summary = self._inner(source, budget_tokens=budget_tokens)
+        origin = summary.origin
+        if origin is not None:
+            self._counts["summaries"] += 1
+            self._counts["summaries_fell_back"] += bool(origin.fell_back)
+            self._counts["grounded"] += origin.grounded
+            self._counts["refused"] += sum(origin.refused.values())
+        return summary
+
+
+class _CountedSelector:
+    __name__ = "llm"
+
+    def __init__(self, inner: ModelSelector, counts: Counter[str]) -> None:
+        self._inner, self._counts = inner, counts
+
+    def __call__(self, request: SelectionRequest) -> Ranking:
+        ranking = self._inner(request)
+        self._counts["selections"] += 1
+        self._counts["selections_fell_back"] += ranking.strategy != self.__name__
+        return ranking

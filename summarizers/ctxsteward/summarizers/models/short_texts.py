@@ -1,0 +1,200 @@
+"""Short texts by a model: the summary of a card, and the seven sections of a handoff.
+
+    CardMaker(now=…, summarize=ModelCardSummarizer(model))
+    handoff_of(session, sections=ModelHandoffWriter(model))
+
+Both are held line by line against the originals (`grounding.fault_of`). A card that does not hold raises, and its maker
+keeps the beginning of the message; of a handoff what does not hold is left out and counted, and where nothing can be
+had the handoff by rules stands alone.
+
+Source: the continuity design (seven sections); the auto-context design (cards).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Annotated, ClassVar, get_args
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from ctxsteward.schemas import (
+    MAX_SUMMARY_CHARS,
+    ChatModel,
+    ChatRequest,
+    HandoffLine,
+    HandoffSection,
+    InputError,
+    SourceMessage,
+    SummaryOrigin,
+    TokenUsage,
+    Wire,
+)
+
+from .by_model import UnusableReply, row_of, whole_object
+from .calls import GovernedModel
+from .grounding import DraftBullet, Speaker, fault_of, grounding_texts
+from .prompts import PromptFolder, marked
+
+MAX_LINES = 40
+MAX_INPUT_CHARS = 60_000
+"""Of a session's messages, the newest."""
+MAX_MESSAGE_CHARS = 4_000
+"""Of one message; a longer one loses its middle."""
+_CARD_SCHEMA: Wire = {
+    "type": "object", "properties": {"text": {"type": "string", "maxLength": MAX_SUMMARY_CHARS}},
+    "required": ["text"], "additionalProperties": False,
+}  # fmt: skip
+
+
+class ModelCardSummarizer:
+    """A summarizer of cards; raises `UnusableReply` and `ModelUnavailable`, and its maker falls back."""
+
+    def __init__(
+        self, model: ChatModel, *, prompts: PromptFolder | None = None, deadline_seconds: float = 30.0
+    ) -> None:
+        self._model = model if isinstance(model, GovernedModel) else GovernedModel(model)
+        self._prompt, self._deadline = (prompts or PromptFolder()).get("card_summary"), deadline_seconds
+
+    @property
+    def name(self) -> str:
+        """As cards say who summarized."""
+        return self._model.name
+
+    def __call__(self, source: SourceMessage) -> str:
+        """One line about a message."""
+        rows, mark = marked([row_of(source, MAX_MESSAGE_CHARS)])
+        prompt = self._prompt.fill(messages=rows, mark=mark, most_chars=MAX_SUMMARY_CHARS)
+        reply = self._model.reply(ChatRequest(
+            purpose="card", messages=({"role": "user", "content": prompt},), schema=_CARD_SCHEMA,
+            max_output_tokens=MAX_SUMMARY_CHARS, deadline_seconds=self._deadline,
+        ))  # fmt: skip
+        text = _CardText.read(whole_object(reply)).text
+        texts = grounding_texts([source])
+        draft = DraftBullet(text=text, cites=[source.ref], said_by=texts[source.ref].speaker)
+        fault, _ = fault_of(draft, texts)
+        if fault is not None:
+            raise UnusableReply(f"its line does not hold: {fault}")
+        return text
+
+
+class ModelHandoffWriter:
+    """Writes the sections of a handoff; nothing that a model does raises."""
+
+    def __init__(
+        self, model: ChatModel, *, prompts: PromptFolder | None = None, deadline_seconds: float = 60.0
+    ) -> None:
+        self._model = model if isinstance(model, GovernedModel) else GovernedModel(model)
+        self._prompt, self._deadline = (prompts or PromptFolder()).get("handoff_sections"), deadline_seconds
+
+    def charged(self, **accounts: str | None) -> ModelHandoffWriter:
+        """The same, its calls counted on these accounts."""
+        other = object.__new__(ModelHandoffWriter)
+        other.__dict__.update(self.__dict__, _model=self._model.charged(**accounts))
+        return other
+
+    def __call__(self, messages: Sequence[SourceMessage]) -> tuple[tuple[HandoffLine, ...], SummaryOrigin]:
+        """Lines that hold, in the order of the sections, and what came of the rest."""
+        refused: Counter[str] = Counter()
+        usage, fell_back, lines = TokenUsage(), list[str](), list[HandoffLine]()
+        try:
+            rows = _newest(messages)
+            shown, mark = marked(row for _, row in rows)
+            given = {item.ref: item for item, _ in rows}
+            prompt = self._prompt.fill(messages=shown, mark=mark, most_lines=MAX_LINES)
+            reply = self._model.reply(ChatRequest(
+                purpose="handoff", messages=({"role": "user", "content": prompt},), schema=_lines_schema(list(given)),
+                max_output_tokens=100 * MAX_LINES, deadline_seconds=self._deadline,
+            ))  # fmt: skip
+            usage = reply.usage or usage
+            texts = grounding_texts(list(given.values()))
+            for draft in _DraftLines.read(whole_object(reply)).lines:
+                held = DraftBullet(text=draft.text, cites=draft.cites, said_by=draft.speaker)
+                fault, refs = fault_of(held, texts)
+                if fault is not None:
+                    refused[fault] += 1
+                else:
+                    lines.append(HandoffLine(section=draft.section, text=draft.text.strip(), refs=refs))
+        except Exception as error:  # whatever a model, its SDK or a reply brings about: the rules' handoff stands
+            fell_back.append(f"{type(error).__name__}: {error}"[:200])
+        order = get_args(HandoffSection)
+        kept = {(line.section, line.text): line for line in lines}
+        origin = SummaryOrigin(
+            model=self._model.name, template=self._prompt.label, grounded=len(lines), refused=dict(refused),
+            fell_back=tuple(fell_back), calls=1, usage=usage,
+        )  # fmt: skip
+        return tuple(sorted(kept.values(), key=lambda line: order.index(line.section))), origin
+
+
+class _CardText(BaseModel):
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
+
+    text: Annotated[str, Field(min_length=1, max_length=MAX_SUMMARY_CHARS)]
+
+    @classmethod
+    def read(cls, value: object) -> _CardText:
+        try:
+            return cls.model_validate(value)
+        except ValidationError as error:
+            raise UnusableReply("it is not the object that was asked for") from error
+
+
+class _DraftLine(BaseModel):
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
+
+    section: HandoffSection
+    text: Annotated[str, Field(min_length=1, max_length=2_000)]
+    cites: Annotated[list[Annotated[str, Field(max_length=20)]], Field(max_length=50)]
+    said_by: Speaker
+
+    @property
+    def speaker(self) -> Speaker:
+        """What the user wants is the user's to say."""
+        return "user" if self.section == "intent" else self.said_by
+
+
+class _DraftLines(BaseModel):
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
+
+    lines: Annotated[list[_DraftLine], Field(max_length=200)]
+
+    @classmethod
+    def read(cls, value: object) -> _DraftLines:
+        try:
+            return cls.model_validate(value)
+        except ValidationError as error:
+            raise UnusableReply("it is not the object that was asked for") from error
+
+
+def _newest(messages: Sequence[SourceMessage]) -> list[tuple[SourceMessage, dict[str, str]]]:
+    """The newest messages that fit, in order, as a model reads them."""
+    rows: list[tuple[SourceMessage, dict[str, str]]] = []
+    room = MAX_INPUT_CHARS
+    for item in reversed(messages):
+        row = row_of(item, MAX_MESSAGE_CHARS)
+        room -= len(row["text"]) + 40
+        if room < 0:
+            break
+        if row["text"].strip():
+            rows.append((item, row))
+    if not rows:
+        raise InputError("there is nothing to hand over")
+    return rows[::-1]
+
+
+def _lines_schema(refs: Sequence[str]) -> Wire:
+    line: Wire = {
+        "type": "object",
+        "properties": {
+            "section": {"enum": list(get_args(HandoffSection))},
+            "text": {"type": "string", "maxLength": 600},
+            "cites": {"type": "array", "items": {"enum": list(refs)}, "minItems": 1, "maxItems": min(8, len(refs))},
+            "said_by": {"enum": list(get_args(Speaker))},
+        },
+        "required": ["section", "text", "cites", "said_by"],
+        "additionalProperties": False,
+    }
+    return {
+        "type": "object", "properties": {"lines": {"type": "array", "items": line, "maxItems": MAX_LINES}},
+        "required": ["lines"], "additionalProperties": False,
+    }  # fmt: skip
