@@ -64,7 +64,7 @@ def test_an_example_prints_what_is_written_here(name: str, capsys: pytest.Captur
 
 def test_every_example_in_a_folder_is_run_by_a_test_of_its_own() -> None:
     """Those need packages that are not everybody's: their tests run where these are."""
-    tests = "\n".join(path.read_text("utf-8") for path in EXAMPLES.parents[1].joinpath("tests").rglob("test_*.py"))
+    tests = "\n".join(path.read_text("utf-8") for path in EXAMPLES.parents[1].joinpath("tests").rglob("*_*.py"))
     inside = [path.relative_to(EXAMPLES) for path in EXAMPLES.rglob("*.py") if path.parent != EXAMPLES]
     assert [path for path in inside if path.stem not in tests or path.parts[0] not in tests] == []
 

@@ -1,7 +1,16 @@
+from .audit.requests import sealed_request as sealed_request
 from .building.builder import EnvelopeBuilder as EnvelopeBuilder, rebuild as rebuild
+from .building.past_calls import PastCall as PastCall, past_calls as past_calls
+from .cascade.continuity import handoff_of as handoff_of
 from .compaction.ahead import SummaryAhead as SummaryAhead
 from .compaction.policy import Policy as Policy
-from .envelope import PROVIDERS as PROVIDERS, Envelope as Envelope, Section as Section
+from .envelope import (
+    PROVIDERS as PROVIDERS,
+    Envelope as Envelope,
+    Provider as Provider,
+    Section as Section,
+    verify_seal as verify_seal,
+)
 from .history.session import Profile as Profile, Session as Session
 from .history.tool_groups import LogEntry as LogEntry, NewMessage as NewMessage, text_of as text_of
 from .integrations.clients import wrap as wrap

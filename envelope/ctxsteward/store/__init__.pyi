@@ -1,5 +1,11 @@
 from . import process_forks as process_forks
-from .backend import Backend as Backend
+from .backend import (
+    JOURNAL_FOLDER as JOURNAL_FOLDER,
+    QUEUE_BYTES as QUEUE_BYTES,
+    Backend as Backend,
+    local_folder as local_folder,
+    open_location as open_location,
+)
 from .create_once import make_folders as make_folders
 from .crypto import (
     AddressKey as AddressKey,
@@ -95,12 +101,6 @@ from .journal.log import (
 from .journal.memory import MemoryJournal as MemoryJournal
 from .journal.postgres import PostgresJournal as PostgresJournal
 from .journal.sqlite import FileJournal as FileJournal
-from .location import (
-    JOURNAL_FOLDER as JOURNAL_FOLDER,
-    QUEUE_BYTES as QUEUE_BYTES,
-    local_folder as local_folder,
-    open_location as open_location,
-)
 from .maintenance.damage import StoreShare as StoreShare
 from .maintenance.fsck import Fsck as Fsck, fsck as fsck
 from .maintenance.gc import GarbageReport as GarbageReport, gc as gc

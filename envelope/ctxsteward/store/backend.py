@@ -1,24 +1,50 @@
 """`Backend`: a store as everything below sessions sees it, with its journal, its object store and its keys.
 
 Profiles, facts, erasure and maintenance take a `Backend`; the envelope's `Store` is one, with sessions on top.
+
+And where one lies: the journal, the objects and the keys that a URI names, opened (`open_location`).
+
+
+    file:PATH              one folder: objects, keys and, unless it is named elsewhere, the journal
+    s3://BUCKET/PREFIX     a bucket (see `objects.s3_location`), with a journal on the local disk
+    postgresql://USER@HOST/DATABASE?schema=NAME     a database that several machines share (see `postgres_database`)
+    memory:                nothing lasts
+
+A store in PostgreSQL has its journal there, and its objects, too, unless the URI names a bucket for them
+(``objects=s3://BUCKET/PREFIX``, with ``&`` written as ``%26``). All machines need the same keys, so none are made on
+one of them unasked: pass `keys`, or name a folder that all of them have (``keys=FOLDER``). What is derived from
+sessions lies in the database; `folder` is only where this machine has ledgers.
+
+Raises `InputError`, `StoreError`.
 """
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable, Mapping
 from functools import partial
+from os import PathLike, fspath
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import unquote
 
-from ctxsteward.schemas import Finding
+from ctxsteward.schemas import Damaged, Finding, InputError, StoreError, UnsupportedVersion
 
-from .crypto import Chain, Keys, Vault, check_keys
+from .crypto import Chain, Keys, Vault, check_keys, file_keys, memory_keys
+from .derived_files import DerivedRows
 from .journal import Eraser, Journal, Listener, SessionKey, erasures
 from .names import checked_name
 from .objects import ObjectStore, Patience
+from .replication import Asker
 
 if TYPE_CHECKING:
-    from .derived_files import DerivedRows
+    from .journal import PostgresJournal
     from .replication import WriteBehind
+
+JOURNAL_FOLDER = ".ctxsteward/journal"
+"""Of a store that is no folder."""
+QUEUE_BYTES = 1 << 30
+PROBE_SECONDS = 3.0
 
 
 class Backend:
@@ -93,3 +119,175 @@ class Backend:
 
     def replay(self, key: SessionKey, length: int) -> None:
         """Read this much of a log as its readers do; raises what they raise. Without readers nothing is read."""
+
+
+# -- where a store lies ----------------------------------------------------------------------------------------
+
+
+def local_folder(uri: str, journal: str | Path | None = None) -> Path:
+    """The folder on this machine where a store of this URI, or its journal, lies; nothing is opened."""
+    if journal is not None:
+        return Path(journal)
+    scheme, _, rest = uri.partition(":")
+    return Path(rest) if scheme == "file" and rest else Path(JOURNAL_FOLDER)
+
+
+class StoreParts(NamedTuple):
+    """What a store is made of."""
+
+    uri: str
+    journal: Journal
+    objects: ObjectStore
+    keys: Keys
+    folder: Path | None = None
+    """Of the journal, or where this machine keeps what it derives."""
+    drains: Mapping[str, Any] | None = None
+    """Arguments of the `WriteBehind` that carries the journal into the objects; None: it lies beside them."""
+    derived: DerivedRows | None = None
+    """Where what is derived from sessions is kept; None: in the folder."""
+    cards: str | None = None
+    """Where this store has its context cards; None: in the folder."""
+
+
+def open_location(
+    uri: str | PathLike[str],
+    *,
+    journal: str | Path | None = None,
+    keys: Keys | None = None,
+    queue_bytes: int = QUEUE_BYTES,
+) -> StoreParts:
+    """Open what the URI names; `journal` is a folder, and `keys` are files beside the objects or the journal."""
+    if isinstance(uri, PathLike):
+        uri = f"file:{fspath(uri)}"
+    if not isinstance(uri, str):
+        raise InputError(f"a store is opened by a URI or a path, not {type(uri).__name__}; write file:PATH")
+    scheme, separator, rest = uri.partition(":")
+    if scheme == "memory" and separator and not rest and journal is None:
+        from .journal import MemoryJournal
+        from .objects import MemoryObjects
+
+        return StoreParts(uri, MemoryJournal(), MemoryObjects(), keys or memory_keys())
+    if scheme == "file" and rest:
+        from .journal import FileJournal
+        from .objects import FileObjects
+
+        root = Path(rest)
+        objects, keys = FileObjects(root / "objects"), keys or file_keys(root / "keys")
+        if journal is not None and Path(journal).resolve() != root.resolve():
+            return _drained(uri, objects, Path(journal), keys, queue_bytes)
+        around = (root / "objects", root / "keys")
+        own = FileJournal(root, address_key=keys.address_key, inhabited=lambda: any(map(_has_files, around)))
+        return StoreParts(uri, own, objects, keys, root)
+    if scheme == "s3" and rest.startswith("//"):
+        from .objects import S3Objects
+
+        folder = Path(JOURNAL_FOLDER if journal is None else journal)
+        bucket = S3Objects.open(uri)
+        try:
+            probe = None if _answers(bucket.probe) else bucket.probe
+            return _drained(uri, bucket, folder, keys or file_keys(folder / "keys"), queue_bytes, probe)
+        except BaseException:
+            bucket.close()
+            raise
+    if scheme in ("postgresql", "postgres") and rest.startswith("//"):
+        return _in_postgres(uri, journal, keys)
+    raise InputError(
+        f"store {uri!r} is none; write file:PATH, s3://BUCKET/PREFIX, postgresql://USER@HOST/DATABASE or memory: "
+        "(which has no journal)"
+    )
+
+
+def _in_postgres(uri: str, journal: str | Path | None, keys: Keys | None) -> StoreParts:
+    try:
+        from .postgres_database import SCHEMA, PostgresDatabase, PostgresUri
+    except ModuleNotFoundError as error:
+        if error.name is None or not error.name.startswith("psycopg"):
+            raise
+        raise InputError("a store in PostgreSQL needs psycopg: pip install 'ctxsteward[postgres]'") from error
+    from .journal import PostgresJournal
+    from .objects import PostgresObjects
+
+    place = PostgresUri.parse(uri, schema=SCHEMA)
+    if keys is None and place.keys is None:
+        raise InputError(
+            f"{place.place}: its machines need the same keys: set CTXSTEWARD_MASTER_KEY for commands, pass "
+            "`keys=MasterKeys.from_environment(os.environ)` to `open_store`, or name a folder that all of them have "
+            "(?keys=FOLDER)"
+        )
+    keys = keys or file_keys(Path(place.keys or ""))
+    database = PostgresDatabase(place)
+    try:
+        own = PostgresJournal(database, address_key=keys.address_key)
+        objects = PostgresObjects(database) if place.objects is None else _bucket(place.objects)
+        _check_keys(own, objects, keys)
+    except BaseException:
+        database.close()
+        raise
+    folder = Path(JOURNAL_FOLDER if journal is None else journal)
+    return StoreParts(
+        place.place, own, objects, keys, folder, derived=DerivedRows(database.execute), cards=place.cards_uri
+    )
+
+
+def _check_keys(journal: PostgresJournal, objects: ObjectStore, keys: Keys) -> None:
+    """Raise `StoreError` where the first tenant was written with other keys; another one's are checked at its sessions.
+
+    A check that was altered is for `fsck` to name: there are rows that these keys do fit.
+    """
+    first = next(iter(objects.list("tenants/")), None)
+    part = "~" if first is None else first.key.split("/")[1]
+    if part.startswith("~"):  # no name, or one that cannot be read back from it
+        return
+    tenant = unquote(part)
+    try:
+        check_keys(objects, keys, tenant, write=False)
+    except (Damaged, UnsupportedVersion):
+        return
+    except StoreError:
+        if not journal.fits(tenant):
+            raise
+
+
+def _bucket(uri: str) -> ObjectStore:
+    """The bucket beside a database; it must answer, as nothing is written into it later."""
+    from .objects import S3Objects
+
+    if not uri.startswith("s3://"):
+        raise InputError(f"objects {uri!r} are nowhere that several machines reach; write objects=s3://BUCKET/PREFIX")
+    bucket = S3Objects.open(uri)
+    try:
+        bucket.probe()
+    except BaseException:
+        bucket.close()
+        raise
+    return bucket
+
+
+def _drained(
+    uri: str,
+    objects: ObjectStore,
+    folder: Path,
+    keys: Keys,
+    queue_bytes: int,
+    probe: Callable[[], None] | None = None,
+) -> StoreParts:
+    from .journal import FileJournal
+
+    journal = FileJournal(folder, drains=True, queue_bytes=queue_bytes, address_key=keys.address_key)
+    return StoreParts(uri, journal, objects, keys, folder, {"lock_path": folder / "drain.lock", "probe": probe})
+
+
+def _has_files(folder: Path) -> bool:
+    return any(files for _, _, files in os.walk(folder))
+
+
+def _answers(probe: Callable[[], None]) -> bool:
+    """Whether the endpoint answered in time and keeps the first of two writes; raises `InputError` where it does not.
+
+    Where it does not answer the store opens all the same, and the write-behind asks before it writes anything.
+    """
+    try:
+        Asker("its conditional writes", 1, late="the object store did not answer").ask(lambda _: probe(), PROBE_SECONDS)
+    except StoreError:
+        return False
+    return True

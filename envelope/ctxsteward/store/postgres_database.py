@@ -3,7 +3,7 @@
     postgresql://USER@HOST/DATABASE?schema=NAME&objects=s3://BUCKET/PREFIX&keys=FOLDER&sslmode=require
 
 `schema` (default ``ctxsteward``) is where the tables are; two stores share a database by two names. `objects` and
-`keys` are for `location`; everything else goes to the client library (libpq), whose names and environment hold.
+`keys` are for `backend`; everything else goes to the client library (libpq), whose names and environment hold.
 
 Nothing is kept in a server's session, so a pooler that gives each transaction another connection (PgBouncer, pool_mode
 ``transaction``) may stand between: each call is one implicit transaction, sent in one piece, that begins with the

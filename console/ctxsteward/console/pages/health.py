@@ -12,8 +12,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from ctxsteward.envelope import EnvelopeBuilder, Policy, Session
-from ctxsteward.envelope.building import PastCall
+from ctxsteward.envelope import EnvelopeBuilder, PastCall, Policy, Session
 from ctxsteward.envelope.tokens import GUARD_COMPACTS_FRACTION, GUARD_WARNS_FRACTION
 
 WARNS, COMPACTS = GUARD_WARNS_FRACTION, GUARD_COMPACTS_FRACTION

@@ -14,9 +14,7 @@ from functools import cached_property
 
 from pydantic import BaseModel, ConfigDict
 
-from ctxsteward.envelope import Session, Store
-from ctxsteward.envelope.building import PastCall, past_calls
-from ctxsteward.envelope.history import text_of
+from ctxsteward.envelope import PastCall, Session, Store, past_calls, text_of
 from ctxsteward.schemas import ContextError, InputError, Loss, Ref, ReferenceNotFound, decode_wire
 from ctxsteward.store import META_REF, Log, MessageAppended, SessionKey, WindowCompacted
 

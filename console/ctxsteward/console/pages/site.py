@@ -19,8 +19,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ctxsteward.envelope import Store
-from ctxsteward.envelope.cascade import handoff_of
+from ctxsteward.envelope import Store, handoff_of
 from ctxsteward.schemas import ContextError, InputError, ReferenceNotFound, without_secrets
 
 from . import timeline as drawn

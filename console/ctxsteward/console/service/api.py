@@ -15,8 +15,7 @@ from fastapi import APIRouter, Depends, Path, Query, Request
 from sse_starlette import EventSourceResponse, ServerSentEvent
 from starlette.responses import PlainTextResponse, Response
 
-from ctxsteward.envelope import Budgets, EnvelopeBuilder, NewMessage, Policy, Session, rebuild
-from ctxsteward.envelope.cascade import handoff_of
+from ctxsteward.envelope import Budgets, EnvelopeBuilder, NewMessage, Policy, Session, handoff_of, rebuild
 from ctxsteward.envelope.compaction import asked_policy
 from ctxsteward.envelope.history import META_REPORT, report_in
 from ctxsteward.evals.result_history import read as read_history

@@ -11,10 +11,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
-from ctxsteward.envelope import Envelope, EnvelopeBuilder
-from ctxsteward.envelope.envelope import Provider
+from ctxsteward.envelope import Envelope, EnvelopeBuilder, Prices, Provider
 from ctxsteward.envelope.telemetry import prefix_tokens
-from ctxsteward.envelope.tokens import Prices
 from ctxsteward.schemas import PolicyName
 
 MAX_NAME = 200

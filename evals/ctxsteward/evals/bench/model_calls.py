@@ -18,11 +18,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from ctxsteward.envelope import Budgets, EnvelopeBuilder
-from ctxsteward.envelope.compaction import SummaryAhead
+from ctxsteward.envelope import Budgets, Counter, EnvelopeBuilder, SummaryAhead, load_tokenizer, read_transcripts
 from ctxsteward.envelope.testing import memory_store
-from ctxsteward.envelope.tokens import DEFAULT_TOKENIZER, Counter, load_tokenizer
-from ctxsteward.envelope.transcripts import read_transcripts
+from ctxsteward.envelope.tokens import DEFAULT_TOKENIZER
 from ctxsteward.schemas import ChatReply, ChatRequest, InputError, SummarizerInput, Summary, Wire
 from ctxsteward.summarizers.models import CallLimits, GovernedModel, ModelSummarizer, OpenAIModel
 

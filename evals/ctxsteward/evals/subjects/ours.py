@@ -9,8 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, Session, search_context
-from ctxsteward.envelope.compaction import text_of
+from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, Session, search_context, text_of
 from ctxsteward.envelope.render import fragment_spans
 from ctxsteward.envelope.testing import memory_store
 from ctxsteward.schemas import ContextError, Ref, Wire

@@ -20,9 +20,16 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
-from ctxsteward.envelope import Envelope, EnvelopeBuilder, Profile, Session, Store, instruments as telemetry
+from ctxsteward.envelope import (
+    Envelope,
+    EnvelopeBuilder,
+    Profile,
+    Session,
+    Store,
+    instruments as telemetry,
+    verify_seal,
+)
 from ctxsteward.envelope.audit import audit, sealed_request
-from ctxsteward.envelope.envelope import verify_seal
 from ctxsteward.envelope.testing import FaultyObjects, Method, SeededFaults, SimulatedClock, StoreFault, memory_store
 from ctxsteward.schemas import Finding, Wire
 from ctxsteward.store import (

@@ -16,9 +16,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from ctxsteward.envelope import Envelope
-from ctxsteward.envelope.audit import sealed_request
-from ctxsteward.envelope.envelope import Provider
+from ctxsteward.envelope import Envelope, Provider, sealed_request
 from ctxsteward.schemas import Wire
 
 PROVIDERS: tuple[Provider, ...] = ("openai-chat", "anthropic", "openai-responses", "gemini", "text")

@@ -20,8 +20,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from ctxsteward.envelope import Store
-from ctxsteward.envelope.tokens import Counter
+from ctxsteward.envelope import Counter, Store
 from ctxsteward.language import terms
 from ctxsteward.schemas import Message, Wire
 

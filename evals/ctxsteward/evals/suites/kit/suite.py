@@ -34,8 +34,7 @@ from hashlib import sha256
 from random import Random
 from typing import Literal, NamedTuple, Self, cast
 
-from ctxsteward.envelope import Budgets, EnvelopeBuilder, Profile, Selector, Session, Store, open_store
-from ctxsteward.envelope.tokens import Counter
+from ctxsteward.envelope import Budgets, Counter, EnvelopeBuilder, Profile, Selector, Session, Store, open_store
 from ctxsteward.schemas import InputError, Message, ProfileDocument, ScenarioPart, Summarizer, Wire
 
 from ...phrasings import SPLITS, Language as Language, Split as Split, Texts, texts

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from ctxsteward.envelope import Budgets
-from ctxsteward.evals.experiments.fact_shares import FactShareRow, lines, main, measure
+from ctxsteward.evals.fact_shares import FactShareRow, lines, main, measure
 from ctxsteward.schemas import InputError
 
-LOCOMO = Path(__file__).parents[3] / "../shared/data/locomo/locomo_dev.json"
+LOCOMO = Path(__file__).parents[2] / "../shared/data/locomo/locomo_dev.json"
 PAST_BAR, WORDS_BAR, STORE_BAR = 0.58, 0.55, 0.50
 SOAK = os.environ.get("CTXSTEWARD_SOAK") == "1"
 

@@ -11,7 +11,7 @@ the conversation, and the facts are those of it.
     words   mean share of the gold answer's content words that stand in the dynamic section
     store   tokens of all active records / tokens of the conversations
 
-Budgets and questions are as in `evals.recall`. Run: ``python -m ctxsteward.evals.experiments.fact_shares DATA``; a gate
+Budgets and questions are as in `evals.recall`. Run: ``python -m ctxsteward.evals.fact_shares DATA``; a gate
 takes the lesser of `shown` and `words`: ids alone can be gamed by short facts, words alone by long ones.
 
 Data: LoCoMo (Maharana et al. 2024, snap-research/LoCoMo).
@@ -45,8 +45,8 @@ from ctxsteward.steward.ingest import FolderSource, LoadedItem, load
 from ctxsteward.steward.night import HarvestWorker
 from ctxsteward.store import MAX_FACTS, Audience, Fact, FactSource, MasterKeys
 
-from ..recall import RECALL_FRACTION, Question, read_questions
-from ..replay import new_message
+from .recall import RECALL_FRACTION, Question, read_questions
+from .replay import new_message
 
 FRACTIONS = (0.0, 0.25, 0.5, 0.75, 1.0)
 BUDGETS_TOKENS = (500, 900)
@@ -247,7 +247,7 @@ def lines(rows: Sequence[FactShareRow]) -> Iterator[str]:
 def main(arguments: Sequence[str]) -> int:
     """Print the table of a file; 2 for bad usage or input."""
     if len(arguments) != 1:
-        print("usage: python -m ctxsteward.evals.experiments.fact_shares DATA", file=sys.stderr)
+        print("usage: python -m ctxsteward.evals.fact_shares DATA", file=sys.stderr)
         return 2
     try:
         table = "\n".join(lines(measure(arguments[0])))

@@ -1,1 +1,0 @@
-"""Experiments: measurements that informed a decision once; run by hand, not part of the wheel."""
