@@ -121,8 +121,18 @@ class Window:
         """
         budgets, state = self.budgets, self.state
         if state.compactions and state.recalled is None and not state.in_loop:
-            return min(budgets.dynamic_tokens, budgets.history_tokens + budgets.lent_tokens(self.bullets_tokens))
+            return self._own_tokens
         return max(budgets.history_tokens, budgets.dynamic_tokens - self.context_tokens)
+
+    @property
+    def next_share_tokens(self) -> int:
+        """The least that the history may take at the next call, which may begin a turn with nothing recalled yet."""
+        return min(self.share_tokens, self._own_tokens) if self.state.compactions else self.share_tokens
+
+    @property
+    def _own_tokens(self) -> int:
+        budgets = self.budgets
+        return min(budgets.dynamic_tokens, budgets.history_tokens + budgets.lent_tokens(self.bullets_tokens))
 
     @property
     def section_tokens(self) -> int:
