@@ -60,7 +60,7 @@ MAX_PARTS = 12
 BEGINNING_CHARS = 40
 """Of a message, where it is only pointed at."""
 RULES: frozenset[LossKind] = frozenset(("constraint", "decision", "preference"))
-"""Kinds whose extractive bullets stay unless a bullet of the model says the same."""
+"""Kinds that are a user's; their extractive bullets stay unless a bullet of the model says the same."""
 SAYS_THE_SAME = 0.8
 """Of an extractive bullet's content words."""
 
@@ -180,6 +180,8 @@ class ModelSummarizer:
         if len(refs) < len(set(draft.cites)):
             tally.refused["unknown_reference"] += 1
         tally.grounded += 1
+        if draft.kind in RULES and not any(given[ref].speaker == "user" for ref in refs):
+            draft = draft.model_copy(update={"kind": "fact"})  # nobody but a user sets rules
         return [bullet_of(draft, refs, max((worth.get(ref, 0.0) for ref in refs), default=0.0))]
 
 
