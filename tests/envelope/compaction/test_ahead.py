@@ -17,7 +17,7 @@ from ctxsteward.schemas import Bullet, InputError, SummarizerInput, Summary, Sum
 from ctxsteward.store import WindowCompacted, forget
 
 SECONDS = 20.0
-WHY = {"who": "dpo", "why": "asked", "when": "2026-01-01T00:00:00Z"}
+WHY: dict[str, Any] = {"who": "dpo", "why": "asked", "when": "2026-01-01T00:00:00Z"}
 ORIGIN = SummaryOrigin(model="fake", template="t 1 0", grounded=1)
 
 
@@ -323,6 +323,21 @@ def test_what_is_erased_while_it_is_summarized_is_not_kept_and_does_not_land(tmp
 
         assert "ANN-555" not in texts(session)
         store.close()
+
+
+def test_why_a_summary_fell_back_goes_with_a_principal_s_words() -> None:
+    store = open_store("memory:")
+    session = opened(store)
+    session.append({"role": "user", "content": "My number is ANN-555. " * 20}, principal="ann")
+    told = ORIGIN.model_copy(update={"fell_back": ("she said ANN-555",)})
+
+    def tells(source: SummarizerInput, *, budget_tokens: int) -> Summary:
+        return Summary(bullets=(Bullet(text="x", citations=(source.messages[0].ref,)),), origin=told)
+
+    list(talk(session, builder(None, summarizer=tells), None, compacted(session)))
+    forget(store, principal="ann", **WHY)
+    (report, *_) = opened(store).reports()
+    assert report.report.origin == ORIGIN.model_copy(update={"fell_back": ("[erased]",)})
 
 
 def test_a_session_that_was_forgotten_before_its_turn_is_not_sent(tmp_path: Path) -> None:

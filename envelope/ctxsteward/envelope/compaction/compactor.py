@@ -137,7 +137,7 @@ class Compactor:
         except Exception as error:  # whatever it is that the summarizer gave for a summary
             fault = type(error).__name__
         if fault:
-            return fell_back(fault)
+            return fell_back(fault.partition(":")[0])  # behind it stands what was found there
         drop = {group.first for group in (*ahead.drop, *choice.drop)}
         mask = {group.first for group in (*ahead.mask, *choice.mask)} - drop
         taken = replace(

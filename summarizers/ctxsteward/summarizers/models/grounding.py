@@ -60,11 +60,14 @@ MIN_WORDS = 0.6
 """Of a bullet's content words, in what it cites."""
 MIN_IN_SENTENCE = 0.34
 """Of them, in the one cited sentence that has most of them."""
+MIN_OF_ONE = 0.75
+"""Of a part of a merged line, in one of those it stands for."""
 MIN_LIKENESS = 0.4
 """Of two clauses, for their signs to be compared."""
 MAX_BULLET_CHARS = 600
 MIN_QUOTE_CHARS = 3
 _QUOTED = re.compile(r"\"([^\"\n]+)\"|“([^”\n]+)”|「([^」\n]+)」|『([^』\n]+)』|`([^`\n]+)`|‘([^’\n]{8,})’")
+_PARTS = re.compile(r"[,;:，；。、]+(?=\s|[^\x00-\x7f])| (?:and|but|while) ")
 _LIKE_REF = re.compile(r"§\s?\d")
 _WIDE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _ALIKE = frozenset(("LATIN", "CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE"))
@@ -170,9 +173,16 @@ def merges_well(text: str, originals: Sequence[str]) -> Fault | None:
         ("values", _values_hold(text, content_words(text), cited)),
         ("words", _words_hold(text, content_words(_without_values(text)), cited)),
         ("words", all(_is_told(content_words(text), one.terms) for one in cited)),
+        ("words", all(_is_of_one(part, cited) for part in _PARTS.split(text))),
         ("sign", _signs_hold(text, cited)),
     )
     return next((name for name, holds in checks if not holds), None)
+
+
+def _is_of_one(part: str, cited: Sequence[GroundingText]) -> bool:
+    """Whether a part of a merged line is one original's, so that nobody gets another's words or values."""
+    words = spoken_words(part)
+    return any(len(words & spoken_words(one.text)) >= MIN_OF_ONE * len(words) for one in cited)
 
 
 def _is_told(words: frozenset[str], of: frozenset[str]) -> bool:
@@ -189,6 +199,23 @@ def bullet_of(draft: DraftBullet, refs: Sequence[str], value: float) -> Bullet:
 def content_words(text: str) -> frozenset[str]:
     """Terms of a text that say something by themselves."""
     return frozenset(term for term in terms(text) if term not in _STOP_STEMS)
+
+
+def spoken_words(text: str) -> frozenset[str]:
+    """Content words, and the single characters of scripts without blanks."""
+    return content_words(text) | frozenset(_WIDE.findall(text)) - _ZH_FUNCTION
+
+
+def supporting(text: str, refs: Sequence[str], sources: Mapping[str, GroundingText]) -> tuple[str, ...]:
+    """Of the references of a bullet that holds, those whose original shares a good part of its words; all, if none."""
+    words = spoken_words(text)
+    shares = {ref: len(words & spoken_words(sources[ref].text)) for ref in refs}
+    return tuple(ref for ref in refs if shares[ref] >= MIN_IN_SENTENCE * len(words)) or tuple(refs)
+
+
+def signs_hold(text: str, original: str) -> bool:
+    """Whether each clause of a text is for or against as the clause of another that it is most like."""
+    return _signs_hold(text, [_read_text("user", original)])
 
 
 def quotes_of(text: str) -> list[str]:
