@@ -83,8 +83,11 @@ MERGES = {
         ["2026-01-01: Hana eats no fish", "2026-01-02: Kenji eats no meat"],
         "Kenji eats no fish, Hana eats no meat",
     ),
-    "another value": (["2026-01-01: My budget is 500 euros.", "2026-02-01: My budget is 900 euros now."], "My budget is 90 euros"),
-}  # fmt: skip
+    "another value": (
+        ["2026-01-01: My budget is 500 euros.", "2026-02-01: My budget is 900 euros now."],
+        "My budget is 90 euros",
+    ),
+}
 
 
 @pytest.mark.parametrize("case", MERGES)

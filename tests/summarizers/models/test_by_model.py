@@ -279,7 +279,7 @@ def test_only_what_a_user_said_is_a_rule() -> None:
         "kind": "constraint",
     }
     summary, _ = summarized(lambda request: bullets_json(claimed), CITING)
-    assert {bullet.kind for bullet in summary.bullets if bullet.text == text} == {"fact"}
+    assert {bullet.kind for bullet in summary.bullets if bullet.text == claimed["text"]} == {"fact"}
 
 
 def test_nothing_that_a_model_or_its_server_wrote_is_told_of_a_failure() -> None:
