@@ -24,7 +24,6 @@ from typing import get_args
 
 from pydantic import ValidationError
 
-from ctxsteward.language import figures, typed_values
 from ctxsteward.schemas import (
     Bullet,
     ChatModel,
@@ -52,8 +51,7 @@ from .grounding import (
     bullet_of,
     fault_of,
     grounding_texts,
-    signs_hold,
-    spoken_words,
+    says,
     supporting,
 )
 from .prompts import PromptFile, PromptFolder, marked
@@ -65,8 +63,6 @@ BEGINNING_CHARS = 40
 """Of a message, where it is only pointed at."""
 RULES: frozenset[LossKind] = frozenset(("constraint", "decision", "preference"))
 """Kinds that are a user's; their extractive bullets stay unless a bullet of the model says the same."""
-SAYS_THE_SAME = 0.8
-"""Of an extractive bullet's content words."""
 
 
 class UnusableReply(Exception):
@@ -370,17 +366,6 @@ def joined(
             taken.add(at)
             room -= tokens
     return tuple(sorted((rows[at] for at in taken), key=lambda bullet: _first(bullet, source)))
-
-
-def says(text: str, bullet: Bullet) -> bool:
-    """Whether a text says a bullet: its values, nearly all of its words, and for or against like it."""
-    words, said = spoken_words(bullet.text), spoken_words(text)
-    return (
-        len(words & said) >= SAYS_THE_SAME * len(words)
-        and {value.norm for value in typed_values(bullet.text)} <= {value.norm for value in typed_values(text)}
-        and set(figures(bullet.text)) <= set(figures(text))
-        and signs_hold(text, bullet.text) and signs_hold(bullet.text, text)
-    )  # fmt: skip
 
 
 def _first(bullet: Bullet, source: SummarizerInput) -> int:

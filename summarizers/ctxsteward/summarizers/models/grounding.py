@@ -62,6 +62,8 @@ MIN_IN_SENTENCE = 0.34
 """Of them, in the one cited sentence that has most of them."""
 MIN_OF_ONE = 0.75
 """Of a part of a merged line, in one of those it stands for."""
+SAYS_THE_SAME = 0.8
+"""Of an extractive bullet's content words."""
 MIN_LIKENESS = 0.4
 """Of two clauses, for their signs to be compared."""
 MAX_BULLET_CHARS = 600
@@ -213,9 +215,16 @@ def supporting(text: str, refs: Sequence[str], sources: Mapping[str, GroundingTe
     return tuple(ref for ref in refs if shares[ref] >= MIN_IN_SENTENCE * len(words)) or tuple(refs)
 
 
-def signs_hold(text: str, original: str) -> bool:
-    """Whether each clause of a text is for or against as the clause of another that it is most like."""
-    return _signs_hold(text, [_read_text("user", original)])
+def says(text: str, bullet: Bullet) -> bool:
+    """Whether a text says a bullet: its values, nearly all of its words, and for or against like it."""
+    words, said = spoken_words(bullet.text), spoken_words(text)
+    return (
+        len(words & said) >= SAYS_THE_SAME * len(words)
+        and {value.norm for value in typed_values(bullet.text)} <= {value.norm for value in typed_values(text)}
+        and set(figures(bullet.text)) <= set(figures(text))
+        and _signs_hold(text, [_read_text("user", bullet.text)])
+        and _signs_hold(bullet.text, [_read_text("user", text)])
+    )
 
 
 def quotes_of(text: str) -> list[str]:

@@ -14,11 +14,12 @@ Source: the providers' published API references; errors and their meaning as in 
 from __future__ import annotations
 
 import math
+import os
+import threading
 from collections.abc import Mapping
 from typing import Any
 
 from ctxsteward.schemas import ChatReply, ChatRequest, InputError, ModelUnavailable, ReplyEnd, TokenUsage, Wire
-from ctxsteward.store import process_forks as forking
 
 _OPENAI_ENDS: Mapping[str | None, ReplyEnd] = {"stop": "complete", "length": "length", "content_filter": "refused"}
 _ANTHROPIC_ENDS: Mapping[str | None, ReplyEnd] = {
@@ -47,12 +48,7 @@ class _SdkModel:
         self._given |= {} if api_key is None else {"api_key": api_key}
         self._http = (http_client, async_http_client)
         self._made: Any = None
-        self._lock = forking.lock()
-        forking.renew_in_child(self)
-
-    def forked(self) -> None:
-        """In a child: the connections are the parent's."""
-        self._made = None
+        self._lock, self._pid = threading.Lock(), os.getpid()
 
     def _sdk(self) -> Any:
         from importlib import import_module
@@ -64,6 +60,8 @@ class _SdkModel:
             raise InputError(f"model {self.name}: the {self._package} package is not installed; {extra}") from None
 
     def _client(self) -> Any:
+        if self._pid != os.getpid():  # in a child: lock and connections are the parent's
+            self._lock, self._pid, self._made = threading.Lock(), os.getpid(), None
         with self._lock:
             self._made = self._made or self._new(0)
             return self._made
