@@ -76,7 +76,7 @@ class SummaryOrigin(BaseModel):
     refused: dict[str, int] = Field(default_factory=dict)
     """Bullets of the model that do not, by what is wrong with them; extractive ones stand in."""
     fell_back: tuple[str, ...] = ()
-    """Why a part of the sources has no bullets of the model at all."""
+    """Why a part of the sources has no bullets of the model: kinds of failure and HTTP statuses, no words of its."""
     calls: int = 0
     usage: TokenUsage = TokenUsage.model_construct()
 

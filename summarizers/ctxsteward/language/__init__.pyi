@@ -39,6 +39,7 @@ from .statement import (
     read_statement as read_statement,
 )
 from .values import (
+    CURRENCIES as CURRENCIES,
     DATE_WORDS as DATE_WORDS,
     DISTINCTIVE as DISTINCTIVE,
     NUMBER_WORDS as NUMBER_WORDS,

@@ -213,3 +213,121 @@ def test_calls_that_run_at_once_do_not_pass_a_limit_together() -> None:
         thread.join(10)
     assert spending.dollars("tenant", "acme") <= 4.0
     assert len(model.asked) >= 3
+
+
+# -- however a call ends -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("error", [RuntimeError("a bug"), KeyboardInterrupt(), TimeoutError(), SystemExit()])
+def test_whatever_ends_a_call_lets_go_of_what_was_held_and_counts_it(ask: Any, error: BaseException) -> None:
+    def fails(request: ChatRequest) -> ChatReply:
+        raise error
+
+    spending = SpendingLedger(PRICES, limits={"tenant": 100.0})
+    governed = GovernedModel(FakeModel(fails), limits=LIMITS, spending=spending).charged(tenant="acme")
+    with pytest.raises(type(error)):
+        ask(governed, REQUEST)
+
+    (row,) = spending.rows()
+    assert (row.calls, row.failures, row.usage.prompt_tokens) == (1, 1, 1_009)
+    assert spending.dollars("tenant", "acme") == row.dollars
+    assert governed._shared.slots._value == LIMITS.concurrent
+
+
+def test_a_cancelled_task_gives_back_its_slot_and_what_was_held() -> None:
+    class Slow(FakeModel):
+        async def reply_async(self, request: ChatRequest) -> ChatReply:
+            await asyncio.sleep(60)
+            return DONE
+
+    spending = SpendingLedger(PRICES)
+    limits = CallLimits(concurrent=1)
+    governed = GovernedModel(Slow(lambda request: DONE), limits=limits, spending=spending).charged(tenant="acme")
+
+    async def cancelled() -> None:
+        task = asyncio.create_task(governed.reply_async(REQUEST))
+        while not governed._shared.recent:
+            await asyncio.sleep(0.001)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(cancelled())
+    assert [row.failures for row in spending.rows()] == [1]
+    assert spending.dollars("tenant", "acme") == spending.rows()[0].dollars
+    assert governed._shared.slots._value == 1
+
+
+def test_no_wait_goes_beyond_the_deadline(ask: Any) -> None:
+    model = scripted(*[overloaded()] * 9)
+    limits = CallLimits(first_wait_seconds=100.0, longest_wait_seconds=100.0)
+    with pytest.raises(ModelUnavailable, match="HTTP 429"):
+        ask(GovernedModel(model, limits=limits), REQUEST)
+    assert len(model.asked) == 1
+
+
+def test_what_is_refused_of_one_request_holds_up_no_other() -> None:
+    model = scripted(*[ModelUnavailable("fake", "HTTP 400: too long", is_billed=False)] * FAILURES)
+    governed = GovernedModel(model, limits=LIMITS)
+    for _ in range(FAILURES):
+        with pytest.raises(ModelUnavailable):
+            governed.charged(tenant="bad").reply(REQUEST)
+    assert governed.charged(tenant="good").reply(REQUEST) == DONE
+
+
+def test_tokens_a_minute_hold_when_calls_begin_at_once() -> None:
+    barrier = threading.Barrier(6)
+    governed = GovernedModel(scripted(), limits=CallLimits(tokens_per_minute=2_000, tries=1, concurrent=6))
+
+    def ask_at_once() -> None:
+        barrier.wait(10)
+        with contextlib.suppress(ModelUnavailable):
+            governed.reply(REQUEST)
+
+    threads = [threading.Thread(target=ask_at_once) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(10)
+    assert sum(tokens for _, tokens in governed._shared.recent) <= 2_000
+
+
+# -- what is counted ---------------------------------------------------------------------------------------
+
+USAGES = {
+    "none is told": (None, TokenUsage(prompt_tokens=1_009, output_tokens=2)),
+    "zero is told": (TokenUsage(), TokenUsage(prompt_tokens=1_009, output_tokens=2)),
+    "more from the cache than there is": (
+        TokenUsage(prompt_tokens=10, cached_tokens=15, written_tokens=50, output_tokens=1),
+        TokenUsage(prompt_tokens=10, cached_tokens=10, output_tokens=1),
+    ),
+    "as it is": (DONE.usage, DONE.usage),
+}
+
+
+@pytest.mark.parametrize("case", USAGES)
+def test_usage_is_counted_as_it_can_be(case: str) -> None:
+    told, counted = USAGES[case]
+    spending = SpendingLedger(PRICES)
+    GovernedModel(FakeModel(lambda request: ChatReply(text="done", usage=told)), spending=spending).reply(REQUEST)
+    (row,) = spending.rows()
+    assert (row.account, row.name) == ("process", "uncharged")
+    assert row.usage == counted
+
+
+def test_a_limit_on_a_model_without_a_price_stops_it_and_says_so() -> None:
+    model = scripted()
+    spending = SpendingLedger({"another": ModelPrice(prompt=1.0)}, limits={"session": 1.0})
+    with pytest.raises(SpendingStopped, match=r"no price is known; give its price \(0 where it is free\)"):
+        GovernedModel(model, spending=spending).charged(session="s").reply(REQUEST)
+    assert not model.asked
+    GovernedModel(model, spending=spending).charged(tenant="acme").reply(REQUEST)
+    free = SpendingLedger({"fake": ModelPrice()}, limits={"session": 1.0})
+    GovernedModel(model, spending=free).charged(session="s").reply(REQUEST)
+    assert len(model.asked) == 2
+
+
+def test_writing_to_the_cache_is_held_at_its_own_price() -> None:
+    spending = SpendingLedger({"fake": ModelPrice(prompt=1_000.0, written=1_250.0)}, limits={"session": 1.2})
+    with pytest.raises(SpendingStopped, match=r"this call may cost \$1\.26"):
+        GovernedModel(scripted(), spending=spending).charged(session="s").reply(REQUEST)

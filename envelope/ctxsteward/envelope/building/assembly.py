@@ -153,17 +153,17 @@ class Decider:
         key, place = session.address_key, b"%d\x00" % session.state.position  # made again after damage: another address
         if window.budgets is not self.budgets:
             window = Window(session.state, window.layout, self.budgets, window.head_tokens)
-        prepared = None if self.ahead is None else self.ahead.landing(session, window, progress.findings)
+        prepared = None if self.ahead is None else self.ahead.landing(session, window)
         event, findings = self.compactor.run(
             session.state, window, lambda kind, data: address_of(key, session.id, kind, place + data), prepared
         )
         session.commit(event)
+        if self.ahead is not None:
+            self.ahead.settle(session, event)
         progress.compacted = True
         progress.findings += findings
-        if not isinstance(event, WindowCompacted):
-            return False
-        progress.reports += (event.report,)
-        return True
+        progress.reports += (event.report,) if isinstance(event, WindowCompacted) else ()
+        return isinstance(event, WindowCompacted)
 
     # -- recalling ----------------------------------------------------------------------------------------------
 

@@ -47,7 +47,7 @@ from ..compaction import (
     replacing_reader,
     summarizers_of,
 )
-from ..envelope import Envelope
+from ..envelope import PROVIDERS, Envelope
 from ..history import Session, report_in
 from ..instruments import cache_miss
 from ..layout import BY_VALUE, FORMS, ChooseRecords, DynamicLayout, ManifestChoice, SummarizerChoice
@@ -153,6 +153,9 @@ class EnvelopeBuilder:
         self._scale = Scale(within)
         by_section = summarizers_of(summarizer)
         meta = by_section.get("meta")
+        ahead = SummaryAhead(ahead) if ahead is not None and not isinstance(ahead, SummaryAhead) else ahead
+        if ahead is not None and ahead.provider not in (None, *PROVIDERS):
+            raise InputError(f"ahead: unknown provider {ahead.provider!r:.40}; one of: {', '.join(PROVIDERS)}")
         self._choose: ChooseRecords = BY_VALUE if meta is None else SummarizerChoice(meta)
         compactor = Compactor(
             policy=_policy_named(policy, self.prices) if isinstance(policy, str) else policy or Policy(),
@@ -167,7 +170,7 @@ class EnvelopeBuilder:
             budgets=self._scale.effective,
             counter=self.counter,
             histories=SupersessionIndex(replacing_reader, self.counter),
-            ahead=SummaryAhead(ahead) if ahead is not None and not isinstance(ahead, SummaryAhead) else ahead,
+            ahead=ahead,
         )
         self._configured: tuple[float, str] | None = None
         """The calibration, and the configuration under it as manifests have it."""

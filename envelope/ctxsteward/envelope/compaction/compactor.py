@@ -43,7 +43,7 @@ from ..tokens import (
     Budgets,
     Counter,
 )
-from .ahead import PlannedCompaction
+from .ahead import PlannedCompaction, PreparedSummary, fell_back
 from .losses import account, shown_texts
 from .policy import CompactionChoice, Policy, Window
 
@@ -91,41 +91,85 @@ class Compactor:
         state: State,
         window: Window,
         address: Callable[[str, bytes], str],
-        prepared: tuple[CompactionChoice, Summary] | None = None,
+        prepared: PreparedSummary | Finding | None = None,
     ) -> CompactionOutcome:
-        """Try one compaction of this state; `address` names a stored artifact. `prepared` was chosen and made ahead."""
+        """Try one compaction of this state; `address` names a stored artifact.
+
+        `prepared` was chosen and made ahead, or says why nothing was: then, and where it does not do, it is as without.
+        """
         if self.policy.within is not None:
             own = replace(self, budgets=self.policy.within(window), policy=replace(self.policy, within=None))
             inner = Window(state, window.layout, own.budgets, window.head_tokens)
             return own.run(state, inner, address, prepared)
         frame = self.counter.framed(bullets_text(state, (), state.ordinal))
         new_tokens, all_tokens = self._bullets_share(window)
-        choice = self._choice(window, all_tokens) if prepared is None else prepared[0]
+        choice = self._choice(window, all_tokens)
         if not (choice.drop or choice.mask or choice.shorten) and not window.over:
             return self._refuse(window, "nothing may leave the window")
         summary: Summary | str | None = None
-        if prepared is not None:
-            summary = _fault(prepared[1], self._source(state, choice)) or prepared[1]
-        elif choice.is_summarized:
-            summary = self._summary(state, choice, max(0, new_tokens - frame))
+        told: tuple[Finding, ...] = ()
+        if choice.is_summarized:
+            budget_tokens = max(0, new_tokens - frame)
+            landed = None if prepared is None else self._landed(state, choice, prepared, budget_tokens)
+            if isinstance(landed, tuple):
+                choice, summary = landed
+            else:
+                told = () if landed is None else (landed,)
+                summary = self._summary(self._source(state, choice), budget_tokens)
         if isinstance(summary, str):
             return self._refuse(window, summary)
         event, findings = self._assemble(state, window, choice, summary, all_tokens, frame, address)
+        findings = (*told, *findings)
         if choice.fell_back and isinstance(event, WindowCompacted):
             text = f"{self.policy.name}: {choice.fell_back}"
             findings = (*findings, Finding(kind="policy_fell_back", field="policy", text=text))
         return event, findings
 
+    def _landed(
+        self, state: State, choice: CompactionChoice, prepared: PreparedSummary | Finding, budget_tokens: int
+    ) -> tuple[CompactionChoice, Summary | str] | Finding:
+        """What was made ahead and what must leave beside it, that summarized now; or why there is nothing to land."""
+        if isinstance(prepared, Finding):
+            return prepared
+        ahead, summary = prepared
+        try:
+            fault = _fault(summary, self._source(state, ahead))
+        except Exception as error:  # whatever it is that the summarizer gave for a summary
+            fault = type(error).__name__
+        if fault:
+            return fell_back(fault.partition(":")[0])  # behind it stands what was found there
+        drop = {group.first for group in (*ahead.drop, *choice.drop)}
+        mask = {group.first for group in (*ahead.mask, *choice.mask)} - drop
+        taken = replace(
+            choice, detail=f"{choice.detail} {ahead.detail}".strip(),
+            drop=tuple(group for group in state.groups if group.first in drop),
+            mask=tuple(group for group in state.groups if group.first in mask),
+            shorten=tuple(row for row in choice.shorten if row[0].first not in drop),
+        )  # fmt: skip
+        whole, covered = self._source(state, taken), {item.ref for item in self._source(state, ahead).messages}
+        left = tuple(item for item in whole.messages if item.ref not in covered)
+        if not left:
+            return taken, summary
+        used = sum(self.counter.text(bullet_line(bullet)) for bullet in summary.bullets)
+        share = max(budget_tokens - used, budget_tokens * len(left) // len(whole.messages))
+        return taken, _beside(summary, self._summary(replace(whole, messages=left), share))
+
+    def _needed(self, window: Window, bullets_tokens: int) -> int:
+        """What must be freed so that the history comes to its target."""
+        target = self.budgets.target_tokens + self.budgets.lent_tokens(bullets_tokens)
+        verbatim_tokens = target - window.notes_tokens - bullets_tokens
+        return window.groups_tokens - max(window.must_tokens, verbatim_tokens)
+
     def _choice(self, window: Window, bullets_tokens: int, more_tokens: int = 0) -> CompactionChoice:
         """What leaves so that the history comes to its target, with so many more tokens behind it."""
         window.price_masks()
-        target = self.budgets.target_tokens + self.budgets.lent_tokens(bullets_tokens)
-        verbatim_tokens = target - window.notes_tokens - bullets_tokens
-        wanted = max(window.must_tokens, verbatim_tokens)
-        return self.policy.choose(window, window.groups_tokens + more_tokens - wanted)
+        return self.policy.choose(window, self._needed(window, bullets_tokens) + more_tokens)
 
     def planned(self, state: State, window: Window, more_tokens: int) -> PlannedCompaction | None:
         """What a compaction would take, were there so many more tokens; None: nothing that becomes bullets."""
+        if self.policy.within is not None:
+            own = replace(self, budgets=self.policy.within(window), policy=replace(self.policy, within=None))
+            return own.planned(state, Window(state, window.layout, own.budgets, window.head_tokens), more_tokens)
         frame = self.counter.framed(bullets_text(state, (), state.ordinal))
         new_tokens, all_tokens = self._bullets_share(window)
         choice = self._choice(window, all_tokens, more_tokens)
@@ -155,9 +199,8 @@ class Compactor:
         new = max(0, min(hard, max(low, min(high, room))))
         return new, max(new, min(hard, window.bullets_tokens, high))
 
-    def _summary(self, state: State, choice: CompactionChoice, budget_tokens: int) -> Summary | str:
+    def _summary(self, source: SummarizerInput, budget_tokens: int) -> Summary | str:
         """What the summarizer makes of what leaves, or what is wrong with it."""
-        source = self._source(state, choice)
         try:
             summary = self.summarizer(source, budget_tokens=budget_tokens)
             return _fault(summary, source) or summary
@@ -341,6 +384,15 @@ def _fault(summary: object, source: SummarizerInput) -> str:
     if any(not 0 <= index < len(source.standing) for index in summary.superseded):
         return f"the summarizer supersedes bullet {max(summary.superseded)} of {len(source.standing)}"
     return ""
+
+
+def _beside(ahead: Summary, now: Summary | str) -> Summary | str:
+    """A summary that was made ahead, and that of what came to it since."""
+    if isinstance(now, str):
+        return now
+    superseded = tuple(sorted({*ahead.superseded, *now.superseded}))
+    bullets = sorted((*ahead.bullets, *now.bullets), key=lambda bullet: Ref.parse(bullet.citations[0]).ordinal)
+    return now.model_copy(update={"bullets": tuple(bullets), "superseded": superseded, "origin": ahead.origin})
 
 
 def _one_line(bullet: Bullet) -> Bullet:

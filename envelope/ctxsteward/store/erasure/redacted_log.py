@@ -5,8 +5,8 @@ parent's log that it shares. Of the log,
 
     message     of the principal: `redacted`, no token counts (they are counted anew), a new address, and
                 ``"erased": true``; its id, phase, time and the principal's name stay
-    compaction  text of bullets that cite, and of losses that name, a forgotten ordinal; addresses of sources; in the
-                checkpoint notes, names of pins, and the selection's log, as below
+    compaction  text of bullets that cite, and of losses that name, a forgotten ordinal; addresses of sources; why a
+                model's summary fell back; in the checkpoint notes, names of pins, and the selection's log, as below
     selection   the log keeps counts and references; scores by signal and reasons go
     note        the text, which removes the note; pin: the name it goes by; refused: what an exception said
 
@@ -312,6 +312,8 @@ class _DerivedRecords:
         for loss in report["losses"]:
             if self._cites_gone([loss["ref"]]):
                 loss |= {"text": ERASED_TEXT, "span": None}
+        if (origin := report.get("origin")) and origin.get("fell_back"):
+            origin["fell_back"] = [ERASED_TEXT]
         report["source_addresses"] = [self._moved.get(address, address) for address in report["source_addresses"]]
         standing = checkpoint["notes"].items()
         checkpoint["notes"] = {name: text for name, text in standing if self._notes.get(name) == text}

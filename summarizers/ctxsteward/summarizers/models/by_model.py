@@ -16,6 +16,7 @@ or its server does raises: whatever fails is told there.
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -42,7 +43,7 @@ from ctxsteward.schemas import (
 )
 
 from ..extraction import extractive
-from .calls import GovernedModel
+from .calls import GovernedModel, SpendingStopped
 from .grounding import (
     MAX_BULLET_CHARS,
     DraftBullet,
@@ -50,9 +51,10 @@ from .grounding import (
     GroundingText,
     Speaker,
     bullet_of,
-    content_words,
     fault_of,
     grounding_texts,
+    says,
+    supporting,
 )
 from .prompts import PromptFile, PromptFolder, marked
 
@@ -62,13 +64,25 @@ MAX_PARTS = 12
 BEGINNING_CHARS = 40
 """Of a message, where it is only pointed at."""
 RULES: frozenset[LossKind] = frozenset(("constraint", "decision", "preference"))
-"""Kinds whose extractive bullets stay unless a bullet of the model says the same."""
-SAYS_THE_SAME = 0.8
-"""Of an extractive bullet's content words."""
+"""Kinds that are a user's; their extractive bullets stay unless a bullet of the model says the same."""
 
 
 class UnusableReply(Exception):
-    """Why a reply is no answer."""
+    """Why a reply is no answer, in words of ours: nothing that a model wrote."""
+
+
+_STATUS = re.compile(r"\bHTTP (\d{3})\b")
+
+
+def fall_back(error: Exception) -> str:
+    """Of what went wrong, its kind, and the HTTP status: what a model or its server wrote may be anybody's words."""
+    if isinstance(error, UnusableReply):
+        return f"answer not usable: {error}"
+    if not isinstance(error, ModelUnavailable):
+        return "error in the model or its adapter"
+    status = _STATUS.match(error.why)
+    kind = "spending stopped" if isinstance(error, SpendingStopped) else "no answer of the model"
+    return f"{kind} (HTTP {status[1]})" if status else kind
 
 
 @dataclass
@@ -127,7 +141,7 @@ class ModelSummarizer:
                     given = {item.ref: texts[item.ref] for item in part}
                     bullets += self._held(draft, given, worth, tally)
         except Exception as error:  # whatever a model, its SDK or a reply brings about: there is a summary
-            tally.fell_back.append(f"{type(error).__name__}: {error}"[:200])
+            tally.fell_back.append(fall_back(error))
         origin = SummaryOrigin(
             model=self.model.name, template=prompt.label, grounded=tally.grounded, refused=dict(tally.refused),
             fell_back=tuple(tally.fell_back), calls=tally.calls, usage=tally.usage,
@@ -152,13 +166,13 @@ class ModelSummarizer:
         text = self._filled(prompt, part, source, budget_tokens)
         request = ChatRequest(
             purpose="summary", messages=({"role": "user", "content": text},), prefix=prefix,
-            max_output_tokens=3 * budget_tokens + 200, schema=asked_schema([item.ref for item in part]),
+            max_output_tokens=output_tokens(budget_tokens), schema=asked_schema([item.ref for item in part]),
             deadline_seconds=self._deadline,
         )  # fmt: skip
         try:
             return asked_for_bullets(self.model.task(), request, self._prompts, tally)
         except (ModelUnavailable, UnusableReply) as error:
-            tally.fell_back.append(str(error)[:200])
+            tally.fell_back.append(fall_back(error))
             return []
 
     def _filled(
@@ -167,10 +181,13 @@ class ModelSummarizer:
         if prompt.name == "prefix_bullets":
             rows, mark = marked([i.ref, i.message.role, _beginning(i)] for i in part)
             return prompt.fill(budget_tokens=budget_tokens, messages=rows, mark=mark)
-        room = int(self._max_input_tokens / 2)
-        rows, mark = marked(_row(item, source, room) for item in part)
-        standing = "".join(f"\nAlready told, do not repeat: {json.dumps(b.text)}" for b in source.standing[-20:])
-        return prompt.fill(budget_tokens=budget_tokens, standing=standing, messages=rows, mark=mark)
+        room = self._max_input_tokens // 2
+        if _size(part, source) > self._max_input_tokens:  # one tool group: each of its messages gets a like share
+            room = min(room, self._max_input_tokens // len(part))
+        standing = [{"told": bullet.text} for bullet in source.standing[-20:]]
+        rows, mark = marked([*standing, *(_row(item, source, room) for item in part)])
+        told = "Rows without a reference are told already: do not repeat them, cite none." if source.standing else ""
+        return prompt.fill(budget_tokens=budget_tokens, standing=told, messages=rows, mark=mark)
 
     def _held(
         self, draft: DraftBullet, given: Mapping[str, GroundingText], worth: Mapping[str, float], tally: _Tally
@@ -181,8 +198,16 @@ class ModelSummarizer:
             return []
         if len(refs) < len(set(draft.cites)):
             tally.refused["unknown_reference"] += 1
+        refs = supporting(draft.text, refs, given)
         tally.grounded += 1
+        if draft.kind in RULES and not any(given[ref].speaker == "user" for ref in refs):
+            draft = draft.model_copy(update={"kind": "fact"})  # nobody but a user sets rules
         return [bullet_of(draft, refs, max((worth.get(ref, 0.0) for ref in refs), default=0.0))]
+
+
+def output_tokens(budget_tokens: int) -> int:
+    """The longest reply for so many tokens of bullets: their text, and the JSON around it."""
+    return budget_tokens * 3 // 2 + 150
 
 
 def asked_schema(refs: Sequence[str]) -> Wire:
@@ -234,9 +259,15 @@ def read_bullets(reply: ChatReply) -> list[DraftBullet]:
     try:
         return DraftBullets.model_validate(value).bullets
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(map(str, first["loc"])) or "the object"
-        raise UnusableReply(f"{where}: {first['msg']}") from error
+        raise UnusableReply(unfit(error)) from error
+
+
+def unfit(error: ValidationError) -> str:
+    """What of an object is not as asked for: the kind of error and our own names; none that a model made up."""
+    first = error.errors(include_url=False, include_input=False)[0]
+    ours = {*DraftBullets.model_fields, *DraftBullet.model_fields, "observations", "merges"}
+    where = ".".join(str(part) if isinstance(part, int) or part in ours else "…" for part in first["loc"])
+    return f"{where or 'the object'}: {first['type'].replace('_', ' ')}"
 
 
 def whole_object(reply: ChatReply) -> object:
@@ -332,16 +363,9 @@ def _worth(bullets: Sequence[Bullet]) -> dict[str, float]:
 def joined(
     written: Sequence[Bullet], plain: Sequence[Bullet], source: SummarizerInput, budget_tokens: int
 ) -> tuple[Bullet, ...]:
-    """Bullets of the model that hold, and extractive ones of what those do not say; within the budget, by worth."""
+    """Bullets of the model that hold, and extractive ones that none of those says; within the budget, by worth."""
     written = list({bullet.text: bullet for bullet in reversed(written)}.values())[::-1]  # what it says twice is once
-    cited = {ref for bullet in written for ref in bullet.citations}
-    words = [content_words(bullet.text) for bullet in written]
-    kept: list[Bullet] = []
-    for bullet in plain:
-        said = content_words(bullet.text)
-        is_said = any(len(said & one) >= SAYS_THE_SAME * len(said) for one in words)
-        if not is_said and (bullet.kind in RULES or not cited.issuperset(bullet.citations)):
-            kept.append(bullet)
+    kept = [bullet for bullet in plain if not any(says(one.text, bullet) for one in written)]
     rows = [*written, *kept]
     order = sorted(range(len(rows)), key=lambda at: (-rows[at].value, at))
     room, taken = budget_tokens, set[int]()

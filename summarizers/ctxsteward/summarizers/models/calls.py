@@ -5,22 +5,29 @@
     model = GovernedModel(OpenAIModel("gpt-4o-mini"), spending=spending)
     model.charged(tenant="acme", session="s-42").reply(request)
 
-A *task* is all that is asked to get one thing: the call, its retries, a repair. A task may use `task_factor` (2) times
-the tokens of its first call, as we count them before it is sent: its prompt and the longest reply that was asked for.
-A try that the provider may bill counts whole, whether it answered or not; one that it surely does not (429, no
-connection) counts nothing and is bounded by `tries` alone. Waiting is stamina's, with jitter, or as long as the
-provider asks for (Retry-After), and ends at the request's deadline. `FAILURES` tries in a row that failed, of whatever
-task, and the model is left alone for `rest_seconds`: a model that is down costs nobody its deadline again.
+A *task* is all that is asked to get one thing: the call, its retries, a repair. It may use twice (`task_factor`) the
+tokens of its first call as we count them before that is sent: its prompt and the longest reply that was asked for. That
+is the bound; what the reply then took is not what is doubled. An answer counts what its provider says, at least its
+prompt; a try that the provider may bill counts whole, whether it answered or not; one that it surely does not (429, no
+connection) counts nothing and is bounded by `tries` alone. A try waits longer each time, with jitter, or as long as the
+provider asks for (Retry-After), and never beyond the request's deadline. `FAILURES` tries in a row that failed, of
+whatever task, and the model is left alone for `rest_seconds`: a model that is down costs nobody its deadline again.
+What it refuses of one request (400, 401) says nothing about the others and is not counted.
 
-The brake is asked before each try: what an account has spent, and what the try may cost, stay within its limit.
+The brake is asked before each try: what an account has spent, and what the try may cost, stay within its limit. A limit
+on a model without a price would hold nothing, so it stops that model. What a call ends with, an interrupt and a
+cancelled task included, what was held for it is let go, and it is counted: as we estimated it, where the provider says
+nothing, or nothing that can be. Calls on no account are the process's.
+
 Raises `ModelUnavailable`; `SpendingStopped` (one of it) where the brake is on.
 
-Source: Retry-After, RFC 9110 section 10.2.3; stamina's retries (jittered exponential back-off).
+Source: Retry-After, RFC 9110 section 10.2.3; retries are stamina's, with jittered exponential back-off.
 """
 
 from __future__ import annotations
 
 import logging
+import random
 import threading
 import time
 from collections import deque
@@ -29,7 +36,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from ctxsteward.schemas import ChatModel, ChatReply, ChatRequest, ModelPrice, ModelPurpose, ModelUnavailable, TokenUsage
+from ctxsteward.schemas import (
+    ChatModel,
+    ChatReply,
+    ChatRequest,
+    InputError,
+    ModelPrice,
+    ModelPurpose,
+    ModelUnavailable,
+    TokenUsage,
+)
+from ctxsteward.store import process_forks as forking
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,7 +57,9 @@ FAILURES = 5
 CHARS_PER_TOKEN = 3.0
 """For prompts that nobody counted: rather too many tokens than too few."""
 FRAME_TOKENS = 8
-AccountKind = Literal["tenant", "session", "night", "suite"]
+AccountKind = Literal["tenant", "session", "night", "suite", "process"]
+UNCHARGED: Mapping[AccountKind, str] = {"process": "uncharged"}
+"""The account of calls that are on no other."""
 
 
 class SpendingStopped(ModelUnavailable):
@@ -70,9 +89,14 @@ class SpendingLedger:
         self, prices: Mapping[str, ModelPrice] | None = None, *, limits: Mapping[AccountKind, float] | None = None
     ) -> None:
         self._prices, self._limits = dict(prices or {}), dict(limits or {})
-        self._lock = threading.Lock()
+        self._lock = forking.lock()
         self._rows: dict[tuple[AccountKind, str, str, ModelPurpose], tuple[int, int, TokenUsage, float]] = {}
         self._held: dict[tuple[AccountKind, str], float] = {}
+        forking.renew_in_child(self)
+
+    def forked(self) -> None:
+        """In a child: what is under way is the parent's."""
+        self._held.clear()
 
     def price(self, model: str) -> ModelPrice:
         """Of a model; nothing where none is known."""
@@ -97,6 +121,9 @@ class SpendingLedger:
         with self._lock:
             for kind, name in accounts.items():
                 spent, limit = self._dollars(kind, name), self._limits.get(kind)
+                if limit is not None and model not in self._prices:
+                    why = f"{kind} {name!r} has a limit of ${limit:g}, and no price is known"
+                    raise SpendingStopped(model, f"{why}; give its price (0 where it is free)", is_billed=False)
                 if limit is not None and spent + dollars > limit:
                     why = f"{kind} {name!r} has spent ${spent:.4f} of ${limit:g}, this call may cost ${dollars:.4f}"
                     raise SpendingStopped(model, f"{why}; raise the limit, or go on without a model", is_billed=False)
@@ -136,17 +163,24 @@ class CallLimits:
     rest_seconds: float = 30.0
 
 
-@dataclass
+@dataclass(eq=False)
 class _SharedLimits:
     """What all views of one governed model share."""
 
     limits: CallLimits
     slots: threading.BoundedSemaphore
-    lock: threading.Lock = field(default_factory=threading.Lock)
+    lock: threading.Lock = field(default_factory=forking.lock)
     failures: int = 0
     rests_until: float = 0.0
     recent: deque[tuple[float, int]] = field(default_factory=deque)
     """When and how many tokens were sent in the last minute."""
+
+    def __post_init__(self) -> None:
+        forking.renew_in_child(self)
+
+    def forked(self) -> None:
+        """In a child: the calls that take slots are the parent's."""
+        self.slots = threading.BoundedSemaphore(self.limits.concurrent)
 
 
 class ModelTask:
@@ -184,7 +218,7 @@ class GovernedModel:
 
     @property
     def accounts(self) -> Mapping[AccountKind, str]:
-        return self._accounts
+        return self._accounts or UNCHARGED
 
     def charged(
         self, *, tenant: str | None = None, session: str | None = None, night: str | None = None,
@@ -224,6 +258,9 @@ class GovernedModel:
                         return asked.done(self.model.reply(now))
                     except ModelUnavailable as error:
                         raise asked.failed(error) from error
+                    except BaseException as error:
+                        asked.broken(error)
+                        raise
         raise AssertionError("a last try returns or raises")
 
     async def reply_async(self, request: ChatRequest) -> ChatReply:
@@ -233,7 +270,8 @@ class GovernedModel:
         import stamina
 
         asked = _ModelCall(self, request, self._task or ModelTask())
-        while not self._shared.slots.acquire(blocking=False):
+        slots = self._shared.slots
+        while not slots.acquire(blocking=False):
             asked.check_time()
             await asyncio.sleep(0.02)
         try:
@@ -244,18 +282,22 @@ class GovernedModel:
                         return asked.done(await self.model.reply_async(now))
                     except ModelUnavailable as error:
                         raise asked.failed(error) from error
+                    except BaseException as error:
+                        asked.broken(error)
+                        raise
         finally:
-            self._shared.slots.release()
+            slots.release()
         raise AssertionError("a last try returns or raises")
 
     @contextmanager
     def _slot(self, asked: _ModelCall) -> Iterator[None]:
-        if not self._shared.slots.acquire(timeout=asked.seconds_left()):
+        slots = self._shared.slots
+        if not slots.acquire(timeout=asked.seconds_left()):
             raise ModelUnavailable(self.name, "all its calls at once are taken until the deadline", is_billed=False)
         try:
             yield
         finally:
-            self._shared.slots.release()
+            slots.release()
 
 
 class _ModelCall:
@@ -268,6 +310,7 @@ class _ModelCall:
         self._tokens = self.prompt_tokens = 0
         self._tokens, self.prompt_tokens = self._sized()
         self._held = 0.0
+        self._tries = 0
         if task.allowed_tokens is None:
             task.allowed_tokens = self._tokens * self._shared.limits.task_factor
 
@@ -286,13 +329,8 @@ class _ModelCall:
             raise ModelUnavailable(self._governed.name, "the deadline has passed", is_billed=False)
 
     def waits(self) -> dict[str, Any]:
-        """Of stamina's retries."""
-        limits = self._shared.limits
-        return {
-            "attempts": limits.tries, "timeout": max(0.001, self.seconds_left()),
-            "wait_initial": limits.first_wait_seconds, "wait_max": limits.longest_wait_seconds,
-            "wait_jitter": limits.first_wait_seconds,
-        }  # fmt: skip
+        """Of stamina's retries; how long each waits says `goes_on`."""
+        return {"attempts": self._shared.limits.tries, "timeout": max(0.001, self.seconds_left())}
 
     def begin(self) -> ChatRequest:
         """Before a try; raises what forbids it."""
@@ -311,16 +349,19 @@ class _ModelCall:
                 wait = shared.recent[0][0] + 60 - now
                 why = f"{sent} of {limit} tokens a minute are used"
                 raise ModelUnavailable(name, why, is_passing=True, is_billed=False, wait_seconds=wait)
-        if not self._has_tokens():
-            used = f"{self._task.used_tokens} of {self._task.allowed_tokens:.0f} tokens of this task are used"
-            raise ModelUnavailable(name, used, is_billed=False)
-        price = self._governed.spending.price(name)
-        most = price.of(TokenUsage(prompt_tokens=self.prompt_tokens, output_tokens=self._request.max_output_tokens))
-        self._governed.spending.hold(name, self._governed.accounts, most)
-        self._held = most
-        self._task.tries += 1
-        with shared.lock:
-            shared.recent.append((self._clock(), self._tokens))
+            if not self._has_tokens():
+                used = f"{self._task.used_tokens} of {self._task.allowed_tokens:.0f} tokens of this task are used"
+                raise ModelUnavailable(name, used, is_billed=False)
+            price = self._governed.spending.price(name)
+            tokens, output = self.prompt_tokens, self._request.max_output_tokens
+            most = max(
+                price.of(TokenUsage(prompt_tokens=tokens, written_tokens=written, output_tokens=output))
+                for written in (0, tokens)
+            )
+            self._governed.spending.hold(name, self._governed.accounts, most)
+            self._held = most
+            self._task.tries += 1
+            shared.recent.append((now, self._tokens))
         return replace(self._request, deadline_seconds=max(0.001, self.seconds_left()))
 
     def _has_tokens(self) -> bool:
@@ -336,9 +377,7 @@ class _ModelCall:
         self._let_go()
         with self._shared.lock:
             self._shared.failures = 0
-        usage = reply.usage or TokenUsage(
-            prompt_tokens=self.prompt_tokens, output_tokens=self._governed._count(reply.text)
-        )
+        usage = _sound(reply.usage or TokenUsage(), self.prompt_tokens, self._governed._count(reply.text))
         self._task.used_tokens += max(usage.prompt_tokens + usage.output_tokens, self.prompt_tokens)
         self._governed.spending.add(
             self._governed.accounts, self._governed.name, self._request.purpose, usage, failed=reply.ended != "complete"
@@ -349,7 +388,7 @@ class _ModelCall:
         """Behind a try that did not."""
         self._let_go()
         with self._shared.lock:
-            self._shared.failures += 1
+            self._shared.failures += error.is_passing or error.is_billed  # else it is about this request alone
             if self._shared.failures >= FAILURES:
                 self._shared.failures = 0
                 self._shared.rests_until = self._clock() + self._shared.limits.rest_seconds
@@ -361,17 +400,36 @@ class _ModelCall:
         )
         return error
 
+    def broken(self, error: BaseException) -> None:
+        """Behind a try that ended in another way: an interrupt, a cancelled task, a bug of an SDK."""
+        is_billed = not isinstance(error, InputError)  # no SDK, no key: nothing was sent
+        self.failed(ModelUnavailable(self._governed.name, type(error).__name__, is_billed=is_billed))
+
     def goes_on(self, error: Exception) -> bool | float:
         """Whether a try is worth making again, or when."""
         if not isinstance(error, ModelUnavailable) or not error.is_passing or not self._has_tokens():
             return False
-        if error.wait_seconds is None:
-            return True
-        return error.wait_seconds if error.wait_seconds < self.seconds_left() else False
+        self._tries += 1
+        limits = self._shared.limits
+        wait = min(limits.longest_wait_seconds, limits.first_wait_seconds * 2 ** (self._tries - 1))
+        wait *= random.uniform(0.5, 1.5)  # jitter
+        if error.wait_seconds is not None and error.wait_seconds > 0:
+            wait = error.wait_seconds
+        return wait if wait < self.seconds_left() else False
 
 
 def _estimate(text: str) -> int:
     return int(len(text.encode("utf-8", "surrogatepass")) / CHARS_PER_TOKEN) + 1
+
+
+def _sound(usage: TokenUsage, prompt_tokens: int, output_tokens: int) -> TokenUsage:
+    """What a provider says it used, within what can be; as estimated where it says nothing."""
+    prompt = usage.prompt_tokens or prompt_tokens
+    cached = min(usage.cached_tokens, prompt)
+    return TokenUsage(
+        prompt_tokens=prompt, cached_tokens=cached, written_tokens=min(usage.written_tokens, prompt - cached),
+        output_tokens=usage.output_tokens or output_tokens,
+    )  # fmt: skip
 
 
 def _sum(one: TokenUsage, other: TokenUsage) -> TokenUsage:

@@ -39,7 +39,7 @@ from ctxsteward.schemas import (
 )
 
 from ..extraction import extractive
-from .by_model import ModelSummarizer, UnusableReply, whole_object
+from .by_model import ModelSummarizer, UnusableReply, fall_back, output_tokens, unfit, whole_object
 from .grounding import merges_well
 from .prompts import PromptFolder, marked
 
@@ -131,7 +131,7 @@ class ObservationLog:
         try:
             drafts, usage = self._asked(source, older, sum(sizes[position] for position in older) // 2)
         except Exception as error:  # whatever a model brings about: the log stands as it is
-            return (), (), _told(origin, f"not reflected: {type(error).__name__}: {error}"[:200])
+            return (), (), _told(origin, f"not reflected: {fall_back(error)}")
         return self._held(source, older, drafts, origin, usage)
 
     def _asked(
@@ -142,14 +142,13 @@ class ObservationLog:
         text = self._prompts.get("reflect_observations").fill(budget_tokens=budget_tokens, messages=rows, mark=mark)
         request = ChatRequest(
             purpose="reflection", messages=({"role": "user", "content": text},), deadline_seconds=self._deadline,
-            max_output_tokens=3 * budget_tokens + 200,
+            max_output_tokens=output_tokens(budget_tokens),
         )  # fmt: skip
         reply = self._written.model.task().reply(request)
         try:
             return MergedObservations.model_validate(whole_object(reply)).observations, reply.usage
         except ValidationError as error:
-            first = error.errors(include_url=False, include_input=False)[0]
-            raise UnusableReply(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+            raise UnusableReply(unfit(error)) from error
 
     def _held(
         self, source: SummarizerInput, older: Sequence[int], drafts: Sequence[MergedObservation],

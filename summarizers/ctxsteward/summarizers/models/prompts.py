@@ -81,20 +81,26 @@ class PromptFolder:
 
     def __init__(self, folder: str | Path | None = None) -> None:
         self._folder = None if folder is None else Path(folder)
+        self._read: dict[str, PromptFile] = {}
         if self._folder is not None and not self._folder.is_dir():
             raise InputError(f"prompts {self._folder}: no such folder")
 
     def check(self) -> None:
-        """Read every prompt now, so that a bad file is told before the first call."""
+        """Read every prompt now, so that a bad file is told before the first call; later changes do not count."""
         for name in SLOTS:
-            self.get(name)
+            self._read[name] = self.get(name)
 
     def get(self, name: str) -> PromptFile:
         """The prompt of this name."""
+        if name in self._read:
+            return self._read[name]
         file = None if self._folder is None else self._folder / f"{name}.md"
         if file is None or not file.is_file():
             return shipped_prompt(name)
-        return read_prompt(name, file.read_text(encoding="utf-8"), str(file))
+        try:
+            return read_prompt(name, file.read_text(encoding="utf-8"), str(file))
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError(f"{file}: it cannot be read as UTF-8 ({type(error).__name__}); save it anew") from None
 
 
 def marked(rows: Iterable[dict[str, str] | list[str]]) -> tuple[str, str]:

@@ -13,6 +13,8 @@ Source: the providers' published API references; errors and their meaning as in 
 
 from __future__ import annotations
 
+import math
+import os
 import threading
 from collections.abc import Mapping
 from typing import Any
@@ -47,7 +49,7 @@ class _SdkModel:
         self._given |= {} if api_key is None else {"api_key": api_key}
         self._http = (http_client, async_http_client)
         self._made: Any = None
-        self._lock = threading.Lock()
+        self._lock, self._pid = threading.Lock(), os.getpid()
 
     def _sdk(self) -> Any:
         from importlib import import_module
@@ -59,6 +61,8 @@ class _SdkModel:
             raise InputError(f"model {self.name}: the {self._package} package is not installed; {extra}") from None
 
     def _client(self) -> Any:
+        if self._pid != os.getpid():  # in a child: lock and connections are the parent's
+            self._lock, self._pid, self._made = threading.Lock(), os.getpid(), None
         with self._lock:
             self._made = self._made or self._new(0)
             return self._made
@@ -85,7 +89,7 @@ class _SdkModel:
             return ModelUnavailable(name, "no answer within the time", is_passing=True)
         if isinstance(error, sdk.APIStatusError):
             status, response = error.status_code, error.response
-            passing = status in (408, 409, 429) or status >= 500
+            passing = (status in (408, 409, 429) or status >= 500) and _code(error) != "insufficient_quota"
             why = f"HTTP {status}: {_first_line(error)}"
             wait = _seconds(response.headers.get("retry-after"))
             billed = status >= 500
@@ -169,10 +173,13 @@ class OpenAIModel(_SdkModel):
 
     def _read(self, answer: Any) -> ChatReply:
         choice = answer.choices[0]
-        said, text = choice.message, choice.message.content
-        ended = "refused" if getattr(said, "refusal", None) else _OPENAI_ENDS.get(choice.finish_reason, "other")
+        said, text = choice.message, _text(choice.message.content)
+        ended = _OPENAI_ENDS.get(choice.finish_reason, "other")
+        if choice.finish_reason in (None, "", "eos", "eos_token") and text:  # as compatible servers tell it
+            ended = "complete"
+        ended = "refused" if getattr(said, "refusal", None) else ended
         ended = "other" if said.tool_calls else ended
-        return ChatReply(text=text if isinstance(text, str) else "", ended=ended, usage=_openai_usage(answer.usage))
+        return ChatReply(text=text, ended=ended, usage=_openai_usage(answer.usage))
 
 
 class AnthropicModel(_SdkModel):
@@ -256,11 +263,25 @@ def _count(value: object) -> int:
 
 
 def _seconds(text: str | None) -> float | None:
-    """Of a Retry-After in seconds; a date is not taken, because it leans on two clocks."""
+    """Of a Retry-After in seconds; a date is not taken, because it leans on two clocks, nor what is no time to wait."""
     try:
-        return max(0.0, float(text)) if text else None
+        seconds = float(text or "")
     except ValueError:
         return None
+    return seconds if 0 < seconds < math.inf else None
+
+
+def _code(error: Any) -> str:
+    """Of an error of OpenAI's API."""
+    return str(getattr(error, "code", None) or "")
+
+
+def _text(content: object) -> str:
+    """Of a message: text, or parts of it as some servers send them."""
+    if not isinstance(content, list):
+        return content if isinstance(content, str) else ""
+    parts = (part.get("text") if isinstance(part, dict) else getattr(part, "text", None) for part in content)
+    return "".join(part for part in parts if isinstance(part, str))
 
 
 def _first_line(error: BaseException) -> str:
