@@ -198,7 +198,7 @@ class ModelSummarizer:
             return []
         if len(refs) < len(set(draft.cites)):
             tally.refused["unknown_reference"] += 1
-        refs = supporting(draft.text, refs, given)
+        refs = supporting(draft, refs, given)
         tally.grounded += 1
         if draft.kind in RULES and not any(given[ref].speaker == "user" for ref in refs):
             draft = draft.model_copy(update={"kind": "fact"})  # nobody but a user sets rules

@@ -210,11 +210,14 @@ def spoken_words(text: str) -> frozenset[str]:
     return content_words(text) | frozenset(_WIDE.findall(text)) - _ZH_FUNCTION
 
 
-def supporting(text: str, refs: Sequence[str], sources: Mapping[str, GroundingText]) -> tuple[str, ...]:
-    """Of the references of a bullet that holds, those whose original shares a good part of its words; all, if none."""
-    words = spoken_words(text)
+def supporting(draft: DraftBullet, refs: Sequence[str], sources: Mapping[str, GroundingText]) -> tuple[str, ...]:
+    """Of the references of a bullet that holds, those whose original shares a good part of its words; all, where it does
+    not hold by those alone."""
+    words = spoken_words(draft.text)
     shares = {ref: len(words & spoken_words(sources[ref].text)) for ref in refs}
-    return tuple(ref for ref in refs if shares[ref] >= MIN_IN_SENTENCE * len(words)) or tuple(refs)
+    kept = tuple(ref for ref in refs if shares[ref] >= MIN_IN_SENTENCE * len(words))
+    holds = bool(kept) and fault_of(draft, {ref: sources[ref] for ref in kept})[0] is None
+    return kept if holds else tuple(refs)
 
 
 def says(text: str, bullet: Bullet) -> bool:
