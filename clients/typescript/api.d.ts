@@ -827,7 +827,7 @@ export interface components {
             refused: {
                 [key: string]: number;
             };
-            /** @description Why a part of the sources has no bullets of the model at all. */
+            /** @description Why a part of the sources has no bullets of the model: kinds of failure and HTTP statuses, no words of its. */
             fell_back: string[];
             calls: number;
             usage: components["schemas"]["compression_report_TokenUsage"];
@@ -984,7 +984,7 @@ export interface components {
             refused: {
                 [key: string]: number;
             };
-            /** @description Why a part of the sources has no bullets of the model at all. */
+            /** @description Why a part of the sources has no bullets of the model: kinds of failure and HTTP statuses, no words of its. */
             fell_back: string[];
             calls: number;
             usage: components["schemas"]["envelope_TokenUsage"];
@@ -1213,6 +1213,49 @@ export interface components {
             understanding: string;
             last_action: string;
             continuation_prompt: string;
+            /** @description By a model, section by section; empty: none was asked, or none of its lines holds. */
+            lines?: components["schemas"]["handoff_HandoffLine"][];
+            /** @description What a model had to do with them; null: none was asked. */
+            origin?: components["schemas"]["handoff_SummaryOrigin"] | null;
+        } & {
+            [key: string]: unknown;
+        };
+        /** @description One line that a model wrote, and that holds against the messages it rests on. */
+        handoff_HandoffLine: {
+            /** @enum {string} */
+            section: "intent" | "technical" | "files" | "errors" | "decisions" | "pending" | "state";
+            text: string;
+            refs: string[];
+        } & {
+            [key: string]: unknown;
+        };
+        /** @description What a model had to do with a summary: what of it was taken, and why the rest was not. */
+        handoff_SummaryOrigin: {
+            model: string;
+            /** @description Name, version and the first digits of its SHA-256: ``history_bullets 1 4f0c2a91``. */
+            template: string;
+            /** @description Bullets of the model that hold against their sources. */
+            grounded: number;
+            /** @description Bullets of the model that do not, by what is wrong with them; extractive ones stand in. */
+            refused: {
+                [key: string]: number;
+            };
+            /** @description Why a part of the sources has no bullets of the model: kinds of failure and HTTP statuses, no words of its. */
+            fell_back: string[];
+            calls: number;
+            usage: components["schemas"]["handoff_TokenUsage"];
+        } & {
+            [key: string]: unknown;
+        };
+        /** @description What a provider counted for one call. */
+        handoff_TokenUsage: {
+            /** @description All of the prompt, cached or not. */
+            prompt_tokens: number;
+            /** @description Of those, read from the provider's cache. */
+            cached_tokens: number;
+            /** @description Of those, written to it for a surcharge. */
+            written_tokens: number;
+            output_tokens: number;
         } & {
             [key: string]: unknown;
         };

@@ -61,6 +61,11 @@ from .eval_result_split import EvalResultSplit
 from .field_fault import FieldFault
 from .finding import Finding
 from .handoff import Handoff
+from .handoff_handoff_line import HandoffHandoffLine
+from .handoff_handoff_line_section import HandoffHandoffLineSection
+from .handoff_summary_origin import HandoffSummaryOrigin
+from .handoff_summary_origin_refused import HandoffSummaryOriginRefused
+from .handoff_token_usage import HandoffTokenUsage
 from .head_input import HeadInput
 from .head_input_tools_type_0_item import HeadInputToolsType0Item
 from .health import Health
@@ -165,6 +170,11 @@ __all__ = (
     "FieldFault",
     "Finding",
     "Handoff",
+    "HandoffHandoffLine",
+    "HandoffHandoffLineSection",
+    "HandoffSummaryOrigin",
+    "HandoffSummaryOriginRefused",
+    "HandoffTokenUsage",
     "HeadInput",
     "HeadInputToolsType0Item",
     "Health",

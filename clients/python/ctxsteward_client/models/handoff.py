@@ -8,9 +8,13 @@ from attrs import field as _attrs_field
 
 from ..types import UNSET, Unset
 
+from ..types import UNSET, Unset
 from typing import cast
 from typing import Literal, cast
 
+if TYPE_CHECKING:
+  from ..models.handoff_handoff_line import HandoffHandoffLine
+  from ..models.handoff_summary_origin import HandoffSummaryOrigin
 
 
 
@@ -44,6 +48,9 @@ class Handoff:
             understanding (str):
             last_action (str):
             continuation_prompt (str):
+            lines (list[HandoffHandoffLine] | Unset): By a model, section by section; empty: none was asked, or none of its
+                lines holds.
+            origin (HandoffSummaryOrigin | None | Unset): What a model had to do with them; null: none was asked.
      """
 
     schema_version: Literal[1]
@@ -65,12 +72,16 @@ class Handoff:
     understanding: str
     last_action: str
     continuation_prompt: str
+    lines: list[HandoffHandoffLine] | Unset = UNSET
+    origin: HandoffSummaryOrigin | None | Unset = UNSET
 
 
 
 
 
     def to_dict(self) -> dict[str, Any]:
+        from ..models.handoff_handoff_line import HandoffHandoffLine # noqa: PLC0415
+        from ..models.handoff_summary_origin import HandoffSummaryOrigin # noqa: PLC0415
         schema_version = self.schema_version
 
         generated_at: None | str
@@ -127,6 +138,23 @@ class Handoff:
 
         continuation_prompt = self.continuation_prompt
 
+        lines: list[dict[str, Any]] | Unset = UNSET
+        if not isinstance(self.lines, Unset):
+            lines = []
+            for lines_item_data in self.lines:
+                lines_item = lines_item_data.to_dict()
+                lines.append(lines_item)
+
+
+
+        origin: dict[str, Any] | None | Unset
+        if isinstance(self.origin, Unset):
+            origin = UNSET
+        elif isinstance(self.origin, HandoffSummaryOrigin):
+            origin = self.origin.to_dict()
+        else:
+            origin = self.origin
+
 
         field_dict: dict[str, Any] = {}
 
@@ -151,6 +179,10 @@ class Handoff:
             "last_action": last_action,
             "continuation_prompt": continuation_prompt,
         })
+        if lines is not UNSET:
+            field_dict["lines"] = lines
+        if origin is not UNSET:
+            field_dict["origin"] = origin
 
         return field_dict
 
@@ -158,6 +190,8 @@ class Handoff:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        from ..models.handoff_handoff_line import HandoffHandoffLine # noqa: PLC0415
+        from ..models.handoff_summary_origin import HandoffSummaryOrigin # noqa: PLC0415
         d = dict(src_dict)
         schema_version = cast(Literal[1] , d.pop("schema_version"))
         if schema_version != 1:
@@ -230,6 +264,38 @@ class Handoff:
 
         continuation_prompt = d.pop("continuation_prompt")
 
+        _lines = d.pop("lines", UNSET)
+        lines: list[HandoffHandoffLine] | Unset = UNSET
+        if _lines is not UNSET:
+            lines = []
+            for lines_item_data in _lines:
+                lines_item = HandoffHandoffLine.from_dict(lines_item_data)
+
+
+
+                lines.append(lines_item)
+
+
+        def _parse_origin(data: object) -> HandoffSummaryOrigin | None | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            try:
+                if not isinstance(data, dict):
+                    raise TypeError()
+                origin_type_0 = HandoffSummaryOrigin.from_dict(data)
+
+
+
+                return origin_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            return cast(HandoffSummaryOrigin | None | Unset, data)
+
+        origin = _parse_origin(d.pop("origin", UNSET))
+
+
         handoff = cls(
             schema_version=schema_version,
             generated_at=generated_at,
@@ -250,6 +316,8 @@ class Handoff:
             understanding=understanding,
             last_action=last_action,
             continuation_prompt=continuation_prompt,
+            lines=lines,
+            origin=origin,
         )
 
         return handoff
