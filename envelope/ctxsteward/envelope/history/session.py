@@ -91,7 +91,7 @@ class Session:
         self._follower: Follower | None = None
         self.origin_of_past: ForkPoint | None = None
         """Where this session as it was earlier (`past`) ends; None: this is no such one."""
-        self.sent_again = 0
+        self.sent_again: int = 0
         """Ordinal of the message that was appended last, where it was there already; 0: it was new."""
         self._read_by(SessionLogView(log))
 

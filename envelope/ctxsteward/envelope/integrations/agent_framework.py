@@ -84,7 +84,9 @@ class CtxstewardHistory(HistoryProvider):
             source_id, load_messages=load_messages, store_inputs=store_inputs, store_outputs=store_outputs,
             store_context_messages=store_context_messages, store_context_from=store_context_from,
         )  # fmt: skip
-        self.conversations = store if isinstance(store, Conversations) else Conversations(store, **options)
+        self.conversations: Conversations = (
+            store if isinstance(store, Conversations) else Conversations(store, **options)
+        )
         self._view = CtxstewardView(self.conversations, history_sources=(source_id,)) if view else None
         self._tools = model_tools
         self._logs: OrderedDict[str, EntryLog] = OrderedDict()
@@ -138,7 +140,9 @@ class CtxstewardView(ChatMiddleware):
 
         `options` are those of `Conversations`.
         """
-        self.conversations = store if isinstance(store, Conversations) else Conversations(store, **options)
+        self.conversations: Conversations = (
+            store if isinstance(store, Conversations) else Conversations(store, **options)
+        )
         self._sources = frozenset(history_sources)
 
     async def process(self, context: ChatContext, call_next: Callable[[], Awaitable[None]]) -> None:

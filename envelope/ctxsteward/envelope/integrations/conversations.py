@@ -38,6 +38,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
+from threading import Lock
 from typing import Any, Literal, NamedTuple, TypedDict, Unpack
 
 from ctxsteward.schemas import (
@@ -195,7 +196,7 @@ class Conversations:
         self._own_tools = model_tools() if tools else ()
         self._builders: OrderedDict[str | None, EnvelopeBuilder] = OrderedDict()
         self._open: OrderedDict[tuple[str, str], OpenConversation] = OrderedDict()
-        self.lock = forking.lock()
+        self.lock: Lock = forking.lock()
         """Held for moments, by adapters too."""
         self._said: set[str] = set()
 

@@ -47,7 +47,8 @@ class EntryLog:
     """
 
     def __init__(self, store: Store, id: str, *, tenant: str = "default") -> None:
-        self.id, self._store, self._tenant = id + ENTRIES_SUFFIX, store, tenant
+        self.id: str = id + ENTRIES_SUFFIX
+        self._store, self._tenant = store, tenant
         self._session: Session | None = None
 
     def append(

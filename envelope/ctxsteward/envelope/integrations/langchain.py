@@ -61,9 +61,9 @@ class CtxstewardMiddleware(AgentMiddleware[Any, Any, Any]):
 
         `options` are those of `Conversations`: builder, budgets, profile, on_error, on_call.
         """
-        self.conversations = Conversations.of(store, **options)
+        self.conversations: Conversations = Conversations.of(store, **options)
         self._session = session
-        self.tools = [self._tool(schema["function"]) for schema in tool_schemas()] if model_tools else []
+        self.tools: Sequence[Any] = [self._tool(schema["function"]) for schema in tool_schemas()] if model_tools else []
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]

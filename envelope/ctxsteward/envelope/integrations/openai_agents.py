@@ -58,9 +58,9 @@ class CtxstewardSession:
     ) -> None:  # fmt: skip
         """`principal` is who its user messages are by; `options` are those of `Conversations`."""
         self.session_id = session_id
-        self.conversations = Conversations.of(store, **options)
-        self.name = ConversationName(session_id, tenant, principal)
-        self.hooks = UsageHooks(self)
+        self.conversations: Conversations = Conversations.of(store, **options)
+        self.name: ConversationName = ConversationName(session_id, tenant, principal)
+        self.hooks: UsageHooks = UsageHooks(self)
         self._call: PreparedCall | None = None
         self._read: tuple[object, int, list[Wire]] | None = None
         """Which branch was read how far, and its items."""

@@ -82,7 +82,7 @@ class Ctxsteward(AbstractCapability[Any]):
 
         `options` are those of `Conversations`: builder, budgets, profile, on_error, on_call.
         """
-        self.conversations = Conversations.of(store, **options)
+        self.conversations: Conversations = Conversations.of(store, **options)
         self._session, self._has_tools = session, model_tools
         self._call: PreparedCall | None = None
 

@@ -77,12 +77,18 @@ class DraftJournal:
     def _ignore(self, *_: object) -> None:
         """Does nothing: a draft is in no file and is never drained, and its base is closed by its own owner."""
 
-    put_manifest = set_drained = scrub = close = _ignore
+    put_manifest = _ignore
+    set_drained = _ignore
+    scrub = _ignore
+    close = _ignore
 
     def _refuse(self, *_: object) -> None:
         raise StoreError("a draft replaces and drops nothing; call this on the store's own journal")
 
-    rewrite = truncate = drop_manifests = adopt = _refuse
+    rewrite = _refuse
+    truncate = _refuse
+    drop_manifests = _refuse
+    adopt = _refuse
 
     def sessions(self, tenant: str) -> list[str]:
         return self._base.sessions(tenant)

@@ -211,8 +211,8 @@ def spoken_words(text: str) -> frozenset[str]:
 
 
 def supporting(draft: DraftBullet, refs: Sequence[str], sources: Mapping[str, GroundingText]) -> tuple[str, ...]:
-    """Of the references of a bullet that holds, those whose original shares a good part of its words; all, where it does
-    not hold by those alone."""
+    """Of the references of a bullet that holds, those whose original shares a good part of its words; all, where it
+    does not hold by those alone."""
     words = spoken_words(draft.text)
     shares = {ref: len(words & spoken_words(sources[ref].text)) for ref in refs}
     kept = tuple(ref for ref in refs if shares[ref] >= MIN_IN_SENTENCE * len(words))
