@@ -164,6 +164,14 @@ def design_index(pages: dict[str, str]) -> SitePage:
     return SitePage("design/index.md", "Design notes", "\n".join(rows) + "\n", "docs/design")
 
 
+def _fence(found: re.Match[str]) -> str:
+    """A chart drawn; of other fences the language alone, for the site's Markdown takes no more ("python no-run")."""
+    language, *more = found["info"].split() or [""]
+    if language == "mermaid":
+        return flow_chart(found["body"])
+    return found[0].replace(found["info"], language, 1) if more else found[0]
+
+
 class Site:
     """All pages, and where links lead."""
 
@@ -181,7 +189,7 @@ class Site:
 
     def staged(self, page: SitePage) -> str:
         """Its text for the site."""
-        text = FENCE.sub(lambda found: flow_chart(found["body"]) if found["info"] == "mermaid" else found[0], page.text)
+        text = FENCE.sub(_fence, page.text)
         if page.source is None or page.path.endswith("/index.md") or page.path.startswith("examples/"):
             return text
         return outside_code(text, lambda plain: LINK.sub(lambda found: self._moved(page, found), plain))
