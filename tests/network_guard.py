@@ -32,6 +32,15 @@ def is_here(host: object) -> bool:
     return address.is_loopback or address.is_unspecified
 
 
+def is_address(host: object) -> bool:
+    """Whether a host is an address, which nobody has to be asked for."""
+    try:
+        ipaddress.ip_address(host.decode() if isinstance(host, bytes) else str(host))
+    except ValueError:
+        return False
+    return True
+
+
 def install() -> None:
     """Guard this process."""
     socket.socket.connect = _guarded(_connect)  # type: ignore[method-assign]
@@ -54,6 +63,6 @@ def _guarded(inner: Any) -> Any:
 
 
 def _resolved(host: Any, *args: Any, **kwargs: Any) -> Any:
-    if host is not None and not is_here(host):
+    if host is not None and not is_here(host) and not is_address(host):
         _stop(f"look up {host!r}")
     return _resolve(host, *args, **kwargs)

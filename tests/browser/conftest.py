@@ -159,7 +159,7 @@ def _running(folder: Path, uri: str, *options: str) -> Iterator[str]:
         log.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # while it is open an event loop runs in this thread: it ends with its tests
 def browser() -> Iterator[Browser]:
     chromium = shutil.which("chromium")
     if chromium is None:

@@ -284,11 +284,11 @@ CASES = {
         lambda: EnvelopeBuilder(tokenizer=CharTokenizer()).calibrate({"tokens": 5}), InputError, "no prompt tokens"
     ),
     # stores
-    "an unknown scheme": Case(lambda: open_store("ftp://host/x"), InputError, "s3://BUCKET/PREFIX or memory:"),
+    "an unknown scheme": Case(lambda: open_store("ftp://host/x"), InputError, "s3://BUCKET/PREFIX, postgresql://"),
     "no scheme": Case(lambda: open_store("./.ctxsteward"), InputError, "'./.ctxsteward'"),
     "a file store without a path": Case(lambda: open_store("file:"), InputError, "file:PATH"),
     "a memory store with a path": Case(lambda: open_store("memory:x"), InputError, "memory:"),
-    "nothing": Case(lambda: open_store(""), InputError, "file:PATH, s3://BUCKET/PREFIX or memory:"),
+    "nothing": Case(lambda: open_store(""), InputError, "file:PATH, s3://BUCKET/PREFIX, postgresql://"),
     "an address of no envelope": Case(lambda: TAKEN.manifest("ab" * 32), ReferenceNotFound, "no envelope of tenant"),
     "an address of no compaction": Case(lambda: TAKEN.compaction("ab" * 32), ReferenceNotFound, "no compaction"),
 }  # fmt: skip

@@ -11,10 +11,10 @@ import pytest
 from confusable_homoglyphs.confusables import confusables_data
 from hypothesis import given, settings, strategies as st
 
-from ctxsteward.envelope import open_store
-from ctxsteward.envelope.history.tool_groups import NewMessage
+from ctxsteward.envelope import Session, open_store
+from ctxsteward.envelope.history.tool_groups import NewMessage, ParsedMessage
 from ctxsteward.envelope.testing import memory_store
-from ctxsteward.schemas import Erased, InputError
+from ctxsteward.schemas import Erased, InputError, take_wire
 from ctxsteward.steward.ingest.transcripts import read_metadata
 from ctxsteward.store.erasure.forget import forget
 from ctxsteward.store.names import skeleton, unseen
@@ -121,13 +121,18 @@ def test_a_skeleton_is_its_own_and_says_the_same_for_either_form(name: str) -> N
     assert skeleton(f" {name}\u200b") == skeleton(name)
 
 
+def parsed(session: Session, one: NewMessage) -> ParsedMessage:
+    wire, decoded = take_wire(one.message)
+    return ParsedMessage(wire, decoded, {session.counter.name: session.counter.message(decoded)}, one)
+
+
 def test_a_store_that_holds_such_names_opens_and_forgets_exactly_the_one_that_is_named(tmp_path: Path) -> None:
     names = ["eve", "Eve", "еve", "eve ", "e\u200bve", "eve\x00", "\x1beve"]
     with open_store(f"file:{tmp_path / 'store'}") as store:
         session = store.session("s")
         wires = [{"role": "user", "content": f"CANARY-{number}"} for number in range(len(names))]
         old = [NewMessage(message=wire, principal=name) for wire, name in zip(wires, names, strict=True)]
-        session._append_batch([session._take(one.message, one) for one in old])  # as before anybody looked at names
+        session._append_batch([parsed(session, one) for one in old])  # as before anybody looked at names
     for number, name in enumerate(names):
         with open_store(f"file:{tmp_path / 'store'}") as store:
             assert forget(store, principal=name, **TOLD).messages == 1

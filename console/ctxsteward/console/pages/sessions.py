@@ -348,7 +348,7 @@ def quoted(text: str, quote: str) -> list[tuple[int, int]]:
     """Where the runs of words of a quote stand in a text: all of it, or what stands between its ellipses and marks.
 
     >>> quoted("I said: never book\\na flight before ten, please.", "Never book a flight before ten")
-    [(8, 39)]
+    [(8, 38)]
     """
     words = quote.strip()
     if not words:
