@@ -45,6 +45,7 @@ from ctxsteward.envelope.testing import CharTokenizer, memory_store
 from ctxsteward.language import figures, operators as wording, passage_spans
 from ctxsteward.language.values import typed_values
 from ctxsteward.language.words import clause_spans, sentences, terms
+from ctxsteward.schemas import InputError
 from ctxsteward.steward.harvest.people import utterances as masking
 from ctxsteward.steward.ingest.redaction import Redactor, redacted_json
 from ctxsteward.steward.reconcile.features import claim_features
@@ -158,7 +159,10 @@ def made_late(value: object) -> object:
     asks = getattr(value, "__wrapped__", None)
     if not hasattr(value, "cache_info") or asks is None or inspect.signature(asks).parameters:
         return value
-    return value()  # type: ignore[operator]
+    try:
+        return value()  # type: ignore[operator]
+    except InputError:  # it asks the environment for what is not set here
+        return None
 
 
 def held(value: object, depth: int = 0) -> Iterator[re.Pattern[str]]:

@@ -353,7 +353,7 @@ def quoted(text: str, quote: str) -> list[tuple[int, int]]:
     words = quote.strip()
     if not words:
         return []
-    for parts in ([words], re.split(r"\s*(?:…|\[\.\.\.\]|\n)\s*", words), re.split(r"\s*[;:|()。；，,]\s*", words)):
+    for parts in ([words], re.split(r"…|\[\.\.\.\]|\n", words), re.split(r"[;:|()。；，,]", words)):
         spans = [span for part in parts for span in _places(text, part)]
         if spans:
             return merged(spans)

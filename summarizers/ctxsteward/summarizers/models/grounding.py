@@ -68,8 +68,10 @@ MIN_LIKENESS = 0.4
 """Of two clauses, for their signs to be compared."""
 MAX_BULLET_CHARS = 600
 MIN_QUOTE_CHARS = 3
-_QUOTED = re.compile(r"\"([^\"\n]+)\"|“([^”\n]+)”|「([^」\n]+)」|『([^』\n]+)』|`([^`\n]+)`|‘([^’\n]{8,})’")
-_PARTS = re.compile(r"[,;:，；。、]+(?=\s|[^\x00-\x7f])| (?:and|but|while) ")
+_QUOTED = re.compile(
+    r"\"([^\"\n]{1,600})\"|“([^“”\n]{1,600})”|「([^「」\n]{1,600})」|『([^『』\n]{1,600})』|`([^`\n]{1,600})`|‘([^‘’\n]{8,600})’"
+)
+_PARTS = re.compile(r"(?<![,;:，；。、])[,;:，；。、]++(?=\s|[^\x00-\x7f])| (?:and|but|while) ")
 _LIKE_REF = re.compile(r"§\s?\d")
 _WIDE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _ALIKE = frozenset(("LATIN", "CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE"))
@@ -80,9 +82,11 @@ _NEGATIVE = re.compile(r"(?:(?<=\s)|^)[-−][$€£¥]?\d+")
 _PLACE = re.compile(r"(.+?):\d+(?::\d+)?")
 _MORNING = re.compile(r"\d ?a\.?m\b|[早凌]|上午", re.IGNORECASE)
 _DENIED = re.compile(r"\b(?:no|not|never|nor|cannot|without)\b|n't\b|[不勿别无]|禁止", re.IGNORECASE)
-_ZH_NUMERAL = r"[零〇一二两三四五六七八九十百千万]+|\d+(?:\.\d+)?"
+_ZH_NUMERAL = (
+    r"(?<![零〇一二两三四五六七八九十百千万])[零〇一二两三四五六七八九十百千万]{1,20}|(?<!\d)\d{1,15}(?:\.\d{1,15})?"
+)
 _ZH_CLOCK = re.compile(rf"(早上|上午|凌晨|中午|下午|傍晚|晚上|昨晚|今晚|明晚|晚)?({_ZH_NUMERAL})点(半)?(?!\d)")
-_ZH_MYRIADS = re.compile(r"(\d+(?:\.\d+)?) ?万")
+_ZH_MYRIADS = re.compile(r"(?<!\d)(\d{1,15}(?:\.\d{1,15})?) ?万")
 _FOREIGN = {"美元": "usd", "美金": "usd", "欧元": "eur", "英镑": "gbp"}
 _ZH_FOREIGN = re.compile(rf"({_ZH_NUMERAL})({'|'.join(_FOREIGN)})")
 _WORD = re.compile(r"[A-Za-z][A-Za-z'’]*")
@@ -211,8 +215,7 @@ def spoken_words(text: str) -> frozenset[str]:
 
 
 def supporting(draft: DraftBullet, refs: Sequence[str], sources: Mapping[str, GroundingText]) -> tuple[str, ...]:
-    """Of the references of a bullet that holds, those whose original shares a good part of its words; all, where it
-    does not hold by those alone."""
+    """Of a bullet's references, those whose originals share a good part of its words; all, if it needs all to hold."""
     words = spoken_words(draft.text)
     shares = {ref: len(words & spoken_words(sources[ref].text)) for ref in refs}
     kept = tuple(ref for ref in refs if shares[ref] >= MIN_IN_SENTENCE * len(words))
