@@ -54,7 +54,7 @@ try:
     import httpx2
 except ModuleNotFoundError:
     hint = "pip install 'ctxsteward[openai]' or 'ctxsteward[anthropic]'"
-    raise InputError(f"wrap needs the SDK of the client it is given; {hint}") from None
+    raise InputError(f"wrap needs an SDK that sends through httpx2 (openai 3.54, anthropic 2.12); {hint}") from None
 
 ClientT = TypeVar("ClientT")
 MAX_ATTEMPTED = 64
