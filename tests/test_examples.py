@@ -41,7 +41,7 @@ VERDICT: no
 scripted with prefix_bullets 1 : 2 bullets hold, refused: {'values': 1}
 - The deposit of booking BK-2093 is 120 EUR. (§3)
 - Never call before nine. (§5)
-session s-42 has spent $0.000438
+session s-42 has spent $0.000219
 """,
     "nightly_steward": """
 promoted: due 3, harvested 3, absorbed 3, reconciled 4, admitted 1, fitted 1, staged 1, promoted 1
