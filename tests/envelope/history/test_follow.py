@@ -520,3 +520,20 @@ def test_ids_tell_nothing_of_what_was_said() -> None:
     ids = [store.session(name, tenant=tenant).follow([user("yes")]).entries()[0].event.id
            for name, tenant in (("a", "t"), ("b", "t"), ("a", "u"))]  # fmt: skip
     assert len(set(ids)) == 3
+
+
+def test_a_fork_that_another_machine_wrote_is_read_in_and_gone_on_with(tmp_path: Path) -> None:
+    """Two journals over one object store: the fork moves with its conversation, and no second one is made."""
+    uri = f"file:{tmp_path / 'objects'}"
+    start, other = [user("a"), answer("b")], [user("a"), answer("c"), user("d")]
+    with open_store(uri, journal=tmp_path / "one") as here:
+        root = here.session("s")
+        root.follow(start)
+        root.follow(other).note("plan", "written there")
+        assert here.flush(20)
+    with open_store(uri, journal=tmp_path / "two") as there:
+        session = there.session("s").follow([*other, answer("e")])
+        assert (session.id, in_session(session)) == ("s-fork-1-1", said([*other, answer("e")]))
+        assert session.state.notes["plan"] == "written there"
+        assert there.flush(20)
+        assert there.sessions() == ["s", "s-fork-1-1"]
