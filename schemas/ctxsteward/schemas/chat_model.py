@@ -40,6 +40,11 @@ class TokenUsage(BaseModel):
     """Of those, written to it for a surcharge."""
     output_tokens: _Count = 0
 
+    def plus(self, other: TokenUsage) -> TokenUsage:
+        """Of both calls."""
+        names = TokenUsage.model_fields
+        return TokenUsage(**{name: getattr(self, name) + getattr(other, name) for name in names})
+
 
 class ModelPrice(BaseModel):
     """Dollars a million tokens; all zero: nothing is known, and nothing is billed."""

@@ -135,10 +135,11 @@ class Follower:
             chain.append(self._keyed((chain[-1] if chain else b"") + said.said))
         self._raw, self._chain = digests, chain
         _check_ids([source for _, source, _ in theirs])
+        head = self._head() if heads else frozenset()
         return HandedHistory(
             sources=[source for _, source, _ in theirs], messages=[said for said, _, _ in theirs], chain=chain,
             has_own_text=any(said is None or stripped is not None for said, stripped, _, _ in rows),
-            has_other_head=any(said.said not in self._head() for said, _, _ in told[:heads]),
+            has_other_head=any(said.said not in head for said, _, _ in told[:heads]),
         )  # fmt: skip
 
     def _said(self, source: object) -> tuple[SaidMessage | None, Wire | None]:
@@ -152,10 +153,10 @@ class Follower:
             return None, None
         return said_message(theirs), None if theirs is message else theirs.wire
 
-    def _head(self) -> set[bytes]:
+    def _head(self) -> frozenset[bytes]:
         """What the session's head says, as messages."""
         texts = self._root.state.head.system
-        return {_system_said(text).said for text in (*texts, "\n\n".join(texts)) if text}
+        return frozenset(_system_said(text).said for text in (*texts, "\n\n".join(texts)) if text)
 
     def _keyed(self, data: bytes) -> bytes:
         return hashlib.blake2b(data, key=self._key, digest_size=_DIGEST_BYTES).digest()

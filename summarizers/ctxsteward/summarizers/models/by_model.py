@@ -98,8 +98,7 @@ class _Tally:
     def add(self, usage: TokenUsage | None) -> None:
         self.calls += 1
         if usage is not None:
-            names = TokenUsage.model_fields
-            self.usage = TokenUsage(**{name: getattr(self.usage, name) + getattr(usage, name) for name in names})
+            self.usage = self.usage.plus(usage)
 
 
 class ModelSummarizer:

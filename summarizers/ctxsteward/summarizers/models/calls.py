@@ -145,7 +145,7 @@ class SpendingLedger:
             for account, name in accounts.items():
                 key = (account, name, model, purpose)
                 calls, failures, before, spent = self._rows.get(key, (0, 0, TokenUsage(), 0.0))
-                self._rows[key] = (calls + 1, failures + failed, _sum(before, usage), spent + dollars)
+                self._rows[key] = (calls + 1, failures + failed, before.plus(usage), spent + dollars)
         return dollars
 
 
@@ -430,7 +430,3 @@ def _sound(usage: TokenUsage, prompt_tokens: int, output_tokens: int) -> TokenUs
         prompt_tokens=prompt, cached_tokens=cached, written_tokens=min(usage.written_tokens, prompt - cached),
         output_tokens=usage.output_tokens or output_tokens,
     )  # fmt: skip
-
-
-def _sum(one: TokenUsage, other: TokenUsage) -> TokenUsage:
-    return TokenUsage(**{name: getattr(one, name) + getattr(other, name) for name in TokenUsage.model_fields})

@@ -175,12 +175,11 @@ class ObservationLog:
             bullets.append(new)
             gone |= merges
         spent = usage or TokenUsage()
-        names = TokenUsage.model_fields
         told = origin.model_copy(
             update={
                 "template": f"{origin.template}, {self._prompts.get('reflect_observations').label}",
                 "refused": refused, "calls": origin.calls + 1, "grounded": origin.grounded + len(bullets),
-                "usage": TokenUsage(**{name: getattr(origin.usage, name) + getattr(spent, name) for name in names}),
+                "usage": origin.usage.plus(spent),
             }
         )  # fmt: skip
         return tuple(bullets), tuple(sorted(gone)), told
