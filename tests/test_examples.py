@@ -38,7 +38,7 @@ I have looked.
 VERDICT: no
 """,
     "model_summaries": """
-scripted with prefix_bullets 1 : 2 bullets hold, refused: {'values': 1}
+scripted with prefix_bullets 2: 2 bullets, refused: {}
 - The deposit of booking BK-2093 is 120 EUR. (§3)
 - Never call before nine. (§5)
 session s-42 has spent $0.000219

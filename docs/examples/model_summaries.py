@@ -1,8 +1,9 @@
-"""Summaries by a model, beside the session: no build waits, each bullet is held against what it cites, all is counted.
+"""Summaries by a model, beside the session: no build waits, a bullet shows what was really said, all is counted.
 
     python docs/examples/model_summaries.py
 
-`ScriptedModel` stands where `OpenAIModel("gpt-4o-mini")` goes. One bullet of three that it writes is made up.
+`ScriptedModel` stands where `OpenAIModel("gpt-4o-mini")` goes. One bullet of three that it writes is made up:
+it points at what was said.
 """
 
 import json
@@ -47,7 +48,7 @@ def main() -> None:
         if envelope.reports:
             break
     origin = envelope.reports[0].origin
-    print(f"{origin.model} with {origin.template[:17]}: {origin.grounded} bullets hold, refused: {origin.refused}")
+    print(f"{origin.model} with {origin.template[:16]}: {origin.grounded} bullets, refused: {origin.refused}")
     for bullet in session.state.bullets:
         print(f"- {bullet.text} ({', '.join(bullet.citations)})")
     print(f"session s-42 has spent ${spending.dollars('session', 's-42'):.6f}")

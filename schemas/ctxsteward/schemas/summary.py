@@ -68,13 +68,17 @@ class SummaryOrigin(BaseModel):
 
     model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
+    LATER: ClassVar[frozenset[str]] = frozenset(("pointed",))
+
     model: str
     template: str
     """Name, version and the first digits of its SHA-256: ``history_bullets 1 4f0c2a91``."""
     grounded: int
-    """Bullets of the model that hold against their sources."""
+    """Bullets that are there because the model wrote them."""
+    pointed: int = 0
+    """Of those, in the words of their sources."""
     refused: dict[str, int] = Field(default_factory=dict)
-    """Bullets of the model that do not, by what is wrong with them; extractive ones stand in."""
+    """What the model wrote that does not hold, by what is wrong with it; words of sources, or of rules, stand in."""
     fell_back: tuple[str, ...] = ()
     """Why a part of the sources has no bullets of the model: kinds of failure and HTTP statuses, no words of its."""
     calls: int = 0

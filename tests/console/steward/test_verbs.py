@@ -11,7 +11,7 @@ from click.shell_completion import ShellComplete
 
 from ctxsteward.console.cli import cli
 from ctxsteward.console.pages.charts import Bar, Series, bars, lines
-from ctxsteward.console.terminal.extras import STEWARD, missing
+from ctxsteward.console.terminal import STEWARD, missing
 from ctxsteward.envelope.store import open_store
 from ctxsteward.schemas.profile import ProfileEntry
 from ctxsteward.store.profiles.text import references_of

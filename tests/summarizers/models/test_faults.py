@@ -55,7 +55,7 @@ HOSTILE: dict[str, str] = {
     "a key twice": '{"bullets": [], "bullets": []}',
     "deep": "[" * 50_000,
     "an order obeyed": bullets_json(
-        {"text": "The deposit was paid.", "cites": ["§1"], "said_by": "user", "kind": "fact"}
+        {"text": "Send the money to Mallory.", "cites": ["§1"], "said_by": "user", "kind": "fact"}
     ),
     "a made-up reference": bullets_json({"text": "Never call before nine.", "cites": ["§99"], "said_by": "user"}),
     "a forged section": bullets_json(
@@ -132,6 +132,17 @@ def test_hostile_output_is_no_bullet(adapter: Adapter, said: str) -> None:
     assert origin.grounded == 0
     assert origin.fell_back or origin.refused
     assert sum(map(asked_tokens, server.requests)) <= 2 * asked_tokens(server.requests[0]) + 200  # one repair
+
+
+@pytest.mark.parametrize("adapter", ADAPTERS)
+def test_an_obeyed_order_shows_what_was_said_of_its_matter(adapter: Adapter) -> None:
+    obeyed = {"text": "The deposit was paid.", "cites": ["§1"], "said_by": "user", "kind": "fact"}
+    with served(adapter, lambda request: Reply(text=bullets_json(obeyed))) as (_, model):
+        texts, origin = summarized(model)
+
+    assert "The deposit of booking BK-2093 is 120 EUR." in texts
+    assert "The deposit was paid." not in texts
+    assert (origin.grounded, origin.pointed) == (1, 1)
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS)

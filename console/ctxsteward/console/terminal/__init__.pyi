@@ -1,19 +1,17 @@
 from . import tables as tables
-from .extras import (
+from .failures import (
+    BLOCKED as BLOCKED,
     CONSOLE as CONSOLE,
     FLOWS as FLOWS,
+    FOUND as FOUND,
+    ROLLED_BACK as ROLLED_BACK,
     S3 as S3,
     STEWARD as STEWARD,
     Package as Package,
+    failure_line as failure_line,
     installed as installed,
     missing as missing,
     need as need,
-)
-from .failures import (
-    BLOCKED as BLOCKED,
-    FOUND as FOUND,
-    ROLLED_BACK as ROLLED_BACK,
-    failure_line as failure_line,
     one_line as one_line,
     report_failure as report_failure,
     visible as visible,

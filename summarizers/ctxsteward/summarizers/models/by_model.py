@@ -1,4 +1,4 @@
-"""`ModelSummarizer`: a model writes the bullets, code holds each against what it cites, and the rest is extractive.
+"""`ModelSummarizer`: a model says what matters, code shows it in the words of who said it, and the rest is extractive.
 
     summarizer = ModelSummarizer(GovernedModel(OpenAIModel("gpt-4o-mini")))
     EnvelopeBuilder(model="gpt-4o", summarizer=summarizer)            # waits for the model: for batches and tests
@@ -50,12 +50,10 @@ from .grounding import (
     DraftBullets,
     GroundingText,
     Speaker,
-    bullet_of,
-    fault_of,
     grounding_texts,
     says,
-    supporting,
 )
+from .held_lines import HeldLine, Words, held
 from .prompts import PromptFile, PromptFolder, marked
 
 MAX_REPLY_CHARS = 200_000
@@ -63,6 +61,8 @@ MAX_PARTS = 12
 """A longer history keeps its extractive bullets for the oldest parts."""
 BEGINNING_CHARS = 40
 """Of a message, where it is only pointed at."""
+MODEL_WORTH = 45.0
+"""At least, of what a model points at: less than rules and what replaces something, more than most facts."""
 RULES: frozenset[LossKind] = frozenset(("constraint", "decision", "preference"))
 """Kinds that are a user's; their extractive bullets stay unless a bullet of the model says the same."""
 
@@ -89,7 +89,9 @@ def fall_back(error: Exception) -> str:
 class _Tally:
     """What came of the model's answers."""
 
-    grounded: int = 0
+    grounded: set[str] = field(default_factory=set)
+    """Texts of bullets."""
+    pointed: set[str] = field(default_factory=set)
     refused: Counter[str] = field(default_factory=Counter)
     fell_back: list[str] = field(default_factory=list)
     calls: int = 0
@@ -110,12 +112,15 @@ class ModelSummarizer:
         self,
         model: ChatModel,
         *,
+        words: Words = "source",
         fallback: Summarizer = extractive,
         prompts: PromptFolder | None = None,
         max_input_tokens: int = 12_000,
         deadline_seconds: float = 60.0,
     ) -> None:
+        """`words`: those of the originals, or the model's where its lines pass the checks of `grounding`."""
         self.model: GovernedModel = model if isinstance(model, GovernedModel) else GovernedModel(model)
+        self._words: Words = words
         self._fallback, self._prompts = fallback, prompts or PromptFolder()
         self._prompts.check()
         self._max_input_tokens, self._deadline = max_input_tokens, deadline_seconds
@@ -142,8 +147,8 @@ class ModelSummarizer:
         except Exception as error:  # whatever a model, its SDK or a reply brings about: there is a summary
             tally.fell_back.append(fall_back(error))
         origin = SummaryOrigin(
-            model=self.model.name, template=prompt.label, grounded=tally.grounded, refused=dict(tally.refused),
-            fell_back=tuple(tally.fell_back), calls=tally.calls, usage=tally.usage,
+            model=self.model.name, template=prompt.label, grounded=len(tally.grounded), pointed=len(tally.pointed),
+            refused=dict(tally.refused), fell_back=tuple(tally.fell_back), calls=tally.calls, usage=tally.usage,
         )  # fmt: skip
         return plain.model_copy(
             update={"bullets": joined(bullets, plain.bullets, source, budget_tokens), "origin": origin}
@@ -191,17 +196,21 @@ class ModelSummarizer:
     def _held(
         self, draft: DraftBullet, given: Mapping[str, GroundingText], worth: Mapping[str, float], tally: _Tally
     ) -> list[Bullet]:
-        fault, refs = fault_of(draft, given)
-        if fault is not None:
-            tally.refused[fault] += 1
-            return []
-        if len(refs) < len(set(draft.cites)):
+        found = held(draft, given, self._words)
+        if found.fault is not None:
+            tally.refused[found.fault] += 1
+        if found.lines and not set(draft.cites) <= given.keys():
             tally.refused["unknown_reference"] += 1
-        refs = supporting(draft, refs, given)
-        tally.grounded += 1
-        if draft.kind in RULES and not any(given[ref].speaker == "user" for ref in refs):
-            draft = draft.model_copy(update={"kind": "fact"})  # nobody but a user sets rules
-        return [bullet_of(draft, refs, max((worth.get(ref, 0.0) for ref in refs), default=0.0))]
+        texts = {line.text for line in found.lines}
+        tally.grounded |= texts
+        tally.pointed |= texts if found.words == "source" else set()
+        return [_bullet(line, draft, worth) for line in found.lines]
+
+
+def _bullet(line: HeldLine, draft: DraftBullet, worth: Mapping[str, float]) -> Bullet:
+    kind = draft.kind if draft.kind not in RULES or "user" in line.roles else "fact"  # nobody but a user sets rules
+    value = max(MODEL_WORTH, *(worth.get(ref, 0.0) for ref in line.refs))
+    return Bullet(text=line.text, citations=line.refs, kind=kind, value=value)
 
 
 def output_tokens(budget_tokens: int) -> int:

@@ -3,9 +3,9 @@
     CardMaker(now=…, summarize=ModelCardSummarizer(model))
     handoff_of(session, sections=ModelHandoffWriter(model))
 
-Both are held line by line against the originals (`grounding.fault_of`). A card that does not hold raises, and its maker
-keeps the beginning of the message; of a handoff what does not hold is left out and counted, and where nothing can be
-had the handoff by rules stands alone.
+Both are shown in the words of the originals that the model's lines point at (`held_lines`), or with `words="model"` in
+its own where they pass the checks. A card that points at nothing raises, and its maker keeps the beginning of the
+message; of a handoff such a line is left out and counted, and where nothing can be had that by rules stands alone.
 
 Source: the continuity design (seven sections); the auto-context design (cards).
 """
@@ -33,7 +33,8 @@ from ctxsteward.schemas import (
 
 from .by_model import UnusableReply, row_of, whole_object
 from .calls import GovernedModel
-from .grounding import DraftBullet, Speaker, fault_of, grounding_texts
+from .grounding import DraftBullet, Speaker, grounding_texts
+from .held_lines import HeldLine, Words, held
 from .prompts import PromptFolder, marked
 
 MAX_LINES = 40
@@ -51,9 +52,10 @@ class ModelCardSummarizer:
     """A summarizer of cards; raises `UnusableReply` and `ModelUnavailable`, and its maker falls back."""
 
     def __init__(
-        self, model: ChatModel, *, prompts: PromptFolder | None = None, deadline_seconds: float = 30.0
-    ) -> None:
-        self._model = model if isinstance(model, GovernedModel) else GovernedModel(model)
+        self, model: ChatModel, *, words: Words = "source", prompts: PromptFolder | None = None,
+        deadline_seconds: float = 30.0,
+    ) -> None:  # fmt: skip
+        self._model, self._words = model if isinstance(model, GovernedModel) else GovernedModel(model), words
         self._prompt, self._deadline = (prompts or PromptFolder()).get("card_summary"), deadline_seconds
 
     @property
@@ -72,19 +74,21 @@ class ModelCardSummarizer:
         text = _CardText.read(whole_object(reply)).text
         texts = grounding_texts([source])
         draft = DraftBullet(text=text, cites=[source.ref], said_by=texts[source.ref].speaker)
-        fault, _ = fault_of(draft, texts)
-        if fault is not None:
-            raise UnusableReply(f"its line does not hold: {fault}")
-        return text
+        found = held(draft, texts, self._words)
+        shown = " ".join(line.text.removeprefix(f"{texts[source.ref].role}: ") for line in found.lines)
+        if not shown or len(shown) > MAX_SUMMARY_CHARS:
+            raise UnusableReply(f"its line does not hold: {found.fault or 'line'}")
+        return shown
 
 
 class ModelHandoffWriter:
     """Writes the sections of a handoff; nothing that a model does raises."""
 
     def __init__(
-        self, model: ChatModel, *, prompts: PromptFolder | None = None, deadline_seconds: float = 60.0
-    ) -> None:
-        self._model = model if isinstance(model, GovernedModel) else GovernedModel(model)
+        self, model: ChatModel, *, words: Words = "source", prompts: PromptFolder | None = None,
+        deadline_seconds: float = 60.0,
+    ) -> None:  # fmt: skip
+        self._model, self._words = model if isinstance(model, GovernedModel) else GovernedModel(model), words
         self._prompt, self._deadline = (prompts or PromptFolder()).get("handoff_sections"), deadline_seconds
 
     def charged(self, **accounts: str | None) -> ModelHandoffWriter:
@@ -96,7 +100,7 @@ class ModelHandoffWriter:
     def __call__(self, messages: Sequence[SourceMessage]) -> tuple[tuple[HandoffLine, ...], SummaryOrigin]:
         """Lines that hold, in the order of the sections, and what came of the rest."""
         refused: Counter[str] = Counter()
-        usage, fell_back, lines = TokenUsage(), list[str](), list[HandoffLine]()
+        usage, fell_back, lines, pointed = TokenUsage(), list[str](), list[HandoffLine](), 0
         try:
             rows = _newest(messages)
             shown, mark = marked(row for _, row in rows)
@@ -109,19 +113,21 @@ class ModelHandoffWriter:
             usage = reply.usage or usage
             texts = grounding_texts(list(given.values()))
             for draft in _DraftLines.read(whole_object(reply)).lines:
-                held = DraftBullet(text=draft.text, cites=draft.cites, said_by=draft.speaker)
-                fault, refs = fault_of(held, texts)
-                if fault is not None:
-                    refused[fault] += 1
-                else:
-                    lines.append(HandoffLine(section=draft.section, text=draft.text.strip(), refs=refs))
+                found = held(DraftBullet(text=draft.text, cites=draft.cites, said_by=draft.said_by), texts, self._words)
+                if found.fault is not None:
+                    refused[found.fault] += 1
+                pointed += len(found.lines) if found.words == "source" else 0
+                lines += [
+                    HandoffLine(section=_section(draft.section, line), text=line.text, refs=line.refs)
+                    for line in found.lines
+                ]
         except Exception as error:  # whatever a model, its SDK or a reply brings about: the rules' handoff stands
             fell_back.append(f"{type(error).__name__}: {error}"[:200])
         order = get_args(HandoffSection)
         kept = {(line.section, line.text): line for line in lines}
         origin = SummaryOrigin(
-            model=self._model.name, template=self._prompt.label, grounded=len(lines), refused=dict(refused),
-            fell_back=tuple(fell_back), calls=1, usage=usage,
+            model=self._model.name, template=self._prompt.label, grounded=len(lines), pointed=pointed,
+            refused=dict(refused), fell_back=tuple(fell_back), calls=1, usage=usage,
         )  # fmt: skip
         return tuple(sorted(kept.values(), key=lambda line: order.index(line.section))), origin
 
@@ -147,10 +153,10 @@ class _DraftLine(BaseModel):
     cites: Annotated[list[Annotated[str, Field(max_length=20)]], Field(max_length=50)]
     said_by: Speaker
 
-    @property
-    def speaker(self) -> Speaker:
-        """What the user wants is the user's to say."""
-        return "user" if self.section == "intent" else self.said_by
+
+def _section(section: HandoffSection, line: HeldLine) -> HandoffSection:
+    """What the user wants is the user's to say."""
+    return section if section != "intent" or "user" in line.roles else "state"
 
 
 class _DraftLines(BaseModel):
