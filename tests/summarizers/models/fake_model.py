@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import unicodedata
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ctxsteward.schemas import ChatReply, ChatRequest, Message, SourceMessage, TokenUsage, Wire
+from ctxsteward.summarizers.models import GroundingText
 
 Answer = Callable[[ChatRequest], ChatReply | str]
 
@@ -53,3 +55,15 @@ def source_message(ref: str, role: str, text: str) -> SourceMessage:
     if role == "tool":
         wire["tool_call_id"] = f"call-{ref}"
     return SourceMessage(ref=ref, message=Message.from_wire(wire))
+
+
+def foreign_pieces(text: str, refs: Sequence[str], sources: Mapping[str, GroundingText]) -> list[str]:
+    """What of a shown line stands in none of what it cites: labels apart, of which each is one's who is cited."""
+    cited = [sources[ref] for ref in refs]
+    labels = {*(one.role for one in cited), *(one.text.split(":")[0].split("：")[0] for one in cited)}
+    found = []
+    for piece in unicodedata.normalize("NFC", text).split("…"):
+        rests = [piece.strip(), *(piece.strip().removeprefix(f"{label}: ") for label in labels)]
+        if not any(rest in one.text for rest in rests for one in cited):
+            found.append(piece)
+    return found

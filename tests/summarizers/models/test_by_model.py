@@ -10,12 +10,11 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from ctxsteward.schemas import Bullet, ChatReply, ChatRequest, InputError, ModelUnavailable, SummarizerInput, TokenUsage
 from ctxsteward.summarizers import extractive
-from ctxsteward.summarizers.bullets import unsupported
 from ctxsteward.summarizers.models import ModelSummarizer, PromptFolder, fault_of, grounding_texts
 from ctxsteward.summarizers.models.by_model import read_bullets, split_at_groups
 from ctxsteward.summarizers.models.grounding import DraftBullet
 
-from .fake_model import FakeModel, bullets_json, faithful, rows_of, source_message
+from .fake_model import FakeModel, bullets_json, faithful, foreign_pieces, rows_of, source_message
 
 SAID = [
     ("§1", "user", "Refunds above $500 need Dana's sign-off. My order is OPS-1138."),
@@ -135,13 +134,11 @@ def test_no_hostile_answer_brings_in_an_ungrounded_or_uncited_bullet(text: str, 
     """500 generated answers: nothing is raised, a bullet has its sources' words or a rule's, what fell back is told."""
     summary, _ = summarized(lambda request: ChatReply(text=text, ended=ended, usage=TokenUsage()))
     plain = set(extractive(SOURCE, budget_tokens=BUDGET).bullets)
-    said = {item.ref: item.message.text for item in SOURCE.messages}
+    said = grounding_texts(SOURCE.messages)
     for bullet in summary.bullets:
         assert bullet.citations
         assert set(bullet.citations) <= said.keys()
-        if bullet not in plain:
-            pieces = [piece.strip().removeprefix("assistant: ") for piece in bullet.text.split("…")]
-            assert not unsupported("…".join(pieces), [said[ref] for ref in bullet.citations])
+        assert bullet in plain or not foreign_pieces(bullet.text, bullet.citations, said)
     if summary.origin.grounded == 0 and text.strip() not in ("", '{"bullets": []}'):
         assert summary.origin.fell_back or summary.origin.refused
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import unicodedata
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from ruamel.yaml import YAML
 from ctxsteward.summarizers.models import DraftBullet, grounding_texts, held
 from ctxsteward.summarizers.models.grounding import GroundingText, plain_words, spoken_words
 
-from .fake_model import source_message
+from .fake_model import foreign_pieces, source_message
 
 ROLES = ("system", "user", "assistant", "tool")
 
@@ -32,18 +31,6 @@ def sources_of(name: str, row: dict[str, str]) -> dict[str, GroundingText]:
 
 def draft_of(row: dict[str, str]) -> DraftBullet:
     return DraftBullet(text=row["text"], cites=row["cites"].split(), said_by=row["said_by"])
-
-
-def foreign_pieces(text: str, refs: tuple[str, ...], sources: dict[str, GroundingText]) -> list[str]:
-    """What of a shown line stands in none of what it cites: labels apart, of which each is one's who is cited."""
-    cited = [sources[ref] for ref in refs]
-    labels = {*(one.role for one in cited), *(one.text.split(":")[0].split("：")[0] for one in cited)}
-    found = []
-    for piece in unicodedata.normalize("NFC", text).split("…"):
-        rests = [piece.strip(), *(piece.strip().removeprefix(f"{label}: ") for label in labels)]
-        if not any(rest in one.text for rest in rests for one in cited):
-            found.append(piece)
-    return found
 
 
 @pytest.mark.parametrize("name", ["development", "held_out"])
