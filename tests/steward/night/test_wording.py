@@ -178,3 +178,18 @@ def test_settings_name_a_model_and_a_bound_needs_a_price(tmp_path: Path) -> None
     path.write_text(f'wording: {{model: "{ADDRESS}", max_dollars: 3}}\n', encoding="utf-8")
     with pytest.raises(InputError, match="without a price"):
         read_settings(path)
+
+
+@pytest.mark.parametrize(
+    ("line", "false"),
+    [
+        ("Mara would keep Glass River and Theo would drop it.", "Theo would keep Glass River and Mara would drop it."),
+        ("The visit moved from 14 March to 16 April.", "The visit moved from 16 April to 14 March."),
+        ("Theo lent Mara his van for Saturday.", "Mara lent Theo his van for Saturday."),
+    ],
+)
+def test_what_is_exchanged_in_a_line_is_refused(line: str, false: str) -> None:
+    quotes = (EvidenceQuote("s.json", "s-1", "§1", "supports", None, line),)
+    record = recommendation(text=line, evidence=[evidence("s-1")])
+    assert wording_fault(false, record, quotes) is not None
+    assert wording_fault(line, record, quotes) is None

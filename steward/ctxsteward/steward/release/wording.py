@@ -9,9 +9,9 @@ Asked is for the records of a slice that changes tonight anyway, the most valuab
 people, stays as long as it still holds (`wording_fault`), without a call.
 
 A wording holds where it is grounded in the evidence (`fault_of`: coverage, values, speaker, sign, …), each of its
-sentences is about what the rule's line says, nothing of that is turned round or otherwise (`drift`), and it costs no
-more tokens than the rule's line. Whoever is obeyed by the model, then: what is not in the evidence is refused, and what
-is in it but not in the rule's line is so, too.
+sentences is about what the rule's line says, in the order of its words, nothing of that is turned round or otherwise
+(`drift`), and it costs no more tokens than the rule's line. Whoever is obeyed by the model, then: what is not in the
+evidence is refused, and what is in it but not in the rule's line is so, too.
 
 Nothing that a model does raises. Source: the state design (trust; gates); `summarizers.models.grounding`.
 """
@@ -26,7 +26,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from ctxsteward.envelope.tokens import Counter as TokenCounter
-from ctxsteward.language import sentences_of
+from ctxsteward.language import sentences_of, tokens
 from ctxsteward.schemas import (
     ChatModel,
     ChatRequest,
@@ -66,6 +66,7 @@ MAX_QUOTE_CHARS = 1_000
 MAX_TEXT_CHARS = 280
 DEADLINE_SECONDS = 30.0
 REPLY_TOKENS = 300
+_TOLD = ("word", "figure", "operator")
 _TEXT: TypeAdapter[str] = TypeAdapter(RecordText)
 _SCHEMA: Wire = {
     "type": "object", "properties": {"text": {"type": "string", "minLength": 8, "maxLength": MAX_TEXT_CHARS}},
@@ -92,8 +93,20 @@ def wording_fault(text: str, record: MetaRecommendation, quotes: Sequence[Eviden
         words = content_words(sentence)
         if len(words & known) < MIN_OF_LINE * len(words):
             return "another_line"
+    if not _keeps_order(record.text, text):
+        return "order"
     turned = polarity_changes(list(sentences_of(record.text)), list(sentences_of(text)))
     return "otherwise" if turned or otherwise(record.text, text) is not None else None
+
+
+def _keeps_order(line: str, text: str) -> bool:
+    """Whether the words that both have once stand in one order: who exchanges two names or values changes it."""
+    old, new = (
+        [token.key for sentence in sentences_of(one) for token in tokens(sentence) if token.kind in _TOLD]
+        for one in (line, text)
+    )
+    shared = {key for key in set(old) & set(new) if old.count(key) == 1 == new.count(key)}
+    return [key for key in old if key in shared] == [key for key in new if key in shared]
 
 
 def _source(number: int, role: str, text: str) -> SourceMessage:
