@@ -31,7 +31,7 @@ from ctxsteward.schemas import (
     Wire,
 )
 
-from .by_model import UnusableReply, row_of, whole_object
+from .by_model import UnusableReply, fall_back, row_of, whole_object
 from .calls import GovernedModel
 from .grounding import DraftBullet, Speaker, fault_of, grounding_texts
 from .prompts import PromptFolder, marked
@@ -116,7 +116,7 @@ class ModelHandoffWriter:
                 else:
                     lines.append(HandoffLine(section=draft.section, text=draft.text.strip(), refs=refs))
         except Exception as error:  # whatever a model, its SDK or a reply brings about: the rules' handoff stands
-            fell_back.append(f"{type(error).__name__}: {error}"[:200])
+            fell_back.append("nothing to hand over" if isinstance(error, InputError) else fall_back(error))
         order = get_args(HandoffSection)
         kept = {(line.section, line.text): line for line in lines}
         origin = SummaryOrigin(
