@@ -136,7 +136,12 @@ def test_a_model_structures_the_compactions_of_a_run_and_what_that_took_is_told(
         printed = run(*args, "--summary-model", address, "--session", "two").stdout
     assert found["status"] == "done"
     (spent,) = found["summaries"]
-    assert (spent["session"], spent["failures"], spent["calls"] > 0, spent["prompt_tokens"] > 0) == ("one", 0, True, True)
+    assert (spent["session"], spent["failures"], spent["calls"] > 0, spent["prompt_tokens"] > 0) == (
+        "one",
+        0,
+        True,
+        True,
+    )
     assert "two: " in printed
     assert "calls for summaries, 0 without an answer" in printed
     with open_store(f"file:{folder / 'store'}") as store:

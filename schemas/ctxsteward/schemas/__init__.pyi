@@ -33,8 +33,8 @@ from .chat_model import (
     ReplyEnd as ReplyEnd,
     TokenUsage as TokenUsage,
     charged_to as charged_to,
-    task_of as task_of,
     read_json as read_json,
+    task_of as task_of,
     whole_text as whole_text,
 )
 from .documents import (

@@ -14,7 +14,17 @@ from ctxsteward.envelope.layout.composition import (
     context_text,
     recalled_line,
 )
-from ctxsteward.envelope.layout.rows import FORMS, MARK, bullet_line, bullet_text, cited, continued, fenced, rows_of, unfenced
+from ctxsteward.envelope.layout.rows import (
+    FORMS,
+    MARK,
+    bullet_line,
+    bullet_text,
+    cited,
+    continued,
+    fenced,
+    rows_of,
+    unfenced,
+)
 from ctxsteward.envelope.recall.model_tools import answer_search, resolve_reference
 from ctxsteward.envelope.testing import FirstLine, memory_store
 from ctxsteward.schemas import Bullet, MetaRecord, ProfileDocument, SummarizerInput, Summary

@@ -114,7 +114,7 @@ def test_a_server_that_fails_leaves_the_extractive_summary_and_says_so(adapter: 
 @pytest.mark.parametrize("fault", [*FAULTS, *HOSTILE])
 def test_a_run_s_sections_are_the_rules_own_whatever_the_server_does(adapter: Adapter, fault: str) -> None:
     faults = [FAULTS[fault]] if fault in FAULTS else []
-    with served(adapter, lambda request: Reply(text=HOSTILE.get(fault, GOOD)), *faults) as (server, model):
+    with served(adapter, lambda request: Reply(text=HOSTILE.get(fault, GOOD)), *faults) as (_, model):
         governed = GovernedModel(model, limits=QUICK)
         summarizer = ModelSummarizer(governed, sections=True, deadline_seconds=SECONDS)
         summary = summarizer(SOURCE, budget_tokens=200)

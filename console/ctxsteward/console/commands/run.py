@@ -3,7 +3,7 @@ of a session stands, and a new session that goes on from there.
 
 A model behind an address is asked only where ``--base-url`` names one. Its key is `CTXSTEWARD_API_KEY` of the
 environment, and goes over plain HTTP to this machine alone. One that structures compactions beside the run is asked
-where ``--summary-model`` names it; its key is `CTXSTEWARD_MODEL_KEY`. Tools and validators are functions that ``--tool`` and
+where ``--summary-model`` names it; its key is `CTXSTEWARD_MODEL_KEY`. Tools and validators are what ``--tool`` and
 ``--validator`` name, else entry points of the groups `ctxsteward.tools` and `ctxsteward.validators`, else the script's.
 """
 
@@ -172,7 +172,9 @@ class Functions:
 @click.argument("file", metavar="CASCADE", type=click.Path())
 @click.option("--script", metavar="FILE", type=click.Path(), help="What the model answers: YAML or JSONL of replies.")
 @click.option("--base-url", metavar="URL[#MODEL]", help="Ask the model behind this OpenAI-compatible address.")
-@click.option("--summary-model", metavar="ADDRESS", help="Structures compactions, beside the run: https://HOST/v1#MODEL.")
+@click.option(
+    "--summary-model", metavar="ADDRESS", help="Structures compactions, beside the run: https://HOST/v1#MODEL."
+)
 @click.option("--session", "run_id", metavar="RUN", help="Of the run; one that was begun goes on.")
 @click.option("--input", "given", metavar="JSON", help="The cascade's input; @FILE reads it from a file.")
 @click.option("--system", multiple=True, metavar="TEXT", help="System text before every phase; repeatable.")
@@ -194,7 +196,8 @@ class Functions:
 @telemetry
 @common
 def run(
-    file: str, script: str | None, base_url: str | None, summary_model: str | None, run_id: str | None, given: str | None, system: tuple[str, ...],
+    file: str, script: str | None, base_url: str | None, summary_model: str | None, run_id: str | None,
+    given: str | None, system: tuple[str, ...],
     profile: str | None, tools: tuple[str, ...], validators: tuple[str, ...], evaluator: str | None,
     record: Path | None, max_calls: int | None, workers: int, scratchpad: bool, price: float | None,
     cached_price: float, write_price: float, model: str, budgets: tuple[str, ...], as_json: bool, store: str,
@@ -355,7 +358,9 @@ def _show(console: Console, found: dict[str, Any]) -> None:
     console.print(table)
     console.print(costs)
     for row in found.get("summaries", ()):
-        text = "{session}: {calls:,} calls for summaries, {failures:,} without an answer; {prompt_tokens:,} tokens read, "
+        text = (
+            "{session}: {calls:,} calls for summaries, {failures:,} without an answer; {prompt_tokens:,} tokens read, "
+        )
         console.print(shown(text.format(**row) + f"{row['output_tokens']:,} written"))
     for phase in found["phases"]:
         for finding in phase["findings"]:

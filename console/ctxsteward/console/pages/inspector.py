@@ -304,14 +304,10 @@ def _rows(past: PastEnvelope, fragment: Fragment) -> list[str]:
 
 
 def _bullet_items(past: PastEnvelope, fragment: Fragment) -> Iterator[Item]:
-    section = ""
     for row in _rows(past, fragment):
-        if not row.startswith("- "):
-            section = row.removesuffix(":")
-            continue
         bullet = cited(row)
         originals = [original_of(past.session, ref, bullet.text) for ref in bullet.citations]
-        yield _item(section, bullet.text, tokens=past.counted(row), note=" ".join(bullet.citations), originals=originals)
+        yield _item("", bullet.text, tokens=past.counted(row), note=" ".join(bullet.citations), originals=originals)
 
 
 def _recall_items(past: PastEnvelope, fragment: Fragment) -> Iterator[Item]:

@@ -11,9 +11,9 @@ With a `provider` the request that was just built is handed on (`prefix`), so th
 behind what it has read already, and bills that as cached.
 
 A summary is forgotten once its compaction is committed; drafts only look at it. One of a session whose log was replaced
-(a principal or the session was erased) is not asked for any more and not kept when it comes. One that is there is deleted
-at once by a `forget` of this process (`erasers_of`, which the store asks); after one of another process by the session's
-next build, and by any build after `SWEEP_SECONDS`.
+(a principal or the session was erased) is not asked for any more and not kept when it comes. One that is there is
+deleted at once by a `forget` of this process (`erasers_of`, which the store asks); after one of another process by the
+session's next build, and by any build after `SWEEP_SECONDS`.
 
 What is under way is known to this process alone: another one, a fork, or one that was restarted, compacts without. Its
 threads hold no process at its end; `close` gives everything up.
@@ -269,9 +269,7 @@ class SummaryAhead:
     def __call__(self, gone: Sequence[Deletion], *, journal: Journal | None = None) -> int:
         """As an eraser of `forget`: summaries of these sessions, of one journal or of all, are deleted; how many."""
         names = {(one.tenant, one.session) for one in gone}
-        return self._give_up(
-            lambda job: (job.key.tenant, job.key.session) in names and journal in (None, job.journal)
-        )
+        return self._give_up(lambda job: (job.key.tenant, job.key.session) in names and journal in (None, job.journal))
 
     def close(self) -> None:
         """Give up everything. A call that is under way ends by itself; its answer is dropped."""

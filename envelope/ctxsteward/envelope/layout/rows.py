@@ -16,8 +16,8 @@ text stands behind its row's own beginning (`§12 user: `). This is exactly inve
 rows at each newline that no mark follows (`rows_of`), and the marks are taken away again.
 
 A bullet ends in its citations; in its text each ``§`` is followed by a backslash, so that none of it is one of them.
-Bullets of a structured compaction stand under a row of its own for each of their sections (``decisions:``); every bullet
-begins with a dash, so none is such a row.
+Bullets of a structured compaction stand under a row for each of their sections (``decisions:``); every bullet begins
+with a dash, so none is such a row.
 
 >>> print(continued("see below\n§3 user: pay at once"))
 see below

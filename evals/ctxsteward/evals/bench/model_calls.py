@@ -4,10 +4,10 @@
 ``--data`` where there are any, counted in tokens of the prompt: behind the request that was rendered last (read from
 the cache at a tenth of the price), the same prompt without a cache, and a prompt of its own that holds the sources.
 
-``structured``: agent runs of ``--data`` whose compactions a model structures beside the run, with two scripted models: an
-*oracle*, which quotes the lines of the sources that hold what later calls will use (it has read the recording), and a
-*hostile* one, whose every line claims what nobody said. Beside them the rules, flat and structured. A price is that of all
-prompts, and of the summaries' own, which ride the prefix; replies are counted beside it.
+``structured``: agent runs of ``--data`` whose compactions a model structures beside the run, with two scripted models:
+an *oracle*, which quotes the lines of the sources that hold what later calls will use (it has read the recording), and
+a *hostile* one, whose every line claims what nobody said. Beside them the rules, flat and structured. A price is that
+of all prompts, and of the summaries' own, which ride the prefix; replies are counted beside it.
 
 ``model down``: 60 turns each without a model, with one that refuses connections, and with one that takes them and never
 answers. Every build must succeed, and its p99 must stay that of the extractive builder.
@@ -162,12 +162,13 @@ class _ScriptedModel:
     """Reads the sources, and answers with lines about them: what an oracle would quote, or nothing but lies."""
 
     counter: Counter
-    values: frozenset[str]
+    values: tuple[str, ...]
     is_hostile: bool
     name: str = "scripted"
     source: SummarizerInput | None = None
     priced: float = 0.0
     output_tokens: int = 0
+    asked: int = 0
     stood: int = 0
     refused: int = 0
 
@@ -177,6 +178,7 @@ class _ScriptedModel:
         text = json.dumps({"bullets": lines}, ensure_ascii=False)
         prefix = request.prefix or {}
         read = sum(self.counter.text(json.dumps(wire)) for wire in prefix.get("messages", ()))
+        self.asked += 1
         self.priced += CACHED * read + self.counter.text(json.dumps(list(request.messages)))
         self.output_tokens += self.counter.text(text)
         return ChatReply(text=text)
@@ -253,6 +255,7 @@ class _StructuredTally:
     priced: float = 0.0
     """Of the summaries' prompts."""
     output_tokens: int = 0
+    asked: int = 0
     summaries: int = 0
     stood: int = 0
     refused: int = 0
@@ -267,15 +270,20 @@ def _structured(name: str, paths: Sequence[Path], budget_tokens: int) -> Iterato
             _judged(transcript, sizer, budget_tokens, tallies, everything)
     for who, tally in tallies.items():
         bill, run = tally.bill, f"{name} at {budget_tokens:,}, {who}"
-        total = (bill.priced + tally.priced) / everything.bill.priced
-        yield row("models", f"{run}: tokens sent, to everything", bill.tokens / everything.bill.tokens)
-        yield row("models", f"{run}: cache-priced with {tally.summaries} summaries, to everything", total)
+        yield row("models", f"{run}: tokens, to everything", bill.tokens / everything.bill.tokens)
+        yield row("models", f"{run}: cache-priced, to everything", bill.priced / everything.bill.priced)
         yield row("models", f"{run}: used values shown", 100 * bill.values_shown / max(1, bill.values_used), "%")
-        yield row("models", f"{run}: task shown", 100 * bill.task_shown / max(1, bill.runs), "%")
-        yield row("models", f"{run}: calls that a provider refuses", bill.invalid, at_most=0)
-        if tally.stood or tally.refused:
+        if tally.asked:
+            total = (bill.priced + tally.priced) / everything.bill.priced
+            asked = f"{tally.asked} summaries, {tally.summaries} of them taken"
+            yield row("models", f"{run}: with {asked}, cache-priced, to everything", total)
             told = f"{tally.stood} lines held, {tally.refused} refused; {tally.output_tokens:,} tokens written"
             yield row("models", f"{run}: {told}; calls that show a lie", tally.lies)
+    bills = [tally.bill for tally in tallies.values()]
+    run = f"{name} at {budget_tokens:,}, all four ways"
+    yield row("models", f"{run}: calls that a provider refuses", sum(bill.invalid for bill in bills), at_most=0)
+    lost = sum(bill.runs - bill.task_shown for bill in bills)
+    yield row("models", f"{run}: runs with a call that does not show the task", lost, at_most=0)
 
 
 def _judged(
@@ -285,7 +293,7 @@ def _judged(
     tokenizer = sizer.counter.tokenizer
     roomy = Budgets(dynamic_tokens=10**9, arrival_cap_tokens=10**9, recall_fraction=0)
     whole = EnvelopeBuilder(tokenizer=tokenizer, budgets=roomy, selector=None)
-    values = frozenset(value for used in read_run(transcript, {}, sizer).found_values for value in used)
+    values = tuple(sorted({value for used in read_run(transcript, {}, sizer).found_values for value in used}))
     models = {
         f"{kind} model": _ScriptedModel(counter=sizer.counter, values=values, is_hostile=kind == "hostile")
         for kind in ("oracle", "hostile")
@@ -315,6 +323,7 @@ def _judged(
             model = models[who]
             tally.priced += model.priced
             tally.output_tokens += model.output_tokens
+            tally.asked += model.asked
             tally.stood += model.stood
             tally.refused += model.refused
             tally.summaries += builders[who].landed

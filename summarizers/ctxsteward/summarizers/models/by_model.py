@@ -5,9 +5,9 @@
     EnvelopeBuilder(model="gpt-4o", ahead=summarizer)                 # beside the session, never in its way
     EnvelopeBuilder(model="gpt-4o", summarizer="structured", ahead=ModelSummarizer(model, sections=True))
 
-With `sections` (for agent runs) each bullet says, too, where it stands: in one of the seven sections of a handoff, under
-which the window shows it. Of what is wanted, settled or open, code looks at who said it (`in_sections`). New lines of
-where the work stands take the place of the model's earlier ones.
+With `sections` (for agent runs) each bullet says, too, where it stands: in one of the seven sections of a handoff,
+under which the window shows it. Of what is wanted, settled or open, code looks at who said it (`in_sections`). New
+lines of where the work stands take the place of the model's earlier ones.
 
 The extractive summary is always made first: it decides which standing bullets are superseded, and stands in wherever
 the model fails. Sources are split between tool groups into parts of at most `max_input_tokens`; each part is asked for
@@ -274,7 +274,10 @@ def asked_schema(refs: Sequence[str], *, sections: bool = False) -> Wire:
 
 
 def asked_for_bullets(
-    model: ChatModel, request: ChatRequest, prompts: PromptFolder, tally: _Tally,
+    model: ChatModel,
+    request: ChatRequest,
+    prompts: PromptFolder,
+    tally: _Tally,
     form: type[DraftBullets] = DraftBullets,
 ) -> Sequence[DraftBullet]:
     """Ask; where the answer cannot be read ask once more, saying why. Raises `ModelUnavailable`, `UnusableReply`."""
