@@ -28,6 +28,7 @@ class MarkedSummarizer:
     def __init__(self, fails: Exception | None = None) -> None:
         self.gate = threading.Event()
         self.gate.set()
+        self.began = threading.Event()
         self.given: list[SummarizerInput] = []
         self.prefixes: list[Wire | None] = []
         self.accounts: list[dict[str, str]] = []
@@ -40,6 +41,7 @@ class MarkedSummarizer:
     def __call__(self, source: SummarizerInput, *, budget_tokens: int, prefix: Wire | None = None) -> Summary:
         self.given.append(source)
         self.prefixes.append(prefix)
+        self.began.set()
         assert self.gate.wait(SECONDS)
         if self._fails is not None:
             raise self._fails
@@ -317,6 +319,7 @@ def test_what_is_erased_while_it_is_summarized_is_not_kept_and_does_not_land(tmp
         session.append({"role": "user", "content": "My number is ANN-555. " * 20}, principal="ann")
         list(talk(session, building, ahead, lambda a=ahead: bool(a._jobs), wait=False))
         (job,) = ahead._jobs.values()
+        assert summarizer.began.wait(SECONDS)
         forget(store, principal="ann", **WHY)
         assert ahead._jobs == {}
         summarizer.gate.set()
