@@ -338,6 +338,7 @@ extractive = ctxsteward.summarizers:Reader
 
 [ctxsteward.summarizers]
 extractive = ctxsteward.summarizers:extractive
+structured = ctxsteward.summarizers:structured
 
 [inspect_ai]
 ctxsteward = ctxsteward.evals.inspect_tasks

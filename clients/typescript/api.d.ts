@@ -827,7 +827,7 @@ export interface components {
             refused: {
                 [key: string]: number;
             };
-            /** @description Why a part of the sources has no bullets of the model: kinds of failure and HTTP statuses, no words of its. */
+            /** @description Why a part of the sources has no bullets of the model: of a closed set, with an HTTP status; no words of its. */
             fell_back: string[];
             calls: number;
             usage: components["schemas"]["compression_report_TokenUsage"];
@@ -984,7 +984,7 @@ export interface components {
             refused: {
                 [key: string]: number;
             };
-            /** @description Why a part of the sources has no bullets of the model: kinds of failure and HTTP statuses, no words of its. */
+            /** @description Why a part of the sources has no bullets of the model: of a closed set, with an HTTP status; no words of its. */
             fell_back: string[];
             calls: number;
             usage: components["schemas"]["envelope_TokenUsage"];
@@ -1240,7 +1240,7 @@ export interface components {
             refused: {
                 [key: string]: number;
             };
-            /** @description Why a part of the sources has no bullets of the model: kinds of failure and HTTP statuses, no words of its. */
+            /** @description Why a part of the sources has no bullets of the model: of a closed set, with an HTTP status; no words of its. */
             fell_back: string[];
             calls: number;
             usage: components["schemas"]["handoff_TokenUsage"];

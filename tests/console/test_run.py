@@ -18,6 +18,8 @@ from ctxsteward.envelope import open_store
 from ctxsteward.evals.subjects import post_json
 from ctxsteward.schemas import InputError, validate
 
+from ..model_server import ModelServer, Reply, SeenRequest
+
 CASCADE = """\
 cascade_id: tea
 phases:
@@ -89,6 +91,63 @@ def test_a_cascade_is_played_against_a_script_and_priced(folder: Path) -> None:
         "phase", "calls", "compactions", "sent_tokens", "everything_tokens", "saved", "sent_priced",
         "everything_priced", "priced_ratio", "cached_tokens", "dollars",
     ]  # fmt: skip
+
+
+LONG = """\
+cascade_id: long
+phases:
+  - {name: dig, instructions: Find the slow host., tackle: [slow]}
+"""
+SLOW = '''
+
+def slow(n: int) -> str:
+    """Look at a host; it takes as long as a model does."""
+    time.sleep(0.1)
+    return f"host h-{n} answers on port {7000 + n}. " + "request served " * 60
+'''
+
+
+def test_a_model_structures_the_compactions_of_a_run_and_what_that_took_is_told(folder: Path) -> None:
+    (folder / "long.yaml").write_text(LONG, encoding="utf-8")
+    (folder / "tools.py").write_text("import time\n" + TOOLS + SLOW, encoding="utf-8")
+    calls = [
+        {"phase": "dig", "text": f"I look at host h-{n}.", "calls": [{"tool": "slow", "arguments": {"n": n}}]}
+        for n in range(30)
+    ]
+    rows = [*calls, {"phase": "dig", "text": "Host h-7 is slow."}]
+    (folder / "long.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    args = ("run", "long.yaml", "--script", "long.jsonl", "--tool", "slow=tools.py:slow", "--budget")
+    args = (*args, "dynamic_tokens=3000", "--store", f"file:{folder / 'store'}")
+
+    def script(request: SeenRequest) -> Reply:
+        said = request.body["messages"][-1]["content"].splitlines()
+        shown = [json.loads(line) for line in said if line.startswith('{"ref"')]
+        lines = [
+            {"section": "decisions", "text": row["text"].split(".")[0], "cites": [row["ref"]], "said_by": "assistant",
+             "kind": "fact"}
+            for row in shown if row["role"] == "assistant"
+        ]  # fmt: skip
+        return Reply(text=json.dumps({"bullets": lines}))
+
+    with ModelServer(script) as server:
+        address = f"{server.url}/v1#small"
+        found = json.loads(run(*args, "--summary-model", address, "--session", "one", "--json").stdout)
+        assert server.requests
+        printed = run(*args, "--summary-model", address, "--session", "two").stdout
+    assert found["status"] == "done"
+    (spent,) = found["summaries"]
+    assert (spent["session"], spent["failures"], spent["calls"] > 0, spent["prompt_tokens"] > 0) == (
+        "one",
+        0,
+        True,
+        True,
+    )
+    assert "two: " in printed
+    assert "calls for summaries, 0 without an answer" in printed
+    with open_store(f"file:{folder / 'store'}") as store:
+        reports = [event.report for event in store.session("one").reports()]
+        assert any(report.origin is not None and report.origin.grounded for report in reports)
+        assert {bullet.section for bullet in store.session("one").state.bullets} >= {"decisions", "technical"}
 
 
 def test_run_again_it_asks_nobody_and_says_the_same(folder: Path) -> None:
@@ -254,6 +313,7 @@ def test_soundings_are_chosen_by_a_function(folder: Path) -> None:
         (("tea.yaml", "--script", "replies.yaml", "--input", "{"), "--input"),
         (("tea.yaml", "--script", "replies.yaml", "--cached-price", "2"), "prices: a cached token at 2"),
         (("tea.yaml", "--script", "replies.yaml", "--budget", "x=1"), "'x' is no budget"),
+        (("tea.yaml", "--script", "replies.yaml", "--summary-model", "small"), "model small: no address; write https:"),
         (("tea.yaml", "--script", "replies.yaml", "--model", "gpt-4p"), "--model gpt-4p: no such model"),
     ],
 )  # fmt: skip

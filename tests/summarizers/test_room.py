@@ -6,5 +6,13 @@ import ctxsteward.summarizers as room
 
 
 def test_public_names() -> None:
-    assert room.__all__ == ["Reader", "extractive", "fill_template", "read_parts", "strip_analysis", "unsupported"]
+    assert room.__all__ == [
+        "Reader",
+        "extractive",
+        "fill_template",
+        "read_parts",
+        "strip_analysis",
+        "structured",
+        "unsupported",
+    ]
     assert callable(room.extractive)

@@ -271,10 +271,12 @@ class Store(Backend):
         return tuple(dict.fromkeys((self.cards_uri, self._own_cards)))
 
     def derived_text_erasers(self) -> tuple[Eraser, ...]:
-        """Its erasers, and those of its indexes of context cards that are not open in this process."""
+        """Its erasers, those of its indexes of context cards that are not open in this process, and of summaries that
+        are made beside its sessions."""
         from .cards import lazy_card_eraser
+        from .compaction import erasers_of
 
-        return (*self.erasers, *lazy_card_eraser(self))
+        return (*self.erasers, *lazy_card_eraser(self), *erasers_of(self.journal))
 
     # -- the write-behind ---------------------------------------------------------------------------------------
 

@@ -33,13 +33,13 @@ from .chat_model import (
     ReplyEnd as ReplyEnd,
     TokenUsage as TokenUsage,
     charged_to as charged_to,
+    read_json as read_json,
     task_of as task_of,
     whole_text as whole_text,
 )
 from .documents import (
     FULL_REWARD as FULL_REWARD,
     HandoffLine as HandoffLine,
-    HandoffSection as HandoffSection,
     HandoffSummary as HandoffSummary,
     Outcome as Outcome,
     SealDocument as SealDocument,
@@ -178,6 +178,7 @@ from .recommendation import (
 from .summary import (
     Bullet as Bullet,
     CompressionReport as CompressionReport,
+    HandoffSection as HandoffSection,
     LastRawTurn as LastRawTurn,
     Loss as Loss,
     LossKind as LossKind,

@@ -10,6 +10,7 @@ A model raises `ModelUnavailable` and nothing else. What ended a reply is told, 
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal, Protocol, runtime_checkable
 
@@ -124,6 +125,23 @@ def task_of(model: ChatModel) -> ChatModel:
 
 
 _NO_ANSWER = {"length": "it was cut off", "refused": "it was refused", "other": "it is not text alone"}
+
+
+def read_json(text: str) -> object:
+    """The JSON value of a model's text; raises `ValueError` for anything else, and for a key that stands there twice.
+
+    >>> read_json('{"selected": [], "selected": ["§9"]}')
+    Traceback (most recent call last):
+    ValueError: a key twice
+    """
+    return json.loads(text, object_pairs_hook=_once)
+
+
+def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a key twice")
+    return found
 
 
 def whole_text(reply: ChatReply) -> str:

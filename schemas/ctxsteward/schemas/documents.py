@@ -25,7 +25,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool, WithJsonSchema, m
 
 from .findings import Finding
 from .profile import Hex, Timestamp
-from .summary import CompressionReport, SummaryOrigin
+from .summary import CompressionReport, HandoffSection, SummaryOrigin
 
 REF_PATTERN = r"^§[1-9][0-9]{0,11}(\.[1-9][0-9]{0,3})?$"
 RefText = Annotated[str, Field(pattern=REF_PATTERN)]
@@ -179,10 +179,6 @@ class SelectionLog(_Document):
     """Of the strategy, in a model's words; null where none was asked."""
     facts: tuple[SelectionFact, ...] = ()
     """Best first; facts of the session's own user, project and self alone."""
-
-
-HandoffSection = Literal["intent", "technical", "files", "errors", "decisions", "pending", "state"]
-"""What the user wants; tools and limits; files; errors and fixes; what was settled; what is open; where it stands."""
 
 
 class HandoffLine(BaseModel):

@@ -8,11 +8,12 @@ be summarized again; the standing bullets are shown so that it can say which of 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Protocol, runtime_checkable
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from .chat_model import TokenUsage
 from .message import Message
@@ -30,11 +31,28 @@ LossKind = Literal[
     "fact",
 ]
 
+HandoffSection = Literal["intent", "technical", "files", "errors", "decisions", "pending", "state"]
+"""What the user wants; tools and limits; files; errors and fixes; what was settled; what is open; where it stands."""
+SECTION_OF_KIND: dict[LossKind, HandoffSection] = {
+    "constraint": "intent",
+    "decision": "decisions",
+    "number": "technical",
+    "identifier": "technical",
+    "path": "files",
+    "url": "files",
+    "error": "errors",
+    "open_item": "pending",
+    "preference": "intent",
+    "fact": "technical",
+}
+"""Where a line stands of which nobody said a section."""
+
 
 class Bullet(BaseModel):
     """One frozen line of a compacted section, with at least one citation."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+    LATER: ClassVar[frozenset[str]] = frozenset(("section",))
 
     text: str
     """One line, no marker, no reference; quotes of the originals are unaltered."""
@@ -43,6 +61,13 @@ class Bullet(BaseModel):
     kind: LossKind = "fact"
     value: float = 0.0
     """How much it is worth keeping when bullets must go; higher stays. Comparable within a session."""
+    section: HandoffSection | None = Field(default=None, exclude_if=lambda section: section is None)
+    """Of a structured compaction: where it stands; left out of others."""
+
+    @property
+    def place(self) -> HandoffSection:
+        """Its section, or that of its kind."""
+        return self.section or SECTION_OF_KIND[self.kind]
 
 
 class Utterance(BaseModel):
@@ -63,6 +88,38 @@ class LastRawTurn(BaseModel):
     assistant: Utterance | None = None
 
 
+FALL_BACKS = (
+    "no answer of the model",
+    "spending stopped",
+    "answer not usable",
+    "error in the model or its adapter",
+    "parts left out",
+    "not reflected",
+    "nothing to hand over",
+    "[erased]",
+    "another fault",
+)
+"""Kinds of failure; an HTTP status may stand behind one."""
+_KINDS = "|".join(FALL_BACKS).replace("[", r"\[").replace("]", r"\]")
+_FALL_BACK = re.compile(rf"({_KINDS})( \(HTTP [1-5][0-9]{{2}}\))?")
+
+
+def _known_fall_back(value: object) -> object:
+    """A kind of the closed set; earlier versions wrote more behind it, and of parts in other words.
+
+    >>> _known_fall_back("no answer of the model (HTTP 503): upstream down")
+    'no answer of the model (HTTP 503)'
+    """
+    if not isinstance(value, str):
+        return value
+    if match := _FALL_BACK.match(value):
+        return match[0]
+    return "parts left out" if value.endswith("parts were not asked for: too long") else FALL_BACKS[-1]
+
+
+FallBack = Annotated[str, BeforeValidator(_known_fall_back), Field(pattern=rf"^{_FALL_BACK.pattern}$")]
+
+
 class SummaryOrigin(BaseModel):
     """What a model had to do with a summary: what of it was taken, and why the rest was not."""
 
@@ -79,8 +136,8 @@ class SummaryOrigin(BaseModel):
     """Of those, in the words of their sources."""
     refused: dict[str, int] = Field(default_factory=dict)
     """What the model wrote that does not hold, by what is wrong with it; words of sources, or of rules, stand in."""
-    fell_back: tuple[str, ...] = ()
-    """Why a part of the sources has no bullets of the model: kinds of failure and HTTP statuses, no words of its."""
+    fell_back: tuple[FallBack, ...] = ()
+    """Why a part of the sources has no bullets of the model: of a closed set, with an HTTP status; no words of its."""
     calls: int = 0
     usage: TokenUsage = TokenUsage.model_construct()
 

@@ -85,6 +85,33 @@ def extractive(source: SummarizerInput, *, budget_tokens: int) -> Summary:
     return Summary(bullets=bullets, superseded=superseded, last_raw_turn=last_raw_turn(source))
 
 
+def structured(source: SummarizerInput, *, budget_tokens: int) -> Summary:
+    """The extractive summary of an agent's run, its bullets under the sections of a handoff."""
+    summary = extractive(source, budget_tokens=budget_tokens)
+    return summary.model_copy(update={"bullets": in_sections(summary.bullets, source.messages)})
+
+
+def in_sections(bullets: Iterable[Bullet], messages: Sequence[SourceMessage]) -> tuple[Bullet, ...]:
+    """Each bullet with its section: the one it names, else that of its kind, as far as its speakers may say so.
+
+    What is wanted is the user's: no bullet stands there that cites nothing of the user's, and what the user leaves open
+    does. Nothing that tools alone said is a decision or is pending.
+    """
+    speakers = {item.ref: "tool" if item.message.tool_results else item.message.role for item in messages}
+    placed: list[Bullet] = []
+    for bullet in bullets:
+        said_by = {speakers.get(ref.partition(".")[0], "tool") for ref in bullet.citations}
+        section = bullet.place
+        if section == "pending" and bullet.section is None and "user" in said_by:
+            section = "intent"
+        if (section == "intent" and "user" not in said_by) or (
+            section in ("decisions", "pending") and said_by.isdisjoint(("user", "assistant"))
+        ):
+            section = "technical"
+        placed.append(bullet.model_copy(update={"section": section}))
+    return tuple(placed)
+
+
 def _superseded(everything: Sequence[PlacedSentence], stale: dict[int, UpdateMatch]) -> tuple[int, ...]:
     """Standing bullets that go: all their distinctive values are stale or stand in the newer statement."""
     gone: list[int] = []

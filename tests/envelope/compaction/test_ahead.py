@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 
 from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, Session, Store, SummaryAhead, open_store
-from ctxsteward.schemas import Bullet, InputError, SummarizerInput, Summary, SummaryOrigin, Wire
+from ctxsteward.schemas import Bullet, InputError, SummarizerInput, Summary, SummaryOrigin, Wire, validate
 from ctxsteward.store import WindowCompacted, forget
+from ctxsteward.store.journal import ForgottenSubject, from_record, to_record
 
 SECONDS = 20.0
 WHY: dict[str, Any] = {"who": "dpo", "why": "asked", "when": "2026-01-01T00:00:00Z"}
@@ -27,6 +28,7 @@ class MarkedSummarizer:
     def __init__(self, fails: Exception | None = None) -> None:
         self.gate = threading.Event()
         self.gate.set()
+        self.began = threading.Event()
         self.given: list[SummarizerInput] = []
         self.prefixes: list[Wire | None] = []
         self.accounts: list[dict[str, str]] = []
@@ -39,6 +41,7 @@ class MarkedSummarizer:
     def __call__(self, source: SummarizerInput, *, budget_tokens: int, prefix: Wire | None = None) -> Summary:
         self.given.append(source)
         self.prefixes.append(prefix)
+        self.began.set()
         assert self.gate.wait(SECONDS)
         if self._fails is not None:
             raise self._fails
@@ -315,21 +318,63 @@ def test_what_is_erased_while_it_is_summarized_is_not_kept_and_does_not_land(tmp
         building = builder(ahead)
         session.append({"role": "user", "content": "My number is ANN-555. " * 20}, principal="ann")
         list(talk(session, building, ahead, lambda a=ahead: bool(a._jobs), wait=False))
+        (job,) = ahead._jobs.values()
+        assert summarizer.began.wait(SECONDS)
         forget(store, principal="ann", **WHY)
+        assert ahead._jobs == {}
         summarizer.gate.set()
-        assert ahead.wait(SECONDS)
-        assert all(job.future.exception() is not None for job in ahead._jobs.values())
+        with pytest.raises(Exception, match=r"^$") as raised:
+            job.future.result(SECONDS)
+        assert type(raised.value).__name__ == "_Erased"
         list(talk(session, building, ahead, compacted(session)))
 
         assert "ANN-555" not in texts(session)
         store.close()
 
 
+EARLIER = [
+    ("no answer of the model", "no answer of the model"),
+    ("spending stopped (HTTP 402)", "spending stopped (HTTP 402)"),
+    ("no answer of the model (HTTP 503): upstream said ANN-555", "no answer of the model (HTTP 503)"),
+    ("answer not usable: it is not one JSON object and nothing else", "answer not usable"),
+    ("3 of 15 parts were not asked for: too long", "parts left out"),
+    ("not reflected: no answer of the model", "not reflected"),
+    ("InputError: there is nothing to hand over", "another fault"),
+    ("she said ANN-555", "another fault"),
+    ("[erased]", "[erased]"),
+]
+
+
+@pytest.mark.parametrize(("written", "read"), EARLIER)
+def test_why_a_summary_fell_back_is_of_a_closed_set_and_earlier_words_are_read_as_their_kind(
+    written: str, read: str
+) -> None:
+    session = opened()
+
+    def tells(source: SummarizerInput, *, budget_tokens: int) -> Summary:
+        told = ORIGIN.model_copy(update={"fell_back": ("spending stopped",)})
+        return Summary(bullets=(Bullet(text="x", citations=(source.messages[0].ref,)),), origin=told)
+
+    list(talk(session, builder(None, summarizer=tells), None, compacted(session)))
+    (event,) = session.reports()
+    record = to_record(event)
+    earlier = record._replace(body=record.body.replace('"spending stopped"', json.dumps(written)))
+    again = from_record(earlier)
+
+    assert isinstance(again, WindowCompacted)
+    assert again.report.origin == ORIGIN.model_copy(update={"fell_back": (read,)})
+    validate("compression_report", again.report.model_dump(mode="json"))
+    report = event.report.model_dump(mode="json")
+    report["origin"]["fell_back"] = ["she said so"]
+    with pytest.raises(InputError):
+        validate("compression_report", report)
+
+
 def test_why_a_summary_fell_back_goes_with_a_principal_s_words() -> None:
     store = open_store("memory:")
     session = opened(store)
     session.append({"role": "user", "content": "My number is ANN-555. " * 20}, principal="ann")
-    told = ORIGIN.model_copy(update={"fell_back": ("she said ANN-555",)})
+    told = ORIGIN.model_copy(update={"fell_back": ("no answer of the model",)})
 
     def tells(source: SummarizerInput, *, budget_tokens: int) -> Summary:
         return Summary(bullets=(Bullet(text="x", citations=(source.messages[0].ref,)),), origin=told)
@@ -364,10 +409,15 @@ def test_a_finished_summary_of_a_forgotten_session_goes_with_it(monkeypatch: pyt
     for id in ("one", "two"):
         session = opened(store, id)
         list(talk(session, building, ahead, lambda s=session: any(key == s.key for key, _ in ahead._jobs)))
-    forget(store, session="one", erasers=[ahead], **WHY)
+    other = open_store("memory:")
+    list(talk(opened(other, "one"), building, ahead, lambda: len(ahead._jobs) == 3))
+    forget(other, session="one", **WHY)
+    assert sorted(key.session for key, _ in ahead._jobs) == ["one", "two"]
+    forget(store, session="one", **WHY)
     assert [key.session for key, _ in ahead._jobs] == ["two"]
 
-    forget(store, session="two", **WHY)
+    # as another process would
+    store.journal.forget("default", ForgottenSubject("two", None, **WHY))
     monkeypatch.setattr("ctxsteward.envelope.compaction.ahead.SWEEP_SECONDS", 0.0)
     list(talk(opened(store, "three"), building, ahead, turns=1))
     assert not ahead._jobs

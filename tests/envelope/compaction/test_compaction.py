@@ -19,7 +19,7 @@ import pytest
 from ctxsteward.envelope import PROVIDERS, Budgets, Envelope, EnvelopeBuilder, Selector, Session, Store
 from ctxsteward.envelope.compaction.losses import text_of
 from ctxsteward.envelope.compaction.policy import Window
-from ctxsteward.envelope.layout.composition import bullet_line
+from ctxsteward.envelope.layout import bullet_line
 from ctxsteward.envelope.testing import CharTokenizer, FirstLine, WordOverlap, memory_store
 from ctxsteward.envelope.tokens import MESSAGE_TOKENS
 from ctxsteward.envelope.tokens.tokenizer import Counter

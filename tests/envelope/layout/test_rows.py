@@ -10,12 +10,21 @@ from hypothesis import example, given, settings, strategies as st
 from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, Profile, Session, Store, rebuild
 from ctxsteward.envelope.layout.composition import (
     BULLETS_LABEL,
-    bullet_line,
     bullets_text,
     context_text,
     recalled_line,
 )
-from ctxsteward.envelope.layout.rows import FORMS, MARK, bullet_text, cited, continued, fenced, rows_of, unfenced
+from ctxsteward.envelope.layout.rows import (
+    FORMS,
+    MARK,
+    bullet_line,
+    bullet_text,
+    cited,
+    continued,
+    fenced,
+    rows_of,
+    unfenced,
+)
 from ctxsteward.envelope.recall.model_tools import answer_search, resolve_reference
 from ctxsteward.envelope.testing import FirstLine, memory_store
 from ctxsteward.schemas import Bullet, MetaRecord, ProfileDocument, SummarizerInput, Summary

@@ -294,6 +294,40 @@ def test_what_a_chat_model_names_besides_is_dropped_one_by_one() -> None:
     assert [finding.kind for finding in ranking.findings] == ["not_on_menu"]
 
 
+LATE = [
+    ("late and failing", 8.0, True, 1),
+    ("late and answering", 8.0, False, 6),
+    ("failing at once", 0.1, True, 6),
+]
+
+
+@pytest.mark.parametrize(("case", "takes_seconds", "fails", "asked"), LATE, ids=[row[0] for row in LATE])
+def test_a_model_that_is_late_for_nothing_is_left_alone_so_that_few_turns_wait(
+    case: str, takes_seconds: float, fails: bool, asked: int
+) -> None:
+    now, calls = [0.0], list[float]()
+
+    def model(prompt: str) -> str:
+        calls.append(now[0])
+        now[0] += takes_seconds
+        if fails:
+            raise TimeoutError
+        return chosen("§5")
+
+    selector = ModelSelector(model, clock=lambda: now[0])
+    told = []
+    for _ in range(6):  # turns, a second apart
+        ranking = selector(request_for("parrot or pump?"))
+        told.append([finding.kind for finding in ranking.findings])
+        now[0] += 1.0
+    assert len(calls) == asked
+    assert told == [["selection_fell_back"] if fails else []] * 6
+
+    now[0] += 30.0
+    selector(request_for("parrot or pump?"))
+    assert len(calls) == asked + 1
+
+
 def unavailable(_: ChatRequest) -> ChatReply:
     raise ModelUnavailable("fake", "HTTP 503", is_passing=True)
 

@@ -16,7 +16,8 @@ from ctxsteward.envelope.compaction import SummaryAhead
 from ctxsteward.envelope.testing import memory_store
 from ctxsteward.evals.bench import conversation
 from ctxsteward.schemas import ChatRequest, ModelUnavailable, SummarizerInput, SummaryOrigin
-from ctxsteward.summarizers import extractive
+from ctxsteward.schemas.summary import FALL_BACKS
+from ctxsteward.summarizers import extractive, structured
 from ctxsteward.summarizers.models import AnthropicModel, CallLimits, GovernedModel, ModelSummarizer, OpenAIModel
 
 from ... import model_server
@@ -107,6 +108,24 @@ def test_a_server_that_fails_leaves_the_extractive_summary_and_says_so(adapter: 
     assert (origin.grounded, len(origin.fell_back)) == (0, 1)
     assert len(server.requests) == 1 if fault == "401" else 1 <= len(server.requests) <= QUICK.tries
     assert billed <= 2 * first
+
+
+@pytest.mark.parametrize("adapter", ADAPTERS)
+@pytest.mark.parametrize("fault", [*FAULTS, *HOSTILE])
+def test_a_run_s_sections_are_the_rules_own_whatever_the_server_does(adapter: Adapter, fault: str) -> None:
+    faults = [FAULTS[fault]] if fault in FAULTS else []
+    with served(adapter, lambda request: Reply(text=HOSTILE.get(fault, GOOD)), *faults) as (_, model):
+        governed = GovernedModel(model, limits=QUICK)
+        summarizer = ModelSummarizer(governed, sections=True, deadline_seconds=SECONDS)
+        summary = summarizer(SOURCE, budget_tokens=200)
+
+    assert summary.bullets == structured(SOURCE, budget_tokens=200).bullets
+    assert {bullet.section for bullet in summary.bullets} <= {"intent", "technical", "decisions", "pending"}
+    assert summary.origin is not None
+    assert (summary.origin.grounded, len(summary.origin.fell_back)) == (0, 1)
+    assert set(summary.origin.fell_back) <= {
+        *FALL_BACKS, *(f"no answer of the model (HTTP {status})" for status in (401, 429, 500, 503))
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS)

@@ -32,8 +32,8 @@ class EnvelopeSummaryOrigin:
             grounded (int): Bullets of the model that hold against their sources.
             refused (EnvelopeSummaryOriginRefused): Bullets of the model that do not, by what is wrong with them; extractive
                 ones stand in.
-            fell_back (list[str]): Why a part of the sources has no bullets of the model: kinds of failure and HTTP
-                statuses, no words of its.
+            fell_back (list[str]): Why a part of the sources has no bullets of the model: of a closed set, with an HTTP
+                status; no words of its.
             calls (int):
             usage (EnvelopeTokenUsage): What a provider counted for one call.
      """

@@ -2,7 +2,8 @@
 of a session stands, and a new session that goes on from there.
 
 A model behind an address is asked only where ``--base-url`` names one. Its key is `CTXSTEWARD_API_KEY` of the
-environment, and goes over plain HTTP to this machine alone. Tools and validators are functions that ``--tool`` and
+environment, and goes over plain HTTP to this machine alone. One that structures compactions beside the run is asked
+where ``--summary-model`` names it; its key is `CTXSTEWARD_MODEL_KEY`. Tools and validators are what ``--tool`` and
 ``--validator`` name, else entry points of the groups `ctxsteward.tools` and `ctxsteward.validators`, else the script's.
 """
 
@@ -22,7 +23,7 @@ from urllib.parse import urlsplit
 import click
 from rich.console import Console
 
-from ctxsteward.envelope import EnvelopeBuilder, Store
+from ctxsteward.envelope import EnvelopeBuilder, Store, SummaryAhead
 from ctxsteward.envelope.cascade import (
     CascadeRunner,
     EvaluatedAttempt,
@@ -54,6 +55,7 @@ from ctxsteward.envelope.telemetry import spanned
 from ctxsteward.evals.bench import PhaseEfficiency, efficiency_of, prices_of
 from ctxsteward.evals.subjects import named_object, post_json
 from ctxsteward.schemas import MANIFEST, Cascade, InputError
+from ctxsteward.summarizers.models import GovernedModel, ModelSummarizer, SpendingLedger, model_at
 
 from ..terminal import (
     FOUND,
@@ -78,6 +80,7 @@ from ..terminal import (
 )
 
 KEY_VARIABLE = "CTXSTEWARD_API_KEY"
+SUMMARY_KEY_VARIABLE = "CTXSTEWARD_MODEL_KEY"
 ANSWER_SECONDS = 300.0
 _HERE = ("localhost", "127.0.0.1", "::1")
 
@@ -169,6 +172,9 @@ class Functions:
 @click.argument("file", metavar="CASCADE", type=click.Path())
 @click.option("--script", metavar="FILE", type=click.Path(), help="What the model answers: YAML or JSONL of replies.")
 @click.option("--base-url", metavar="URL[#MODEL]", help="Ask the model behind this OpenAI-compatible address.")
+@click.option(
+    "--summary-model", metavar="ADDRESS", help="Structures compactions, beside the run: https://HOST/v1#MODEL."
+)
 @click.option("--session", "run_id", metavar="RUN", help="Of the run; one that was begun goes on.")
 @click.option("--input", "given", metavar="JSON", help="The cascade's input; @FILE reads it from a file.")
 @click.option("--system", multiple=True, metavar="TEXT", help="System text before every phase; repeatable.")
@@ -190,7 +196,8 @@ class Functions:
 @telemetry
 @common
 def run(
-    file: str, script: str | None, base_url: str | None, run_id: str | None, given: str | None, system: tuple[str, ...],
+    file: str, script: str | None, base_url: str | None, summary_model: str | None, run_id: str | None,
+    given: str | None, system: tuple[str, ...],
     profile: str | None, tools: tuple[str, ...], validators: tuple[str, ...], evaluator: str | None,
     record: Path | None, max_calls: int | None, workers: int, scratchpad: bool, price: float | None,
     cached_price: float, write_price: float, model: str, budgets: tuple[str, ...], as_json: bool, store: str,
@@ -224,11 +231,11 @@ def run(
         tool_schema(tool, function)  # refused before anybody is asked
     _check_functions(cascade, replies, named, judges)
     name = run_id or re.sub(r"[^\w.-]", "-", cascade.cascade_id)[:100]
-    read = read_budgets(budgets)
+    read, (summaries, spending) = read_budgets(budgets), _structuring(summary_model)
     with open_uri(store) as opened, progress("run", shown=not as_json) as tell:
         runner = CascadeRunner(
             store=opened, cascade=cascade, model=answers, run=name, tenant=tenant, system=system,
-            builder=lambda policy: EnvelopeBuilder(model=model, budgets=read, policy=policy, now=utc_now),
+            builder=lambda policy: EnvelopeBuilder(model=model, budgets=read, policy=policy, now=utc_now, **summaries),
             input=recorded.input if given is None else read_input(given), profile=read_profile(profile), tools=named,
             answer=lambda use: _answer(use, replies, named), validate=lambda output: _verdict(output, replies, judges),
             evaluate=None if evaluator is None else _evaluator(evaluator), max_calls=max_calls, workers=workers,
@@ -241,8 +248,25 @@ def run(
         record.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in script_rows), encoding="utf-8")
     _tell_efficiency(cascade, rows)
     document = {**end_document(end), "efficiency": [row.document(price) for row in rows]}
+    document |= {} if summary_model is None else {"summaries": list(_spent(spending))}
     print_result(document, _show, as_json=as_json)
     return FOUND if end.status == "failed" else 0
+
+
+def _structuring(address: str | None) -> tuple[dict[str, Any], SpendingLedger]:
+    """What builders of a run are given so that a model structures its compactions, and what it spends."""
+    spending = SpendingLedger()
+    if address is None:
+        return {}, spending
+    model = GovernedModel(model_at(address, os.environ.get(SUMMARY_KEY_VARIABLE) or None), spending=spending)
+    return {"summarizer": "structured", "ahead": SummaryAhead(ModelSummarizer(model, sections=True))}, spending
+
+
+def _spent(spending: SpendingLedger) -> Iterator[dict[str, Any]]:
+    """By session of the run, what its summaries took."""
+    for row in spending.rows():
+        if row.account == "session":
+            yield {"session": row.name, "calls": row.calls, "failures": row.failures, **row.usage.model_dump()}
 
 
 def end_document(end: RunEnd) -> dict[str, Any]:
@@ -333,6 +357,11 @@ def _show(console: Console, found: dict[str, Any]) -> None:
         costs.add_row(row["phase"], *(f"{row[name]:,.0f}" for name in both), f"{row['priced_ratio']:.2f}", *paid)
     console.print(table)
     console.print(costs)
+    for row in found.get("summaries", ()):
+        text = (
+            "{session}: {calls:,} calls for summaries, {failures:,} without an answer; {prompt_tokens:,} tokens read, "
+        )
+        console.print(shown(text.format(**row) + f"{row['output_tokens']:,} written"))
     for phase in found["phases"]:
         for finding in phase["findings"]:
             console.print(shown(f"{phase['phase']}: {finding['kind']}: {finding['text']}"))

@@ -2,6 +2,7 @@ from .ahead import (
     PlannedCompaction as PlannedCompaction,
     PrefixedSummarizer as PrefixedSummarizer,
     SummaryAhead as SummaryAhead,
+    erasers_of as erasers_of,
 )
 from .compactor import (
     Compactor as Compactor,

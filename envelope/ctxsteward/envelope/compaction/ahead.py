@@ -11,8 +11,9 @@ With a `provider` the request that was just built is handed on (`prefix`), so th
 behind what it has read already, and bills that as cached.
 
 A summary is forgotten once its compaction is committed; drafts only look at it. One of a session whose log was replaced
-(a principal or the session was erased) is not asked for any more, not kept when it comes, and deleted by the session's
-next build, by any build after `SWEEP_SECONDS`, and at once where the object is among the `erasers` of `forget`.
+(a principal or the session was erased) is not asked for any more and not kept when it comes. One that is there is
+deleted at once by a `forget` of this process (`erasers_of`, which the store asks); after one of another process by the
+session's next build, and by any build after `SWEEP_SECONDS`.
 
 What is under way is known to this process alone: another one, a fork, or one that was restarted, compacts without. Its
 threads hold no process at its end; `close` gives everything up.
@@ -29,11 +30,13 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol
+from weakref import WeakSet
 
 from ctxsteward.schemas import Finding, SummarizerInput, Summary, Wire
 from ctxsteward.store import (
     Deletion,
     DraftJournal,
+    Eraser,
     Event,
     Journal,
     SessionKey,
@@ -124,6 +127,17 @@ class _Erased(Exception):
     """What was to be summarized was erased."""
 
 
+_ALIVE: WeakSet[SummaryAhead] = WeakSet()
+"""Of this process; each goes with its builder."""
+_ALIVE_LOCK = forking.lock()
+
+
+def erasers_of(journal: Journal) -> list[Eraser]:
+    """What deletes the summaries that this process holds of a journal's sessions."""
+    with _ALIVE_LOCK:
+        return [partial(ahead, journal=journal) for ahead in _ALIVE]
+
+
 class SummaryAhead:
     """Summaries under way, by session; safe with threads."""
 
@@ -137,6 +151,8 @@ class SummaryAhead:
         self._running = 0
         self._swept = time.monotonic()
         forking.renew_in_child(self)
+        with _ALIVE_LOCK:
+            _ALIVE.add(self)
 
     def forked(self) -> None:
         """In a child: what the parent's threads make is the parent's."""
@@ -250,21 +266,18 @@ class SummaryAhead:
 
     # -- giving up ----------------------------------------------------------------------------------------------
 
-    def __call__(self, gone: Sequence[Deletion]) -> int:
-        """As an eraser of `forget`: summaries of these sessions are deleted; how many."""
-        return self._give_up({(one.tenant, one.session) for one in gone})
+    def __call__(self, gone: Sequence[Deletion], *, journal: Journal | None = None) -> int:
+        """As an eraser of `forget`: summaries of these sessions, of one journal or of all, are deleted; how many."""
+        names = {(one.tenant, one.session) for one in gone}
+        return self._give_up(lambda job: (job.key.tenant, job.key.session) in names and journal in (None, job.journal))
 
     def close(self) -> None:
         """Give up everything. A call that is under way ends by itself; its answer is dropped."""
-        self._give_up(None)
+        self._give_up(lambda job: True)
 
-    def _give_up(self, sessions: set[tuple[str, str]] | None) -> int:
+    def _give_up(self, is_over: Callable[[_Job], bool]) -> int:
         with self._lock:
-            names = [
-                name
-                for name, job in self._jobs.items()
-                if sessions is None or (job.key.tenant, job.key.session) in sessions
-            ]
+            names = [name for name, job in self._jobs.items() if is_over(job)]
             jobs = [self._jobs.pop(name) for name in names]
             for job in jobs:
                 job.future.cancel()
@@ -278,7 +291,8 @@ class SummaryAhead:
                 return
             self._swept = time.monotonic()
             jobs = list(self._jobs.values())
-        self._give_up({(job.key.tenant, job.key.session) for job in jobs if not job.stands()})
+        over = [job for job in jobs if not job.stands()]
+        self._give_up(lambda job: any(job is one for one in over))
 
 
 def _name(session: Session) -> tuple[SessionKey, str]:

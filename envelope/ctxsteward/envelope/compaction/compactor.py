@@ -34,7 +34,7 @@ from ctxsteward.schemas import (
 from ctxsteward.store import CompactionRefused, WindowCompacted
 
 from ..history import LogEntry, State, ToolGroup
-from ..layout import Fragment, RenderOptions, bullet_line, bullets_text, group_fragment
+from ..layout import Fragment, RenderOptions, bullet_line, bullets_text, group_fragment, heading_lines
 from ..tokens import (
     BULLETS_FLOOR_FRACTION,
     LIKELY_FRACTION,
@@ -314,9 +314,10 @@ class Compactor:
         task = next((entry for entry in gone if entry.ordinal == state.task), None)
         task_ref = f"§{state.task}"
         if task is not None and not any(task_ref in bullet.citations for bullet in rows):
-            rows.append(_one_line(task_bullet(task, self.counter, max(16, min(self.budgets.task_tokens, room // 2)))))
+            goal = _one_line(task_bullet(task, self.counter, max(16, min(self.budgets.task_tokens, room // 2))))
+            rows.append(goal.model_copy(update={"section": "intent"}) if heading_lines(rows) else goal)
         costs = [self.counter.text(bullet_line(bullet)) for bullet in rows]
-        used = sum(costs)
+        used = sum(costs) + self.counter.text(heading_lines(rows))
         task_gone = task is not None or not _in_window(state, state.task)
         order = sorted(range(len(rows)), key=lambda index: (rows[index].value, index))
         holders = [index for index in range(len(rows)) if task_ref in rows[index].citations] if task_gone else []

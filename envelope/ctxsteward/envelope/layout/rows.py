@@ -16,6 +16,8 @@ text stands behind its row's own beginning (`§12 user: `). This is exactly inve
 rows at each newline that no mark follows (`rows_of`), and the marks are taken away again.
 
 A bullet ends in its citations; in its text each ``§`` is followed by a backslash, so that none of it is one of them.
+Bullets of a structured compaction stand under a row for each of their sections (``decisions:``); every bullet begins
+with a dash, so none is such a row.
 
 >>> print(continued("see below\n§3 user: pay at once"))
 see below
@@ -33,9 +35,11 @@ from __future__ import annotations
 
 import re
 import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
+from ctxsteward.schemas import Bullet, HandoffSection
 from ctxsteward.store import NONCE_DIGITS
 
 
@@ -101,6 +105,35 @@ def rows_of(body: str) -> list[str]:
 def bullet_text(text: str) -> str:
     """The text of a bullet as it stands before its citations."""
     return continued(text.replace("§", "§\\"))
+
+
+def _sections(bullets: Sequence[Bullet]) -> list[HandoffSection]:
+    """That bullets stand under, in order; none where no bullet names one."""
+    if all(bullet.section is None for bullet in bullets):
+        return []
+    there = {bullet.place for bullet in bullets}
+    return [section for section in get_args(HandoffSection) if section in there]
+
+
+def heading_lines(bullets: Sequence[Bullet]) -> str:
+    """What stands over bullets of a structured compaction, without them; empty for others."""
+    return "".join(f"{section}:\n" for section in _sections(bullets))
+
+
+def bullet_line(bullet: Bullet) -> str:
+    """A bullet as the window shows it."""
+    return f"- {bullet_text(bullet.text)} {' '.join(bullet.citations)}\n"
+
+
+def bullet_lines(bullets: Sequence[Bullet]) -> str:
+    """All of them: in their order, or section by section."""
+    sections = _sections(bullets)
+    if not sections:
+        return "".join(map(bullet_line, bullets))
+    return "".join(
+        f"{section}:\n" + "".join(bullet_line(bullet) for bullet in bullets if bullet.place == section)
+        for section in sections
+    )
 
 
 class CitedBullet(NamedTuple):

@@ -29,7 +29,7 @@ Source: the auto-context design (selection by menu).
 
 from __future__ import annotations
 
-import json
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
@@ -38,7 +38,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
-from ctxsteward.schemas import ChatModel, ChatRequest, Finding, InputError, Wire, charged_to, whole_text
+from ctxsteward.schemas import ChatModel, ChatRequest, Finding, InputError, Wire, charged_to, read_json, whole_text
 
 from ..history import LogEntry, text_of
 from .dense import E5, Multilingual, QueryEmbedder, Semantic
@@ -207,6 +207,8 @@ SLOTS = frozenset(("mark", "query", "menu", "budget", "example"))
 """Of a prompt."""
 DEADLINE_SECONDS = 8.0
 """A turn waits for it."""
+REST_SECONDS = 30.0
+"""A model that took more than half its deadline to fail is not asked again for so long: no turn waits meanwhile."""
 MAX_REPLY_TOKENS = 1_000
 
 
@@ -232,6 +234,7 @@ class ModelSelector:
         summarize: Summarize | None = None,
         prompt: str = PROMPT,
         deadline_seconds: float = DEADLINE_SECONDS,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """`prompt`: a text of yours with the slots of `PROMPT`; `deadline_seconds`: of a `ChatModel`, for each turn."""
         found = Template(prompt)
@@ -239,13 +242,19 @@ class ModelSelector:
             raise InputError(f"a selector's prompt has the slots {', '.join(f'${slot}' for slot in sorted(SLOTS))}")
         self._model, self._summarize, self._prompt = model, summarize, found
         self._prefilter, self._deadline = prefilter or Heuristic(), deadline_seconds
+        self._clock, self._rests_until = clock, 0.0
 
     def __call__(self, request: SelectionRequest) -> Ranking:
         wider = replace(request, budget_tokens=PREFILTER_FACTOR * request.budget_tokens)
         ranked = ranking_by(self._prefilter, wider)
+        started = self._clock()
+        if started < self._rests_until:
+            return fell_back(self.__name__, ranked, "the model was late lately; it is left alone for now")
         try:
             return self._chosen(request, wider.budget_tokens, ranked)
         except Exception as error:  # a model is the caller's code: whatever it raises or says, there is a ranking
+            if (now := self._clock()) - started > self._deadline / 2:
+                self._rests_until = now + REST_SECONDS
             return fell_back(self.__name__, ranked, described(error))
 
     def _chosen(self, request: SelectionRequest, menu_tokens: int, ranked: Ranking) -> Ranking:
@@ -350,7 +359,7 @@ def choice_of(reply: object, on_menu: frozenset[int]) -> tuple[Choice, list[str]
     if len(reply) > MAX_REPLY_CHARS:
         raise InputError(f"the model's answer has {len(reply)} characters; {MAX_REPLY_CHARS} are read")
     try:
-        choice = Choice.model_validate(json.loads(reply, object_pairs_hook=_once))
+        choice = Choice.model_validate(read_json(reply))
     except (ValueError, RecursionError) as error:
         first = error.errors()[0] if isinstance(error, ValidationError) else None
         where = ".".join(map(str, first["loc"])) + ": " + first["msg"] if first else str(error)
@@ -368,13 +377,6 @@ def one_line(text: str, max_chars: int) -> str:
     kept = "".join(char if char.isprintable() else " " for char in text[: 4 * max_chars])
     line = " ".join(kept.split())
     return line if len(line) <= max_chars else line[: max_chars - 1].rstrip() + "…"
-
-
-def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise ValueError("a key twice")
-    return found
 
 
 def _tokens(entry: LogEntry) -> int:

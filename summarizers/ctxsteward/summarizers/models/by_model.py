@@ -3,6 +3,11 @@
     summarizer = ModelSummarizer(GovernedModel(OpenAIModel("gpt-4o-mini")))
     EnvelopeBuilder(model="gpt-4o", summarizer=summarizer)            # waits for the model: for batches and tests
     EnvelopeBuilder(model="gpt-4o", ahead=summarizer)                 # beside the session, never in its way
+    EnvelopeBuilder(model="gpt-4o", summarizer="structured", ahead=ModelSummarizer(model, sections=True))
+
+With `sections` (for agent runs) each bullet says, too, where it stands: in one of the seven sections of a handoff,
+under which the window shows it. Of what is wanted, settled or open, code looks at who said it (`in_sections`). New
+lines of where the work stands take the place of the model's earlier ones.
 
 The extractive summary is always made first: it decides which standing bullets are superseded, and stands in wherever
 the model fails. Sources are split between tool groups into parts of at most `max_input_tokens`; each part is asked for
@@ -15,20 +20,20 @@ or its server does raises: whatever fails is told there.
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import get_args
+from typing import Annotated, get_args
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from ctxsteward.schemas import (
     Bullet,
     ChatModel,
     ChatReply,
     ChatRequest,
+    HandoffSection,
     InputError,
     LossKind,
     ModelUnavailable,
@@ -39,10 +44,11 @@ from ctxsteward.schemas import (
     SummaryOrigin,
     TokenUsage,
     Wire,
+    read_json,
     whole_text,
 )
 
-from ..extraction import extractive
+from ..extraction import extractive, in_sections, structured
 from .calls import GovernedModel, SpendingStopped
 from .grounding import (
     MAX_BULLET_CHARS,
@@ -53,8 +59,8 @@ from .grounding import (
     grounding_texts,
     says,
 )
-from .held_lines import HeldLine, Words, held
-from .prompts import PromptFile, PromptFolder, marked
+from .held_lines import HeldLine, Words, held, section_of
+from .prompts import SLOTS, PromptFile, PromptFolder, marked
 
 MAX_REPLY_CHARS = 200_000
 MAX_PARTS = 12
@@ -77,12 +83,24 @@ _STATUS = re.compile(r"\bHTTP (\d{3})\b")
 def fall_back(error: Exception) -> str:
     """Of what went wrong, its kind, and the HTTP status: what a model or its server wrote may be anybody's words."""
     if isinstance(error, UnusableReply):
-        return f"answer not usable: {error}"
+        return "answer not usable"
     if not isinstance(error, ModelUnavailable):
         return "error in the model or its adapter"
     status = _STATUS.match(error.why)
     kind = "spending stopped" if isinstance(error, SpendingStopped) else "no answer of the model"
     return f"{kind} (HTTP {status[1]})" if status else kind
+
+
+class SectionedBullet(DraftBullet):
+    """As a model writes it where bullets stand in sections."""
+
+    section: HandoffSection
+
+
+class SectionedBullets(DraftBullets):
+    """A model's reply, then."""
+
+    bullets: Annotated[list[SectionedBullet], Field(max_length=200)]  # type: ignore[assignment]  # each is a draft
 
 
 @dataclass
@@ -113,7 +131,8 @@ class ModelSummarizer:
         model: ChatModel,
         *,
         words: Words = "source",
-        fallback: Summarizer = extractive,
+        sections: bool = False,
+        fallback: Summarizer | None = None,
         prompts: PromptFolder | None = None,
         max_input_tokens: int = 12_000,
         deadline_seconds: float = 60.0,
@@ -121,7 +140,9 @@ class ModelSummarizer:
         """`words`: those of the originals, or the model's where its lines pass the checks of `grounding`."""
         self.model: GovernedModel = model if isinstance(model, GovernedModel) else GovernedModel(model)
         self._words: Words = words
-        self._fallback, self._prompts = fallback, prompts or PromptFolder()
+        self._sections = sections
+        self._fallback = fallback or (structured if sections else extractive)
+        self._prompts = prompts or PromptFolder()
         self._prompts.check()
         self._max_input_tokens, self._deadline = max_input_tokens, deadline_seconds
 
@@ -134,7 +155,8 @@ class ModelSummarizer:
     def __call__(self, source: SummarizerInput, *, budget_tokens: int, prefix: Wire | None = None) -> Summary:
         """Summarize; with `prefix` (the request rendered last for the model's own provider), in one call behind it."""
         plain = self._fallback(source, budget_tokens=budget_tokens)
-        prompt = self._prompts.get("history_bullets" if prefix is None else "prefix_bullets")
+        own, riding = ("run_sections", "prefix_sections") if self._sections else ("history_bullets", "prefix_bullets")
+        prompt = self._prompts.get(own if prefix is None else riding)
         tally, bullets = _Tally(), list[Bullet]()
         try:
             texts = grounding_texts(source.messages)
@@ -150,31 +172,34 @@ class ModelSummarizer:
             model=self.model.name, template=prompt.label, grounded=len(tally.grounded), pointed=len(tally.pointed),
             refused=dict(tally.refused), fell_back=tuple(tally.fell_back), calls=tally.calls, usage=tally.usage,
         )  # fmt: skip
-        return plain.model_copy(
-            update={"bullets": joined(bullets, plain.bullets, source, budget_tokens), "origin": origin}
-        )
+        rows = joined(bullets, plain.bullets, source, budget_tokens)
+        if self._sections:
+            rows = in_sections(rows, source.messages)
+            plain = plain.model_copy(update={"superseded": _with_states(plain.superseded, rows, source.standing)})
+        return plain.model_copy(update={"bullets": rows, "origin": origin})
 
     # -- asking -------------------------------------------------------------------------------------------------
 
     def _parts(self, source: SummarizerInput, tally: _Tally) -> list[tuple[SourceMessage, ...]]:
         parts = list(split_at_groups(source.messages, source, self._max_input_tokens))
         if len(parts) > MAX_PARTS:
-            tally.fell_back.append(f"{len(parts) - MAX_PARTS} of {len(parts)} parts were not asked for: too long")
+            tally.fell_back.append("parts left out")
         return parts[-MAX_PARTS:]
 
     def _drafts(
         self, part: Sequence[SourceMessage], source: SummarizerInput, budget_tokens: int, prompt: PromptFile,
         prefix: Wire | None, tally: _Tally,
-    ) -> list[DraftBullet]:  # fmt: skip
+    ) -> Sequence[DraftBullet]:  # fmt: skip
         """The model's bullets for a part; none where it gave no usable answer."""
         text = self._filled(prompt, part, source, budget_tokens)
+        form = SectionedBullets if self._sections else DraftBullets
         request = ChatRequest(
             purpose="summary", messages=({"role": "user", "content": text},), prefix=prefix,
-            max_output_tokens=output_tokens(budget_tokens), schema=asked_schema([item.ref for item in part]),
-            deadline_seconds=self._deadline,
+            max_output_tokens=output_tokens(budget_tokens), deadline_seconds=self._deadline,
+            schema=asked_schema([item.ref for item in part], sections=self._sections),
         )  # fmt: skip
         try:
-            return asked_for_bullets(self.model.task(), request, self._prompts, tally)
+            return asked_for_bullets(self.model.task(), request, self._prompts, tally, form)
         except (ModelUnavailable, UnusableReply) as error:
             tally.fell_back.append(fall_back(error))
             return []
@@ -182,7 +207,7 @@ class ModelSummarizer:
     def _filled(
         self, prompt: PromptFile, part: Sequence[SourceMessage], source: SummarizerInput, budget_tokens: int
     ) -> str:
-        if prompt.name == "prefix_bullets":
+        if "standing" not in SLOTS[prompt.name]:  # it rides: the model has read the messages
             rows, mark = marked([i.ref, i.message.role, _beginning(i)] for i in part)
             return prompt.fill(budget_tokens=budget_tokens, messages=rows, mark=mark)
         room = self._max_input_tokens // 2
@@ -210,7 +235,8 @@ class ModelSummarizer:
 def _bullet(line: HeldLine, draft: DraftBullet, worth: Mapping[str, float]) -> Bullet:
     kind = draft.kind if draft.kind not in RULES or "user" in line.roles else "fact"  # nobody but a user sets rules
     value = max(MODEL_WORTH, *(worth.get(ref, 0.0) for ref in line.refs))
-    return Bullet(text=line.text, citations=line.refs, kind=kind, value=value)
+    section = section_of(draft.section, line) if isinstance(draft, SectionedBullet) else None
+    return Bullet(text=line.text, citations=line.refs, kind=kind, value=value, section=section)
 
 
 def output_tokens(budget_tokens: int) -> int:
@@ -218,17 +244,19 @@ def output_tokens(budget_tokens: int) -> int:
     return budget_tokens * 3 // 2 + 150
 
 
-def asked_schema(refs: Sequence[str]) -> Wire:
+def asked_schema(refs: Sequence[str], *, sections: bool = False) -> Wire:
     """The JSON Schema of an answer, for servers that hold a model to one: it can name no other reference."""
+    placed: Wire = {"section": {"enum": list(get_args(HandoffSection))}} if sections else {}
     bullet: Wire = {
         "type": "object",
         "properties": {
+            **placed,
             "text": {"type": "string", "maxLength": MAX_BULLET_CHARS},
             "cites": {"type": "array", "items": {"enum": list(refs)}, "minItems": 1, "maxItems": min(8, len(refs))},
             "said_by": {"enum": list(get_args(Speaker))},
             "kind": {"enum": list(get_args(LossKind))},
         },
-        "required": ["text", "cites", "said_by", "kind"],
+        "required": [*placed, "text", "cites", "said_by", "kind"],
         "additionalProperties": False,
     }
     return {
@@ -240,23 +268,27 @@ def asked_schema(refs: Sequence[str]) -> Wire:
 
 
 def asked_for_bullets(
-    model: ChatModel, request: ChatRequest, prompts: PromptFolder, tally: _Tally
-) -> list[DraftBullet]:
+    model: ChatModel,
+    request: ChatRequest,
+    prompts: PromptFolder,
+    tally: _Tally,
+    form: type[DraftBullets] = DraftBullets,
+) -> Sequence[DraftBullet]:
     """Ask; where the answer cannot be read ask once more, saying why. Raises `ModelUnavailable`, `UnusableReply`."""
     reply = model.reply(request)
     tally.add(reply.usage)
     try:
-        return read_bullets(reply)
+        return read_bullets(reply, form)
     except UnusableReply as error:
         again = prompts.get("repair").fill(fault=str(error))
         said = ({"role": "assistant", "content": reply.text},) if reply.text else ()
         more = (*request.messages, *said, {"role": "user", "content": again})
         reply = model.reply(replace(request, messages=more))
         tally.add(reply.usage)
-        return read_bullets(reply)
+        return read_bullets(reply, form)
 
 
-def read_bullets(reply: ChatReply) -> list[DraftBullet]:
+def read_bullets(reply: ChatReply, form: type[DraftBullets] = DraftBullets) -> Sequence[DraftBullet]:
     """The bullets of a reply that is whole and nothing else; raises `UnusableReply`.
 
     >>> read_bullets(ChatReply(text='{"bullets": []} That is all.'))
@@ -265,7 +297,7 @@ def read_bullets(reply: ChatReply) -> list[DraftBullet]:
     """
     value = whole_object(reply)
     try:
-        return DraftBullets.model_validate(value).bullets
+        return form.model_validate(value).bullets
     except ValidationError as error:
         raise UnusableReply(unfit(error)) from error
 
@@ -273,7 +305,7 @@ def read_bullets(reply: ChatReply) -> list[DraftBullet]:
 def unfit(error: ValidationError) -> str:
     """What of an object is not as asked for: the kind of error and our own names; none that a model made up."""
     first = error.errors(include_url=False, include_input=False)[0]
-    ours = {*DraftBullets.model_fields, *DraftBullet.model_fields, "observations", "merges"}
+    ours = {*DraftBullets.model_fields, *SectionedBullet.model_fields, "observations", "merges"}
     where = ".".join(str(part) if isinstance(part, int) or part in ours else "…" for part in first["loc"])
     return f"{where or 'the object'}: {first['type'].replace('_', ' ')}"
 
@@ -287,7 +319,7 @@ def whole_object(reply: ChatReply) -> object:
     if len(text) > MAX_REPLY_CHARS:
         raise UnusableReply(f"it has {len(text)} characters")
     try:
-        return json.loads(text, object_pairs_hook=_once)
+        return read_json(text)
     except (ValueError, RecursionError) as error:
         raise UnusableReply("it is not one JSON object and nothing else") from error
 
@@ -385,13 +417,16 @@ def joined(
     return tuple(sorted((rows[at] for at in taken), key=lambda bullet: _first(bullet, source)))
 
 
+def _with_states(
+    superseded: Sequence[int], rows: Sequence[Bullet], standing: Sequence[Bullet]
+) -> tuple[int, ...]:  # fmt: skip
+    """Where a line says how the work stands now, what was said of that before is over."""
+    if not any(bullet.section == "state" for bullet in rows):
+        return tuple(superseded)
+    earlier = {position for position, bullet in enumerate(standing) if bullet.section == "state"}
+    return tuple(sorted({*superseded, *earlier}))
+
+
 def _first(bullet: Bullet, source: SummarizerInput) -> int:
     order = {item.ref: at for at, item in enumerate(source.messages)}
     return min((order.get(ref, len(order)) for ref in bullet.citations), default=len(order))
-
-
-def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise ValueError("a key twice")
-    return found

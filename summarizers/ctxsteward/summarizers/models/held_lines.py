@@ -27,6 +27,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from ctxsteward.language import SentenceSpan, term_stem, tokens
+from ctxsteward.schemas import HandoffSection
 
 from ..bullets import ELLIPSIS, condensed, quote, without_opening
 from .grounding import MIN_IN_SENTENCE, DraftBullet, Fault, GroundingText, Speaker, fault_of, plain_words, spoken_words
@@ -86,6 +87,14 @@ def held(draft: DraftBullet, sources: Mapping[str, GroundingText], words: Words 
     refs = _supporting(draft, refs, sources)
     text = unicodedata.normalize("NFC", draft.text).strip()
     return HeldLines((HeldLine(text, refs, frozenset(sources[ref].role for ref in refs)),), "model")
+
+
+def section_of(section: HandoffSection, line: HeldLine) -> HandoffSection:
+    """What the user wants is the user's to say, and what a tool says is nothing that was settled or is open."""
+    if section == "intent" and "user" not in line.roles:
+        return "state"
+    is_told = line.roles.isdisjoint(("user", "assistant")) and section in ("decisions", "pending")
+    return "technical" if is_told else section
 
 
 def _supporting(draft: DraftBullet, refs: Sequence[str], sources: Mapping[str, GroundingText]) -> tuple[str, ...]:

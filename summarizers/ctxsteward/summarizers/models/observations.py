@@ -39,7 +39,7 @@ from ctxsteward.schemas import (
 )
 
 from ..extraction import extractive
-from .by_model import ModelSummarizer, UnusableReply, fall_back, output_tokens, unfit, whole_object
+from .by_model import ModelSummarizer, UnusableReply, output_tokens, unfit, whole_object
 from .grounding import merges_well
 from .prompts import PromptFolder, marked
 
@@ -130,8 +130,8 @@ class ObservationLog:
             return (), (), origin
         try:
             drafts, usage = self._asked(source, older, sum(sizes[position] for position in older) // 2)
-        except Exception as error:  # whatever a model brings about: the log stands as it is
-            return (), (), _told(origin, f"not reflected: {fall_back(error)}")
+        except Exception:  # whatever a model brings about: the log stands as it is
+            return (), (), _told(origin, "not reflected")
         return self._held(source, older, drafts, origin, usage)
 
     def _asked(

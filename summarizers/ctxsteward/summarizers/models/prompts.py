@@ -26,6 +26,8 @@ from ctxsteward.schemas import InputError
 SLOTS = {
     "history_bullets": frozenset(("budget_tokens", "standing", "messages", "mark")),
     "prefix_bullets": frozenset(("budget_tokens", "messages", "mark")),
+    "run_sections": frozenset(("budget_tokens", "standing", "messages", "mark")),
+    "prefix_sections": frozenset(("budget_tokens", "messages", "mark")),
     "card_summary": frozenset(("most_chars", "messages", "mark")),
     "handoff_sections": frozenset(("most_lines", "messages", "mark")),
     "record_wording": frozenset(("most_chars", "messages", "mark")),

@@ -31,10 +31,10 @@ from ctxsteward.schemas import (
     Wire,
 )
 
-from .by_model import UnusableReply, row_of, whole_object
+from .by_model import UnusableReply, fall_back, row_of, whole_object
 from .calls import GovernedModel
 from .grounding import DraftBullet, Speaker, grounding_texts
-from .held_lines import HeldLine, Words, held
+from .held_lines import Words, held, section_of
 from .prompts import PromptFolder, marked
 
 MAX_LINES = 40
@@ -118,11 +118,11 @@ class ModelHandoffWriter:
                     refused[found.fault] += 1
                 pointed += len(found.lines) if found.words == "source" else 0
                 lines += [
-                    HandoffLine(section=_section(draft.section, line), text=line.text, refs=line.refs)
+                    HandoffLine(section=section_of(draft.section, line), text=line.text, refs=line.refs)
                     for line in found.lines
                 ]
         except Exception as error:  # whatever a model, its SDK or a reply brings about: the rules' handoff stands
-            fell_back.append(f"{type(error).__name__}: {error}"[:200])
+            fell_back.append("nothing to hand over" if isinstance(error, InputError) else fall_back(error))
         order = get_args(HandoffSection)
         kept = {(line.section, line.text): line for line in lines}
         origin = SummaryOrigin(
@@ -152,11 +152,6 @@ class _DraftLine(BaseModel):
     text: Annotated[str, Field(min_length=1, max_length=2_000)]
     cites: Annotated[list[Annotated[str, Field(max_length=20)]], Field(max_length=50)]
     said_by: Speaker
-
-
-def _section(section: HandoffSection, line: HeldLine) -> HandoffSection:
-    """What the user wants is the user's to say."""
-    return section if section != "intent" or "user" in line.roles else "state"
 
 
 class _DraftLines(BaseModel):
