@@ -181,6 +181,8 @@ from .summary import (
     LastRawTurn as LastRawTurn,
     Loss as Loss,
     LossKind as LossKind,
+    ObservationCounts as ObservationCounts,
+    Reflection as Reflection,
     ReplacementReader as ReplacementReader,
     ResumableReader as ResumableReader,
     SourceMessage as SourceMessage,

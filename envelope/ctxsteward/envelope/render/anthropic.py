@@ -37,8 +37,8 @@ def render(prompt: PromptLayout, cache: bool) -> Wire:
     dynamic = prompt.dynamic
     strip = dynamic.strip
     messages = strip.rendered(NAME, 0, dynamic.task_upto, wires_of)
-    if dynamic.bullets:
-        messages += [wire.copy() for wire in wires_of(dynamic.bullets)]
+    for derived in (dynamic.observations, dynamic.bullets):
+        messages += [wire.copy() for wire in wires_of(derived)] if derived else []
     marks = [len(messages) - 1]
     messages += strip.rendered(NAME, dynamic.task_upto, dynamic.live_from, wires_of)
     if dynamic.context:
