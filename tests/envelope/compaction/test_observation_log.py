@@ -1,4 +1,4 @@
-"""The observation log of a session: its place, its budget, what never changes, and what becomes of it when it is full."""
+"""The observation log of a session: its place and budget, what never changes, and what becomes of a full one."""
 
 from __future__ import annotations
 
