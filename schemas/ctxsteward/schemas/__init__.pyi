@@ -77,6 +77,7 @@ from .errors import (
     WindowExceeded as WindowExceeded,
     counted as counted,
     violations as violations,
+    without_secrets as without_secrets,
 )
 from .eval_result import (
     EvalMiss as EvalMiss,
@@ -192,4 +193,3 @@ from .summary import (
     SummaryOrigin as SummaryOrigin,
     Utterance as Utterance,
 )
-from .uris import without_secrets as without_secrets

@@ -6,7 +6,7 @@
 A runner that harvests batches in other processes (a Prefect task, a Dask worker) calls `harvest_in_process` there: the
 same settings open the same store. The ledger's file lies beside the store's journal. Where it is missing or behind, it
 is made again from the store before anything is harvested, because the harvest also counts how far the records in force
-foresaw what is read (`harvest.usage`). A dry run is all of this over a store in memory (`night.dry_run`).
+foresaw what is read (`harvest.usage`). A dry run is all of this over a store in memory (`night.environment`).
 
 Raises `InputError` for settings that name nothing, `StoreError`.
 """

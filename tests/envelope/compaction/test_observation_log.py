@@ -89,11 +89,11 @@ def rows(envelope: Envelope) -> list[str]:
 # -- its place --------------------------------------------------------------------------------------------------------
 
 
-def test_it_stands_behind_the_task_and_before_the_bullets_and_all_that_was_said() -> None:
+def test_it_stands_behind_task_and_bullets_and_before_all_that_was_said() -> None:
     session = opened()
     envelope = talk(session, builder(Observer(merges=False)), 30)[-1]
     kinds = [fragment.kind for fragment in envelope.dynamic.fragments]
-    assert kinds[:4] == ["group", "observations", "bullets", "group"]
+    assert kinds[:4] == ["group", "bullets", "observations", "group"]
     assert envelope.dynamic.fragments[0].refs == (1,)
 
 

@@ -2,17 +2,17 @@
 
     system, static, meta   the head: trusted text, never cut (meta: whole records, the least valuable first)
     opening                the task, verbatim, once anything behind it was compacted or observed
-    observations           the observation log, citing; between reflections it only grows at its end
     bullets                compacted history, citing
+    observations           the observation log, citing; between reflections it only grows at its end
     closed                 closed turns, verbatim
     ‖ context              facts and originals for the current user turn
     live                   the live turn
     notes                  plan, subtask …, after the newest complete tool group or user message
 
 Append-only: everything before ‖ between compactions, everything before the notes within a turn. The task stands before
-the bullets, so that a compaction, which rewrites these, leaves it in the provider's cache; so does the log, which
-stands before them for the same reason. Fragments are cached with
-the group or session they belong to, by counter and shape; caches hold results of pure functions, never state.
+the bullets, so that a compaction, which rewrites these, leaves it in the provider's cache. Beside a log they are few
+and change less often, so they stand before it (0 to 3 % of a turn's price on LoCoMo). Fragments are cached with the
+group or session they belong to, by counter and shape; caches hold results of pure functions, never state.
 Source: the layered-envelope design.
 """
 
@@ -109,8 +109,8 @@ class DynamicLayout:
 
     @property
     def derived(self) -> tuple[Fragment, ...]:
-        """What stands for messages: the observation log, the bullets."""
-        return tuple(fragment for fragment in (self.observations, self.bullets) if fragment)
+        """What stands for messages: the bullets, the observation log."""
+        return tuple(fragment for fragment in (self.bullets, self.observations) if fragment)
 
     @property
     def stable(self) -> Sequence[Fragment]:
@@ -139,16 +139,13 @@ class DynamicLayout:
 
     @property
     def tokens(self) -> int:
-        return self._derived_tokens + self.groups_tokens + self.context_tokens + self.notes_tokens
+        stable = self.bullets_tokens + self.observations_tokens
+        return stable + self.groups_tokens + self.context_tokens + self.notes_tokens
 
     @property
     def prefix_tokens(self) -> int:
         """Tokens before the turn context."""
-        return self._derived_tokens + self.strip.tokens[self.live_from]
-
-    @property
-    def _derived_tokens(self) -> int:
-        return self.observations_tokens + self.bullets_tokens
+        return self.bullets_tokens + self.observations_tokens + self.strip.tokens[self.live_from]
 
     def digest(self) -> bytes:
         """SHA-256 over the section's content and its order."""
@@ -321,8 +318,8 @@ def _strip(state: State, cap_tokens: int, counter: Counter, cache: dict[object, 
 def _is_task_first(state: State) -> bool:
     """Whether the window begins with the task and something behind it was compacted or observed."""
     first = state.groups[0].ordinals if state.groups else ()
-    is_behind = (state.bullets and state.compacted_to > state.task) or state.observations
-    return bool(is_behind) and first == (state.task,)
+    is_behind = bool(state.observations) or (bool(state.bullets) and state.compacted_to > state.task)
+    return is_behind and first == (state.task,)
 
 
 def _is_trailing_assistant(group: ToolGroup) -> bool:

@@ -77,7 +77,7 @@ class TalkedThrough(NamedTuple):
     open: Callable[[Any], Session]
 
 
-class Remembered(NamedTuple):
+class MemoryFigures(NamedTuple):
     """One way, on one half; shares of 1."""
 
     evidence: float
@@ -249,7 +249,7 @@ def measure_remembered(
     dynamic_tokens: int,
     log_tokens: int,
     tell: Callable[[str], None] = lambda text: None,
-) -> dict[str, Remembered]:
+) -> dict[str, MemoryFigures]:
     """By way; a mean over all questions of these talks."""
     sizer = Sizer(Counter(load_tokenizer("o200k_base")))
     found: dict[str, list[tuple[float, ...]]] = {}
@@ -258,10 +258,10 @@ def measure_remembered(
         for name, builder in ways(talk, dynamic_tokens, log_tokens).items():
             tell(f"{dynamic_tokens} tokens, talk {number}: {name}")
             found.setdefault(name, []).extend(measure_way(talk, builder, sizer))
-    return {name: Remembered(*map(fmean, zip(*answered, strict=True))) for name, answered in found.items()}
+    return {name: MemoryFigures(*map(fmean, zip(*answered, strict=True))) for name, answered in found.items()}
 
 
-def halves(path: Path) -> Iterator[tuple[str, int, str, Remembered]]:
+def halves(path: Path) -> Iterator[tuple[str, int, str, MemoryFigures]]:
     """Half, tokens of dynamic, way and figures, for both halves and each budget; the log may take a quarter."""
     talks = read_talks(path)
     if len(talks) <= HELD_OUT:
@@ -272,7 +272,7 @@ def halves(path: Path) -> Iterator[tuple[str, int, str, Remembered]]:
                 yield half, tokens, name, one
 
 
-def cells_of(half: str, tokens: int, name: str, one: Remembered) -> list[str]:
+def cells_of(half: str, tokens: int, name: str, one: MemoryFigures) -> list[str]:
     """A row of the table."""
     shares = (f"{100 * share:.1f}" for share in one[:4])
     return [half, f"{tokens:,}", name, *shares, f"{one.price:,.0f}", f"{one.log_tokens:,.0f}"]

@@ -5,10 +5,10 @@ from .batch_harvest import (
     HarvestWorker as HarvestWorker,
     Watch as Watch,
 )
-from .dry_run import draft_store as draft_store
 from .environment import (
     KEY_VARIABLE as KEY_VARIABLE,
     ProcessEnvironment as ProcessEnvironment,
+    draft_store as draft_store,
     environment_keys as environment_keys,
 )
 from .history import (
