@@ -364,7 +364,6 @@ def show_night(
         _quarantined(report),
         _checks(report),
         _wording(report),
-        _observing(report),
     ):
         for line in part:
             console.print(line, soft_wrap=True)
@@ -399,19 +398,14 @@ def _in_force(report: NightReport, seen: NightRecords) -> Iterator[Any]:
 
 
 def _wording(report: NightReport) -> Iterator[Any]:
-    """What a model's words came to."""
+    """What a model's words came to, and what observation logs got."""
+    if (seen := report.observing) is not None:
+        yield tables.shown(f"Observed: {seen.sessions:,} sessions, {seen.observations:,} lines; {seen.failed:,} failed")
     if (told := report.wording) is not None:
         cost = f"{told.calls:,} calls, {told.tokens:,} tokens, ${told.dollars:.4f}"
         yield tables.shown(f"Words by {told.model}: {told.worded:,} of {told.asked:,} held, {told.kept:,} kept; {cost}")
         faults = [f"refused for {name}: {count:,}" for name, count in told.refused.items()]
         yield from (tables.shown(f"  {why}") for why in (*faults, *told.fell_back))
-
-
-def _observing(report: NightReport) -> Iterator[Any]:
-    """What observation logs got."""
-    if (told := report.observing) is not None:
-        failed = f", {told.failed:,} sessions failed" if told.failed else ""
-        yield tables.shown(f"Observations: {told.observations:,} of {told.sessions:,} sessions{failed}")
 
 
 def _own(seen: NightRecords) -> Iterator[Any]:

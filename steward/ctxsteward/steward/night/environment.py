@@ -3,8 +3,8 @@
 Command line, Prefect flow and Dask workers call `of_this_process`; tests make a `ProcessEnvironment` of their own. No
 other module of the steward reads the clock, the host name or the environment.
 
-For a dry run, `draft_store` is a store on top of another one: everything is read from below, and what is written stays in
-memory, deletions too. So a dry run is the same night over another store, and no stage has to know. The store below
+For a dry run, `draft_store` is a store on top of another one: everything is read from below, and what is written stays
+in memory, deletions too. So a dry run is the same night over another store, and no stage has to know. The store below
 stays open: whoever opened it closes it.
 """
 

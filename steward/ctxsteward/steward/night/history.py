@@ -122,7 +122,6 @@ class ObservingReport(ReportValue):
     model: str | None
     """None: extractive."""
     sessions: Count
-    """That got any."""
     observations: Count
     failed: Count = 0
     """Sessions that could not be observed; the next night tries again."""
