@@ -779,7 +779,7 @@ export interface components {
         };
         /**
          * compression_report
-         * @description The published view of one compaction.
+         * @description The published view of one compaction; tokens are those of its section without the observation log.
          */
         compression_report: {
             id: string;
@@ -799,6 +799,8 @@ export interface components {
             created_at: string | null;
             /** @description What a model had to do with the bullets; left out where none was asked. */
             origin?: components["schemas"]["compression_report_SummaryOrigin"] | null;
+            /** @description What came of the observation log with it; left out where nothing did. */
+            observations?: components["schemas"]["compression_report_ObservationCounts"] | null;
         } & {
             [key: string]: unknown;
         };
@@ -813,6 +815,20 @@ export interface components {
                 number,
                 number
             ] | null;
+        } & {
+            [key: string]: unknown;
+        };
+        /** @description What became of an observation log. */
+        compression_report_ObservationCounts: {
+            appended: number;
+            /** @description Observations that others stand for from now on. */
+            merged: number;
+            /** @description Those others. */
+            reflections: number;
+            /** @description Observations that went for want of room. */
+            left: number;
+            /** @description Of the log as the window shows it now. */
+            tokens: number;
         } & {
             [key: string]: unknown;
         };
@@ -872,7 +888,7 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
-        /** @description The published view of one compaction. */
+        /** @description The published view of one compaction; tokens are those of its section without the observation log. */
         envelope_CompressionReport: {
             id: string;
             /** @enum {string} */
@@ -891,6 +907,8 @@ export interface components {
             created_at: string | null;
             /** @description What a model had to do with the bullets; left out where none was asked. */
             origin?: components["schemas"]["envelope_SummaryOrigin"] | null;
+            /** @description What came of the observation log with it; left out where nothing did. */
+            observations?: components["schemas"]["envelope_ObservationCounts"] | null;
         } & {
             [key: string]: unknown;
         };
@@ -906,7 +924,7 @@ export interface components {
         /** @description One piece of a section, in the order in which the model sees it. */
         envelope_FragmentDocument: {
             /** @enum {string} */
-            kind: "text" | "tools" | "bullets" | "group" | "context" | "notes";
+            kind: "text" | "tools" | "observations" | "bullets" | "group" | "context" | "notes";
             /** @description Block or note it holds; null where it has no name. */
             name: string | null;
             /** @description Originals it shows or cites, in ordinal order. */
@@ -928,6 +946,20 @@ export interface components {
                 number,
                 number
             ] | null;
+        } & {
+            [key: string]: unknown;
+        };
+        /** @description What became of an observation log. */
+        envelope_ObservationCounts: {
+            appended: number;
+            /** @description Observations that others stand for from now on. */
+            merged: number;
+            /** @description Those others. */
+            reflections: number;
+            /** @description Observations that went for want of room. */
+            left: number;
+            /** @description Of the log as the window shows it now. */
+            tokens: number;
         } & {
             [key: string]: unknown;
         };

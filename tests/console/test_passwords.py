@@ -15,7 +15,7 @@ from ctxsteward.envelope import open_store
 from ctxsteward.envelope.cards.index import open_cards
 from ctxsteward.envelope.telemetry.sdk import Destination
 from ctxsteward.schemas import ContextError, StoreError
-from ctxsteward.schemas.uris import without_secrets
+from ctxsteward.schemas.errors import without_secrets
 from ctxsteward.steward.ingest.sources import open_source
 
 SECRET = "hunter2"

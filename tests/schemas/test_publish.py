@@ -99,6 +99,7 @@ def test_the_contract_s_keys_stand_in_its_order() -> None:
         *("id", "section", "pre_tokens", "post_tokens", "losses", "kept_refs"),
         *("policy", "source_addresses", "artifact", "created_at"),
         "origin",  # where a model was asked
+        "observations",  # where an observation log is kept
     ]
     assert list(schema("selection_log")["properties"]) == [
         *("selection_type", "strategy", "full_history_size", "context_size", "masked_count"),
@@ -227,7 +228,7 @@ FORGED = [
     ("tokens as text", ["sections", "meta", "tokens"], "12",
      'envelope: at $.sections.meta.tokens: found "12"; expected integer'),
     ("a kind of fragment that we do not lay out", ["sections", "dynamic", "content", 0, "kind"], "system",
-     'found "system"; expected text, tools, bullets, group, context, notes'),
+     'found "system"; expected text, tools, observations, bullets, group, context, notes'),
     ("a reference that breaks out of its line", ["sections", "dynamic", "content", 0, "refs"], ["§1\n"],
      'envelope: at $.sections.dynamic.content[0].refs[0]: found "§1\\n"; expected text that matches ^§'),
     ("a metric that is not a number", ["metrics", "prompt_tokens"], "all",

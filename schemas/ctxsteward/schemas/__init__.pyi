@@ -77,6 +77,7 @@ from .errors import (
     WindowExceeded as WindowExceeded,
     counted as counted,
     violations as violations,
+    without_secrets as without_secrets,
 )
 from .eval_result import (
     EvalMiss as EvalMiss,
@@ -182,6 +183,8 @@ from .summary import (
     LastRawTurn as LastRawTurn,
     Loss as Loss,
     LossKind as LossKind,
+    ObservationCounts as ObservationCounts,
+    Reflection as Reflection,
     ReplacementReader as ReplacementReader,
     ResumableReader as ResumableReader,
     SourceMessage as SourceMessage,
@@ -191,4 +194,3 @@ from .summary import (
     SummaryOrigin as SummaryOrigin,
     Utterance as Utterance,
 )
-from .uris import without_secrets as without_secrets

@@ -37,7 +37,7 @@ Metric = Annotated[
     WithJsonSchema({"type": "number"}, mode="serialization"),
 ]
 
-FragmentKind = Literal["text", "tools", "bullets", "group", "context", "notes"]
+FragmentKind = Literal["text", "tools", "observations", "bullets", "group", "context", "notes"]
 SelectionType = Literal["recall", "intra_phase", "inter_phase"]
 
 

@@ -17,6 +17,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from .chat_model import TokenUsage
 from .message import Message
+from .recommendation import Trust
 
 LossKind = Literal[
     "constraint",
@@ -63,6 +64,8 @@ class Bullet(BaseModel):
     """How much it is worth keeping when bullets must go; higher stays. Comparable within a session."""
     section: HandoffSection | None = Field(default=None, exclude_if=lambda section: section is None)
     """Of a structured compaction: where it stands; left out of others."""
+    trust: Trust | None = Field(default=None, exclude_if=lambda trust: trust is None)
+    """Of an observation: the least trust of what it cites. Left out of others."""
 
     @property
     def place(self) -> HandoffSection:
@@ -142,11 +145,22 @@ class SummaryOrigin(BaseModel):
     usage: TokenUsage = TokenUsage.model_construct()
 
 
+class Reflection(BaseModel):
+    """An observation that takes the place of several older ones."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+
+    observation: Bullet
+    """It cites all originals of those that it stands for."""
+    merges: Annotated[tuple[int, ...], Field(min_length=2)]
+    """Their positions in `SummarizerInput.observations`."""
+
+
 class Summary(BaseModel):
     """What a summarizer returns."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
-    LATER: ClassVar[frozenset[str]] = frozenset(("origin",))
+    LATER: ClassVar[frozenset[str]] = frozenset(("origin", "observed", "reflected"))
 
     bullets: tuple[Bullet, ...]
     """New bullets, in ordinal order of their first citation."""
@@ -155,6 +169,9 @@ class Summary(BaseModel):
     last_raw_turn: LastRawTurn = LastRawTurn.model_construct()
     origin: SummaryOrigin | None = None
     """None: no model was asked."""
+    observed: tuple[Bullet, ...] | None = None
+    """New observations of `SummarizerInput.unobserved`; None: it keeps no observation log."""
+    reflected: tuple[Reflection, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,6 +196,12 @@ class SummarizerInput:
     """Messages that stay verbatim in the window, in ordinal order: they may supersede, and need no bullet."""
     count_tokens: Callable[[str], int] = len
     """Tokens of a text; the default counts characters so that a reader can do the arithmetic."""
+    observations: tuple[Bullet, ...] = ()
+    """The observation log as it stands; never to be rewritten but by a reflection."""
+    unobserved: tuple[SourceMessage, ...] = ()
+    """To be observed, in ordinal order; some may have left the window before."""
+    observations_tokens: int = 0
+    """What the whole log may take."""
 
 
 class ReplacementReader(Protocol):
@@ -230,11 +253,27 @@ class Loss(BaseModel):
     """Character offsets into the original's text; None: the message as a whole."""
 
 
-class CompressionReport(BaseModel):
-    """The published view of one compaction."""
+class ObservationCounts(BaseModel):
+    """What became of an observation log."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
-    LATER: ClassVar[frozenset[str]] = frozenset(("origin",))
+
+    appended: int
+    merged: int = 0
+    """Observations that others stand for from now on."""
+    reflections: int = 0
+    """Those others."""
+    left: int = 0
+    """Observations that went for want of room."""
+    tokens: int = 0
+    """Of the log as the window shows it now."""
+
+
+class CompressionReport(BaseModel):
+    """The published view of one compaction; tokens are those of its section without the observation log."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+    LATER: ClassVar[frozenset[str]] = frozenset(("origin", "observations"))
 
     id: str
     section: Literal["system", "static", "meta", "dynamic"]
@@ -252,3 +291,5 @@ class CompressionReport(BaseModel):
     """ISO 8601 as told by the caller's clock; None without one."""
     origin: SummaryOrigin | None = Field(default=None, exclude_if=lambda origin: origin is None)
     """What a model had to do with the bullets; left out where none was asked."""
+    observations: ObservationCounts | None = Field(default=None, exclude_if=lambda counts: counts is None)
+    """What came of the observation log with it; left out where nothing did."""

@@ -9,7 +9,7 @@ import pytest
 
 from ctxsteward.envelope.store import open_store
 from ctxsteward.schemas import ObjectMissing
-from ctxsteward.steward.night.dry_run import DraftObjects, draft_store
+from ctxsteward.steward.night.environment import DraftObjects, draft_store
 from ctxsteward.steward.night.run import run_night
 from ctxsteward.store.objects.memory import MemoryObjects
 

@@ -21,6 +21,7 @@ from .compaction_price import CompactionPrice
 from .compression_report import CompressionReport
 from .compression_report_loss import CompressionReportLoss
 from .compression_report_loss_kind import CompressionReportLossKind
+from .compression_report_observation_counts import CompressionReportObservationCounts
 from .compression_report_section import CompressionReportSection
 from .compression_report_summary_origin import CompressionReportSummaryOrigin
 from .compression_report_summary_origin_refused import CompressionReportSummaryOriginRefused
@@ -34,6 +35,7 @@ from .envelope_fragment_document_kind import EnvelopeFragmentDocumentKind
 from .envelope_loss import EnvelopeLoss
 from .envelope_loss_kind import EnvelopeLossKind
 from .envelope_metrics import EnvelopeMetrics
+from .envelope_observation_counts import EnvelopeObservationCounts
 from .envelope_seal_document import EnvelopeSealDocument
 from .envelope_section_document import EnvelopeSectionDocument
 from .envelope_sections_document import EnvelopeSectionsDocument
@@ -130,6 +132,7 @@ __all__ = (
     "CompressionReport",
     "CompressionReportLoss",
     "CompressionReportLossKind",
+    "CompressionReportObservationCounts",
     "CompressionReportSection",
     "CompressionReportSummaryOrigin",
     "CompressionReportSummaryOriginRefused",
@@ -143,6 +146,7 @@ __all__ = (
     "EnvelopeLoss",
     "EnvelopeLossKind",
     "EnvelopeMetrics",
+    "EnvelopeObservationCounts",
     "EnvelopeSealDocument",
     "EnvelopeSectionDocument",
     "EnvelopeSectionsDocument",

@@ -15,6 +15,7 @@ from typing import cast
 
 if TYPE_CHECKING:
   from ..models.envelope_loss import EnvelopeLoss
+  from ..models.envelope_observation_counts import EnvelopeObservationCounts
   from ..models.envelope_summary_origin import EnvelopeSummaryOrigin
 
 
@@ -27,7 +28,7 @@ T = TypeVar("T", bound="EnvelopeCompressionReport")
 
 @_attrs_define
 class EnvelopeCompressionReport:
-    """ The published view of one compaction.
+    """ The published view of one compaction; tokens are those of its section without the observation log.
 
         Attributes:
             id (str):
@@ -42,6 +43,8 @@ class EnvelopeCompressionReport:
             created_at (None | str): ISO 8601 as told by the caller's clock; None without one.
             origin (EnvelopeSummaryOrigin | None | Unset): What a model had to do with the bullets; left out where none was
                 asked.
+            observations (EnvelopeObservationCounts | None | Unset): What came of the observation log with it; left out
+                where nothing did.
      """
 
     id: str
@@ -55,6 +58,7 @@ class EnvelopeCompressionReport:
     artifact: str
     created_at: None | str
     origin: EnvelopeSummaryOrigin | None | Unset = UNSET
+    observations: EnvelopeObservationCounts | None | Unset = UNSET
 
 
 
@@ -62,6 +66,7 @@ class EnvelopeCompressionReport:
 
     def to_dict(self) -> dict[str, Any]:
         from ..models.envelope_loss import EnvelopeLoss # noqa: PLC0415
+        from ..models.envelope_observation_counts import EnvelopeObservationCounts # noqa: PLC0415
         from ..models.envelope_summary_origin import EnvelopeSummaryOrigin # noqa: PLC0415
         id = self.id
 
@@ -101,6 +106,14 @@ class EnvelopeCompressionReport:
         else:
             origin = self.origin
 
+        observations: dict[str, Any] | None | Unset
+        if isinstance(self.observations, Unset):
+            observations = UNSET
+        elif isinstance(self.observations, EnvelopeObservationCounts):
+            observations = self.observations.to_dict()
+        else:
+            observations = self.observations
+
 
         field_dict: dict[str, Any] = {}
 
@@ -118,6 +131,8 @@ class EnvelopeCompressionReport:
         })
         if origin is not UNSET:
             field_dict["origin"] = origin
+        if observations is not UNSET:
+            field_dict["observations"] = observations
 
         return field_dict
 
@@ -126,6 +141,7 @@ class EnvelopeCompressionReport:
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
         from ..models.envelope_loss import EnvelopeLoss # noqa: PLC0415
+        from ..models.envelope_observation_counts import EnvelopeObservationCounts # noqa: PLC0415
         from ..models.envelope_summary_origin import EnvelopeSummaryOrigin # noqa: PLC0415
         d = dict(src_dict)
         id = d.pop("id")
@@ -187,6 +203,26 @@ class EnvelopeCompressionReport:
         origin = _parse_origin(d.pop("origin", UNSET))
 
 
+        def _parse_observations(data: object) -> EnvelopeObservationCounts | None | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            try:
+                if not isinstance(data, dict):
+                    raise TypeError()
+                observations_type_0 = EnvelopeObservationCounts.from_dict(data)
+
+
+
+                return observations_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            return cast(EnvelopeObservationCounts | None | Unset, data)
+
+        observations = _parse_observations(d.pop("observations", UNSET))
+
+
         envelope_compression_report = cls(
             id=id,
             section=section,
@@ -199,6 +235,7 @@ class EnvelopeCompressionReport:
             artifact=artifact,
             created_at=created_at,
             origin=origin,
+            observations=observations,
         )
 
         return envelope_compression_report

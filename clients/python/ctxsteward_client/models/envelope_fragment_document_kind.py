@@ -1,8 +1,8 @@
 from typing import Literal
 
-EnvelopeFragmentDocumentKind = Literal['bullets', 'context', 'group', 'notes', 'text', 'tools']
+EnvelopeFragmentDocumentKind = Literal['bullets', 'context', 'group', 'notes', 'observations', 'text', 'tools']
 
-ENVELOPE_FRAGMENT_DOCUMENT_KIND_VALUES: set[EnvelopeFragmentDocumentKind] = { 'bullets', 'context', 'group', 'notes', 'text', 'tools',  }
+ENVELOPE_FRAGMENT_DOCUMENT_KIND_VALUES: set[EnvelopeFragmentDocumentKind] = { 'bullets', 'context', 'group', 'notes', 'observations', 'text', 'tools',  }
 
 def check_envelope_fragment_document_kind(value: str) -> EnvelopeFragmentDocumentKind:
     if value in ENVELOPE_FRAGMENT_DOCUMENT_KIND_VALUES:

@@ -54,7 +54,7 @@ EVALS = {
     "compare": LazyCommand("commands.results:compare", "Two runs, paired by scenario: what differs, and how surely."),
     "cost": LazyCommand("commands.measures:cost", "What do prompts cost on these agent runs, raw and cache-priced?"),
     "discriminate": LazyCommand("commands.catalogue:discriminate", "Which gates turn red for which subjects?"),
-    "from-transcripts": LazyCommand("commands.drafts:from_transcripts", "Draft a suite from your own transcripts."),
+    "from-transcripts": LazyCommand("commands.catalogue:from_transcripts", "Draft a suite from your own transcripts."),
     "list": LazyCommand("commands.catalogue:list_suites", "The suites, what they hold to numbers, and their gates."),
     "merge": LazyCommand("commands.results:merge", "Put the parts of a run together, and judge the whole."),
     "subjects": LazyCommand("commands.catalogue:list_subjects", "Who can be judged, and how to name your own."),

@@ -1,9 +1,12 @@
-"""``ctxsteward evals list``, ``subjects``, ``discriminate``: what is played, who is judged, what tells them apart."""
+"""``ctxsteward evals list``, ``subjects``, ``discriminate``: what is played, who is judged, what tells them apart; and
+``from-transcripts``: a team's own conversations become a suite that people read and keep."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +25,9 @@ from ctxsteward.evals.discrimination import (
 from ctxsteward.evals.documents import check_markers, write_blocks
 from ctxsteward.evals.intervals import promise_detects
 from ctxsteward.evals.subjects import BASELINES, OURS, SUBJECTS, described, subject_named
+from ctxsteward.evals.suite_files import DraftSettings, SuiteDraft, draft_suite, load_suite
 from ctxsteward.evals.suites import NAMES, shipped_gates, suite_named
+from ctxsteward.schemas import InputError
 
 from ..terminal import common, completer, grid, note, print_json, progress, shown, table_console
 
@@ -142,3 +147,104 @@ def _table(rows: list[GateColours], subjects: list[str]) -> Table:
         cells = (Text(MARKS[row.colours[name]], style=STYLES[row.colours[name]]) for name in subjects)
         table.add_row(f"  {row.metric} {row.rule}", *cells)
     return table
+
+
+# -- from-transcripts -------------------------------------------------------------------------------------------------
+
+_NOT_IN_NAMES = re.compile(r"[^a-z0-9]+")
+
+
+def suite_name(out: Path) -> str:
+    """A suite's name from its file's.
+
+    >>> suite_name(Path("My_suite 2.yaml"))
+    'my-suite-2'
+    """
+    name = _NOT_IN_NAMES.sub("-", out.stem.lower()).strip("-")[:50]
+    return name if name[:1].isalpha() else f"suite-{name}".strip("-")
+
+
+def check_out(out: Path, overwrite: bool, read: Sequence[Path]) -> None:
+    """Refuse a place that is no suite's, one that is taken, and one where a transcript lies that is to be read."""
+    if out.suffix not in (".yaml", ".yml"):
+        raise InputError(f"--out {out}: not a suite's name; write one that ends in .yaml")
+    if not out.parent.is_dir():
+        raise InputError(f"--out {out}: no folder {out.parent}")
+    for path in (out, out.with_suffix(".jsonl")):
+        if path.exists() and not overwrite:
+            raise InputError(f"--out {out}: {path} is there already; name another, or add --overwrite")
+        if path.exists() and any(one.resolve() in (path.resolve(), path.resolve().parent) for one in read):
+            raise InputError(f"--out {out}: {path} is among the transcripts that are read; name another")
+
+
+def drafted_table(draft: SuiteDraft) -> Table:
+    """What became of the transcripts."""
+    report = draft.report
+    table = grid("drafted", "", numbers=("",))
+    kinds = Counter(ask.kind for scenario in draft.scenarios for ask in scenario.asks)
+    rows = [("files", report.files), ("transcripts", report.transcripts), ("conversations", len(draft.scenarios))]
+    rows += [("  that fit their budget whole: nothing is told apart", report.fit)] if report.fit else []
+    rows += [("asks", sum(kinds.values())), *((f"  {kind}", count) for kind, count in sorted(kinds.items()))]
+    rows += [("asks that transcripts share, dropped", report.shared)]
+    rows += [("redacted", report.redacted.total()), *((f"  {kind}", n) for kind, n in sorted(report.redacted.items()))]
+    rows += [(f"left out: {reason}", count) for reason, count in sorted(report.left_out.items())]
+    for name, count in rows:
+        table.add_row(shown(name), f"{count:,}")
+    return table
+
+
+@click.command("from-transcripts")
+@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="PATH...")
+@click.option(
+    "--out", required=True, type=click.Path(path_type=Path), metavar="FILE",
+    help="The suite (YAML); its conversations are written beside it.",
+)  # fmt: skip
+@click.option("--name", metavar="NAME", help="Of the suite; default: from the file's.")
+@click.option(
+    "--max-messages", type=click.IntRange(10, 10_000), default=200, show_default=True, metavar="N",
+    help="Of a conversation; longer transcripts are cut before a user message.",
+)  # fmt: skip
+@click.option(
+    "--min-turns", type=click.IntRange(1, 1_000), default=3, show_default=True, metavar="N",
+    help="User turns; shorter conversations are left out.",
+)  # fmt: skip
+@click.option(
+    "--asks", type=click.IntRange(1, 50), default=5, show_default=True, metavar="N",
+    help="Of a conversation, at most.",
+)  # fmt: skip
+@click.option(
+    "--redact/--no-redact", default=True, show_default=True,
+    help="Take secrets, mail addresses, numbers of phones, cards and ids out. Names are not found.",
+)  # fmt: skip
+@click.option("--overwrite", is_flag=True, help="Replace files that are there.")
+@common
+def from_transcripts(
+    paths: tuple[Path, ...], out: Path, name: str | None, max_messages: int, min_turns: int, asks: int, redact: bool,
+    overwrite: bool, as_json: bool, store: str, tenant: str,
+) -> None:  # fmt: skip
+    """Draft a suite from transcripts: files in any format that `build` reads, or folders of them.
+
+    Conversations, and questions by rule for what people stated early: identifiers, dates, amounts. No model is asked.
+    Read the asks, drop what makes no sense, and write `status: kept`.
+    """
+    check_out(out, overwrite, paths)
+    settings = DraftSettings(
+        name=name or suite_name(out), max_messages=max_messages, min_turns=min_turns, asks=asks, redacts=redact
+    )
+    with progress("transcripts", shown=not as_json) as tell:
+        draft = draft_suite(paths, settings, tell)
+    written = draft.write(out)
+    suite = load_suite(out)  # what is written can be read
+    report = draft.report
+    if as_json:
+        print_json({
+            "suite": suite.document.name, "files": [str(path) for path in written], "transcripts": report.transcripts,
+            "conversations": len(draft.scenarios), "asks": sum(len(one.asks) for one in draft.scenarios),
+            "shared_asks": report.shared, "redacted": dict(sorted(report.redacted.items())),
+            "left_out": dict(sorted(report.left_out.items())),
+        })  # fmt: skip
+        return
+    table_console().print(drafted_table(draft))
+    asked = any(one.asks for one in draft.scenarios)
+    what = "read its asks, drop what makes no sense" if asked else "no ask could be drafted; write asks of your own"
+    note(f"{out}: {what}, and write `status: kept`")

@@ -283,7 +283,7 @@ def _dynamic_blocks(past: PastEnvelope) -> Iterator[Block]:
     for at, fragment in enumerate(layout.fragments):
         items: Iterable[Item]
         source: Source
-        if fragment is layout.bullets:
+        if fragment in layout.derived:
             source, items = "bullets", _bullet_items(past, fragment)
         elif fragment is layout.context:
             source, items = "recall", _recall_items(past, fragment)

@@ -109,7 +109,7 @@ def _kind(value: object) -> str:
     return {list: "a list", str: "text", type(None): "nothing"}.get(type(value), type(value).__name__)
 
 
-BLOCKS = ("bullets", "context", "notes")
+BLOCKS = ("bullets", "observations", "context", "notes")
 """Fragments of the dynamic section that are a block of their own."""
 
 
@@ -119,7 +119,7 @@ class EnvelopePlace(NamedTuple):
     section: str
     """system, static, meta, tools or dynamic."""
     block: str = ""
-    """bullets, context, notes or messages; in a head section of several texts ``text 2``; else empty."""
+    """bullets, observations, context, notes or messages; in a head section of several texts ``text 2``; else empty."""
     ref: str | None = None
 
     @property
@@ -192,8 +192,7 @@ def _dynamic_places(envelope: Envelope, provider: str, count: int) -> Iterator[E
     """A place for each dynamic unit; `count` is how many there are."""
     dynamic = envelope.dynamic
     places = list(_strip_places(envelope, provider, 0, dynamic.task_upto))
-    if dynamic.bullets:
-        places.append(EnvelopePlace("dynamic", "bullets"))
+    places += [EnvelopePlace("dynamic", fragment.kind) for fragment in dynamic.derived]
     places += _strip_places(envelope, provider, dynamic.task_upto, dynamic.live_from)
     if dynamic.context:
         places.append(EnvelopePlace("dynamic", "context"))

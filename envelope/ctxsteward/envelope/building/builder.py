@@ -42,7 +42,6 @@ from ..compaction import (
     PrefixedSummarizer,
     Shortened,
     SummaryAhead,
-    Window,
     load_summarizer,
     replacing_reader,
     summarizers_of,
@@ -70,8 +69,6 @@ from ..tokens import (
     target_of,
 )
 from .assembly import (
-    BuildProgress,
-    Decider,
     HeadSections,
     assemble_envelope,
     build_head_sections,
@@ -80,6 +77,7 @@ from .assembly import (
     keep_meta_report,
     measure_envelope,
 )
+from .decider import BuildProgress, Decider
 
 
 def rebuilt(store: Store, address: str, tenant: str, builder_of: Callable[[Wire], EnvelopeBuilder]) -> Envelope:
@@ -260,9 +258,8 @@ class EnvelopeBuilder:
                 layout = decider.run(session, progress, head.estimated_tokens, self._guard_tokens(head))
                 envelope = self._envelope(session, layout, progress, started, keep=True)
                 if decider.ahead is not None:
-                    window = Window(session.state, layout, decider.budgets)
-                    planned = partial(decider.compactor.planned, session.state, window)
-                    decider.ahead.consider(session, window, planned, envelope.render)
+                    own, window = decider.beside_log(session.state, layout)
+                    decider.ahead.consider(session, window, partial(own.planned, session, window), envelope.render)
                 return envelope
         raise Conflict(session.id, session.state.position)
 
@@ -281,6 +278,23 @@ class EnvelopeBuilder:
         decider = decider if policy is None else decider.with_policy(policy)
         layout = decider.run(scratch, progress, head.estimated_tokens, self._guard_tokens(head))
         return self._envelope(scratch, layout, replace(progress, selection_seconds=0.0), sealed=False)
+
+    def observe(self, session: Session) -> tuple[int, tuple[Finding, ...]]:
+        """Append to the observation log what was said up to the newest reply, as a night does; how many observations.
+
+        Nothing leaves the window, and what was observed before is not observed again. Raises `InputError` where
+        no summarizer of this builder keeps a log.
+        """
+        _check_session(session)
+        appended = 0
+        for _ in range(_TRIES):
+            session.refresh()
+            with session.lock, suppress(Conflict):
+                found = self._decider_under(self._head(session)).observe(session)
+                if found is None or isinstance(found, Finding):
+                    return appended, () if found is None else (found,)
+                appended += len(found.appended)
+        return appended, ()
 
     def rebuild(
         self,

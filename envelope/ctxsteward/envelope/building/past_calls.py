@@ -69,6 +69,7 @@ class PastCall(BaseModel):
     task_tokens: int = 0
     """Of dynamic, as the next five."""
     bullets_tokens: int = 0
+    """The observation log's, too."""
     verbatim_tokens: int = 0
     """Closed turns."""
     recall_tokens: int = 0
@@ -222,7 +223,8 @@ def _parts(envelope: Envelope, state: State) -> _Parts:
     task_upto = layout.task_upto or int(holds_task_first(envelope, state))
     live_from = max(layout.live_from, task_upto)
     return _Parts(
-        task=tokens[task_upto], bullets=layout.bullets_tokens, verbatim=tokens[live_from] - tokens[task_upto],
+        task=tokens[task_upto], bullets=sum(fragment.tokens for fragment in layout.derived),
+        verbatim=tokens[live_from] - tokens[task_upto],
         recall=layout.context_tokens, live=tokens[layout.stop] - tokens[live_from], notes=layout.notes_tokens,
     )  # fmt: skip
 

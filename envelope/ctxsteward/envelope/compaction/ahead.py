@@ -81,11 +81,12 @@ class _Base:
     generation: int
     compactions: int
     compacted_at: int
+    observed_to: int
 
     @classmethod
     def of(cls, session: Session) -> _Base:
         state = session.state
-        return cls(state.nonce, session.generation, state.compactions, state.compacted_at)
+        return cls(state.nonce, session.generation, state.compactions, state.compacted_at, state.observed_to)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -312,7 +313,7 @@ def _landed(job: _Job, session: Session, window: Window) -> PreparedSummary | Fi
         return fell_back(f"it failed: {type(error).__name__}")
     summary = job.future.result()
     origin = summary.origin if isinstance(summary, Summary) else None
-    if origin is not None and not origin.grounded:
+    if origin is not None and not origin.grounded and not summary.observed:
         return fell_back("; ".join(origin.fell_back) or f"none of its bullets holds: {origin.refused}")
     rows = {row.group.first: row for row in window.candidates}
     if not job.drop | job.mask <= {first for first, row in rows.items() if not row.must}:

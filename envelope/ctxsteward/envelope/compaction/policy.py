@@ -44,7 +44,8 @@ class CompactionCandidate:
 
 @dataclass(slots=True, eq=False)
 class Window:
-    """The dynamic section measured for a decision. Totals are at hand; candidates are worked out when asked for."""
+    """Dynamic without its observation log, measured for a decision. Totals are at hand; candidates are worked out when
+    asked for."""
 
     state: State
     layout: DynamicLayout
@@ -96,7 +97,7 @@ class Window:
     @property
     def history_tokens(self) -> int:
         """Dynamic without turn context."""
-        return self.layout.tokens - self.layout.context_tokens
+        return self.section_tokens - self.layout.context_tokens
 
     @property
     def calls_tokens(self) -> int:
@@ -136,7 +137,7 @@ class Window:
 
     @property
     def section_tokens(self) -> int:
-        return self.layout.tokens
+        return self.layout.tokens - self.layout.observations_tokens
 
     @property
     def refused_at(self) -> int:

@@ -19,6 +19,7 @@ from ctxsteward.store import (
     Event,
     MessageAppended,
     NoteSet,
+    ObservationsAppended,
     OutcomeTold,
     PinSet,
     PinStrength,
@@ -26,6 +27,7 @@ from ctxsteward.store import (
     SessionHead,
     SessionOpened,
     WindowCompacted,
+    bullets_of,
     facts_of,
 )
 
@@ -94,6 +96,10 @@ class State:
     head_at: tuple[str, int] | None = None
     """Session and position of the head event in force."""
     bullets: tuple[Bullet, ...] = ()
+    observations: tuple[Bullet, ...] = ()
+    """The observation log."""
+    observed_to: int = 0
+    """Ordinal up to which messages have been observed."""
     groups: list[ToolGroup] = field(default_factory=list)
     notes: dict[str, str] = field(default_factory=dict)
     pins: dict[int, Pin] = field(default_factory=dict)
@@ -151,6 +157,8 @@ class State:
             case WindowCompacted():
                 known = {entry.ordinal: entry for group in self.groups for entry in group.entries}
                 self._settle(event, known.__getitem__)
+            case ObservationsAppended():
+                self.observe(event)
             case CompactionRefused():
                 self.refused = event
             case RecallSelected():
@@ -161,6 +169,11 @@ class State:
                 self.skip(was)
                 return
         self.position += 1
+
+    def observe(self, event: ObservationsAppended) -> None:
+        """Take what the observation log has more."""
+        standing = self.observations if event.standing is None else event.standing
+        self.observations, self.observed_to = (*standing, *event.appended), event.upto
 
     def skip(self, kind: str) -> None:
         """Pass over a record that says nothing (any more); a compaction that was there still counts."""
@@ -234,6 +247,10 @@ class State:
 
     def checkpoint(self) -> dict[str, Any]:
         """What a compaction stores beside bullets and kept groups, as JSON."""
+        observed: dict[str, Any] = {}
+        if self.observed_to:
+            observed["observations"] = [bullet.model_dump(mode="json") for bullet in self.observations]
+            observed["observed_to"] = self.observed_to
         return {
             "nonce": self.nonce,
             "head_at": self.head_at,
@@ -254,6 +271,7 @@ class State:
             "compacted_to": self.compacted_to,
             "days": self.days,
             "selection": None if self.recalled is None else _stored_selection(self.recalled),
+            **observed,
         }
 
     def restore(
@@ -299,6 +317,8 @@ class State:
             groups.append(group)
         self.groups = groups
         self.bullets = event.bullets
+        self.observations = bullets_of(event.checkpoint.get("observations", ()))
+        self.observed_to = event.checkpoint.get("observed_to", 0)
         self.masked, self.shortened = frozenset(event.masked), dict(event.shortened)
         self.compactions += 1
         self.compacted_to = event.checkpoint["compacted_to"]

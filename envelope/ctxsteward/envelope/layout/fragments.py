@@ -332,7 +332,7 @@ def _call_names(entry: LogEntry) -> dict[str, str]:
 
 
 T = TypeVar("T")
-Kind = Literal["text", "tools", "bullets", "group", "context", "notes"]
+Kind = Literal["text", "tools", "observations", "bullets", "group", "context", "notes"]
 
 
 @dataclass(slots=True, eq=False, repr=False)

@@ -37,10 +37,14 @@ import re
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import NamedTuple, get_args
 
-from ctxsteward.schemas import Bullet, HandoffSection
+from ctxsteward.language import passage_spans
+from ctxsteward.schemas import Bullet, HandoffSection, Message
 from ctxsteward.store import NONCE_DIGITS
+
+from ..history import LogEntry
 
 
 def random_nonce() -> str:
@@ -84,6 +88,8 @@ RENDERER_VERSION = 4
 """Changes when the same log and budgets would give other bytes; manifests name it."""
 
 MARK = "> "
+GAP = "…"
+"""Where a row leaves out what comes before or after its passages."""
 _BREAKS = "\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029"
 _BREAK = re.compile(f"\r\n|[{_BREAKS}]")
 _MARKED = re.compile(f"(\r\n|[{_BREAKS}]){MARK}")
@@ -159,6 +165,46 @@ def cited(row: str) -> CitedBullet:
 def is_date(name: str) -> bool:
     """Whether a day may have a line of its own: what a caller told as a time may be any text."""
     return _DATE.fullmatch(name) is not None
+
+
+def recalled_line(entry: LogEntry, replaced_by: Sequence[int] = (), texts: Sequence[str] | None = None) -> str:
+    """One recalled original: reference, role, text, tool results included; and which later ones replace some of it.
+
+    `texts`: what of it is shown, where that is not the whole.
+    Whatever it says, it stays inside its row (`rows`).
+    """
+    text = recalled_text(entry.message) if texts is None else "\n".join(text for text in texts if text)
+    return _recalled_row(entry.ref, entry.message.role, replaced_by, text)
+
+
+def recalled_text(message: Message) -> str:
+    """What a message says to who reads it again: its text, then its tool results."""
+    return "\n".join(text for text in (message.text, *(result.text for result in message.tool_results)) if text)
+
+
+def passage_lines(entry: LogEntry, numbers: Sequence[int], replaced_by: Sequence[int] = ()) -> list[str]:
+    """Passages of a long message, word for word: a row for each run of them, with a mark where something is left out.
+
+    A run is named by its first and last passage, `§12.4` or `§12.4-6`; in a message with tool results, whose parts are
+    those, by the message.
+    """
+    text = recalled_text(entry.message)
+    spans = passage_spans(text)
+    rows: list[str] = []
+    for _, group in groupby(enumerate(numbers), key=lambda row: row[1] - row[0]):
+        run = [number for _, number in group]
+        first, last = run[0], run[-1]
+        said = text[spans[first - 1].start : spans[last - 1].stop].strip()
+        said = f"{GAP if first > 1 else ''}{said}{GAP if last < len(spans) else ''}"
+        part = f".{first}" if first == last else f".{first}-{last}"
+        ref = entry.ref if entry.message.tool_results else f"{entry.ref}{part}"
+        rows.append(_recalled_row(ref, entry.message.role, replaced_by, said))
+    return rows
+
+
+def _recalled_row(ref: str, role: str, replaced_by: Sequence[int], text: str) -> str:
+    note = f", superseded by {', '.join(f'§{ordinal}' for ordinal in replaced_by)}" if replaced_by else ""
+    return f"{ref} {role}{note}: {continued(text)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

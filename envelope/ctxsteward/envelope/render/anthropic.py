@@ -3,8 +3,8 @@
 All results of one group go back in one user message, results first. Text a person wrote is always a list of one text
 block (the API's own meaning of a string), so that a cache mark can sit on it without changing any other byte.
 
-Cache marks (at most 4): end of the head, end of the bullets, where the notes of the call before began, where this
-call's notes begin. Never on a thinking block. Notes are text blocks at the end of the newest user message.
+Cache marks (at most 4): end of the head, end of bullets and observations, where the notes of the call before began,
+where this call's notes begin. Never on a thinking block. Notes are text blocks at the end of the newest user message.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ def render(prompt: PromptLayout, cache: bool) -> Wire:
     dynamic = prompt.dynamic
     strip = dynamic.strip
     messages = strip.rendered(NAME, 0, dynamic.task_upto, wires_of)
-    if dynamic.bullets:
-        messages += [wire.copy() for wire in wires_of(dynamic.bullets)]
+    for derived in dynamic.derived:
+        messages += [wire.copy() for wire in wires_of(derived)]
     marks = [len(messages) - 1]
     messages += strip.rendered(NAME, dynamic.task_upto, dynamic.live_from, wires_of)
     if dynamic.context:

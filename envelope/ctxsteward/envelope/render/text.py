@@ -122,7 +122,7 @@ def section_text(fragments: Sequence[Fragment]) -> str:
     """Fragments for people: a label and the text of each."""
     rows: list[str] = []
     for fragment in fragments:
-        if fragment.kind in ("text", "bullets", "context", "notes"):
+        if fragment.kind in ("text", "observations", "bullets", "context", "notes"):
             rows.append(fragment.text)
         else:
             rows += [f"{span.label}: {span.text}" for span in fragment_spans(fragment)]

@@ -357,14 +357,14 @@ def _head_shared(before: HeadLayout, now: HeadLayout) -> tuple[str | None, int]:
 
 
 def _dynamic_shared(before: DynamicLayout, now: DynamicLayout, count_tokens: CountTokens | None) -> int:
-    old, new = before.bullets, now.bullets
-    same_bullets = old is new or (old is not None and new is not None and old.digest == new.digest)
-    if same_bullets and before.strip is now.strip and before.task_upto == now.task_upto:
-        return (new.tokens if new else 0) + _strip_shared(before, now)
+    old, new = before.derived, now.derived
+    is_same = [fragment.digest for fragment in old] == [fragment.digest for fragment in new]
+    if is_same and before.strip is now.strip and before.task_upto == now.task_upto:
+        return sum(fragment.tokens for fragment in new) + _strip_shared(before, now)
     tokens = 0
     for one, other in zip(before.fragments, now.fragments, strict=False):
         if one.digest != other.digest:
-            if one is old and other is new:
+            if one in old and other in new and one.kind == other.kind:
                 common = common_beginning(one.text, other.text)
                 share = other.tokens * len(common) // (len(other.text) or 1)
                 tokens += count_tokens(common) if count_tokens else share

@@ -6,7 +6,9 @@ parent's log that it shares. Of the log,
     message     of the principal: `redacted`, no token counts (they are counted anew), a new address, and
                 ``"erased": true``; its id, phase, time and the principal's name stay
     compaction  text of bullets that cite, and of losses that name, a forgotten ordinal; addresses of sources; why a
-                model's summary fell back; in the checkpoint notes, names of pins, and the selection's log, as below
+                model's summary fell back; in the checkpoint observations, notes, names of pins, and the selection's
+                log, as below
+    observations  text of those that cite a forgotten ordinal, also where others stand for them; why it fell back
     selection   the log keeps counts and references; scores by signal and reasons go
     note        the text, which removes the note; pin: the name it goes by; refused: what an exception said
 
@@ -273,7 +275,7 @@ class _DerivedRecords:
     def redacted(self, record: JournalRecord) -> JournalRecord:
         redact = {
             "compaction": self._compaction, "selection": self._take_selection, "note": self._note, "pin": self._pin,
-            "refused": self._refused,
+            "refused": self._refused, "observations": self._observations,
         }.get(record.kind)  # fmt: skip
         if redact is None:
             return record
@@ -304,11 +306,21 @@ class _DerivedRecords:
         body["log"] = _log(body["log"])
         self._selection = None
 
-    def _compaction(self, body: dict[str, Any]) -> None:
-        for bullet in body["bullets"]:
+    def _observations(self, body: dict[str, Any]) -> None:
+        for bullets in (body["appended"], body.get("standing") or (), *body.get("merged", ())):
+            self._bullets(bullets)
+        if (origin := body.get("origin")) and origin.get("fell_back"):
+            origin["fell_back"] = [ERASED_TEXT]
+
+    def _bullets(self, bullets: Iterable[dict[str, Any]]) -> None:
+        for bullet in bullets:
             if self._cites_gone(bullet["citations"]):
                 bullet["text"] = ERASED_TEXT
+
+    def _compaction(self, body: dict[str, Any]) -> None:
         report, checkpoint = body["report"], body["checkpoint"]
+        self._bullets(body["bullets"])
+        self._bullets(checkpoint.get("observations", ()))
         for loss in report["losses"]:
             if self._cites_gone([loss["ref"]]):
                 loss |= {"text": ERASED_TEXT, "span": None}

@@ -1,8 +1,8 @@
 """The session's events and how a journal record holds them.
 
-opened | head | message | note | pin | outcome | compaction | refused | selection | erased. Everything that was ever
-decided about a session is one of these events, so an envelope is a pure function of a log prefix and budgets. A
-compaction holds the whole state of the window after it: reading a session back starts at the newest one.
+opened | head | message | note | pin | outcome | compaction | observations | refused | selection | erased. Everything
+that was ever decided about a session is one of these events, so an envelope is a pure function of a log prefix and
+budgets. A compaction holds the whole state of the window after it: reading a session back starts at the newest one.
 
 Fields this version does not know are left alone (a later minor version may add some); a record of a kind it does not
 know raises `UnsupportedVersion`: what cannot be understood must not be passed over.
@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal, NamedTuple
 
-from ctxsteward.schemas import Bullet, CompressionReport, Outcome, UnsupportedVersion
+from ctxsteward.schemas import Bullet, CompressionReport, Outcome, SummaryOrigin, UnsupportedVersion
 
 from .port import JournalRecord
 
@@ -142,6 +142,21 @@ class WindowCompacted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ObservationsAppended:
+    """What a session's observation log has more, or, after a reflection, what it is now."""
+
+    appended: tuple[Bullet, ...]
+    """Behind those that stand."""
+    upto: int
+    """Ordinal up to which messages have been observed."""
+    standing: tuple[Bullet, ...] | None = None
+    """The log before `appended`, where it is another one than it was: merged, or short of room. Merged ones first."""
+    merged: tuple[tuple[Bullet, ...], ...] = ()
+    """The observations that the first of `standing` stand for, one by one."""
+    origin: SummaryOrigin | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionRefused:
     """A compaction that was due and not made."""
 
@@ -196,6 +211,7 @@ Event = (
     | PinSet
     | OutcomeTold
     | WindowCompacted
+    | ObservationsAppended
     | CompactionRefused
     | RecallSelected
     | BlankRecord
@@ -238,6 +254,8 @@ def to_record(event: Event) -> JournalRecord:
             return JournalRecord(
                 "compaction", f'{{"bullets":[{bullets}],"report":{event.report.model_dump_json()},{rest}'
             )
+        case ObservationsAppended():
+            return JournalRecord("observations", encoded_body(_observations_body(event)))
         case RecallSelected():
             body: dict[str, Any] = {"turn": event.turn, "refs": event.refs, "log": event.log}
             body |= {"facts": event.facts} if event.facts else {}
@@ -268,13 +286,20 @@ def from_record(record: JournalRecord) -> Event:
             return OutcomeTold(outcome=Outcome.model_validate(known))
         case "compaction":
             return WindowCompacted(
-                bullets=tuple(Bullet.model_validate(bullet) for bullet in body["bullets"]),
+                bullets=bullets_of(body["bullets"]),
                 kept=tuple(tuple(group) for group in body["kept"]),
                 masked=tuple(body.get("masked", ())),
                 shortened=dict(body.get("shortened", ())),
                 report=CompressionReport.model_validate(body["report"]),
                 checkpoint=body["checkpoint"],
             )
+        case "observations":
+            return ObservationsAppended(
+                appended=bullets_of(body["appended"]), upto=body["upto"],
+                standing=None if body.get("standing") is None else bullets_of(body["standing"]),
+                merged=tuple(map(bullets_of, body.get("merged", ()))),
+                origin=None if body.get("origin") is None else SummaryOrigin.model_validate(body["origin"]),
+            )  # fmt: skip
         case "selection":
             return RecallSelected(
                 turn=body["turn"], refs=tuple(body["refs"]), log=body["log"], facts=facts_of(body.get("facts", ())),
@@ -288,6 +313,23 @@ def from_record(record: JournalRecord) -> Event:
             raise UnsupportedVersion(
                 "a journal record", f"{RECORDS_VERSION + 1} or later (kind {other[:40]!r})", RECORDS_VERSION
             )
+
+
+def bullets_of(rows: Iterable[Any]) -> tuple[Bullet, ...]:
+    """Bullets out of their JSON."""
+    return tuple(map(Bullet.model_validate, rows))
+
+
+def _observations_body(event: ObservationsAppended) -> dict[str, Any]:
+    """What is empty is left out."""
+    body: dict[str, Any] = {"appended": _rows(event.appended), "upto": event.upto}
+    if event.standing is not None:
+        body |= {"standing": _rows(event.standing), "merged": [_rows(stands_for) for stands_for in event.merged]}
+    return body if event.origin is None else body | {"origin": event.origin.model_dump(mode="json")}
+
+
+def _rows(bullets: Iterable[Bullet]) -> list[dict[str, Any]]:
+    return [bullet.model_dump(mode="json") for bullet in bullets]
 
 
 def fork_point(first: Sequence[JournalRecord]) -> ForkPoint | None:

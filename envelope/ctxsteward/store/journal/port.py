@@ -32,7 +32,7 @@ class JournalRecord(NamedTuple):
     """One journal record. `wire` holds a message's JSON text, everything else is in `body`."""
 
     kind: str
-    """opened | head | message | note | pin | outcome | compaction | refused | selection | erased"""
+    """opened | head | message | note | pin | outcome | compaction | observations | refused | selection | erased"""
     body: str
     """JSON object."""
     ordinal: int = 0

@@ -18,7 +18,18 @@ from pathlib import Path
 from ctxsteward.schemas import InputError
 
 from ..documents import block_of, check_markers, markers, write_blocks
-from . import cascade_runs, flips, model_calls, outage, steward, telemetry, transcripts, unit_costs, warm
+from . import (
+    cascade_runs,
+    flips,
+    model_calls,
+    outage,
+    remembered_talks,
+    steward,
+    telemetry,
+    transcripts,
+    unit_costs,
+    warm,
+)
 from .benchmark_row import BenchmarkRow
 
 BENCHES: dict[str, Callable[[Path | None], Iterator[BenchmarkRow]]] = {
@@ -39,6 +50,7 @@ BENCHES: dict[str, Callable[[Path | None], Iterator[BenchmarkRow]]] = {
     "telemetry": telemetry.run,
     "runs": cascade_runs.run,
     "models": model_calls.run,
+    "remembered": remembered_talks.run,
 }
 
 NAME = "bench"

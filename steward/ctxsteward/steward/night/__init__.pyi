@@ -5,10 +5,10 @@ from .batch_harvest import (
     HarvestWorker as HarvestWorker,
     Watch as Watch,
 )
-from .dry_run import draft_store as draft_store
 from .environment import (
     KEY_VARIABLE as KEY_VARIABLE,
     ProcessEnvironment as ProcessEnvironment,
+    draft_store as draft_store,
     environment_keys as environment_keys,
 )
 from .history import (
@@ -16,6 +16,7 @@ from .history import (
     Night as Night,
     NightChain as NightChain,
     NightReport as NightReport,
+    ObservingReport as ObservingReport,
     Outcome as Outcome,
     WordingReport as WordingReport,
     alerts_of as alerts_of,

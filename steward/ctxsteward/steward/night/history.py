@@ -116,6 +116,17 @@ class WordingReport(ReportValue):
     dollars: Annotated[float, Field(ge=0)] = 0.0
 
 
+class ObservingReport(ReportValue):
+    """What a night appended to the observation logs of idle sessions."""
+
+    model: str | None
+    """None: extractive."""
+    sessions: Count
+    observations: Count
+    failed: Count = 0
+    """Sessions that could not be observed; the next night tries again."""
+
+
 class NightReport(ReportValue):
     """One night."""
 
@@ -159,6 +170,8 @@ class NightReport(ReportValue):
     """Tokens of models."""
     wording: WordingReport | None = None
     """None: no model was named."""
+    observing: ObservingReport | None = None
+    """None: it writes no observation logs."""
 
     def count(self, stage: str) -> int:
         """What this stage left; 0 where it did not run."""

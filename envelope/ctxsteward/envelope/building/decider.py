@@ -1,0 +1,277 @@
+"""What one build decides and writes to the log: at most one compaction, first in a user turn one selection.
+
+Each decision is an event, so that a rebuild from the log decides nothing. `BuildProgress` remembers over a retry what
+was already written. With an observation log, what a compaction adds to it is an event of its own that stands before the
+compaction: cut off between the two, nothing is observed twice.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from ctxsteward.schemas import CompressionReport, Finding, InputError, SourceMessage, Summarizer
+from ctxsteward.store import ObservationsAppended, RecallSelected, WindowCompacted, address_of
+
+from ..compaction import MAX_OBSERVED, Compactor, PlannedCompaction, Policy, SummaryAhead, Window
+from ..history import Session, State
+from ..layout import FORM, DynamicLayout, LayoutForm, lay_dynamic
+from ..recall import (
+    LEAST_EXCERPT_TOKENS,
+    Recall,
+    Selector,
+    SupersessionIndex,
+    lines_of,
+    named_now,
+    offer,
+    select,
+    verbatim,
+    with_facts,
+)
+from ..tokens import MIN_PROGRESS_FRACTION, Budgets, Counter
+
+
+@dataclass(slots=True)
+class BuildProgress:
+    """What one call of `build` has decided and written so far."""
+
+    compacted: bool = False
+    reports: tuple[CompressionReport, ...] = ()
+    findings: list[Finding] = field(default_factory=list)
+    selection_seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decider:
+    """Decides as one builder is set up."""
+
+    compactor: Compactor
+    selector: Selector | None
+    """None: nothing is recalled, neither messages nor facts."""
+    budgets: Budgets
+    counter: Counter
+    histories: SupersessionIndex
+    ahead: SummaryAhead | None = None
+    form: LayoutForm = FORM
+    """A builder out of a manifest has the form of the renderer that the manifest names."""
+
+    def run(
+        self, session: Session, progress: BuildProgress, head_tokens: int = 0, guard_tokens: int | None = None
+    ) -> DynamicLayout:
+        """Compact and select where due; the layout that comes of it.
+
+        `head_tokens` stand before it in every prompt. Over `guard_tokens` of dynamic the model's window is nearly full:
+        it is compacted though its budget is not.
+        """
+        layout = self.lay(session, session.state)
+        if layout.observations_tokens > self.budgets.log_tokens:
+            session.commit(self.compactor.trimmed(session.state))
+            layout = self.lay(session, session.state)
+        own, window = self.beside_log(session.state, layout, head_tokens)
+        if not progress.compacted:
+            guard = None if guard_tokens is None else guard_tokens - layout.observations_tokens
+            decider = own if own.compactor.policy.due(window) else own._guarding(window, guard)
+            if decider is not None and decider._compact(session, window, progress):
+                layout = self.lay(session, session.state)
+                own, window = self.beside_log(session.state, layout, head_tokens)
+        if own._select(session, window, progress):
+            layout = self.lay(session, session.state)
+        return layout
+
+    def beside_log(self, state: State, layout: DynamicLayout, head_tokens: int = 0) -> tuple[Decider, Window]:
+        """What decides of the rest of dynamic, as though the observation log were a part of the head; and the rest."""
+        tokens = layout.observations_tokens
+        own = self.with_budgets(self.budgets.beside(tokens)) if tokens else self
+        return own, Window(state, layout, own.budgets, head_tokens + tokens)
+
+    @property
+    def observer(self) -> Summarizer | None:
+        """The summarizer that keeps an observation log; None: none does."""
+        known = (self.compactor.summarizer, *(() if self.ahead is None else (self.ahead.summarizer,)))
+        return next((one for one in reversed(known) if getattr(one, "observes", False)), None)
+
+    def unseen(self, session: Session) -> tuple[SourceMessage, ...]:
+        """Messages that left the window and are not observed, the oldest of many; none where there is no log."""
+        state = session.state
+        if self.observer is None or state.observed_to >= state.compacted_to:
+            return ()
+        upto = min(state.compacted_to, state.observed_to + MAX_OBSERVED)
+        here = {entry.ordinal for group in state.groups for entry in group.entries}
+        entries = [session.shown(n) for n in range(state.observed_to + 1, upto + 1) if n not in here]
+        return tuple(SourceMessage(ref=entry.ref, message=entry.message, ts=entry.event.ts) for entry in entries)
+
+    def observe(self, session: Session) -> ObservationsAppended | Finding | None:
+        """Append observations of what was said up to the newest reply; None: all of that was observed."""
+        state, observer = session.state, self.observer
+        if observer is None:
+            raise InputError("nothing keeps an observation log; give the builder ahead=ObservationLog(…)")
+        charged = getattr(observer, "charged", None)
+        observer = observer if charged is None else charged(session=session.id, tenant=session.tenant)
+        found = self.compactor.observing(state, self.unseen(session), observer, state.last_text)
+        if isinstance(found, ObservationsAppended):
+            session.commit(found)
+        return found
+
+    def _guarding(self, window: Window, guard_tokens: int | None) -> Decider | None:
+        """This one with no more dynamic than the guard leaves; None where it has nothing to do, or did just now.
+
+        A compaction that could not save a tenth of the section is not tried, nor one after which less than a tenth was
+        said: what stands in the way has not left.
+        """
+        state, tokens = window.state, window.section_tokens
+        if guard_tokens is None or not 0 < guard_tokens < min(tokens, self.budgets.dynamic_tokens):
+            return None
+        least = tokens * MIN_PROGRESS_FRACTION
+        fragments = zip(state.groups, window.layout.strip.fragments, strict=True)
+        new_tokens = sum(fragment.tokens for group, fragment in fragments if group.first > state.compacted_at)
+        is_refused = window.refused_at and abs(tokens - window.refused_at) < window.refused_at * MIN_PROGRESS_FRACTION
+        if new_tokens < least or is_refused or window.movable_tokens + window.bullets_tokens < least:
+            return None
+        tight = self.budgets.limited(guard_tokens).model_copy(update={"arrival_cap_tokens": self.budgets.cap_tokens})
+        return self.with_budgets(tight)
+
+    def with_budgets(self, budgets: Budgets) -> Decider:
+        """The same under other budgets."""
+        return replace(self, budgets=budgets, compactor=self.compactor.with_budgets(budgets))
+
+    def with_policy(self, policy: Policy) -> Decider:
+        """The same with another compaction policy."""
+        return replace(self, compactor=replace(self.compactor, policy=policy))
+
+    def lay(self, session: Session, state: State) -> DynamicLayout:
+        """The dynamic section of a session as it stands, deciding nothing."""
+        facts = partial(lines_of, session)
+        return lay_dynamic(state, self.budgets, self.counter, session.shown, session.cache, facts, self.form)
+
+    # -- compacting ---------------------------------------------------------------------------------------------
+
+    def _compact(self, session: Session, window: Window, progress: BuildProgress) -> bool:
+        """Try one compaction; whether the window is another one now."""
+        session.branch()
+        key, place = session.address_key, b"%d\x00" % session.state.position  # made again after damage: another address
+        if window.budgets is not self.budgets:
+            window = Window(session.state, window.layout, self.budgets, window.head_tokens)
+        prepared = None if self.ahead is None else self.ahead.landing(session, window)
+        event, findings, observed = self._full(window).run(
+            session.state, window, lambda kind, data: address_of(key, session.id, kind, place + data), prepared,
+            self.unseen(session),
+        )  # fmt: skip
+        if observed is not None:
+            session.commit(observed)
+        session.commit(event)
+        if self.ahead is not None:
+            self.ahead.settle(session, event)
+        progress.compacted = True
+        progress.findings += findings
+        progress.reports += (event.report,) if isinstance(event, WindowCompacted) else ()
+        return isinstance(event, WindowCompacted) or observed is not None
+
+    def planned(self, session: Session, window: Window, more_tokens: int) -> PlannedCompaction | None:
+        """What a compaction would take, were there so many more tokens."""
+        return self._full(window).planned(session.state, window, self.unseen(session), more_tokens)
+
+    def _full(self, window: Window) -> Compactor:
+        """Compacts as though the observation log took all it may: what it gets now has its room."""
+        more = self.budgets.log_tokens - window.layout.observations_tokens if self.observer is not None else 0
+        return self.compactor.with_budgets(self.budgets.beside(more)) if more > 0 else self.compactor
+
+    # -- recalling ----------------------------------------------------------------------------------------------
+
+    def _select(self, session: Session, window: Window, progress: BuildProgress) -> bool:
+        """Recall for this user turn, or give up what was recalled where there is no room any more."""
+        state = session.state
+        if state.recalled is not None:
+            return self._keep(session, window, state.recalled, progress)
+        if self.selector is None or not self.budgets.recall_fraction or not state.last_user:
+            return False
+        if state.in_loop and not progress.compacted:
+            return False  # what a turn did not need at its first call it gets only where the prefix is new anyway
+        started = time.perf_counter()
+        event, findings = self._chosen(session, window, self.selector)
+        progress.selection_seconds += time.perf_counter() - started
+        if event is not None:
+            session.commit(event)
+        progress.findings += findings
+        return event is not None
+
+    def _keep(self, session: Session, window: Window, recalled: RecallSelected, progress: BuildProgress) -> bool:
+        """Leave what was recalled as it is, or write what is left of it; whether that is less."""
+        state = session.state
+        if window.context_tokens and window.section_tokens > self.budgets.dynamic_tokens:
+            least = self._least(session, recalled)
+            if least.refs == recalled.refs and least.excerpts == recalled.excerpts and not recalled.facts:
+                return False
+            text = "the history left no room for recalled messages"
+            session.commit(least)
+            progress.findings.append(Finding(kind="recall_dropped", field="dynamic", text=text))
+            return True
+        left = _still_paired(self._with_hidden(session, recalled), state) if progress.compacted else recalled
+        if left is not recalled:
+            session.commit(left)
+        return left is not recalled
+
+    def _least(self, session: Session, recalled: RecallSelected) -> RecallSelected:
+        """What stays of a selection where there is no room: the beginning of what the question names by number."""
+        refs = set(recalled.refs).intersection(named_now(session, session.state))
+        superseded = {old: newer for old, newer in recalled.superseded.items() if old in refs}
+        refs.update(n for newer in superseded.values() for n in newer if n in recalled.refs)
+        excerpts = dict.fromkeys(sorted(refs), LEAST_EXCERPT_TOKENS)
+        return RecallSelected(
+            turn=recalled.turn, refs=tuple(excerpts), log={}, superseded=superseded, excerpts=excerpts
+        )
+
+    def _with_hidden(self, session: Session, recalled: RecallSelected) -> RecallSelected:
+        """With what the question names and a compaction has taken out of the window meanwhile."""
+        shown = verbatim(session.state).union(recalled.refs)
+        hidden = [ordinal for ordinal in named_now(session, session.state) if ordinal not in shown]
+        if not hidden:
+            return recalled
+        excerpts = recalled.excerpts | dict.fromkeys(hidden, self.budgets.cap_tokens)
+        return replace(recalled, refs=tuple(sorted({*recalled.refs, *hidden})), excerpts=excerpts)
+
+    def _chosen(
+        self, session: Session, window: Window, selector: Selector
+    ) -> tuple[RecallSelected | None, tuple[Finding, ...]]:
+        """Facts and messages for this user turn, in what room the history leaves; None: there is nothing to recall."""
+        state = session.state
+        history_tokens = max(self.budgets.history_tokens, window.history_tokens + window.calls_tokens)
+        room = self.budgets.dynamic_tokens - history_tokens
+        if session.fact_lookup is None or state.head.profile is None:  # facts are a profile's
+            return self._messages(selector, session, state, room) or (None, ())
+        facts, tokens, fact_findings = offer(session, state, self._facts_room(state, room), self.counter)
+        recalled, findings = self._messages(selector, session, state, room - tokens) or (None, ())
+        event = with_facts(facts, recalled, session, state, room, self.counter)
+        return event, (*findings, *fact_findings)
+
+    def _facts_room(self, state: State, room_tokens: int) -> int:
+        """What facts may take of the room: their part; before the first compaction, no message needs the rest."""
+        budgets = self.budgets
+        if state.compactions:
+            return int(room_tokens * budgets.facts_fraction)
+        return min(room_tokens, int(budgets.recall_tokens * budgets.facts_fraction))
+
+    def _messages(self, selector: Selector, session: Session, state: State, room_tokens: int) -> Recall | None:
+        from ctxsteward.schemas import validate_quickly
+
+        try:
+            cap = self.budgets.cap_tokens
+            picked = select(selector, session, state, room_tokens, self.counter, self.histories, cap)
+            if picked is not None and picked[0].log:
+                validate_quickly("selection_log", picked[0].log)
+            return picked
+        except Exception as error:  # a selector is the caller's code: whatever it raises, the call goes on without
+            text = f"nothing was recalled: the selector failed: {type(error).__name__}: {error}"
+            failed = Finding(kind="selection_failed", field="dynamic", text=text)
+            return RecallSelected(turn=state.last_user, refs=(), log={}), (failed,)
+
+
+def _still_paired(recalled: RecallSelected, state: State) -> RecallSelected:
+    """What was recalled, without messages whose later ones a compaction has taken out of the window."""
+    here = verbatim(state).union(recalled.refs)
+    alone = {old for old, newer in recalled.superseded.items() if not here.issuperset(newer)}
+    if not alone:
+        return recalled
+    refs = tuple(ordinal for ordinal in recalled.refs if ordinal not in alone)
+    superseded = {old: newer for old, newer in recalled.superseded.items() if old not in alone}
+    return _still_paired(replace(recalled, refs=refs, superseded=superseded), state)
