@@ -34,7 +34,7 @@ import boto3
 import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
-from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
+from moto.moto_server.werkzeug_app import MotoRequestHandler, create_backend_app
 from werkzeug.serving import make_server
 
 REAL_BUCKET = "CTXSTEWARD_TEST_S3_URI"
@@ -106,8 +106,11 @@ class _Quiet(MotoRequestHandler):
 
 @contextmanager
 def moto_server() -> Iterator[S3Server]:
-    """moto on a free port of this process. Its state is the process's: take another bucket to be alone."""
-    with _wsgi_server(_one_at_a_time(DomainDispatcherApplication(create_backend_app))) as url:
+    """moto on a free port of this process. Its state is the process's: take another bucket to be alone.
+
+    Its S3 alone: what deals requests out to all services looks through its folder of services at each of them.
+    """
+    with _wsgi_server(_one_at_a_time(create_backend_app("s3"))) as url:
         server = S3Server(url)
         server.make_bucket()
         yield server
