@@ -15,7 +15,7 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
 
 from . import network_guard
-from .examples import SOAK, examples
+from .examples import SEED, SOAK, examples
 from .postgres import PostgresServer, running
 from .s3_servers import CREDENTIALS, Ministack, S3Server, ministack_server, moto_server
 
@@ -86,6 +86,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         return next((place for place, start in enumerate(LONG) if item.nodeid.startswith(start)), len(LONG))
 
     items.sort(key=rank)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, exitstatus: int) -> None:
+    """With what a run that failed draws the same cases again."""
+    if exitstatus:
+        terminalreporter.write_line(f"cases were drawn with CTXSTEWARD_SEED={SEED}")
 
 
 @pytest.fixture(autouse=True)

@@ -24,6 +24,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 from urllib.error import URLError
@@ -31,6 +32,7 @@ from urllib.parse import urlencode
 from urllib.request import ProxyHandler, build_opener
 
 import boto3
+import botocore.session
 import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
@@ -40,6 +42,8 @@ from werkzeug.serving import make_server
 REAL_BUCKET = "CTXSTEWARD_TEST_S3_URI"
 MINISTACK_PYTHON = Path(__file__).resolve().parents[1] / ".venv-ministack" / "bin" / "python"
 START_SECONDS = 30.0
+botocore.session.create_loader = cache(botocore.session.create_loader)
+"""Descriptions of services are read once a process: tests open hundreds of sessions, each of which would read them."""
 CREDENTIALS = {
     "AWS_ACCESS_KEY_ID": "testing",
     "AWS_SECRET_ACCESS_KEY": "testing",
