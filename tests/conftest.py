@@ -53,13 +53,18 @@ LONG = (
 
 TOGETHER = ("tests/flows/", "tests/store/objects/", "tests/browser/")
 """Folders whose files share a server that is long in starting: all of them go to one process."""
+OF_THE_CODE = ("tests/test_house.py", "tests/test_architecture.py", "tests/schemas/test_findings.py")
+"""Files that share what was parsed: all modules of the product."""
 
 
 class Shared(LoadFileScheduling):
     """Files to one process each, and some folders whole."""
 
     def _split_scope(self, nodeid: str) -> str:
-        return next((folder for folder in TOGETHER if nodeid.startswith(folder)), super()._split_scope(nodeid))
+        scope = super()._split_scope(nodeid)
+        if scope in OF_THE_CODE:
+            return OF_THE_CODE[0]
+        return next((folder for folder in TOGETHER if scope.startswith(folder)), scope)
 
 
 @pytest.hookimpl(optionalhook=True)

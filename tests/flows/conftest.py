@@ -23,9 +23,12 @@ def pytest_unconfigure() -> None:
     shutil.rmtree(HOME, ignore_errors=True)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def prefect() -> Iterator[None]:
-    """The harness: a server process on a free port, and settings that lead there."""
+    """The harness: a server process on a free port, and settings that lead there.
+
+    It ends with the folder's tests: a server that nobody asks anything still works all the time.
+    """
     from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
     from prefect.testing.utilities import prefect_test_harness
 
