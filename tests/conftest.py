@@ -96,7 +96,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, exitstatus: int) -> None:
     """With what a run that failed draws the same cases again."""
     if exitstatus:
-        terminalreporter.write_line(f"cases were drawn with CTXSTEWARD_SEED={SEED}")
+        terminalreporter.write_line(f"cases were drawn with CTXSTEWARD_DRAW={SEED}")
 
 
 @pytest.fixture(autouse=True)

@@ -1,6 +1,6 @@
 """How many cases a test tries: a part on every run, another one each time, and all of them where time is no matter.
 
-What is drawn hangs on `SEED`, which a run that fails tells: ``CTXSTEWARD_SEED=… make test`` draws the same again.
+What is drawn hangs on `SEED`, which a run that fails tells: ``CTXSTEWARD_DRAW=… make test`` draws the same again.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from random import Random
 from typing import TypeVar
 
 SOAK = os.environ.get("CTXSTEWARD_SOAK") == "1"
-SEED = os.environ.setdefault("CTXSTEWARD_SEED", secrets.token_hex(4))
+SEED = os.environ.setdefault("CTXSTEWARD_DRAW", secrets.token_hex(4))
 """Of this run, its processes included."""
 Case = TypeVar("Case")
 
