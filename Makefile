@@ -47,8 +47,8 @@ $(STAMP): requirements.lock pyproject.toml
 demo: $(STAMP)  ## install, then run the main job on shipped data, offline
 	$(BIN)/ctxsteward demo
 
-test: $(STAMP)  ## every test that CI runs, test files shared out to two processes
-	$(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder
+test: $(STAMP)  ## every test that CI runs, test files shared out to three processes
+	$(BIN)/python -m pytest -q -n 3 --dist loadfile --no-loadscope-reorder
 
 soak: $(STAMP) $(MINISTACK)/.installed  ## the tests of durability, run long, and what an outage costs: under an hour
 	CTXSTEWARD_SOAK=1 CTXSTEWARD_DAMAGES=10000 $(BIN)/python -m pytest -q -rP -n 2 --dist loadscope $(SOAKED) \

@@ -15,7 +15,7 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
 
 from . import network_guard
-from .examples import SOAK, examples
+from .examples import SEED, SOAK, examples
 from .postgres import PostgresServer, running
 from .s3_servers import CREDENTIALS, Ministack, S3Server, ministack_server, moto_server
 
@@ -53,13 +53,18 @@ LONG = (
 
 TOGETHER = ("tests/flows/", "tests/store/objects/", "tests/browser/")
 """Folders whose files share a server that is long in starting: all of them go to one process."""
+OF_THE_CODE = ("tests/test_house.py", "tests/test_architecture.py", "tests/schemas/test_findings.py")
+"""Files that share what was parsed: all modules of the product."""
 
 
 class Shared(LoadFileScheduling):
     """Files to one process each, and some folders whole."""
 
     def _split_scope(self, nodeid: str) -> str:
-        return next((folder for folder in TOGETHER if nodeid.startswith(folder)), super()._split_scope(nodeid))
+        scope = super()._split_scope(nodeid)
+        if scope in OF_THE_CODE:
+            return OF_THE_CODE[0]
+        return next((folder for folder in TOGETHER if scope.startswith(folder)), scope)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -86,6 +91,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         return next((place for place, start in enumerate(LONG) if item.nodeid.startswith(start)), len(LONG))
 
     items.sort(key=rank)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, exitstatus: int) -> None:
+    """With what a run that failed draws the same cases again."""
+    if exitstatus:
+        terminalreporter.write_line(f"cases were drawn with CTXSTEWARD_DRAW={SEED}")
 
 
 @pytest.fixture(autouse=True)

@@ -68,8 +68,11 @@ class Module(NamedTuple):
     text: str
     tree: ast.Module
     is_package: bool
-    door: ast.Module | None = None
+    door: ast.Module | None
     """The stub beside a package's `__init__`: which name of it is loaded from which of its modules."""
+    nodes: tuple[ast.AST, ...]
+    """All of the tree, which a dozen bars look through."""
+    door_nodes: tuple[ast.AST, ...]
 
 
 def tracked(*patterns: str) -> list[Path]:
@@ -91,8 +94,22 @@ def modules() -> list[Module]:
         name = ".".join(parts[:-1] if is_package else parts)
         stub = path.with_suffix(".pyi")
         door = ast.parse(stub.read_text(encoding="utf-8")) if stub.is_file() else None
-        read.append(Module(name, path, text, ast.parse(text), is_package, door))
+        tree = ast.parse(text)
+        read.append(Module(name, path, text, tree, is_package, door, walked(tree), walked(door) if door else ()))
     return read
+
+
+def walked(tree: ast.AST) -> tuple[ast.AST, ...]:
+    """What `ast.walk` yields, but for marks of how a name is used."""
+    nodes: list[ast.AST] = [tree]
+    for node in nodes:
+        for field in node._fields:
+            value = getattr(node, field, None)
+            if isinstance(value, list):
+                nodes.extend(item for item in value if isinstance(item, ast.AST))
+            elif isinstance(value, ast.AST) and not isinstance(value, ast.expr_context):
+                nodes.append(value)
+    return tuple(nodes)
 
 
 # -- imports -----------------------------------------------------------------------------------------------
@@ -104,7 +121,7 @@ def imports(module: Module, names: frozenset[str], *, doors: bool = False) -> se
     With `doors` also those that a package's door leads to: they count for circles, not as something the package uses.
     """
     found = set()
-    for node in [*ast.walk(module.tree), *(ast.walk(module.door) if doors and module.door else ())]:
+    for node in (*module.nodes, *(module.door_nodes if doors else ())):
         if isinstance(node, ast.Import):
             found.update(_known(alias.name.removeprefix(PREFIX), names) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -142,7 +159,7 @@ def _given_by_doors() -> dict[str, dict[str, bool]]:
     return {
         module.name: {
             alias.asname or alias.name: node.module is None
-            for node in ast.walk(module.door)
+            for node in module.door_nodes
             if isinstance(node, ast.ImportFrom)
             for alias in node.names
         }
@@ -182,7 +199,7 @@ def hidden_modules(read: Iterable[Module]) -> list[str]:
         f"{module.name}.{alias.name}"
         for module in read
         if module.door is not None
-        for node in ast.walk(module.door)
+        for node in module.door_nodes
         if isinstance(node, ast.ImportFrom) and node.module is not None
         for alias in node.names
         if f"{module.name}.{alias.name}" in names and node.module.partition(".")[0] != alias.name
@@ -230,7 +247,7 @@ def largest_circle(graph: dict[str, set[str]]) -> list[str]:
 
 
 def class_names(read: Iterable[Module]) -> Counter[str]:
-    return Counter(node.name for module in read for node in ast.walk(module.tree) if isinstance(node, ast.ClassDef))
+    return Counter(node.name for module in read for node in module.nodes if isinstance(node, ast.ClassDef))
 
 
 def public_twins(read: Iterable[Module]) -> list[str]:
@@ -249,7 +266,7 @@ def bare_participles(read: Iterable[Module]) -> list[str]:
     classes = [
         f"{module.name}:{node.name}"
         for module in read
-        for node in ast.walk(module.tree)
+        for node in module.nodes
         if isinstance(node, ast.ClassDef) and is_participle(node.name) and not _is_error(node)
     ]
     return sorted([*classes, *(module.name for module in read if is_participle(module.name.rpartition(".")[2]))])
@@ -346,7 +363,7 @@ def size(read: list[Module]) -> Iterator[Bar]:
     functions = [
         (node.end_lineno or 0) - node.lineno + 1
         for module in read
-        for node in ast.walk(module.tree)
+        for node in module.nodes
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     ]
     lines = [len(module.text.splitlines()) for module in read]

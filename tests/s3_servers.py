@@ -24,6 +24,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 from urllib.error import URLError
@@ -31,15 +32,18 @@ from urllib.parse import urlencode
 from urllib.request import ProxyHandler, build_opener
 
 import boto3
+import botocore.session
 import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
-from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
+from moto.moto_server.werkzeug_app import MotoRequestHandler, create_backend_app
 from werkzeug.serving import make_server
 
 REAL_BUCKET = "CTXSTEWARD_TEST_S3_URI"
 MINISTACK_PYTHON = Path(__file__).resolve().parents[1] / ".venv-ministack" / "bin" / "python"
 START_SECONDS = 30.0
+botocore.session.create_loader = cache(botocore.session.create_loader)
+"""Descriptions of services are read once a process: tests open hundreds of sessions, each of which would read them."""
 CREDENTIALS = {
     "AWS_ACCESS_KEY_ID": "testing",
     "AWS_SECRET_ACCESS_KEY": "testing",
@@ -106,8 +110,11 @@ class _Quiet(MotoRequestHandler):
 
 @contextmanager
 def moto_server() -> Iterator[S3Server]:
-    """moto on a free port of this process. Its state is the process's: take another bucket to be alone."""
-    with _wsgi_server(_one_at_a_time(DomainDispatcherApplication(create_backend_app))) as url:
+    """moto on a free port of this process. Its state is the process's: take another bucket to be alone.
+
+    Its S3 alone: what deals requests out to all services looks through its folder of services at each of them.
+    """
+    with _wsgi_server(_one_at_a_time(create_backend_app("s3"))) as url:
         server = S3Server(url)
         server.make_bucket()
         yield server

@@ -21,7 +21,7 @@ def defined() -> set[str]:
     """Classes, functions and their methods; names that modules and classes assign."""
     names: set[str] = set()
     for module in modules():
-        for node in ast.walk(module.tree):
+        for node in module.nodes:
             if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
                 names.add(node.name)
             elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):

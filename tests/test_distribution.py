@@ -182,11 +182,13 @@ def test_the_promised_python_is_typed() -> None:
 def test_a_type_that_is_written_nowhere_is_found(tmp_path: Path) -> None:
     folder = tmp_path / "site-packages" / "ctxsteward" / "store"
     folder.mkdir(parents=True)
-    (folder / "py.typed").touch()
+    for marked in (folder, folder.parent):
+        (marked / "py.typed").touch()
+    (folder.parent / "__init__.py").touch()
     (folder / "__init__.py").write_text(
         "class Held:\n    def __init__(self, limits: list[int]) -> None:\n        self.limits = sorted(limits)\n",
         encoding="utf-8",
     )
-    room = typed_names.judge("store", tmp_path / "site-packages")
+    (room,) = typed_names.judge(["store"], tmp_path / "site-packages")
     assert not room.is_met
     assert room.missing == ("ctxsteward/store/__init__.py:3: limits",)

@@ -3,10 +3,10 @@
     python -m tests.typed_names            # what `make types` prints; exit code 1 while a room is below the bar
     python -m tests.typed_names --missing  # with what lacks a type, and where
 
-basedpyright (of `.venv-docs`; it brings its own node) judges a copy of the packages as they are installed. Counted is
-every public name of a room and what it leads to; a type is unknown where it is written nowhere and checkers may infer
-it each in its own way: an attribute is given one where it is set first (``self.limit: int = limit``), a model's
-configuration is a ``ClassVar[ConfigDict]``.
+basedpyright (of `.venv-docs`; it brings its own node) judges a copy of the packages as they are installed, all at once:
+what rooms have in common is read once. Counted is every public name of a room; a type is unknown where it is written
+nowhere and checkers may infer it each in its own way: an attribute is given one where it is set first
+(``self.limit: int = limit``), a model's configuration is a ``ClassVar[ConfigDict]``.
 """
 
 from __future__ import annotations
@@ -18,13 +18,15 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .house import ROOMS, ROOT
+from .house import ROOT
 
+PACKAGE = "ctxsteward"
 JUDGED = ("envelope", "schemas", "store", "summarizers", "steward")
+FOLDERS = ("schemas", "envelope", "summarizers", "steward")
+"""Where the judged rooms and what they import lie."""
 BAR = 0.99
 CHECKER = ROOT / ".venv-docs" / "bin" / "basedpyright"
 
@@ -48,29 +50,36 @@ class RoomTypes(NamedTuple):
 
 
 def install(folder: Path) -> None:
-    """Copy the packages of all rooms as a wheel lays them out."""
-    for room in ROOMS:
+    """Copy packages as a wheel lays them out; the folder over them is a package as well, which one run can judge."""
+    for room in FOLDERS:
         shutil.copytree(
-            ROOT / room / "ctxsteward", folder / "ctxsteward", dirs_exist_ok=True,
+            ROOT / room / PACKAGE, folder / PACKAGE, dirs_exist_ok=True,
             ignore=shutil.ignore_patterns("__pycache__", "*.json", "*.jsonl", "*.yaml"),
         )  # fmt: skip
+    (folder / PACKAGE / "__init__.py").touch()
+    (folder / PACKAGE / "py.typed").touch()
 
 
-def judge(room: str, folder: Path) -> RoomTypes:
-    """Judge one room of what `install` laid out."""
-    command = [CHECKER, "--pythonpath", sys.executable, "--verifytypes", f"ctxsteward.{room}", "--ignoreexternal",
-               "--outputjson"]  # fmt: skip
+def judge(rooms: Sequence[str], folder: Path) -> list[RoomTypes]:
+    """Judge these rooms of the packages in a folder."""
+    command = [CHECKER, "--pythonpath", sys.executable, "--verifytypes", PACKAGE, "--ignoreexternal", "--outputjson"]
     done = subprocess.run(
         command, cwd=folder.parent, env={**os.environ, "PYTHONPATH": str(folder)}, capture_output=True, text=True,
         timeout=300, check=False,
     )  # fmt: skip
     try:
-        found = json.loads(done.stdout)["typeCompleteness"]
+        found = json.loads(done.stdout)["typeCompleteness"]["symbols"]
     except (ValueError, KeyError):
-        raise SystemExit(f"{room}: {done.stdout}{done.stderr}") from None
-    counts = found["exportedSymbolCounts"]
-    missing = tuple(sorted(set(_missing(found["symbols"], folder))))
-    return RoomTypes(room, counts["withKnownType"], sum(counts.values()), missing)
+        raise SystemExit(f"{done.stdout}{done.stderr}") from None
+    return [
+        _room(room, [one for one in found if one["name"].startswith(f"{PACKAGE}.{room}.")], folder) for room in rooms
+    ]
+
+
+def _room(room: str, symbols: Sequence[dict[str, Any]], folder: Path) -> RoomTypes:
+    promised = [one for one in symbols if one["isExported"]]
+    known = sum(one["isTypeKnown"] for one in promised)
+    return RoomTypes(room, known, len(promised), tuple(sorted(set(_missing(symbols, folder)))))
 
 
 def _missing(symbols: Sequence[dict[str, Any]], folder: Path) -> Iterator[str]:
@@ -82,11 +91,11 @@ def _missing(symbols: Sequence[dict[str, Any]], folder: Path) -> Iterator[str]:
 
 
 def judged(rooms: Sequence[str] = JUDGED) -> list[RoomTypes]:
-    """All rooms, two at a time."""
-    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(2) as pool:
+    """These rooms, with what they import."""
+    with tempfile.TemporaryDirectory() as folder:
         installed = Path(folder).resolve() / "site-packages"
         install(installed)
-        return list(pool.map(lambda room: judge(room, installed), rooms))
+        return judge(rooms, installed)
 
 
 def main(argv: Sequence[str] = ()) -> int:

@@ -31,7 +31,7 @@ from ctxsteward.evals.cost import (
 from ctxsteward.evals.prompt_cost import PricedPrompt, Prices, PromptJudge, Sizer
 from ctxsteward.evals.replay import MaskedRun, files_of, masking_of, read_run
 
-from ..examples import examples
+from ..examples import drawn, examples
 
 SIZER = Sizer(Counter(CharTokenizer()))
 
@@ -171,7 +171,7 @@ def test_ski_rental_costs_at_most_twice_the_best_known_in_hindsight(
 DATA = Path(__file__).parents[2] / "../shared/data"
 
 
-@pytest.mark.parametrize("dynamic_tokens", [4_000, 16_000])
+@pytest.mark.parametrize("dynamic_tokens", drawn([4_000, 16_000], 1, "cost in hindsight"))
 @pytest.mark.skipif(not (DATA / "swe_agent").is_dir(), reason=f"no {DATA}/swe_agent")
 def test_on_real_runs_ski_rental_costs_no_more_than_a_twentieth_over_its_best(dynamic_tokens: int) -> None:
     ours = EnvelopeBuilder(model="gpt-4o", budgets=Budgets(dynamic_tokens=dynamic_tokens))

@@ -9,7 +9,8 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import ExitStack
 
 import pytest
 
@@ -23,18 +24,31 @@ def pytest_unconfigure() -> None:
     shutil.rmtree(HOME, ignore_errors=True)
 
 
+SERVED = ExitStack()
+"""The server and the settings that lead there, while there are."""
+
+
 @pytest.fixture(scope="session")
 def prefect() -> Iterator[None]:
     """The harness: a server process on a free port, and settings that lead there."""
     from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
     from prefect.testing.utilities import prefect_test_harness
 
-    # Each run waits at its end for the thread of its heartbeats, which looks once a second whether it may end.
-    with (
-        prefect_test_harness(server_startup_timeout=90),
-        temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}),
-    ):
+    with SERVED:
+        SERVED.enter_context(prefect_test_harness(server_startup_timeout=90))
+        # Each run waits at its end for the thread of its heartbeats, which looks once a second whether it may end.
+        SERVED.enter_context(temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}))
         yield
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(nextitem: pytest.Item | None) -> Generator[None, object, object]:
+    """The server ends with the folder's last test: one that nobody asks anything still works all the time."""
+    try:
+        return (yield)
+    finally:
+        if nextitem is None or not nextitem.nodeid.startswith("tests/flows/"):
+            SERVED.close()
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -6,6 +6,9 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
+
+import pytest
 
 CODE = """
 import sys
@@ -19,17 +22,47 @@ tell_night(NightReport(tenant="t", profile="p", night="2026-11-22", outcome="pro
 """
 
 
-def told(prepare: str = "", code: str = CODE, **variables: str) -> list[str]:
-    """Lines on stderr of a process that exports and ends."""
-    env = {name: value for name, value in os.environ.items() if name != "CTXSTEWARD_TELEMETRY"} | variables
-    done = subprocess.run(
-        [sys.executable, "-c", code.replace("PREPARE", prepare)], env=env, capture_output=True, text=True, timeout=60,
-        check=True,
-    )  # fmt: skip
-    return done.stderr.splitlines()
+IMPORTED = """
+import json, os, sys
+import ctxsteward.flows.night, ctxsteward.flows.suites
+
+for line in sys.stdin:
+    code, variables, errors = json.loads(line)
+    child = os.fork()
+    if child == 0:
+        os.dup2(os.open(errors, os.O_WRONLY | os.O_CREAT), 2)
+        os.environ.update(variables)
+        exec(code, {})
+        sys.exit()
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+"""
+"""Forks a process for each code: what it imports takes longer than all that they do."""
+Told = Callable[..., list[str]]
 
 
-def test_what_was_told_is_sent_at_the_end_of_the_process() -> None:
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
+    """Lines on stderr of a process that runs a code, which exports, and ends."""
+    env = {name: value for name, value in os.environ.items() if name != "CTXSTEWARD_TELEMETRY"}
+    errors = tmp_path_factory.mktemp("told") / "errors"
+    with subprocess.Popen(
+        [sys.executable, "-c", IMPORTED], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        stdin, stdout = process.stdin, process.stdout
+
+        def told(prepare: str = "", code: str = CODE, **variables: str) -> list[str]:
+            errors.unlink(missing_ok=True)
+            stdin.write(json.dumps([code.replace("PREPARE", prepare), variables, str(errors)]) + "\n")
+            stdin.flush()
+            assert stdout.readline() == "0\n", errors.read_text()
+            return errors.read_text().splitlines()
+
+        yield told
+
+
+def test_what_was_told_is_sent_at_the_end_of_the_process(told: Told) -> None:
     (line,) = told(CTXSTEWARD_TELEMETRY="console")
     metrics = {
         metric["name"]: metric["data"]["data_points"]
@@ -43,7 +76,7 @@ def test_what_was_told_is_sent_at_the_end_of_the_process() -> None:
     assert runs["held"] == 0
 
 
-def test_the_flow_of_eval_suites_tells_as_well() -> None:
+def test_the_flow_of_eval_suites_tells_as_well(told: Told) -> None:
     """Even where it ends at once."""
     code = """
 from contextlib import suppress
@@ -57,9 +90,9 @@ with suppress(InputError):
     assert "meta_steward.run.count" in line
 
 
-def test_without_the_variable_nothing_is_set_up() -> None:
+def test_without_the_variable_nothing_is_set_up(told: Told) -> None:
     assert told() == []
 
 
-def test_an_sdk_that_is_there_is_left_alone() -> None:
+def test_an_sdk_that_is_there_is_left_alone(told: Told) -> None:
     assert told("import opentelemetry.sdk.metrics", CTXSTEWARD_TELEMETRY="console") == []

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import ast
-from functools import cache
 from pathlib import Path
 
 from ctxsteward.schemas.findings import FINDING_KINDS
+
+from ..house import Module, modules
 
 ROOM = Path(__file__).parents[2] / "envelope"
 OTHER_TABLES = ("audit", "maintenance")
 
 
-@cache
-def _room() -> list[ast.Module]:
-    paths = [path for path in ROOM.rglob("*.py") if not set(path.parts) & set(OTHER_TABLES)]
-    return [ast.parse(path.read_text(encoding="utf-8")) for path in paths]
+def _room() -> list[Module]:
+    return [one for one in modules() if ROOM in one.path.parents and not set(one.path.parts) & set(OTHER_TABLES)]
 
 
-def _raised(tree: ast.Module) -> set[str]:
-    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+def _raised(module: Module) -> set[str]:
+    calls = [node for node in module.nodes if isinstance(node, ast.Call)]
     words = [word for call in calls if ast.unparse(call.func) == "Finding" for word in call.keywords]
     return {
         ast.literal_eval(word.value) for word in words if word.arg == "kind" and isinstance(word.value, ast.Constant)
@@ -33,8 +32,8 @@ def test_every_kind_that_is_raised_is_in_the_table() -> None:
 def test_every_kind_in_the_table_is_raised() -> None:
     texts = {
         node.value
-        for tree in _room()
-        for node in ast.walk(tree)
+        for module in _room()
+        for node in module.nodes
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     }
 

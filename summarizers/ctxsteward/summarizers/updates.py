@@ -389,24 +389,22 @@ def stale_values(old: SentenceReading, new: SentenceReading, shared: int, *, rar
     """
     if new.updates >= 3 and new.names and (swapped := _swapped_names(old, new, shared)):
         return swapped
-    if new.updates < 3 and shared < 2:
-        return frozenset()
-    pairs = _competing(old, new)
-    if not pairs or _different_things(old, new) or _other_one(old, new):
-        return frozenset()
     size = min(len(old.subject), len(new.subject))
     share = shared / size if size else 0.0
-    quoted = bool(pairs & new.norms)
-    if new.updates >= 3 and quoted and (shared or size == 0):
-        return pairs if _rule_survives(old, new, shared) else frozenset()
     union = len(old.subject) + len(new.subject) - shared
     if new.updates >= 3:
         enough = (shared >= 2 and share >= 0.5) or (shared >= 1 and shared / union >= (0.2 if rare else 0.34))
     elif new.updates >= 1:
         enough = shared >= 2 and share >= 0.66
     else:
-        enough = shared >= 2 and (shared / union >= 0.74 or (rare and old.subject <= new.subject)) and len(pairs) == 1
-    return pairs if enough and _rule_survives(old, new, shared) else frozenset()
+        enough = shared >= 2 and (shared / union >= 0.74 or (rare and old.subject <= new.subject))
+    if not enough and new.updates < 3:  # as with most: their values need not be compared
+        return frozenset()
+    pairs = _competing(old, new)
+    if not pairs or (new.updates < 1 and len(pairs) > 1) or _different_things(old, new) or _other_one(old, new):
+        return frozenset()
+    quoted = new.updates >= 3 and bool(shared or size == 0) and not pairs.isdisjoint(new.norms)
+    return pairs if (enough or quoted) and _rule_survives(old, new, shared) else frozenset()
 
 
 def _rule_survives(old: SentenceReading, new: SentenceReading, shared: int) -> bool:

@@ -16,6 +16,7 @@ import select
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import traceback
 from collections.abc import Iterator
@@ -84,10 +85,22 @@ def fork_server() -> Iterator[ForkServer]:
 # -- the process itself ------------------------------------------------------------------------------------------
 
 
+def warm() -> None:
+    """Run every scenario once: what is imported, and made at its first use, is there in all children."""
+    from . import writer  # noqa: F401  # what others run
+    from .places import Place
+    from .scenarios import SCENARIOS
+
+    for scenario in SCENARIOS.values():
+        with tempfile.TemporaryDirectory() as folder, Place(scenario.places[0], folder).open() as machines:
+            scenario.prepare(machines, lambda *_: None)
+            scenario.run(machines, lambda *_: None)
+
+
 def serve() -> None:
-    from . import scenarios, writer  # noqa: F401  # what children run
     from .buckets import bucket
 
+    warm()
     for line in sys.stdin:
         request = json.loads(line)
         if request["scenario"] != "writer" and request["place"][2]:

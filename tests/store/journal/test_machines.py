@@ -34,7 +34,7 @@ from ...examples import SOAK
 from ...postgres import PostgresServer, running
 from ..processes import ROOT, run_together
 
-PROCESSES, SESSIONS = 8, 64
+PROCESSES, SESSIONS = 8, 64 if SOAK else 32
 ROUNDS = 10 if SOAK else 1
 KILLS = 300 if SOAK else 12
 SERVER_KILLS = 40 if SOAK else 2

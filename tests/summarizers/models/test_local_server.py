@@ -1,12 +1,11 @@
 """Summaries with a real model server: what it proves is the wire, the grammar, time limits and grounding; no quality.
 
-CTXSTEWARD_SOAK=1 makes 100 summaries; else 3. Run with -rP to see shares.
+CTXSTEWARD_SOAK=1 makes 100 summaries; else 2 of them, others each time. Run with -rP to see shares.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -20,9 +19,10 @@ from ctxsteward.summarizers import extractive
 from ctxsteward.summarizers.models import GovernedModel, ModelSummarizer, OpenAIModel, grounding_texts
 
 from ... import model_servers
+from ...examples import drawn
 from .fake_model import foreign_pieces
 
-SUMMARIES = 100 if os.environ.get("CTXSTEWARD_SOAK") else 3
+SUMMARIES = drawn(range(100), 2, "summaries of a model server")
 DEMO = Path(__file__).resolve().parents[3] / "console/ctxsteward/console/data/demo.jsonl"
 BUDGET = 50
 
@@ -42,12 +42,12 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield found
 
 
-def sources(count: int) -> list[SummarizerInput]:
+def sources() -> list[SummarizerInput]:
     """Stretches of the shipped conversation, each of a few hundred tokens."""
     said = [Message.from_wire(entry.wire) for entry in read_transcript(DEMO).entries()]
     said = [message for message in said if message.role in ("user", "assistant") and 0 < len(message.text) < 900]
     made = []
-    for number in range(count):
+    for number in SUMMARIES:
         first = number * 3 % (len(said) - 3)
         rows = [SourceMessage(ref=f"§{first + at + 1}", message=said[first + at]) for at in range(3)]
         made.append(SummarizerInput(messages=tuple(rows), count_tokens=lambda text: len(text) // 4 + 1))
@@ -59,7 +59,7 @@ def test_every_summary_is_whole_grounded_or_extractive(model: OpenAIModel) -> No
     written = plain_bullets = fell_back = 0
     refused: Counter[str] = Counter()
     slowest = 0.0
-    for source in sources(SUMMARIES):
+    for source in sources():
         started = time.monotonic()
         summary: Summary = summarizer(source, budget_tokens=BUDGET)
         slowest = max(slowest, time.monotonic() - started)
@@ -75,7 +75,7 @@ def test_every_summary_is_whole_grounded_or_extractive(model: OpenAIModel) -> No
         fell_back += bool(summary.origin.fell_back)
         assert summary.origin.calls <= 2
     print(
-        f"{SUMMARIES} summaries: {written} bullets are what the model points at, {sum(refused.values())} of its lines "
+        f"{len(SUMMARIES)} summaries: {written} bullets are what the model points at, {sum(refused.values())} of its lines "
         f"point at nothing ({dict(refused)})"
     )
     print(f"{plain_bullets} bullets are extractive, {fell_back} summaries fell back, the slowest took {slowest:.1f} s")
