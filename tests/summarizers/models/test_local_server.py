@@ -75,8 +75,8 @@ def test_every_summary_is_whole_grounded_or_extractive(model: OpenAIModel) -> No
         fell_back += bool(summary.origin.fell_back)
         assert summary.origin.calls <= 2
     print(
-        f"{len(SUMMARIES)} summaries: {written} bullets are what the model points at, {sum(refused.values())} of its lines "
-        f"point at nothing ({dict(refused)})"
+        f"{len(SUMMARIES)} summaries: {written} bullets are what the model points at, {sum(refused.values())} of its "
+        f"lines point at nothing ({dict(refused)})"
     )
     print(f"{plain_bullets} bullets are extractive, {fell_back} summaries fell back, the slowest took {slowest:.1f} s")
     assert slowest < 150
