@@ -837,9 +837,11 @@ export interface components {
             model: string;
             /** @description Name, version and the first digits of its SHA-256: ``history_bullets 1 4f0c2a91``. */
             template: string;
-            /** @description Bullets of the model that hold against their sources. */
+            /** @description Bullets that are there because the model wrote them. */
             grounded: number;
-            /** @description Bullets of the model that do not, by what is wrong with them; extractive ones stand in. */
+            /** @description Of those, in the words of their sources. */
+            pointed?: number;
+            /** @description What the model wrote that does not hold, by what is wrong with it; words of sources, or of rules, stand in. */
             refused: {
                 [key: string]: number;
             };
@@ -1010,9 +1012,11 @@ export interface components {
             model: string;
             /** @description Name, version and the first digits of its SHA-256: ``history_bullets 1 4f0c2a91``. */
             template: string;
-            /** @description Bullets of the model that hold against their sources. */
+            /** @description Bullets that are there because the model wrote them. */
             grounded: number;
-            /** @description Bullets of the model that do not, by what is wrong with them; extractive ones stand in. */
+            /** @description Of those, in the words of their sources. */
+            pointed?: number;
+            /** @description What the model wrote that does not hold, by what is wrong with it; words of sources, or of rules, stand in. */
             refused: {
                 [key: string]: number;
             };
@@ -1266,9 +1270,11 @@ export interface components {
             model: string;
             /** @description Name, version and the first digits of its SHA-256: ``history_bullets 1 4f0c2a91``. */
             template: string;
-            /** @description Bullets of the model that hold against their sources. */
+            /** @description Bullets that are there because the model wrote them. */
             grounded: number;
-            /** @description Bullets of the model that do not, by what is wrong with them; extractive ones stand in. */
+            /** @description Of those, in the words of their sources. */
+            pointed?: number;
+            /** @description What the model wrote that does not hold, by what is wrong with it; words of sources, or of rules, stand in. */
             refused: {
                 [key: string]: number;
             };

@@ -23,8 +23,8 @@ from ctxsteward.envelope.recall.model_tools import resolve_reference
 from ctxsteward.envelope.testing import CharTokenizer, FirstLine
 from ctxsteward.envelope.tokens.tokenizer import Counter
 from ctxsteward.schemas import ContextError, Damaged
-from ctxsteward.store.crypto.addresses import address_of, subject_of
 from ctxsteward.store.crypto.hash_chain import Chain
+from ctxsteward.store.crypto.keyring import address_of, subject_of
 from ctxsteward.store.journal.events import WindowCompacted
 from ctxsteward.store.journal.port import SessionKey
 from ctxsteward.store.names import blob_name, data_key_name, part_of, session_folder, versions_folder

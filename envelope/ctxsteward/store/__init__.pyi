@@ -20,8 +20,7 @@ from .crypto import (
     memory_keys as memory_keys,
     subject_of as subject_of,
 )
-from .crypto.addresses import code as code
-from .crypto.keyring import NONCE_BYTES as NONCE_BYTES, decrypt as decrypt, encrypt as encrypt
+from .crypto.keyring import NONCE_BYTES as NONCE_BYTES, code as code, decrypt as decrypt, encrypt as encrypt
 from .derived_files import DerivedFile as DerivedFile, DerivedPlace as DerivedPlace, DerivedRows as DerivedRows
 from .erasure.forget import apply_tombstones as apply_tombstones, forget as forget
 from .erasure.steward_records import (

@@ -34,15 +34,16 @@ from ctxsteward.envelope import (
     NewMessage,
     Profile,
     Session,
+    Transcript,
+    decode,
     load_tokenizer,
     open_store,
+    read_transcripts,
 )
-from ctxsteward.envelope.transcripts import Transcript, decode, read_transcripts
 from ctxsteward.language import INDEX_STOP
 from ctxsteward.schemas import InputError, InvalidTranscript, take_wire
-from ctxsteward.steward import Ledger
+from ctxsteward.steward import HarvestWorker, Ledger
 from ctxsteward.steward.ingest import FolderSource, LoadedItem, load
-from ctxsteward.steward.night import HarvestWorker
 from ctxsteward.store import MAX_FACTS, Audience, Fact, FactSource, MasterKeys
 
 from .recall import RECALL_FRACTION, Question, read_questions

@@ -28,11 +28,14 @@ from ctxsteward.envelope import (
     SelectionRequest,
     Selector,
     Session,
+    decode,
     open_store,
+    read_transcripts,
+    rows_of,
     search_context,
+    show,
+    unfenced,
 )
-from ctxsteward.envelope.layout import rows_of, unfenced
-from ctxsteward.envelope.transcripts import decode, read_transcripts, show
 from ctxsteward.schemas import InvalidTranscript
 
 from .documents import check_markers, table, write_blocks

@@ -42,11 +42,11 @@ from ctxsteward.envelope import (
     Store,
     Transcript as Transcript,
     TranscriptEntry,
+    memory_store,
     read_transcripts,
     text_of,
 )
 from ctxsteward.envelope.render import spans, wires_of
-from ctxsteward.envelope.testing import memory_store
 from ctxsteward.schemas import ContextError, InputError, Ref, Wire, encode_wire
 
 from .prompt_cost import PricedPrompt, PromptPiece, Sizer, anthropic_faults, arguments_of, openai_faults, without_marks

@@ -60,11 +60,11 @@ from ctxsteward.steward import (
     harvest_in_process,
     of_this_process,
     open_night,
+    require,
     run_night,
 )
 from ctxsteward.steward.harvest import Batch, BatchFailure, BatchRecords, BatchResult, Run
 from ctxsteward.steward.night import tell_night
-from ctxsteward.steward.setup import require
 from ctxsteward.store import WriterLease
 
 OWNER = "ctxsteward.owner"

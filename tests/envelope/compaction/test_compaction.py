@@ -25,8 +25,7 @@ from ctxsteward.envelope.tokens import MESSAGE_TOKENS
 from ctxsteward.envelope.tokens.tokenizer import Counter
 from ctxsteward.evals.prompt_cost import anthropic_faults, openai_faults
 from ctxsteward.schemas import Bullet, CompressionReport, Loss, Ref, StoreError, SummarizerInput, Summary
-from ctxsteward.store.crypto.addresses import address_of
-from ctxsteward.store.crypto.keyring import memory_keys
+from ctxsteward.store.crypto.keyring import address_of, memory_keys
 from ctxsteward.store.journal.events import CompactionRefused, WindowCompacted, from_record
 from ctxsteward.store.journal.memory import MemoryJournal
 from ctxsteward.store.journal.port import JournalRecord, SessionKey

@@ -127,7 +127,7 @@ def test_what_is_no_watermark_is_refused(value: object) -> None:
 
 
 def test_a_mark_is_keyed_and_tells_source_name_and_version() -> None:
-    from ctxsteward.store.crypto.addresses import AddressKey
+    from ctxsteward.store.crypto.keyring import AddressKey
 
     ours, theirs = AddressKey(b"k" * 32), AddressKey(b"x" * 32)
     marks = {

@@ -14,7 +14,7 @@ from ctxsteward.steward.release.approvals import Approvals, canary_of
 from ctxsteward.steward.release.assignment import is_challenger, profile_for, running, started, version_for
 from ctxsteward.steward.release.canary import CanaryArm, CanaryDecision, Kind, chance, decide, settle
 from ctxsteward.steward.settings import CanaryLimits
-from ctxsteward.store.crypto.addresses import AddressKey
+from ctxsteward.store.crypto.keyring import AddressKey
 from ctxsteward.store.names import steward_folder
 
 from .people import FACT, FIRST, WHEN, actors

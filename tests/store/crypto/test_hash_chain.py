@@ -18,8 +18,8 @@ from ctxsteward.schemas import (
     UnsupportedVersion,
     VersionTaken,
 )
-from ctxsteward.store.crypto.addresses import AddressKey
 from ctxsteward.store.crypto.hash_chain import Chain, Link
+from ctxsteward.store.crypto.keyring import AddressKey
 from ctxsteward.store.names import numbered
 from ctxsteward.store.objects.memory import MemoryObjects
 from ctxsteward.store.objects.port import ObjectInfo, PutOutcome, put_once

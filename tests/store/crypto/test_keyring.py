@@ -14,8 +14,16 @@ from typing import NamedTuple
 import pytest
 
 from ctxsteward.schemas import ContextError, Damaged, InputError, StoreError
-from ctxsteward.store.crypto.addresses import AddressKey
-from ctxsteward.store.crypto.keyring import Keys, MasterKeys, StoredKeys, decrypt, encrypt, file_keys, memory_keys
+from ctxsteward.store.crypto.keyring import (
+    AddressKey,
+    Keys,
+    MasterKeys,
+    StoredKeys,
+    decrypt,
+    encrypt,
+    file_keys,
+    memory_keys,
+)
 
 MASTER = bytes(range(32))
 

@@ -26,8 +26,7 @@ from ctxsteward.schemas import (
     StoreUnavailable,
     UnsupportedVersion,
 )
-from ctxsteward.store.crypto.addresses import AddressKey, subject_of
-from ctxsteward.store.crypto.keyring import Keys, SealKey, memory_keys
+from ctxsteward.store.crypto.keyring import AddressKey, Keys, SealKey, memory_keys, subject_of
 from ctxsteward.store.crypto.vault import Vault, derived_subject, session_of
 from ctxsteward.store.objects.memory import MemoryObjects
 from ctxsteward.store.objects.port import ObjectInfo, Patience, PutOutcome

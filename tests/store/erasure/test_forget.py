@@ -17,7 +17,7 @@ from ctxsteward.envelope.history.state import State
 from ctxsteward.envelope.recall.model_tools import resolve_reference
 from ctxsteward.envelope.testing import FirstLine
 from ctxsteward.schemas import ContextError, Erased, InputError, StoreError
-from ctxsteward.store.crypto.addresses import subject_of
+from ctxsteward.store.crypto.keyring import subject_of
 from ctxsteward.store.erasure.forget import Deletion, apply_tombstones, forget
 from ctxsteward.store.erasure.steps import Lineage
 from ctxsteward.store.journal.port import SessionKey

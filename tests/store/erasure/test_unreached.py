@@ -12,8 +12,7 @@ from ctxsteward.console.cli import cli
 from ctxsteward.envelope import open_store
 from ctxsteward.envelope.store import Store
 from ctxsteward.schemas import Erased, InputError, ObjectMissing, ReferenceNotFound
-from ctxsteward.store.crypto.addresses import subject_of
-from ctxsteward.store.crypto.keyring import MasterKeys
+from ctxsteward.store.crypto.keyring import MasterKeys, subject_of
 from ctxsteward.store.erasure.forget import apply_tombstones, forget
 from ctxsteward.store.journal.memory import MemoryJournal
 from ctxsteward.store.journal.port import SessionKey

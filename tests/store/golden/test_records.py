@@ -19,7 +19,7 @@ from ctxsteward.envelope.building.builder import RENDERERS
 from ctxsteward.envelope.testing import FirstLine, memory_store
 from ctxsteward.envelope.tokens.tokenizer import Counter, load_tokenizer
 from ctxsteward.schemas import Damaged, InputError, MetaRecord, Outcome
-from ctxsteward.store.crypto.addresses import AddressKey
+from ctxsteward.store.crypto.keyring import AddressKey
 from ctxsteward.store.journal.events import BlankRecord, CompactionRefused, OutcomeTold, from_record, to_record
 from ctxsteward.store.journal.log import Log, coded, read_manifest
 from ctxsteward.store.journal.port import JournalRecord, SessionKey

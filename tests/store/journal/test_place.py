@@ -18,8 +18,7 @@ from ctxsteward.envelope.testing import CharTokenizer
 from ctxsteward.envelope.tokens.tokenizer import Counter
 from ctxsteward.schemas import Damaged, Erased, InputError, StoreError
 from ctxsteward.steward.ledger.database import LedgerDatabase
-from ctxsteward.store.crypto.addresses import subject_of
-from ctxsteward.store.crypto.keyring import memory_keys
+from ctxsteward.store.crypto.keyring import memory_keys, subject_of
 from ctxsteward.store.erasure.forget import apply_tombstones, forget
 from ctxsteward.store.journal.database import LAYOUT_VERSION, NAME
 from ctxsteward.store.journal.port import DrainMark, ForgottenSubject, SessionKey

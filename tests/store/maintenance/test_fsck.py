@@ -15,8 +15,7 @@ import pytest
 from ctxsteward.envelope import open_store
 from ctxsteward.envelope.store import Store
 from ctxsteward.schemas import Damaged, InputError, ReferenceNotFound
-from ctxsteward.store.crypto.addresses import subject_of
-from ctxsteward.store.crypto.keyring import memory_keys
+from ctxsteward.store.crypto.keyring import memory_keys, subject_of
 from ctxsteward.store.journal.events import NoteSet, to_record
 from ctxsteward.store.journal.log import coded
 from ctxsteward.store.journal.memory import MemoryJournal

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import pytest
 
 from ctxsteward.schemas import Damaged, StoreUnavailable
-from ctxsteward.store.crypto.addresses import AddressKey
 from ctxsteward.store.crypto.hash_chain import Chain
+from ctxsteward.store.crypto.keyring import AddressKey
 from ctxsteward.store.objects.port import Patience
 from ctxsteward.store.objects.s3 import S3Objects
 

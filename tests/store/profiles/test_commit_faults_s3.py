@@ -15,8 +15,8 @@ import pytest
 from botocore.exceptions import BotoCoreError, ClientError
 
 from ctxsteward.schemas import VersionTaken
-from ctxsteward.store.crypto.addresses import AddressKey
 from ctxsteward.store.crypto.hash_chain import Chain, Link
+from ctxsteward.store.crypto.keyring import AddressKey
 from ctxsteward.store.objects.port import Patience
 from ctxsteward.store.objects.s3 import S3Objects
 

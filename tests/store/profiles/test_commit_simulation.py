@@ -15,8 +15,8 @@ from functools import partial
 import pytest
 
 from ctxsteward.schemas import ObjectMissing, OutcomeUnknown, StoreUnavailable, VersionTaken
-from ctxsteward.store.crypto.addresses import AddressKey
 from ctxsteward.store.crypto.hash_chain import Chain, _encode
+from ctxsteward.store.crypto.keyring import AddressKey
 from ctxsteward.store.names import numbered
 from ctxsteward.store.objects.port import Patience
 

@@ -13,7 +13,7 @@ import pytest
 from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, Profile, Session, Store, open_store
 from ctxsteward.envelope.testing import FirstLine
 from ctxsteward.schemas import Damaged, Erased, Message, Ref, UnsupportedVersion, Wire
-from ctxsteward.store.crypto.addresses import address_of, subject_of
+from ctxsteward.store.crypto.keyring import address_of, subject_of
 from ctxsteward.store.journal.events import (
     BlankRecord,
     Event,

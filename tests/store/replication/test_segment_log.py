@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from ctxsteward.schemas import Damaged, Erased
-from ctxsteward.store.crypto.addresses import subject_of
-from ctxsteward.store.crypto.keyring import MasterKeys
+from ctxsteward.store.crypto.keyring import MasterKeys, subject_of
 from ctxsteward.store.crypto.vault import Vault, derived_subject
 from ctxsteward.store.journal.port import JournalRecord, Manifest
 from ctxsteward.store.objects.memory import MemoryObjects

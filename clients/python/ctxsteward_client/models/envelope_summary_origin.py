@@ -8,6 +8,7 @@ from attrs import field as _attrs_field
 
 from ..types import UNSET, Unset
 
+from ..types import UNSET, Unset
 from typing import cast
 
 if TYPE_CHECKING:
@@ -29,13 +30,14 @@ class EnvelopeSummaryOrigin:
         Attributes:
             model (str):
             template (str): Name, version and the first digits of its SHA-256: ``history_bullets 1 4f0c2a91``.
-            grounded (int): Bullets of the model that hold against their sources.
-            refused (EnvelopeSummaryOriginRefused): Bullets of the model that do not, by what is wrong with them; extractive
-                ones stand in.
+            grounded (int): Bullets that are there because the model wrote them.
+            refused (EnvelopeSummaryOriginRefused): What the model wrote that does not hold, by what is wrong with it; words
+                of sources, or of rules, stand in.
             fell_back (list[str]): Why a part of the sources has no bullets of the model: of a closed set, with an HTTP
                 status; no words of its.
             calls (int):
             usage (EnvelopeTokenUsage): What a provider counted for one call.
+            pointed (int | Unset): Of those, in the words of their sources.
      """
 
     model: str
@@ -45,6 +47,7 @@ class EnvelopeSummaryOrigin:
     fell_back: list[str]
     calls: int
     usage: EnvelopeTokenUsage
+    pointed: int | Unset = UNSET
 
 
 
@@ -69,6 +72,8 @@ class EnvelopeSummaryOrigin:
 
         usage = self.usage.to_dict()
 
+        pointed = self.pointed
+
 
         field_dict: dict[str, Any] = {}
 
@@ -81,6 +86,8 @@ class EnvelopeSummaryOrigin:
             "calls": calls,
             "usage": usage,
         })
+        if pointed is not UNSET:
+            field_dict["pointed"] = pointed
 
         return field_dict
 
@@ -112,6 +119,8 @@ class EnvelopeSummaryOrigin:
 
 
 
+        pointed = d.pop("pointed", UNSET)
+
         envelope_summary_origin = cls(
             model=model,
             template=template,
@@ -120,6 +129,7 @@ class EnvelopeSummaryOrigin:
             fell_back=fell_back,
             calls=calls,
             usage=usage,
+            pointed=pointed,
         )
 
         return envelope_summary_origin

@@ -20,7 +20,7 @@ T = TypeVar("T", bound="EnvelopeSummaryOriginRefused")
 
 @_attrs_define
 class EnvelopeSummaryOriginRefused:
-    """ Bullets of the model that do not, by what is wrong with them; extractive ones stand in.
+    """ What the model wrote that does not hold, by what is wrong with it; words of sources, or of rules, stand in.
 
      """
 

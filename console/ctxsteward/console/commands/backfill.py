@@ -7,8 +7,7 @@ from typing import Any
 
 import click
 
-from ctxsteward.envelope import EnvelopeBuilder, Profile, Store
-from ctxsteward.envelope.building import Snapshots
+from ctxsteward.envelope import EnvelopeBuilder, Profile, Snapshots, Store
 from ctxsteward.schemas import BudgetExceeded, Finding, InputError, WindowExceeded
 from ctxsteward.store import bootstrap, profile_names
 

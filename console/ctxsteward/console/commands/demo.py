@@ -38,9 +38,9 @@ from ctxsteward.envelope import (
     Transcript,
     parse_transcripts,
     rebuild,
+    section_text,
     text_of,
 )
-from ctxsteward.envelope.render import section_text
 from ctxsteward.evals.prompt_cost import anthropic_faults, openai_faults
 from ctxsteward.schemas import CompressionReport, Message
 

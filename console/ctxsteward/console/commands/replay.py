@@ -18,9 +18,19 @@ import click
 from pydantic import BaseModel, ConfigDict
 from rich.table import Table
 
-from ctxsteward.envelope import Envelope, EnvelopeBuilder, Profile, Session, Store, Transcript, rebuild
-from ctxsteward.envelope.telemetry import prefix_tokens
-from ctxsteward.envelope.tokens import DEFAULT_CACHE_BLOCK_TOKENS, Prices, model_info
+from ctxsteward.envelope import (
+    DEFAULT_CACHE_BLOCK_TOKENS,
+    Envelope,
+    EnvelopeBuilder,
+    Prices,
+    Profile,
+    Session,
+    Store,
+    Transcript,
+    model_info,
+    prefix_tokens,
+    rebuild,
+)
 from ctxsteward.evals.replay import replay as model_calls
 from ctxsteward.schemas import Finding, InputError, ReferenceNotFound
 

@@ -11,8 +11,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
-from ctxsteward.envelope import Envelope, EnvelopeBuilder, Prices, Provider
-from ctxsteward.envelope.telemetry import prefix_tokens
+from ctxsteward.envelope import Envelope, EnvelopeBuilder, Prices, Provider, prefix_tokens
 from ctxsteward.schemas import PolicyName
 
 MAX_NAME = 200

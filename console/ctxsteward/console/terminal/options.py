@@ -20,8 +20,7 @@ from typing import Any, TypeVar, get_args
 
 import click
 
-from ctxsteward.envelope import PROVIDERS, Budgets, EnvelopeBuilder, Profile, known_models
-from ctxsteward.envelope.transcripts import FORMATS, decode
+from ctxsteward.envelope import FORMATS, PROVIDERS, Budgets, EnvelopeBuilder, Profile, decode, known_models
 from ctxsteward.schemas import InputError, InvalidTranscript, PolicyName, UnknownModel
 
 from .output import note

@@ -6,8 +6,18 @@ import sys
 from collections.abc import Callable, Iterator
 from itertools import islice
 
-from ctxsteward.envelope import Counter, EnvelopeBuilder, NewMessage, Profile, Session, Store
-from ctxsteward.envelope.transcripts import MAX_PIPE_BYTES, Transcript, parse_transcripts, read_transcripts
+from ctxsteward.envelope import (
+    MAX_PIPE_BYTES,
+    Counter,
+    EnvelopeBuilder,
+    NewMessage,
+    Profile,
+    Session,
+    Store,
+    Transcript,
+    parse_transcripts,
+    read_transcripts,
+)
 from ctxsteward.evals.replay import new_message
 from ctxsteward.schemas import InputError, InputTooLarge, InvalidTranscript, encode_wire
 

@@ -14,8 +14,8 @@ from functools import partial
 from ctxsteward.schemas import CompressionReport, Finding, InputError, SourceMessage, Summarizer
 from ctxsteward.store import ObservationsAppended, RecallSelected, WindowCompacted, address_of
 
-from ..compaction import MAX_OBSERVED, Compactor, PlannedCompaction, Policy, SummaryAhead, Window
-from ..history import Session, State
+from ..compaction import Compactor, PlannedCompaction, Policy, SummaryAhead, Window
+from ..history import MAX_OBSERVED, Session, State
 from ..layout import FORM, DynamicLayout, LayoutForm, lay_dynamic
 from ..recall import (
     LEAST_EXCERPT_TOKENS,

@@ -26,7 +26,6 @@ from .importance import (
     summarize_context as summarize_context,
 )
 from .losses import said_by as said_by, stands_in as stands_in, text_of as text_of
-from .observation_log import MAX_OBSERVED as MAX_OBSERVED
 from .policy import (
     CompactionCandidate as CompactionCandidate,
     CompactionChoice as CompactionChoice,

@@ -33,7 +33,7 @@ from ctxsteward.schemas import (
 from ctxsteward.store import CompactionRefused, ObservationsAppended, WindowCompacted
 
 from ..history import LogEntry, State, ToolGroup
-from ..layout import Fragment, RenderOptions, bullet_line, bullets_text, group_fragment, heading_lines
+from ..layout import Fragment, RenderOptions, bullet_line, bullets_text, group_fragment, heading_lines, one_line
 from ..tokens import (
     BULLETS_FLOOR_FRACTION,
     LIKELY_FRACTION,
@@ -44,7 +44,7 @@ from ..tokens import (
 )
 from .ahead import PlannedCompaction, PreparedSummary, fell_back
 from .losses import account, shown_texts
-from .observation_log import counts_of, fault_of_log, observed, one_line, to_observe, trimmed
+from .observation_log import counts_of, fault_of_log, observed, trimmed
 from .policy import CompactionChoice, Policy, Window
 
 
@@ -123,7 +123,7 @@ class Compactor:
             else:
                 told = () if landed is None else (landed,)
                 summary = self._summary(source, budget_tokens)
-            if isinstance(summary, Summary):
+            if isinstance(summary, Summary) and summary.observed is not None:
                 logged = observed(state, summary, source, self.counter)
         if isinstance(summary, str):
             return self._refuse(window, summary)
@@ -200,7 +200,7 @@ class Compactor:
         visible = [SourceMessage(ref=e.ref, message=e.message, ts=e.event.ts) for g in state.groups for e in g.entries]
         source = SummarizerInput(
             messages=(), standing=state.bullets, visible=tuple(visible), count_tokens=self.counter.text,
-            observations=state.observations, unobserved=to_observe(state, unseen, upto),
+            observations=state.observations, unobserved=state.unobserved(unseen, upto),
             observations_tokens=self.budgets.log_tokens,
         )  # fmt: skip
         if not source.unobserved:
@@ -258,7 +258,7 @@ class Compactor:
             visible=tuple(visible),
             count_tokens=self.counter.text,
             observations=state.observations,
-            unobserved=to_observe(state, unseen, upto),
+            unobserved=state.unobserved(unseen, upto),
             observations_tokens=self.budgets.log_tokens,
         )
 
@@ -296,7 +296,7 @@ class Compactor:
             artifact="",
             created_at=self.now() if self.now else None,
             origin=None if summary is None else summary.origin,
-            observations=counts_of(state, logged, self.counter),
+            observations=None if logged is None else counts_of(state, logged, self.counter),
         )
         noted = state.copy()
         if logged is not None:
@@ -423,7 +423,7 @@ def _fault(summary: object, source: SummarizerInput) -> str:
         return str(error)
     known = {item.ref for item in (*source.messages, *source.visible)}
     known |= {f"§{Ref.parse(ref).ordinal}" for bullet in source.standing for ref in bullet.citations}
-    if fault := fault_of_log(summary, source):
+    if (summary.observed is not None or summary.reflected) and (fault := fault_of_log(summary, source)):
         return fault
     for bullet in summary.bullets:
         for ref in bullet.citations:

@@ -9,7 +9,6 @@ functions; tokens are the counter's.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from typing import cast
 
@@ -27,22 +26,12 @@ from ctxsteward.schemas import (
 from ctxsteward.store import ObservationsAppended
 
 from ..history import State
-from ..layout import observations_text
+from ..layout import observations_text, one_line
 from ..tokens import Counter
 
-MAX_OBSERVED = 200
-"""Messages that a summarizer is given to observe at once."""
 LEFT_FRACTION = 0.5
 """A log that is over its budget is cut to so much of it: what is left stands for a while."""
 _TRUST = {"system": "operator", "developer": "operator", "user": "user", "assistant": "assistant"}
-_LIKE_REF = re.compile(r"§\s?\d+(?:\.\d+)?")
-
-
-def to_observe(state: State, unseen: Sequence[SourceMessage], upto: int) -> tuple[SourceMessage, ...]:
-    """What was not observed yet, the oldest of it: what left without (`unseen`), what the window has up to this one."""
-    here = (entry for group in state.groups for entry in group.entries if state.observed_to < entry.ordinal <= upto)
-    rows = [*unseen, *(SourceMessage(ref=one.ref, message=one.message, ts=one.event.ts) for one in here)]
-    return tuple(sorted(rows, key=lambda item: Ref.parse(item.ref).ordinal)[:MAX_OBSERVED])
 
 
 def observed(state: State, summary: Summary, source: SummarizerInput, counter: Counter) -> ObservationsAppended | None:
@@ -77,10 +66,8 @@ def trimmed(state: State, budget_tokens: int, counter: Counter) -> ObservationsA
     return ObservationsAppended(appended=(), upto=state.observed_to, standing=standing)
 
 
-def counts_of(state: State, event: ObservationsAppended | None, counter: Counter) -> ObservationCounts | None:
+def counts_of(state: State, event: ObservationsAppended, counter: Counter) -> ObservationCounts:
     """What an event changes of the log of this state."""
-    if event is None:
-        return None
     stood = state.observations if event.standing is None else event.standing
     merged = sum(map(len, event.merged))
     return ObservationCounts(
@@ -99,13 +86,6 @@ def fault_of_log(summary: Summary, source: SummarizerInput) -> str:
     refs = [ref for bullet in summary.observed or () for ref in bullet.citations]
     unknown = next((ref for ref in refs if f"§{Ref.parse(ref).ordinal}" not in known), None)
     return "" if unknown is None else f"the summarizer observes {unknown}, which was not to be observed"
-
-
-def one_line(bullet: Bullet) -> Bullet:
-    """On one line, and without what would read like one more citation behind it."""
-    text = bullet.text if bullet.text.splitlines() == [bullet.text] else " ".join(bullet.text.split())
-    text = _LIKE_REF.sub("…", text)
-    return bullet if text == bullet.text else bullet.model_copy(update={"text": text})
 
 
 def _fitting(

@@ -50,6 +50,7 @@ from .rows import (
     escape as escape,
     fenced as fenced,
     heading_lines as heading_lines,
+    one_line as one_line,
     passage_lines as passage_lines,
     random_nonce as random_nonce,
     recalled_line as recalled_line,

@@ -46,6 +46,8 @@ from ctxsteward.store import NONCE_DIGITS
 
 from ..history import LogEntry
 
+_LIKE_REF = re.compile(r"§\s?\d+(?:\.\d+)?")
+
 
 def random_nonce() -> str:
     """A nonce from the operating system's random source."""
@@ -106,6 +108,13 @@ def continued(text: str) -> str:
 def rows_of(body: str) -> list[str]:
     """The rows of a fence's body, each with its text as it was; the inverse of rows joined by newlines."""
     return [_MARKED.sub(r"\1", row) for row in _NEXT_ROW.split(body)]
+
+
+def one_line(bullet: Bullet) -> Bullet:
+    """On one line, and without what would read like one more citation behind it."""
+    text = bullet.text if bullet.text.splitlines() == [bullet.text] else " ".join(bullet.text.split())
+    text = _LIKE_REF.sub("…", text)
+    return bullet if text == bullet.text else bullet.model_copy(update={"text": text})
 
 
 def bullet_text(text: str) -> str:

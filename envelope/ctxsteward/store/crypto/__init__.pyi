@@ -1,12 +1,15 @@
-from .addresses import AddressKey as AddressKey, address_of as address_of, code as code, subject_of as subject_of
 from .hash_chain import Chain as Chain, Link as Link, follows as follows
 from .keyring import (
+    AddressKey as AddressKey,
     Keys as Keys,
     MasterKeys as MasterKeys,
     SealKey as SealKey,
+    address_of as address_of,
     check_keys as check_keys,
+    code as code,
     file_keys as file_keys,
     memory_keys as memory_keys,
+    subject_of as subject_of,
 )
 from .vault import (
     DataKey as DataKey,

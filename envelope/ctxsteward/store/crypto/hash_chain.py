@@ -31,7 +31,7 @@ from ctxsteward.schemas import Damaged, ObjectMissing, StoreError, UnsupportedVe
 
 from ..names import number_of, numbered
 from ..objects import ObjectStore, Patience, list_twice, put_once
-from .addresses import AddressKey
+from .keyring import AddressKey
 
 CHAIN_VERSION = 1
 """Major version of a link's form; fields may be added within it."""

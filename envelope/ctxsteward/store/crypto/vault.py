@@ -34,8 +34,7 @@ from ctxsteward.schemas import Damaged, Erased, ObjectMissing, UnsupportedVersio
 
 from .. import names, process_forks as forking
 from ..objects import ObjectStore, Patience, put_once
-from .addresses import KEY_BYTES, address_of
-from .keyring import NONCE_BYTES, Keys, decrypt, encrypt
+from .keyring import KEY_BYTES, NONCE_BYTES, Keys, address_of, decrypt, encrypt
 
 VAULT_VERSION = 1
 """Major version of key, blob and tombstone objects."""

@@ -24,8 +24,7 @@ from math import ceil
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from ctxsteward.envelope import Budgets, EnvelopeBuilder, NewMessage, Selector, open_store
-from ctxsteward.envelope.transcripts import decode, show
+from ctxsteward.envelope import Budgets, EnvelopeBuilder, NewMessage, Selector, decode, open_store, show
 from ctxsteward.language import passage_spans, terms
 from ctxsteward.schemas import InputError, InvalidTranscript
 

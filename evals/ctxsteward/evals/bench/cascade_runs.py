@@ -21,7 +21,17 @@ from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
 
-from ctxsteward.envelope import Budgets, Counter, EnvelopeBuilder, Policy, Session, Store, model_info, rebuild
+from ctxsteward.envelope import (
+    Budgets,
+    Counter,
+    EnvelopeBuilder,
+    Policy,
+    Session,
+    Store,
+    memory_store,
+    model_info,
+    rebuild,
+)
 from ctxsteward.envelope.cascade import (
     CascadeRunner,
     RunLedger,
@@ -30,7 +40,6 @@ from ctxsteward.envelope.cascade import (
     script_of,
     sub_cascade_of,
 )
-from ctxsteward.envelope.testing import memory_store
 from ctxsteward.schemas import Cascade, InputError, Wire
 
 from ..prompt_cost import Bill, PricedPrompt, Prices, PromptJudge, PromptPiece, Sizer

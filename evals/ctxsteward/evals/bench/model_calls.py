@@ -25,18 +25,19 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ctxsteward.envelope import (
+    DEFAULT_TOKENIZER,
     Budgets,
     Counter,
     Envelope,
     EnvelopeBuilder,
+    Prices,
     Session,
     SummaryAhead,
     Transcript,
     load_tokenizer,
+    memory_store,
     read_transcripts,
 )
-from ctxsteward.envelope.testing import memory_store
-from ctxsteward.envelope.tokens import DEFAULT_TOKENIZER, Prices
 from ctxsteward.schemas import ChatReply, ChatRequest, InputError, SummarizerInput, Summary, Wire
 from ctxsteward.summarizers.models import CallLimits, GovernedModel, ModelSummarizer, OpenAIModel
 

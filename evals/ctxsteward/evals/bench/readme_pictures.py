@@ -29,8 +29,7 @@ from xml.sax.saxutils import escape
 from rich.console import Console
 from rich.text import Text
 
-from ctxsteward.envelope import Budgets, EnvelopeBuilder, Profile, parse_transcripts
-from ctxsteward.envelope.testing import memory_store
+from ctxsteward.envelope import Budgets, EnvelopeBuilder, Profile, memory_store, parse_transcripts
 
 from ..cost import spent_so_far
 from ..documents import block_of, table_rows

@@ -32,8 +32,17 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
 
-from ctxsteward.envelope import Budgets, Counter, Envelope, EnvelopeBuilder, Session, load_tokenizer, open_store
-from ctxsteward.envelope.transcripts import decode, read_transcripts
+from ctxsteward.envelope import (
+    Budgets,
+    Counter,
+    Envelope,
+    EnvelopeBuilder,
+    Session,
+    decode,
+    load_tokenizer,
+    open_store,
+    read_transcripts,
+)
 from ctxsteward.schemas import (
     Bullet,
     ChatReply,

@@ -22,10 +22,18 @@ from typing import Any
 from ctxsteward.envelope.tokens import load_tokenizer
 from ctxsteward.envelope.transcripts import parse_transcripts
 from ctxsteward.schemas import take_wire
-from ctxsteward.steward import NightReport, NightSettings, harvest_in_process, of_this_process, open_night, run_night
+from ctxsteward.steward import (
+    AdmittedRecords,
+    HarvestWorker,
+    NightReport,
+    NightSettings,
+    harvest_in_process,
+    of_this_process,
+    open_night,
+    run_night,
+)
 from ctxsteward.steward.harvest import batched
 from ctxsteward.steward.ingest import InProcess, LoadedItem, is_named_like_transcript
-from ctxsteward.steward.night import AdmittedRecords, HarvestWorker
 from ctxsteward.steward.setup import Isolate, in_a_worker
 from ctxsteward.store import AddressKey
 

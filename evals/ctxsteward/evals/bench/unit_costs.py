@@ -24,11 +24,10 @@ from itertools import accumulate, chain, count
 from pathlib import Path
 from typing import NamedTuple
 
-from ctxsteward.envelope import PROVIDERS, Budgets, EnvelopeBuilder, Store, Weights, open_store
+from ctxsteward.envelope import PROVIDERS, Budgets, EnvelopeBuilder, Store, Weights, memory_store, open_store
 from ctxsteward.envelope.audit import audit, sealed_request
 from ctxsteward.envelope.cards import card_maker, cards_of, open_cards, rebuild
 from ctxsteward.envelope.recall import IndexedTurn, TurnIndex
-from ctxsteward.envelope.testing import memory_store
 from ctxsteward.language import terms
 
 from ..suites import make, play_one, play_verbatim

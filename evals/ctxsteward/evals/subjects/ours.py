@@ -9,9 +9,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, Session, search_context, text_of
-from ctxsteward.envelope.render import fragment_spans
-from ctxsteward.envelope.testing import memory_store
+from ctxsteward.envelope import (
+    Budgets,
+    Envelope,
+    EnvelopeBuilder,
+    Session,
+    fragment_spans,
+    memory_store,
+    search_context,
+    text_of,
+)
 from ctxsteward.schemas import ContextError, Ref, Wire
 
 from .port import Prompt, Task

@@ -18,8 +18,7 @@ from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
 
-from ctxsteward.envelope import Envelope, EnvelopeBuilder, Session, Store, open_store, text_of
-from ctxsteward.envelope.layout import rows_of, unfenced
+from ctxsteward.envelope import Envelope, EnvelopeBuilder, Session, Store, open_store, rows_of, text_of, unfenced
 from ctxsteward.schemas import Bullet, Ref, Wire
 
 from ..replay import window_of

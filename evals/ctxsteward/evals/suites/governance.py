@@ -21,6 +21,8 @@ from tempfile import TemporaryDirectory
 from ctxsteward.envelope import Envelope, EnvelopeBuilder, Profile, Session, Store, open_store
 from ctxsteward.schemas import BLOCKS, ContextError, MetaRecommendation, MetaRecord, ProfileDocument, Wire
 from ctxsteward.steward import (
+    HarvestResult,
+    HarvestWorker,
     NightReport,
     NightSettings,
     ProcessEnvironment,
@@ -33,7 +35,6 @@ from ctxsteward.steward import (
 )
 from ctxsteward.steward.gate import FrozenGate
 from ctxsteward.steward.ingest import InProcess, Isolation
-from ctxsteward.steward.night import HarvestResult, HarvestWorker
 from ctxsteward.steward.release import assess, in_force
 from ctxsteward.steward.settings import CanaryLimits
 from ctxsteward.store import MasterKeys, forget

@@ -24,11 +24,9 @@ from itertools import groupby
 from random import Random
 from typing import NamedTuple
 
-from ctxsteward.envelope import Envelope, EnvelopeBuilder, Session
+from ctxsteward.envelope import SECTIONS, Envelope, EnvelopeBuilder, Session, memory_store
 from ctxsteward.envelope.layout import DerivedText, ToolResults, rows_of, unfenced
 from ctxsteward.envelope.render import parse, spans, wires_of
-from ctxsteward.envelope.testing import memory_store
-from ctxsteward.envelope.tokens import SECTIONS
 from ctxsteward.schemas import InputError, Ref, Wire
 
 from ..canaries import normalize, shows

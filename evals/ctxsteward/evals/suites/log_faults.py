@@ -19,9 +19,8 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any, Literal
 
-from ctxsteward.envelope import Envelope, Session, Store, instruments as telemetry, rebuild
+from ctxsteward.envelope import Envelope, Session, Store, fragment_spans, instruments as telemetry, rebuild
 from ctxsteward.envelope.layout import Fragment
-from ctxsteward.envelope.render import fragment_spans
 from ctxsteward.schemas import LOG_DAMAGE, LOSSES, Damaged, ReferenceNotFound, Wire, encode_wire
 from ctxsteward.store import Journal, JournalRecord, Keys, MemoryJournal, MemoryObjects, SessionKey
 

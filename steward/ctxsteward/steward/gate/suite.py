@@ -42,9 +42,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StrictStr, ValidationError, model_validator
 
-from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, Store
-from ctxsteward.envelope.layout import RENDERER_VERSION
-from ctxsteward.envelope.tokens import HEAD_SECTIONS
+from ctxsteward.envelope import HEAD_SECTIONS, RENDERER_VERSION, Budgets, Envelope, EnvelopeBuilder, Store
 from ctxsteward.language import sentences_of, terms
 from ctxsteward.schemas import (
     BLOCK_SPECS,

@@ -35,8 +35,7 @@ from itertools import permutations
 from typing import NamedTuple
 from urllib.parse import quote
 
-from ctxsteward.envelope import Store
-from ctxsteward.envelope.tokens import DEFAULT_TOKENIZER, FRAME_TOKENS, Counter, load_tokenizer
+from ctxsteward.envelope import DEFAULT_TOKENIZER, FRAME_TOKENS, Counter, Store, load_tokenizer
 from ctxsteward.schemas import InputError, MetaRecommendation, MetaRecord, ProfileDocument, Review, instant, is_claim_id
 from ctxsteward.store import META_LABELS, line_writer, meta_text, record_subject
 
