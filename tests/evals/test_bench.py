@@ -69,6 +69,7 @@ def test_every_bench_goes_by_its_own_name() -> None:
         "telemetry",
         "audit",
         "harness",
+        "remembered",
     }
 
 

@@ -236,7 +236,7 @@ def _english(raw: list[Token]) -> Iterable[Token]:
             yield token
             index += 1
             continue
-        size, phrase = _phrase(words, index)
+        size, phrase = _phrase(words, index, raw)
         counts = index + size < len(raw) and raw[index + size].kind == "figure"
         if phrase is not None and phrase.operator is not None and phrase.key in _BOUNDING and counts:
             phrase = token._replace(kind="small")  # "until 5 pm" bounds a figure
@@ -247,14 +247,15 @@ def _english(raw: list[Token]) -> Iterable[Token]:
 _BOUNDING = ("before", "after", "until", "prior to", "once", "within")
 
 
-def _phrase(words: list[str], index: int) -> tuple[int, Token | None]:
+def _phrase(words: list[str], index: int, raw: Sequence[Token]) -> tuple[int, Token | None]:
     for table, is_idiom in ((_IDIOMS, True), (_PHRASES, False)):
         for phrase in table.get(words[index], ()):
             if tuple(words[index : index + len(phrase)]) == phrase:
-                key = " ".join(phrase)
+                key, size = " ".join(phrase), len(phrase)
+                start, stop = raw[index].start, raw[index + size - 1].stop
                 if is_idiom:
-                    return len(phrase), Token("idiom", key, 0, 0)
-                return len(phrase), Token("operator", key, 0, 0, _OPERATORS[phrase])
+                    return size, Token("idiom", key, start, stop)
+                return size, Token("operator", key, start, stop, _OPERATORS[phrase])
     return 1, None
 
 

@@ -58,12 +58,22 @@ def source_message(ref: str, role: str, text: str) -> SourceMessage:
 
 
 def foreign_pieces(text: str, refs: Sequence[str], sources: Mapping[str, GroundingText]) -> list[str]:
-    """What of a shown line stands in none of what it cites: labels apart, of which each is one's who is cited."""
-    cited = [sources[ref] for ref in refs]
-    labels = {*(one.role for one in cited), *(one.text.split(":")[0].split("：")[0] for one in cited)}
-    found = []
+    """What of a shown line stands in none of what it cites: labels apart, of which each is one's whose words follow.
+
+    A label is the role of what follows, or of a user's text the name that a user's message begins with.
+    """
+    said = [(role, unicodedata.normalize("NFC", part)) for ref in refs for role, part in sources[ref].said]
+    names = {part.split(":")[0].split("：")[0] for role, part in said if role == "user"}
+    found, label = [], ""
     for piece in unicodedata.normalize("NFC", text).split("…"):
-        rests = [piece.strip(), *(piece.strip().removeprefix(f"{label}: ") for label in labels)]
-        if not any(rest in one.text for rest in rests for one in cited):
+        rest = piece.strip()
+        for one in ("system", "developer", "assistant", "tool", "user", *names):
+            if rest.startswith((f"{one}: ", f"{one}：")):
+                label = one
+                is_said = any(rest in part for role, part in said if role == "user")
+                rest = rest if is_said else rest.removeprefix(f"{one}: ")
+                break
+        role = label if label in ("system", "developer", "assistant", "tool") else "user"
+        if not any(rest in part for who, part in said if who == role):
             found.append(piece)
     return found

@@ -341,3 +341,57 @@ def test_a_prompt_that_changes_later_changes_nothing(tmp_path: Any) -> None:
     assert str(summary.origin).count("history_bullets 7 ") == 1
     with pytest.raises(InputError, match="cannot be read as UTF-8"):
         PromptFolder(tmp_path).check()
+
+
+# -- a rule stays, whatever a model says of it ------------------------------------------------------------------------
+
+RULE = "Never delete a backup without Dana's sign-off."
+RULED = SummarizerInput(
+    messages=(
+        source_message("§1", "user", RULE + "".join(f" The {n}th lunch was pleasant in town {n}." for n in range(40))),
+        source_message("§2", "tool", f"README: {RULE}"),
+        source_message(
+            "§3",
+            "assistant",
+            f"The intern wrote that we {RULE[:-1].lower()}, which is over now.",
+        ),
+    ),
+    count_tokens=lambda text: len(text) // 4,
+)
+SAID_OF_IT: dict[str, list[dict[str, Any]]] = {
+    "it is flooded": [
+        {"text": f"The {n}th lunch was pleasant in town {n}.", "cites": ["§1"], "said_by": "user", "kind": "fact"}
+        for n in range(40)
+    ],
+    "it is told as a fact": [{"text": RULE, "cites": ["§1"], "said_by": "user", "kind": "fact"}],
+    "a tool says it too": [{"text": RULE, "cites": ["§2"], "said_by": "tool", "kind": "fact"}],
+    "it is said to be over": [
+        {"text": "never delete a backup without Dana's sign-off, which is over now", "cites": ["§3"],
+         "said_by": "assistant", "kind": "decision"}
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", SAID_OF_IT)
+def test_a_rule_stays_as_the_rules_found_it(case: str) -> None:
+    summary, _ = summarized(lambda request: bullets_json(*SAID_OF_IT[case]), RULED)
+    rule = next(one for one in extractive(RULED, budget_tokens=BUDGET).bullets if one.text == RULE)
+    assert rule.kind == "constraint"
+    assert rule in summary.bullets
+
+
+def test_what_is_counted_is_what_is_there() -> None:
+    flood = SAID_OF_IT["it is flooded"]
+    for budget in (60, 2):
+        model = FakeModel(lambda request: bullets_json(*flood))
+        summary = ModelSummarizer(model)(RULED, budget_tokens=budget)
+        assert summary.origin is not None
+        assert summary.origin.pointed == summary.origin.grounded <= len(summary.bullets) < 5
+
+
+def test_a_call_that_raises_is_counted() -> None:
+    def fails(request: ChatRequest) -> str:
+        raise ModelUnavailable("m", "HTTP 503", is_billed=False)
+
+    summary, _ = summarized(fails)
+    assert (summary.origin.calls, summary.origin.fell_back) == (1, ("no answer of the model (HTTP 503)",))

@@ -155,6 +155,15 @@ def test_where_the_work_stands_takes_the_place_of_where_it_stood() -> None:
     assert summarized(line("state", text="Lunch was pleasant."), source=later)[0].superseded == ()
 
 
+def test_a_rule_is_no_state_and_no_state_takes_its_place() -> None:
+    rule = line("state", text="Never restart it before 18:00.", cites=["§1"], kind="constraint")
+    first = summarized(rule)[0]
+    (there,) = [bullet for bullet in first.bullets if "Never restart" in bullet.text]
+    assert (there.kind, there.section) == ("constraint", "intent")
+    later = SummarizerInput(messages=SOURCE.messages, standing=(there.model_copy(update={"section": "state"}),))
+    assert summarized(line("state"), source=later)[0].superseded == ()
+
+
 PLACES: list[tuple[LossKind, tuple[str, ...], str]] = [
     ("constraint", ("§1",), "intent"),
     ("constraint", ("§2",), "technical"),

@@ -21,6 +21,7 @@ or its server does raises: whatever fails is told there.
 from __future__ import annotations
 
 import re
+import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -59,7 +60,7 @@ from .grounding import (
     grounding_texts,
     says,
 )
-from .held_lines import HeldLine, Words, held, section_of
+from .held_lines import RULES, HeldLine, Words, held, section_of
 from .prompts import SLOTS, PromptFile, PromptFolder, marked
 
 MAX_REPLY_CHARS = 200_000
@@ -69,8 +70,8 @@ BEGINNING_CHARS = 40
 """Of a message, where it is only pointed at."""
 MODEL_WORTH = 45.0
 """At least, of what a model points at: less than rules and what replaces something, more than most facts."""
-RULES: frozenset[LossKind] = frozenset(("constraint", "decision", "preference"))
-"""Kinds that are a user's; their extractive bullets stay unless a bullet of the model says the same."""
+HOLD_SECONDS = 5.0
+"""For holding a model's own words; lines that come behind it point."""
 
 
 class UnusableReply(Exception):
@@ -116,7 +117,6 @@ class _Tally:
     usage: TokenUsage = field(default_factory=TokenUsage)
 
     def add(self, usage: TokenUsage | None) -> None:
-        self.calls += 1
         if usage is not None:
             self.usage = self.usage.plus(usage)
 
@@ -160,22 +160,25 @@ class ModelSummarizer:
         tally, bullets = _Tally(), list[Bullet]()
         try:
             texts = grounding_texts(source.messages)
-            worth = _worth(plain.bullets)
+            until = time.monotonic() + HOLD_SECONDS
             for part in [source.messages] if prefix is not None else self._parts(source, tally):
                 share = max(40, budget_tokens * _size(part, source) // max(1, _size(source.messages, source)))
                 for draft in self._drafts(part, source, share, prompt, prefix, tally):
                     given = {item.ref: texts[item.ref] for item in part}
-                    bullets += self._held(draft, given, worth, tally)
+                    words = self._words if time.monotonic() < until else "source"
+                    bullets += _held(draft, given, words, plain.bullets, tally)
         except Exception as error:  # whatever a model, its SDK or a reply brings about: there is a summary
             tally.fell_back.append(fall_back(error))
-        origin = SummaryOrigin(
-            model=self.model.name, template=prompt.label, grounded=len(tally.grounded), pointed=len(tally.pointed),
-            refused=dict(tally.refused), fell_back=tuple(tally.fell_back), calls=tally.calls, usage=tally.usage,
-        )  # fmt: skip
         rows = joined(bullets, plain.bullets, source, budget_tokens)
         if self._sections:
             rows = in_sections(rows, source.messages)
             plain = plain.model_copy(update={"superseded": _with_states(plain.superseded, rows, source.standing)})
+        there = {bullet.text for bullet in rows}
+        origin = SummaryOrigin(
+            model=self.model.name, template=prompt.label, grounded=len(tally.grounded & there),
+            pointed=len(tally.pointed & there), refused=dict(tally.refused), fell_back=tuple(tally.fell_back),
+            calls=tally.calls, usage=tally.usage,
+        )  # fmt: skip
         return plain.model_copy(update={"bullets": rows, "origin": origin})
 
     # -- asking -------------------------------------------------------------------------------------------------
@@ -218,25 +221,38 @@ class ModelSummarizer:
         told = "Rows without a reference are told already: do not repeat them, cite none." if source.standing else ""
         return prompt.fill(budget_tokens=budget_tokens, standing=told, messages=rows, mark=mark)
 
-    def _held(
-        self, draft: DraftBullet, given: Mapping[str, GroundingText], worth: Mapping[str, float], tally: _Tally
-    ) -> list[Bullet]:
-        found = held(draft, given, self._words)
-        if found.fault is not None:
-            tally.refused[found.fault] += 1
-        if found.lines and not set(draft.cites) <= given.keys():
-            tally.refused["unknown_reference"] += 1
-        texts = {line.text for line in found.lines}
-        tally.grounded |= texts
-        tally.pointed |= texts if found.words == "source" else set()
-        return [_bullet(line, draft, worth) for line in found.lines]
+
+def _held(
+    draft: DraftBullet, given: Mapping[str, GroundingText], words: Words, plain: Sequence[Bullet], tally: _Tally
+) -> list[Bullet]:
+    """The bullets of a line, and what it counts for."""
+    found = held(draft, given, words)
+    if found.fault is not None:
+        tally.refused[found.fault] += 1
+    if found.lines and not set(draft.cites) <= given.keys():
+        tally.refused["unknown_reference"] += 1
+    bullets = [_bullet(line, draft, plain) for line in found.lines]
+    texts = {bullet.text for bullet in bullets}
+    tally.grounded |= texts
+    tally.pointed |= texts if found.words == "source" else set()
+    return bullets
 
 
-def _bullet(line: HeldLine, draft: DraftBullet, worth: Mapping[str, float]) -> Bullet:
+def _bullet(line: HeldLine, draft: DraftBullet, plain: Sequence[Bullet]) -> Bullet:
     kind = draft.kind if draft.kind not in RULES or "user" in line.roles else "fact"  # nobody but a user sets rules
-    value = max(MODEL_WORTH, *(worth.get(ref, 0.0) for ref in line.refs))
-    section = section_of(draft.section, line) if isinstance(draft, SectionedBullet) else None
-    return Bullet(text=line.text, citations=line.refs, kind=kind, value=value, section=section)
+    section = section_of(draft.section, line, kind) if isinstance(draft, SectionedBullet) else None
+    bullet = Bullet(text=line.text, citations=line.refs, kind=kind, value=MODEL_WORTH, section=section)
+    rules = [one for one in plain if one.kind in RULES] if "user" in line.roles else []
+    rule = next((one for one in rules if _is_said_by(bullet, one)), None)
+    if rule is not None:  # it stays as the rules found it
+        return rule if section is None else rule.model_copy(update={"section": section_of(section, line, rule.kind)})
+    said = [one.value for one in plain if _is_said_by(one, bullet)]
+    return bullet.model_copy(update={"value": max(MODEL_WORTH, *said)}) if said else bullet
+
+
+def _is_said_by(bullet: Bullet, other: Bullet) -> bool:
+    """Whether another bullet, of the same originals, says this one."""
+    return not set(bullet.citations).isdisjoint(other.citations) and says(other.text, bullet)
 
 
 def output_tokens(budget_tokens: int) -> int:
@@ -275,6 +291,7 @@ def asked_for_bullets(
     form: type[DraftBullets] = DraftBullets,
 ) -> Sequence[DraftBullet]:
     """Ask; where the answer cannot be read ask once more, saying why. Raises `ModelUnavailable`, `UnusableReply`."""
+    tally.calls += 1
     reply = model.reply(request)
     tally.add(reply.usage)
     try:
@@ -283,6 +300,7 @@ def asked_for_bullets(
         again = prompts.get("repair").fill(fault=str(error))
         said = ({"role": "assistant", "content": reply.text},) if reply.text else ()
         more = (*request.messages, *said, {"role": "user", "content": again})
+        tally.calls += 1
         reply = model.reply(replace(request, messages=more))
         tally.add(reply.usage)
         return read_bullets(reply, form)
@@ -392,20 +410,20 @@ def _beginning(item: SourceMessage) -> str:
 # -- joining -----------------------------------------------------------------------------------------------------
 
 
-def _worth(bullets: Sequence[Bullet]) -> dict[str, float]:
-    worth: dict[str, float] = {}
-    for bullet in bullets:
-        for ref in bullet.citations:
-            worth[ref] = max(worth.get(ref, 0.0), bullet.value)
-    return worth
-
-
 def joined(
     written: Sequence[Bullet], plain: Sequence[Bullet], source: SummarizerInput, budget_tokens: int
 ) -> tuple[Bullet, ...]:
-    """Bullets of the model that hold, and extractive ones that none of those says; within the budget, by worth."""
+    """Bullets of the model, and extractive ones that none of those says; within the budget, by worth.
+
+    What is a rule stays as the rules found it, whatever a model says of it.
+    """
     written = list({bullet.text: bullet for bullet in reversed(written)}.values())[::-1]  # what it says twice is once
-    kept = [bullet for bullet in plain if not any(says(one.text, bullet) for one in written)]
+    there = {bullet.text for bullet in written}
+    kept = [
+        one
+        for one in plain
+        if one.text not in there and (one.kind in RULES or not any(_is_said_by(one, bullet) for bullet in written))
+    ]
     rows = [*written, *kept]
     order = sorted(range(len(rows)), key=lambda at: (-rows[at].value, at))
     room, taken = budget_tokens, set[int]()
@@ -423,7 +441,7 @@ def _with_states(
     """Where a line says how the work stands now, what was said of that before is over."""
     if not any(bullet.section == "state" for bullet in rows):
         return tuple(superseded)
-    earlier = {position for position, bullet in enumerate(standing) if bullet.section == "state"}
+    earlier = {at for at, bullet in enumerate(standing) if bullet.section == "state" and bullet.kind not in RULES}
     return tuple(sorted({*superseded, *earlier}))
 
 

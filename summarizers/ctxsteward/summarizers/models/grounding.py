@@ -29,7 +29,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Annotated, ClassVar, Literal
 
@@ -137,10 +137,12 @@ class GroundingText:
     text: str
     terms: frozenset[str]
     sentences: tuple[tuple[str, frozenset[str]], ...]
-    """As they were written, each with its words."""
+    """Each with its words."""
     norms: frozenset[str]
     spoken: frozenset[str] = frozenset()
     """Its terms, function words among them."""
+    said: tuple[tuple[str, str], ...] = ()
+    """What it is made of, as it was written: each text with the role whose words it is."""
 
 
 def grounding_texts(messages: Sequence[SourceMessage]) -> dict[str, GroundingText]:
@@ -245,12 +247,14 @@ _STOP_STEMS = frozenset(map(term_stem, STOP)) | STOP
 
 def _read(item: SourceMessage) -> GroundingText:
     message = item.message
-    results = [result.text for result in message.tool_results]
-    calls = [f"{call.name} {call.arguments}" for call in message.tool_calls]
-    text = "\n".join([message.text, *results, *calls]).strip()
+    results = [("tool", result.text) for result in message.tool_results]
+    calls = [("assistant", f"{call.name} {call.arguments}") for call in message.tool_calls]
+    said = [(str(message.role), message.text), *results, *calls]
+    text = "\n".join(text for _, text in said).strip()
     speaker: Speaker = "user" if message.role == "user" and not results else "tool"  # a system message is nobody's wish
     speaker = "assistant" if message.role == "assistant" and not results else speaker
-    return _read_text(speaker, "tool" if results else message.role, text)
+    read = _read_text(speaker, "tool" if results else message.role, text)
+    return replace(read, said=tuple((role, text) for role, text in said if text.strip()))
 
 
 @lru_cache(maxsize=512)

@@ -7,11 +7,11 @@ all: what it invents, turns round, dates wrongly or puts in another's mouth poin
 or at nothing.
 
 Taken are one or two sentences of the originals that a line cites: the one that shares most with it, rare words counting
-more, and another that says much of the rest. Both are one line where they stand in one message, and else a line each.
-Before one that says little by itself ("45 days."), or stands in a quotation that began before it, stands its neighbour,
-or the question that it answers. A long one
-keeps the clauses that share words with the line, and those that deny, bound or make conditions; a mark says where
-something is left out. Which sentence matters is the model's judgement, and that may be bad.
+more, and another that says much of the rest; both are one line where they stand side by side, and else a line each.
+Before one that says little by itself ("45 days.", "It was approved."), or stands in a quotation that began before it,
+stands its neighbour, or the question that it answers. A long one keeps its first clause, those that share words with
+the line, and those that deny, bound or make conditions. A mark ("…") says where something is left out. Which sentence
+matters is the model's judgement, and that may be bad.
 
 With `words="model"` a line that passes the checks of `grounding` is shown as the model wrote it: shorter, and not safe.
 
@@ -24,12 +24,13 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Literal, NamedTuple
 
-from ctxsteward.language import SentenceSpan, term_stem, tokens
-from ctxsteward.schemas import HandoffSection
+from ctxsteward.language import SentenceSpan, sentences, term_stem, tokens
+from ctxsteward.schemas import HandoffSection, LossKind
 
-from ..bullets import ELLIPSIS, condensed, quote, without_opening
+from ..bullets import ELLIPSIS, condensed, quote
 from .grounding import MIN_IN_SENTENCE, DraftBullet, Fault, GroundingText, Speaker, fault_of, plain_words, spoken_words
 
 Words = Literal["source", "model"]
@@ -40,6 +41,19 @@ MIN_SHARED = 0.25
 """Of a line's words by their weight, in the sentence it points at; of its other words, in a second one."""
 FEW_WORDS = 2
 """Of a sentence that says little by itself."""
+RULES: frozenset[LossKind] = frozenset(("constraint", "decision", "preference"))
+"""Kinds that are a user's."""
+_ENDS = ".!?。！？;；…\"'”’」』)"
+_LABELLED = re.compile(r"\s*(?:system|developer|user|assistant|tool|model|human|ai)\s?[:：]", re.IGNORECASE)
+_LEANS = re.compile(
+    r"\W*(?:(?:it|this|that|these|those|they|he|she|him|her|them|yes|no|not|so|then|there|otherwise|but|and|or)\b"
+    r"|[它这那他她是不否好])", re.IGNORECASE,
+)  # fmt: skip
+"""How a sentence begins that goes on with another."""
+_UNSEEN = re.compile(
+    r"[§\x00-\x1f\x7f-\x9f\xad\u0600-\u0605\u061c\u06dd\u070f\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]+"
+)
+_MARKS = re.compile(f"{ELLIPSIS}(?:\\s?{ELLIPSIS})+")
 _NAMED = re.compile(r"([A-Z][\w.-]{1,19}(?: [A-Z][\w.-]{0,19})?|[\u3400-\u9fff]{2,4})[:：]\s?")
 _OPENS, _CLOSES = (
     re.compile(r"[“「『]|(?:^|[\s(:：])['‘](?=\w)"),
@@ -65,13 +79,22 @@ class HeldLines(NamedTuple):
     fault: Fault | None = None
 
 
-class _Sentence(NamedTuple):
-    ref: str
+class _ToldSentence(NamedTuple):
+    """A sentence as it was written."""
+
     role: str
-    order: int
-    """In all that is cited."""
+    """Whose words it is."""
     text: str
     words: frozenset[str]
+    leans: bool
+    """Whether it says little without what stands before it."""
+
+
+class _Sentence(NamedTuple):
+    ref: str
+    order: int
+    """In all that is cited."""
+    told: _ToldSentence
 
 
 def held(draft: DraftBullet, sources: Mapping[str, GroundingText], words: Words = "source") -> HeldLines:
@@ -89,10 +112,12 @@ def held(draft: DraftBullet, sources: Mapping[str, GroundingText], words: Words 
     return HeldLines((HeldLine(text, refs, frozenset(sources[ref].role for ref in refs)),), "model")
 
 
-def section_of(section: HandoffSection, line: HeldLine) -> HandoffSection:
-    """What the user wants is the user's to say, and what a tool says is nothing that was settled or is open."""
+def section_of(section: HandoffSection, line: HeldLine, kind: LossKind) -> HandoffSection:
+    """What the user wants is the user's to say, and no state of the work; what a tool says is not settled, nor open."""
     if section == "intent" and "user" not in line.roles:
         return "state"
+    if section == "state" and kind in RULES and "user" in line.roles:
+        return "intent"
     is_told = line.roles.isdisjoint(("user", "assistant")) and section in ("decisions", "pending")
     return "technical" if is_told else section
 
@@ -111,23 +136,21 @@ def _pointed(draft: DraftBullet, sources: Mapping[str, GroundingText]) -> HeldLi
     cited = list(_numbered({ref: source for ref, source in sources.items() if ref in cites}))
     if not cited:
         return HeldLines((), "source", "cited")
-    names = _names(sources)
-    spread = Counter(word for sentence in cited for word in sentence.words)
+    spread = Counter(word for sentence in cited for word in sentence.told.words)
     said = plain_words(draft.text) or spoken_words(draft.text)
     weights = {word: 1 / max(1, spread[word]) ** 0.5 for word in said}
     first = _nearest(cited, weights, draft.said_by)
     if first is None:
         return HeldLines((), "source", "words")
-    rest = {word: weight for word, weight in weights.items() if word not in first.words}
+    rest = {word: weight for word, weight in weights.items() if word not in first.told.words}
     second = _nearest([one for one in cited if one != first], rest, draft.said_by) if rest else None
-    chosen = [first]
-    if second is not None and len(rest.keys() & second.words) >= FEW_WORDS:
-        chosen.append(second)
-    elif len(first.words - spoken_words(names.get(first.ref, ""))) <= FEW_WORDS or _is_quoted(first, sources):
-        chosen += _before(first, cited, sources)
-    chosen.sort(key=lambda one: one.order)
-    together = len({one.ref for one in chosen}) == 1 or chosen[0].order < 0
-    parts = [chosen] if together else [[one] for one in chosen]
+    if second is not None and len(rest.keys() & second.told.words) < FEW_WORDS:
+        second = None
+    parts = [[*_before(one, cited, sources), one] for one in (first, second) if one is not None]
+    parts.sort(key=lambda part: part[-1].order)
+    if len(parts) == 2 and parts[0][-1].ref == parts[1][-1].ref and parts[1][-1].order == parts[0][-1].order + 1:
+        parts = [[*parts[0], parts[1][-1]]]  # side by side
+    names = _names(sources)
     shown = [_shown(part, frozenset(weights), names) for part in parts]
     lines = tuple(line for line in shown if line is not None)
     return HeldLines(lines, "source", None if lines else "words")
@@ -138,87 +161,124 @@ def _nearest(cited: Sequence[_Sentence], weights: Mapping[str, float], said_by: 
     best: _Sentence | None = None
     most = (0.0, False, 0)
     for sentence in cited:
-        shared = round(sum(weights[word] for word in sentence.words & weights.keys()), 6)
-        rank = (shared, sentence.role == said_by, -len(sentence.text))
+        told = sentence.told
+        shared = round(sum(weights[word] for word in told.words & weights.keys()), 6)
+        rank = (shared, told.role == said_by, -len(told.text))
         if rank > most and shared >= max(MIN_SHARED * sum(weights.values()), 1e-6):
             best, most = sentence, rank
     return best
 
 
-def _before(first: _Sentence, cited: Sequence[_Sentence], sources: Mapping[str, GroundingText]) -> list[_Sentence]:
-    """What a sentence that says little stands behind: its neighbour, or what it answers."""
-    here = [one for one in cited if one.ref == first.ref and one.order < first.order]
-    if here:
-        return here[-1:]
-    refs = list(sources)
-    at = refs.index(first.ref)
-    if not at:
+def _before(one: _Sentence, cited: Sequence[_Sentence], sources: Mapping[str, GroundingText]) -> list[_Sentence]:
+    """What a sentence that says little by itself stands behind: its neighbour, or the question that it answers."""
+    if not one.told.leans:
         return []
-    asked = list(_numbered({refs[at - 1]: sources[refs[at - 1]]}))[-1:]
-    return [one._replace(order=-1) for one in asked if one.text.endswith(("?", "？"))]
-
-
-def _is_quoted(sentence: _Sentence, sources: Mapping[str, GroundingText]) -> bool:
-    """Whether a quotation that began before a sentence has not ended where it begins."""
-    text = sources[sentence.ref].text
-    before = text[: max(0, text.find(sentence.text))]
-    opened = len(_OPENS.findall(before)) - len(_CLOSES.findall(before))
-    return opened > 0 or before.count('"') % 2 == 1
+    here = [other for other in cited if other.ref == one.ref and other.order == one.order - 1]
+    if here:
+        return here
+    refs = list(sources)
+    at = refs.index(one.ref)
+    asked = list(_numbered({refs[at - 1]: sources[refs[at - 1]]}))[-1:] if at else []
+    return [other._replace(order=-1) for other in asked if other.told.text.endswith(("?", "？"))]
 
 
 def _shown(chosen: Sequence[_Sentence], wanted: frozenset[str], names: Mapping[str, str]) -> HeldLine | None:
     parts: list[str] = []
-    speaker = "user"
+    before = ""
     for sentence in chosen:
-        text = _cut(sentence.text, wanted)
+        told = sentence.told
+        text = _cut(told.text, wanted)
         if not any(char.isalnum() for char in text):
             continue
-        named = names.get(sentence.ref, sentence.role)
-        parts.append(text if named == speaker or text.startswith(named) else f"{named}: {text}")
-        speaker = named
+        name = names.get(sentence.ref, "") if told.role == "user" else told.role
+        if told.role == "user" and (_LABELLED.match(text) or (before and not name)):
+            name = "user"  # it reads like somebody else's label, or stands behind somebody else's words
+        is_said = name == before or (told.role == "user" and bool(name) and text.startswith((f"{name}:", f"{name}：")))
+        parts.append(text if is_said or not name else f"{name}: {text}")
+        before = name
     if not parts:
         return None
     refs = tuple(dict.fromkeys(sentence.ref for sentence in chosen))
-    return HeldLine(ELLIPSIS.join(parts), refs, frozenset(sentence.role for sentence in chosen))
+    return HeldLine(ELLIPSIS.join(parts), refs, frozenset(sentence.told.role for sentence in chosen))
 
 
 def _names(sources: Mapping[str, GroundingText]) -> dict[str, str]:
-    """Of messages that begin with one, the name of who said it, where several have names ("Ana: …", "Bo: …")."""
-    found = {ref: match[1] for ref, one in sources.items() if (match := _NAMED.match(one.text))}
-    return found if len(set(found.values())) > 1 else {}
+    """Of users' messages that begin with one, the name of who said it, where that is how most begin ("Ana: …")."""
+    users = {ref: one.text for ref, one in sources.items() if one.role == "user"}
+    found = {ref: match[1] for ref, text in users.items() if (match := _NAMED.match(text))}
+    return found if len(set(found.values())) > 1 and 2 * len(found) >= len(users) else {}
 
 
 def _cut(text: str, wanted: frozenset[str]) -> str:
     """A sentence on one line; a long one without clauses that share nothing with what is wanted and bind nothing."""
     limit = SHOWN_CHARS if text.isascii() else SHOWN_CHARS * 5 // 9
     if len(text) > limit:
-        shown = condensed(text, [*_telling(text, wanted)], limit)
+        shown = condensed(text, [SentenceSpan(0, 1), *_telling(text, wanted)], limit)
         text = shown if shown.endswith(text[-8:]) else shown + ELLIPSIS
-    return quote(without_opening(text))
+    return _MARKS.sub(ELLIPSIS, _UNSEEN.sub(ELLIPSIS, quote(text)))
 
 
 def _telling(text: str, wanted: frozenset[str]) -> Iterator[SentenceSpan]:
     for match in _RUN.finditer(text):
         if term_stem(match[0].casefold()) in wanted or match[0] in wanted:
             yield SentenceSpan(match.start(), match.end())
-    for token in tokens(text):  # where characters change their width these are off by some: more is kept, or less
+    widened = len(unicodedata.normalize("NFKC", text)) - len(text)
+    for token in tokens(text):
         operator = token.operator
         if operator is not None and (operator.sign < 0 or operator.opens or operator.modality):
-            yield SentenceSpan(token.start, token.stop)
+            yield SentenceSpan(token.start - max(0, widened), token.stop - min(0, widened))
 
 
 def _numbered(cited: Mapping[str, GroundingText]) -> Iterator[_Sentence]:
     order = 0
     for ref, one in cited.items():
-        before: _Sentence | None = None
-        for text, words in one.sentences:
-            both = "" if before is None else before.text + ("" if before.text.endswith("；") else " ") + text
-            if before is not None and before.text[-1] in ";；" and len(both) <= SHOWN_CHARS and both in one.text:
-                before = before._replace(text=both, words=before.words | words)
-                continue
-            if before is not None:
-                yield before
-            before = _Sentence(ref, one.role, order, text, words)
+        for told in _told(one.said):
+            yield _Sentence(ref, order, told)
             order += 1
+
+
+@lru_cache(maxsize=512)
+def _told(said: tuple[tuple[str, str], ...]) -> tuple[_ToldSentence, ...]:
+    return tuple(sentence for role, text in said for sentence in _sentences(role, text))
+
+
+def _sentences(role: str, text: str) -> Iterator[_ToldSentence]:
+    spans = [*_spans(text)]
+    quoted = stop_before = 0
+    for number, (start, stop) in enumerate(spans):
+        quoted += len(_OPENS.findall(text, stop_before, start)) - len(_CLOSES.findall(text, stop_before, start))
+        part, begins, ends = text[start:stop], _is_broken(text, spans, number), _is_broken(text, spans, number + 1)
+        words, named = spoken_words(part), _NAMED.match(part)
+        few = len(words - spoken_words(named[1] if named else "")) <= FEW_WORDS
+        leans = few or quoted > 0 or text.count('"', 0, start) % 2 == 1 or _LEANS.match(part) is not None
+        quoted = max(0, quoted + len(_OPENS.findall(text, start, stop)) - len(_CLOSES.findall(text, start, stop)))
+        yield _ToldSentence(role, ELLIPSIS * begins + part + ELLIPSIS * ends, words, leans)
+        stop_before = stop
+
+
+def _spans(text: str) -> Iterator[SentenceSpan]:
+    """Sentences with what marks them as quoted, undone or negative; what a semicolon parts is one as long as it is
+    brief."""
+    before: SentenceSpan | None = None
+    for span in sentences(text):
+        start, since = span.start, before.stop if before is not None else 0
+        lead = text[max(since, text.rfind("\n", 0, start) + 1) : start].lstrip()
+        if lead and (">" in lead or "[" in lead or lead[-1] in "-+"):
+            start -= len(lead)
+        is_half = before is not None and text[before.stop - 1] in ";；" and "\n" not in text[before.stop : start]
+        if is_half and before is not None and span.stop - before.start <= SHOWN_CHARS:
+            before = SentenceSpan(before.start, span.stop)
+            continue
         if before is not None:
             yield before
+        before = SentenceSpan(start, span.stop)
+    if before is not None:
+        yield before
+
+
+def _is_broken(text: str, spans: Sequence[SentenceSpan], number: int) -> bool:
+    """Whether a span goes on with the sentence of the one before it, that was too long."""
+    if not 0 < number < len(spans):
+        return False
+    between = text[spans[number - 1].stop : spans[number].start]
+    return not between.strip() and "\n" not in between and text[spans[number - 1].stop - 1] not in _ENDS

@@ -31,6 +31,7 @@ from ctxsteward.schemas import (
     Wire,
 )
 
+from ..bullets import ELLIPSIS
 from .by_model import UnusableReply, fall_back, row_of, whole_object
 from .calls import GovernedModel
 from .grounding import DraftBullet, Speaker, grounding_texts
@@ -75,7 +76,7 @@ class ModelCardSummarizer:
         texts = grounding_texts([source])
         draft = DraftBullet(text=text, cites=[source.ref], said_by=texts[source.ref].speaker)
         found = held(draft, texts, self._words)
-        shown = " ".join(line.text.removeprefix(f"{texts[source.ref].role}: ") for line in found.lines)
+        shown = ELLIPSIS.join(line.text.removeprefix(f"{texts[source.ref].role}: ") for line in found.lines)
         if not shown or len(shown) > MAX_SUMMARY_CHARS:
             raise UnusableReply(f"its line does not hold: {found.fault or 'line'}")
         return shown
@@ -100,12 +101,13 @@ class ModelHandoffWriter:
     def __call__(self, messages: Sequence[SourceMessage]) -> tuple[tuple[HandoffLine, ...], SummaryOrigin]:
         """Lines that hold, in the order of the sections, and what came of the rest."""
         refused: Counter[str] = Counter()
-        usage, fell_back, lines, pointed = TokenUsage(), list[str](), list[HandoffLine](), 0
+        usage, fell_back, lines, pointed, calls = TokenUsage(), list[str](), list[HandoffLine](), set[str](), 0
         try:
             rows = _newest(messages)
             shown, mark = marked(row for _, row in rows)
             given = {item.ref: item for item, _ in rows}
             prompt = self._prompt.fill(messages=shown, mark=mark, most_lines=MAX_LINES)
+            calls = 1
             reply = self._model.reply(ChatRequest(
                 purpose="handoff", messages=({"role": "user", "content": prompt},), schema=_lines_schema(list(given)),
                 max_output_tokens=100 * MAX_LINES, deadline_seconds=self._deadline,
@@ -116,9 +118,11 @@ class ModelHandoffWriter:
                 found = held(DraftBullet(text=draft.text, cites=draft.cites, said_by=draft.said_by), texts, self._words)
                 if found.fault is not None:
                     refused[found.fault] += 1
-                pointed += len(found.lines) if found.words == "source" else 0
+                if found.lines and not set(draft.cites) <= texts.keys():
+                    refused["unknown_reference"] += 1
+                pointed |= {line.text for line in found.lines} if found.words == "source" else set()
                 lines += [
-                    HandoffLine(section=section_of(draft.section, line), text=line.text, refs=line.refs)
+                    HandoffLine(section=section_of(draft.section, line, "fact"), text=line.text, refs=line.refs)
                     for line in found.lines
                 ]
         except Exception as error:  # whatever a model, its SDK or a reply brings about: the rules' handoff stands
@@ -126,8 +130,9 @@ class ModelHandoffWriter:
         order = get_args(HandoffSection)
         kept = {(line.section, line.text): line for line in lines}
         origin = SummaryOrigin(
-            model=self._model.name, template=self._prompt.label, grounded=len(lines), pointed=pointed,
-            refused=dict(refused), fell_back=tuple(fell_back), calls=1, usage=usage,
+            model=self._model.name, template=self._prompt.label, grounded=len(kept),
+            pointed=sum(line.text in pointed for line in kept.values()), refused=dict(refused),
+            fell_back=tuple(fell_back), calls=calls, usage=usage,
         )  # fmt: skip
         return tuple(sorted(kept.values(), key=lambda line: order.index(line.section))), origin
 
