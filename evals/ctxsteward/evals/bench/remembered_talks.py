@@ -63,7 +63,8 @@ from ..replay import new_message, open_session
 from .benchmark_row import BenchmarkRow, row
 
 NAME = "remembered"
-DYNAMIC_TOKENS = (2_000, 4_000)
+BUDGETS = ((2_000, 500), (4_000, 1_000), (8_000, 4_000))
+"""Tokens of dynamic, and what the log may take of them: a quarter, as by default, and half of a larger one."""
 HELD_OUT = 2
 MODEL = "gpt-4o"
 HEAD = ("half", "tokens", "way", "evidence", "cited", "answer", "whole", "price", "log")
@@ -271,13 +272,13 @@ def measure_remembered(
 
 
 def halves(path: Path) -> Iterator[tuple[str, int, str, MemoryFigures]]:
-    """Half, tokens of dynamic, way and figures, for both halves and each budget; the log may take a quarter."""
+    """Half, tokens of dynamic, way and figures, for both halves and each budget."""
     talks = read_talks(path)
     if len(talks) <= HELD_OUT:
         raise InvalidTranscript(str(path), "", f"{len(talks)} conversations", f"expected more than {HELD_OUT}")
     for half, chosen in (("developed on", talks[:-HELD_OUT]), ("held out", talks[-HELD_OUT:])):
-        for tokens in DYNAMIC_TOKENS:
-            for name, one in measure_remembered(chosen, tokens, tokens // 4).items():
+        for tokens, log_tokens in BUDGETS:
+            for name, one in measure_remembered(chosen, tokens, log_tokens).items():
                 yield half, tokens, name, one
 
 
