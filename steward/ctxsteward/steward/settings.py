@@ -83,14 +83,23 @@ class ObservingSettings(BaseModel):
 
     builds_for: Annotated[StrictStr, Field(min_length=1, max_length=200)]
     """The model that these sessions talk to: its tokens are counted."""
-    dynamic_tokens: Annotated[StrictInt, Field(ge=200, le=10_000_000)] = 4_000
-    """As their builder has it."""
+    dynamic_tokens: Annotated[StrictInt, Field(ge=200, le=10_000_000)]
+    """As their builder has it: a builder with a smaller budget cuts the log."""
     observations_tokens: Annotated[StrictInt, Field(ge=100, le=5_000_000)] | None = None
     """What a log may take; None: a quarter of dynamic."""
     model: Annotated[StrictStr, Field(min_length=1, max_length=500)] | None = None
     """Who observes: an address as of `wording.model`; None: observations are extractive."""
     max_sessions: Annotated[StrictInt, Field(ge=1, le=1_000_000)] = 1_000
     """That a night observes; the others wait for the next."""
+
+    @model_validator(mode="after")
+    def _has_room(self) -> ObservingSettings:
+        if self.observations_tokens is not None and 2 * self.observations_tokens > self.dynamic_tokens:
+            raise ValueError(
+                f"observing.observations_tokens {self.observations_tokens} is more than half of "
+                f"observing.dynamic_tokens {self.dynamic_tokens}; lower it, or raise those"
+            )
+        return self
 
 
 class NightSettings(BaseModel):

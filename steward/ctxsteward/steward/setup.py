@@ -266,7 +266,10 @@ class ObservingStage:
             return None
         budgets = Budgets(dynamic_tokens=asked.dynamic_tokens, observations_tokens=asked.observations_tokens)
         model = None if asked.model is None else self._here.models(asked.model)
-        builder = EnvelopeBuilder(asked.builds_for, budgets=budgets, summarizer=ObservationLog(model))
+        try:
+            builder = EnvelopeBuilder(asked.builds_for, budgets=budgets, summarizer=ObservationLog(model))
+        except ContextError as error:
+            raise InputError(f"observing.builds_for {asked.builds_for}: {error}") from error
         sessions = observations = failed = 0
         with _closing(STORE, self._settings, self._store, self._here) as source:
             for item in source.items():

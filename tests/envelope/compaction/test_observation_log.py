@@ -20,10 +20,22 @@ from ctxsteward.envelope import (
     open_store,
     rebuild,
 )
-from ctxsteward.envelope.layout import cited, rows_of, unfenced
+from ctxsteward.envelope.compaction.ahead import _Base
+from ctxsteward.envelope.compaction.observation_log import MOST_A_MESSAGE, fault_of_log, observed
+from ctxsteward.envelope.layout import cited, observations_text, rows_of, unfenced
 from ctxsteward.envelope.tokens import Counter, load_tokenizer
 from ctxsteward.evals.prompt_cost import anthropic_faults, openai_faults
-from ctxsteward.schemas import Bullet, InvalidBudget, Ref, Reflection, Summarizer, SummarizerInput, Summary
+from ctxsteward.schemas import (
+    Bullet,
+    InvalidBudget,
+    Message,
+    Ref,
+    Reflection,
+    SourceMessage,
+    Summarizer,
+    SummarizerInput,
+    Summary,
+)
 from ctxsteward.store import MasterKeys, ObservationsAppended, forget
 from ctxsteward.summarizers import extractive
 from ctxsteward.summarizers.models import ObservationLog
@@ -347,3 +359,78 @@ def test_ids_of_messages_sent_again_and_a_log_do_not_meet() -> None:
     session.extend(batch)
     assert built.observe(session)[0] == 0
     assert replace(session.state.copy(), session="s").observed_to == 8
+
+
+# -- a full log, and what a summarizer may do to it -----------------------------------------------------------------
+
+COUNTER = Counter(load_tokenizer("o200k_base"))
+LINES = tuple(
+    Bullet(text=f"Order OPS-{n} costs {n} euros.", citations=(f"§{n + 1}",), value=float(n)) for n in range(12)
+)
+ASKED = SummarizerInput(
+    messages=(),
+    unobserved=(SourceMessage(ref="§20", message=Message.from_wire({"role": "user", "content": "And now?"})),),
+    observations=LINES,
+    observations_tokens=400,
+)
+
+
+def noted(summary: Summary, source: SummarizerInput = ASKED) -> ObservationsAppended:
+    state = opened().state
+    state.observations = source.observations
+    found = observed(state, summary, source, COUNTER)
+    assert found is not None
+    return found
+
+
+def test_a_line_that_is_larger_than_half_the_log_leaves_the_others_alone() -> None:
+    huge = Bullet(text="word " * 600, citations=("§20",), value=0.0)
+    event = noted(Summary(bullets=(), observed=(huge,)))
+    assert (event.appended, event.standing) == ((), None)
+
+
+def test_a_full_log_is_cut_to_half_the_least_valuable_first_whatever_its_length() -> None:
+    many = tuple(Bullet(text=f"Order OPS-{n} costs euros.", citations=("§20",), value=5.0) for n in range(20))
+    event = noted(Summary(bullets=(), observed=many))
+    assert event.standing is not None
+    assert [one.value for one in event.standing] == sorted(one.value for one in LINES)[
+        len(LINES) - len(event.standing) :
+    ]
+    state = opened().state
+    text = observations_text(state.nonce, (*event.standing, *event.appended))
+    assert COUNTER.framed(text) <= ASKED.observations_tokens
+
+
+def test_a_summarizer_observes_no_more_than_some_lines_a_message() -> None:
+    flood = tuple(Bullet(text=f"n{n}", citations=("§20",)) for n in range(5_000))
+    event = noted(Summary(bullets=(), observed=flood), replace(ASKED, observations_tokens=100_000))
+    assert len(event.appended) == MOST_A_MESSAGE
+
+
+def test_an_empty_line_stands_for_nothing() -> None:
+    blank = Reflection(observation=Bullet(text="  ", citations=("§1",)), merges=(0, 1))
+    assert "empty line" in fault_of_log(Summary(bullets=(), observed=(), reflected=(blank,)), ASKED)
+
+
+def test_a_summary_that_was_begun_on_another_log_is_not_used() -> None:
+    session = opened()
+    before = _Base.of(session)
+    session.state.observations = LINES
+    cut = _Base.of(session)
+    session.state.observations = LINES[6:]
+    assert len({before, cut, _Base.of(session)}) == 3
+
+
+def test_a_smaller_builder_cuts_the_log_and_says_so() -> None:
+    session = opened()
+    large = EnvelopeBuilder("gpt-4o", budgets=Budgets(dynamic_tokens=8_000), summarizer=Observer(merges=False))
+    for number in range(60):
+        session.append(
+            {"role": ("user", "assistant")[number % 2], "content": f"Order OPS-{number} costs {number} euros."}
+        )
+    large.observe(session)
+    stood = len(session.state.observations)
+    small = EnvelopeBuilder("gpt-4o", budgets=Budgets(dynamic_tokens=900), summarizer=Observer(merges=False))
+    (found,) = [one for one in small.build(session).findings if one.kind == "observations_trimmed"]
+    assert f"of {stood} lines left it" in found.text
+    assert 0 < len(session.state.observations) < stood

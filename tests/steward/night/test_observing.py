@@ -24,7 +24,7 @@ WHY = {"who": "ops", "why": "asked", "when": "2026-11-23T00:00:00+00:00"}
 
 
 def observing(root: Path, **more: Any) -> NightSettings:
-    return settings_of(root, observing={"builds_for": "gpt-4o", **more})
+    return settings_of(root, observing={"builds_for": "gpt-4o", "dynamic_tokens": 4_000, **more})
 
 
 def talk(store: Store, id: str, turns: int = 4, ts: str = "2026-11-15T12:00:00+00:00") -> Session:
@@ -133,7 +133,7 @@ def test_a_dry_run_and_a_night_without_the_setting_observe_nothing(tmp_path: Pat
         talk(store, "one")
         here = desk.here(NOON + desk.DAY_SECONDS)
         assert ObservingStage(settings_of(tmp_path), store, here)() is None
-        dry = settings_of(tmp_path, observing={"builds_for": "gpt-4o"}, dry_run=True)
+        dry = settings_of(tmp_path, observing={"builds_for": "gpt-4o", "dynamic_tokens": 4_000}, dry_run=True)
         assert ObservingStage(dry, store, here)() is None
 
 
@@ -143,3 +143,13 @@ def test_wrong_settings_are_named(tmp_path: Path, wrong: dict[str, Any]) -> None
     path.write_text(json.dumps({"observing": wrong}), encoding="utf-8")
     with pytest.raises(InputError, match="observing"):
         read_settings(path)
+
+
+def test_a_log_of_more_than_half_and_a_model_that_nobody_knows_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "night.yaml"
+    asked = {"builds_for": "gpt-4o", "dynamic_tokens": 400, "observations_tokens": 300}
+    path.write_text(json.dumps({"observing": asked}), encoding="utf-8")
+    with pytest.raises(InputError, match=r"observing\.observations_tokens 300 is more than half"):
+        read_settings(path)
+    with open_store("memory:") as store, pytest.raises(InputError, match=r"observing\.builds_for no-such-model: "):
+        stage(observing(tmp_path, builds_for="no-such-model"), store)

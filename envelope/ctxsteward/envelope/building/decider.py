@@ -66,7 +66,11 @@ class Decider:
         """
         layout = self.lay(session, session.state)
         if layout.observations_tokens > self.budgets.log_tokens:
+            before = len(session.state.observations)
             session.commit(self.compactor.trimmed(session.state))
+            left = before - len(session.state.observations)
+            text = f"the observation log is over {self.budgets.log_tokens} tokens: {left} of {before} lines left it"
+            progress.findings.append(Finding(kind="observations_trimmed", field="observations_tokens", text=text))
             layout = self.lay(session, session.state)
         own, window = self.beside_log(session.state, layout, head_tokens)
         if not progress.compacted:

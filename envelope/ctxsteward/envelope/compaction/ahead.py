@@ -32,7 +32,7 @@ from functools import partial
 from typing import Any, Protocol
 from weakref import WeakSet
 
-from ctxsteward.schemas import Finding, SummarizerInput, Summary, Wire
+from ctxsteward.schemas import Bullet, Finding, SummarizerInput, Summary, Wire
 from ctxsteward.store import (
     Deletion,
     DraftJournal,
@@ -82,11 +82,14 @@ class _Base:
     compactions: int
     compacted_at: int
     observed_to: int
+    observations: tuple[Bullet, ...]
+    """A reflection names them by their positions."""
 
     @classmethod
     def of(cls, session: Session) -> _Base:
         state = session.state
-        return cls(state.nonce, session.generation, state.compactions, state.compacted_at, state.observed_to)
+        told = state.observed_to, state.observations
+        return cls(state.nonce, session.generation, state.compactions, state.compacted_at, *told)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,11 +26,13 @@ from ctxsteward.schemas import (
 from ctxsteward.store import ObservationsAppended
 
 from ..history import State
-from ..layout import observations_text, one_line
+from ..layout import observation_row, observations_text, one_line
 from ..tokens import Counter
 
 LEFT_FRACTION = 0.5
 """A log that is over its budget is cut to so much of it: what is left stands for a while."""
+MOST_A_MESSAGE = 20
+"""Observations."""
 _TRUST = {"system": "operator", "developer": "operator", "user": "user", "assistant": "assistant"}
 
 
@@ -42,7 +44,7 @@ def observed(state: State, summary: Summary, source: SummarizerInput, counter: C
     merged = [_merged(one, state.observations) for one in summary.reflected]
     gone = {position for one in summary.reflected for position in one.merges}
     stood = [*merged, *(one for position, one in enumerate(state.observations) if position not in gone)]
-    new = [one_line(bullet) for bullet in summary.observed if bullet.text.strip()]
+    new = [one_line(bullet) for bullet in summary.observed if bullet.text.strip()][: MOST_A_MESSAGE * len(trust)]
     fresh = [bullet.model_copy(update={"trust": _least(map(trust.get, bullet.citations))}) for bullet in new]
     staying = _fitting(state.nonce, stood, fresh, source.observations_tokens, counter)
     standing = tuple(one for position, one in enumerate(stood) if position in staying)
@@ -82,6 +84,8 @@ def fault_of_log(summary: Summary, source: SummarizerInput) -> str:
     merges = [position for one in summary.reflected for position in one.merges]
     if len(set(merges)) < len(merges) or not set(merges) <= set(range(len(source.observations))):
         return f"the summarizer merges observations {sorted(merges)} of {len(source.observations)}, each at most once"
+    if any(not one.observation.text.strip() for one in summary.reflected):
+        return "the summarizer merges observations into an empty line"
     known = {item.ref for item in source.unobserved}
     refs = [ref for bullet in summary.observed or () for ref in bullet.citations]
     unknown = next((ref for ref in refs if f"§{Ref.parse(ref).ordinal}" not in known), None)
@@ -91,16 +95,25 @@ def fault_of_log(summary: Summary, source: SummarizerInput) -> str:
 def _fitting(
     nonce: str, stood: Sequence[Bullet], fresh: Sequence[Bullet], budget_tokens: int, counter: Counter
 ) -> set[int]:
-    """Positions in both of what stays: all, or with room for what comes. Old ones leave first, the least valuable of
-    them, of equals the oldest."""
+    """Positions in both of what stays: all, or with room for what comes.
+
+    Of a log that is full first leaves what could never stand beside others, then old ones, the least valuable of them,
+    of equals the oldest.
+    """
     rows = [*stood, *fresh]
     staying = set(range(len(rows)))
-    if _tokens(nonce, rows, counter) <= budget_tokens:
+    total = _tokens(nonce, rows, counter)
+    if total <= budget_tokens:
         return staying
-    for position in sorted(staying, key=lambda position: (position >= len(stood), rows[position].value, position)):
-        if _tokens(nonce, [rows[one] for one in sorted(staying)], counter) <= budget_tokens * LEFT_FRACTION:
+    room = int(budget_tokens * LEFT_FRACTION)
+    sizes = [counter.text(f"{observation_row(row)}\n") for row in rows]
+    order = sorted(staying, key=lambda at: (sizes[at] <= room, at >= len(stood), rows[at].value, at))
+    for position in order:
+        is_whole = total > room or _tokens(nonce, [rows[at] for at in sorted(staying)], counter) > budget_tokens
+        if sizes[position] <= room and not is_whole:
             break
         staying.remove(position)
+        total -= sizes[position]
     return staying
 
 

@@ -14,6 +14,7 @@ from .composition import (
     day_line as day_line,
     lay_dynamic as lay_dynamic,
     lay_head as lay_head,
+    observation_row as observation_row,
     observations_text as observations_text,
     recalled_rows as recalled_rows,
     window_findings as window_findings,

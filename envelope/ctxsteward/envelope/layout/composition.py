@@ -352,10 +352,11 @@ def _citing(fragment: Fragment, bullets: Sequence[Bullet]) -> Fragment:
 
 def observations_text(nonce: str, observations: Sequence[Bullet]) -> str:
     """The fenced log: whatever is appended to it comes behind what stands."""
-    return fenced(nonce, OBSERVATIONS_LABEL, "\n".join(map(_observation_row, observations)))
+    return fenced(nonce, OBSERVATIONS_LABEL, "\n".join(map(observation_row, observations)))
 
 
-def _observation_row(observation: Bullet) -> str:
+def observation_row(observation: Bullet) -> str:
+    """An observation as the log shows it."""
     who = "" if observation.trust in (None, "user") else f"({(observation.trust or '').partition('_')[0]}) "
     mark = "! " if observation.kind in MATTERS else ""
     return f"- {mark}{who}{bullet_text(observation.text)} {' '.join(observation.citations)}"
