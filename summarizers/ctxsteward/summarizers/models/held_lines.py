@@ -244,16 +244,17 @@ def _told(said: tuple[tuple[str, str], ...]) -> tuple[_ToldSentence, ...]:
 
 def _sentences(role: str, text: str) -> Iterator[_ToldSentence]:
     spans = [*_spans(text)]
-    quoted = stop_before = 0
+    quoted = straight = stop_before = 0
     for number, (start, stop) in enumerate(spans):
         quoted += len(_OPENS.findall(text, stop_before, start)) - len(_CLOSES.findall(text, stop_before, start))
+        straight += text.count('"', stop_before, start)
         part, begins, ends = text[start:stop], _is_broken(text, spans, number), _is_broken(text, spans, number + 1)
         words, named = spoken_words(part), _NAMED.match(part)
         few = len(words - spoken_words(named[1] if named else "")) <= FEW_WORDS
-        leans = few or quoted > 0 or text.count('"', 0, start) % 2 == 1 or _LEANS.match(part) is not None
+        leans = few or quoted > 0 or straight % 2 == 1 or _LEANS.match(part) is not None
         quoted = max(0, quoted + len(_OPENS.findall(text, start, stop)) - len(_CLOSES.findall(text, start, stop)))
         yield _ToldSentence(role, ELLIPSIS * begins + part + ELLIPSIS * ends, words, leans)
-        stop_before = stop
+        straight, stop_before = straight + text.count('"', start, stop), stop
 
 
 def _spans(text: str) -> Iterator[SentenceSpan]:
