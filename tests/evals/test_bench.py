@@ -55,6 +55,7 @@ def test_every_bench_goes_by_its_own_name() -> None:
         "import",
         "runs",
         "models",
+        "remembered",
         "warm",
         "cold",
         "first",
@@ -69,7 +70,6 @@ def test_every_bench_goes_by_its_own_name() -> None:
         "telemetry",
         "audit",
         "harness",
-        "remembered",
     }
 
 

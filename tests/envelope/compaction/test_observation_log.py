@@ -36,7 +36,8 @@ from ctxsteward.schemas import (
     SummarizerInput,
     Summary,
 )
-from ctxsteward.store import MasterKeys, ObservationsAppended, forget
+from ctxsteward.store import MasterKeys, ObservationsAppended, forget, from_record
+from ctxsteward.store.journal import to_record
 from ctxsteward.summarizers import extractive
 from ctxsteward.summarizers.models import ObservationLog
 
@@ -359,6 +360,16 @@ def test_ids_of_messages_sent_again_and_a_log_do_not_meet() -> None:
     session.extend(batch)
     assert built.observe(session)[0] == 0
     assert replace(session.state.copy(), session="s").observed_to == 8
+
+
+@pytest.mark.parametrize("standing", [None, (), (Bullet(text="b", citations=("§2",), trust="assistant"),)])
+def test_its_record_holds_the_whole_event(standing: tuple[Bullet, ...] | None) -> None:
+    merged = ((Bullet(text="c", citations=("§1",)), Bullet(text="d", citations=("§3",))),) if standing else ()
+    event = ObservationsAppended(
+        appended=(Bullet(text="a", citations=("§4", "§5.1"), kind="decision", value=1.5, trust="tool_external"),),
+        upto=5, standing=standing, merged=merged,
+    )  # fmt: skip
+    assert from_record(to_record(event)) == event
 
 
 # -- a full log, and what a summarizer may do to it -----------------------------------------------------------------
