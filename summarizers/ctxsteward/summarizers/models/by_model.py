@@ -384,6 +384,11 @@ def _text(item: SourceMessage) -> str:
     return "\n".join(part for part in parts if part)
 
 
+def role_of(item: SourceMessage) -> str:
+    """Of a message; of tool results "tool", whoever carries them."""
+    return "tool" if item.message.tool_results else item.message.role
+
+
 def _row(item: SourceMessage, source: SummarizerInput, room_tokens: int) -> dict[str, str]:
     """A message as the model reads it; a very long one loses its middle."""
     text = _text(item)
@@ -391,8 +396,7 @@ def _row(item: SourceMessage, source: SummarizerInput, room_tokens: int) -> dict
     if tokens > room_tokens:
         half = len(text) * room_tokens // tokens // 2
         text = f"{text[:half]} [… {tokens - room_tokens} tokens left out …] {text[len(text) - half :]}"
-    role = "tool" if item.message.tool_results else item.message.role
-    return {"ref": item.ref, "role": role, "text": text}
+    return {"ref": item.ref, "role": role_of(item), "text": text}
 
 
 def row_of(item: SourceMessage, max_chars: int) -> dict[str, str]:
@@ -400,11 +404,16 @@ def row_of(item: SourceMessage, max_chars: int) -> dict[str, str]:
     text, half = _text(item), max_chars // 2
     if len(text) > max_chars:
         text = f"{text[:half]} [… {len(text) - max_chars} characters left out …] {text[-half:]}"
-    return {"ref": item.ref, "role": "tool" if item.message.tool_results else item.message.role, "text": text}
+    return {"ref": item.ref, "role": role_of(item), "text": text}
 
 
 def _beginning(item: SourceMessage) -> str:
     return " ".join(_text(item)[: 4 * BEGINNING_CHARS].split())[:BEGINNING_CHARS]
+
+
+def row_text(bullet: Bullet) -> str:
+    """A bullet as its tokens are counted here."""
+    return f"- {bullet.text} {' '.join(bullet.citations)}\n"
 
 
 # -- joining -----------------------------------------------------------------------------------------------------
@@ -428,7 +437,7 @@ def joined(
     order = sorted(range(len(rows)), key=lambda at: (-rows[at].value, at))
     room, taken = budget_tokens, set[int]()
     for at in order:
-        tokens = source.count_tokens(f"- {rows[at].text} {' '.join(rows[at].citations)}\n")
+        tokens = source.count_tokens(row_text(rows[at]))
         if tokens <= room:
             taken.add(at)
             room -= tokens

@@ -160,11 +160,12 @@ def _nearest(cited: Sequence[_Sentence], weights: Mapping[str, float], said_by: 
     """The sentence that has most of the words; of equals one of the speaker it names, then the shortest."""
     best: _Sentence | None = None
     most = (0.0, False, 0)
+    least = max(MIN_SHARED * sum(weights.values()), 1e-6)
     for sentence in cited:
         told = sentence.told
         shared = round(sum(weights[word] for word in told.words & weights.keys()), 6)
         rank = (shared, told.role == said_by, -len(told.text))
-        if rank > most and shared >= max(MIN_SHARED * sum(weights.values()), 1e-6):
+        if rank > most and shared >= least:
             best, most = sentence, rank
     return best
 

@@ -43,7 +43,7 @@ from ctxsteward.schemas import (
 )
 
 from ..extraction import extractive
-from .by_model import ModelSummarizer, UnusableReply, output_tokens, unfit, whole_object
+from .by_model import ModelSummarizer, UnusableReply, output_tokens, role_of, row_text, unfit, whole_object
 from .grounding import Fault, merges_well, says
 from .held_lines import Words
 from .prompts import PromptFolder, marked
@@ -114,7 +114,7 @@ class ObservationLog:
         plain = self._fallback(source, budget_tokens=budget_tokens)
         if not source.unobserved:
             return plain
-        standing = sum(source.count_tokens(_line(bullet)) for bullet in source.observations)
+        standing = sum(source.count_tokens(row_text(bullet)) for bullet in source.observations)
         least = int(source.observations_tokens * FRESH_FRACTION)
         room = max((source.observations_tokens - standing) // 2, least)
         to_observe = replace(source, messages=source.unobserved, standing=source.observations, visible=())
@@ -124,7 +124,7 @@ class ObservationLog:
             is_there = {item.ref for item in source.unobserved} <= {item.ref for item in source.messages}
             made = self._written(to_observe, budget_tokens=room, prefix=prefix if is_there else None)
         days = {item.ref: _day(item) for item in source.unobserved}
-        roles = {item.ref: "tool" if item.message.tool_results else item.message.role for item in source.unobserved}
+        roles = {item.ref: role_of(item) for item in source.unobserved}
         fresh = tuple(_dated(bullet, days, roles) for bullet in made.bullets)
         reflected, origin = self._reflected(source, standing, fresh, made.origin)
         told = (*source.observations, *fresh)
@@ -139,14 +139,14 @@ class ObservationLog:
         self, source: SummarizerInput, standing_tokens: int, fresh: Sequence[Bullet], origin: SummaryOrigin | None
     ) -> tuple[tuple[Reflection, ...], SummaryOrigin | None]:
         """Observations that stand for others from now on."""
-        total = standing_tokens + sum(source.count_tokens(_line(bullet)) for bullet in fresh)
+        total = standing_tokens + sum(source.count_tokens(row_text(bullet)) for bullet in fresh)
         if self._written is None or origin is None or total <= self._reflect_at * source.observations_tokens:
             return (), origin
         half, older, sizes = standing_tokens / 2, list[int](), list[int]()
         for position, bullet in enumerate(source.observations):
             if half <= 0:
                 break
-            sizes.append(source.count_tokens(_line(bullet)))
+            sizes.append(source.count_tokens(row_text(bullet)))
             older.append(position)
             half -= sizes[-1]
         if len(older) < 2:
@@ -189,8 +189,8 @@ class ObservationLog:
             worth = max((bullet.value for bullet in standing), default=0.0)
             text = _between(text, [_days_in(bullet.text) for bullet in standing])
             new = Bullet(text=text, citations=tuple(refs) or ("§1",), kind=draft.kind, value=worth)
-            old_tokens = sum(source.count_tokens(_line(bullet)) for bullet in standing)
-            if fault is None and source.count_tokens(_line(new)) >= old_tokens:
+            old_tokens = sum(source.count_tokens(row_text(bullet)) for bullet in standing)
+            if fault is None and source.count_tokens(row_text(new)) >= old_tokens:
                 fault = "line"
             if fault is not None:
                 refused[f"reflected_{fault}"] = refused.get(f"reflected_{fault}", 0) + 1
@@ -222,10 +222,6 @@ def _is_told(bullet: Bullet, observations: Sequence[Bullet]) -> bool:
     """Whether an observation of the same originals says this bullet."""
     cited = set(bullet.citations)
     return any(says(one.text, bullet) for one in observations if cited.intersection(one.citations))
-
-
-def _line(bullet: Bullet) -> str:
-    return f"- {bullet.text} {' '.join(bullet.citations)}\n"
 
 
 def _day(item: SourceMessage) -> str:
