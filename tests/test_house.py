@@ -25,17 +25,8 @@ PACKAGES = {room: [room] for room in ROOMS} | {
 }
 """The packages of each root."""
 
-HELD = {
-    "modules",
-    "longest file",
-    "functions, p95 lines",
-    "longest function",
-    "modules in the fullest folder",
-    "folders over 20",
-    "project imports a module, mean",
-    "project imports a module, max",
-    "largest circle, types and lazy imports too",
-}
+HELD = {"largest circle, types and lazy imports too"}
+"""Size is shown and never held: a held number was met by packing files."""
 BESIDE_DOORS = [  # measures what stands behind these two doors
     "evals.bench.telemetry -> envelope.building.builder",
     "evals.bench.telemetry -> envelope.telemetry.spans",
@@ -144,8 +135,8 @@ def modules() -> list[house.Module]:
     return house.modules()
 
 
-def test_what_a_stranger_has_to_learn_stays_bounded(modules: list[house.Module]) -> None:
-    """The bars that are met are held; `make house` prints all of them, those that are missed, too."""
+def test_modules_do_not_import_each_other_in_a_circle(modules: list[house.Module]) -> None:
+    """`make house` prints the other figures; they are watched and hold nobody."""
     missed = [bar for bar in [*house.size(modules), *house.shape(modules)] if bar.name in HELD and not bar.is_met]
 
     assert missed == []
