@@ -24,7 +24,7 @@ from ctxsteward.store import SessionKey
 
 from ..steward import profiles_in, records_at, stored_context
 from ..terminal import STEWARD, missing
-from .access import Principal, Refusal, StrictRoute, needs
+from .access import Principal, Refusal, needs
 from .bodies import (
     MAX_NAME,
     AppendedMessage,
@@ -49,6 +49,7 @@ from .bodies import (
     SessionPage,
 )
 from .desk import OpenSession, Service
+from .request_body import StrictRoute
 
 # -- who and where --------------------------------------------------------------------------------------------------
 
@@ -98,7 +99,7 @@ def page_of(rows: Iterable[Any], after: int, limit: int) -> tuple[tuple[Any, ...
 async def healthz(service: ServiceDep) -> Health:
     """Whether the service and its store answer."""
     try:
-        await service.run(service.store.journal.length, SessionKey("default", "healthz"))
+        await service.healthy()
     except StoreError as error:
         raise Refusal("unavailable", "the store does not answer") from error
     return Health(status="ok")
@@ -114,7 +115,7 @@ class MetricsText(PlainTextResponse):
 async def metrics(service: ServiceDep, who: Reader) -> Response:
     """Figures of this process as Prometheus reads them; no tenant, session or person is in them."""
     scrape = service.settings.scrape
-    more = await service.run(scrape) if scrape is not None else ""
+    more = await service.run(who.tenant, scrape) if scrape is not None else ""
     return MetricsText(service.figures() + more, headers={"content-type": "text/plain; version=0.0.4; charset=utf-8"})
 
 
@@ -142,7 +143,7 @@ async def list_sessions(
         ]
         return SessionPage(items=tuple(rows), next=ids[limit - 1] if len(ids) > limit else None, findings=findings)
 
-    return await service.run(listed)
+    return await service.run(who.tenant, listed)
 
 
 @router.get("/api/sessions/{session:path}/envelope", tags=["sessions"])
@@ -156,7 +157,7 @@ async def envelope(
 ) -> EnvelopeBody:
     """An envelope of the session, out of its log: the newest, or the one at this address."""
     async with service.reading(who.tenant, session) as opened:
-        return await service.run(_past_envelope, service, opened, address)
+        return await service.run(who.tenant, _past_envelope, service, opened, address)
 
 
 def _past_envelope(service: Service, opened: OpenSession, address: str | None) -> dict[str, Any]:
@@ -188,7 +189,7 @@ async def reports(
     """What compactions kept and lost, newest first."""
     async with service.reading(who.tenant, session) as opened:
         assert opened.session is not None
-        events = await service.run(opened.session.reports)
+        events = await service.run(who.tenant, opened.session.reports)
     items, more = page_of((event.report.model_dump(mode="json") for event in reversed(events)), after, limit)
     return ReportPage(items=items, next=more)
 
@@ -200,7 +201,7 @@ async def handoff(session: SessionId, service: ServiceDep, who: Reader) -> Hando
         assert opened.session is not None
         if not opened.session.state.task:
             raise Refusal("not_found", "no handoff summary available")
-        found = await service.run(partial(handoff_of, opened.session, now=service.settings.now))
+        found = await service.run(who.tenant, partial(handoff_of, opened.session, now=service.settings.now))
     return found.model_dump(mode="json")
 
 
@@ -214,7 +215,7 @@ async def resolve(
     """The original that a reference names, word for word."""
     async with service.reading(who.tenant, session) as opened:
         assert opened.session is not None
-        message = await service.run(opened.session.resolve, ref)
+        message = await service.run(who.tenant, opened.session.resolve, ref)
     return ResolvedOriginal(ref=ref, role=message.role, message=message.wire)
 
 
@@ -232,8 +233,8 @@ async def preview(
     builder = builder_of(service, model, None)
     async with service.reading(who.tenant, session) as opened:
         assert opened.session is not None
-        probe = await service.run(builder.preview, opened.session, user_turn)
-        return await service.run(probe.document)
+        probe = await service.run(who.tenant, builder.preview, opened.session, user_turn)
+        return await service.run(who.tenant, probe.document)
 
 
 @router.post("/api/sessions/{session:path}/messages", tags=["sessions"])
@@ -244,7 +245,7 @@ async def append(session: SessionId, body: AppendInput, service: ServiceDep, who
         raise Refusal("too_large", f"a request may have {most:,} messages; send the rest in another")
     head = None if body.head is None else body.head.model_dump(exclude_none=True)
     async with service.writing(who.tenant, session, head=head, create=True) as opened:
-        return await service.run(_appended, service, opened, body)
+        return await service.run(who.tenant, _appended, service, opened, body)
 
 
 def _appended(service: Service, opened: OpenSession, body: AppendInput) -> AppendResult:
@@ -270,7 +271,7 @@ async def build(session: SessionId, service: ServiceDep, who: Writer, body: Buil
     asked = body or BuildInput()
     builder = builder_of(service, asked.model, asked.budgets, asked.policy)
     async with service.writing(who.tenant, session) as opened:
-        return await service.run(_built, service, opened, builder, asked)
+        return await service.run(who.tenant, _built, service, opened, builder, asked)
 
 
 def _built(service: Service, opened: OpenSession, builder: EnvelopeBuilder, asked: BuildInput) -> BuildResult:
@@ -309,7 +310,9 @@ async def compact(
     is_dry = dry_run == "true"
     using = service.reading if is_dry else service.writing
     async with using(who.tenant, session) as opened:
-        return await service.run(_compacted, service, opened, builder, asked_policy(asked.keep_tokens), is_dry)
+        return await service.run(
+            who.tenant, _compacted, service, opened, builder, asked_policy(asked.keep_tokens), is_dry
+        )
 
 
 def _compacted(
@@ -352,7 +355,7 @@ async def profile_versions(
         items, more = page_of(_versions(service, who.tenant, profile), after, limit)
         return ProfileVersionPage(items=items, next=more)
 
-    return await service.run(listed)
+    return await service.run(who.tenant, listed)
 
 
 def _versions(service: Service, tenant: str, profile: str | None) -> Iterable[ProfileVersionRow]:
@@ -380,7 +383,7 @@ async def recommendations(
         return RecordPage(items=items, next=more)
 
     async with service.ledgers:
-        return await service.run(listed)
+        return await service.run(who.tenant, listed)
 
 
 def _records(service: Service, tenant: str, profile: str | None, status: str | None) -> Iterable[dict[str, Any]]:
@@ -410,7 +413,7 @@ async def evals(
     if path is None or who.tenant != service.settings.tenant:
         return ResultPage(items=(), next=None)
     try:
-        results = await service.run(read_history, path)
+        results = await service.run(who.tenant, read_history, path)
     except InputError as error:
         raise Refusal("unavailable", "the history of evals cannot be read now") from error
     rows = (one.model_dump(mode="json") for one in reversed(results) if suite in (None, one.suite))

@@ -44,9 +44,10 @@ from ..steward import (
     rolled_back,
     stored_context,
 )
-from .access import Principal, Refusal, StrictRoute, needs, refusal_of
+from .access import Principal, Refusal, needs, refusal_of
 from .api import PROBLEMS, ModelName, Reader, ServiceDep, SessionId, Writer, builder_of, compact
 from .live_pages import router as pages_router, site_of
+from .request_body import StrictRoute
 
 router = APIRouter()
 Steward = Annotated[Principal, needs("steward")]
@@ -70,7 +71,7 @@ async def session_health(
     builder = builder_of(service, model, None)
     async with service.reading(who.tenant, session) as opened:
         assert opened.session is not None
-        return await service.run(health_of, opened.session, builder)
+        return await service.run(who.tenant, health_of, opened.session, builder)
 
 
 router.include_router(figures)
@@ -91,7 +92,7 @@ async def _health_page(
         builder = builder_of(service, None, None)
         async with service.reading(who.tenant, place.session) as opened:
             assert opened.session is not None
-            told["health"] = await service.run(health_of, opened.session, builder)
+            told["health"] = await service.run(who.tenant, health_of, opened.session, builder)
         if asked.get("preview") == "1":
             told["compaction"] = await compact(place.session, service, who, None, "true")
     except (Refusal, ReferenceNotFound):
@@ -121,7 +122,7 @@ async def decide(request: Request, service: ServiceDep, who: Steward) -> Respons
     """Answer, promote or roll back."""
     place, fields = _place(request), await _fields(request)
     try:
-        done = await service.run(_decided, service, who, place.session, fields)
+        done = await service.run(who.tenant, _decided, service, who, place.session, fields)
     except ContextError as error:
         status, problem = _told(error)
         kept = {name: fields.get(name, "") for name in ("id", "note", "text")}
@@ -225,7 +226,7 @@ async def _shown(
     request: Request, service: ServiceDep, who: Principal, given: Mapping[str, Any], status: int | None
 ) -> Response:
     site: Site = replace(site_of(service, who), given=given)
-    found: Answer = await service.run(site.answer, _path(request), dict(request.query_params))
+    found: Answer = await service.run(who.tenant, site.answer, _path(request), dict(request.query_params))
     code = status if status is not None and found.status == 200 else found.status
     return Response(found.body, code, headers={"content-type": found.kind})
 

@@ -34,7 +34,7 @@ def site_of(service: ServiceDep, who: Principal) -> Site:
 async def page(request: Request, service: ServiceDep, who: Reader) -> Response:
     """A page."""
     path = request.scope.get("raw_path", b"").decode("latin-1") or request.url.path  # `Site` decodes by itself
-    answer = await service.run(site_of(service, who).answer, path.lstrip("/"), dict(request.query_params))
+    answer = await service.run(who.tenant, site_of(service, who).answer, path.lstrip("/"), dict(request.query_params))
     return Response(answer.body, answer.status, headers={"content-type": answer.kind})
 
 
