@@ -21,6 +21,7 @@ from .crypto import (
     subject_of as subject_of,
 )
 from .crypto.keyring import NONCE_BYTES as NONCE_BYTES, code as code, decrypt as decrypt, encrypt as encrypt
+from .deadline import Deadline as Deadline, DeadlinePassed as DeadlinePassed
 from .derived_files import DerivedFile as DerivedFile, DerivedPlace as DerivedPlace, DerivedRows as DerivedRows
 from .erasure.forget import apply_tombstones as apply_tombstones, forget as forget
 from .erasure.steward_records import (

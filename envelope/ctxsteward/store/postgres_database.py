@@ -47,6 +47,7 @@ from psycopg.pq import Format, TransactionStatus
 from ctxsteward.schemas import Damaged, InputError, StoreError, StoreLocked, StoreUnavailable, UnsupportedVersion
 
 from . import process_forks as forking
+from .deadline import uncut
 
 Rows = list[tuple[Any, ...]]
 Values = Sequence[object] | Mapping[str, object]
@@ -314,18 +315,19 @@ class PostgresDatabase:
         """One that nobody else uses meanwhile. Raises `psycopg.Error`, `StoreLocked`, `StoreError`."""
         forking.notice()
         permits = self._permits
-        if not permits.acquire(timeout=LOCK_SECONDS):
-            raise StoreLocked(
-                f"{self.place}: all {CONNECTIONS} connections were in use for {LOCK_SECONDS:g} s; try again"
-            )
-        try:
-            db = self._taken()
+        with uncut():  # a permit that was taken by whoever is cut off there would never come back
+            if not permits.acquire(timeout=LOCK_SECONDS):
+                raise StoreLocked(
+                    f"{self.place}: all {CONNECTIONS} connections were in use for {LOCK_SECONDS:g} s; try again"
+                )
             try:
-                yield db
+                db = self._taken()
+                try:
+                    yield db
+                finally:
+                    self._give(db)
             finally:
-                self._give(db)
-        finally:
-            permits.release()
+                permits.release()
 
     def _taken(self) -> PostgresConnection:
         with self._lock:

@@ -196,8 +196,10 @@ def test_no_build_over_what_was_taken_takes_much_memory(shape: str, attacked: Ru
     began = time.monotonic()
     with Watch(attacked) as watch:
         code, told, more = measured(attacked, f"{session}/build", b'{"envelope": false}')
-    print(f"{shape}: append {above:.0f} MB above, build {code} {more:.0f} MB above, "
-          f"{time.monotonic() - began:.1f} s, {watch.slowest:.2f} s, {told[:150]!r}")
+    print(
+        f"{shape}: append {above:.0f} MB above, build {code} {more:.0f} MB above, "
+        f"{time.monotonic() - began:.1f} s, {watch.slowest:.2f} s, {told[:150]!r}"
+    )
     assert above <= MAX_MB
     assert more <= MAX_MB
     assert code in (200, 422), told[:300]

@@ -233,7 +233,8 @@ async def preview(
     builder = builder_of(service, model, None)
     async with service.reading(who.tenant, session) as opened:
         assert opened.session is not None
-        probe = await service.run(who.tenant, builder.preview, opened.session, user_turn)
+        asked = partial(builder.preview, deadline_seconds=service.limits.build_seconds)
+        probe = await service.run(who.tenant, asked, opened.session, user_turn)
         return await service.run(who.tenant, probe.document)
 
 
@@ -276,8 +277,10 @@ async def build(session: SessionId, service: ServiceDep, who: Writer, body: Buil
 
 def _built(service: Service, opened: OpenSession, builder: EnvelopeBuilder, asked: BuildInput) -> BuildResult:
     assert opened.session is not None
-    stands = opened.session if asked.history is None else opened.session.follow(asked.history)
-    built = builder.build(stands)
+    stands = (
+        opened.session if asked.history is None else opened.session.follow(asked.history, principal=asked.principal)
+    )
+    built = builder.build(stands, deadline_seconds=service.limits.build_seconds)
     if stands.key == opened.key:
         opened.newest = built.address
     service.call(service.hub.built, stands, built)
@@ -322,16 +325,17 @@ def _compacted(
     assert session is not None
     with session.lock:  # what is written is what was weighed
         session.refresh()
-        before = builder.preview(session, policy=AS_IT_STANDS)
-        after = builder.preview(session, policy=policy)
+        bounded = partial(builder.preview, session, deadline_seconds=service.limits.build_seconds)
+        before = bounded(policy=AS_IT_STANDS)
+        after = bounded(policy=policy)
         made = next((report for report in after.reports if report.section == "dynamic"), None)
         price = CompactionPrice.of(before, after, builder)
         if made is not None and not is_dry:
-            built = builder.build(session, policy=policy)
+            built = builder.build(session, policy=policy, deadline_seconds=service.limits.build_seconds)
             opened.newest = built.address
             made = next((report for report in built.reports if report.section == "dynamic"), None)
             service.call(service.hub.built, session, built)
-    reasons = [one.text for one in after.findings if one.kind == "compaction_refused"]
+    reasons = [one.text for one in after.findings if one.kind in ("compaction_refused", "build_deadline")]
     return Compaction(
         session=session.id, dry_run=is_dry, is_compacted=made is not None, price=price,
         reason=None if made is not None else (reasons or ["nothing may leave the window"])[0],

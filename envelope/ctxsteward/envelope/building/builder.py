@@ -35,6 +35,7 @@ from ctxsteward.schemas import (
     Summarizer,
     Wire,
 )
+from ctxsteward.store import Deadline
 
 from ..compaction import (
     Compactor,
@@ -228,23 +229,29 @@ class EnvelopeBuilder:
 
     # -- the main job -------------------------------------------------------------------------------------------
 
-    def build(self, session: Session, *, policy: Policy | None = None) -> Envelope:
-        """The envelope for the next model call of this session; `policy` takes the builder's place for this call."""
+    def build(
+        self, session: Session, *, policy: Policy | None = None, deadline_seconds: float | None = None
+    ) -> Envelope:
+        """The envelope for the next model call of this session; `policy` takes the builder's place for this call.
+
+        What has not been compacted or recalled after `deadline_seconds` is left out of this envelope: the history stays
+        as it is, nothing more is recalled, and the finding `build_deadline` says so.
+        """
         _check_session(session)
-        with session.lock:
+        with session.lock, Deadline(deadline_seconds) as deadline:
             if not _is_observed():
-                return self._built(session, policy)
+                return self._built(session, policy, deadline)
             reserve = self.output_reserve_tokens
             prompt_tokens = self.window_tokens and self.window_tokens - reserve
             window = self.window_tokens
             with BuildSpan(self.model, self.counter.name, self.calibration, prompt_tokens, window) as span:
-                envelope = self._built(session, policy)
+                envelope = self._built(session, policy, deadline)
                 span.built(session, envelope)
         return envelope
 
-    def _built(self, session: Session, policy: Policy | None = None) -> Envelope:
+    def _built(self, session: Session, policy: Policy | None, deadline: Deadline) -> Envelope:
         started = time.perf_counter()
-        progress = BuildProgress()
+        progress = BuildProgress(deadline=deadline)
         for _ in range(_TRIES):
             session.refresh()
             if (again := _before_answer(session)) is not None:
@@ -264,15 +271,21 @@ class EnvelopeBuilder:
         raise Conflict(session.id, session.state.position)
 
     def preview(
-        self, session: Session, user_turn: str | object | None = None, *, policy: Policy | None = None
-    ) -> Envelope:
-        """The envelope as if `user_turn` were the next user message; writes nothing. `policy` as in `build`."""
+        self, session: Session, user_turn: str | object | None = None, *, policy: Policy | None = None,
+        deadline_seconds: float | None = None,
+    ) -> Envelope:  # fmt: skip
+        """The envelope as if `user_turn` were the next user message; writes nothing. The rest is as in `build`."""
         _check_session(session)
+        with Deadline(deadline_seconds) as deadline:
+            return self._previewed(session, user_turn, policy, BuildProgress(deadline=deadline))
+
+    def _previewed(
+        self, session: Session, user_turn: str | object | None, policy: Policy | None, progress: BuildProgress
+    ) -> Envelope:
         scratch = session.draft()
         if user_turn is not None:
             asked = {"role": "user", "content": user_turn} if isinstance(user_turn, str) else user_turn
             scratch.append(asked, principal=speaker_of(scratch, scratch.state))
-        progress = BuildProgress()
         head = self._head(scratch)
         decider = self._decider_under(head)
         decider = decider if policy is None else decider.with_policy(policy)

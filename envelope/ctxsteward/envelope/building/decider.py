@@ -12,7 +12,15 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from ctxsteward.schemas import CompressionReport, Finding, InputError, SourceMessage, Summarizer
-from ctxsteward.store import ObservationsAppended, RecallSelected, WindowCompacted, address_of
+from ctxsteward.store import (
+    CompactionRefused,
+    Deadline,
+    DeadlinePassed,
+    ObservationsAppended,
+    RecallSelected,
+    WindowCompacted,
+    address_of,
+)
 
 from ..compaction import Compactor, PlannedCompaction, Policy, SummaryAhead, Window
 from ..history import MAX_OBSERVED, Session, State
@@ -40,6 +48,8 @@ class BuildProgress:
     reports: tuple[CompressionReport, ...] = ()
     findings: list[Finding] = field(default_factory=list)
     selection_seconds: float = 0.0
+    deadline: Deadline = field(default_factory=lambda: Deadline(None))
+    """For choosing what to compact and what to recall."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +86,7 @@ class Decider:
         if not progress.compacted:
             guard = None if guard_tokens is None else guard_tokens - layout.observations_tokens
             decider = own if own.compactor.policy.due(window) else own._guarding(window, guard)
-            if decider is not None and decider._compact(session, window, progress):
+            if decider is not None and decider._compact(session, window, progress, guard):
                 layout = self.lay(session, session.state)
                 own, window = self.beside_log(session.state, layout, head_tokens)
         if own._select(session, window, progress):
@@ -150,17 +160,35 @@ class Decider:
 
     # -- compacting ---------------------------------------------------------------------------------------------
 
-    def _compact(self, session: Session, window: Window, progress: BuildProgress) -> bool:
-        """Try one compaction; whether the window is another one now."""
+    def _compact(
+        self, session: Session, window: Window, progress: BuildProgress, guard_tokens: int | None = None
+    ) -> bool:
+        """Try one compaction; whether the window is another one now.
+
+        One that was not made in time is not tried again until the section has grown by a tenth, unless it is over
+        `guard_tokens`: then the model's window is nearly full, and the session could not go on without.
+        """
         session.branch()
         key, place = session.address_key, b"%d\x00" % session.state.position  # made again after damage: another address
         if window.budgets is not self.budgets:
             window = Window(session.state, window.layout, self.budgets, window.head_tokens)
         prepared = None if self.ahead is None else self.ahead.landing(session, window)
-        event, findings, observed = self._full(window).run(
-            session.state, window, lambda kind, data: address_of(key, session.id, kind, place + data), prepared,
-            self.unseen(session),
-        )  # fmt: skip
+        unseen = self.unseen(session)
+        try:
+            with progress.deadline.bounding():
+                event, findings, observed = self._full(window).run(
+                    session.state,
+                    window,
+                    lambda kind, data: address_of(key, session.id, kind, place + data),
+                    prepared,
+                    unseen,
+                )
+        except DeadlinePassed:
+            progress.compacted = True
+            progress.findings.append(self._told_late(window, progress.deadline))
+            if guard_tokens is None or window.section_tokens <= guard_tokens:
+                session.commit(CompactionRefused(reason=progress.deadline.reason, section_tokens=window.section_tokens))
+            return False
         if observed is not None:
             session.commit(observed)
         session.commit(event)
@@ -170,6 +198,12 @@ class Decider:
         progress.findings += findings
         progress.reports += (event.report,) if isinstance(event, WindowCompacted) else ()
         return isinstance(event, WindowCompacted) or observed is not None
+
+    def _told_late(self, window: Window, deadline: Deadline) -> Finding:
+        tokens, budget = window.section_tokens, self.budgets.dynamic_tokens
+        over = f", {tokens - budget} over its budget of {budget}" if tokens > budget else f" of {budget}"
+        text = f"a compaction was due and not made: {deadline.reason}; the history stays, {tokens} tokens{over}"
+        return Finding(kind="build_deadline", field="dynamic", text=text)
 
     def planned(self, session: Session, window: Window, more_tokens: int) -> PlannedCompaction | None:
         """What a compaction would take, were there so many more tokens."""
@@ -192,7 +226,13 @@ class Decider:
         if state.in_loop and not progress.compacted:
             return False  # what a turn did not need at its first call it gets only where the prefix is new anyway
         started = time.perf_counter()
-        event, findings = self._chosen(session, window, self.selector)
+        try:
+            with progress.deadline.bounding():
+                event, findings = self._chosen(session, window, self.selector)
+        except DeadlinePassed:
+            event = RecallSelected(turn=state.last_user, refs=(), log={})
+            text = f"nothing was recalled: {progress.deadline.reason}"
+            findings = (Finding(kind="build_deadline", field="dynamic", text=text),)
         progress.selection_seconds += time.perf_counter() - started
         if event is not None:
             session.commit(event)
