@@ -21,7 +21,7 @@ from typing import Any
 
 import pytest
 
-from ctxsteward.console.service import add_token
+from ctxsteward.console.service import ServiceLimits, add_token, revoke_token
 
 from .test_process import Running, running
 
@@ -29,6 +29,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 MB = 1 << 20
 MAX_MB = 64
 """Above what was resident before, of any single request."""
+HEARTBEAT_SECONDS = ServiceLimits().heartbeat_seconds
 HEALTHY_SECONDS = 2.0
 """In which `/healthz` answers during an attack; the machine of the tests is busy."""
 
@@ -180,7 +181,8 @@ LEFT: dict[str, Callable[[], list[dict[str, Any]]]] = {
          "tool_calls": [{"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}]},
         {"role": "tool", "tool_call_id": "c", "content": "row 1,2,3;\n" * 300_000},
         {"role": "user", "content": "Go on."}],
-    "a thousand messages": lambda: [{"role": "user", "content": f"{n}: " + "words of it, " * 300} for n in range(1_000)],
+    "a thousand messages": lambda: [
+        {"role": "user", "content": f"{n}: " + "words of it, " * 300} for n in range(1_000)],
     "as many parts as are taken": lambda: [
         {"role": "user", "content": [{"type": "text", "text": f"{n} {m} costs {m * 3} euros."} for m in range(256)]}
         for n in range(40)],
@@ -221,3 +223,163 @@ def test_no_history_takes_much_memory(shape: str, attacked: Running) -> None:
     status, answer, above = measured(attacked, "/api/sessions/history/build", body)
     assert status == 200, answer[:300]
     assert above <= MAX_MB
+
+
+# -- what one tenant takes from another -------------------------------------------------------------------------------
+
+
+@contextmanager
+def two_tenants(folder: Path, *options: str) -> Iterator[tuple[Running, str, str]]:
+    """A service with a token of tenant acme and one of another tenant."""
+    path = folder / "tokens.yaml"
+    acme = add_token(path, "acme app", "acme", ("read", "write"))
+    other = add_token(path, "other app", "other", ("read", "write"))
+    with running(folder, "--rate", "0", "--tokens", str(path), *options) as service:
+        yield service, acme, other
+
+
+def asked(service: Running, token: str, session: str) -> float:
+    """Seconds that a turn of this tenant takes: append, and build."""
+    began = time.monotonic()
+    auth = {"authorization": f"Bearer {token}"}
+    said = {"messages": [{"message": {"role": "user", "content": "Where is order 17?"}}]}
+    assert service.ask("POST", f"/api/sessions/{session}/messages", said, **auth)[0] == 200
+    assert service.ask("POST", f"/api/sessions/{session}/build", {}, **auth)[0] == 200
+    return time.monotonic() - began
+
+
+def slow(port: int, head: str, held: ExitStack, first: bytes = b"") -> socket.socket:
+    """A request whose body does not come."""
+    connection = held.enter_context(socket.create_connection(("127.0.0.1", port), timeout=60))
+    connection.sendall(f"{head}host: 127.0.0.1\r\ncontent-length: 4000\r\n".encode() + b"\r\n" + first)
+    return connection
+
+
+def test_slow_requests_without_a_token_take_nothing_from_who_has_one(tmp_path: Path) -> None:
+    with two_tenants(tmp_path) as (service, acme, _), ExitStack() as held:
+        asked(service, acme, "before")
+        form = "POST /login HTTP/1.1\r\ncontent-type: application/x-www-form-urlencoded\r\n"
+        many = [slow(service.port, form, held, b"token=") for _ in range(200)]
+        with Watch(service) as watch:
+            for number in range(5):
+                assert asked(service, acme, f"s{number}") < 10
+            status, page = service.ask("GET", "/login")
+            assert (status, "<form" in page) == (200, True), "whoever wants to log in still can"
+        assert watch.asked > 0
+        assert watch.slowest < HEALTHY_SECONDS
+        assert many[0].makefile("rb").readline().startswith(b"HTTP/1.1 408"), "the oldest has left for the newer"
+        many[-1].settimeout(30)
+        assert many[-1].makefile("rb").readline().startswith(b"HTTP/1.1 408"), "and none waits for long"
+
+
+def test_a_body_without_a_token_is_small(tmp_path: Path) -> None:
+    with two_tenants(tmp_path) as (service, _acme, _):
+        for path in ("/login", "/healthz"):
+            status, _ = send(service.port, path, b"token=" + b"a" * 10_000)
+            assert status in (405, 413), path
+        status, _ = send(service.port, "/api/sessions/s/messages", b"{" + b" " * 1_000)
+        assert status == 401, "without a token a body is not read"
+
+
+def test_slow_requests_of_one_tenant_take_nothing_from_another(tmp_path: Path) -> None:
+    with two_tenants(tmp_path) as (service, acme, other), ExitStack() as held:
+        asked(service, other, "before")
+        head = "POST /api/sessions/s/messages HTTP/1.1\r\ncontent-type: application/json\r\n"
+        for _ in range(64):
+            slow(service.port, f"{head}authorization: Bearer {acme}\r\n", held, b"{")
+        while service.ask("GET", "/metrics", authorization=f"Bearer {other}")[1].count("under_way 33") != 1:
+            pass  # acme's share, and this one
+        for number in range(5):
+            assert asked(service, other, f"s{number}") < 10
+        said = {"messages": [{"message": {"role": "user", "content": "Hi"}}]}
+        status, problem = service.ask("POST", "/api/sessions/t/messages", said, authorization=f"Bearer {acme}")
+        assert (status, problem["detail"]) == (503, "32 requests of this tenant are under way, its share; ask again")
+
+
+def expensive(service: Running, token: str, session: str) -> None:
+    """A session whose next build takes long."""
+    parts = [{"type": "text", "text": f"{n}: the part {n * 7} costs {n * 3} euros and comes on Friday."}
+             for n in range(250)]  # fmt: skip
+    rows = [{"message": {"role": role, "content": [{**part, "text": f"{turn} {part['text']}"} for part in parts]}}
+            for turn in range(40) for role in ("user", "assistant")]  # fmt: skip
+    auth = {"authorization": f"Bearer {token}"}
+    assert service.ask("POST", f"/api/sessions/{session}/messages", {"messages": rows}, **auth)[0] == 200
+
+
+def test_expensive_builds_of_one_tenant_stall_no_other_and_end_at_their_deadline(tmp_path: Path) -> None:
+    with two_tenants(tmp_path, "--build-seconds", "3") as (service, acme, other):
+        asked(service, other, "before")
+        for number in range(6):
+            expensive(service, acme, f"slow{number}")
+        built: list[tuple[int, Any, float]] = []
+
+        def build(number: int) -> None:
+            began = time.monotonic()
+            status, answer = service.ask(
+                "POST", f"/api/sessions/slow{number}/build", {"model": "gpt-4.1", "provider": "openai-chat"},
+                authorization=f"Bearer {acme}",
+            )  # fmt: skip
+            built.append((status, answer, time.monotonic() - began))
+
+        building = [threading.Thread(target=build, args=(number,)) for number in range(6)]
+        for one in building:
+            one.start()
+        with Watch(service) as watch:
+            turns = [asked(service, other, f"s{number}") for number in range(5)]
+            for one in building:
+                one.join(60)
+        assert watch.asked > 0
+        assert watch.slowest < HEALTHY_SECONDS
+        assert max(turns) < 5
+        assert [status for status, _, _ in built] == [200] * 6, built[0][1]
+        kinds = [{one["kind"] for one in answer["envelope"]["findings"]} for _, answer, _ in built]
+        assert all("build_deadline" in found for found in kinds)
+        assert all(answer["request"]["messages"] for _, answer, _ in built)
+
+
+def test_a_message_of_too_many_parts_is_refused_with_its_field_and_the_cap(attacked: Running) -> None:
+    content = [{"type": "text", "text": "a"}] * 257
+    said = {"messages": [{"message": {"role": "user", "content": content}}]}
+    status, problem = attacked.ask("POST", "/api/sessions/parts/messages", said)
+    assert (status, problem["errors"]) == (
+        422, [{"where": "body.messages[0].message", "what": "`content` has 257 parts; a message may have 256"}]
+    )  # fmt: skip
+    said["messages"][0]["message"]["content"] = content[1:]
+    assert attacked.ask("POST", "/api/sessions/parts/messages", said)[0] == 200
+
+
+def test_a_signal_ends_the_process_in_time_whatever_runs(tmp_path: Path) -> None:
+    with two_tenants(tmp_path, "--build-seconds", "600", "--stop-seconds", "2") as (service, acme, _):
+        for number in range(4):
+            expensive(service, acme, f"slow{number}")
+        auth = {"authorization": f"Bearer {acme}", "content-type": "application/json"}
+        connections = [http.client.HTTPConnection("127.0.0.1", service.port, timeout=60) for _ in range(4)]
+        for number, connection in enumerate(connections):
+            connection.request("POST", f"/api/sessions/slow{number}/build", b'{"model": "gpt-4.1"}', auth)
+        time.sleep(0.3)
+        began = time.monotonic()
+        service.process.send_signal(signal.SIGTERM)
+        _, log = service.process.communicate(timeout=60)
+        assert time.monotonic() - began < 2 + HEALTHY_SECONDS
+        for connection in connections:
+            connection.close()
+        assert service.process.returncode == 1
+        assert "not all ended within 2 s of the signal" in log
+
+
+# -- event streams ----------------------------------------------------------------------------------------------------
+
+
+def test_a_stream_of_events_ends_when_its_token_is_revoked(tmp_path: Path) -> None:
+    with two_tenants(tmp_path) as (service, acme, other):
+        connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=60)
+        connection.request("GET", "/api/events", headers={"authorization": f"Bearer {other}"})
+        stream = connection.getresponse()
+        asked(service, other, "s")
+        assert stream.readline() == b"id: 1\n"
+        revoke_token(tmp_path / "tokens.yaml", "other app")
+        began = time.monotonic()
+        stream.read()
+        assert time.monotonic() - began < HEARTBEAT_SECONDS + 5
+        connection.close()
+        asked(service, acme, "s")

@@ -6,7 +6,9 @@ the path. Raises `Refusal` and errors of the product; `app` answers both with pr
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Iterable
+from contextlib import suppress
 from functools import partial
 from itertools import islice
 from typing import Annotated, Any, Literal
@@ -39,6 +41,7 @@ from .bodies import (
     EnvelopeBody,
     HandoffBody,
     Health,
+    MessageInput,
     ProfileVersionPage,
     ProfileVersionRow,
     RecordPage,
@@ -253,13 +256,20 @@ def _appended(service: Service, opened: OpenSession, body: AppendInput) -> Appen
     session = opened.session
     assert session is not None
     if body.follow:
-        stands = session.follow([one.message for one in body.messages])
+        stands = session.follow([followed(one) for one in body.messages])
         service.call(service.hub.appended, stands, ())
         return AppendResult(session=stands.id, length=len(stands), messages=(), findings=findings_of(stands.findings))
     entries = session.extend(NewMessage(**dict(one)) for one in body.messages)
     rows = tuple(AppendedMessage(ref=one.ref, ordinal=one.ordinal, is_new=one.is_new) for one in entries)
     service.call(service.hub.appended, session, [row.ref for row in rows if row.is_new])
     return AppendResult(session=session.id, length=len(session), messages=rows, findings=findings_of(session.findings))
+
+
+def followed(one: MessageInput) -> object:
+    """A message of a history with what stands beside it; one that comes alone is cheaper to recognize."""
+    beside = dict(one)
+    wire = beside.pop("message")
+    return wire if all(value is None for value in beside.values()) else NewMessage(message=wire, **beside)
 
 
 def findings_of(findings: Iterable[Finding]) -> tuple[dict[str, Any], ...]:
@@ -277,9 +287,9 @@ async def build(session: SessionId, service: ServiceDep, who: Writer, body: Buil
 
 def _built(service: Service, opened: OpenSession, builder: EnvelopeBuilder, asked: BuildInput) -> BuildResult:
     assert opened.session is not None
-    stands = (
-        opened.session if asked.history is None else opened.session.follow(asked.history, principal=asked.principal)
-    )
+    stands = opened.session
+    if asked.history is not None:
+        stands = stands.follow(asked.history, principal=asked.principal)
     built = builder.build(stands, deadline_seconds=service.limits.build_seconds)
     if stands.key == opened.key:
         opened.newest = built.address
@@ -443,7 +453,7 @@ async def events(
 ) -> EventStream:
     """What happens to sessions, as server-sent events: `appended`, `built`, `compacted`; `lost` where a client is slow.
 
-    `Last-Event-ID` goes on from there, as far as this process remembers.
+    `Last-Event-ID` goes on from there, as far as this process remembers. It ends when the token no longer holds.
     """
     last = request.headers.get("last-event-id", "")
     after = int(last) if last.isascii() and last.isdecimal() and len(last) < 16 else None
@@ -453,7 +463,11 @@ async def events(
     async def told() -> AsyncIterator[ServerSentEvent]:
         try:
             while not service.hub.is_closed:
-                await listener.more.wait()
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(limits.heartbeat_seconds):
+                        await listener.more.wait()
+                if not service.may_still_read(who, request.scope["headers"]):
+                    return  # the token was revoked, or the person has logged out
                 listener.more.clear()
                 if listener.lost:
                     yield ServerSentEvent(event="lost", data=str(listener.lost), sep="\n")

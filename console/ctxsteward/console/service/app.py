@@ -17,14 +17,17 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import os
 import re
 import signal
 import socket
+import threading
 import traceback
 import uuid
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from importlib.metadata import version
+from types import FrameType
 from typing import Any
 
 import uvicorn
@@ -313,6 +316,8 @@ def _problem(request: Request, error: Exception) -> Response:
 HEADER_SECONDS = 15.0
 """A connection that has not sent its request's headers by then is closed."""
 HEADER_BYTES = 32 << 10
+REQUESTS_FRACTION = 0.8
+"""Of the time to stop, for requests that are under way; the rest is for closing the store."""
 
 
 class PatientProtocol(H11Protocol):
@@ -359,7 +364,11 @@ class PatientProtocol(H11Protocol):
 
 
 class StoppableServer(uvicorn.Server):
-    """A server that a signal stops in order: nothing new, what runs is finished, exit code 0."""
+    """A server that a signal stops in order: nothing new, what runs is finished, exit code 0.
+
+    What has not ended `stop_seconds` after the signal, whatever it is, ends with the process, exit code 1: a thread
+    cannot be ended otherwise. What was acknowledged is on disk by then.
+    """
 
     def __init__(self, app: FastAPI, stop_seconds: float) -> None:
         super().__init__(
@@ -373,25 +382,39 @@ class StoppableServer(uvicorn.Server):
                 server_header=False,
                 timeout_keep_alive=int(HEADER_SECONDS),
                 h11_max_incomplete_event_size=HEADER_BYTES,
-                timeout_graceful_shutdown=max(1, round(stop_seconds)),
+                timeout_graceful_shutdown=max(1, int(stop_seconds * REQUESTS_FRACTION)),
             )
         )
-        self._hub = app.state.service.hub
+        self._hub, self._stop_seconds = app.state.service.hub, stop_seconds
+        self._log = app.state.service.settings.log
+        self._is_stopping = False
 
     def serve_on(self, listening: socket.socket, ready: Callable[[], None]) -> None:
         """Serve until a signal comes; `ready` is called when signals are heard."""
         logging.getLogger("uvicorn").setLevel(logging.ERROR)
 
-        def stop(*_: object) -> None:
-            self.should_exit = True
-
-        before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+        signals = (signal.SIGINT, signal.SIGTERM)
+        before = {number: signal.signal(number, self.handle_exit) for number in signals}
         try:
             ready()
             self.run(sockets=[listening])
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """At a signal; the server calls it while it runs, too."""
+        if not self._is_stopping:
+            self._is_stopping = True
+            timer = threading.Timer(self._stop_seconds, self._end)
+            timer.daemon = True
+            timer.start()
+        self.should_exit = True
+
+    def _end(self) -> None:
+        error = f"not all ended within {self._stop_seconds:g} s of the signal; the process ends with it"
+        self._log({"error": error})
+        os._exit(1)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._hub.close()

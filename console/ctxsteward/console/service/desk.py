@@ -31,7 +31,7 @@ from ctxsteward.schemas import PolicyName, StoreError
 from ctxsteward.store import MessageAppended, SessionKey, WindowCompacted, from_record
 
 from ..terminal import DEFAULT_MODEL, utc_now
-from .access import Logins, RateLimiter, Refusal, TokenFile
+from .access import Logins, Principal, RateLimiter, Refusal, TokenFile, principal_of
 from .shares import AnonymousPlaces, RequestPlaces, ThreadShares
 
 P = ParamSpec("P")
@@ -191,6 +191,15 @@ class Service:
     def call(self, tell: Callable[P, object], *args: P.args, **more: P.kwargs) -> None:
         """From a worker thread: do this in the event loop, before the thread goes on."""
         from_thread.run_sync(partial(tell, *args, **more))
+
+    def may_still_read(self, who: Principal, headers: Sequence[tuple[bytes, bytes]]) -> bool:
+        """Whether who asked with these headers may go on reading what they began to."""
+        settings = self.settings
+        try:
+            now = principal_of(headers, settings.tokens, self.logins, settings.tenant)
+        except Refusal:
+            return False
+        return now.tenant == who.tenant and "read" in now.scopes
 
     def figures(self) -> str:
         """Requests and what is open, in Prometheus' text format."""
