@@ -166,14 +166,21 @@ def gc(grace: str, dry_run: bool, as_json: bool, store: str, tenant: str | None)
 @click.argument("prefix", default="")
 @of_whole_store
 def ls(prefix: str, as_json: bool, store: str, tenant: str | None) -> None:
-    """List objects, and sessions as journal/TENANT/SESSION, whose names begin with PREFIX."""
+    """List objects, and sessions as journal/TENANT/SESSION, whose names begin with PREFIX.
+
+    A log that cannot be read is listed with its fault; then the exit code is 1.
+    """
+    faults = 0
     with open_stored(store) as opened:
         check_tenant(opened, tenant)
         for one in names(opened, prefix, tenant=tenant):
+            faults += one.fault is not None
             if as_json:
                 print_json(one._asdict())
             else:
                 click.echo(_listed(one))
+    if faults:
+        raise click.exceptions.Exit(FOUND)
 
 
 @store.command(short_help="Count what is in a store.")
@@ -279,4 +286,5 @@ def _listed(one: ListingRow) -> str:
     when = "-" * 20
     if one.modified_seconds is not None:
         when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(one.modified_seconds))
-    return f"{when}  {one.size:>12,} {unit:<7}  {one.name}"
+    size = "?" if one.size is None else f"{one.size:,}"
+    return f"{when}  {size:>12} {unit:<7}  {one.name}{'' if one.fault is None else f'  {one.fault}'}"

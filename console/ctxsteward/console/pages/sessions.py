@@ -15,7 +15,7 @@ from functools import cached_property
 from pydantic import BaseModel, ConfigDict
 
 from ctxsteward.envelope import PastCall, Session, Store, past_calls, text_of
-from ctxsteward.schemas import ContextError, InputError, Loss, Ref, ReferenceNotFound, decode_wire
+from ctxsteward.schemas import ContextError, Damaged, InputError, Loss, Ref, ReferenceNotFound, decode_wire
 from ctxsteward.store import META_REF, Log, MessageAppended, SessionKey, WindowCompacted
 
 SESSIONS, MESSAGES, LOSSES = 50, 50, 200
@@ -69,6 +69,8 @@ class SessionRow(BaseModel):
     compactions: int | None
     title: str
     """How its first message begins; empty where that cannot be read."""
+    is_damaged: bool = False
+    """Whether its log cannot be read here; the other sessions are shown all the same."""
 
 
 class SessionsPage(BaseModel):
@@ -102,6 +104,13 @@ def sessions_page(
 
 
 def _session_row(store: Store, key: SessionKey) -> SessionRow:
+    try:
+        return _read_row(store, key)
+    except Damaged:
+        return SessionRow(id=key.session, messages=None, compactions=None, title="", is_damaged=True)
+
+
+def _read_row(store: Store, key: SessionKey) -> SessionRow:
     journal = store.journal
     length = journal.length(key)
     if not length:

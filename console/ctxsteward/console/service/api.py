@@ -21,7 +21,7 @@ from ctxsteward.envelope import Budgets, EnvelopeBuilder, NewMessage, Policy, Se
 from ctxsteward.envelope.compaction import asked_policy
 from ctxsteward.envelope.history import META_REPORT, report_in
 from ctxsteward.evals.result_history import read as read_history
-from ctxsteward.schemas import ENTRY_ID, Finding, InputError, PolicyName, Status, StoreError
+from ctxsteward.schemas import ENTRY_ID, Damaged, Finding, InputError, PolicyName, Status, StoreError
 from ctxsteward.store import SessionKey
 
 from ..steward import profiles_in, records_at, stored_context
@@ -140,11 +140,17 @@ async def list_sessions(
         findings = tuple(finding.model_dump(mode="json") for finding in service.store.unreached)
         wanted = (id for id in known if (after is None or id > after) and (q or "").lower() in id.lower())
         ids = list(islice(wanted, limit + 1))
-        rows = [
-            SessionListing(id=id, records=service.store.journal.length(SessionKey(who.tenant, id)))
-            for id in ids[:limit]
-        ]
-        return SessionPage(items=tuple(rows), next=ids[limit - 1] if len(ids) > limit else None, findings=findings)
+        rows, unreadable = [], []
+        for id in ids[:limit]:
+            try:
+                records = service.store.journal.length(SessionKey(who.tenant, id))
+            except Damaged:  # its row alone; whatever is wrong with all of the store is no finding
+                records = None
+                text = "the journal's row of its log was altered; `ctxsteward store fsck` says what can be done"
+                unreadable.append(Finding(kind="unreadable_session", field=id, text=text))
+            rows.append(SessionListing(id=id, records=records))
+        more = ids[limit - 1] if len(ids) > limit else None
+        return SessionPage(items=tuple(rows), next=more, findings=(*findings, *findings_of(unreadable)))
 
     return await service.run(who.tenant, listed)
 

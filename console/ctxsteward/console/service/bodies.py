@@ -282,8 +282,9 @@ class SessionListing(_Reply):
     """A session in a list."""
 
     id: str
-    records: int
-    """In its log on this machine; 0: it lies in the object store alone."""
+    records: int | None
+    """In its log on this machine; 0: it lies in the object store alone; null: it cannot be read, and a finding says
+    why."""
 
 
 class SessionPage(_Reply):
@@ -292,7 +293,7 @@ class SessionPage(_Reply):
     items: tuple[SessionListing, ...]
     next: str | None
     findings: tuple[FindingBody, ...]
-    """Parts of the object store that could not be read."""
+    """Parts of the object store, and sessions of this page, that could not be read."""
 
 
 class ReportPage(_Reply):

@@ -434,8 +434,8 @@ class EventHub:
     async def _poll(self) -> None:
         assert self._grown is not None
         while not self.is_closed:
-            with suppress(StoreError):
-                for key in self._watched():
+            for key in self._watched():
+                with suppress(StoreError):  # of one session; the others are looked at all the same
                     if not self._service.is_in_use(key):
                         await self._look(key)
             with suppress(TimeoutError):
