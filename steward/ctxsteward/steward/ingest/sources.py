@@ -44,6 +44,7 @@ from urllib.parse import quote, unquote_to_bytes
 
 from ctxsteward.envelope import Store
 from ctxsteward.schemas import (
+    Damaged,
     Erased,
     InputError,
     InputTooLarge,
@@ -126,7 +127,11 @@ class StoreSource:
     def items(self) -> Iterator[SourceItem]:
         for session in sorted(self.store.sessions(tenant=self.tenant)):
             key = SessionKey(self.tenant, session)
-            length = self.store.journal.length(key)
+            try:
+                length = self.store.journal.length(key)
+            except Damaged:  # reading it says so again, and it is quarantined; the others are read all the same
+                yield SourceItem(session, self._now_seconds, 0, "damaged")
+                continue
             if not length and self.store.write_behind is not None:
                 try:
                     self.store.at(self.tenant, session)  # brings it here
