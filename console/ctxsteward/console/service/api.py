@@ -2,6 +2,9 @@
 
 Lists come in pages: `items`, and `next`, which is the `after` of the next page. Ids of sessions are percent-encoded in
 the path. Raises `Refusal` and errors of the product; `app` answers both with problem details.
+
+The rooms of the steward and of evals are imported when one of their routes is first asked for: they take a third of the
+time that a service takes to start, and after a restart clients wait for it.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import suppress
 from functools import partial
 from itertools import islice
+from pathlib import Path as FilePath
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Path, Query, Request
@@ -20,11 +24,9 @@ from starlette.responses import PlainTextResponse, Response
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, NewMessage, Policy, Session, handoff_of, rebuild
 from ctxsteward.envelope.compaction import asked_policy
 from ctxsteward.envelope.history import META_REPORT, report_in
-from ctxsteward.evals.result_history import read as read_history
-from ctxsteward.schemas import ENTRY_ID, Damaged, Finding, InputError, PolicyName, Status, StoreError
+from ctxsteward.schemas import ENTRY_ID, Damaged, EvalResult, Finding, InputError, PolicyName, Status, StoreError
 from ctxsteward.store import SessionKey
 
-from ..steward import profiles_in, records_at, stored_context
 from ..terminal import STEWARD, missing
 from .access import Principal, Refusal, needs
 from .bodies import (
@@ -161,7 +163,7 @@ async def envelope(
     service: ServiceDep,
     who: Reader,
     address: Annotated[
-        str | None, Query(pattern="^[0-9a-f]{8,64}$", description="Of one; default: the newest.")
+        str | None, Query(pattern="^[0-9a-f]{8,64}$", max_length=64, description="Of one; default: the newest.")
     ] = None,
 ) -> EnvelopeBody:
     """An envelope of the session, out of its log: the newest, or the one at this address."""
@@ -362,7 +364,9 @@ def _compacted(
 
 # -- governed state -------------------------------------------------------------------------------------------------
 
-ProfileName = Annotated[str | None, Query(pattern=ENTRY_ID, description="Default: all of the tenant.")]
+ProfileName = Annotated[
+    str | None, Query(pattern=ENTRY_ID, max_length=MAX_NAME, description="Default: all of the tenant.")
+]
 
 
 @router.get("/api/profile/versions", tags=["governed state"])
@@ -379,6 +383,8 @@ async def profile_versions(
 
 
 def _versions(service: Service, tenant: str, profile: str | None) -> Iterable[ProfileVersionRow]:
+    from ..steward import profiles_in
+
     for name in profiles_in(service.store, tenant) if profile is None else [profile]:
         versions = service.store.profiles(name, tenant=tenant)
         head = versions.newest().number
@@ -409,6 +415,8 @@ async def recommendations(
 def _records(service: Service, tenant: str, profile: str | None, status: str | None) -> Iterable[dict[str, Any]]:
     if missing(STEWARD):
         raise Refusal("not_implemented", "this service is installed without the extra `steward`")
+    from ..steward import profiles_in, records_at, stored_context
+
     known = profiles_in(service.store, tenant)
     if profile is not None and profile not in known:
         raise Refusal("not_found", "this tenant has no profile of this name")
@@ -433,12 +441,18 @@ async def evals(
     if path is None or who.tenant != service.settings.tenant:
         return ResultPage(items=(), next=None)
     try:
-        results = await service.run(who.tenant, read_history, path)
+        results = await service.run(who.tenant, _results, path)
     except InputError as error:
         raise Refusal("unavailable", "the history of evals cannot be read now") from error
     rows = (one.model_dump(mode="json") for one in reversed(results) if suite in (None, one.suite))
     items, more = page_of(rows, after, limit)
     return ResultPage(items=items, next=more)
+
+
+def _results(path: FilePath) -> tuple[EvalResult, ...]:
+    from ctxsteward.evals.result_history import read
+
+    return read(path)
 
 
 # -- events ---------------------------------------------------------------------------------------------------------

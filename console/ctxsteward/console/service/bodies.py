@@ -9,6 +9,7 @@ left at its first fault: a body of two million numbers is refused as quickly as 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import ceil
 from typing import Annotated, Any, Literal, Self
 
@@ -25,6 +26,8 @@ MAX_HISTORY = 10_000
 """Messages of a history that a build is given."""
 MAX_PARTS = 256
 """Of one message: blocks of its content, blocks inside those, and tool calls. A real one has a few dozen at most."""
+MAX_TEXT_CHARS = 2_000_000
+"""Of one text of a message; images and documents are no text. No model's window takes so much."""
 MAX_FIELDS = 64
 """Of one message, or of one tool's schema at its top."""
 MAX_TOOLS = 512
@@ -41,7 +44,24 @@ def _within_bounds(wire: dict[str, Any]) -> dict[str, Any]:
         parts = wire.get(name)
         if isinstance(parts, list) and (count := _parts_in(parts)) > MAX_PARTS:
             raise PydanticCustomError("too_long", f"`{name}` has {count:,} parts; a message may have {MAX_PARTS}")
+        for text in _texts_in(parts):
+            if len(text) > MAX_TEXT_CHARS:
+                raise PydanticCustomError(
+                    "too_long", f"`{name}` has a text of {len(text):,} characters; one may have {MAX_TEXT_CHARS:,}"
+                )
     return wire
+
+
+def _texts_in(value: Any) -> Iterator[str]:
+    """The texts of a message's content or calls, however the provider nests them."""
+    if isinstance(value, str):
+        yield value
+    for part in value if isinstance(value, list) else ():
+        if isinstance(part, dict):
+            call = part.get("function")
+            within = (part.get("text"), part.get("content"), part.get("arguments"))
+            for inner in (*within, call.get("arguments") if isinstance(call, dict) else None):
+                yield from _texts_in(inner)
 
 
 def _parts_in(parts: list[Any]) -> int:
@@ -58,7 +78,10 @@ def _within_tool_bounds(tool: dict[str, Any]) -> dict[str, Any]:
 
 _MESSAGE_BOUNDS = {
     "maxProperties": MAX_FIELDS,
-    "properties": {"content": {"maxItems": MAX_PARTS}, "tool_calls": {"maxItems": MAX_PARTS}},
+    "properties": {
+        "content": {"maxItems": MAX_PARTS, "maxLength": MAX_TEXT_CHARS},
+        "tool_calls": {"maxItems": MAX_PARTS},
+    },
 }
 SentMessage = Annotated[
     dict[str, Any], AfterValidator(_within_bounds), WithJsonSchema({"x-published": "message", **_MESSAGE_BOUNDS})

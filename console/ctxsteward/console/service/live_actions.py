@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import parse_qs
 
 from fastapi import APIRouter, Request
@@ -24,30 +24,15 @@ from starlette.responses import RedirectResponse, Response
 
 from ctxsteward.schemas import ContextError, InputError, ReferenceNotFound
 
-from ..pages import (
-    LANGUAGES,
-    Answer,
-    Frame,
-    Place,
-    SessionHealth,
-    Site,
-    health_of,
-    place_of,
-)
-from ..steward import (
-    ReviewerAnswer,
-    StewardContext,
-    answer,
-    check_people,
-    operator,
-    promoted,
-    rolled_back,
-    stored_context,
-)
+from ..pages import LANGUAGES, Frame, Place, SessionHealth, health_of, place_of
 from .access import Principal, Refusal, needs, refusal_of
 from .api import PROBLEMS, ModelName, Reader, ServiceDep, SessionId, Writer, builder_of, compact
 from .live_pages import router as pages_router, site_of
 from .request_body import StrictRoute
+
+if TYPE_CHECKING:
+    from ..pages import Answer, Site
+    from ..steward import StewardContext
 
 router = APIRouter()
 Steward = Annotated[Principal, needs("steward")]
@@ -140,6 +125,8 @@ def _told(error: ContextError) -> tuple[int, str]:
 
 def _decided(service: ServiceDep, who: Principal, profile: str, fields: Mapping[str, str]) -> str:
     """The name of what was done; raises `InputError` where it may not be."""
+    from ..steward import promoted, rolled_back, stored_context
+
     place = stored_context(service.store, who.tenant, profile)
     action = fields.get("action", "")
     if action in DECISIONS:
@@ -162,6 +149,8 @@ def _decided(service: ServiceDep, who: Principal, profile: str, fields: Mapping[
 
 
 def _answered(place: StewardContext, decision: Any, fields: Mapping[str, str]) -> str:
+    from ..steward import ReviewerAnswer, answer, check_people
+
     check_people(place)
     if decision == "reject" and not fields.get("note", "").strip():
         raise InputError("a rejection needs a reason; it is remembered and shown to whoever is asked next")
@@ -185,6 +174,8 @@ def _secret(fields: Mapping[str, str]) -> str:
 
 def _operator(service: ServiceDep, who: Principal, place: StewardContext, fields: Mapping[str, str]) -> str:
     """Who operates: by their token; where nobody is configured, whoever asks, by the name that the service knows."""
+    from ..steward import operator
+
     if place.actors_path is not None:
         return operator(place, None, _secret(fields))
     named = fields.get("who", "").strip()[:80] or None
