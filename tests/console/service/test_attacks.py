@@ -393,3 +393,24 @@ def test_a_stream_of_events_ends_when_its_token_is_revoked(tmp_path: Path) -> No
         assert time.monotonic() - began < HEARTBEAT_SECONDS + 5
         connection.close()
         asked(service, acme, "s")
+
+
+def test_a_stream_of_events_ends_when_its_browser_logs_out(tmp_path: Path) -> None:
+    with two_tenants(tmp_path) as (service, acme, _):
+        form = {"content-type": "application/x-www-form-urlencoded"}
+        connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=60)
+        connection.request("POST", "/login", f"token={acme}", form)
+        answer = connection.getresponse()
+        answer.read()
+        cookie = {"cookie": answer.headers["set-cookie"].partition(";")[0]}
+        streaming = http.client.HTTPConnection("127.0.0.1", service.port, timeout=60)
+        streaming.request("GET", "/api/events", headers=cookie)
+        stream = streaming.getresponse()
+        asked(service, acme, "s")
+        assert stream.readline() == b"id: 1\n"
+        connection.request("POST", "/logout", headers=cookie)
+        assert connection.getresponse().status == 303
+        asked(service, acme, "t")  # nothing of it is told any more
+        assert b'"session": "t"' not in stream.read()
+        for one in (connection, streaming):
+            one.close()
