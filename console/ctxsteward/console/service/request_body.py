@@ -67,12 +67,13 @@ def read_body(body: bytes, form: TypeAdapter[Any] | None) -> Any:
 class StrictRequest(Request):
     """Reads JSON strictly: no key twice, no NaN, no lone surrogate, bounded depth and number of values."""
 
-    form: TypeAdapter[Any] | None = None
+    body_form: TypeAdapter[Any] | None = None
+    """What the body of this route must be; None: any JSON."""
 
     async def json(self) -> Any:
         """The checked body; the framework takes an instance of the route's model as it is."""
         body = await self.body()
-        return await self.app.state.service.parse(read_body, body, self.form)
+        return await self.app.state.service.parse(read_body, body, self.body_form)
 
 
 class StrictRoute(APIRoute):
@@ -82,14 +83,15 @@ class StrictRoute(APIRoute):
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
         known = {parameter.alias for parameter in self.dependant.query_params}
-        form = None if self.body_field is None else TypeAdapter(self.body_field.field_info.annotation)
+        sent: Any = None if self.body_field is None else self.body_field.field_info.annotation
+        form = None if sent is None else TypeAdapter(sent)
 
         async def strictly(request: Request) -> Response:
             if unknown := set(request.query_params) - known:
                 faults = [FieldFault(where=f"query.{name[:60]}", what="no such parameter") for name in sorted(unknown)]
                 raise Refusal("invalid", DOES_NOT_FIT, errors=faults[:MAX_FAULTS])
             strict = StrictRequest(request.scope, request.receive)
-            strict.form = form
+            strict.body_form = form
             return await handle(strict)
 
         return strictly
