@@ -13,6 +13,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from . import package, typed_names
+from .needs import LINTERS as LINTERS_NEEDED
 
 ROOT = Path(__file__).parents[1]
 GITHUB = ROOT / ".github"
@@ -24,7 +25,7 @@ PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(enco
 def judged(linter: str, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
     """What a linter says; skipped where it is not installed."""
     if not (LINTERS / linter).exists():
-        pytest.skip(f"no {linter}: `make linters` installs it")
+        pytest.skip(LINTERS_NEEDED)
     return subprocess.run(
         [LINTERS / linter, *arguments], capture_output=True, text=True, timeout=120, check=False, cwd=ROOT
     )
@@ -167,7 +168,7 @@ def test_both_files_say_what_the_project_says_and_hold_what_they_should(dist: Pa
 
 # -- types -------------------------------------------------------------------------------------------------
 
-needs_checker = pytest.mark.skipif(not typed_names.CHECKER.exists(), reason="no basedpyright: `make linters`")
+needs_checker = pytest.mark.skipif(not typed_names.CHECKER.exists(), reason=LINTERS_NEEDED)
 
 
 @needs_checker
