@@ -134,7 +134,7 @@ def test_a_scenario_that_one_run_could_not_score_stands_in_neither_figure() -> N
 
 def test_gates_that_ended_otherwise_are_named() -> None:
     compared = compare(run(10, 10), run(3, 9))
-    assert compared.gates == (("shown", "at least 0.9", "passed", "failed"),)
+    assert compared.gates == (("shown", "at least 0.9 over 2 scenarios", "passed", "failed"),)
 
 
 def test_many_scenarios_that_differ_are_permuted_by_seeded_draws() -> None:
