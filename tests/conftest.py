@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -133,6 +134,14 @@ def _leaves_the_process_as_it_was() -> Iterator[None]:
     yield
     left_behind = changes(before, state_of_process())
     assert left_behind == [], "this file changes what the files after it find:\n" + "\n".join(left_behind)
+
+
+@pytest.fixture(autouse=True)
+def _imports_of_its_own() -> Iterator[None]:
+    """Without the folders of this test: `--subject FILE.py:name` puts the file's folder before all others."""
+    path = list(sys.path)
+    yield
+    sys.path[:] = path
 
 
 @pytest.fixture(autouse=True)

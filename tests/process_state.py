@@ -17,8 +17,8 @@ from pathlib import Path
 
 import click
 
-OF_PYTEST = ("PYTEST_",)
-"""Environment variables that the test runner changes itself."""
+NOT_OURS = ("PYTEST_", "KMP_DUPLICATE_LIB_OK")
+"""Environment variables that the test runner changes, and one that a package sets when it is imported."""
 HANDLED = tuple(
     number
     for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGPIPE", "SIGALRM", "SIGUSR1")
@@ -40,7 +40,7 @@ def state_of_process() -> dict[str, object]:
         "umask": _umask(),
     }
     state |= {
-        f"environment variable {name}": value for name, value in os.environ.items() if not name.startswith(OF_PYTEST)
+        f"environment variable {name}": value for name, value in os.environ.items() if not name.startswith(NOT_OURS)
     }
     state |= {f"handler of {number.name}": signal.getsignal(number) for number in HANDLED}
     state |= dict(_help_options())

@@ -273,3 +273,10 @@ def test_another_subject_is_told_beside_ours() -> None:
     other = run(9, setup=run(9).setup | {"subject": "mine.py:newest"})
     with pytest.raises(InputError, match=r"subject: ours and mine\.py:newest; .* --meant subject"):
         compare(run(9), other)
+
+
+def test_runs_without_a_figure_that_both_have_are_not_compared() -> None:
+    one = run(9, 8)
+    other = one.model_copy(update={"by_scenario": {}, "revision": "after"})
+    with pytest.raises(InputError, match="made: no figure has a value in both runs"):
+        compare(one, other)

@@ -386,8 +386,12 @@ def merge(
     outputs = SuiteOutputs(junit=junit, markdown=markdown, html=html, history=history)
     outputs.check()
     when = datetime.now(UTC).isoformat(timespec="seconds")
+    runs = merged(records)
+    if asked_gates is not None and not any(held(run, asked_gates) for run in runs):
+        names = ", ".join(run.head.name for run in runs)
+        raise InputError(f"--gate {asked_gates}: no gate over {names}; write some, or merge without --gate")
     try:
-        results = [run.result(held(run, asked_gates), when) for run in merged(records)]
+        results = [run.result(held(run, asked_gates), when) for run in runs]
     except InputError as error:
         if asked_gates is None or asked_gates == SHIPPED_GATES or not str(error).startswith("gate over"):
             raise

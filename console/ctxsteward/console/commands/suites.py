@@ -163,6 +163,9 @@ def run_suites(asked: SuiteOptions, outputs: SuiteOutputs, *, as_json: bool) -> 
             if plain is not None and asked.model_run is not None:
                 compared = history.compare(plain, result, meant=MEANT)
                 print_model_run(compared, asked.model_run.told(one.suite.name), as_json)
+    if not results:
+        parts = f"part {asked.shard.number} of {asked.shard.of}" if asked.shard else "this run"
+        raise InputError(f"{asked.suite}: {parts} has no scenario; ask for fewer parts or more scenarios")
     write_results(outputs, results, comparison)
     if asked.sealed is not None and asked.sealed.write is not None:
         known = history.read(outputs.history) if outputs.history else ()
