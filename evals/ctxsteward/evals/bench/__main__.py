@@ -71,7 +71,7 @@ def run(
         raise InputError(f"--data {data}: no such folder; name one of public transcripts, or leave it out")
     if write is not None:
         check_markers(write, NAME)
-    rows = []
+    rows: list[BenchmarkRow] = []
     for name in names or BENCHES:
         before = len(rows)
         for figure in BENCHES[name](data):
