@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from .console.service.test_process import Running, running
+from .needs import CURL_AND_JQ
 from .shell import Shell
 from .test_guide_nightly_steward import shown
 
@@ -31,7 +32,7 @@ def check_commands(service: Running, folder: Path) -> None:
     """The guide's commands, in a folder of their own."""
     missing = [name for name in ("curl", "jq") if shutil.which(name) is None]
     if missing:
-        pytest.skip(f"{' and '.join(missing)} not installed")
+        pytest.skip(CURL_AND_JQ)
     commands = shown(GUIDE.read_text(encoding="utf-8"))
     assert len(commands) > 12
     (folder / "guide").mkdir()

@@ -25,6 +25,7 @@ from ctxsteward.steward.drift import report
 
 from ..console.steward.scenes import run as run_steward, transcript
 from ..evals.suites.made import made, played
+from ..needs import CHROMIUM
 from .attacks import ATTACKS, HOOK
 
 COMMAND = [sys.executable, "-c", "from ctxsteward.console.cli import main; main()", "serve", "--port", "0", "--json"]
@@ -163,7 +164,7 @@ def _running(folder: Path, uri: str, *options: str) -> Iterator[str]:
 def browser() -> Iterator[Browser]:
     chromium = shutil.which("chromium")
     if chromium is None:
-        pytest.skip("chromium is not installed")
+        pytest.skip(CHROMIUM)
     with tempfile.TemporaryDirectory() as home, sync_playwright() as playwright:
         started = playwright.chromium.launch(
             executable_path=chromium, args=["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"],

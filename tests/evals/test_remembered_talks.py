@@ -18,6 +18,8 @@ from ctxsteward.evals.bench.remembered_talks import (
 )
 from ctxsteward.evals.prompt_cost import Sizer
 
+from ..needs import PUBLIC_DATA
+
 LOCOMO = Path(__file__).parents[2] / "../shared/data/locomo/locomo_dev.json"
 PADDING = "We also talked about the weather, the garden and the neighbours for quite a while. " * 3
 WAYS = {
@@ -74,7 +76,7 @@ def test_without_the_data_the_bench_says_so_and_bad_data_are_named(
     assert main([]) == 2
 
 
-@pytest.mark.skipif(not LOCOMO.exists(), reason="needs ../shared/data/locomo")
+@pytest.mark.skipif(not LOCOMO.exists(), reason=PUBLIC_DATA)
 def test_the_public_talks_are_read_whole() -> None:
     talks = read_talks(LOCOMO)
     assert len(talks) == 5

@@ -31,6 +31,7 @@ from ctxsteward.console.service import ServiceLimits
 from ctxsteward.schemas import schema, validate
 
 from ...examples import SOAK
+from ...needs import GENERATORS
 from .serving import FREE, Served, served
 
 ROOT = Path(__file__).parents[3]
@@ -251,7 +252,7 @@ def generator(name: str) -> str:
     places = (ROOT / ".venv-clients" / "bin", CLIENTS / "typescript" / "node_modules" / ".bin")
     found = next((str(place / name) for place in places if (place / name).exists()), shutil.which(name))
     if found is None:
-        pytest.skip(f"{name} is not installed; `make clients` does that")
+        pytest.skip(GENERATORS)
     return found
 
 

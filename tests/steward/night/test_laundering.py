@@ -18,6 +18,7 @@ from ctxsteward.steward.ledger import JudgementContext
 from ctxsteward.steward.setup import open_night
 from ctxsteward.store.facts import Audience
 
+from ...needs import PUBLIC_DATA
 from ..poisons import poisons
 from . import launderings
 from .desk import here, in_process, night, settings_of
@@ -99,7 +100,7 @@ def borrowed(found: After, texts: Sequence[str]) -> list[str]:
 
 def test_there_are_enough_real_ones() -> None:
     if not launderings.BIPIA.is_dir():
-        pytest.skip(f"{launderings.BIPIA.name}: the folder of shared data is not here; our own texts alone are planted")
+        pytest.skip(PUBLIC_DATA)
     assert len(bipia()) >= 100
     assert len(texts_of(bipia())) >= 100
 

@@ -126,6 +126,7 @@ def store() -> None:
 def fsck(read_data: bool, subset: str | None, repair: bool, as_json: bool, store: str, tenant: str | None) -> None:
     """Check records, chains, keys and tombstones; exit 1 and name the first class of damage if there is any.
 
+    Exit 1 also where the whole store has nothing to check; a share of it may have nothing.
     What crashes leave behind is listed as notes and is no damage; `store gc` removes it.
     """
 
@@ -137,7 +138,7 @@ def fsck(read_data: bool, subset: str | None, repair: bool, as_json: bool, store
         print_json(_fsck_document(result))
     else:
         _print_fsck(result)
-    if result.damaged:
+    if result.damaged or (result.is_empty and result.subset.parts == 1):
         raise click.exceptions.Exit(FOUND)
 
 

@@ -186,11 +186,22 @@ class Fsck:
         return self.damage[0].kind if self.damage else None
 
     @property
+    def is_empty(self) -> bool:
+        """Whether there was nothing to check: no damage then says nothing of a store that should have content."""
+        return not self.damage and self._total == 0
+
+    @property
+    def _total(self) -> int:
+        return sum(number for kind, number in self.checked.items() if kind != "bytes")
+
+    @property
     def closing(self) -> str:
         """One line: how it stands, and the first class of damage by name."""
-        total = sum(number for kind, number in self.checked.items() if kind != "bytes")
+        total = self._total
         scope = "" if self.subset.parts == 1 else f" of share {self.subset}"
         mended = f", {len(self.repaired):,} repaired" if self.repaired else ""
+        if self.is_empty:
+            return f"nothing checked{scope}: 0 sessions, objects and keys; is this the store that was written?"
         if not self.damage:
             return f"whole: {total:,} things checked{scope}, nothing damaged{mended}"
         first = self.damage[0]

@@ -41,7 +41,7 @@ from ctxsteward.store import Lines, Profile, YamlSource, read_mapping, read_text
 
 from ..canaries import normalize, shows
 from ..prompt_cost import Prices, openai_faults
-from ..suites import NAMES, Gate, Gates, Rule
+from ..suites import NAMES, End, Gate, Gates, Rule, for_all
 from ..suites.kit import JUDGED, Draw, EvalSuite, Metric, texts_of
 from .file_scenarios import FIGURES, FileAsk, FileJob, FileScenario, play_file
 
@@ -255,18 +255,22 @@ def _gates(document: SuiteFile, metrics: Sequence[Metric], root: PlacedPart) -> 
     for name in document.gates:
         if name not in names:
             raise root.at("gates", name).refused("a gate over no figure", f"there are: {', '.join(names)}")
-    return {name: tuple(_rules(gate, root.at("gates", name))) for name, gate in document.gates.items()}
+    read = {name: tuple(_rules(gate, root.at("gates", name))) for name, gate in document.gates.items()}
+    return for_all(read, required=False, allow_undecided=document.allow_undecided)
 
 
 def _rules(gate: FigureGate, part: PlacedPart) -> Iterator[Gate]:
     if gate.low and gate.high:
         raise part.refused("both ends", "hold one end of the interval to a rule")
+    if gate.scenarios is not None and (gate.low or gate.high):
+        raise part.refused("`scenarios` beside an end", "hold the figure or one end of its interval")
     bounds = {rule: getattr(gate, rule) for rule in RULES}
     if not any(bound is not None for bound in bounds.values()):
         raise part.refused("no rule", f"write one of: {', '.join(RULES)}")
     for rule, bound in bounds.items():
         if bound is not None:
-            yield Gate(rule=rule, bound=bound, end="low" if gate.low else "high" if gate.high else "value")
+            end: End = "low" if gate.low else "high" if gate.high else "value"
+            yield Gate(rule=rule, bound=bound, end=end, scenarios=gate.scenarios)
 
 
 # -- conversations -----------------------------------------------------------------------------------------------

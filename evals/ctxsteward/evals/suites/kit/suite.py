@@ -452,11 +452,6 @@ class EvalSuite:
     ours_only: str | None = None
     """Why no other subject can be asked; None: any can."""
 
-    @property
-    def scenarios_of_ci(self) -> int:
-        """From so many on, a gate is decided."""
-        return self.scenarios
-
     def scores(self, scenario: Scenario, setup: Setup, counts: PlayCounts) -> Scores:
         """Play and judge a scenario; a figure that the subject could not be asked for is unscored, with the reason."""
         if setup.subject is not None and self.ours_only is not None:
