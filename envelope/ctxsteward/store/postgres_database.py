@@ -128,7 +128,9 @@ class PostgresUri(NamedTuple):
         schema = own.get("schema", schema)
         if schema is not None and not _NAME.fullmatch(schema):
             raise InputError(f"schema {schema!r:.80} is not usable; take a to z, digits and '_', 63 at most")
-        place = f"postgresql://{parts.get('host') or 'localhost'}/{parts.get('dbname') or ''}"
+        host, name = (str(parts.get(key) or "") for key in ("host", "dbname"))
+        host, name = ("***" if "@" in part else part for part in (host, name))  # a slash too many: user and password
+        place = f"postgresql://{host or 'localhost'}/{name}"
         place += "" if schema is None else f"?schema={schema}"
         return cls(conninfo, place, schema, own.get("objects"), own.get("keys"))
 

@@ -77,6 +77,7 @@ from .errors import (
     WindowExceeded as WindowExceeded,
     counted as counted,
     violations as violations,
+    shown_uri as shown_uri,
     without_secrets as without_secrets,
 )
 from .eval_result import (
