@@ -382,6 +382,7 @@ def without_secrets(text: str) -> str:
 _URI_HEAD = re.compile(r"(?:[A-Za-z][\w+.-]*(?=[:;/\\]))?[:;]*[/\\]*")
 _URI_REST = re.compile(r"[?&;=#\s]")
 _URI_MARKS = re.compile(r"[:;@=?&\s]")
+_BEFORE_PATHS = ("file:", "sqlite:", "http://", "https://", "otlp://")
 MAX_SHOWN_URI_CHARS = 200
 
 
@@ -409,7 +410,7 @@ def shown_uri(uri: str) -> str:
     else:
         name, colon, secret = _URI_REST.split(rest)[0].partition(":")
         is_port = re.fullmatch(r"[0-9]{1,5}(/.*)?", secret) is not None
-        if scheme.endswith(":") and scheme not in ("file:", "sqlite:"):  # behind these a path stands
+        if ":" in scheme and not is_whole and not scheme.startswith(_BEFORE_PATHS):
             shown = f"{scheme}{HIDDEN if rest else ''}"
         else:
             is_shown = not colon or is_port or scheme.startswith("file:")
