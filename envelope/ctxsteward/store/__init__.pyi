@@ -23,6 +23,7 @@ from .crypto import (
 from .crypto.keyring import NONCE_BYTES as NONCE_BYTES, code as code, decrypt as decrypt, encrypt as encrypt
 from .derived_files import DerivedFile as DerivedFile, DerivedPlace as DerivedPlace, DerivedRows as DerivedRows
 from .erasure.forget import apply_tombstones as apply_tombstones, forget as forget
+from .erasure.ledgers import tell_ledger as tell_ledger
 from .erasure.steward_records import (
     RecordSupport as RecordSupport,
     SupportPlace as SupportPlace,
@@ -64,7 +65,7 @@ from .journal import (
     SessionKey as SessionKey,
 )
 from .journal.draft import DraftJournal as DraftJournal
-from .journal.erasures import ErasureRequest as ErasureRequest
+from .journal.erasures import ErasureRequest as ErasureRequest, erasures as erasures
 from .journal.events import (
     NONCE_DIGITS as NONCE_DIGITS,
     PLAIN as PLAIN,

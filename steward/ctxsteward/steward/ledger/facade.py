@@ -34,7 +34,17 @@ from typing import NamedTuple, Protocol, Self
 
 from ctxsteward.envelope import Store
 from ctxsteward.schemas import Evidence, InputError, MetaRecommendation, Slot
-from ctxsteward.store import AddressKey, Audience, Deletion, ErasureRequest, Fact, RecordSupport
+from ctxsteward.store import (
+    IN_MEMORY,
+    AddressKey,
+    Audience,
+    Deletion,
+    ErasureRequest,
+    Fact,
+    RecordSupport,
+    erasures,
+    tell_ledger,
+)
 
 from ..admission import AdmissionPolicy
 from ..artifacts import Artifact, ArtifactStore, EvidenceQuote
@@ -206,7 +216,10 @@ class Ledger:
             database.close()
             raise
         try:
+            erasure = erasures(store.journal, tenant)
             ledger.catch_up()
+            if str(path) != IN_MEMORY:
+                tell_ledger(store.journal, tenant, agent, erasure)
             ledger.absorb_kept(database.left)
         except BaseException:
             ledger.close()
