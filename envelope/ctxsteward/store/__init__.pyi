@@ -65,7 +65,7 @@ from .journal import (
     SessionKey as SessionKey,
 )
 from .journal.draft import DraftJournal as DraftJournal
-from .journal.erasures import ErasureRequest as ErasureRequest, erasures as erasures
+from .journal.erasures import ErasureRequest as ErasureRequest
 from .journal.events import (
     NONCE_DIGITS as NONCE_DIGITS,
     PLAIN as PLAIN,

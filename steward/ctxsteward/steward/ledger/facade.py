@@ -42,7 +42,6 @@ from ctxsteward.store import (
     ErasureRequest,
     Fact,
     RecordSupport,
-    erasures,
     tell_ledger,
 )
 
@@ -216,10 +215,10 @@ class Ledger:
             database.close()
             raise
         try:
-            erasure = erasures(store.journal, tenant)
+            tombstones = sum(1 for _ in store.vault(tenant).buried())
             ledger.catch_up()
             if str(path) != IN_MEMORY:
-                tell_ledger(store.journal, tenant, agent, erasure)
+                tell_ledger(store.journal, tenant, agent, tombstones)
             ledger.absorb_kept(database.left)
         except BaseException:
             ledger.close()
