@@ -110,7 +110,10 @@ def _print(done: Erasure, session: str | None, principal: str | None) -> None:
     click.echo(f"out of reach: {OUT_OF_REACH}; delete them where they lie")
 
 
-OUT_OF_REACH = "exported pages and reports, transcripts outside the store, recordings, drafted suites, requests and logs"
+OUT_OF_REACH = (
+    "exported pages and reports, transcripts outside the store, recordings, drafted suites, requests to providers, logs"
+)
+"""Named after each erasure; the table in the durability document says more."""
 _SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 _GRACE = re.compile(r"([0-9]{1,9})([smhd])", re.ASCII)
 _FINDINGS_SHOWN = 40
