@@ -76,8 +76,8 @@ from .errors import (
     VersionTaken as VersionTaken,
     WindowExceeded as WindowExceeded,
     counted as counted,
-    violations as violations,
     shown_uri as shown_uri,
+    violations as violations,
     without_secrets as without_secrets,
 )
 from .eval_result import (

@@ -75,6 +75,7 @@ _COMPARISONS: Mapping[str, Callable[[Any, Any], Any]] = {
     **dict.fromkeys(("ge", ">=", "gteq"), operator.ge),
 }
 """By Jinja2's names of operators and tests."""
+_TEXT_TESTS: Mapping[str, Callable[[Any], bool]] = {"lower": jinja_tests.test_lower, "upper": jinja_tests.test_upper}
 _NODES: tuple[type[nodes.Node], ...] = (
     nodes.Template, nodes.Output, nodes.TemplateData, nodes.Name, nodes.Const, nodes.Getattr, nodes.Getitem,
     nodes.Slice, nodes.Compare, nodes.Operand, nodes.And, nodes.Or, nodes.Not, nodes.CondExpr, nodes.Test,
@@ -290,9 +291,10 @@ class _Sandbox(ImmutableSandboxedEnvironment):
         self.filters |= {"metered_": self._counted, "compared_": self._compared, "sliced_": self._sliced}
         compared = {name: self._comparing(name) for name in _COMPARISONS}
         self.tests = {
-            name: compared.get(name) or (self._metered(test) if name in ("lower", "upper") else test)
-            for name, test in jinja_tests.TESTS.items()
+            **jinja_tests.TESTS,
+            **{name: test for name, test in compared.items() if name in jinja_tests.TESTS},
         }
+        self.tests |= {name: self._metered(test) for name, test in _TEXT_TESTS.items()}
 
     def prepare(self, text: str) -> Template:
         """The template, ready to run; a condition names nothing but its data."""
@@ -475,7 +477,7 @@ class _Sandbox(ImmutableSandboxedEnvironment):
         if __obj is not _range and type(owner) not in (str, dict):
             raise SecurityError(f"{type(__obj).__name__} is not callable")
         __self._spend(1 + (len(owner) if isinstance(owner, (str, dict)) else 0) // 16)
-        if __obj is not _range and __obj.__name__ == "strip":  # each character is looked for among those
+        if isinstance(owner, str) and __obj.__name__ == "strip":  # each character is looked for among those
             __self._spend(len(owner) * max((len(chars) for chars in args if isinstance(chars, str)), default=0) // 16)
         kwargs = {name: value for name, value in kwargs.items() if not name.startswith("_")}  # Jinja2's own
         found = __obj(*args, **kwargs)

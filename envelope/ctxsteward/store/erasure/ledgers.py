@@ -1,13 +1,13 @@
 """Ledgers of the steward that an erasure has reached, and those that it could not.
 
-A profile's ledger is a file on the machine that runs its nights: ``ledgers/<tenant>/<profile>.sqlite`` below the journal.
-It holds words that were harvested. An erasure deletes the ledgers below its own journal's folder. A ledger in another
-folder, or on another machine, takes out what was forgotten when it is opened next, by a night or by an erasure there.
-Until then the erasure is not complete.
+A profile's ledger is a file on the machine that runs its nights, ``ledgers/<tenant>/<profile>.sqlite`` beside the
+journal. It holds words that were harvested. An erasure deletes the ledgers below its own journal's folder. A ledger in
+another folder, or on another machine, takes out what was forgotten when it is opened next, by a night or by an erasure
+there. Until then the erasure is not complete.
 
 The journal keeps, for each profile, how many tombstones its ledger was told of last (`tell_ledger`), and up to which
-night an erasure has deleted it. In a store in PostgreSQL all machines share that; with a journal on the local disk it is
-known for this journal's folder alone. A profile whose nights have never run has no ledger. A ledger that was left
+night an erasure has deleted it. In a store in PostgreSQL all machines share that; with a journal on the local disk it
+is known for this journal's folder alone. A profile whose nights have never run has no ledger. A ledger that was left
 behind by a machine on which no night runs any more is not known of: delete that machine's journal folder.
 """
 

@@ -217,7 +217,7 @@ class Ledger:
         try:
             tombstones = sum(1 for _ in store.vault(tenant).buried())
             ledger.catch_up()
-            if str(path) != IN_MEMORY:
+            if Path(path) != IN_MEMORY:
                 tell_ledger(store.journal, tenant, agent, tombstones)
             ledger.absorb_kept(database.left)
         except BaseException:

@@ -258,15 +258,12 @@ def _openai_usage(usage: Any) -> TokenUsage | None:
 
 
 def _anthropic_usage(usage: Any) -> TokenUsage | None:
-    fresh, read, written, output = (
-        getattr(usage, name, None)
-        for name in ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
-    )
-    if any(type(count) is not int for count in (fresh, read or 0, written or 0)):
+    names = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
+    counts: list[Any] = [getattr(usage, name, None) for name in names]
+    fresh, read, written = counts[0], counts[1] or 0, counts[2] or 0
+    if any(type(count) is not int or count < 0 for count in (fresh, read, written)):
         return None
-    if min(fresh, read or 0, written or 0) < 0:
-        return None
-    return _usage(fresh + (read or 0) + (written or 0), read, written, output)
+    return _usage(fresh + read + written, read, written, counts[3])
 
 
 def _usage(prompt: Any, cached: Any, written: Any, output: Any, *, total: Any = None) -> TokenUsage | None:
