@@ -31,7 +31,7 @@ from ...envelope.recall.sessions import TALK, request_for, session_of
 
 KEY = "sk-live-9f8e7d6c5b4a"
 DEADLINE = 0.6
-SLACK = 2.0
+SLACK = 5.0
 """Seconds over the deadline that a loaded machine may take."""
 Serve = Callable[[socket.socket], None]
 Model = OpenAIModel | AnthropicModel
@@ -178,8 +178,6 @@ def _imported() -> None:
 def test_a_hostile_answer_costs_the_deadline_and_little_memory_and_shows_no_key(
     attack: str, asks: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    if asks.startswith("a client") and attack in ("headers that drip", "a status line that drips"):
-        pytest.skip("its thread waits for the head as long as that client does; the test below has the caller's side")
     caplog.set_level(logging.DEBUG)
     adapter = AnthropicModel if asks == "tasks" else OpenAIModel
     with listening(ATTACKS[attack]) as (url, seen), httpx2.Client() as own:

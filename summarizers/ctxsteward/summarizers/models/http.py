@@ -33,7 +33,8 @@ class BoundedClient(httpx2.AsyncClient):
         """Send the request and read its answer."""
         request.headers["accept-encoding"] = "identity"
         how |= {"stream": True, "follow_redirects": False}
-        response = await (super() if self._through is None else self._through).send(request, **how)
+        send = super().send if self._through is None else self._through.send
+        response = await send(request, **how)
         body = bytearray()
         try:
             _refuse_compression(response)

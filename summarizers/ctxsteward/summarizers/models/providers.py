@@ -119,7 +119,8 @@ class _SdkModel:
         from anyio.from_thread import start_blocking_portal
 
         with start_blocking_portal() as portal:
-            return portal.call(self._asked, request, self._http[0])
+            reply: ChatReply = portal.call(self._asked, request, self._http[0])
+        return reply
 
     async def reply_async(self, request: ChatRequest) -> ChatReply:
         """`reply` for async callers."""
