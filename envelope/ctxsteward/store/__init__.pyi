@@ -24,6 +24,7 @@ from .crypto.keyring import NONCE_BYTES as NONCE_BYTES, code as code, decrypt as
 from .deadline import Deadline as Deadline, DeadlinePassed as DeadlinePassed
 from .derived_files import DerivedFile as DerivedFile, DerivedPlace as DerivedPlace, DerivedRows as DerivedRows
 from .erasure.forget import apply_tombstones as apply_tombstones, forget as forget
+from .erasure.ledgers import tell_ledger as tell_ledger
 from .erasure.steward_records import (
     RecordSupport as RecordSupport,
     SupportPlace as SupportPlace,

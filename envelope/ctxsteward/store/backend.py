@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote
 
-from ctxsteward.schemas import Damaged, Finding, InputError, StoreError, UnsupportedVersion
+from ctxsteward.schemas import Damaged, Finding, InputError, StoreError, UnsupportedVersion, shown_uri
 
 from .crypto import Chain, Keys, Vault, check_keys, file_keys, memory_keys
 from .derived_files import DerivedRows
@@ -192,8 +192,8 @@ def open_location(
     if scheme in ("postgresql", "postgres") and rest.startswith("//"):
         return _in_postgres(uri, journal, keys)
     raise InputError(
-        f"store {uri!r} is none; write file:PATH, s3://BUCKET/PREFIX, postgresql://USER@HOST/DATABASE or memory: "
-        "(which has no journal)"
+        f"store {shown_uri(uri)!r} is none; write file:PATH, s3://BUCKET/PREFIX, postgresql://USER@HOST/DATABASE or "
+        "memory: (which has no journal)"
     )
 
 
@@ -253,7 +253,9 @@ def _bucket(uri: str) -> ObjectStore:
     from .objects import S3Objects
 
     if not uri.startswith("s3://"):
-        raise InputError(f"objects {uri!r} are nowhere that several machines reach; write objects=s3://BUCKET/PREFIX")
+        raise InputError(
+            f"objects {shown_uri(uri)!r} are nowhere that several machines reach; write objects=s3://BUCKET/PREFIX"
+        )
     bucket = S3Objects.open(uri)
     try:
         bucket.probe()

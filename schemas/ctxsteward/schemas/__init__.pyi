@@ -76,6 +76,7 @@ from .errors import (
     VersionTaken as VersionTaken,
     WindowExceeded as WindowExceeded,
     counted as counted,
+    shown_uri as shown_uri,
     violations as violations,
     without_secrets as without_secrets,
 )

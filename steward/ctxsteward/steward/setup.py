@@ -21,7 +21,7 @@ from functools import cache
 from pathlib import Path
 
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, Store, open_store
-from ctxsteward.schemas import ContextError, InputError, StoreError, Wire
+from ctxsteward.schemas import ContextError, InputError, StoreError, Wire, shown_uri
 from ctxsteward.store import IN_MEMORY, ErasureRequest, WriterLease, local_folder, part_of, profile_names
 from ctxsteward.summarizers.models import ObservationLog
 
@@ -106,7 +106,7 @@ def require(settings: NightSettings, store: Store) -> None:
         try:
             require_transcripts(uri)
         except InputError as error:
-            raise InputError(f"sources, {uri:.200}: {error}") from error
+            raise InputError(f"sources, {shown_uri(uri)}: {error}") from error
 
 
 def require_transcripts(uri: str) -> None:

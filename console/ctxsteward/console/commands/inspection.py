@@ -24,6 +24,7 @@ from ctxsteward.schemas import (
     ReferenceNotFound,
     names,
     schema as published,
+    shown_uri,
 )
 from ctxsteward.store import SessionKey
 
@@ -232,7 +233,7 @@ def _expected(store: Store, text: str, tenant: str, uri: str) -> Envelope:
         envelope = rebuild(store, address, tenant=tenant)
     except ReferenceNotFound:
         raise InputError(
-            f"--expected {address}: no such envelope of tenant {tenant!r} in {uri}; take one from a build"
+            f"--expected {address}: no such envelope of tenant {tenant!r} in {shown_uri(uri)}; take one from a build"
         ) from None
     if envelope.address != address:
         raise InputError(

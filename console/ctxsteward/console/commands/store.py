@@ -63,7 +63,8 @@ def forget(
     A tombstone says who, why and when. A session is gone whole, and its id cannot be used again. Of a principal's
     messages the place stays, without the words; what others said, the model included, stays. Repeating the command
     finishes what an interruption has left. What cannot be read is named and passed over; the exit code is then 1:
-    mend it, and repeat the command.
+    mend it, and repeat the command. Files that were written out of the store (exported pages, reports, recordings) and
+    transcripts outside it are out of reach: delete them where they lie.
     """
 
     ordered_at = when or datetime.now(UTC).isoformat(timespec="seconds")
@@ -106,8 +107,13 @@ def _print(done: Erasure, session: str | None, principal: str | None) -> None:
     click.echo(", ".join(f"{number:,} {name}" for name, number in counts.items()))
     for finding in done.findings:
         click.echo(one_line(f"{finding.kind}: {finding.field}: {finding.text}"))
+    click.echo(f"out of reach: {OUT_OF_REACH}; delete them where they lie")
 
 
+OUT_OF_REACH = (
+    "exported pages and reports, transcripts outside the store, recordings, drafted suites, requests to providers, logs"
+)
+"""Named after each erasure; the table in the durability document says more."""
 _SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 _GRACE = re.compile(r"([0-9]{1,9})([smhd])", re.ASCII)
 _FINDINGS_SHOWN = 40

@@ -22,7 +22,7 @@ import click
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from ctxsteward.envelope import Profile, Store
-from ctxsteward.schemas import Finding, InputError
+from ctxsteward.schemas import Finding, InputError, shown_uri
 from ctxsteward.steward import (
     Actors,
     NightChain,
@@ -192,11 +192,11 @@ def _check_sources(transcripts: Sequence[str]) -> None:
     """Refuse a folder that is not there or holds nothing like a transcript, before anything is written."""
     for uri in transcripts:
         if uri.startswith("s3:"):
-            need(S3, f"--transcripts {uri}")
+            need(S3, f"--transcripts {shown_uri(uri)}")
         try:
             require_transcripts(uri)
         except InputError as error:
-            raise InputError(f"--transcripts {uri}: {error}") from error
+            raise InputError(f"--transcripts {shown_uri(uri)}: {error}") from error
 
 
 def _settled(

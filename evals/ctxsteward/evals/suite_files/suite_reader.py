@@ -282,9 +282,22 @@ def _scenarios(document: SuiteFile, path: Path, root: PlacedPart) -> Iterator[Pl
     if isinstance(document.scenarios, tuple):
         rows = ((one, root.at("scenarios", number)) for number, one in enumerate(document.scenarios))
     else:
-        rows = _lines(path.parent / document.scenarios, root.at("scenarios"))
+        rows = _lines(_beside(path, document.scenarios, root.at("scenarios")), root.at("scenarios"))
     for scenario, part in rows:
         yield PlacedScenario(scenario, part, [(ask, part.at("asks", n)) for n, ask in enumerate(scenario.asks)])
+
+
+def _beside(suite: Path, name: str, named: PlacedPart) -> Path:
+    """The file of this name in the suite's folder or below it; a suite may be a stranger's, and reads nothing else."""
+    folder = suite.resolve().parent
+    hint = "name a file in the suite's folder or below it; copy it there if it lies elsewhere"
+    try:
+        path = (folder / name).resolve()  # links are followed: what counts is where they lead
+    except (OSError, ValueError, RuntimeError) as error:  # a null character, a loop of links
+        raise named.refused(f"{show(name)} cannot be a file: {error}", hint) from error
+    if not path.is_relative_to(folder):
+        raise named.refused(f"{show(name)} lies outside the suite's folder", hint)
+    return suite.parent / name
 
 
 def _lines(path: Path, named: PlacedPart) -> Iterator[tuple[SuiteScenario, PlacedPart]]:
@@ -447,7 +460,7 @@ class _Profiles:
     """Profiles that the suite names, each read once."""
 
     def __init__(self, path: Path, document: SuiteFile, root: PlacedPart) -> None:
-        self._folder = path.parent
+        self._suite_path = path
         self._suite_s = document.profile
         self._root = root
         self._read: dict[str, ProfileDocument] = {}
@@ -458,8 +471,9 @@ class _Profiles:
         if name is None:
             return None
         if name not in self._read:
+            file = _beside(self._suite_path, name, at.at("profile"))
             try:
-                self._read[name] = Profile.load(self._folder / name)
+                self._read[name] = Profile.load(file)
             except InputError as error:
                 raise at.at("profile").refused(str(error), "name a profile file, or leave it out") from error
         return self._read[name]

@@ -52,7 +52,7 @@ from ctxsteward.schemas import (
     ObjectMissing,
     Outcome,
     instant,
-    without_secrets,
+    shown_uri,
 )
 from ctxsteward.store import (
     JournalRecord,
@@ -255,7 +255,7 @@ class FolderSource:
             yield self._item(self.path.name, self.path.stat(), self._is_there)
             return
         if not self.path.is_dir():
-            raise InputError(f"source {self.uri!r:.200}: no such folder; correct the path")
+            raise InputError(f"source {shown_uri(self.uri)!r}: no such folder; correct the path")
         yield from self._below("")
 
     def read(self, name: str, version: str, *, cap_bytes: int) -> LoadedItem:
@@ -288,7 +288,9 @@ class FolderSource:
             with os.scandir(self.path / inside) as entries:
                 found = sorted(entries, key=lambda entry: entry.name)
         except OSError as error:
-            raise InputError(f"source {self.uri!r:.200}: {inside!r:.80} cannot be listed: {error.strerror}") from error
+            raise InputError(
+                f"source {shown_uri(self.uri)!r}: {inside!r:.80} cannot be listed: {error.strerror}"
+            ) from error
         found = [entry for entry in found if not entry.name.startswith(".")]
         names = {entry.name for entry in found}
         strays = orphans(names)
@@ -459,6 +461,7 @@ def open_source(
     if scheme == "file" and colon and rest:
         return FolderSource(Path(rest.removeprefix("//")), uri=uri)
     if colon and rest.startswith("//"):
-        shown = without_secrets(uri)
-        raise InputError(f"source {shown!r:.80} is none; write a folder, file:PATH, s3://BUCKET/PREFIX or store")
+        raise InputError(
+            f"source {shown_uri(uri)!r:.80} is none; write a folder, file:PATH, s3://BUCKET/PREFIX or store"
+        )
     return FolderSource(Path(uri), uri=uri)
