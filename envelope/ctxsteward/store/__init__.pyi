@@ -20,6 +20,7 @@ from .crypto import (
     memory_keys as memory_keys,
     subject_of as subject_of,
 )
+from .crypto.signatures import is_signed as is_signed, signed_data as signed_data
 from .crypto.keyring import NONCE_BYTES as NONCE_BYTES, code as code, decrypt as decrypt, encrypt as encrypt
 from .derived_files import DerivedFile as DerivedFile, DerivedPlace as DerivedPlace, DerivedRows as DerivedRows
 from .erasure.forget import apply_tombstones as apply_tombstones, forget as forget
@@ -131,6 +132,20 @@ from .postgres_database import (
     PostgresUri as PostgresUri,
 )
 from .profiles import Profile as Profile, RecordRef as RecordRef, canonical as canonical
+from .profiles.approved import (
+    REVIEW_FIELDS as REVIEW_FIELDS,
+    REVIEW_PURPOSE as REVIEW_PURPOSE,
+    REVIEWS as REVIEWS,
+    ApprovalCheck as ApprovalCheck,
+    challenger_address as challenger_address,
+)
+from .profiles.people import (
+    Enrolled as Enrolled,
+    EnrolledPerson as EnrolledPerson,
+    PeopleRegister as PeopleRegister,
+    PersonStatement as PersonStatement,
+    statement_data as statement_data,
+)
 from .profiles.proposal import (
     Proposal as Proposal,
     bootstrap as bootstrap,

@@ -10,7 +10,7 @@ from ctxsteward.envelope.testing import CharTokenizer, FirstLine, memory_store
 from ctxsteward.schemas import BudgetExceeded, Damaged, ReferenceNotFound
 from ctxsteward.schemas.publish import validate
 
-from .agreed import PROMOTION
+from .agreed import agreed
 from .golden import CALM, EURO, FIRST, NAME, SECOND, TENANT, WHEN, builder
 
 NOTE = {"who": "ada", "why": "nightly", "when": WHEN}
@@ -33,7 +33,8 @@ def within(**budgets: int) -> EnvelopeBuilder:
 
 
 def take(store: Store, profile: Profile, made_by: EnvelopeBuilder | None = None) -> SnapshotResult:
-    version = store.profiles(NAME, tenant=TENANT).commit(profile, **NOTE, promotion=PROMOTION)
+    rests_on = agreed(store, profile, who=NOTE["who"], when=NOTE["when"], tenant=TENANT, name=NAME)
+    version = store.profiles(NAME, tenant=TENANT).commit(profile, **NOTE, promotion=rests_on)
     return Snapshots(store, TENANT).take(version, made_by or builder(), who="backfill", when=WHEN)
 
 

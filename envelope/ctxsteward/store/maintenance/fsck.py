@@ -38,6 +38,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from itertools import takewhile
+from urllib.parse import unquote
 
 from ctxsteward.schemas import Damaged, Finding, ObjectMissing, StoreError, StoreUnavailable, UnsupportedVersion
 
@@ -46,6 +47,9 @@ from ..crypto import Chain, Link, Vault, check_keys, follows
 from ..journal import CheckedJournal, DrainMark, SessionKey
 from ..names import check_name, data_key_name, numbered, part_of
 from ..objects import ObjectInfo
+from ..profiles.approved import ApprovalCheck
+from ..profiles.people import PeopleRegister
+from ..profiles.versions import ProfileVersions
 from ..replication import NewSegments
 from .checks import (
     check_blobs,
@@ -284,6 +288,33 @@ def _check_tenant(
         for link in () if drains else links:
             owners |= dict(check_references(vault, objects, link, numbered(folder, link.number), chain_tally))
     check_blobs(vault, objects, owners, tally, read_data=read_data)
+    _check_approvals(store, tenant, objects, tally)
+
+
+def _check_approvals(store: Backend, tenant: str, objects: TenantObjects, tally: CheckTally) -> None:
+    """Check who is enrolled for each profile, and that people have signed what its versions say they approved."""
+    for folder in sorted(objects.chains):
+        if not (folder.startswith("profiles/") and folder.endswith("/versions") and tally.share.holds(folder)):
+            continue
+        profile = unquote(folder.split("/")[2])
+        register = PeopleRegister(store, profile, tenant)
+        with tally.reading(register.folder, "people_forged", "it is not signed by a reviewer of then"):
+            register.read()
+            for number, check in _approval_checks(ProfileVersions(store, profile, tenant), tally):
+                key = numbered(folder, number)
+                for problem in check.problems:
+                    tally.found("approval_forged", key, problem)
+                for who in check.unknown:
+                    tally.found("approval_unknown", key, f"approved by {who}")
+
+
+def _approval_checks(versions: ProfileVersions, tally: CheckTally) -> Iterator[tuple[int, ApprovalCheck]]:
+    """The checks that find something; nothing more where a version cannot be read, which is found where it lies."""
+    try:
+        yield from versions.approval_checks()
+    except (Damaged, UnsupportedVersion):
+        if not tally.findings:
+            raise
 
 
 def _altered_rows(store: Backend, tenant: str, tally: CheckTally) -> Set[str]:
