@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from ctxsteward.envelope import Profile
 from ctxsteward.schemas import ProfileDocument
 from ctxsteward.steward.release.actors import KeySigner
 from ctxsteward.store import Backend
 from ctxsteward.store.names import steward_folder
-from ctxsteward.store.profiles.approved import REVIEW_FIELDS, REVIEW_PURPOSE, REVIEWS, challenger_address
+from ctxsteward.store.profiles.approved import (
+    REVIEW_FIELDS, REVIEW_PURPOSE, REVIEWS, ApprovalCheck, ApprovalChecker, challenger_address
+)
 from ctxsteward.store.crypto.signatures import signed_data
 from ctxsteward.store.profiles.people import EnrolledPerson, PeopleRegister
 from ctxsteward.store.profiles.versions import ProfileVersions
@@ -60,6 +64,12 @@ def agreed(
 
 INVENTED: dict[str, Any] = {"approvals": [{"who": "bo", "when": "2026-11-22T04:00:00+00:00", "link": 2}]}
 """Approvals that nobody has given."""
+
+
+@pytest.fixture
+def approvals_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For tests about chains, whose subject is not who agreed: whatever names an approval has one."""
+    monkeypatch.setattr(ApprovalChecker, "check", lambda *told: ApprovalCheck((), ()))
 
 
 class EarlierVersions(ProfileVersions):
