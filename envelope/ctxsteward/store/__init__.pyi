@@ -9,6 +9,7 @@ from .backend import (
 from .create_once import make_folders as make_folders
 from .crypto import (
     AddressKey as AddressKey,
+    KeyFileMissing as KeyFileMissing,
     Chain as Chain,
     Keys as Keys,
     Link as Link,

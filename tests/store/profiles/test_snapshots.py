@@ -10,6 +10,8 @@ from ctxsteward.envelope.testing import CharTokenizer, FirstLine, memory_store
 from ctxsteward.schemas import BudgetExceeded, Damaged, ReferenceNotFound
 from ctxsteward.schemas.publish import validate
 
+from ctxsteward.store import same_text
+
 from .agreed import agreed
 from .golden import CALM, EURO, FIRST, NAME, SECOND, TENANT, WHEN, builder
 
@@ -33,8 +35,11 @@ def within(**budgets: int) -> EnvelopeBuilder:
 
 
 def take(store: Store, profile: Profile, made_by: EnvelopeBuilder | None = None) -> SnapshotResult:
-    rests_on = agreed(store, profile, who=NOTE["who"], when=NOTE["when"], tenant=TENANT, name=NAME)
-    version = store.profiles(NAME, tenant=TENANT).commit(profile, **NOTE, promotion=rests_on)
+    versions = store.profiles(NAME, tenant=TENANT)
+    head = versions.head()
+    is_new = head is not None and not same_text(head.profile, profile)
+    rests_on = agreed(store, profile, who=NOTE["who"], when=NOTE["when"], tenant=TENANT, name=NAME) if is_new else None
+    version = versions.commit(profile, **NOTE, promotion=rests_on)
     return Snapshots(store, TENANT).take(version, made_by or builder(), who="backfill", when=WHEN)
 
 

@@ -32,6 +32,7 @@ from ctxsteward.schemas import (
     InputError,
     PolicyName,
     ReferenceNotFound,
+    StoreError,
     Summarizer,
     Wire,
 )
@@ -308,7 +309,11 @@ class EnvelopeBuilder:
             session.reread()
             new_findings = [finding for finding in findings if finding not in session.findings]
             layout = self._decider_under(self._head(session)).lay(session, session.state)
-            return self._envelope(session, layout, BuildProgress(reports=reports, findings=new_findings))
+            fault = _seal_fault(session)
+            if fault is not None:  # what was built can be read, and compared, without the key that sealed it
+                new_findings.append(Finding(kind="seal_key_wrong", field="seal", text=fault))
+            progress = BuildProgress(reports=reports, findings=new_findings)
+            return self._envelope(session, layout, progress, sealed=fault is None)
 
     def calibrate(self, usage: object, envelope: Envelope | None = None, *, prompt_tokens: int | None = None) -> float:
         """Correct the estimates by what the provider reported for `envelope` (default: the one built last).
@@ -446,6 +451,15 @@ def _before_answer(session: Session) -> tuple[Session, Finding] | None:
         before = session.past(answer - 1)
     text = f"this user turn was sent again after §{answer} had answered it: the request is the one before that answer"
     return before, Finding(kind="turn_already_answered", ref=f"§{answer}", text=text)
+
+
+def _seal_fault(session: Session) -> str | None:
+    """Why envelopes of this session cannot be sealed; None: they can."""
+    try:
+        _ = session.seal_key
+    except StoreError as error:
+        return f"the envelope has no seal: {error}"[:500]
+    return None
 
 
 def _selector_named(name: str) -> Selector:

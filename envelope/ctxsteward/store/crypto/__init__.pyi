@@ -1,6 +1,8 @@
 from .hash_chain import Chain as Chain, Link as Link, follows as follows
 from .keyring import (
     AddressKey as AddressKey,
+    CheckableKeys as CheckableKeys,
+    KeyFileMissing as KeyFileMissing,
     Keys as Keys,
     MasterKeys as MasterKeys,
     SealKey as SealKey,

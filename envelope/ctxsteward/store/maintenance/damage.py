@@ -57,6 +57,8 @@ DAMAGE: dict[str, str] = {
     "content_after_erasure": "an erasure did not finish; repeat `store forget`",
     "approval_forged": "people have not agreed to this version; roll back to the one before, and find out who wrote it",
     "people_forged": f"no reviewer vouches for this statement about who may review; {_BACKUP}",
+    "seal_key_wrong": "seals of earlier envelopes do not verify; restore the key file from a backup of the key folder",
+    "seal_key_missing": "seals of earlier envelopes do not verify; restore the key file from a backup of the key folder",
     "later_version": "written by a later program, or altered; check it with that program",
     "tenant_unknown": "the name is too long to be read from its folder; name it with `--tenant`",
 }

@@ -43,7 +43,7 @@ from urllib.parse import unquote
 from ctxsteward.schemas import Damaged, Finding, ObjectMissing, StoreError, StoreUnavailable, UnsupportedVersion
 
 from ..backend import Backend
-from ..crypto import Chain, Link, Vault, check_keys, follows
+from ..crypto import Chain, CheckableKeys, KeyFileMissing, Link, Vault, check_keys, follows
 from ..journal import CheckedJournal, DrainMark, SessionKey
 from ..names import check_name, data_key_name, numbered, part_of
 from ..objects import ObjectInfo
@@ -253,6 +253,7 @@ def _check_tenant(
     objects = objects or TenantObjects(part=part_of(tenant), name=tenant)
     if not _keys_fit(store, tenant, tally):
         return  # every code would be wrong
+    _check_seal_keys(store, tenant, tally)
     vault = store.fresh_vault(tenant)
     altered = _altered_rows(store, tenant, tally)
     try:
@@ -351,6 +352,14 @@ def _keys_fit(store: Backend, tenant: str, tally: CheckTally) -> bool:
         tally.found("keys_wrong", where, str(error))
         return False
     return True
+
+
+def _check_seal_keys(store: Backend, tenant: str, tally: CheckTally) -> None:
+    """Whether the keys that sealed the tenant's envelopes are there, and are those that were made."""
+    if isinstance(store.keys, CheckableKeys):
+        for error in store.keys.seal_key_faults(tenant):
+            kind = "seal_key_missing" if isinstance(error, KeyFileMissing) else "seal_key_wrong"
+            tally.found(kind, f"keys of tenant {tenant}", str(error))
 
 
 def _note_leftovers(store: Backend, found: Inventory, tally: CheckTally) -> None:
