@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from ctxsteward.envelope import open_store
+from ctxsteward.envelope import Profile, open_store
 from ctxsteward.envelope.store import Store
 from ctxsteward.schemas import Damaged, InputError, ReferenceNotFound
-from ctxsteward.store.crypto.keyring import memory_keys, subject_of
+from ctxsteward.store.crypto.keyring import file_keys, memory_keys, subject_of
 from ctxsteward.store.journal.events import NoteSet, to_record
 from ctxsteward.store.journal.log import coded
 from ctxsteward.store.journal.memory import MemoryJournal
@@ -31,6 +31,7 @@ from ctxsteward.store.replication.segment_log import Segment, SessionLog
 from ...examples import SOAK
 from ...s3_servers import S3Server
 from ..doubles import holding, stored
+from ..profiles.agreed import INVENTED, EarlierVersions
 from .furnished import CHARS, GONE, Original, commit, converse, talk
 from .operators import kind_of
 
