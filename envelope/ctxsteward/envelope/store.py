@@ -106,6 +106,7 @@ class Store(Backend):
             lambda profile, tenant: self.facts(profile, tenant=tenant),
             wait_seconds=WAIT_SECONDS if write_behind else None,
             erasures=self.erasures,
+            sessions=self,
         )
         """How sessions of this store learn what is known about their users."""
         if write_behind:
