@@ -79,10 +79,10 @@ class GuideShell:
     def program(self, text: str) -> str:
         """What a Python program of the guide prints, in the guide's folder."""
         out = io.StringIO()
-        with contextlib.chdir(self.folder), contextlib.redirect_stdout(out):
-            with pytest.MonkeyPatch.context() as patch:
-                patch.setenv("CTXSTEWARD_MASTER_KEY", MASTER_KEY)
-                exec(compile(text, str(GUIDE), "exec"), {})
+        with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(out):
+            patch.chdir(self.folder)
+            patch.setenv("CTXSTEWARD_MASTER_KEY", MASTER_KEY)
+            exec(compile(text, str(GUIDE), "exec"), {})
         return out.getvalue()
 
     def known(self, command: str) -> str:
@@ -119,7 +119,9 @@ def test_the_guide_to_the_nightly_steward_prints_what_it_says(tmp_path: Path) ->
 def _run_schedule(shell: GuideShell, text: str) -> None:
     """The lines for cron, with the guide's own settings at this test's places, leave what they say they leave."""
     (settings,) = re.findall(r"^```yaml\n(store:.*?)^```$", text, re.MULTILINE | re.DOTALL)
-    here = settings.replace("/var/lib/desk/context", ".ctxsteward").replace("profile: support", "profile: fernhollow-desk")
+    here = settings.replace("/var/lib/desk/context", ".ctxsteward").replace(
+        "profile: support", "profile: fernhollow-desk"
+    )
     here = here.replace("/etc/desk/actors.yaml", ".ctxsteward/actors.yaml").replace("[logs/chats, store]", "[store]")
     (shell.folder / "steward.yaml").write_text(here, encoding="utf-8")
     lines = re.findall(r"^(?:[0-9*]+ ){5}cd \S+ && (ctxsteward .+)$", text, re.MULTILINE)

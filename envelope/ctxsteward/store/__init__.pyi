@@ -9,8 +9,8 @@ from .backend import (
 from .create_once import make_folders as make_folders
 from .crypto import (
     AddressKey as AddressKey,
-    KeyFileMissing as KeyFileMissing,
     Chain as Chain,
+    KeyFileMissing as KeyFileMissing,
     Keys as Keys,
     Link as Link,
     MasterKeys as MasterKeys,
@@ -21,8 +21,8 @@ from .crypto import (
     memory_keys as memory_keys,
     subject_of as subject_of,
 )
-from .crypto.signatures import is_signed as is_signed, signed_data as signed_data
 from .crypto.keyring import NONCE_BYTES as NONCE_BYTES, code as code, decrypt as decrypt, encrypt as encrypt
+from .crypto.signatures import is_signed as is_signed, signed_data as signed_data
 from .derived_files import DerivedFile as DerivedFile, DerivedPlace as DerivedPlace, DerivedRows as DerivedRows
 from .erasure.forget import apply_tombstones as apply_tombstones, forget as forget
 from .erasure.steward_records import (

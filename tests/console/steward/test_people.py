@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import stat
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from shutil import copytree
-
-from collections.abc import Callable
 from typing import NamedTuple
 
 import pytest
@@ -169,7 +168,9 @@ ENROLMENTS = [
     Enrolment("an operator, too", ("--add", "eve", "--role", "operator"), "needs a reviewer's signature (ada)"),
     Enrolment("by an operator", ("--add", "eve", "--role", "reviewer", "--as", "otto"), "'otto' is no reviewer"),
     Enrolment("by somebody unknown", ("--add", "eve", "--role", "reviewer", "--as", "eve"), "not in the configuration"),
-    Enrolment("by another one's token", ("--add", "eve", "--role", "reviewer", "--as", "ada"), "not that of actor 'ada'"),
+    Enrolment(
+        "by another one's token", ("--add", "eve", "--role", "reviewer", "--as", "ada"), "not that of actor 'ada'"
+    ),
     Enrolment("a key changed by nobody", ("--new-token", "ada"), "needs a reviewer's signature"),
     Enrolment("removed by nobody", ("--remove", "otto"), "needs a reviewer's signature"),
     Enrolment("the last reviewer removed", ("--remove", "ada"), "is the last reviewer"),

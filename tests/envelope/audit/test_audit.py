@@ -350,7 +350,9 @@ class Argument(NamedTuple):
 ADDED = [
     Argument("a tool must be called", "openai-chat", {"tool_choice": "required"}, "tool_choice"),
     Argument("no tool may be called", "openai-chat", {"tool_choice": "none"}, "tool_choice"),
-    Argument("one tool must", "openai-chat", {"tool_choice": {"type": "function", "function": {"name": "x"}}}, "tool_choice"),
+    Argument(
+        "one tool must", "openai-chat", {"tool_choice": {"type": "function", "function": {"name": "x"}}}, "tool_choice"
+    ),
     Argument("the older way", "openai-chat", {"function_call": {"name": "x"}}, "function_call"),
     Argument("the older tools", "openai-chat", {"functions": [{"name": "x"}]}, "functions"),
     Argument("one call at a time", "openai-chat", {"parallel_tool_calls": False}, "parallel_tool_calls"),
@@ -365,7 +367,12 @@ ADDED = [
     Argument("a stored conversation", "openai-responses", {"previous_response_id": "r"}, "previous_response_id"),
     Argument("a text's form", "openai-responses", {"text": {"format": {"type": "json_schema"}}}, "text.format"),
     Argument("a tool of Gemini's", "gemini", {"toolConfig": {"functionCallingConfig": {"mode": "ANY"}}}, "tool_config"),
-    Argument("a schema of Gemini's", "gemini", {"generationConfig": {"responseSchema": {"type": "STRING"}}}, "response_schema"),
+    Argument(
+        "a schema of Gemini's",
+        "gemini",
+        {"generationConfig": {"responseSchema": {"type": "STRING"}}},
+        "response_schema",
+    ),
     Argument("a grammar", "text", {"grammar": "root ::= yes"}, "grammar"),
 ]
 

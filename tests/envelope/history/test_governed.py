@@ -1,4 +1,4 @@
-"""What a caller's profile says beside the one in force is a finding with both lines, once, for the session's whole life."""
+"""What a caller's profile says beside the one in force is a finding with both lines, for the session's whole life."""
 
 from __future__ import annotations
 
@@ -60,10 +60,14 @@ CASES = [
         "policies.refunds",
         ("another locked",),
     ),
-    Case("it is gone", DESK.model_copy(update={"policies": (LEGAL,)}), "policies.refunds", ("200 EUR", "leaves it out")),
+    Case(
+        "it is gone", DESK.model_copy(update={"policies": (LEGAL,)}), "policies.refunds", ("200 EUR", "leaves it out")
+    ),
     Case(
         "a line is added beside it",
-        DESK.model_copy(update={"policies": (REFUNDS, LEGAL, entry("more", "Refund any amount in EUR to a customer."))}),
+        DESK.model_copy(
+            update={"policies": (REFUNDS, LEGAL, entry("more", "Refund any amount in EUR to a customer."))}
+        ),
         "policies.more",
         ("Refund any amount", "Refund at most 200 EUR"),
     ),

@@ -178,6 +178,10 @@ def by_hand(original: Original, store: Store) -> None:
         versions.commit(Profile.from_text(text, name="older"), who="ops", why="x", when="2026-11-22")
 
 
+def _overwritten(path: Path) -> None:
+    path.write_bytes(b"x" * 32)
+
+
 def with_seal_key(change: Callable[[Path], object]) -> Callable[[Original, Store], Store]:
     """The same store with keys in files, of which the seal key was changed."""
 
@@ -271,7 +275,7 @@ CASES = (
     Broken(id="a version with invented approvals", kind="approval_forged", anything=invented_approvals),
     Broken(id="a reviewer that nobody vouches for", kind="people_forged", anything=invented_reviewer),
     Broken(id="a version of before anybody was enrolled", kind="approval_unknown", anything=by_hand),
-    Broken(id="a seal key that was changed", kind="seal_key_wrong", anything=with_seal_key(lambda path: path.write_bytes(b"x" * 32))),
+    Broken(id="a seal key that was changed", kind="seal_key_wrong", anything=with_seal_key(_overwritten)),
     Broken(id="a seal key that is gone", kind="seal_key_missing", anything=with_seal_key(Path.unlink)),
     Broken(id="a try of the endpoint", kind="probe_left", objects=add("probe/0123")),
     Broken(id="somebody's file", kind="foreign_object", objects=add("blobs/acme/readme")),

@@ -10,11 +10,16 @@ from ctxsteward.envelope import Profile
 from ctxsteward.schemas import ProfileDocument
 from ctxsteward.steward.release.actors import KeySigner
 from ctxsteward.store import Backend
+from ctxsteward.store.crypto.signatures import signed_data
 from ctxsteward.store.names import steward_folder
 from ctxsteward.store.profiles.approved import (
-    REVIEW_FIELDS, REVIEW_PURPOSE, REVIEWS, ApprovalCheck, ApprovalChecker, challenger_address
+    REVIEW_FIELDS,
+    REVIEW_PURPOSE,
+    REVIEWS,
+    ApprovalCheck,
+    ApprovalChecker,
+    challenger_address,
 )
-from ctxsteward.store.crypto.signatures import signed_data
 from ctxsteward.store.profiles.people import EnrolledPerson, PeopleRegister
 from ctxsteward.store.profiles.versions import ProfileVersions
 

@@ -9,7 +9,6 @@ from ctxsteward.envelope.building.snapshots import SnapshotResult, Snapshots
 from ctxsteward.envelope.testing import CharTokenizer, FirstLine, memory_store
 from ctxsteward.schemas import BudgetExceeded, Damaged, ReferenceNotFound
 from ctxsteward.schemas.publish import validate
-
 from ctxsteward.store import same_text
 
 from .agreed import agreed

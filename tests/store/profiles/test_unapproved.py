@@ -133,7 +133,9 @@ def _forged(store: Store, change: Callable[[dict[str, Any]], object], by: tuple[
     change(body)
     link = chain.append(head, body)
     last = rests_on["approvals"].pop()
-    return {"approvals": [*rests_on["approvals"], last | {"who": body["who"], "when": body["when"], "link": link.number}]}
+    return {
+        "approvals": [*rests_on["approvals"], last | {"who": body["who"], "when": body["when"], "link": link.number}]
+    }
 
 
 def _flip_signature(body: dict[str, Any]) -> None:
@@ -189,7 +191,11 @@ ATTACKS: list[tuple[str, Callable[[Store], Any], str]] = [
         lambda store: {"approvals": agreed(store, FLIPPED, who="ada", when=WHEN, by=("bo",))["approvals"] * 2},
         "named twice",
     ),
-    ("one person for a locked rule", lambda store: agreed(store, FLIPPED, who="ada", when=WHEN, by=("bo",)), "2 people"),
+    (
+        "one person for a locked rule",
+        lambda store: agreed(store, FLIPPED, who="ada", when=WHEN, by=("bo",)),
+        "2 people",
+    ),
     ("expired", lambda store: _forged(store, lambda body: body.update(expires=WHEN)), "expired on"),
 ]
 

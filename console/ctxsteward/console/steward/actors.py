@@ -164,7 +164,9 @@ def _write_actors(path: Path, actors: Actors) -> None:
 def _line(person: Actor | RemovedActor) -> str:
     """A person in one line of YAML."""
     told = person.model_dump(mode="json", exclude_none=True)
-    fields = (f"{name}: [{', '.join(one)}]" if isinstance(one, list) else f"{name}: {one!r}" for name, one in told.items())
+    fields = (
+        f"{name}: [{', '.join(one)}]" if isinstance(one, list) else f"{name}: {one!r}" for name, one in told.items()
+    )
     return "{" + ", ".join(fields) + "}"
 
 
@@ -186,8 +188,8 @@ def actors(
 ) -> None:  # fmt: skip
     """List who may approve (reviewer) and who may promote and roll back (operator), or change that.
 
-    They stand in a YAML file of names, roles and public keys. Once there is a reviewer, a change needs the token of one:
-    --as NAME, and CTXSTEWARD_TOKEN, a line on standard input, or --token.
+    They stand in a YAML file of names, roles and public keys. Once there is a reviewer, a change needs the token of
+    one: --as NAME, and CTXSTEWARD_TOKEN, a line on standard input, or --token.
     """
     asked = [name for name in (add, remove, new_token) if name is not None]
     if not asked:

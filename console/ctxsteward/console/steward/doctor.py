@@ -82,7 +82,13 @@ def _checked(where: ProfileOptions, settings: str | None, tell: Callable[[str], 
                 DoctorCheck("store", "wrong", _said(error), "correct it; the rest was not looked at"),
             ]
         checks += [people, *_profile(place)]
-        for name, check in (("approvals", _approvals), ("lease", _lease), ("nights", _nights), ("waiting", _waiting), ("ledger", _ledger)):
+        for name, check in (
+            ("approvals", _approvals),
+            ("lease", _lease),
+            ("nights", _nights),
+            ("waiting", _waiting),
+            ("ledger", _ledger),
+        ):
             tell(name)
             checks += _guarded(name, check, place)
     return checks

@@ -77,7 +77,9 @@ def basis_text(row: Mapping[str, Any]) -> str:
         return "the first version" if row["version"] == 1 else "a rollback" if row["restores"] else "committed by hand"
     people = ", ".join(who for who, _ in named_approvers(promotion))
     canary = f", canary for {promotion['canary']['share']:.0%}" if "canary" in promotion else ""
-    return f"drift {promotion.get('level', 'unknown')}, {'approved by ' + people if people else 'needed nobody'}{canary}"
+    return (
+        f"drift {promotion.get('level', 'unknown')}, {'approved by ' + people if people else 'needed nobody'}{canary}"
+    )
 
 
 def _plain_promotion(promotion: Mapping[str, Any] | None) -> dict[str, Any] | None:

@@ -73,7 +73,8 @@ SEAL_KEY_WRONG: Literal["seal_key_wrong"] = "seal_key_wrong"
 
 INSTRUMENTS = (
     Instrument(name="audit.findings", kind="counter", unit="1",
-               about="Differences between an envelope and what was sent, by class.", labels={"kind": (*KINDS, SEAL_KEY_WRONG)}),
+               about="Differences between an envelope and what was sent, by class.",
+               labels={"kind": (*KINDS, SEAL_KEY_WRONG)}),
     Instrument(name="audit.count", kind="counter", unit="1",
                about="Requests that were audited.", labels={"outcome": ("same", "differs")}),
 )  # fmt: skip
@@ -106,8 +107,9 @@ def audit(
 
     `sent` is a request's arguments, or what `sealed_request` makes. With `keys` a seal is verified, and missed where a
     logged request has none; without them it is taken at its word. `known` are other envelopes to recognize (earlier
-    ones, other sessions'); they are read only where something differs. `counter` defaults to the envelope's own. `arguments` are
-    those that the application itself sends beside the envelope: a ``tool_choice``, a ``response_format``.
+    ones, other sessions'); they are read only where something differs. `counter` defaults to the envelope's own.
+    `arguments` are those that the application itself sends beside the envelope: a ``tool_choice``, a
+    ``response_format``.
     """
     findings = _differences(expected, sent, provider, seal, keys, known, counter, arguments or {})
     audited(findings)
@@ -158,7 +160,9 @@ def _without_meant(request: SentRequest, arguments: Mapping[str, object]) -> tup
     payload = {name: value for name, value in request.context.items() if name not in meant}
     for name, value in meant.items():
         if name not in request.context:
-            found.append(finding("missing_section", f"the argument {name} was meant to be sent, and was not", field=name))
+            found.append(
+                finding("missing_section", f"the argument {name} was meant to be sent, and was not", field=name)
+            )
         elif canonical(request.context[name]) != canonical(value):
             found.append(finding("altered_text", f"the argument {name} is another one than was meant", field=name))
     return replace(request, payload=payload, context=payload), found
@@ -331,7 +335,9 @@ ORIGINS = frozenset(KINDS[:4])
 """Classes that say whose payload it is."""
 
 
-def finding(kind: Kind | Literal["seal_key_wrong"], text: str, *, ref: str | None = None, field: str | None = None) -> Finding:
+def finding(
+    kind: Kind | Literal["seal_key_wrong"], text: str, *, ref: str | None = None, field: str | None = None
+) -> Finding:
     """A finding of one of the twelve classes, or about the seal key."""
     return Finding(kind=kind, ref=ref, field=field, text=text)
 

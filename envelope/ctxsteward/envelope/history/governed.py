@@ -11,8 +11,8 @@ with the version in force, or with the version that it says it is:
 A meta record that the chain does not hold must cite what can be read. One whose sources do not resolve stays, says so,
 and does not speak in the operator's name.
 
-This is asked once, when a head is written into the log, and what is found is written with it: builds ask nothing. A store
-that does not answer in time is a finding.
+This is asked once, when a head is written into the log, and what is found is written with it: builds ask nothing. A
+store that does not answer in time is a finding.
 """
 
 from __future__ import annotations
@@ -96,7 +96,9 @@ def _differences(in_force: ProfileDocument, given: ProfileDocument) -> Iterator[
                 if entry.locked:
                     yield _finding(name, f"{version} says {_quoted(entry)}; the profile that was given leaves it out")
             elif said[id] != entry:
-                yield _finding(name, f"{version} says {_quoted(entry)}; the profile that was given {_says(said[id], entry)}")
+                yield _finding(
+                    name, f"{version} says {_quoted(entry)}; the profile that was given {_says(said[id], entry)}"
+                )
         for id, entry in said.items():
             if id not in standing and locked:
                 near = max(locked, key=lambda one: _shared(one.text, entry.text))
@@ -114,7 +116,7 @@ def _says(given: ProfileEntry, standing: ProfileEntry) -> str:
 def _beside(in_force: ProfileDocument, system: tuple[str, ...]) -> Iterator[Finding]:
     """Sentences of the application's own system text that are about what a locked line is about, and are not it."""
     locked = [(block, entry) for block in BLOCKS for entry in getattr(in_force, block) if entry.locked]
-    for text, sentence in ((text, one) for text in system for one in sentences_of(text)):
+    for text, sentence in ((whole, one) for whole in system for one in sentences_of(whole)):
         for block, entry in locked:
             if _shared(entry.text, sentence) > 1 and sentence not in sentences_of(entry.text):
                 at = text.lower().find(sentence)  # a sentence is read in lower case, and quoted as it was written

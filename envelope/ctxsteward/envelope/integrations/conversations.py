@@ -349,7 +349,9 @@ class Conversations:
         )  # fmt: skip
 
     def _audit(self, call: PreparedCall, provider: Provider | None) -> None:
-        found = audit(call.envelope, call.sent, provider=provider, counter=call.builder.counter, arguments=call.arguments)
+        found = audit(
+            call.envelope, call.sent, provider=provider, counter=call.builder.counter, arguments=call.arguments
+        )
         call.findings = (*call.envelope.findings, *found)
         if found:
             kinds = ", ".join(sorted({finding.kind for finding in found}))

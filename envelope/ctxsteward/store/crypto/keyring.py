@@ -261,7 +261,9 @@ class StoredKeys:
                 _checked(name, key)
             except StoreError as error:
                 yield error
-                if not isinstance(error, Damaged | KeyFileMissing):  # the folder itself: no other key can be read either
+                if not isinstance(
+                    error, Damaged | KeyFileMissing
+                ):  # the folder itself: no other key can be read either
                     return
             number += 1
 
@@ -306,7 +308,9 @@ def file_keys(folder: Path, random_bytes: Callable[[int], bytes] = secrets.token
         if key is None and digest is not None:
             raise KeyFileMissing(f"{path}: the key is gone; restore this file from a backup of the key folder")
         if key is not None and digest is not None and not hmac.compare_digest(key_digest(key), digest):
-            raise Damaged(f"{path}: it is not the key that was written; restore this file from a backup of the key folder")
+            raise Damaged(
+                f"{path}: it is not the key that was written; restore this file from a backup of the key folder"
+            )
         return key
 
     def create(name: str, key: bytes) -> bytes:

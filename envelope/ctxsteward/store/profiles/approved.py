@@ -9,9 +9,9 @@ An approval is the address of a verdict in the log of reviews, `steward/<tenant>
     the person is not the author, and counts once;
     it had not expired.
 
-A version needs one such approval, two where it touches a locked entry, and as many as were asked for when the change was
-put before people. A version that was committed before people were enrolled in the store may name people whose keys were
-never stored: that is told apart (`unknown`), because nothing can be checked there but the log.
+A version needs one such approval, two where it touches a locked entry, and as many as were asked for when the change
+was put before people. A version that was committed before people were enrolled in the store may name people whose keys
+were never stored: that is told apart (`unknown`), because nothing can be checked there but the log.
 
 Source: the state design (trust is raised by a signed approval of a person, and by nothing else).
 """
@@ -211,5 +211,3 @@ def _moment(when: str) -> datetime:
     except ValueError:
         return datetime.max.replace(tzinfo=UTC)
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-
-

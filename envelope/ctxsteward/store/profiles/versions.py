@@ -7,9 +7,10 @@ last, so a version that is there is complete. A reader sees one version or anoth
 
 The first version is committed by the person who makes the chain. After it nothing changes by hand: a commit says what
 it rests on (its `promotion`), and one that changes persona, policies, rails or surface, or has a record speak in the
-operator's name, rests on approvals. Each of them is checked here (`approved`): it must be a verdict in the profile's log
-of reviews, on this very text, signed by a reviewer who is enrolled in the store (`people`). A rollback brings back what
-people had agreed to. The steward's `release` makes promotions; `Unapproved` is raised here where one does not hold.
+operator's name, rests on approvals. Each of them is checked here (`approved`): it must be a verdict in the profile's
+log of reviews, on this very text, signed by a reviewer who is enrolled in the store (`people`). A rollback brings back
+what people had agreed to. The steward's `release` makes promotions; `Unapproved` is raised here where one does not
+hold.
 
 Reading the head costs one listing from the highest number known on, one request for a link not seen before, and two for
 each meta record; so does a commit, and one request each for the version and for whatever is new in it.
@@ -268,7 +269,9 @@ class ProfileVersions:
             check = ApprovalChecker(self._store, self.name, self.tenant).check(proposed, approvals)
             wrong = [*check.problems, *(f"{who!r} is no reviewer enrolled in this store" for who in check.unknown)]
             if wrong:
-                raise Unapproved(self.name, head.number, f"the approvals given for another text do not hold: {wrong[0]}")
+                raise Unapproved(
+                    self.name, head.number, f"the approvals given for another text do not hold: {wrong[0]}"
+                )
 
     def approval_checks(self) -> Iterator[tuple[int, ApprovalCheck]]:
         """What is wrong, or not known, of the approvals of each version, oldest first; versions that hold are left out.

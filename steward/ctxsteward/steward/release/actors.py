@@ -204,9 +204,7 @@ def statements(actors: Actors) -> Iterator[PersonStatement]:
                 signature=actor.signature,
             )  # fmt: skip
     for name, gone in actors.removed.items():
-        yield PersonStatement(
-            who=name, roles=(), key=None, replaces=gone.key, by=gone.by, signature=gone.signature
-        )
+        yield PersonStatement(who=name, roles=(), key=None, replaces=gone.key, by=gone.by, signature=gone.signature)
 
 
 _FORM = ConfigFileKind(

@@ -254,9 +254,7 @@ class Approvals(SignedLog):
 
     def address(self, challenger: ProfileDocument, parent: int, author: str) -> str:
         """What a verdict on this challenger is signed over."""
-        return challenger_address(
-            self._key, self.folder, self.profile, challenger, parent=parent, author=author
-        )
+        return challenger_address(self._key, self.folder, self.profile, challenger, parent=parent, author=author)
 
     # -- asking -------------------------------------------------------------------------------------------------
 
