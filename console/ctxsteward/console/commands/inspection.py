@@ -74,7 +74,7 @@ def _reports(store: Store, name: str, tenant: str) -> list[CompressionReport]:
     name = store.address(name, tenant=tenant)
     if not is_address(name):
         session = stored_session(store, name, tenant)
-        return [*(event.report for event in session.reports()), *session.meta_reports()]
+        return [event.report for event in session.reports()]
     try:
         return [store.report(name, tenant=tenant)]
     except ReferenceNotFound:
@@ -85,7 +85,7 @@ def _reports(store: Store, name: str, tenant: str) -> list[CompressionReport]:
         raise InputError(f"{store.uri}: {name} is no compaction and no envelope of tenant {tenant!r}; "
                          "take one from a build or a replay") from None  # fmt: skip
     session = store.at(tenant, manifest["session"], manifest["position"])
-    compactions = session.reports()[: session.state.compactions]
+    compactions = session.compactions()[: session.state.compactions]
     return [*(event.report for event in compactions), *session.meta_reports()]
 
 

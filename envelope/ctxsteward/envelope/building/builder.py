@@ -24,6 +24,7 @@ from functools import partial
 from typing import Any, Literal
 
 from ctxsteward.schemas import (
+    BudgetExceeded,
     CompressionReport,
     Conflict,
     Damaged,
@@ -76,6 +77,7 @@ from .assembly import (
     configuration,
     keep_manifest,
     keep_meta_report,
+    keep_over_report,
     measure_envelope,
 )
 from .decider import BuildProgress, Decider
@@ -252,10 +254,15 @@ class EnvelopeBuilder:
                 before, finding = again
                 layout = self._decider_under(self._head(before)).lay(before, before.state)
                 return self._envelope(before, layout, BuildProgress(findings=[finding]), started, keep=True)
-            head = self._head(session)  # a head that does not fit says so before anything is decided
+            try:  # a head that does not fit says so before anything is decided
+                head = self._head(session)
+            except BudgetExceeded as error:
+                error.report_id = keep_over_report(session, error, self._decider.compactor.now or session.now)
+                raise
             with suppress(Conflict):
                 decider = self._decider_under(head)
                 decider = decider if policy is None else decider.with_policy(policy)
+                decider = decider.dated_by(session.now)
                 layout = decider.run(session, progress, head.estimated_tokens, self._guard_tokens(head))
                 envelope = self._envelope(session, layout, progress, started, keep=True)
                 if decider.ahead is not None:
@@ -381,7 +388,7 @@ class EnvelopeBuilder:
         """With the report of what meta was left without, by the build that is the first to leave it out."""
         if head.layout.cut is None:
             return decided
-        report = keep_meta_report(session, head.layout.cut, self._decider.compactor.now)
+        report = keep_meta_report(session, head.layout.cut, self._decider.compactor.now or session.now)
         return decided if report is None else replace(decided, reports=(*decided.reports, report))
 
     def _configuration(self) -> str:
