@@ -133,7 +133,7 @@ from .postgres_database import (
     PostgresUri as PostgresUri,
 )
 from .profiles import Profile as Profile, RecordRef as RecordRef, canonical as canonical
-from .profiles.approved import (
+from .profiles.approval_check import (
     REVIEW_FIELDS as REVIEW_FIELDS,
     REVIEW_PURPOSE as REVIEW_PURPOSE,
     REVIEWS as REVIEWS,
@@ -141,9 +141,9 @@ from .profiles.approved import (
     challenger_address as challenger_address,
 )
 from .profiles.people import (
-    Enrolled as Enrolled,
     EnrolledPerson as EnrolledPerson,
     PeopleRegister as PeopleRegister,
+    PeopleRoll as PeopleRoll,
     PersonStatement as PersonStatement,
     statement_data as statement_data,
 )

@@ -12,7 +12,7 @@ from ctxsteward.steward.release.actors import KeySigner
 from ctxsteward.store import Backend
 from ctxsteward.store.crypto.signatures import signed_data
 from ctxsteward.store.names import steward_folder
-from ctxsteward.store.profiles.approved import (
+from ctxsteward.store.profiles.approval_check import (
     REVIEW_FIELDS,
     REVIEW_PURPOSE,
     REVIEWS,

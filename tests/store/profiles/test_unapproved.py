@@ -15,7 +15,7 @@ from ctxsteward.steward.release.actors import KeySigner
 from ctxsteward.store.crypto.signatures import signed_data
 from ctxsteward.store.maintenance.fsck import fsck
 from ctxsteward.store.names import steward_folder
-from ctxsteward.store.profiles.approved import REVIEW_FIELDS, REVIEW_PURPOSE
+from ctxsteward.store.profiles.approval_check import REVIEW_FIELDS, REVIEW_PURPOSE
 from ctxsteward.store.profiles.versions import ProfileVersions
 
 from .agreed import INVENTED, EarlierVersions, agreed

@@ -15,7 +15,7 @@ from dataclasses import replace
 from ctxsteward.schemas import Conflict, Finding, InputError, Wire, encode_wire
 from ctxsteward.store import FactLookup, Profile, SessionHead, SessionOpened, checked_name, without_withdrawn_records
 
-from .governed import checked_head, findings_of
+from .head_check import checked_head, findings_of
 from .log_view import TRIES, SessionLogView
 
 

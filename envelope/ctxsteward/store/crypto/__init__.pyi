@@ -13,6 +13,7 @@ from .keyring import (
     memory_keys as memory_keys,
     subject_of as subject_of,
 )
+from .signatures import is_signed as is_signed, signed_data as signed_data
 from .vault import (
     DataKey as DataKey,
     Vault as Vault,

@@ -51,8 +51,7 @@ from ..crypto import AddressKey, Chain, Link, address_of, subject_of
 from ..journal import JournalRecord, SessionKey, body_of, code_of, encoded_body, note_erasure
 from ..names import checked_note, checked_profile_name, facts_folder, number_of, part_of
 from ..objects import folders_in
-from ..profiles import RecordRef, canonical, of_known_fields, record_subject
-from ..profiles.proposal import Sessions
+from ..profiles import RecordRef, Sessions, canonical, of_known_fields, record_subject
 from ..replication import Asker
 from .fact import Audience, Fact, FactForm, FactRecord, checked_audience, checked_facts, kept_in, records_of
 

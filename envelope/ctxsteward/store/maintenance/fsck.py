@@ -47,9 +47,7 @@ from ..crypto import Chain, CheckableKeys, KeyFileMissing, Link, Vault, check_ke
 from ..journal import CheckedJournal, DrainMark, SessionKey
 from ..names import check_name, data_key_name, numbered, part_of
 from ..objects import ObjectInfo
-from ..profiles.approved import ApprovalCheck
-from ..profiles.people import PeopleRegister
-from ..profiles.versions import ProfileVersions
+from ..profiles import ApprovalCheck, PeopleRegister, ProfileVersions
 from ..replication import NewSegments
 from .checks import (
     check_blobs,

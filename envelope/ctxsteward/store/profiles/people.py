@@ -25,8 +25,7 @@ from typing import Any, NamedTuple
 from ctxsteward.schemas import Damaged, InputError, UnsupportedVersion, VersionTaken
 
 from ..backend import Backend
-from ..crypto import Link
-from ..crypto.signatures import is_signed, signed_data
+from ..crypto import Link, is_signed, signed_data
 from ..names import numbered, skeleton, steward_folder
 
 PEOPLE_VERSION = 1
@@ -66,7 +65,7 @@ def statement_data(salt: str, who: str, roles: Iterable[str], key: str | None, r
     return signed_data(PURPOSE, salt, "", [who, sorted(roles), key, replaces])
 
 
-class Enrolled:
+class PeopleRoll:
     """Everybody who is or was enrolled, as the links of the chain say it, each link checked."""
 
     def __init__(self, folder: str) -> None:
@@ -169,13 +168,13 @@ class PeopleRegister:
         self.folder: str = steward_folder(tenant, profile, "people")
         self._chain = store.chain(self.folder, tenant=tenant)
 
-    def read(self) -> Enrolled:
+    def read(self) -> PeopleRoll:
         """Everybody, every link checked; raises `Damaged` where a link is not signed as it must be."""
         return self._read()[0]
 
     def found(
         self, salt: str, people: Mapping[str, EnrolledPerson], *, versions: int, spent: Iterable[str] = ()
-    ) -> Enrolled:
+    ) -> PeopleRoll:
         """Enrol the first people; where some are enrolled already, nothing is written."""
         enrolled, last = self._read()
         if enrolled.is_founded:
@@ -187,7 +186,7 @@ class PeopleRegister:
         self._append(last, body)
         return self.read()
 
-    def state(self, statement: PersonStatement) -> Enrolled:
+    def state(self, statement: PersonStatement) -> PeopleRoll:
         """Write a statement down, where it holds; raises `InputError` that says why it does not."""
         while True:
             enrolled, last = self._read()
@@ -203,8 +202,8 @@ class PeopleRegister:
             if self._append(last, {**body, **more}):
                 return self.read()
 
-    def _read(self) -> tuple[Enrolled, Link | None]:
-        enrolled, last = Enrolled(self.folder), None
+    def _read(self) -> tuple[PeopleRoll, Link | None]:
+        enrolled, last = PeopleRoll(self.folder), None
         for last in self._chain.links():
             enrolled.take(last)
         return enrolled, last

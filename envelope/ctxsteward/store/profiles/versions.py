@@ -7,10 +7,10 @@ last, so a version that is there is complete. A reader sees one version or anoth
 
 The first version is committed by the person who makes the chain. After it nothing changes by hand: a commit says what
 it rests on (its `promotion`), and one that changes persona, policies, rails or surface, or has a record speak in the
-operator's name, rests on approvals. Each of them is checked here (`approved`): it must be a verdict in the profile's
-log of reviews, on this very text, signed by a reviewer who is enrolled in the store (`people`). A rollback brings back
-what people had agreed to. The steward's `release` makes promotions; `Unapproved` is raised here where one does not
-hold.
+operator's name, rests on approvals. Each of them is checked here (`approval_check`): it must be a verdict in the
+profile's log of reviews, on this very text, signed by a reviewer who is enrolled in the store (`people`). A rollback
+brings back what people had agreed to. The steward's `release` makes promotions; `Unapproved` is raised here where one
+does not hold.
 
 Reading the head costs one listing from the highest number known on, one request for a link not seen before, and two for
 each meta record; so does a commit, and one request each for the version and for whatever is new in it.
@@ -58,7 +58,7 @@ from ..backend import Backend
 from ..crypto import Link, follows
 from ..names import checked_name, checked_profile_name, numbered, part_of, versions_folder, writers_folder
 from ..objects import ObjectStore, folders_in
-from .approved import ApprovalCheck, ApprovalChecker, ProposedVersion
+from .approval_check import ApprovalCheck, ApprovalChecker, ProposedVersion
 from .version_codec import Content, MetaRecordVault, Version, VersionForm, content_of, stored_blocks
 
 __all__ = ["ProfileVersions", "Version", "profile_names"]

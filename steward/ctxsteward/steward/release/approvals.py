@@ -47,10 +47,10 @@ from ctxsteward.store import (
     REVIEW_FIELDS,
     REVIEW_PURPOSE,
     REVIEWS,
-    Enrolled,
     EnrolledPerson,
     MetaRecordVault,
     PeopleRegister,
+    PeopleRoll,
     RecordRef,
     address_of,
     challenger_address,
@@ -94,7 +94,7 @@ class SignedLog:
         self._key = store.keys.address_key(tenant)
         self._register = PeopleRegister(store, profile, tenant)
         self._versions = store.profiles(profile, tenant=tenant)
-        self._enrolled: Enrolled | None = None
+        self._enrolled: PeopleRoll | None = None
 
     @classmethod
     def of(cls, store: Store, settings: NightSettings) -> Self:
@@ -111,7 +111,7 @@ class SignedLog:
                 raise UnsupportedVersion(numbered(self.folder, link.number), found, self.versions[-1])
             yield link.number, link.body
 
-    def enrol(self) -> Enrolled:
+    def enrol(self) -> PeopleRoll:
         """Take over into the store what the file of actors says and may say; see `ctxsteward.store` `people`.
 
         Where nobody is enrolled yet, the people of the file are the first. After that only what an enrolled reviewer

@@ -25,10 +25,9 @@ from typing import Any, NamedTuple
 from ctxsteward.schemas import BLOCKS, Damaged, ProfileDocument
 
 from ..backend import Backend
-from ..crypto import address_of
-from ..crypto.signatures import is_signed, signed_data
+from ..crypto import address_of, is_signed, signed_data
 from ..names import skeleton, steward_folder
-from .people import Enrolled, PeopleRegister
+from .people import PeopleRegister, PeopleRoll
 from .text import canonical_json
 from .version_codec import canonical, stored_blocks
 
@@ -157,7 +156,7 @@ class ApprovalChecker:
             for one in asked
         )
 
-    def _unsigned(self, enrolled: Enrolled, version: ProposedVersion, verdict: Mapping[str, Any]) -> str | None:
+    def _unsigned(self, enrolled: PeopleRoll, version: ProposedVersion, verdict: Mapping[str, Any]) -> str | None:
         """Why a verdict is not signed; empty where it is; None where the keys of its time are not known."""
         who = verdict["who"]
         values = [verdict[name] for name in REVIEW_FIELDS]
@@ -173,7 +172,7 @@ class ApprovalChecker:
 
     def _needed(self, version: ProposedVersion, verdicts: Sequence[Mapping[str, Any]]) -> int:
         asked = (one for verdict in verdicts for one in self._requests(verdict["challenger"]))
-        people = [one["people"] for one in asked if isinstance(one.get("people"), int)]
+        people: list[int] = [one["people"] for one in asked if isinstance(one.get("people"), int)]
         if version.before is None:  # whoever makes the chain answers for the first version
             return max(0, *people) if people else 0
         return max(1, 2 if touches_locked(version.before, version.body) else 1, *people)
