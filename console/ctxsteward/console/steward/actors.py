@@ -110,7 +110,7 @@ def _read_actors(path: Path) -> Actors:
 
 def _write_person(path: Path, before: Actors, name: str, roles: Sequence[str], by: Voucher | None) -> str:
     token = secrets.token_urlsafe(TOKEN_BYTES)
-    fields = {"roles": tuple(dict.fromkeys(roles)), "key": token_signer(token, before.salt).key}
+    fields: dict[str, object] = {"roles": tuple(dict.fromkeys(roles)), "key": token_signer(token, before.salt).key}
     signed = _vouched(before, name, Actor.model_validate(fields), by)
     if signed is not None:
         fields |= {"replaces": signed.replaces, "by": signed.by, "signature": signed.signature}
@@ -210,8 +210,8 @@ def actors(
     by = Voucher(actor, read_token(token)) if (actor or token) and has_reviewer(_read_actors(target)) else None
     if remove is not None:
         remove_actor(target, remove, by)
-        shown = {"file": str(target), "name": remove, "roles": [], "token": None}
-        print_json(shown) if as_json else click.echo(f"{remove} is not in {target} any more")
+        gone: dict[str, object] = {"file": str(target), "name": remove, "roles": [], "token": None}
+        print_json(gone) if as_json else click.echo(f"{remove} is not in {target} any more")
         return
     fresh = add_actor(target, add, roles, by) if add is not None else renew_actor(target, asked[0], roles, by)
     if token_file is not None:

@@ -315,7 +315,7 @@ def is_governed(name: str, value: object) -> bool:
     """Whether an argument with this value says something about the context that an envelope decides."""
     if name in CONTEXT_ARGUMENTS:
         return True
-    if value in (None, "", [], {}) and value is not False:
+    if value is None or (isinstance(value, str | list | dict) and not value):
         return False
     if name in CALL_ARGUMENTS:
         return value not in CALL_ARGUMENTS[name]
