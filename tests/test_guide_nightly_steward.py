@@ -123,6 +123,8 @@ def _run_schedule(shell: GuideShell, text: str) -> None:
         "profile: support", "profile: fernhollow-desk"
     )
     here = here.replace("/etc/desk/actors.yaml", ".ctxsteward/actors.yaml").replace("[logs/chats, store]", "[store]")
+    here = here.replace("/var/log/desk/requests", "requests")
+    (shell.folder / "requests").mkdir()
     (shell.folder / "steward.yaml").write_text(here, encoding="utf-8")
     lines = re.findall(r"^(?:[0-9*]+ ){5}cd \S+ && (ctxsteward .+)$", text, re.MULTILINE)
     assert len(lines) == 2
