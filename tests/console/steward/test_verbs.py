@@ -137,8 +137,8 @@ def test_quarantine_reads_again_and_says_why(where: tuple[str, str]) -> None:
 def test_doctor_names_every_check_and_what_to_do(where: tuple[str, str], folder: Path) -> None:
     found = {one["name"]: one for one in value("doctor", *where)}
     assert list(found) == [
-        "extra steward", "extra flows", "extra s3", "keys", "prefect", "people", "store", "profile", "lease", "nights",
-        "quarantine", "ledger", "spans",
+        "extra steward", "extra flows", "extra s3", "keys", "prefect", "people", "store", "profile", "approvals",
+        "lease", "nights", "quarantine", "ledger", "spans",
     ]  # fmt: skip
     assert all(set(one) == {"name", "state", "found", "do"} for one in found.values())
     assert found["spans"]["found"].endswith("active records verify")
