@@ -17,7 +17,7 @@ from urllib.parse import quote
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
-from ctxsteward.console.steward.actors import add_actor
+from ctxsteward.console.steward.actors import Voucher, add_actor
 from ctxsteward.console.terminal import utc_now
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, Profile, Store, open_store
 from ctxsteward.steward import Approvals
@@ -133,7 +133,10 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     with open_store(uri) as store:
         _fill(store)
     roles = {"ada": ("reviewer",), "ben": ("reviewer",), "otto": ("operator",)}
-    tokens = {name: add_actor(folder / "store/actors.yaml", name, role) for name, role in roles.items()}
+    tokens: dict[str, str] = {}
+    for name, role in roles.items():
+        by = Voucher("ada", tokens["ada"]) if tokens else None
+        tokens[name] = add_actor(folder / "store/actors.yaml", name, role, by)
     history = folder / "history.jsonl"
     results = [made(played(0, good, 10)).model_copy(update={"when": f"2026-11-2{good}T00:00:00Z"}) for good in (7, 9)]
     history.write_text("".join(f"{one.model_dump_json()}\n" for one in results), encoding="utf-8")

@@ -10,6 +10,7 @@ from .create_once import make_folders as make_folders
 from .crypto import (
     AddressKey as AddressKey,
     Chain as Chain,
+    KeyFileMissing as KeyFileMissing,
     Keys as Keys,
     Link as Link,
     MasterKeys as MasterKeys,
@@ -21,6 +22,7 @@ from .crypto import (
     subject_of as subject_of,
 )
 from .crypto.keyring import NONCE_BYTES as NONCE_BYTES, code as code, decrypt as decrypt, encrypt as encrypt
+from .crypto.signatures import is_signed as is_signed, signed_data as signed_data
 from .deadline import Deadline as Deadline, DeadlinePassed as DeadlinePassed
 from .derived_files import DerivedFile as DerivedFile, DerivedPlace as DerivedPlace, DerivedRows as DerivedRows
 from .erasure.forget import apply_tombstones as apply_tombstones, forget as forget
@@ -133,6 +135,20 @@ from .postgres_database import (
     PostgresUri as PostgresUri,
 )
 from .profiles import Profile as Profile, RecordRef as RecordRef, canonical as canonical
+from .profiles.approval_check import (
+    REVIEW_FIELDS as REVIEW_FIELDS,
+    REVIEW_PURPOSE as REVIEW_PURPOSE,
+    REVIEWS as REVIEWS,
+    ApprovalCheck as ApprovalCheck,
+    challenger_address as challenger_address,
+)
+from .profiles.people import (
+    EnrolledPerson as EnrolledPerson,
+    PeopleRegister as PeopleRegister,
+    PeopleRoll as PeopleRoll,
+    PersonStatement as PersonStatement,
+    statement_data as statement_data,
+)
 from .profiles.proposal import (
     Proposal as Proposal,
     bootstrap as bootstrap,

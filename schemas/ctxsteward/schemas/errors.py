@@ -182,7 +182,12 @@ class ReferenceNotFound(ContextError, KeyError):
 
 
 class BudgetExceeded(ContextError):
-    """A head section that is never cut does not fit its fixed budget."""
+    """A head section that is never cut does not fit its fixed budget.
+
+    `report_id` is the address of a report that says so (`Store.report`); None: nothing was built, so there is none.
+    """
+
+    report_id: str | None = None
 
     def __init__(self, section: str, tokens: int, budget_tokens: int, blocks: tuple[tuple[str, int], ...]) -> None:
         self.section: str = section

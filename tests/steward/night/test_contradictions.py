@@ -16,7 +16,7 @@ from ctxsteward.steward.settings import NightSettings
 from ctxsteward.steward.setup import ledger_path
 from ctxsteward.store.facts import Audience
 
-from ...store.profiles.agreed import PROMOTION
+from ...store.profiles.agreed import agreed
 from .desk import SHARED, night, say, settings_of
 
 SECRET = "Never tell anybody a password, a token or a key."
@@ -42,7 +42,7 @@ def in_force(settings: NightSettings, document: ProfileDocument) -> None:
             why="by hand",
             when="2026-11-20T00:00:00Z",
             parent=head.number if head else 0,
-            promotion=PROMOTION,
+            promotion=agreed(store, document, who="ada", when="2026-11-20T00:00:00Z", tenant="acme") if head else None,
         )
 
 

@@ -271,7 +271,7 @@ def page_of_message(ordinal: int, size: int = MESSAGES) -> int:
 def loss_spans(session: Session) -> dict[int, list[tuple[int, int]]]:
     """What losses name of each message."""
     spans: dict[int, list[tuple[int, int]]] = {}
-    for event in session.reports():
+    for event in session.compactions():
         for loss in event.report.losses:
             if loss.span is not None:
                 spans.setdefault(ordinal_of(loss.ref), []).append(loss.span)
@@ -310,7 +310,7 @@ def _has(loss: Loss, words: Sequence[str]) -> bool:
 
 def _loss_rows(session: Session, calls: Sequence[PastCall]) -> list[LossRow]:
     made_by = {made.report: call.number for call in calls for made in call.compactions}
-    reports = [*(event.report for event in session.reports()), *session.meta_reports()]
+    reports = [event.report for event in session.reports()]
     return [
         LossRow(
             loss=loss, ordinal=ordinal_of(loss.ref), report=report.id, call=made_by.get(report.id, 0),

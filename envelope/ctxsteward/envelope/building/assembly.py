@@ -24,7 +24,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
-from ctxsteward.schemas import LOSSES, CompressionReport, Finding, WindowExceeded, Wire, fixed_finding
+from ctxsteward.schemas import LOSSES, BudgetExceeded, CompressionReport, Finding, WindowExceeded, Wire, fixed_finding
 from ctxsteward.store import address_of, coded_manifest
 
 from ..envelope import Envelope, Section, digest_behind, head_digested, seal_envelope
@@ -260,17 +260,42 @@ def keep_meta_report(session: Session, cut: MetaCut, now: Callable[[], str] | No
     key = session.address_key
     report = report_of(cut, key, session.id, session.state.head_at)
     report = report.model_copy(update={"created_at": now() if now else None})  # a caller's clock: checked below
-    is_new = session.journal.get_manifest(session.tenant, report.id) is None
-    if is_new:
-        from ctxsteward.schemas import validate
-
-        where = f"session {session.id!r}: report of meta"
-        validate("compression_report", report.model_dump(mode="json", warnings=False), where)
-        fields = f'"session":{_quoted(session.id)},"position":{session.state.position}'
-        body = f'{fields},"meta_report":{report.model_dump_json()}'
-        session.journal.put_manifest(session.key, report.id, coded_manifest(key, report.id, body))
+    is_new = _keep_report(session, report)
     session.cache["meta_report"] = asked
     return report if is_new else None
+
+
+NOT_SHORTENED = "over, not shortened"
+"""Policy of a report of a section that is never cut."""
+
+
+def keep_over_report(session: Session, error: BudgetExceeded, now: Callable[[], str] | None) -> str | None:
+    """Keep the report of a head section that does not fit, once for ever, and return its address; tools have none."""
+    if error.section not in ("system", "static"):
+        return None
+    facts = [session.state.head_at, error.section, error.tokens, error.budget_tokens]
+    name = address_of(session.address_key, session.id, "head_report", json.dumps(facts).encode())
+    report = CompressionReport(
+        id=name, section="system" if error.section == "system" else "static", pre_tokens=error.tokens,
+        post_tokens=error.tokens, losses=(), kept_refs=(), policy=f"{NOT_SHORTENED} (budget {error.budget_tokens})",
+        source_addresses=(), artifact=name, created_at=now() if now else None,
+    )  # fmt: skip
+    _keep_report(session, report)
+    return name
+
+
+def _keep_report(session: Session, report: CompressionReport) -> bool:
+    """Put a report beside the manifests, at its own address; False where it is there already."""
+    if session.journal.get_manifest(session.tenant, report.id) is not None:
+        return False
+    from ctxsteward.schemas import validate
+
+    where = f"session {session.id!r}: report of {report.section}"
+    validate("compression_report", report.model_dump(mode="json", warnings=False), where)
+    fields = f'"session":{_quoted(session.id)},"position":{session.state.position}'
+    body = f'{fields},"meta_report":{report.model_dump_json()}'
+    session.journal.put_manifest(session.key, report.id, coded_manifest(session.address_key, report.id, body))
+    return True
 
 
 @lru_cache(maxsize=1024)

@@ -24,6 +24,7 @@ from functools import partial
 from typing import Any, Literal
 
 from ctxsteward.schemas import (
+    BudgetExceeded,
     CompressionReport,
     Conflict,
     Damaged,
@@ -32,6 +33,7 @@ from ctxsteward.schemas import (
     InputError,
     PolicyName,
     ReferenceNotFound,
+    StoreError,
     Summarizer,
     Wire,
 )
@@ -76,6 +78,7 @@ from .assembly import (
     configuration,
     keep_manifest,
     keep_meta_report,
+    keep_over_report,
     measure_envelope,
 )
 from .decider import BuildProgress, Decider
@@ -258,10 +261,15 @@ class EnvelopeBuilder:
                 before, finding = again
                 layout = self._decider_under(self._head(before)).lay(before, before.state)
                 return self._envelope(before, layout, BuildProgress(findings=[finding]), started, keep=True)
-            head = self._head(session)  # a head that does not fit says so before anything is decided
+            try:  # a head that does not fit says so before anything is decided
+                head = self._head(session)
+            except BudgetExceeded as error:
+                error.report_id = keep_over_report(session, error, self._decider.compactor.now or session.now)
+                raise
             with suppress(Conflict):
                 decider = self._decider_under(head)
                 decider = decider if policy is None else decider.with_policy(policy)
+                decider = decider.dated_by(session.now)
                 layout = decider.run(session, progress, head.estimated_tokens, self._guard_tokens(head))
                 envelope = self._envelope(session, layout, progress, started, keep=True)
                 if decider.ahead is not None:
@@ -321,7 +329,11 @@ class EnvelopeBuilder:
             session.reread()
             new_findings = [finding for finding in findings if finding not in session.findings]
             layout = self._decider_under(self._head(session)).lay(session, session.state)
-            return self._envelope(session, layout, BuildProgress(reports=reports, findings=new_findings))
+            fault = _seal_fault(session)
+            if fault is not None:  # what was built can be read, and compared, without the key that sealed it
+                new_findings.append(Finding(kind="seal_key_wrong", field="seal", text=fault))
+            progress = BuildProgress(reports=reports, findings=new_findings)
+            return self._envelope(session, layout, progress, sealed=fault is None)
 
     def calibrate(self, usage: object, envelope: Envelope | None = None, *, prompt_tokens: int | None = None) -> float:
         """Correct the estimates by what the provider reported for `envelope` (default: the one built last).
@@ -389,7 +401,7 @@ class EnvelopeBuilder:
         """With the report of what meta was left without, by the build that is the first to leave it out."""
         if head.layout.cut is None:
             return decided
-        report = keep_meta_report(session, head.layout.cut, self._decider.compactor.now)
+        report = keep_meta_report(session, head.layout.cut, self._decider.compactor.now or session.now)
         return decided if report is None else replace(decided, reports=(*decided.reports, report))
 
     def _configuration(self) -> str:
@@ -459,6 +471,15 @@ def _before_answer(session: Session) -> tuple[Session, Finding] | None:
         before = session.past(answer - 1)
     text = f"this user turn was sent again after §{answer} had answered it: the request is the one before that answer"
     return before, Finding(kind="turn_already_answered", ref=f"§{answer}", text=text)
+
+
+def _seal_fault(session: Session) -> str | None:
+    """Why envelopes of this session cannot be sealed; None: they can."""
+    try:
+        _ = session.seal_key
+    except StoreError as error:
+        return f"the envelope has no seal: {error}"[:500]
+    return None
 
 
 def _selector_named(name: str) -> Selector:

@@ -8,6 +8,7 @@ compaction: cut off between the two, nothing is observed twice.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -152,6 +153,12 @@ class Decider:
     def with_policy(self, policy: Policy) -> Decider:
         """The same with another compaction policy."""
         return replace(self, compactor=replace(self.compactor, policy=policy))
+
+    def dated_by(self, now: Callable[[], str] | None) -> Decider:
+        """The same with this clock for its reports, where it has none."""
+        if now is None or self.compactor.now is not None:
+            return self
+        return replace(self, compactor=replace(self.compactor, now=now))
 
     def lay(self, session: Session, state: State) -> DynamicLayout:
         """The dynamic section of a session as it stands, deciding nothing."""

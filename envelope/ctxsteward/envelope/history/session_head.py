@@ -15,6 +15,7 @@ from dataclasses import replace
 from ctxsteward.schemas import Conflict, Finding, InputError, Wire, encode_wire
 from ctxsteward.store import FactLookup, Profile, SessionHead, SessionOpened, checked_name, without_withdrawn_records
 
+from .head_check import checked_head, findings_of
 from .log_view import TRIES, SessionLogView
 
 
@@ -41,7 +42,13 @@ def open_log(
         profile=profile, system=head.system or pinned.system, tools=head.tools or pinned.tools,
         project=head.project or pinned.project,
     )  # fmt: skip
+    replica.noticed.add(findings_of(pinned))
     if wanted != pinned:
+        if wanted.profile != pinned.profile or wanted.system != pinned.system:
+            wanted = checked_head(fact_lookup, replica.log.key.tenant, wanted)
+            replica.noticed.add(findings_of(wanted))
+        else:
+            wanted = replace(wanted, findings=pinned.findings)
         replica.noticed.add(_replaced(pinned, wanted))
         replica.retried(lambda: replica.commit(wanted))
 
@@ -59,7 +66,9 @@ def _standing(replica: SessionLogView, head: SessionHead, fact_lookup: FactLooku
         return head
     profile, findings = without_withdrawn_records(fact_lookup, replica.log.key.tenant, head.profile)
     replica.noticed.add(findings)
-    return replace(head, profile=profile)
+    head = checked_head(fact_lookup, replica.log.key.tenant, replace(head, profile=profile))
+    replica.noticed.add(findings_of(head))
+    return head
 
 
 def head_of(

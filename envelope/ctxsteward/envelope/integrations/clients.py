@@ -142,7 +142,10 @@ class ClientCalls:
         with self._lock:
             if retries and (name, key) in self._under_way:
                 return self._under_way[name, key]
-        prepared = built_request(self.conversations, endpoint, name, body())
+        own = body()
+        prepared = built_request(self.conversations, endpoint, name, own)
+        if prepared is not None and own is not None:
+            prepared.call.arguments = own
         with self._lock:
             self._under_way[name, key] = prepared
             if len(self._under_way) > MAX_ATTEMPTED:

@@ -128,6 +128,8 @@ class PreparedCall:
     findings: tuple[Finding, ...] = ()
     """Of the envelope, and of the audit of what was sent."""
     sent: object = field(default=None, repr=False)
+    arguments: Wire = field(default_factory=dict, repr=False)
+    """The caller's own arguments of the call: what it sends beside the envelope is meant so."""
 
     def render(self, provider: Provider, *, cache: bool = True) -> Wire:
         """The arguments that take the place of the caller's messages, system and tools; see `Envelope.render`."""
@@ -347,7 +349,9 @@ class Conversations:
         )  # fmt: skip
 
     def _audit(self, call: PreparedCall, provider: Provider | None) -> None:
-        found = audit(call.envelope, call.sent, provider=provider, counter=call.builder.counter)
+        found = audit(
+            call.envelope, call.sent, provider=provider, counter=call.builder.counter, arguments=call.arguments
+        )
         call.findings = (*call.envelope.findings, *found)
         if found:
             kinds = ", ".join(sorted({finding.kind for finding in found}))
