@@ -23,7 +23,16 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ctxsteward.schemas import CompressionReport, Damaged, Erased, Finding, InputError, ReferenceNotFound, Wire
+from ctxsteward.schemas import (
+    CompressionReport,
+    Damaged,
+    Erased,
+    Finding,
+    InputError,
+    ReferenceNotFound,
+    Wire,
+    check_argument,
+)
 from ctxsteward.store import (
     JOURNAL_FOLDER,
     QUEUE_BYTES,
@@ -146,6 +155,7 @@ class Store(Backend):
         the session's owner; a store that does not answer is a finding. Raises `StoreError`, `InvalidMessage`.
         """
         key = SessionKey(checked_name("tenant", tenant), checked_name("session", id))
+        check_argument("counter", counter, Counter, "pass Counter(load_tokenizer('o200k_base'))", optional=True)
         head = head_of(profile, system, tools, project)
         findings = self._claim(key)
         session = self._session(key, counter)
@@ -322,6 +332,7 @@ def open_store(
     ``postgresql://…`` (default: ``cards.sqlite`` beside the journal, or the store's own database); `Store.cards` keeps
     it up. Raises `InputError`, `StoreError`.
     """
+    check_argument("cards", cards, str, "pass a URI: sqlite:PATH or postgresql://USER@HOST/DATABASE", optional=True)
     parts = open_location(uri, journal=journal, keys=keys, queue_bytes=queue_bytes)
     return Store(
         parts.journal, parts.objects, parts.keys, uri=parts.uri, folder=parts.folder, cards=cards,

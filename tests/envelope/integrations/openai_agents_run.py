@@ -33,10 +33,10 @@ from openai.types.responses import (
     ResponseReasoningItem,
 )
 
-from ctxsteward.envelope import Budgets, Profile, Session, Store, open_store
+from ctxsteward.envelope import Budgets, NewMessage, Profile, Session, Store, open_store
 from ctxsteward.envelope.integrations import PreparedCall, openai_agents as adapter
 from ctxsteward.envelope.integrations.openai_agents import CtxstewardSession, messages_for
-from ctxsteward.schemas import encode_wire
+from ctxsteward.schemas import InputError, encode_wire
 
 set_tracing_disabled(True)
 BUDGET = 700
@@ -500,6 +500,21 @@ def test_a_failure_of_ours_sends_the_whole_input(
     monkeypatch.setattr(adapter, "items_of", lambda *_: 1 // 0)
     with pytest.raises(ZeroDivisionError):
         play(agent, [0], SQLiteSession("a2"), strict)
+
+
+def test_a_mistake_of_the_caller_is_raised_and_not_replaced_by_the_whole_input(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with pytest.raises(InputError, match="budgets is int; pass Budgets"):
+        ours(open_store("memory:"), budgets=4000)
+    with pytest.raises(InputError, match="session 7 is not usable as an id"):
+        ours(open_store("memory:"), 7)  # type: ignore[arg-type]
+    view = ours(open_store("memory:"), on_error="fallback")
+    agent, model = agent_of()
+    monkeypatch.setattr(adapter, "messages_for", lambda items: [NewMessage(message={"role": "nobody"})])
+    with pytest.raises(InputError, match="message field `role`: found 'nobody'"):
+        play(agent, [0], SQLiteSession("a1"), view)
+    assert model.seen == []
 
 
 def test_its_examples() -> None:

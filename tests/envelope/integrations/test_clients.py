@@ -685,6 +685,27 @@ BAD_USE = {
         ),
         "both builder and budgets are given; give the budgets to the builder",
     ),
+    "budgets is a number": Case(
+        lambda server, store: wrap(LOOPS["chat"].client(server), store, budgets=4000),  # type: ignore[arg-type]
+        "budgets is int; pass Budgets(dynamic_tokens=4000)",
+    ),
+    "a message that is none": Case(
+        lambda server, store: LOOPS["chat"].send(
+            wrap(LOOPS["chat"].client(server), store, session="s"), [{"role": "nobody", "content": "x"}], False
+        ),
+        "message field `role`: found 'nobody'; expected system, developer, user, assistant or tool",
+    ),
+    "a message that is none, for Anthropic": Case(
+        lambda server, store: LOOPS["anthropic"].send(
+            wrap(LOOPS["anthropic"].client(server), store, session="s"), [{"role": "nobody", "content": "x"}], False
+        ),
+        "message field `role`: found 'nobody'; expected system, developer, user, assistant or tool",
+    ),
+    "a principal without a session": Case(
+        lambda server, store: wrap(LOOPS["chat"].client(server), store, principal="ada"),
+        'tenant, principal and project are of a session, and none is named; add session="chat-1", or write '
+        '`with conversation("chat-1", principal=…):` around each call',
+    ),
     "on_error": Case(
         lambda server, store: wrap(LOOPS["chat"].client(server), store, on_error="ignore"),  # type: ignore[arg-type]
         "on_error is 'ignore'; write 'fallback' or 'raise'",

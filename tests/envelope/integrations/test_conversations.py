@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from ctxsteward.envelope import Budgets, Profile, Store, open_store
+from ctxsteward.envelope import Budgets, Profile, Session, Store, open_store
 from ctxsteward.envelope.integrations import (
     ConversationName,
     Conversations,
@@ -20,6 +20,7 @@ from ctxsteward.envelope.integrations import (
     named_conversation,
     split_head,
 )
+from ctxsteward.envelope.integrations.conversations import OnError
 from ctxsteward.envelope.render import messages_of_items
 from ctxsteward.schemas import InputError, Message
 
@@ -93,20 +94,58 @@ def test_the_profile_and_the_requests_own_texts_are_the_head(memory: Store) -> N
     assert shown == ["You are a clerk.", "Be brief.", "Be kind.", "Hello?"]
 
 
-def test_a_failure_of_ours_says_what_it_is_and_quotes_nothing(memory: Store, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_failure_of_ours_says_what_it_is_and_quotes_nothing(
+    memory: Store, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     conversations = Conversations(memory, budgets=Budgets(tools_tokens=5))
     with caplog.at_level(logging.WARNING):
-        assert conversations.prepare(NAME, [{"role": "nobody", "content": "secret"}]) is None
-        assert conversations.prepare(ConversationName("bad\nname"), [user("secret")]) is None
         assert conversations.prepare(NAME, [user("secret " * 200)], tools=[TOOL], model="gpt-4o") is None
+        monkeypatch.setattr(Session, "follow", _secret_told)
+        assert conversations.prepare(NAME, [user("secret")]) is None
     failed = "could not build the context of this call; the caller's own request is sent: "
     assert [record.getMessage() for record in caplog.records] == [
-        f"{failed}InvalidMessage",
-        f"{failed}InputError",
         f"{failed}BudgetExceeded: section 'tools' needs 62 tokens but its budget is 5 (look 62); raise "
         "`budgets.tools_tokens` or shorten these blocks: the head is never cut",
+        f"{failed}RuntimeError",
     ]
     assert memory.sessions() == ["chat-1"]  # what was said is kept, though it could not be shown
+
+
+def _secret_told(*_: object, **__: object) -> None:
+    raise RuntimeError("secret")
+
+
+class Mistake(NamedTuple):
+    arguments: dict[str, Any]
+    says: str
+
+
+MISTAKES = {
+    "a message of no known role": Mistake(
+        {"messages": [{"role": "nobody", "content": "x"}]}, "message field `role`: found 'nobody'; expected"
+    ),
+    "an id that is none": Mistake(
+        {"name": ConversationName("bad\nname")}, "session 'bad\\nname' is not usable as an id"
+    ),
+    "a principal that is none": Mistake(
+        {"name": ConversationName("s", principal="")}, "`principal` is ''; write a text"
+    ),
+    "a tool without a name": Mistake(
+        {"tools": [{"type": "function", "function": {}}]}, "tools[0].function.name is None"
+    ),
+    "a system text that is none": Mistake({"system": [4]}, "system[0] is 4; write text"),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES.values(), ids=list(MISTAKES))
+@pytest.mark.parametrize("on_error", ["fallback", "raise"])
+def test_a_mistake_of_the_caller_is_raised_with_its_full_text(
+    mistake: Mistake, on_error: OnError, memory: Store
+) -> None:
+    arguments: dict[str, Any] = {"name": NAME, "messages": [user("Hello?")], **mistake.arguments}
+    with pytest.raises(InputError) as error:
+        Conversations(memory, on_error=on_error).prepare(**arguments)
+    assert str(error.value).startswith(mistake.says)
 
 
 def test_each_step_after_the_call_fails_by_itself(memory: Store, caplog: pytest.LogCaptureFixture) -> None:

@@ -34,6 +34,8 @@ from ctxsteward.schemas import (
     ReferenceNotFound,
     Summarizer,
     Wire,
+    check_argument,
+    check_callable,
 )
 
 from ..compaction import (
@@ -117,6 +119,7 @@ def _reports(store: Store, ids: Sequence[str], tenant: str) -> tuple[tuple[Compr
 
 
 _TRIES = 100
+SELECTOR_HINT = "pass 'heuristic', 'semantic', 'hybrid', a callable (request) -> ranking, or None"
 
 
 class EnvelopeBuilder:
@@ -142,6 +145,14 @@ class EnvelopeBuilder:
         weighs the model's prices (`price_policy`). `ahead` (a `ModelSummarizer`) makes summaries beside the session:
         builds do not wait for it, and go on with `summarizer` where it is late or fails.
         """
+        check_argument("budgets", budgets, Budgets, "pass Budgets(dynamic_tokens=4000)", optional=True)
+        if not isinstance(policy, str):
+            _check_policy(policy)
+        if not isinstance(selector, str):
+            check_callable("selector", selector, SELECTOR_HINT, optional=True)
+        if not isinstance(ahead, SummaryAhead):
+            check_callable("ahead", ahead, "pass a ModelSummarizer, or SummaryAhead(…)", optional=True)
+        check_callable("now", now, "pass a function without arguments that returns the time as text", optional=True)
         self.model = model
         self._target = target_of(model, tokenizer, window_tokens, output_reserve_tokens)
         self.budgets: Budgets = budgets or Budgets()
@@ -197,6 +208,7 @@ class EnvelopeBuilder:
 
     @selector.setter
     def selector(self, selector: Selector | None) -> None:
+        check_callable("selector", selector, SELECTOR_HINT, optional=True)
         self._decider = replace(self._decider, selector=selector)
 
     @property
@@ -231,6 +243,7 @@ class EnvelopeBuilder:
     def build(self, session: Session, *, policy: Policy | None = None) -> Envelope:
         """The envelope for the next model call of this session; `policy` takes the builder's place for this call."""
         _check_session(session)
+        _check_policy(policy)
         with session.lock:
             if not _is_observed():
                 return self._built(session, policy)
@@ -268,6 +281,7 @@ class EnvelopeBuilder:
     ) -> Envelope:
         """The envelope as if `user_turn` were the next user message; writes nothing. `policy` as in `build`."""
         _check_session(session)
+        _check_policy(policy)
         scratch = session.draft()
         if user_turn is not None:
             asked = {"role": "user", "content": user_turn} if isinstance(user_turn, str) else user_turn
@@ -460,6 +474,10 @@ def _policy_named(name: PolicyName, prices: Prices | None) -> Policy:
     from ..compaction import price_policy
 
     return price_policy(name, prices)
+
+
+def _check_policy(policy: object) -> None:
+    check_argument("policy", policy, Policy, "pass Policy(…), or price_policy(name, prices)", optional=True)
 
 
 def _check_session(session: object) -> None:

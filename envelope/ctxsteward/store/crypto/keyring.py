@@ -29,7 +29,7 @@ import secrets
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, NewType, Protocol
+from typing import TYPE_CHECKING, NamedTuple, NewType, Protocol, runtime_checkable
 
 from ctxsteward.schemas import Damaged, InputError, ObjectMissing, StoreError, UnsupportedVersion
 
@@ -102,6 +102,7 @@ class SealKey(NamedTuple):
     secret: bytes
 
 
+@runtime_checkable
 class Keys(Protocol):
     """Where a tenant's keys come from; they are made at first use. Safe with threads."""
 
