@@ -25,6 +25,7 @@ from ctxsteward.envelope.integrations import Conversations, PreparedCall, conver
 from ctxsteward.envelope.integrations.answers import ENDPOINTS, events
 from ctxsteward.envelope.render import messages_of_items
 from ctxsteward.schemas import InputError, Message
+from ctxsteward.store import forget
 
 from ...model_server import ANSWERS, STREAMS, Fault, ModelServer, Reply, SeenRequest, Wire
 from .loops import ANTHROPIC_TOOL, CHAT_TOOL, LOOPS, SYSTEM, anthropic_client, ask, ask_async, openai_client
@@ -617,6 +618,33 @@ def test_open_sessions_are_bounded_and_found_again(memory: Store) -> None:
     assert {name: originals(memory.session(name)) for name in histories} == {
         name: said(history, "chat") for name, history in histories.items()
     }
+
+
+# -- what was erased ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("what", [{"session": "s"}, {"principal": "ann"}], ids=["session", "principal"])
+@pytest.mark.parametrize("kind", LOOPS)
+def test_a_client_that_sends_what_was_erased_has_the_rest_sent(
+    kind: str, what: dict[str, str], memory: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    """At every later call, whoever still holds the old history; with tool calls in it."""
+    loop, history = LOOPS[kind], list[Any]()
+    with ModelServer(script) as server:
+        client = wrap(loop.client(server), memory, session="s", principal="ann", budgets=NARROW)
+        for turn in range(4):
+            ask(loop, client, history, question(turn), stream=turn % 2 == 1)
+        forget(memory, **what, who="dpo", why="request 7", when="2026-11-22")
+        server.requests.clear()
+        for turn in range(4, 7):
+            ask(loop, client, history, question(turn), stream=turn % 2 == 1)
+        requests = list(server.requests)
+    assert len(requests) >= 3
+    assert [fault for request in requests for fault in loop.faults(request.body)] == []
+    assert not any(f"Turn {turn}: " in request.prompt for request in requests for turn in range(4))
+    assert all("Turn 6: " in request.prompt for request in requests[-1:])
+    assert "erased" in caplog.text
+    assert "is sent" not in caplog.text
 
 
 # -- bad use -----------------------------------------------------------------------------------------------

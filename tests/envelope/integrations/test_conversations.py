@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -14,6 +15,7 @@ from ctxsteward.envelope import Budgets, Profile, Session, Store, open_store
 from ctxsteward.envelope.integrations import (
     ConversationName,
     Conversations,
+    PreparedCall,
     cached_tokens_of,
     conversation,
     current_conversation,
@@ -22,7 +24,8 @@ from ctxsteward.envelope.integrations import (
 )
 from ctxsteward.envelope.integrations.conversations import OnError
 from ctxsteward.envelope.render import messages_of_items
-from ctxsteward.schemas import InputError, Message
+from ctxsteward.schemas import Erased, InputError, Message
+from ctxsteward.store import SessionKey, forget
 
 from .loops import responses_faults
 
@@ -299,3 +302,118 @@ def test_a_call_of_the_computer_and_its_picture() -> None:
 def test_what_is_no_item_is_refused() -> None:
     with pytest.raises(InputError, match="an item of `input` is str; expected a dict with `type` or `role`"):
         messages_of_items(["hello"])
+
+
+# -- what was erased ---------------------------------------------------------------------------------------
+
+WHO = {"who": "dpo", "why": "request 7", "when": "2026-11-22"}
+ANN = ConversationName("s", principal="ann")
+
+
+def talked(conversations: Conversations, name: ConversationName, turns: int) -> list[Wire]:
+    """The caller's history of so many turns."""
+    history: list[Wire] = []
+    for turn in range(turns):
+        history.append(user(f"The secret of day {turn} is plum{turn}."))
+        call = conversations.prepare(name, list(history), model="gpt-4o")
+        assert call is not None
+        history.append({"role": "assistant", "content": f"I keep day {turn} in mind."})
+        conversations.finish(call, history[-1:])
+    return history
+
+
+def erased_skips(call: PreparedCall) -> list[str]:
+    return [one.text for one in call.findings if one.kind == "erased_skipped"]
+
+
+@pytest.mark.parametrize("on_error", ["fallback", "raise"])
+@pytest.mark.parametrize("is_same_process", [True, False], ids=["the same process", "another process"])
+@pytest.mark.parametrize("what", [{"session": "s"}, {"principal": "ann"}, {"session": "s", "principal": "ann"}],
+                         ids=["session", "principal", "principal in the session"])  # fmt: skip
+def test_what_was_erased_is_never_sent_again(
+    what: dict[str, str], is_same_process: bool, on_error: OnError, memory: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    conversations = Conversations(memory, on_error=on_error)
+    history = talked(conversations, ANN, 6)
+    forget(memory, **what, **WHO)
+    if not is_same_process:
+        conversations = Conversations(memory, on_error=on_error)
+    for turn in range(3):
+        caplog.clear()
+        history.append(user(f"Which day is it, and is it number {turn}?"))
+        call = conversations.prepare(ANN, list(history), model="gpt-4o")
+        assert call is not None
+        sent = json.dumps([call.render("openai-chat"), call.render("anthropic"), call.render("gemini")])
+        assert "plum" not in sent
+        assert f"number {turn}?" in sent
+        assert len(erased_skips(call)) == 1
+        assert [record.levelname for record in caplog.records] == ["WARNING"]
+        assert "erased" in caplog.text
+        history.append({"role": "assistant", "content": f"Friday, number {turn}."})
+        conversations.finish(call, history[-1:])
+    rows = [record.body for name in memory.sessions() for record in memory.journal.read(memory_key(name), 0)]
+    assert not any("plum" in body or "number 0?" in body for body in rows)
+
+
+def memory_key(name: str) -> SessionKey:
+    return SessionKey("default", name)
+
+
+def test_the_number_of_skipped_messages_is_told(memory: Store) -> None:
+    conversations = Conversations(memory)
+    history = talked(conversations, ANN, 3)
+    forget(memory, principal="ann", **WHO)
+    call = conversations.prepare(ANN, [*history, user("And now?")], model="gpt-4o")
+    assert call is not None
+    assert erased_skips(call) == [
+        "3 of the 7 messages handed over were erased on purpose; they are not shown. Delete them from the history that "
+        "you keep"
+    ]
+    forget(memory, session="s", **WHO)
+    call = conversations.prepare(ANN, [*history, user("And now?")], model="gpt-4o")
+    assert call is not None
+    assert "6 of the 7 messages handed over are not shown" in erased_skips(call)[0]
+
+
+def test_a_history_edited_after_an_erasure_says_nothing_of_it(memory: Store) -> None:
+    """Which of the older messages in another history were erased cannot be known; none of them is sent."""
+    conversations = Conversations(memory)
+    history = talked(conversations, ANN, 4)
+    forget(memory, principal="ann", **WHO)
+    edited = [*history[:3], {"role": "assistant", "content": "Something else."}, *history[4:], user("And now?")]
+    for _ in range(2):
+        call = conversations.prepare(ANN, edited, model="gpt-4o")
+        assert call is not None
+        sent = json.dumps(call.render("openai-chat"))
+        assert "plum" not in sent
+        assert "And now?" in sent
+
+
+def test_what_was_said_after_an_erasure_stays_known_within_the_process(memory: Store) -> None:
+    conversations = Conversations(memory)
+    history = talked(conversations, ANN, 3)
+    forget(memory, session="s", **WHO)
+    history += [user("My cat is Tom."), {"role": "assistant", "content": "Noted."}, user("Who is my cat?")]
+    call = conversations.prepare(ANN, history, model="gpt-4o")
+    assert call is not None
+    shown = json.dumps(call.render("openai-chat"))
+    assert "My cat is Tom." in shown
+    assert "plum" not in shown
+
+
+def test_a_call_that_says_nothing_beyond_what_was_erased_is_refused(memory: Store) -> None:
+    conversations = Conversations(memory)
+    history = talked(conversations, ANN, 3)
+    forget(memory, session="s", **WHO)
+    with pytest.raises(Erased, match="session 's' was erased by dpo on 2026-11-22: request 7"):
+        conversations.prepare(ANN, history, model="gpt-4o")
+
+
+def test_tools_of_a_forgotten_conversation_find_nothing_of_it(memory: Store) -> None:
+    conversations = Conversations(memory, tools=True)
+    history = talked(conversations, ANN, 3)
+    forget(memory, session="s", **WHO)
+    assert conversations.prepare(ANN, [*history, user("And now?")], model="gpt-4o") is not None
+    found = conversations.answer_tool(ANN, "search_context", {"query": "secret plum"})
+    assert found is not None
+    assert "plum" not in found

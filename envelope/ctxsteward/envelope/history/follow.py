@@ -21,6 +21,12 @@ Each message is appended under an id that says all of the history up to it, keye
 finds with one look into the journal where a history stands, and two that append it at once write it once. In one
 process a call costs a digest of what was handed over (about 2 µs a message) and a comparison of what is new.
 
+What was erased is skipped: an erased message of the log stands for the caller's copy of it, whose words are not read
+again. A principal that was forgotten writes no more in the session: `Erased`, or with ``forgotten="draft"`` what the
+history says beyond the log is in a draft, shown to this call and not kept. Where the history goes another way than the
+log, copies of that principal's older messages cannot be told from new ones, and all but the newest user turn are left
+out. Finding `erased_skipped`.
+
 Raises what `Session.extend` raises. Nothing of a history with an invalid message is written.
 """
 
@@ -29,9 +35,10 @@ from __future__ import annotations
 import hashlib
 import marshal
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import replace
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from ctxsteward.schemas import Conflict, Finding, InputError, Message, Wire, encode_wire
+from ctxsteward.schemas import Conflict, Erased, Finding, InputError, Message, Wire, encode_wire
 
 from .said_message import SaidMessage, is_reduced, said_message, without_own_text
 from .tool_groups import NewMessage, check_meta
@@ -53,6 +60,16 @@ MAX_ALIGNED = 8
 MAX_KNOWN = 20_000
 """Messages of logs that are remembered by what they say."""
 _DIGEST_BYTES = 16
+ForgottenWriter = Literal["raise", "draft"]
+"""What becomes of a history of which a principal that was forgotten says more."""
+ERASED_SKIPPED = "erased_skipped"
+"""Kind of the finding: messages that the caller still holds were erased here."""
+
+
+def newest_turn(messages: Sequence[SaidMessage]) -> int:
+    """Where the newest user turn begins; the length where no user speaks."""
+    spoken = (at for at in range(len(messages) - 1, -1, -1) if messages[at].is_spoken)
+    return next(spoken, len(messages))
 
 
 class HandedHistory(NamedTuple):
@@ -97,16 +114,29 @@ class Follower:
         """Messages of logs, by the session that wrote them and ordinal."""
         self._siblings: dict[tuple[str, int], dict[bytes, int]] = {}
         """Forks before a message, by what they go on with: their number."""
+        self._stood: tuple[Sequence[bytes], int] = (), 0
+        """The chain of the last history that was followed, and how many of its messages the log has."""
+        self._kept: int = 0
+        """Messages of the history at hand that the log has once it was followed."""
+        self._forgotten: ForgottenWriter = "raise"
+        self._left_out: int = 0
+        """Messages of the last history that may be copies of erased ones."""
 
-    def follow(self, messages: Iterable[object], *, principal: str | None = None) -> Session:
+    def follow(
+        self, messages: Iterable[object], *, principal: str | None = None, forgotten: ForgottenWriter = "raise"
+    ) -> Session:
         """See `Session.follow`."""
         history = self._handed(list(messages))
+        self._forgotten, self._left_out, self._kept = forgotten, 0, len(history.messages)
         for _ in range(TRIES):
             try:
                 session = self._stand(history, principal)
             except Conflict:
                 self._leaf, self._met = self._root, None
                 continue
+            self._stood = history.chain, self._kept
+            if session.replica.forgotten:
+                self._tell_erased(session, history)
             if history.has_own_text:
                 _tell(session, "own_text_skipped", "the history holds text of ours, fenced with this session's number; "
                       "it was not appended")  # fmt: skip
@@ -269,10 +299,51 @@ class Follower:
             batch.append(NewMessage(message=new.message, id=id, principal=who, phase=new.phase, pin=new.pin, ts=new.ts,
                                     origin=new.origin))  # fmt: skip
         if batch:
-            session.extend_at(ordinal, batch)
+            try:
+                session.extend_at(ordinal, batch)
+            except Erased:
+                if self._forgotten == "raise":
+                    raise
+                return self._unkept(session, history, known, batch)
         self._leaf = session
         self._met = (len(session), history.chain[-1]) if in_step and history.chain else None
         return session
+
+    def _unkept(self, session: Session, history: HandedHistory, known: int, batch: Sequence[NewMessage]) -> Session:
+        """The session with this batch in a draft: one of its principals was forgotten, and writes no more."""
+        gone = session.replica.forgotten
+        turn = newest_turn(history.messages)
+        origins = session.origins()
+        goes_on = not origins or origins[0].ordinal < len(session)  # else it is a fork in which nothing is said yet
+        draft = session.draft()
+        kept = [
+            replace(new, principal=None) if new.principal in gone else new
+            for at, new in enumerate(batch, start=known)
+            if goes_on or at >= turn or new.principal not in gone
+        ]
+        self._left_out, self._kept = len(batch) - len(kept), known
+        draft.extend(kept)
+        return draft
+
+    def _tell_erased(self, session: Session, history: HandedHistory) -> None:
+        shared = range(1, min(len(session), len(history.messages)) + 1)
+        erased = sum(session.shown(ordinal).event.erased for ordinal in shared) + self._left_out
+        if erased:
+            text = (
+                f"{erased} of the {len(history.messages)} messages handed over were erased on purpose; they are not "
+                "shown. Delete them from the history that you keep"
+            )
+            session.findings[:] = [one for one in session.findings if one.kind != ERASED_SKIPPED]
+            _tell(session, ERASED_SKIPPED, text)
+
+    def beyond_last(self, messages: Sequence[object]) -> list[object]:
+        """What a history says beyond the last one that was followed; the newest user turn where it is another one."""
+        said = [said_message(_message(source)) for source in messages]
+        chain: list[bytes] = []
+        for one in said:
+            chain.append(self._keyed((chain[-1] if chain else b"") + one.said))
+        before, known = self._stood
+        return list(messages[known if known and chain[:known] == before[:known] else newest_turn(said) :])
 
     def _compacted(self, history: HandedHistory, overlap: Overlap, principal: str | None) -> Session:
         session, known, ordinal, _ = overlap

@@ -21,6 +21,10 @@ Neither raises for a failure of ours, unless `on_error="raise"`: a caller's requ
 of the caller raises `InputError` with its full text in any case: an option of a wrong type when it is given, no session
 named, a message or a tool schema that is none. Sending the whole history instead would hide it at every call.
 
+What was erased is never sent again, whatever the caller still holds: a conversation or a person that was forgotten is
+skipped, the rest is built, and a finding (`erased_skipped`) and a warning say how many messages that were. Of a
+forgotten conversation nothing more is kept; a call that says nothing beyond it raises `Erased`.
+
 Both block for some milliseconds (a build, an fsync). Async adapters: ``await asyncio.to_thread(conversations.prepare,
 …)``. Threads and tasks may share one `Conversations`; calls of one conversation build one after the other.
 
@@ -44,6 +48,7 @@ from typing import Any, Literal, NamedTuple, TypedDict, Unpack
 
 from ctxsteward.schemas import (
     BudgetExceeded,
+    Erased,
     Finding,
     InputError,
     TokenizerUnavailable,
@@ -58,9 +63,9 @@ from ctxsteward.store import Profile, SessionHead, checked_name, process_forks a
 from ..audit import audit
 from ..building import EnvelopeBuilder
 from ..envelope import Envelope, Provider
-from ..history import NewMessage, Session, check_meta, head_of
+from ..history import ERASED_SKIPPED, NewMessage, Session, check_meta, head_of
 from ..recall import answer_call, model_tools
-from ..store import Store
+from ..store import Store, open_store
 from ..telemetry import usage_reported
 from ..tokens import DEFAULT_TOKENIZER, Budgets, prompt_tokens_of
 
@@ -164,6 +169,11 @@ class OpenConversation:
         self.told: tuple[bytes, SessionHead] | None = None
 
 
+def open_memory_session(name: ConversationName, profile: Profile | None) -> Session:
+    """A session of that name in no store."""
+    return open_store("memory:").session(name.id, tenant=name.tenant, profile=profile, project=name.project)
+
+
 class ConversationOptions(TypedDict, total=False):
     """Options of `Conversations`, which adapters hand on."""
 
@@ -221,6 +231,8 @@ class Conversations:
         self._own_tools = model_tools() if tools else ()
         self._builders: OrderedDict[str | None, EnvelopeBuilder] = OrderedDict()
         self._open: OrderedDict[tuple[str, str], OpenConversation] = OrderedDict()
+        self._aside: OrderedDict[tuple[str, str], OpenConversation] = OrderedDict()
+        """Of conversations that were forgotten: sessions in memory, for the call that is under way."""
         self.lock: Lock = forking.lock()
         """Held for moments, by adapters too."""
         self._said: set[str] = set()
@@ -270,10 +282,51 @@ class Conversations:
     ) -> PreparedCall:
         leading, history = split_head(messages)
         texts = [*([system] if isinstance(system, str) else system or ()), *leading]
-        opened = self._opened(name)
+        try:
+            return self._followed(self._opened(name), name, history, texts, tools, model, notes)
+        except Erased as gone:
+            aside, rest = self._after_erasure(name, history, gone)
+            return self._followed(aside, name, rest, texts, tools, model, notes)
+
+    def _after_erasure(
+        self, name: ConversationName, history: Sequence[object], gone: Erased
+    ) -> tuple[OpenConversation, list[object]]:
+        """A session in memory for a conversation that was forgotten, and what the history says beyond that.
+
+        Its name stays burned, so nothing of this call is kept. Raises `Erased` where nothing is left to be sent.
+        """
+        with self.lock:
+            open_before = self._open.get((name.tenant, name.id))
+        root = open_memory_session(name, self.profile)
+        rest = (root if open_before is None else open_before.root).beyond_last(history)
+        if not rest:
+            raise gone
+        skipped = len(history) - len(rest)
+        text = (
+            f"{gone}: {skipped} of the {len(history)} messages handed over are not shown, and nothing of this call is "
+            "kept. Name another conversation, and delete the history that you keep"
+        )
+        root.findings.append(Finding(kind=ERASED_SKIPPED, text=text))
+        aside = OpenConversation(root)
+        with self.lock:
+            self._aside[name.tenant, name.id] = aside
+            while len(self._aside) > self.max_open:
+                self._aside.popitem(last=False)
+        return aside, rest
+
+    def _followed(
+        self,
+        opened: OpenConversation,
+        name: ConversationName,
+        history: Sequence[object],
+        texts: list[str | Wire],
+        tools: Sequence[Wire] | None,
+        model: str | None,
+        notes: Mapping[str, str],
+    ) -> PreparedCall:
         with opened.root.lock:
             head = self._head(opened, texts, [*(tools or ()), *self._own_tools])
-            session = opened.root.follow(history, principal=name.principal)
+            session = opened.root.follow(history, principal=name.principal, forgotten="draft")
             take_head(session, head)
             for title, text in notes.items():
                 if session.state.notes.get(title, "") != text:
@@ -281,6 +334,9 @@ class Conversations:
             builder = self.builder(model)
             envelope = builder.build(session)
             opened.standing = session
+        for finding in envelope.findings:
+            if finding.kind == ERASED_SKIPPED:
+                _log.warning("conversation %r: %s", name.id, finding.text)
         return PreparedCall(
             name=name, session=session, envelope=envelope, model=model, builder=builder, history=history,
             findings=envelope.findings,
@@ -362,9 +418,13 @@ class Conversations:
                 self.failed(what, error)
 
     def _keep(self, call: PreparedCall, answers: Sequence[object]) -> None:
-        opened = self._opened(call.name)
-        with opened.root.lock:
-            opened.standing = opened.root.follow([*call.history, *answers], principal=call.name.principal)
+        try:
+            opened = self._opened(call.name)
+            with opened.root.lock:
+                said = [*call.history, *answers]
+                opened.standing = opened.root.follow(said, principal=call.name.principal, forgotten="draft")
+        except Erased:
+            return  # the conversation was forgotten: nothing more of it is kept
 
     def _learn(self, call: PreparedCall) -> None:
         call.builder.calibrate(call.usage, call.envelope)
@@ -386,7 +446,7 @@ class Conversations:
 
     def fall_back(self, what: str, error: Exception) -> None:
         """Before the call: raise what the caller got wrong; of a failure of ours, say that the call goes on without."""
-        if isinstance(error, InputError):
+        if isinstance(error, (InputError, Erased)):  # the caller's own request would send what was erased
             raise error
         self.failed(what, error)
 
@@ -411,7 +471,8 @@ class Conversations:
 
     def standing(self, name: ConversationName) -> Session:
         """The session as its newest call left it: what functions of tools read. Raises what `Store.session` raises."""
-        return self._opened(name).standing
+        aside = self._aside.get((name.tenant, name.id))  # of a conversation that was forgotten
+        return (self._opened(name) if aside is None else aside).standing
 
     def answer_tool(self, name: ConversationName, tool: str, arguments: str | Mapping[str, Any]) -> str | None:
         """The result of a model's call of `search_context` or `resolve_reference`; None: another tool."""
