@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import pytest
@@ -417,3 +417,126 @@ def test_tools_of_a_forgotten_conversation_find_nothing_of_it(memory: Store) -> 
     found = conversations.answer_tool(ANN, "search_context", {"query": "secret plum"})
     assert found is not None
     assert "plum" not in found
+
+
+# -- callers that do not hand over the same history --------------------------------------------------------
+
+
+def found(turn: int) -> str:
+    return f"Retrieved for you:\nThe manual, page {turn * 7}: turn valve {turn} twice.\n\n"
+
+
+def pasted_calls(memory: Store, turns: int, paste: Callable[[int, str], str]) -> tuple[Conversations, list[Wire]]:
+    """Each call has text pasted into its last user turn; the history keeps the plain question."""
+    conversations, history = Conversations(memory, on_error="raise"), list[Wire]()
+    for turn in range(turns):
+        question = f"What of valve {turn}?"
+        call = conversations.prepare(NAME, [*history, user(paste(turn, question))], model="gpt-4o")
+        assert call is not None
+        assert call.render("openai-chat")["messages"][-1] == user(paste(turn, question))
+        answer = {"role": "assistant", "content": f"Turn valve {turn}."}
+        conversations.finish(call, [answer])
+        history += [user(question), answer]
+    return conversations, history
+
+
+PASTES: dict[str, Callable[[int, str], str]] = {
+    "before the question": lambda turn, question: found(turn) + question,
+    "behind the question": lambda turn, question: f"{question}\n\n{found(turn)}",
+    "around the question": lambda turn, question: f"{found(turn)}{question}\n\nAnswer from what was retrieved.",
+}
+
+
+@pytest.mark.parametrize("paste", PASTES.values(), ids=list(PASTES))
+def test_text_pasted_into_the_last_user_turn_makes_no_fork(
+    paste: Callable[[int, str], str], memory: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING):
+        _, history = pasted_calls(memory, 8, paste)
+    assert memory.sessions() == ["chat-1"]
+    assert len(memory.session("chat-1")) == len(history)
+    (warning,) = [record.getMessage() for record in caplog.records]
+    assert "a user message came with other text around it than before" in warning
+
+
+def test_text_pasted_around_a_message_of_the_log_is_shown_and_not_kept(memory: Store) -> None:
+    """A router asks with the plain question first, then the answer is made with what was retrieved; in a tool loop."""
+    conversations, history = Conversations(memory, on_error="raise"), list[Wire]()
+    for turn in range(4):
+        plain, pasted = user(f"What of valve {turn}?"), user(f"{found(turn)}What of valve {turn}?")
+        calls = [{"id": f"c{turn}", "type": "function", "function": {"name": "look", "arguments": "{}"}}]
+        loop = [{"role": "assistant", "content": None, "tool_calls": calls},
+                {"role": "tool", "tool_call_id": f"c{turn}", "content": "it is shut"}]  # fmt: skip
+        assert conversations.prepare(NAME, [*history, plain], model="gpt-4o") is not None
+        for handed in ([*history, pasted], [*history, pasted, *loop]):
+            call = conversations.prepare(NAME, handed, model="gpt-4o")
+            assert call is not None
+            assert call.render("openai-chat")["messages"][-len(handed) + len(history) :] == handed[len(history) :]
+        answer = {"role": "assistant", "content": f"Turn valve {turn}."}
+        conversations.finish(call, [answer])
+        history += [plain, *loop, answer]
+    assert memory.sessions() == ["chat-1"]
+    assert [entry.message.wire for entry in memory.session("chat-1").entries()] == history
+
+
+def test_a_question_that_was_edited_is_a_fork_still(memory: Store) -> None:
+    conversations = Conversations(memory, on_error="raise")
+    history = talked(conversations, NAME, 2)
+    for edited in ("The secret of day 1 is plum1. And more.", "The secret of day 1 is plum1.\nAnd more."):
+        call = conversations.prepare(NAME, [*history[:2], user(edited)], model="gpt-4o")
+        assert call is not None
+        assert call.session.id != "chat-1"
+
+
+def test_a_caller_that_hands_over_only_the_newest_message_is_told_once(
+    memory: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    conversations = Conversations(memory, on_error="raise")
+    with caplog.at_level(logging.WARNING):
+        for turn in range(8):
+            call = conversations.prepare(NAME, [user(f"What of valve {turn}?")], model="gpt-4o")
+            assert call is not None
+            conversations.finish(call, [{"role": "assistant", "content": "Turn it."}])
+    (warning,) = [record.getMessage() for record in caplog.records]
+    assert warning == (
+        "conversation 'chat-1' is kept in a new fork at every call: calls hand over one message each and nothing of "
+        'what was said before. Where these are conversations of their own, name each: `with conversation("chat-1"):` '
+        "around its calls; where they are one, hand over its whole history at each call"
+    )
+
+
+def test_a_history_that_something_rewrites_is_told_once(memory: Store, caplog: pytest.LogCaptureFixture) -> None:
+    conversations, history = Conversations(memory, on_error="raise"), list[Wire]()
+    with caplog.at_level(logging.WARNING):
+        for turn in range(6):
+            history.append(user(f"What of valve {turn}?"))
+            call = conversations.prepare(NAME, [user(f"It is {turn} o'clock."), *history], model="gpt-4o")
+            assert call is not None
+            history.append({"role": "assistant", "content": f"Turn valve {turn}."})
+            conversations.finish(call, history[-1:])
+    (warning,) = [record.getMessage() for record in caplog.records]
+    assert "something rewrites them" in warning
+
+
+def test_one_edit_is_no_reason_for_a_warning(memory: Store, caplog: pytest.LogCaptureFixture) -> None:
+    conversations = Conversations(memory, on_error="raise")
+    history = talked(conversations, NAME, 3)
+    with caplog.at_level(logging.WARNING):
+        for edited in ([*history[:2], user("Another question?")], [*history[:4], user("And another?")], history):
+            assert conversations.prepare(NAME, edited, model="gpt-4o") is not None
+            assert conversations.prepare(NAME, edited, model="gpt-4o") is not None
+    assert caplog.records == []
+
+
+def test_the_first_call_of_a_conversation_is_logged(memory: Store, caplog: pytest.LogCaptureFixture) -> None:
+    conversations = Conversations(memory, on_error="raise")
+    with caplog.at_level(logging.INFO, "ctxsteward.envelope.integrations"):
+        talked(conversations, NAME, 3)
+    (line,) = [record for record in caplog.records if record.name == "ctxsteward.envelope.integrations"]
+    assert line.levelname == "INFO"
+    call = conversations.prepare(ConversationName("other"), [user("The secret of day 0 is plum0.")], model="gpt-4o")
+    assert call is not None
+    tokens = call.envelope.metrics["prompt_tokens"]
+    assert line.getMessage() == (
+        f"conversation 'chat-1': the first call here handed over 1 messages; {tokens} tokens are sent"
+    )

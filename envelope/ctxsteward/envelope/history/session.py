@@ -234,6 +234,11 @@ class Session:
             self._follower = self._follower or Follower(self)
             return self._follower.follow(messages, principal=principal, forgotten=forgotten)
 
+    @property
+    def forks_made(self) -> int:
+        """Forks that histories which `follow` took have made, in this process."""
+        return 0 if self._follower is None else self._follower.forks_made
+
     def beyond_last(self, messages: Sequence[object]) -> list[object]:
         """What a history says beyond the last one that this session followed in this process; the newest user turn
         where it followed another one, or none. For a session that was forgotten: what was said before is not read."""

@@ -63,7 +63,7 @@ from ctxsteward.store import Profile, SessionHead, checked_name, process_forks a
 from ..audit import audit
 from ..building import EnvelopeBuilder
 from ..envelope import Envelope, Provider
-from ..history import ERASED_SKIPPED, NewMessage, Session, check_meta, head_of
+from ..history import CONTEXT_PASTED, ERASED_SKIPPED, NewMessage, Session, check_meta, head_of
 from ..recall import answer_call, model_tools
 from ..store import Store, open_store
 from ..telemetry import usage_reported
@@ -71,11 +71,22 @@ from ..tokens import DEFAULT_TOKENIZER, Budgets, prompt_tokens_of
 
 MAX_OPEN = 1000
 """Sessions that stay open; another one is opened again from its newest compaction."""
+FORKS_IN_ROW = 2
+"""Calls that make a fork each, before a warning: one that does was edited, or asked again."""
 MAX_BUILDERS = 64
 """Models for which a builder is kept."""
 OnError = Literal["fallback", "raise"]
 _SAYS_NUMBERS = (BudgetExceeded, WindowExceeded, TokenizerUnavailable)
 """Errors whose text names sections, models and numbers; texts of others may name a session, or quote a message."""
+_ONE_MESSAGE_EACH = (
+    "calls hand over one message each and nothing of what was said before. Where these are conversations of their own, "
+    'name each: `with conversation("chat-1"):` around its calls; where they are one, hand over its whole history at '
+    "each call"
+)
+_REWRITTEN = (
+    "each call hands over a history that differs from the one before it, in messages that were said long ago: "
+    "something rewrites them. Hand over the messages as they were; the finding history_forked says where they differ"
+)
 _log = logging.getLogger("ctxsteward.envelope.integrations")
 
 
@@ -167,6 +178,18 @@ class OpenConversation:
         self.root: Session = root
         self.standing: Session = root
         self.told: tuple[bytes, SessionHead] | None = None
+        self.calls: int = 0
+        self.forks: int = 0
+        """That histories of this conversation had made at the last call."""
+        self.forks_in_row: int = 0
+        """Calls in a row that made one."""
+        self._warned: set[str] = set()
+
+    def is_new(self, kind: str) -> bool:
+        """Whether nobody was warned of this kind of finding here yet."""
+        is_new = kind not in self._warned
+        self._warned.add(kind)
+        return is_new
 
 
 def open_memory_session(name: ConversationName, profile: Profile | None) -> Session:
@@ -334,13 +357,29 @@ class Conversations:
             builder = self.builder(model)
             envelope = builder.build(session)
             opened.standing = session
-        for finding in envelope.findings:
-            if finding.kind == ERASED_SKIPPED:
-                _log.warning("conversation %r: %s", name.id, finding.text)
+            opened.calls += 1
+        self._tell_of_call(opened, name, history, envelope)
         return PreparedCall(
             name=name, session=session, envelope=envelope, model=model, builder=builder, history=history,
             findings=envelope.findings,
         )  # fmt: skip
+
+    def _tell_of_call(
+        self, opened: OpenConversation, name: ConversationName, history: Sequence[object], envelope: Envelope
+    ) -> None:
+        """Log the first call of a conversation, and warn of what a caller should not do."""
+        if opened.calls == 1:
+            tokens = int(envelope.metrics["prompt_tokens"])
+            _log.info("conversation %r: the first call here handed over %d messages; %d tokens are sent", name.id,
+                      len(history), tokens)  # fmt: skip
+        for finding in envelope.findings:
+            if finding.kind == ERASED_SKIPPED or (finding.kind == CONTEXT_PASTED and opened.is_new(finding.kind)):
+                _log.warning("conversation %r: %s", name.id, finding.text)
+        forks, opened.forks = opened.root.forks_made - opened.forks, opened.root.forks_made
+        opened.forks_in_row = opened.forks_in_row + 1 if forks else 0
+        if opened.forks_in_row == FORKS_IN_ROW and opened.is_new("history_forked"):
+            why = _ONE_MESSAGE_EACH if len(history) == 1 else _REWRITTEN
+            _log.warning("conversation %r is kept in a new fork at every call: %s", name.id, why)
 
     def own_tools(self, provider: Provider) -> tuple[Wire, ...]:
         """What the model is offered beside the request's tools, as this provider takes it."""
