@@ -51,8 +51,8 @@ from ..compaction import (
 from ..envelope import PROVIDERS, Envelope
 from ..history import Session, report_in
 from ..instruments import cache_miss
-from ..layout import BY_VALUE, FORMS, ChooseRecords, DynamicLayout, ManifestChoice, SummarizerChoice
-from ..recall import Heuristic, Selector, SupersessionIndex, speaker_of
+from ..layout import BY_VALUE, FORMS, ChooseRecords, DynamicLayout, ManifestChoice, SummarizerChoice, lay_dynamic
+from ..recall import Heuristic, Selector, SupersessionIndex, lines_of, speaker_of
 from ..store import Store
 from ..telemetry import API, LOGGER, BuildSpan
 from ..tokens import (
@@ -78,6 +78,7 @@ from .assembly import (
     keep_manifest,
     keep_meta_report,
     measure_envelope,
+    overflow_finding,
 )
 from .decider import BuildProgress, Decider
 
@@ -119,6 +120,9 @@ def _reports(store: Store, ids: Sequence[str], tenant: str) -> tuple[tuple[Compr
 
 
 _TRIES = 100
+ENOUGH_TRIES = 12
+ENOUGH_STEP_TOKENS = 50
+"""A budget that is named is a multiple of it."""
 SELECTOR_HINT = "pass 'heuristic', 'semantic', 'hybrid', a callable (request) -> ranking, or None"
 
 
@@ -375,6 +379,9 @@ class EnvelopeBuilder:
         if scale is not self._scale:
             notices = (*notices, limited_notice(self._target, scale.stated, self._scale.stated))
         size = measure_envelope(session, head, layout, self._target, scale)
+        if size.dynamic.overflow_tokens:
+            enough = self._enough_tokens(session, layout, scale)
+            notices = (*notices, overflow_finding(size.dynamic, enough, self.window_tokens))
         if keep:
             decided = self._with_meta_report(session, head, decided)
             kept = None if head.layout.cut is None or self._choose is BY_VALUE else head.layout.cut.kept
@@ -385,6 +392,27 @@ class EnvelopeBuilder:
             session, head, layout, decided, size, scale, notices, self._target, sealed=sealed,
             build_seconds=build_seconds, renderer=self._decider.form.renderer,
         )  # fmt: skip
+
+    def _enough_tokens(self, session: Session, layout: DynamicLayout, scale: Scale) -> int | None:
+        """A budget of dynamic that holds what is there now; None where the model's window leaves less.
+
+        What is never cut grows with the budget: longer results are whole on arrival, and bullets may take more.
+        """
+        facts = partial(lines_of, session)
+        tokens = scale.provider_tokens(layout.tokens)
+        for _ in range(ENOUGH_TRIES):
+            wider = scale.with_dynamic(tokens)
+            budgets = wider.effective
+            counter, form = self.counter, self._decider.form
+            laid = lay_dynamic(session.state, budgets, counter, session.shown, {}, facts, form)
+            bullets = 0 if laid.bullets is None else laid.bullets.tokens
+            needed = wider.provider_tokens(laid.tokens + max(0, budgets.bullets_tokens - bullets))
+            if needed <= tokens:
+                break
+            tokens = needed
+        room = dynamic_room(self._target, self._head(session).tokens)
+        rounded = -(-tokens // ENOUGH_STEP_TOKENS) * ENOUGH_STEP_TOKENS
+        return rounded if room is None or rounded <= room else None
 
     def _with_meta_report(self, session: Session, head: HeadSections, decided: BuildProgress) -> BuildProgress:
         """With the report of what meta was left without, by the build that is the first to leave it out."""

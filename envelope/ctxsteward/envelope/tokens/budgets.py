@@ -456,6 +456,10 @@ class Scale:
         moved = self.calibration + CALIBRATION_WEIGHT * (ratio - self.calibration)
         return replace(self, calibration=round(moved, 4))
 
+    def with_dynamic(self, dynamic_tokens: int) -> Scale:
+        """With so much for dynamic, in the provider's tokens; the calibration stays."""
+        return replace(self, stated=self.stated._with({"dynamic_tokens": dynamic_tokens}))
+
     def limited(self, dynamic_tokens: int | None) -> Scale:
         """With at most so much for dynamic; the same where that is no limit (None) or leaves nothing."""
         if dynamic_tokens is None or not 0 < dynamic_tokens < self.stated.dynamic_tokens:
