@@ -11,7 +11,7 @@ import pytest
 
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, Policy, open_store
 from ctxsteward.envelope.integrations import Conversations, conversation, wrap
-from ctxsteward.envelope.recall import Heuristic
+from ctxsteward.envelope.recall import Heuristic, Hybrid, ModelSelector, Multilingual, Semantic
 from ctxsteward.envelope.testing import memory_store
 from ctxsteward.schemas import InputError
 
@@ -105,6 +105,28 @@ CASES = {
     "policy of one build is a name": Case(lambda: no_build("threshold"), "policy is str; pass Policy("),
     "ahead is a name": Case(build_with(ahead="extractive"), "ahead is str; pass"),
     "now is a time": Case(build_with(now="2026-01-01"), "now is str; pass a function"),
+    # selectors
+    "an embedder is a name": Case(lambda: Semantic("e5"), "embedder is str; pass Multilingual()"),  # type: ignore[arg-type]
+    "an embedder without a name": Case(
+        lambda: Semantic(lambda texts: []),  # type: ignore[arg-type]
+        "embedder function says no `name` and `dimensions`",
+    ),
+    "a fallback is a name": Case(
+        lambda: Semantic(Multilingual(), fallback="heuristic"),  # type: ignore[arg-type]
+        "fallback is str; pass a selector",
+    ),
+    "a part of hybrid is a name": Case(
+        lambda: Hybrid("heuristic", Heuristic()),  # type: ignore[arg-type]
+        "lexical is str; pass a selector",
+    ),
+    "the other part of hybrid is a class": Case(
+        lambda: Hybrid(Heuristic(), Heuristic),  # type: ignore[arg-type]
+        "dense is the class Heuristic; pass a selector",
+    ),
+    "a model that selects is a name": Case(
+        lambda: ModelSelector("gpt-4o"),  # type: ignore[arg-type]
+        "model is str; pass a ChatModel",
+    ),
     # stores
     "a store's journal is a number": Case(
         lambda: open_store("file:x", journal=4),  # type: ignore[arg-type]

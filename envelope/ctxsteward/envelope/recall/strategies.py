@@ -39,7 +39,17 @@ from typing import Annotated, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
-from ctxsteward.schemas import ChatModel, ChatRequest, Finding, InputError, Wire, charged_to, read_json, whole_text
+from ctxsteward.schemas import (
+    ChatModel,
+    ChatRequest,
+    Finding,
+    InputError,
+    Wire,
+    charged_to,
+    check_callable,
+    read_json,
+    whole_text,
+)
 
 from ..history import LogEntry, text_of
 from .dense import E5, EMBEDDER_PACKAGES, Multilingual, QueryEmbedder, Semantic
@@ -83,6 +93,8 @@ class Hybrid:
         summarize: Summarize | None = None,
         fusion: Fusion | None = None,
     ) -> None:
+        check_callable("lexical", lexical, "pass a selector: Heuristic(), or a callable (request) -> ranking")
+        check_callable("dense", dense, "pass a selector: Semantic(embedder), or a callable (request) -> ranking")
         self.lexical: Selector = lexical
         self.dense: Selector = dense
         self.fusion: Fusion = fusion or Fusion()
@@ -245,6 +257,10 @@ class ModelSelector:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """`prompt`: a text of yours with the slots of `PROMPT`; `deadline_seconds`: of a `ChatModel`, for each turn."""
+        if not isinstance(model, ChatModel):
+            check_callable("model", model, "pass a ChatModel, or a function (prompt) -> reply")
+        check_callable("prefilter", prefilter, "pass a selector, or None", optional=True)
+        check_callable("summarize", summarize, "pass a function (request, entries) -> texts, or None", optional=True)
         found = Template(prompt)
         if not found.is_valid() or frozenset(found.get_identifiers()) != SLOTS:
             raise InputError(f"a selector's prompt has the slots {', '.join(f'${slot}' for slot in sorted(SLOTS))}")
