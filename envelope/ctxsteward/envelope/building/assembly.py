@@ -244,7 +244,8 @@ def overflow_finding(section: Section, enough_tokens: int | None, window_tokens:
         hint = f"the model's window of {window_tokens} leaves no more; take a model with a larger one"
     else:
         hint = f"set dynamic_tokens={enough_tokens}, or shorten the newest messages"
-    text = f"{text}: the newest messages and results are never cut; {hint}"
+    why = "the newest messages and results, what is pinned, and what a refused compaction left are not cut"
+    text = f"{text}: {why}; {hint}"
     return Finding(kind="dynamic_over_budget", field="budgets.dynamic_tokens", text=text)
 
 
