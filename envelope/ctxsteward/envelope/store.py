@@ -24,7 +24,16 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ctxsteward.schemas import CompressionReport, Damaged, Erased, Finding, InputError, ReferenceNotFound, Wire
+from ctxsteward.schemas import (
+    CompressionReport,
+    Damaged,
+    Erased,
+    Finding,
+    InputError,
+    ReferenceNotFound,
+    Wire,
+    check_argument,
+)
 from ctxsteward.store import (
     JOURNAL_FOLDER,
     QUEUE_BYTES,
@@ -152,6 +161,7 @@ class Store(Backend):
         the session's owner; a store that does not answer is a finding. Raises `StoreError`, `InvalidMessage`.
         """
         key = SessionKey(checked_name("tenant", tenant), checked_name("session", id))
+        check_argument("counter", counter, Counter, "pass Counter(load_tokenizer('o200k_base'))", optional=True)
         head = head_of(profile, system, tools, project)
         findings = self._claim(key)
         session = self._session(key, counter)
@@ -335,6 +345,7 @@ def open_store(
     it up. `now` dates compression reports, where the builder has no clock of its own. Raises `InputError`,
     `StoreError`.
     """
+    check_argument("cards", cards, str, "pass a URI: sqlite:PATH or postgresql://USER@HOST/DATABASE", optional=True)
     parts = open_location(uri, journal=journal, keys=keys, queue_bytes=queue_bytes)
     return Store(
         parts.journal, parts.objects, parts.keys, uri=parts.uri, folder=parts.folder, cards=cards,

@@ -28,7 +28,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote
 
-from ctxsteward.schemas import Damaged, Finding, InputError, StoreError, UnsupportedVersion, shown_uri
+from ctxsteward.schemas import (
+    Damaged,
+    Finding,
+    InputError,
+    StoreError,
+    UnsupportedVersion,
+    check_argument,
+    shown_uri,
+)
 
 from .crypto import Chain, Keys, Vault, check_keys, file_keys, memory_keys
 from .derived_files import DerivedRows
@@ -161,6 +169,11 @@ def open_location(
         uri = f"file:{fspath(uri)}"
     if not isinstance(uri, str):
         raise InputError(f"a store is opened by a URI or a path, not {type(uri).__name__}; write file:PATH")
+    check_argument("journal", journal, (str, PathLike), "pass the path of a folder", optional=True)
+    check_argument("keys", keys, Keys, "pass MasterKeys(secret), or file_keys(folder)", optional=True)
+    check_argument("queue_bytes", queue_bytes, int, "pass a number of bytes")
+    if queue_bytes < 1:
+        raise InputError(f"queue_bytes is {queue_bytes}; pass a number of bytes, at least 1")
     scheme, separator, rest = uri.partition(":")
     if scheme == "memory" and separator and not rest and journal is None:
         from .journal import MemoryJournal

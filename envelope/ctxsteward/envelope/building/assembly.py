@@ -28,7 +28,7 @@ from ctxsteward.schemas import LOSSES, BudgetExceeded, CompressionReport, Findin
 from ctxsteward.store import address_of, coded_manifest
 
 from ..envelope import Envelope, Section, digest_behind, head_digested, seal_envelope
-from ..history import Session
+from ..history import Session, State
 from ..layout import (
     FORMS,
     META_STABLE_COMPACTIONS,
@@ -36,6 +36,7 @@ from ..layout import (
     ChooseRecords,
     DynamicLayout,
     HeadLayout,
+    MessageStep,
     MetaCut,
     lay_head,
     report_of,
@@ -172,6 +173,8 @@ def assemble_envelope(
     findings = [*notices, *session.findings, *head.layout.findings, *decided.findings, *dynamic.findings]
     if state.repaired or state.open_calls:
         findings += window_findings(state)
+    if state.shortened:
+        findings += shortened_findings(state, dynamic)
     if session.missing and dynamic.context is not None:
         lost = (n for n in dynamic.context.refs if n in session.missing)
         findings += [fixed_finding("original_damaged", f"§{n}") for n in lost]
@@ -209,6 +212,41 @@ def assemble_envelope(
         build_ms=round((build_seconds - decided.selection_seconds) * 1000, 3),
         selection_ms=round(decided.selection_seconds * 1000, 3),
     )
+
+
+def shortened_findings(state: State, dynamic: DynamicLayout) -> list[Finding]:
+    """Which messages of the last turn of both sides, and whether the task, are shown by their beginning and end only.
+
+    Older texts that are shortened have references in the window, as what was compacted has.
+    """
+    told = {state.last_user, state.last_text, state.answered, state.task}
+    counter = dynamic.strip.counter
+    findings: list[Finding] = []
+    for group, fragment in zip(state.groups, dynamic.strip.fragments, strict=True):
+        original = group.entries[0]
+        if group.first not in state.shortened or original.ordinal not in told:
+            continue
+        shown = next((one.entry for one in fragment.steps if isinstance(one, MessageStep)), original)
+        if shown.is_shortened and shown.ordinal == original.ordinal:
+            text = (
+                f"{original.ref} ({original.message.role}) is shown shortened to {shown.tokens(counter)} of its "
+                f"{original.tokens(counter)} tokens; the original is {original.ref}"
+            )
+            findings.append(Finding(kind="message_shortened", ref=original.ref, text=text))
+    return findings
+
+
+def overflow_finding(section: Section, enough_tokens: int | None, window_tokens: int | None) -> Finding:
+    """Says that dynamic is over its budget by what is never cut, and names one that holds it (None: none does)."""
+    over = f"{section.overflow_tokens} over its budget of {section.budget_tokens}"
+    text = f"dynamic takes {section.tokens} tokens, {over}"
+    if enough_tokens is None:
+        hint = f"the model's window of {window_tokens} leaves no more; take a model with a larger one"
+    else:
+        hint = f"set dynamic_tokens={enough_tokens}, or shorten the newest messages"
+    why = "the newest messages and results, what is pinned, and what a refused compaction left are not cut"
+    text = f"{text}: {why}; {hint}"
+    return Finding(kind="dynamic_over_budget", field="budgets.dynamic_tokens", text=text)
 
 
 # -- its manifest -------------------------------------------------------------------------------------------------

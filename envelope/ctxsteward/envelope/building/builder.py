@@ -36,6 +36,8 @@ from ctxsteward.schemas import (
     StoreError,
     Summarizer,
     Wire,
+    check_argument,
+    check_callable,
 )
 from ctxsteward.store import Deadline
 
@@ -52,8 +54,8 @@ from ..compaction import (
 from ..envelope import PROVIDERS, Envelope
 from ..history import Session, report_in
 from ..instruments import cache_miss
-from ..layout import BY_VALUE, FORMS, ChooseRecords, DynamicLayout, ManifestChoice, SummarizerChoice
-from ..recall import Heuristic, Selector, SupersessionIndex, speaker_of
+from ..layout import BY_VALUE, FORMS, ChooseRecords, DynamicLayout, ManifestChoice, SummarizerChoice, lay_dynamic
+from ..recall import Heuristic, Selector, SupersessionIndex, lines_of, speaker_of
 from ..store import Store
 from ..telemetry import API, LOGGER, BuildSpan
 from ..tokens import (
@@ -80,6 +82,7 @@ from .assembly import (
     keep_meta_report,
     keep_over_report,
     measure_envelope,
+    overflow_finding,
 )
 from .decider import BuildProgress, Decider
 
@@ -121,6 +124,10 @@ def _reports(store: Store, ids: Sequence[str], tenant: str) -> tuple[tuple[Compr
 
 
 _TRIES = 100
+ENOUGH_TRIES = 12
+ENOUGH_STEP_TOKENS = 50
+"""A budget that is named is a multiple of it."""
+SELECTOR_HINT = "pass 'heuristic', 'semantic', 'hybrid', a callable (request) -> ranking, or None"
 
 
 class EnvelopeBuilder:
@@ -146,6 +153,14 @@ class EnvelopeBuilder:
         weighs the model's prices (`price_policy`). `ahead` (a `ModelSummarizer`) makes summaries beside the session:
         builds do not wait for it, and go on with `summarizer` where it is late or fails.
         """
+        check_argument("budgets", budgets, Budgets, "pass Budgets(dynamic_tokens=4000)", optional=True)
+        if not isinstance(policy, str):
+            _check_policy(policy)
+        if not isinstance(selector, str):
+            check_callable("selector", selector, SELECTOR_HINT, optional=True)
+        if not isinstance(ahead, SummaryAhead):
+            check_callable("ahead", ahead, "pass a ModelSummarizer, or SummaryAhead(…)", optional=True)
+        check_callable("now", now, "pass a function without arguments that returns the time as text", optional=True)
         self.model = model
         self._target = target_of(model, tokenizer, window_tokens, output_reserve_tokens)
         self.budgets: Budgets = budgets or Budgets()
@@ -201,6 +216,7 @@ class EnvelopeBuilder:
 
     @selector.setter
     def selector(self, selector: Selector | None) -> None:
+        check_callable("selector", selector, SELECTOR_HINT, optional=True)
         self._decider = replace(self._decider, selector=selector)
 
     @property
@@ -241,6 +257,7 @@ class EnvelopeBuilder:
         as it is, nothing more is recalled, and the finding `build_deadline` says so.
         """
         _check_session(session)
+        _check_policy(policy)
         with session.lock, Deadline(deadline_seconds) as deadline:
             if not _is_observed():
                 return self._built(session, policy, deadline)
@@ -284,6 +301,7 @@ class EnvelopeBuilder:
     ) -> Envelope:  # fmt: skip
         """The envelope as if `user_turn` were the next user message; writes nothing. The rest is as in `build`."""
         _check_session(session)
+        _check_policy(policy)
         with Deadline(deadline_seconds) as deadline:
             return self._previewed(session, user_turn, policy, BuildProgress(deadline=deadline))
 
@@ -386,6 +404,9 @@ class EnvelopeBuilder:
         if scale is not self._scale:
             notices = (*notices, limited_notice(self._target, scale.stated, self._scale.stated))
         size = measure_envelope(session, head, layout, self._target, scale)
+        if size.dynamic.overflow_tokens:
+            enough = self._enough_tokens(session, layout, scale)
+            notices = (*notices, overflow_finding(size.dynamic, enough, self.window_tokens))
         if keep:
             decided = self._with_meta_report(session, head, decided)
             kept = None if head.layout.cut is None or self._choose is BY_VALUE else head.layout.cut.kept
@@ -396,6 +417,27 @@ class EnvelopeBuilder:
             session, head, layout, decided, size, scale, notices, self._target, sealed=sealed,
             build_seconds=build_seconds, renderer=self._decider.form.renderer,
         )  # fmt: skip
+
+    def _enough_tokens(self, session: Session, layout: DynamicLayout, scale: Scale) -> int | None:
+        """A budget of dynamic that holds what is there now; None where the model's window leaves less.
+
+        What is never cut grows with the budget: longer results are whole on arrival, and bullets may take more.
+        """
+        facts = partial(lines_of, session)
+        tokens = scale.provider_tokens(layout.tokens)
+        for _ in range(ENOUGH_TRIES):
+            wider = scale.with_dynamic(tokens)
+            budgets = wider.effective
+            counter, form = self.counter, self._decider.form
+            laid = lay_dynamic(session.state, budgets, counter, session.shown, {}, facts, form)
+            bullets = 0 if laid.bullets is None else laid.bullets.tokens
+            needed = wider.provider_tokens(laid.tokens + max(0, budgets.bullets_tokens - bullets))
+            if needed <= tokens:
+                break
+            tokens = needed
+        room = dynamic_room(self._target, self._head(session).tokens)
+        rounded = -(-tokens // ENOUGH_STEP_TOKENS) * ENOUGH_STEP_TOKENS
+        return rounded if room is None or rounded <= room else None
 
     def _with_meta_report(self, session: Session, head: HeadSections, decided: BuildProgress) -> BuildProgress:
         """With the report of what meta was left without, by the build that is the first to leave it out."""
@@ -494,6 +536,10 @@ def _policy_named(name: PolicyName, prices: Prices | None) -> Policy:
     from ..compaction import price_policy
 
     return price_policy(name, prices)
+
+
+def _check_policy(policy: object) -> None:
+    check_argument("policy", policy, Policy, "pass Policy(…), or price_policy(name, prices)", optional=True)
 
 
 def _check_session(session: object) -> None:

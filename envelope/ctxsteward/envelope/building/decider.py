@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from ctxsteward.schemas import CompressionReport, Finding, InputError, SourceMessage, Summarizer
+from ctxsteward.schemas import CompressionReport, ContextError, Finding, InputError, SourceMessage, Summarizer
 from ctxsteward.store import (
     CompactionRefused,
     Deadline,
@@ -28,9 +28,12 @@ from ..history import MAX_OBSERVED, Session, State
 from ..layout import FORM, DynamicLayout, LayoutForm, lay_dynamic
 from ..recall import (
     LEAST_EXCERPT_TOKENS,
+    Heuristic,
     Recall,
     Selector,
+    SelectorFailed,
     SupersessionIndex,
+    described,
     lines_of,
     named_now,
     offer,
@@ -39,6 +42,8 @@ from ..recall import (
     with_facts,
 )
 from ..tokens import MIN_PROGRESS_FRACTION, Budgets, Counter
+
+OUR_FAULT = "this is a fault of ctxsteward, please report it"
 
 
 @dataclass(slots=True)
@@ -303,18 +308,21 @@ class Decider:
         return min(room_tokens, int(budgets.recall_tokens * budgets.facts_fraction))
 
     def _messages(self, selector: Selector, session: Session, state: State, room_tokens: int) -> Recall | None:
-        from ctxsteward.schemas import validate_quickly
-
+        cap = self.budgets.cap_tokens
         try:
-            cap = self.budgets.cap_tokens
-            picked = select(selector, session, state, room_tokens, self.counter, self.histories, cap)
-            if picked is not None and picked[0].log:
-                validate_quickly("selection_log", picked[0].log)
-            return picked
-        except Exception as error:  # a selector is the caller's code: whatever it raises, the call goes on without
-            text = f"nothing was recalled: the selector failed: {type(error).__name__}: {error}"
-            failed = Finding(kind="selection_failed", field="dynamic", text=text)
-            return RecallSelected(turn=state.last_user, refs=(), log={}), (failed,)
+            return select(selector, session, state, room_tokens, self.counter, self.histories, cap)
+        except SelectorFailed as error:  # a selector is the caller's code: whatever it raises, the call goes on without
+            if isinstance(selector, Heuristic):  # nothing of the caller's runs in this one
+                return self._without_recall(state, "recall_failed", f"{error}; {OUR_FAULT}")
+            return self._without_recall(state, "selection_failed", str(error))
+        except Exception as error:  # a turn without recall is better than no turn
+            why = f"recall itself failed, not the selector: {described(error)}"
+            fault = "" if isinstance(error, ContextError) else f"; {OUR_FAULT}"
+            return self._without_recall(state, "recall_failed", f"{why}{fault}")
+
+    def _without_recall(self, state: State, kind: str, why: str) -> Recall:
+        finding = Finding(kind=kind, field="dynamic", text=f"nothing was recalled for this turn: {why}")
+        return RecallSelected(turn=state.last_user, refs=(), log={}), (finding,)
 
 
 def _still_paired(recalled: RecallSelected, state: State) -> RecallSelected:

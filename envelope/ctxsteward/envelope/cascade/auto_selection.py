@@ -310,6 +310,8 @@ def _ranked(
         ranking = _checked(ranking_by(selector, request), allowed)
         already_noted = any(finding.kind == FELL_BACK for finding in ranking.findings)
     except Exception as error:  # a selector is the caller's code: whatever it raises, the phase goes on
+        if isinstance(selector, Heuristic):
+            raise  # ours: another of its kind would fail the same way
         text = f"the selector failed, {HEURISTIC!r} ranked: {type(error).__name__}: {error}"
         building.note("selection_failed", text, field)
         ranking, already_noted = _checked(ranking_by(stand_in, request), allowed), True

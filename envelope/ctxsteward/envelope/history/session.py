@@ -47,7 +47,7 @@ from ctxsteward.store import (
 )
 
 from ..tokens import Counter
-from .follow import Follower
+from .follow import Follower, ForgottenWriter
 from .log_view import TRIES, SessionLogView
 from .originals import MetaReduced, Originals
 from .session_head import open_log, repin
@@ -219,18 +219,35 @@ class Session:
                 batch = []
         return added + self._append_batch(batch) if batch else added
 
-    def follow(self, messages: Iterable[object], *, principal: str | None = None) -> Session:
+    def follow(
+        self, messages: Iterable[object], *, principal: str | None = None, forgotten: ForgottenWriter = "raise"
+    ) -> Session:
         """The session that stands where this whole history does, as frameworks hand it over at every call.
 
         What is new is appended (`principal`: who its user messages are by), what is known is no event. A history that
         goes another way is kept in a fork, with a finding; one that ends earlier gives the session as it was then, to
         build on. Call it on the same session each time, also with the answer behind the history. See `follow`.
 
+        A principal that was forgotten here writes no more: `forgotten="draft"` gives a session in memory with what the
+        history says beyond the log, to build on once, in place of `Erased`.
+
         Raises `InvalidMessage`, `InputTooLarge`, `Conflict`, `Erased`.
         """
         with self.lock:
             self._follower = self._follower or Follower(self)
-            return self._follower.follow(messages, principal=principal)
+            return self._follower.follow(messages, principal=principal, forgotten=forgotten)
+
+    @property
+    def forks_made(self) -> int:
+        """Forks that histories which `follow` took have made, in this process."""
+        return 0 if self._follower is None else self._follower.forks_made
+
+    def beyond_last(self, messages: Sequence[object]) -> list[object]:
+        """What a history says beyond the last one that this session followed in this process; the newest user turn
+        where it followed another one, or none. For a session that was forgotten: what was said before is not read."""
+        with self.lock:
+            self._follower = self._follower or Follower(self)
+            return self._follower.beyond_last(messages)
 
     def extend_at(self, ordinal: int, messages: Sequence[NewMessage]) -> list[LogEntry]:
         """`extend`, only where the log still ends with this message; else `Conflict`."""

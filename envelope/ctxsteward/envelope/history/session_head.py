@@ -8,11 +8,11 @@ written goes without the records that were withdrawn since it was read (`without
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from ctxsteward.schemas import Conflict, Finding, InputError, Wire, encode_wire
+from ctxsteward.schemas import Conflict, Finding, InputError, Wire, check_argument, encode_wire
 from ctxsteward.store import FactLookup, Profile, SessionHead, SessionOpened, checked_name, without_withdrawn_records
 
 from .head_check import checked_head, findings_of
@@ -90,6 +90,10 @@ def head_of(
 
 def _system(system: str | Sequence[str | Wire] | None) -> tuple[str, ...]:
     """The application's system texts; a provider's text blocks are taken too."""
+    hint = "pass text, or a list of texts and text blocks"
+    if isinstance(system, (bytes, Mapping)):
+        raise InputError(f"system is {type(system).__name__}; {hint}")
+    check_argument("system", system, (str, Iterable), hint, optional=True)
     texts: list[str] = []
     for index, item in enumerate((system,) if isinstance(system, str) else system or ()):
         text = item.get("text") if isinstance(item, dict) and item.get("type") == "text" else item

@@ -22,7 +22,8 @@ bytes. Anthropic's is given a middleware, which stands before whatever signs req
 streams the answer is not read, and the next history brings it.
 
 Raises `InputError` for what is no such client, one that is wrapped already, a call for which no session is named, and
-where neither SDK is installed.
+where neither SDK is installed. An `InputError` about a call (a message that is none, a tool schema without a name) is
+raised from the call itself, with its full text.
 """
 
 from __future__ import annotations
@@ -47,7 +48,14 @@ from .answers import (
     read_answer,
     with_prefill,
 )
-from .conversations import ConversationName, ConversationOptions, Conversations, SessionSource, named_conversation
+from .conversations import (
+    ConversationName,
+    ConversationOptions,
+    Conversations,
+    SessionSource,
+    checked_conversation,
+    named_conversation,
+)
 
 try:
     import anyio.to_thread
@@ -80,11 +88,22 @@ def wrap(
     `builder`, `profile`, `tools`, `on_error`, `on_call`. Clients may share some: given in place of the store.
     """
     conversations = Conversations.of(store, **options)
-    default = None if session is None else ConversationName(session, tenant, principal, project)
+    default = _default_name(session, tenant, principal, project)
     calls = ClientCalls(conversations, default)
     sdk, is_async = _kind(client)
     wrapped = _wrapped_openai(client, calls) if sdk == "openai" else _wrapped_anthropic(client, calls, is_async)
     return cast(ClientT, wrapped)
+
+
+def _default_name(
+    session: str | None, tenant: str, principal: str | None, project: str | None
+) -> ConversationName | None:
+    if session is not None:
+        return checked_conversation(ConversationName(session, tenant, principal, project))
+    if (tenant, principal, project) != ("default", None, None):
+        hint = 'add session="chat-1", or write `with conversation("chat-1", principal=…):` around each call'
+        raise InputError(f"tenant, principal and project are of a session, and none is named; {hint}")
+    return None
 
 
 def _kind(client: object) -> tuple[str, bool]:

