@@ -146,12 +146,12 @@ LONG = " ".join(f"Sentence {n} says something that nobody has said before in thi
 
 CASES = (
     Case("the same", SHOP, "INFO", set()),
-    Case("a word", rewritten("legal", "Do not give any legal, medical or tax advice. Recommend a professional instead."), "INFO", set()),
-    Case("should for must", rewritten("sources", "You should cite the product page for every statement about stock or price."), "WARN", {"modality_change"}),
+    Case("a word", rewritten("legal", "Do not give any legal, medical or tax advice. Recommend a professional instead."), "WARN", {"touches_locked"}),
+    Case("should for must", rewritten("sources", "You should cite the product page for every statement about stock or price."), "WARN", {"touches_locked", "modality_change"}),
     Case("locked should for must", rewritten("zh-identity", "查询订单之前应当核实客户身份。"), "BLOCK", {"modality_change"}),
     Case("declared modality", remade("discounts", modality="should"), "WARN", {"modality_change"}),
-    Case("only dropped", rewritten("children", "Recommend books for children with the age range that the publisher states."), "WARN", {"modality_change"}),
-    Case("a figure", rewritten("discounts", "You may grant a discount of at most 15 percent on damaged books."), "WARN", {"number_change"}),
+    Case("only dropped", rewritten("children", "Recommend books for children with the age range that the publisher states."), "WARN", {"touches_locked", "modality_change"}),
+    Case("a figure", rewritten("discounts", "You may grant a discount of at most 15 percent on damaged books."), "WARN", {"touches_locked", "number_change"}),
     Case("a declared figure", remade("discounts", value=12), "WARN", {"number_change"}),
     Case("a locked figure", rewritten("refunds", "Refund unread books within 45 days of delivery. Refunds go to the original payment method."), "BLOCK", {"number_change"}),
     Case("a locked declared figure", remade("refunds", value=60), "BLOCK", {"number_change"}),
@@ -159,17 +159,17 @@ CASES = (
     Case("a locked figure gone", rewritten("zh-refund", "收到商品后可以无理由退货。退款原路返回。"), "BLOCK", {"number_change"}),
     Case("a locked figure in Chinese", rewritten("zh-refund", "收到商品后十五天内可以无理由退货。退款原路返回。"), "BLOCK", {"number_change"}),
     Case("the same figure", remade("refunds", value=30.0, unit="day"), "INFO", set()),
-    Case("figures changed places", rewritten("shipping", "Orders over $4.50 ship free of charge within the country. Other orders cost $50."), "WARN", {"number_change"}),
+    Case("figures changed places", rewritten("shipping", "Orders over $4.50 ship free of charge within the country. Other orders cost $50."), "WARN", {"touches_locked", "number_change"}),
     Case("unlocked", remade("privacy", locked=False), "BLOCK", {"unlocked"}),
     Case("unlocked key removed", without(SHOP, "links"), "INFO", set()),
     Case("locked key removed", without(SHOP, "prompt"), "BLOCK", {"removed"}),
     Case("locked text gone", rewritten("identity", "Always."), "BLOCK", {"removed"}),
     Case("locked text replaced", rewritten("payment", "The weather is lovely today, and tomorrow as well."), "BLOCK", {"large_delta"}),
-    Case("gainsaid by a new locked rule's key", added(SHOP, "policies", NEW), "BLOCK", {"contradiction"}),
-    Case("gainsaid within", rewritten("legal", SHOP.policies[6].text + " Always give legal, medical or tax advice."), "BLOCK", {"polarity_flip"}),
-    Case("much added", added(SHOP, "policies", ProfileEntry(id="long", text=LONG[:3_900])), "WARN", {"large_delta"}),
+    Case("gainsaid by a new locked rule's key", added(SHOP, "policies", NEW), "BLOCK", {"touches_locked", "contradiction"}),
+    Case("gainsaid within", rewritten("legal", SHOP.policies[6].text + " Always give legal, medical or tax advice."), "BLOCK", {"touches_locked", "polarity_flip"}),
+    Case("much added", added(SHOP, "policies", ProfileEntry(id="long", text=LONG[:3_900])), "WARN", {"touches_locked", "large_delta"}),
     Case("much removed", without(SHOP, "discounts", "shipping", "escalate", "children"), "WARN", {"large_removal"}),
-    Case("nearly all new", ProfileDocument(name="shop", persona=SHOP.persona[:1], policies=(ProfileEntry(id="x", text=LONG[:3_900]),)), "BLOCK", {"removed", "large_delta", "large_removal", "empty_output"}),
+    Case("nearly all new", ProfileDocument(name="shop", persona=SHOP.persona[:1], policies=(ProfileEntry(id="x", text=LONG[:3_900]),)), "BLOCK", {"touches_locked", "removed", "large_delta", "large_removal", "empty_output"}),
     Case("empty", ProfileDocument(name="shop"), "BLOCK", {"removed", "large_delta", "large_removal", "empty_output"}),
     Case("no persona", SHOP.model_copy(update={"persona": ()}), "BLOCK", {"empty_output", "large_removal"}),
     Case("a record", with_meta(record("r1", "Prefers short answers with the result first.")), "INFO", set()),
@@ -219,10 +219,12 @@ def test_the_first_version_is_judged_by_itself() -> None:
 
 def test_limits_are_one_value() -> None:
     after = rewritten("voice", "You are Mira. Speak like a pirate, with great joy, and at length, whatever is asked.")
+    unrelated = tuple(entry.text for entry in after.persona)
 
-    assert report(SHOP, after).level == "INFO"
-    assert report(SHOP, after, DriftLimits(warn_delta=0.01)).level == "WARN"
-    assert report(SHOP, after, DriftLimits(block_delta=0.01)).level == "BLOCK"
+    assert report(SHOP, after).level == "WARN"
+    assert report(SHOP, after, DriftLimits(unrelated=unrelated)).level == "INFO"
+    assert report(SHOP, after, DriftLimits(unrelated=unrelated, warn_delta=0.01)).level == "WARN"
+    assert report(SHOP, after, DriftLimits(unrelated=unrelated, block_delta=0.01)).level == "BLOCK"
 
 
 # -- shares ----------------------------------------------------------------------------------------------------
@@ -289,7 +291,7 @@ def test_a_rule_turned_round_in_two_nights_is_seen_from_the_last_approval() -> N
 
     assert found.level == "BLOCK"
     assert found.cumulative is not None
-    assert [finding.kind for finding in found.cumulative.findings] == ["polarity_flip"]
+    assert [finding.kind for finding in found.cumulative.findings] == ["polarity_flip", "touches_locked"]
 
 
 # -- what may be kept ------------------------------------------------------------------------------------------

@@ -159,8 +159,8 @@ def said_first(texts: Sequence[str], kind: str) -> Iterator[Planted]:
             talk = [
                 says("user", "Hello."),
                 says("assistant", "Hello."),
-                says("user", text),
                 *known(text),
+                says("user", text),
                 says("assistant", "I see."),
                 *after,
             ]

@@ -50,7 +50,7 @@ OPTIONS = {
     "profile": "--profile-name", "tenant": "--tenant", "runner": "--runner", "sources": "--transcripts",
     "dask_address": "--dask-address",
 }  # fmt: skip
-THRESHOLDS = ("admission", "drift", "gate", "canary", "internal_tools")
+THRESHOLDS = ("admission", "drift", "gate", "canary", "internal_tools", "confirming_tools")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

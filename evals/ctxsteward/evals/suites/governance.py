@@ -82,7 +82,7 @@ class StewardWorld:
         """The night after this day; another one begins a minute later."""
         settings = NightSettings(
             store=self.uri, tenant=tenant, profile=PROFILE, night=moment(day + 1)[:10], workers=1,
-            canary_share=canary_share, canary=CanaryLimits(min_sessions=MIN_SESSIONS), internal_tools=(LOOK_UP,),
+            canary_share=canary_share, canary=CanaryLimits(min_sessions=MIN_SESSIONS), confirming_tools={LOOK_UP: ("is",)},
         )  # fmt: skip
         seconds = (FIRST_DAY + timedelta(days=day, hours=15, minutes=len(self.reports))).timestamp()
         here = ProcessEnvironment(
