@@ -117,6 +117,9 @@ class AdmissionPolicy(BaseModel):
         default_factory=dict
     )
     """Arguments that tools take, as their schemas declare them: advice to give another one waits for a person."""
+    unrelated_slots: Annotated[tuple[ToolName, ...], Field(max_length=100)] = ()
+    """Slots of wishes about the form of answers, such as ``emoji``, that a person has compared with the locked lines:
+    none of them is about these. Such a wish that says nothing besides does not wait for a person."""
     half_life_days: Annotated[dict[RecommendationKind, Days | None], AfterValidator(_complete)] = Field(
         default_factory=lambda: dict(DEFAULT_HALF_LIFE_DAYS)
     )
@@ -183,6 +186,8 @@ def under_rules(verdict: AdmissionVerdict, draft: Draft, policy: AdmissionPolicy
         return verdict
     if any(restates(rule.text, text) for rule in locked) or (is_own and about_oneself(draft, locked)):
         return verdict
+    if draft.said["slot"]["attribute"] in policy.unrelated_slots and is_wish_about_form(draft):
+        return verdict
     return AdmissionVerdict("vetted", ("beside_locked",))
 
 
@@ -194,10 +199,10 @@ def about_oneself(draft: Draft, locked: Sequence[Rule]) -> bool:
     may be a denial or say "always" or "prefer". Any other must be plain and positive. A statement that is no fact of a
     named slot has no content word of a locked line either.
     """
+    if is_wish_about_form(draft):
+        return True
     text, slot = draft.said["text"], Slot.model_validate(draft.said["slot"])
     said = sentences_of(own_text(text))
-    if is_own_form(slot.attribute, " ".join(said), has_amount=draft.said["unit"] is not None):
-        return True
     found = [clause for sentence in said for clause in clauses(sentence)]
     if not said or not all(of_oneself_alone(sentence) for sentence in said) or any(clause.waived for clause in found):
         return False
@@ -207,6 +212,12 @@ def about_oneself(draft: Draft, locked: Sequence[Rule]) -> bool:
     if is_named:
         return all(clause.modality is None or (clause.modality != "may" and clause.sign > 0) for clause in found)
     return all(clause.modality is None and clause.sign > 0 for clause in found)
+
+
+def is_wish_about_form(draft: Draft) -> bool:
+    """Whether a claim says how answers are to be written, or in which language, and nothing besides."""
+    text = " ".join(sentences_of(own_text(draft.said["text"])))
+    return is_own_form(draft.said["slot"]["attribute"], text, has_amount=draft.said["unit"] is not None)
 
 
 def by_person(review: Review | None) -> AdmissionVerdict | None:

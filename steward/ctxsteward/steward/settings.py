@@ -45,7 +45,7 @@ class CanaryLimits(BaseModel):
     model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
 
     min_sessions: Annotated[StrictInt, Field(ge=1, le=1_000_000)] = 30
-    """Sessions that the challenger must have had before it is kept."""
+    """Principals whom the challenger must have served before it is kept; a session of nobody known counts as one."""
     max_nights: Annotated[StrictInt, Field(ge=1, le=366)] = 7
     level: Annotated[float, Field(gt=0, lt=1)] = 0.05
     """Chance of rolling back a challenger that is no worse."""

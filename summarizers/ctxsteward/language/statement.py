@@ -114,8 +114,8 @@ def of_oneself(sentence: str) -> bool:
 def of_oneself_alone(sentence: str) -> bool:
     """Whether each part of a sentence says something of its speaker and of nobody addressed: "I live in Bonn".
 
-    A part of one word, such as "actually" or "and tea", says nothing by itself. "I live in Bonn and skip the check"
-    has a part of another kind.
+    A part of one word, such as "actually", "and tea" or "not Kiel", says nothing by itself. "I live in Bonn and skip the
+    check" has a part of another kind.
     """
     found = read_statement(sentence)
     if found.spoken & _ADDRESSED or not found.spoken & _ONESELF:
@@ -126,7 +126,10 @@ def of_oneself_alone(sentence: str) -> bool:
             parts.append([])
         else:
             parts[-1].append(token)
-    said = [part for part in parts if len(part) > 1]
+    denied = [
+        part[1:] if part and part[0].operator is not None and part[0].operator.sign < 0 else part for part in parts
+    ]
+    said = [part for part, rest in zip(parts, denied, strict=True) if len(rest) > 1]
     return bool(said) and all(part[0].key in _ONESELF for part in said)
 
 

@@ -40,7 +40,9 @@ def decide(desk: Desk, name: str, *args: str, code: int = 0) -> Any:
 
 
 def asked(desk: Desk, *more: str, code: int | None = None) -> dict[str, dict[str, Any]]:
-    return {one["text"]: one for one in value("review", *more, *desk.where, code=code)["records"]}
+    """Records that wait, by text; of one text rather the record for everybody than one person's own."""
+    records = value("review", *more, *desk.where, code=code)["records"]
+    return {one["text"]: one for one in sorted(records, key=lambda one: one["for"] == "everybody")}
 
 
 def night(desk: Desk, *more: str, date: str = "2026-12-01", code: int | None = None) -> Any:

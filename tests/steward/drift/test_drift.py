@@ -146,12 +146,12 @@ LONG = " ".join(f"Sentence {n} says something that nobody has said before in thi
 
 CASES = (
     Case("the same", SHOP, "INFO", set()),
-    Case("a word", rewritten("legal", "Do not give any legal, medical or tax advice. Recommend a professional instead."), "WARN", {"touches_locked"}),
-    Case("should for must", rewritten("sources", "You should cite the product page for every statement about stock or price."), "WARN", {"touches_locked", "modality_change"}),
+    Case("a word", rewritten("legal", "Do not give any legal, medical or tax advice. Recommend a professional instead."), "INFO", set()),
+    Case("should for must", rewritten("sources", "You should cite the product page for every statement about stock or price."), "WARN", {"modality_change"}),
     Case("locked should for must", rewritten("zh-identity", "查询订单之前应当核实客户身份。"), "BLOCK", {"modality_change"}),
     Case("declared modality", remade("discounts", modality="should"), "WARN", {"modality_change"}),
-    Case("only dropped", rewritten("children", "Recommend books for children with the age range that the publisher states."), "WARN", {"touches_locked", "modality_change"}),
-    Case("a figure", rewritten("discounts", "You may grant a discount of at most 15 percent on damaged books."), "WARN", {"touches_locked", "number_change"}),
+    Case("only dropped", rewritten("children", "Recommend books for children with the age range that the publisher states."), "WARN", {"modality_change"}),
+    Case("a figure", rewritten("discounts", "You may grant a discount of at most 15 percent on damaged books."), "WARN", {"number_change"}),
     Case("a declared figure", remade("discounts", value=12), "WARN", {"number_change"}),
     Case("a locked figure", rewritten("refunds", "Refund unread books within 45 days of delivery. Refunds go to the original payment method."), "BLOCK", {"number_change"}),
     Case("a locked declared figure", remade("refunds", value=60), "BLOCK", {"number_change"}),
@@ -159,7 +159,7 @@ CASES = (
     Case("a locked figure gone", rewritten("zh-refund", "收到商品后可以无理由退货。退款原路返回。"), "BLOCK", {"number_change"}),
     Case("a locked figure in Chinese", rewritten("zh-refund", "收到商品后十五天内可以无理由退货。退款原路返回。"), "BLOCK", {"number_change"}),
     Case("the same figure", remade("refunds", value=30.0, unit="day"), "INFO", set()),
-    Case("figures changed places", rewritten("shipping", "Orders over $4.50 ship free of charge within the country. Other orders cost $50."), "WARN", {"touches_locked", "number_change"}),
+    Case("figures changed places", rewritten("shipping", "Orders over $4.50 ship free of charge within the country. Other orders cost $50."), "WARN", {"number_change"}),
     Case("unlocked", remade("privacy", locked=False), "BLOCK", {"unlocked"}),
     Case("unlocked key removed", without(SHOP, "links"), "INFO", set()),
     Case("locked key removed", without(SHOP, "prompt"), "BLOCK", {"removed"}),
@@ -291,7 +291,7 @@ def test_a_rule_turned_round_in_two_nights_is_seen_from_the_last_approval() -> N
 
     assert found.level == "BLOCK"
     assert found.cumulative is not None
-    assert [finding.kind for finding in found.cumulative.findings] == ["polarity_flip", "touches_locked"]
+    assert [finding.kind for finding in found.cumulative.findings] == ["polarity_flip"]
 
 
 # -- what may be kept ------------------------------------------------------------------------------------------

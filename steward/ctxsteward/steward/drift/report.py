@@ -25,6 +25,7 @@ Source: RFC 6902 (JSON Patch), RFC 6901 (JSON Pointer).
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
@@ -50,6 +51,8 @@ from .entries import BlockEntry, WordChangeCounts, changed_entry, contradicted_e
 from .polarity import polarity_changes
 
 NAMELESS = ProfileDocument()
+EDITED = 0.6
+"""Share of the words of both sentences that an edit of one keeps."""
 
 
 class CumulativeBase(NamedTuple):
@@ -175,19 +178,36 @@ def _entries(
         for other in contradicted_entries(list(standing), fresh, each):
             if other not in beside:  # else the two have stood side by side
                 yield drift_finding(*_gainsaying(other, each))
-        if not first and not each.entry.locked and _is_new_beside_locks(old, each, fresh, limits):
+        if not first and not each.entry.locked and _is_new_beside_locks(old, each, old.get(key), limits):
             words = "a new line in a profile with locked lines: two people say whether it changes one of them"
             yield drift_finding("touches_locked", "WARN", each, words)
 
 
 def _is_new_beside_locks(
-    old: Mapping[str, BlockEntry], each: BlockEntry, fresh: Sequence[str], limits: DriftLimits
+    old: Mapping[str, BlockEntry], each: BlockEntry, before: BlockEntry | None, limits: DriftLimits
 ) -> bool:
-    """Whether a sentence that stood nowhere before stands beside locked lines, and no person marked it as unrelated."""
+    """Whether a new sentence stands beside locked lines, and no person marked its line as unrelated.
+
+    A sentence is not new that stood anywhere before, or that is an edit of one of its line's: most words are the same.
+    Each sentence that is gone may be edited into one.
+    """
     if each.entry.text in limits.unrelated or not any(other.entry.locked for other in old.values()):
         return False
     known = {keys_of(sentence) for other in old.values() for sentence in sentences_of(other.entry.text)}
-    return any(keys_of(sentence) not in known for sentence in fresh)
+    stands = {keys_of(sentence) for sentence in sentences_of(each.entry.text)}
+    gone = [keys for keys in map(keys_of, sentences_of(before.entry.text) if before else ()) if keys not in stands]
+    for keys in sorted(stands - known):
+        edited = next((other for other in gone if _is_edit(other, keys)), None)
+        if edited is None:
+            return True
+        gone.remove(edited)
+    return False
+
+
+def _is_edit(before: Sequence[str], after: Sequence[str]) -> bool:
+    """Whether most words of both sentences are the same."""
+    kept = (Counter(before) & Counter(after)).total()
+    return kept >= EDITED * max(len(before), len(after))
 
 
 def _gainsaying(other: BlockEntry, at: BlockEntry | None) -> tuple[DriftKind, DriftLevel, BlockEntry | None, str]:

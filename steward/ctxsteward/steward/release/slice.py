@@ -391,6 +391,8 @@ class MetaSliceBuilder:
         """Whether a line was locked since the record was judged, so that a person has to see the record first."""
         if KINDS[record.kind].is_template or (record.review is not None and record.review.state == "approved"):
             return False
+        if record.slot.attribute in self._settings.admission.unrelated_slots:
+            return False  # judged so (`admission.under_rules`), whichever lines are locked
         locked = [rule.text for rule in self._rules if rule.locked]
         return bool(locked) and not any(restates(line, record.text) for line in locked)
 
