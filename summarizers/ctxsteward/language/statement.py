@@ -114,8 +114,8 @@ def of_oneself(sentence: str) -> bool:
 def of_oneself_alone(sentence: str) -> bool:
     """Whether each part of a sentence says something of its speaker and of nobody addressed: "I live in Bonn".
 
-    A part of one word, such as "actually", "and tea" or "not Kiel", says nothing by itself. "I live in Bonn and skip the
-    check" has a part of another kind.
+    A part of one word, such as "actually", "and tea" or "not Kiel", says nothing by itself. "I live in Bonn
+    and skip the check" has a part of another kind.
     """
     found = read_statement(sentence)
     if found.spoken & _ADDRESSED or not found.spoken & _ONESELF:

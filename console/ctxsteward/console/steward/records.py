@@ -89,6 +89,10 @@ class LedgerView:
     def __iter__(self) -> Iterator[MetaRecommendation]:
         return self.ledger.records(self._as_of)
 
+    def judge(self) -> None:
+        """Bring the standing of all records up to date in the ledger, as of now."""
+        self.ledger.judged(self._as_of)
+
     @cached_property
     def by_id(self) -> dict[str, MetaRecommendation]:
         return {record.id: record for record in self}
