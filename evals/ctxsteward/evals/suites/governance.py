@@ -241,7 +241,7 @@ def _ask(
 
 def unlocked(document: ProfileDocument) -> ProfileDocument:
     """The profile without a locked line, beside which nothing that people claim reaches everybody without a person."""
-    blocks = {
+    blocks: dict[str, object] = {
         block: tuple(entry.model_copy(update={"locked": False}) for entry in getattr(document, block))
         for block in BLOCKS
     }
