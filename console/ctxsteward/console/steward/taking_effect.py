@@ -16,8 +16,7 @@ from contextlib import contextmanager
 from ctxsteward.schemas import MetaRecommendation
 from ctxsteward.steward.night import CommitContext
 from ctxsteward.steward.release import DecisionStage
-from ctxsteward.store import Lease, WriterLease, address_of
-from ctxsteward.store.facts import Audience
+from ctxsteward.store import Audience, Lease, WriterLease, address_of
 
 from .context import StewardContext
 from .records import LedgerView, records_at
