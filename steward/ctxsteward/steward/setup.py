@@ -216,7 +216,9 @@ def _harvesting(
     active: Callable[[], Records],
     watch: Watch,
 ) -> BatchHarvester:
-    ingest = IngestSettings(internal_tools=frozenset(settings.internal_tools))
+    ingest = IngestSettings(
+        internal_tools=frozenset(settings.internal_tools), confirming_tools=settings.confirming_tools
+    )
     reaper = HarvestWorker(key=store.keys.address_key(settings.tenant), settings=ingest)
     harvesting = BatchHarvester(
         {uri: stack.enter_context(_closing(uri, settings, store, here)) for uri in settings.sources},

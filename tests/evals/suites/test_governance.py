@@ -21,7 +21,7 @@ from ctxsteward.schemas.profile import MetaRecord, ProfileDocument
 from ...store.profiles.agreed import agreed
 
 DRAW = Draw("governance", "docs", 2)
-DOCUMENT = head(Random(1), "en", meta=False)
+DOCUMENT = governance.unlocked(head(Random(1), "en", meta=False))
 RECORD = MetaRecord(id="00000000000000f9", text="The refund limit is 9417 EUR.", sources=("s-1§1",))
 
 

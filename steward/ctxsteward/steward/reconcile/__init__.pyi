@@ -11,6 +11,7 @@ from .claims import (
     bands as bands,
     claims_of as claims_of,
     components as components,
+    is_named_slot as is_named_slot,
     is_paraphrase as is_paraphrase,
     relation as relation,
     seen_in as seen_in,

@@ -247,6 +247,11 @@ def _is_clear(one: Claim, other: Claim) -> bool:
     return len(shared) > 1 and same_words(one.wording, other.wording) >= NEARLY_ALL
 
 
+def is_named_slot(attribute: str) -> bool:
+    """Whether an attribute is one that the harvest knows by name, such as a home or a diet."""
+    return not _is_vague(attribute)
+
+
 def _is_vague(attribute: str) -> bool:
     return attribute.startswith(_VAGUE) or attribute in _SPEECHLESS
 
