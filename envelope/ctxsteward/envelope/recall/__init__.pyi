@@ -15,6 +15,8 @@ from .selection import (
     ScoredOriginal as ScoredOriginal,
     SelectionRequest as SelectionRequest,
     Selector as Selector,
+    described as described,
+    fell_back as fell_back,
     named_now as named_now,
     ranking_by as ranking_by,
     recalled_share as recalled_share,

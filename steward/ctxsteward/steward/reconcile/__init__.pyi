@@ -1,5 +1,4 @@
 from .claims import (
-    SKETCH as SKETCH,
     Claim as Claim,
     ClaimAudience as ClaimAudience,
     DisjointSets as DisjointSets,
@@ -8,7 +7,6 @@ from .claims import (
     ObservationOrigin as ObservationOrigin,
     ObservationTime as ObservationTime,
     Width as Width,
-    bands as bands,
     claims_of as claims_of,
     components as components,
     is_paraphrase as is_paraphrase,
@@ -29,3 +27,4 @@ from .draft import (
     wilson_lower95 as wilson_lower95,
 )
 from .features import ClaimFeatures as ClaimFeatures
+from .sketches import SKETCH as SKETCH, bands as bands

@@ -6,7 +6,8 @@
 
 An adapter makes one try a call: retries, limits and prices are `calls.GovernedModel`'s. It forwards no tools; a request
 with a `prefix` sends that as it is, tools included, because they are the beginning of what is cached. The SDK is
-imported at the first call (extras `openai`, `anthropic`). Raises `InputError` where it is missing, `ModelUnavailable`.
+imported when the adapter is made (extras `openai`, `anthropic`), which raises ImportError where it is missing. Calls
+raise `ModelUnavailable`.
 
 Source: the providers' published API references; errors and their meaning as in openai 3.57 and anthropic 2.13.
 """
@@ -44,6 +45,7 @@ class _SdkModel:
         if not name:
             raise InputError("a model has a name; write the provider's, such as 'gpt-4o-mini'")
         self.name: str = name
+        self._sdk()  # half a second, and a missing package is known before the first call
         self._given: dict[str, Any] = {"max_retries": 0}
         self._given |= {} if base_url is None else {"base_url": base_url}
         self._given |= {} if api_key is None else {"api_key": api_key}
@@ -56,9 +58,11 @@ class _SdkModel:
 
         try:
             return import_module(self._package)
-        except ImportError:
+        except ImportError as error:
             extra = f"pip install 'ctxsteward[{self._package}]'"
-            raise InputError(f"model {self.name}: the {self._package} package is not installed; {extra}") from None
+            raise ImportError(
+                f"model {self.name}: the {self._package} package cannot be imported ({error}); {extra}", name=error.name
+            ) from error
 
     def _client(self) -> Any:
         if self._pid != os.getpid():  # in a child: lock and connections are the parent's
@@ -109,7 +113,7 @@ class _SdkModel:
         """Answer; one try."""
         try:
             return self._read(self._create(self._client())(**self._body(request)))
-        except (InputError, ModelUnavailable):
+        except (ImportError, InputError, ModelUnavailable):
             raise
         except Exception as error:
             raise self._told(error) from error
@@ -119,7 +123,7 @@ class _SdkModel:
         client = self._new(1)
         try:
             return self._read(await self._create(client)(**self._body(request)))
-        except (InputError, ModelUnavailable):
+        except (ImportError, InputError, ModelUnavailable):
             raise
         except Exception as error:
             raise self._told(error) from error
