@@ -19,6 +19,7 @@ import argparse
 import json
 import os
 import re
+import resource
 import shlex
 import shutil
 import signal
@@ -71,6 +72,8 @@ ELSEWHERE = {
     "0 3": "a line for cron",
     "30 7": "a line for cron",
     "ctxsteward steward run --transcripts s3": "reads a bucket",
+    "ctxsteward steward propose profile.yaml": "needs a profile of the reader's",
+    "ctxsteward view --static pages": "needs a store; the README shows it again, of one that it built",
     "ctxsteward demo": "`tests.package` runs it",
     "ctxsteward evals notes": "needs chats with notes; for who works on the code",
     "ctxsteward evals worth": "needs judged lines; for who works on the code",
@@ -401,7 +404,7 @@ def main(argv: Sequence[str]) -> int:
         wanted = {needs: parts for needs, parts in wanted.items() if needs.extras == extras}
     if not wanted:
         parser.error(f"--only {asked.only}: no page and no extra asks for it")
-    bad = 0
+    bad, began = 0, time.monotonic()
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         for needs, (played, failed, seconds) in zip(
             wanted, pool.map(lambda one: play(wheel.resolve(), *one), wanted.items()), strict=True
@@ -410,7 +413,9 @@ def main(argv: Sequence[str]) -> int:
             for line in failed:
                 print(f"  {line}", flush=True)
             bad += len(failed)
-    print(f"{len(wanted)} environments: {'all that the pages show works' if not bad else f'{bad} failures'}")
+    spent = resource.getrusage(resource.RUSAGE_CHILDREN)
+    took = f"{time.monotonic() - began:.0f} s, {spent.ru_utime + spent.ru_stime:.0f} s of CPU"
+    print(f"{len(wanted)} environments: {'all that the pages show works' if not bad else f'{bad} failures'}; {took}")
     return 1 if bad else 0
 
 

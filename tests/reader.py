@@ -22,8 +22,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-MISSING = re.compile(r"Traceback|No module named|ImportError|needs the extra|which the extra|pip install 'ctxsteward")
+MISSING = re.compile(r"^Traceback|needs the extra|which the extra|^ctxsteward: .*pip install", re.MULTILINE)
 """What a command says that lacks a package, or does not end as a command should."""
+TOLD = (0, 1, 3, 4)
+"""Exit codes with which a command tells what it found (`ctxsteward --help`); others are failures."""
 ID = re.compile(r"\b[0-9a-f]{12,64}\b")
 LISTENS = "serve_forever"
 
@@ -87,7 +89,7 @@ def play_commands(commands: list[dict[str, Any]], environment: dict[str, str]) -
         said = done.stdout + done.stderr
         if MISSING.search(said):
             yield f"{one['where']}: {command}: {said[-600:]}"
-        elif done.code and not one["fails"]:
+        elif done.code not in TOLD and not one["fails"]:
             yield f"{one['where']}: {command}: exit code {done.code}: {said[-600:]}"
         ids.update(zip(ID.findall(one["printed"]), ID.findall(said), strict=False))
 

@@ -302,3 +302,29 @@ def test_what_ranks_by_embeddings_says_what_is_missing_when_it_is_made() -> None
     told = without(EVERY, EMBEDDING, [])
     assert sorted(told) == ["own", "selector", "weights"]
     assert all("pip install 'ctxsteward[dense]'" in text for text in told.values())
+
+
+LISTING = """
+from click.testing import CliRunner
+from ctxsteward.console.cli import cli
+
+told = {}
+for line in CliRunner().invoke(cli, ["evals", "list", "--json"]).stdout.splitlines():
+    row = json.loads(line)
+    told[row["suite"]] = row["unplayable"] or ""
+done = CliRunner().invoke(cli, ["evals", "run", "governance", "--scenarios", "1"])
+told["run"] = f"{done.exit_code}: {done.output}"
+told["table"] = CliRunner().invoke(cli, ["evals", "list"]).stdout
+print(json.dumps(told))
+"""
+
+
+def test_all_suites_are_listed_without_extras_and_the_one_that_cannot_be_played_says_why() -> None:
+    # `find_spec` asks in the name of the suite's own module, so the packages are gone for it, too
+    told = without(EVERY, LISTING, [])
+    run, table = told.pop("run"), " ".join(told.pop("table").split())
+    assert list(told) == list(NAMES)
+    assert [name for name, reason in told.items() if reason] == ["governance"]
+    assert told["governance"].endswith("pip install 'ctxsteward[steward]'")
+    assert "It cannot be played here: it needs the extra `steward`" in table
+    assert run.startswith("2: ctxsteward: eval suite governance: it needs the extra `steward`")

@@ -438,6 +438,14 @@ Make = Callable[[Draw], Scenario]
 Play = Callable[[Scenario, Setup, PlayCounts], Scores]
 
 
+def _is_there(module: str) -> bool:
+    """Whether a top-level module is installed; it is not imported."""
+    try:
+        return find_spec(module) is not None
+    except (ImportError, ValueError):
+        return False
+
+
 class SuiteExtra(NamedTuple):
     """An extra that a suite is played with."""
 
@@ -464,7 +472,7 @@ class EvalSuite:
 
     def unplayable(self) -> str | None:
         """Why it cannot be played here, and what to install; None: it can."""
-        gone = [module for module in self.extra.modules if find_spec(module) is None] if self.extra else []
+        gone = [module for module in self.extra.modules if not _is_there(module)] if self.extra else []
         if self.extra is None or not gone:
             return None
         names = ", ".join(gone)
