@@ -213,11 +213,12 @@ class Environment:
         constraints = [part for lock in sorted(locks) for part in ("--constraints", ROOT / lock)]
         extras = f"[{','.join(needs.extras)}]" if needs.extras else ""
         kept = {name: value for name, value in os.environ.items() if name.startswith((*KEPT, "HOME", "XDG_"))}
-        for command in (
+        commands: list[list[str | Path]] = [
             [uv, "venv", "--quiet", "--python", sys.executable, folder / "venv"],
             [uv, "pip", "install", "--quiet", "--python", self.bin / "python", *constraints, f"{wheel}{extras}",
              *needs.beside],
-        ):  # fmt: skip
+        ]  # fmt: skip
+        for command in commands:
             done = subprocess.run(command, env=kept, capture_output=True, text=True, timeout=900, check=False)
             if done.returncode:
                 raise Refused(f"{needs.name}: {done.stderr.strip()[-800:]}")
@@ -301,7 +302,7 @@ class Environment:
         """Start `serve --demo` and `serve`, ask both, stop them."""
         failed = []
         for arguments in (["--demo"], ["--store", "file:./.ctxsteward"]):
-            command = [self.bin / "ctxsteward", "serve", *arguments, "--port", "0", "--json"]
+            command: list[str | Path] = [self.bin / "ctxsteward", "serve", *arguments, "--port", "0", "--json"]
             work = Path(tempfile.mkdtemp(dir=self.folder))
             with (work / "errors").open("w") as errors, subprocess.Popen(
                 command, cwd=work, env=self.variables, stdout=subprocess.PIPE, stderr=errors, text=True

@@ -39,7 +39,7 @@ from .replication import Asker
 
 if TYPE_CHECKING:
     from .journal import PostgresJournal
-    from .objects.s3 import S3Objects
+    from .objects import S3Objects
     from .replication import WriteBehind
 
 JOURNAL_FOLDER = ".ctxsteward/journal"
