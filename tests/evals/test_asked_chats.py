@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ctxsteward.envelope import Heuristic
-from ctxsteward.evals.bench.asked_chats import answering_passage, chats_table, is_chat_folder, measure_chats, read_chats
+from ctxsteward.evals.asked_chats import answering_passage, chats_table, is_chat_folder, measure_chats, read_chats
 from ctxsteward.evals.selectors import RANKINGS, rankings_on
 from ctxsteward.schemas import InputError
 

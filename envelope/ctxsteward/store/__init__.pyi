@@ -4,6 +4,7 @@ from .backend import (
     QUEUE_BYTES as QUEUE_BYTES,
     Backend as Backend,
     local_folder as local_folder,
+    open_bucket as open_bucket,
     open_location as open_location,
 )
 from .create_once import make_folders as make_folders

@@ -47,6 +47,7 @@ from .replication import Asker
 
 if TYPE_CHECKING:
     from .journal import PostgresJournal
+    from .objects import S3Objects
     from .replication import WriteBehind
 
 JOURNAL_FOLDER = ".ctxsteward/journal"
@@ -192,10 +193,8 @@ def open_location(
         own = FileJournal(root, address_key=keys.address_key, inhabited=lambda: any(map(_has_files, around)))
         return StoreParts(uri, own, objects, keys, root)
     if scheme == "s3" and rest.startswith("//"):
-        from .objects import S3Objects
-
         folder = Path(JOURNAL_FOLDER if journal is None else journal)
-        bucket = S3Objects.open(uri)
+        bucket = open_bucket(uri)
         try:
             probe = None if _answers(bucket.probe) else bucket.probe
             return _drained(uri, bucket, folder, keys or file_keys(folder / "keys"), queue_bytes, probe)
@@ -208,6 +207,17 @@ def open_location(
         f"store {shown_uri(uri)!r} is none; write file:PATH, s3://BUCKET/PREFIX, postgresql://USER@HOST/DATABASE or "
         "memory: (which has no journal)"
     )
+
+
+def open_bucket(uri: str) -> S3Objects:
+    """The bucket of ``s3://BUCKET/PREFIX``; raises `InputError`, also where the extra ``s3`` is not installed."""
+    try:
+        from .objects import S3Objects
+    except ModuleNotFoundError as error:
+        if error.name is None or not error.name.startswith(("boto3", "botocore")):
+            raise
+        raise InputError(f"{uri:.200} needs boto3: pip install 'ctxsteward[s3]'") from error
+    return S3Objects.open(uri)
 
 
 def _in_postgres(uri: str, journal: str | Path | None, keys: Keys | None) -> StoreParts:
@@ -263,13 +273,11 @@ def _check_keys(journal: PostgresJournal, objects: ObjectStore, keys: Keys) -> N
 
 def _bucket(uri: str) -> ObjectStore:
     """The bucket beside a database; it must answer, as nothing is written into it later."""
-    from .objects import S3Objects
-
     if not uri.startswith("s3://"):
         raise InputError(
             f"objects {shown_uri(uri)!r} are nowhere that several machines reach; write objects=s3://BUCKET/PREFIX"
         )
-    bucket = S3Objects.open(uri)
+    bucket = open_bucket(uri)
     try:
         bucket.probe()
     except BaseException:

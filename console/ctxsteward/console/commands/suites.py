@@ -221,6 +221,8 @@ def chosen_suites(asked: SuiteOptions) -> list[ChosenSuite]:
         raise InputError(f"--judge-model: {asked.suite} is judged by code alone; a suite file has asks for models")
     names = catalogue.NAMES if asked.suite == "all" else (asked.suite,)
     suites = [catalogue.suite_named(name) for name in names]
+    for suite in suites:
+        suite.check(asked.setup)
     gates = _gates(asked.gates, names)
     return [ChosenSuite(suite, drawn_for(asked, suite.name), gates.get(suite.name, {})) for suite in suites]
 

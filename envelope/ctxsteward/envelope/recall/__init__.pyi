@@ -17,6 +17,7 @@ from .selection import (
     Selector as Selector,
     SelectorFailed as SelectorFailed,
     described as described,
+    fell_back as fell_back,
     named_now as named_now,
     ranking_by as ranking_by,
     recalled_share as recalled_share,

@@ -74,6 +74,7 @@ ScenarioJudge = Callable[[ScenarioResult, int], ScenarioResult]
 def play_one(draw: Draw, setup: Setup, cpu_seconds: CpuSeconds = time.process_time) -> ScenarioResult:
     """Make one scenario, play it, add up its scores."""
     suite = suite_named(draw.suite)
+    suite.check(setup)
     return play_made(lambda: suite.make(draw), suite.scores, suite.metrics, setup, cpu_seconds)
 
 

@@ -64,6 +64,7 @@ from ctxsteward.store import (
     RecallSelected,
     SessionHead,
     SessionKey,
+    open_bucket,
     session_folder,
 )
 
@@ -455,9 +456,7 @@ def open_source(
             raise InputError("source 'store' needs a store and the time of the night")
         return StoreSource(store, tenant, profile=profile, now_seconds=now_seconds, settled_seconds=settled_seconds)
     if scheme == "s3" and rest.startswith("//"):
-        from ctxsteward.store import S3Objects
-
-        return ObjectSource(S3Objects.open(uri), owned=True)
+        return ObjectSource(open_bucket(uri), owned=True)
     if scheme == "file" and colon and rest:
         return FolderSource(Path(rest.removeprefix("//")), uri=uri)
     if colon and rest.startswith("//"):

@@ -167,6 +167,8 @@ class ModelSummarizer:
                     given = {item.ref: texts[item.ref] for item in part}
                     words = self._words if time.monotonic() < until else "source"
                     bullets += _held(draft, given, words, plain.bullets, tally)
+        except ImportError:
+            raise  # a package is missing: no fault of the model, and no call after this one would do better
         except Exception as error:  # whatever a model, its SDK or a reply brings about: there is a summary
             tally.fell_back.append(fall_back(error))
         rows = joined(bullets, plain.bullets, source, budget_tokens)

@@ -153,6 +153,8 @@ class ObservationLog:
             return (), origin
         try:
             drafts, usage = self._asked(source, older, sum(sizes) // 2)
+        except ImportError:
+            raise  # a package is missing: no fault of the model
         except Exception:  # whatever a model brings about: the log stands as it is
             return (), _told(origin, "not reflected")
         return self._held(source, older, drafts, origin, usage)

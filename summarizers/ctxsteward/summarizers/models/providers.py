@@ -7,8 +7,8 @@
 An adapter makes one try a call: retries, limits and prices are `calls.GovernedModel`'s. The request's deadline
 holds for the whole try, and the answer is bounded (`http`); usage that cannot be is not taken. It forwards no tools; a
 request with a `prefix` sends that as it is, tools included, because they are the beginning of what is cached. The SDK
-is imported at the first call (extras `openai`, `anthropic`). Raises `InputError` where it is missing,
-`ModelUnavailable`.
+is imported when the adapter is made (extras `openai`, `anthropic`), which raises ImportError where it is missing. Calls
+raise `ModelUnavailable`.
 
 Source: the providers' published API references; errors and their meaning as in openai 3.57 and anthropic 2.13.
 """
@@ -46,6 +46,7 @@ class _SdkModel:
         if not name:
             raise InputError("a model has a name; write the provider's, such as 'gpt-4o-mini'")
         self.name: str = name
+        self._sdk()  # half a second, and a missing package is known before the first call
         self._given: dict[str, Any] = {"max_retries": 0}
         self._given |= {} if base_url is None else {"base_url": base_url}
         self._given |= {} if api_key is None else {"api_key": api_key}
@@ -56,9 +57,11 @@ class _SdkModel:
 
         try:
             return import_module(self._package)
-        except ImportError:
+        except ImportError as error:
             extra = f"pip install 'ctxsteward[{self._package}]'"
-            raise InputError(f"model {self.name}: the {self._package} package is not installed; {extra}") from None
+            raise ImportError(
+                f"model {self.name}: the {self._package} package cannot be imported ({error}); {extra}", name=error.name
+            ) from error
 
     def _client(self, http: Any) -> Any:
         sdk = self._sdk()
@@ -115,7 +118,6 @@ class _SdkModel:
         It runs `reply_async`'s steps in an event loop of its own: a blocking read of a socket has a time limit for
         each packet, and no limit for all of them.
         """
-        self._sdk()
         from anyio.from_thread import start_blocking_portal
 
         with start_blocking_portal() as portal:
@@ -135,7 +137,7 @@ class _SdkModel:
             with move_on_after(request.deadline_seconds):
                 return self._read(await self._create(client)(**self._body(request)))
             told = ModelUnavailable(self.name, "no answer within the time", is_passing=True)
-        except InputError as error:
+        except (ImportError, InputError) as error:
             raise error
         except Exception as error:
             told = self._told(error, client.api_key)
