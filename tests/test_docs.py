@@ -1,7 +1,7 @@
 """The documents tell the truth: their Python runs and prints what they say, their commands run, their pictures are new.
 
 A ```python fence is run, in order, with the names of the fences before it; what it prints is the ```text fence that
-follows. ```python no-run needs a provider's SDK. In a ```console fence each `$` line is a command. Random nonces are
+follows. ```python no-run needs a framework's SDK. In a ```console fence each `$` line is a command. Random nonces are
 compared as one and the same. Providers are scripted: they judge each request by the published rules.
 """
 
@@ -12,10 +12,14 @@ import io
 import json
 import re
 import shutil
+import sys
 from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 from typing import Any, NamedTuple
 
+import anthropic
+import openai
 import pytest
 from click.testing import CliRunner
 from pydantic import BaseModel, ConfigDict
@@ -134,12 +138,20 @@ class Namespace:
         self.__dict__.update(names)
 
 
-def providers() -> dict[str, Any]:
-    """What the guide's `no-run` fences make with the providers' SDKs."""
+class Module(ModuleType):
+    """A module with these names, in place of an SDK that is not installed."""
+
+    def __init__(self, name: str, **names: Any) -> None:
+        super().__init__(name)
+        self.__dict__.update(names)
+
+
+def scripted_providers() -> dict[str, Any]:
+    """What the guide makes with the providers' SDKs."""
     return {
-        "openai_client": Namespace(chat=Namespace(completions=OpenAIChat()), responses=OpenAIResponses()),
-        "anthropic_client": Namespace(messages=AnthropicMessages()),
-        "gemini_client": Namespace(models=GeminiModels()),
+        "openai": Namespace(chat=Namespace(completions=OpenAIChat()), responses=OpenAIResponses()),
+        "anthropic": Namespace(messages=AnthropicMessages()),
+        "gemini": Namespace(models=GeminiModels()),
     }
 
 
@@ -150,31 +162,51 @@ def test_the_readme_prints_what_it_says() -> None:
     assert run_python(ROOT / "README.md", {"__name__": "readme"}) == 1
 
 
-def test_the_guide_prints_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    guide = ROOT / "docs" / "guide-chat-service.md"
+ELSEWHERE = {
+    "README.md": "tests/test_docs.py::test_the_readme_prints_what_it_says",
+    "durability.md": "tests/test_durability_doc.py::test_the_python_prints_what_it_says",
+    "guide-evals-in-ci.md": "tests/test_guide_evals_in_ci.py::test_the_guide_shows_a_strategy_fail_and_another_pass",
+    "guide-integrations.md": "tests/envelope/integrations/test_clients.py::test_the_guide_is_true",
+    "guide-nightly-steward.md": "tests/test_guide_nightly_steward.py::"
+    "test_the_guide_to_the_nightly_steward_prints_what_it_says",
+    "guide-observability.md": "tests/test_guide_observability.py::test_the_python_prints_what_it_says",
+}
+"""Pages whose Python needs a server or a process of its own, and the test that runs it."""
+APART = frozenset(("README.md", "guide-integrations.md"))
+"""Pages with ```python no-run: a client's SDK or a framework is needed."""
+
+
+def pages_with_python() -> list[Path]:
+    return [path for path in DOCS if any(fence.info.split()[:1] == ["python"] for fence in fences(path))]
+
+
+def test_pages_with_python_are_found_and_only_integrations_have_code_apart() -> None:
+    pages = {path.name for path in pages_with_python()}
+    assert len(pages) >= 12
+    assert set(ELSEWHERE) - pages == set()
+    apart = {path.name for path in pages_with_python() if any(fence.info == "python no-run" for fence in fences(path))}
+    assert apart == APART
+
+
+@pytest.mark.parametrize("test", ELSEWHERE.values())
+def test_the_test_that_runs_a_page_exists(test: str) -> None:
+    path, _, name = test.partition("::")
+    assert f"def {name}(" in (ROOT / path).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in pages_with_python() if page.name not in ELSEWHERE], ids=lambda page: page.name
+)
+def test_a_page_prints_what_it_says(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a folder of its own, with scripted providers in place of the SDKs' clients."""
     monkeypatch.chdir(tmp_path)
-    assert run_python(guide, {"__name__": "guide", **providers()}) >= 15
-    assert sum(fence.info == "python no-run" for fence in fences(guide)) == 1
-
-
-def test_the_guide_to_injection_prints_what_it_says() -> None:
-    assert run_python(ROOT / "docs" / "injection.md", {"__name__": "injection"}) >= 6
-
-
-def test_the_guide_to_agent_runs_runs() -> None:
-    assert run_python(ROOT / "docs" / "agent-runs.md", {"__name__": "agent_runs"}) == 6
-
-
-def test_the_guide_to_models_prints_what_it_says() -> None:
-    assert run_python(ROOT / "docs" / "models.md", {"__name__": "models"}) == 1
-
-
-def test_the_sizing_of_a_deployment_prints_what_it_says() -> None:
-    assert run_python(ROOT / "docs" / "deploy.md", {"__name__": "deploy"}) == 2
-
-
-def test_the_page_on_selection_prints_what_it_says() -> None:
-    assert run_python(ROOT / "docs" / "selection.md", {"__name__": "selection"}) >= 4
+    scripted = scripted_providers()
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    if page.name == "guide-chat-service.md":
+        monkeypatch.setattr(openai, "OpenAI", lambda: scripted["openai"])
+        monkeypatch.setattr(anthropic, "Anthropic", lambda: scripted["anthropic"])
+        monkeypatch.setitem(sys.modules, "google", Module("google", genai=Namespace(Client=lambda: scripted["gemini"])))
+    assert run_python(page, {"__name__": page.stem}) > 0
 
 
 @pytest.mark.parametrize("path", DOCS, ids=lambda path: path.name)
