@@ -8,12 +8,17 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 
+import psycopg
 import pytest
 from click.testing import CliRunner
 
 from ctxsteward.console.cli import cli
+from ctxsteward.envelope import open_store
 from ctxsteward.evals.documents import block_of, table_rows, write_blocks
+
+from .postgres import PostgresServer
 
 ROOT = Path(__file__).parents[1]
 
@@ -140,6 +145,22 @@ def test_the_sizing_of_a_deployment_stands_on_measured_figures() -> None:
                                               "store / its input, bytes, made-up transcripts"))  # fmt: skip
     assert f"NIGHT_MS = {night:.2f} * 1000 / 10_000" in page
     assert f"NIGHT_STORE_TIMES_INPUT, TRANSCRIPT_KB = {times}, 6.3" in page
+
+
+def test_the_sizing_of_postgresql_is_what_its_tables_take(shared_postgres: PostgresServer, tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "deploy.md").read_text(encoding="utf-8")
+    loop = re.findall(r"^```python\n(.*?)^with tempfile", page, re.MULTILINE | re.DOTALL)[0]
+    names: dict[str, Any] = {}
+    exec(loop, names)
+    turns = names["play"](open_store(shared_postgres.uri("sizing", keys=str(tmp_path))))
+    size = (
+        "SELECT sum(pg_total_relation_size(c.oid)) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
+        "WHERE n.nspname = 'sizing' AND c.relkind = 'r'"
+    )
+    with psycopg.connect(host=str(shared_postgres.home), user="postgres", dbname="postgres") as connection:
+        (taken,) = connection.execute(size).fetchone() or (0,)
+    (quoted,) = re.findall(r"^POSTGRESQL_KB = ([\d.]+)", page, re.MULTILINE)
+    assert float(quoted) == pytest.approx(float(taken) / turns / 1000, abs=0.3)
 
 
 if __name__ == "__main__":
