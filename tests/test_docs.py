@@ -241,6 +241,30 @@ def test_a_figure_without_its_split_is_found() -> None:
     ]
 
 
+PUBLIC_TALK = re.compile(r"LoCoMo|BEAM|chats of long replies")
+HALF = re.compile(r"development|held.out|every half", re.IGNORECASE)
+MEASURED = re.compile(r"\d\s*%|\d points?\b|percent")
+
+
+def without_half(text: str) -> list[str]:
+    """Paragraphs and rows that give a figure of public conversations and do not say of which half."""
+    prose = FENCE.sub("", text)
+    blocks = [
+        block for part in re.split(r"\n\s*\n", prose) for block in (part.split("\n|") if "|---" in part else [part])
+    ]
+    return [b for b in blocks if PUBLIC_TALK.search(b) and MEASURED.search(b) and not HALF.search(b)]
+
+
+@pytest.mark.parametrize("path", [path for path in DOCS if path.name != "CHANGELOG.md"], ids=lambda path: path.name)
+def test_a_figure_of_public_conversations_names_its_half(path: Path) -> None:
+    assert without_half(path.read_text(encoding="utf-8")) == []
+
+
+def test_a_figure_without_its_half_is_found() -> None:
+    said = "LoCoMo shows 80 %.\n\nLoCoMo's development half shows 80 %.\n\n| a | b |\n|---|---|\n| BEAM | 3 % |"
+    assert without_half(said) == ["LoCoMo shows 80 %.", " BEAM | 3 % |"]
+
+
 def test_the_tests_that_a_document_names_exist() -> None:
     written = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("test_*.py"))
     known = set(re.findall(r"^ *def (test_\w+)", written, re.MULTILINE))
