@@ -192,7 +192,7 @@ def open_location(
     if scheme in ("postgresql", "postgres") and rest.startswith("//"):
         return _in_postgres(uri, journal, keys)
     raise InputError(
-        f"store {uri!r} is none; write file:PATH, s3://BUCKET/PREFIX, postgresql://USER@HOST/DATABASE or memory: "
+        f"unknown store URI {uri!r}; use file:PATH, s3://BUCKET/PREFIX, postgresql://USER@HOST/DATABASE or memory: "
         "(which has no journal)"
     )
 

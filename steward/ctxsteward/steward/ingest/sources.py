@@ -455,5 +455,5 @@ def open_source(
         return FolderSource(Path(rest.removeprefix("//")), uri=uri)
     if colon and rest.startswith("//"):
         shown = without_secrets(uri)
-        raise InputError(f"source {shown!r:.80} is none; write a folder, file:PATH, s3://BUCKET/PREFIX or store")
+        raise InputError(f"unknown source {shown!r:.80}; use a folder, file:PATH, s3://BUCKET/PREFIX or store")
     return FolderSource(Path(uri), uri=uri)

@@ -100,7 +100,7 @@ class _SdkModel:
             why = f"no connection: {_first_line(cause or error)}"
             return ModelUnavailable(name, why, is_passing=True, is_billed=not unsent)
         return ModelUnavailable(
-            name, f"its answer is none: {type(error).__name__}: {_first_line(error)}", is_passing=True
+            name, f"its answer cannot be read: {type(error).__name__}: {_first_line(error)}", is_passing=True
         )
 
     # -- one call -------------------------------------------------------------------------------------------------
