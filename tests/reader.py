@@ -39,6 +39,7 @@ def imports_alone(code: str) -> str:
 def play_python(blocks: list[dict[str, Any]], absent: list[str]) -> Iterator[str]:
     """Run blocks in order, with the names of those before; of one that is not to be run, its imports."""
     names: dict[str, Any] = {"__name__": "reader"}
+    import_module("scripted_providers").install()
     for block in blocks:
         where, code = block["where"], block["code"]
         try:
@@ -52,8 +53,6 @@ def play_python(blocks: list[dict[str, Any]], absent: list[str]) -> Iterator[str
                 for line in imports_alone(code).splitlines() if block["own"] else ():
                     if line.split()[1].partition(".")[0] not in absent:
                         exec(compile(line, where, "exec"), names)
-                with contextlib.suppress(ImportError):
-                    names |= import_module("scripted_providers").providers()
                 continue
             with contextlib.redirect_stdout(io.StringIO()):
                 exec(compile(code, where, "exec"), names)

@@ -6,6 +6,11 @@ Imported by tests, and by `tests.reader` in environments that have the wheel and
 from __future__ import annotations
 
 import json
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
@@ -69,10 +74,15 @@ class Namespace:
         self.__dict__.update(names)
 
 
-def providers() -> dict[str, Any]:
-    """What the guide's `no-run` fences make with the providers' SDKs."""
-    return {
-        "openai_client": Namespace(chat=Namespace(completions=OpenAIChat()), responses=OpenAIResponses()),
-        "anthropic_client": Namespace(messages=AnthropicMessages()),
-        "gemini_client": Namespace(models=GeminiModels()),
+def install(patch: Callable[[Any, str, Any], None] = setattr) -> None:
+    """Put scripted clients in the place of the SDKs' own; `patch` sets an attribute, as `setattr` does."""
+    clients = {
+        "openai": ("OpenAI", Namespace(chat=Namespace(completions=OpenAIChat()), responses=OpenAIResponses())),
+        "anthropic": ("Anthropic", Namespace(messages=AnthropicMessages())),
     }
+    for package, (name, client) in clients.items():
+        with suppress(ModuleNotFoundError):
+            patch(import_module(package), name, lambda client=client: client)
+    google = ModuleType("google")  # no extra brings its SDK
+    google.genai = Namespace(Client=lambda: Namespace(models=GeminiModels()))  # type: ignore[attr-defined]
+    sys.modules["google"] = google

@@ -1,13 +1,24 @@
-"""A figure that stands in several documents is one: each table is written by its command, prose quotes it."""
+"""A figure that stands in several documents is the same in all: commands write the tables, and pages quote them.
+
+``python -m tests.test_figures`` writes the README's table anew.
+"""
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
+from typing import Any
 
+import psycopg
 import pytest
+from click.testing import CliRunner
 
-from ctxsteward.evals.documents import block_of, table_rows
+from ctxsteward.console.cli import cli
+from ctxsteward.envelope import open_store
+from ctxsteward.evals.documents import block_of, table_rows, write_blocks
+
+from .postgres import PostgresServer
 
 ROOT = Path(__file__).parents[1]
 
@@ -16,31 +27,88 @@ def rows(document: str, name: str) -> list[list[str]]:
     return table_rows(block_of((ROOT / "docs" / document).read_text(encoding="utf-8"), name))
 
 
-def recall(strategy: str, tokens: str) -> int:
-    """Evidence shown, percent."""
-    (row,) = (row for row in rows("selection.md", "recall") if row[:2] == [strategy, tokens])
-    return round(float(row[2]))
+def chats(asked: str) -> tuple[str, str]:
+    """Held-out percent of evidence shown at 4,000 tokens: at our default settings, and by the best baseline."""
+    text = block_of((ROOT / "docs" / "selection.md").read_text(encoding="utf-8"), "chats").partition("By the passage")[
+        0
+    ]
+    head, *body = (row for row in table_rows(text) if len(row) > 2)
+    shown = {row[0]: row[head.index(f"{asked}, 4,000")].split(" / ")[1] for row in body}
+    ours = shown["heuristic, defaults"]
+    baselines = {name: share for name, share in shown.items() if not name.startswith(("heuristic", "oracle"))}
+    best = max(baselines, key=lambda name: float(baselines[name]))
+    return f"{ours} %", f"best baseline, {best}: {baselines[best]} %"
 
 
-def test_the_readme_quotes_recall_as_it_was_measured() -> None:
-    text = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
-    quoted = re.search(
-        r"LoCoMo's evidence (\d+) % in a window of 900 tokens and (\d+) % in one of 4,000 \((\d+) % and (\d+) % "
-        r"where all of it is recall's\); a sliding window of that size shows (\d+) % and (\d+) %",
-        text,
-    )
-    assert quoted is not None
-    names = ("heuristic, defaults", "heuristic", "recency")
-    assert [int(one) for one in quoted.groups()] == [recall(n, size) for n in names for size in ("900", "4,000")]
+def readme_block() -> list[str]:
+    """The README's table of figures, read from the demo and from the tables of the pages it links."""
+    demo = json.loads(CliRunner().invoke(cli, ["demo", "--json"]).stdout)
+    cost = block_of((ROOT / "docs" / "cost.md").read_text(encoding="utf-8"), "cost")
+    runs = table_rows(cost[cost.index("**all: 122 runs, 1,393 calls, budget 4,000 tokens") :].split("\n\n**")[0])
+    price = {row[0]: row[4] for row in runs}
+    shown = {(row[0], row[1]): row[2] for row in rows("selection.md", "recall") if len(row) > 2}
+    (night,) = (row[2] for row in rows("benchmarks.md", "bench") if row[1].startswith("work of a night with 1 % new /"))
+    table = [
+        (
+            f"prompt tokens of the demo's {demo['calls']} calls",
+            f"{demo['sent_tokens']:,}",
+            f"whole history: {demo['full_history_tokens']:,}",
+            "`make demo`",
+        ),
+        (
+            "the same with a provider's prompt cache priced in",
+            f"{demo['sent_priced_tokens']:,}",
+            f"whole history: {demo['full_history_priced_tokens']:,}",
+            "`make demo`",
+        ),
+        (
+            "cost of 122 public agent runs, whole history = 1, 4,000 tokens",
+            price["ours"],
+            f"window of 5 steps: {price['window of 5 steps']}",
+            "[cost](docs/cost.md)",
+        ),
+        *(
+            (
+                f"LoCoMo, development half: evidence shown in {size} tokens",
+                f"{shown['heuristic, defaults', size]} %",
+                f"sliding window: {shown['recency', size]} %",
+                "[recall](docs/selection.md)",
+            )
+            for size in ("900", "4,000")
+        ),
+        *(
+            (
+                f"{what}, held-out half: evidence shown in 4,000 tokens",
+                *chats(asked),
+                "[recall](docs/selection.md#long-messages)",
+            )
+            for what, asked in (("BEAM, words of users", "user"), ("BEAM, long replies of assistants", "assistant"))
+        ),
+        ("work of a night with 1 % new transcripts", night, "full night: 100 %", "[benchmarks](docs/benchmarks.md)"),
+    ]
+    return [
+        "",
+        "| figure | ctxsteward, default settings | beside it | page |",
+        "|---|---:|---:|---|",
+        *(f"| {' | '.join(row)} |" for row in table),
+        "",
+    ]
 
 
-def test_the_readme_quotes_the_demo_as_its_picture_draws_it() -> None:
-    text = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
-    drawn = (ROOT / "docs" / "img" / "window.svg").read_text(encoding="utf-8")
-    calls, sent, everything = re.findall(
-        r"makes (\d+) model calls with ([\d,]+) prompt tokens; sending the whole history takes ([\d,]+)\.", text
-    )[0]
-    assert f"of {calls} model calls. All of the history: {everything} in all. Envelope: {sent}" in drawn
+def test_the_readme_quotes_the_demo_and_the_tables_of_its_pages() -> None:
+    written = block_of((ROOT / "README.md").read_text(encoding="utf-8"), "figures").strip().splitlines()
+    assert written == readme_block()[1:-1], "out of date: run `python -m tests.test_figures`"
+
+
+def outside_blocks(text: str) -> list[str]:
+    """Figures that stand in prose: percentages, tokens, times, sizes and prices."""
+    plain = re.sub(r"^```.*?^```$|<!-- (\w+) -->.*?<!-- /\1 -->", "", text, flags=re.MULTILINE | re.DOTALL)
+    return re.findall(r"\d[\d,.]*\s*(?:%|tokens?\b|ms\b|seconds?\b|[KMG]B\b|\$|times\b|calls?\b)", plain)
+
+
+def test_no_figure_of_the_readme_stands_outside_its_blocks() -> None:
+    assert outside_blocks("It is 7 % and 12 ms.\n\n<!-- figures -->\n9 %\n<!-- /figures -->\n") == ["7 %", "12 ms"]
+    assert outside_blocks((ROOT / "README.md").read_text(encoding="utf-8")) == []
 
 
 @pytest.mark.parametrize("sender", ["ours", "ours, no recall"])
@@ -77,3 +145,23 @@ def test_the_sizing_of_a_deployment_stands_on_measured_figures() -> None:
                                               "store / its input, bytes, made-up transcripts"))  # fmt: skip
     assert f"NIGHT_MS = {night:.2f} * 1000 / 10_000" in page
     assert f"NIGHT_STORE_TIMES_INPUT, TRANSCRIPT_KB = {times}, 6.3" in page
+
+
+def test_the_sizing_of_postgresql_is_what_its_tables_take(shared_postgres: PostgresServer, tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "deploy.md").read_text(encoding="utf-8")
+    loop = re.findall(r"^```python\n(.*?)^with tempfile", page, re.MULTILINE | re.DOTALL)[0]
+    names: dict[str, Any] = {}
+    exec(loop, names)
+    turns = names["play"](open_store(shared_postgres.uri("sizing", keys=str(tmp_path))))
+    size = (
+        "SELECT sum(pg_total_relation_size(c.oid)) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
+        "WHERE n.nspname = 'sizing' AND c.relkind = 'r'"
+    )
+    with psycopg.connect(host=str(shared_postgres.home), user="postgres", dbname="postgres") as connection:
+        (taken,) = connection.execute(size).fetchone() or (0,)
+    (quoted,) = re.findall(r"^POSTGRESQL_KB = ([\d.]+)", page, re.MULTILINE)
+    assert float(quoted) == pytest.approx(float(taken) / turns / 1000, abs=0.3)
+
+
+if __name__ == "__main__":
+    write_blocks(ROOT / "README.md", {"figures": readme_block()})

@@ -149,7 +149,7 @@ def test_what_a_comparison_takes_is_completed(tmp_path: Path) -> None:
     ("suite", "says"),
     [
         ("verbatim:\n    last_asistant: {at_least: 1}", "'last_asistant': the suite has no such figure"),
-        ("verbtim:\n    last_user: {at_least: 1}", "eval suite 'verbtim' is none"),
+        ("verbtim:\n    last_user: {at_least: 1}", "unknown eval suite 'verbtim'"),
     ],
 )
 def test_a_gate_over_nothing_is_refused_with_the_name_of_its_file(suite: str, says: str, tmp_path: Path) -> None:

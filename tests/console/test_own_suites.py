@@ -288,7 +288,7 @@ JUDGED_WRONG = {
     "no such judge": (("run", "support-desk.yaml", "--judge-model", "judges.py:nobody"), "judges.py has no 'nobody'"),
     "no judge": (
         ("run", "support-desk.yaml", "--judge-model", "gpt-4o"),
-        "judge 'gpt-4o' is none; write a module:func",
+        "unknown judge 'gpt-4o'; write a module:func",
     ),
     "an address alone": (("run", "support-desk.yaml", "--judge-model", "https://h/v1"), "write https://h/v1#MODEL"),
     "no repeats": (("run", "support-desk.yaml", "--repeat", "0"), "'--repeat': 0 is not in the range"),

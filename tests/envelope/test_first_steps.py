@@ -44,7 +44,7 @@ def test_an_envelope_of_messages_without_a_session_says_how_to_make_one(call: st
 def test_a_section_that_is_none_names_those_that_are() -> None:
     session = memory_store().session("s")
     session.append(USER)
-    with pytest.raises(InputError, match=r"section 'history' is none; an envelope has system, static, meta, dynamic"):
+    with pytest.raises(InputError, match=r"unknown section 'history'; an envelope has system, static, meta, dynamic"):
         builder().build(session).section("history")
 
 

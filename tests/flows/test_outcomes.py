@@ -91,7 +91,7 @@ class Nothing(NamedTuple):
 NOTHING = (
     Nothing("no such profile", {"profile": "default"}, "has no profile 'default'; it has support"),
     Nothing("no such tenant", {"tenant": "acme"}, "tenant 'acme' has no profile 'support'; it has none"),
-    Nothing("no such store", {"store": "file:/no/such/store"}, "there is none"),
+    Nothing("no such store", {"store": "file:/no/such/store"}, "does not exist"),
     Nothing("no such folder", {"sources": ("/no/such/folder",)}, "no such folder"),
     Nothing("an empty folder", {"sources": ("EMPTY",)}, "no transcript is there"),
 )

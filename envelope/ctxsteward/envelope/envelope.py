@@ -100,7 +100,7 @@ class Envelope:
     def section(self, name: str) -> Section:
         """One section: system, static, meta or dynamic; raises `InputError` for another name."""
         if name not in self.sections:
-            raise InputError(f"section {name!r:.60} is none; an envelope has {', '.join(self.sections)}")
+            raise InputError(f"unknown section {name!r:.60}; an envelope has {', '.join(self.sections)}")
         return self.sections[name]
 
     @property

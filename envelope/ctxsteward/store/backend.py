@@ -204,7 +204,7 @@ def open_location(
     if scheme in ("postgresql", "postgres") and rest.startswith("//"):
         return _in_postgres(uri, journal, keys)
     raise InputError(
-        f"store {shown_uri(uri)!r} is none; write file:PATH, s3://BUCKET/PREFIX, postgresql://USER@HOST/DATABASE or "
+        f"unknown store URI {shown_uri(uri)!r}; use file:PATH, s3://BUCKET/PREFIX, postgresql://USER@HOST/DATABASE or "
         "memory: (which has no journal)"
     )
 

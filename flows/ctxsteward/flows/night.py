@@ -293,7 +293,7 @@ def stored(settings: NightSettings, here: ProcessEnvironment) -> Store:
     """The store, which is there already; raises `InputError` where none is."""
     scheme, _, folder = settings.store.partition(":")
     if scheme == "file" and not (Path(folder) / "objects").is_dir():
-        raise InputError(f"store {settings.store!r:.200}: there is none; correct it, or make one with a first version")
+        raise InputError(f"store {settings.store!r:.200} does not exist; correct it, or make one with a first version")
     return open_store(settings.store, journal=settings.journal, keys=here.keys())
 
 

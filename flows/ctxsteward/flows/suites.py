@@ -75,7 +75,7 @@ def eval_suite(suite: str, settings: NightSettings) -> dict[str, Any]:
     """Run a named suite; its document. Raises `InputError` for an unknown name, `SuiteFailed`."""
     export()
     if suite not in SUITES:
-        raise InputError(f"eval suite {suite!r:.60} is none; one of: {', '.join(sorted(SUITES))}")
+        raise InputError(f"unknown eval suite {suite!r:.60}; one of: {', '.join(sorted(SUITES))}")
     here = of_this_process()
     claim(settings, here)
     refuse_relative_paths(settings)

@@ -24,7 +24,7 @@ PYTHON = ROOT / ".venv-integrations" / "bin" / "python"
 ROOMS = ("schemas", "envelope", "summarizers", "steward", "evals", "flows", "console")
 pytestmark = pytest.mark.skipif(not PYTHON.exists(), reason=FRAMEWORKS)
 
-SCRIPTS = [HERE / f"{name}_run.py" for name in ("langchain", "openai_agents", "pydantic_ai")]
+SCRIPTS = [HERE / f"{name}_run.py" for name in ("guide", "langchain", "openai_agents", "pydantic_ai")]
 TESTS = [
     (path.stem, node.name)
     for path in SCRIPTS

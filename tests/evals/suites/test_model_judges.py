@@ -340,7 +340,7 @@ class Later:
     pass
 """
 WRONG = {
-    "no path": ("gpt-4o", "judge 'gpt-4o' is none; write a module:function, FILE.py:function, URL"),
+    "no path": ("gpt-4o", "unknown judge 'gpt-4o'; write a module:function, FILE.py:function, URL"),
     "no file": ("none.py:strict", "judge none.py:strict: no file none.py"),
     "no such name": ("judges.py:strickt", "judge judges.py:strickt: judges.py has no 'strickt'; did you mean 'strict'"),
     "a number": ("judges.py:number", "judge judges.py:number: 5 is no function of a prompt, and has no method `reply`"),

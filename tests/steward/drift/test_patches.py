@@ -70,5 +70,5 @@ def test_a_patch_that_does_not_fit_is_refused() -> None:
 def test_what_a_patch_leaves_must_be_a_profile() -> None:
     form = keyed(ProfileDocument(policies=(ProfileEntry(id="a", text="One."),)))
 
-    with pytest.raises(InputError, match="it is none"):
+    with pytest.raises(InputError, match="patched profile is invalid"):
         document(apply(({"op": "remove", "path": "/policies/entries/a/text"},), form))

@@ -270,5 +270,5 @@ def test_a_report_has_the_guards_of_both() -> None:
 
 
 def test_a_suite_that_is_none_is_refused() -> None:
-    with pytest.raises(InputError, match="eval suite 'verbatm' is none"):
+    with pytest.raises(InputError, match="unknown eval suite 'verbatm'"):
         with_suites(GateSettings(suites=("verbatm",)), configured(GateSettings()))

@@ -131,7 +131,7 @@ class _Files(_Objects):
 
 
 class _Disk:
-    """An `exclusive.Disk`."""
+    """An `create_once.Disk`."""
 
     def __init__(self, points: Points) -> None:
         self._points = points

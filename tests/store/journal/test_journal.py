@@ -1,4 +1,4 @@
-"""What every journal promises, case by case; `test_journal_model.py` has the invariants."""
+"""What every journal promises, case by case; `test_model.py` has the invariants."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ class Crash:
 
 @dataclass
 class RecordingDisk:
-    """An `exclusive.Disk` below `base`; everything that was there before is certain."""
+    """An `create_once.Disk` below `base`; everything that was there before is certain."""
 
     base: Path
     forgets: Callable[[Path], bool] = lambda path: False

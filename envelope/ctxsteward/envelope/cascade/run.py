@@ -276,7 +276,7 @@ def _check_run(run: str, attempt: int | None) -> None:
     if not isinstance(run, str) or not 0 < len(run) <= MAX_RUN_CHARS:
         raise InputError(f"run {run!r:.60} is not usable as an id; take 1 to {MAX_RUN_CHARS} characters")
     if attempt is not None and (type(attempt) is not int or not 1 <= attempt <= MAX_ATTEMPTS):
-        raise InputError(f"attempt {attempt!r:.40} is none; attempts count from 1 to {MAX_ATTEMPTS}")
+        raise InputError(f"invalid attempt {attempt!r:.40}; attempts count from 1 to {MAX_ATTEMPTS}")
 
 
 def _catch_up(stream: Session, context: PhaseContext, past: Past) -> None:

@@ -1,6 +1,6 @@
 """The vault: what was said by people, encrypted under a key of each subject, so that forgetting is destroying a key.
 
-A *subject* is one principal in one session (`addresses.subject_of`); what was derived from several of them in a session
+A *subject* is one principal in one session (`keyring.subject_of`); what was derived from several of them in a session
 (compactions, selections, notes) is a subject of its own (`derived_subject`). Each has a random data key (AES-256-GCM),
 kept in the object store wrapped by the tenant's wrapping key. A *blob* is content under its address: HMAC of subject,
 kind and bytes, so the same text of two subjects has two addresses, and one subject's erasure cannot touch another's

@@ -110,10 +110,10 @@ class Fact(_Value):
 def checked_audience(audience: object) -> Audience:
     """An audience as facts are kept for it."""
     if not isinstance(audience, tuple) or len(audience) != 2:
-        raise InputError(f"audience {audience!r:.80} is none; write Audience('user', 'ann')")
+        raise InputError(f"invalid audience {audience!r:.80}; write Audience('user', 'ann')")
     kind, name = audience
     if kind not in AUDIENCE_KINDS:
-        raise InputError(f"audience kind {kind!r:.40} is none; take one of {', '.join(AUDIENCE_KINDS)}")
+        raise InputError(f"unknown audience kind {kind!r:.40}; take one of {', '.join(AUDIENCE_KINDS)}")
     if not isinstance(name, str) or not 0 < len(name) <= MAX_NAME_CHARS:
         raise InputError(
             f"{kind} {name!r:.60} is not usable as a name; take a text of 1 to {MAX_NAME_CHARS} characters"

@@ -16,7 +16,7 @@ withdrawing a listing of tombstones and all fact links of the tenant.
 
 Sessions ask through a `FactLookup`, without a build waiting for a dead store. Where the journal lies in the store,
 asking is reading a local file. Where it does not, a thread asks and a build waits `wait_seconds` at most: what comes
-later is there for the next user turn. After failures the store is not asked for a while (`replication.Breaker`), so a
+later is there for the next user turn. After failures the store is not asked for a while (`drain.Breaker`), so a
 dead store costs a build nothing but a finding. `epoch` grows with each erasure, by whichever process: what sessions
 hold of facts is void then.
 

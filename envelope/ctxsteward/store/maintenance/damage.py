@@ -99,7 +99,7 @@ class StoreShare(NamedTuple):
         found = _FORM.fullmatch(text)
         share = cls(int(found[1]), int(found[2])) if found else cls(0, 0)
         if not 1 <= share.part <= share.parts <= MAX_SHARES:
-            raise InputError(f"subset {text[:40]!r} is none; write K/N with 1 ≤ K ≤ N ≤ {MAX_SHARES:,}, such as 1/7")
+            raise InputError(f"invalid subset {text[:40]!r}; write K/N with 1 ≤ K ≤ N ≤ {MAX_SHARES:,}, such as 1/7")
         return share
 
     def holds(self, name: str) -> bool:

@@ -152,7 +152,7 @@ def named_object(what: str, name: str, hint: str = "write ") -> Any:
     if name.endswith(".py") and Path(name).is_file():
         raise InputError(f"{what} {name}: which of its functions? write {name}:NAME; {_functions_of(what, name)}")
     if not colon or not place or not attribute:
-        raise InputError(f"{what} {name!r:.80} is none; {hint}a module:function, FILE.py:function, URL")
+        raise InputError(f"unknown {what} {name!r:.80}; {hint}a module:function, FILE.py:function, URL")
     module = _imported(f"{what} {name}", place)
     found = getattr(module, attribute, None)
     if found is None:

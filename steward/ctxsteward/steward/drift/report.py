@@ -338,7 +338,7 @@ def document(form: Mapping[str, Any]) -> ProfileDocument:
         fields = {name: _listed(form[name]) for name in ALL_BLOCKS}
         return ProfileDocument.model_validate({"name": form["name"], **fields})
     except (KeyError, TypeError, ValidationError) as error:
-        raise InputError(f"patched profile: it is none: {str(error).splitlines()[0]}; check the patch") from error
+        raise InputError(f"patched profile is invalid: {str(error).splitlines()[0]}; check the patch") from error
 
 
 def difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> ProfilePatches:

@@ -460,7 +460,6 @@ def open_source(
     if scheme == "file" and colon and rest:
         return FolderSource(Path(rest.removeprefix("//")), uri=uri)
     if colon and rest.startswith("//"):
-        raise InputError(
-            f"source {shown_uri(uri)!r:.80} is none; write a folder, file:PATH, s3://BUCKET/PREFIX or store"
-        )
+        shown = shown_uri(uri)
+        raise InputError(f"unknown source {shown!r:.80}; use a folder, file:PATH, s3://BUCKET/PREFIX or store")
     return FolderSource(Path(uri), uri=uri)

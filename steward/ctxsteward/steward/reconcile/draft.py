@@ -14,7 +14,7 @@ that it quotes.
 
 How much stands behind a claim (`backing`) is counted so that repeating oneself counts once. Within one person's own
 scope each session counts once, in a wider one each principal, whichever way the name is written
-(`principals.skeleton`); speakers that nobody knows count as one principal together, because they may be one. A session
+(`names.skeleton`); speakers that nobody knows count as one principal together, because they may be one. A session
 that was shown the record lends it nothing. Only what a person said counts towards a gate; of a fix that recovered an
 error both are counted, how often it did in runs that succeeded, and for how many principals; of what tools show, tasks.
 

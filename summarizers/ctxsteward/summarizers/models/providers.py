@@ -107,7 +107,7 @@ class _SdkModel:
             unsent = type(cause).__name__ in ("ConnectError", "ConnectTimeout", "PoolTimeout", "UnsupportedProtocol")
             why = f"no connection: {self._first_line(cause or error, key)}"
             return ModelUnavailable(name, why, is_passing=True, is_billed=not unsent)
-        why = f"its answer is none: {type(error).__name__}: {self._first_line(error, key)}"
+        why = f"its answer cannot be read: {type(error).__name__}: {self._first_line(error, key)}"
         return ModelUnavailable(name, why, is_passing=True)
 
     # -- one call -------------------------------------------------------------------------------------------------

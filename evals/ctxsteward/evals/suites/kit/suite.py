@@ -85,7 +85,7 @@ class Draw(NamedTuple):
         """
         found = _ID.fullmatch(id)
         if found is None:
-            raise InputError(f"scenario {id!r:.80} is none; ids look like verbatim/ci-12")
+            raise InputError(f"unknown scenario {id!r:.80}; ids look like verbatim/ci-12")
         return cls(found[1], cast(Split, found[2]), int(found[3]))
 
 
