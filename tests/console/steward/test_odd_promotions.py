@@ -33,7 +33,7 @@ ODD: dict[str, tuple[Any, str]] = {
     "a list of what was taken back": (SOUND | {"taken_back": [1]}, "taken_back"),
     "a text for the last approved version": (SOUND | {"approved": "two"}, "approved"),
 }
-COMMANDS = (("log",), ("review",), ("doctor",), ("status",), ("digest",))
+COMMANDS = (("log",), ("log", "--markdown"), ("review",), ("doctor",), ("status",), ("digest",))
 
 
 def with_promotion(desk: Desk, odd: Any) -> int:

@@ -18,7 +18,8 @@ import psycopg
 import pytest
 from openai import OpenAI
 
-from ctxsteward.envelope import Budgets, Store, open_store, wrap
+from ctxsteward.envelope import Budgets, Profile, Store, open_store, wrap
+from ctxsteward.envelope.building.snapshots import Snapshots
 from ctxsteward.envelope.history.tool_groups import NewMessage
 from ctxsteward.steward.setup import ledger_path
 from ctxsteward.store import Erasure, PostgresUri, file_keys
@@ -158,6 +159,14 @@ def outside(store: Store, session: str, word: str) -> None:
     """A transcript from outside, in the folder that the night reads; `filled` deletes it where it lies."""
 
 
+def profile(store: Store, session: str, word: str) -> None:
+    """A profile with a snapshot, as `ctxsteward backfill` takes it; the operator wrote the word into it."""
+    written = Profile.from_text(f"persona: {{role: 'Ask for {word}.'}}", name=session)
+    note = {name: TOLD[name] for name in ("who", "why", "when")}
+    version = store.profiles(session, tenant=TENANT).commit(written, **note)
+    Snapshots(store, TENANT).take(version, builder(), who="backfill", when=TOLD["when"])
+
+
 TABLE = (
     Entry("`session.append`", "erased", "erased", append),
     Entry("`session.extend`", "erased", "erased", extend),
@@ -177,6 +186,13 @@ TABLE = (
     Entry("what others said, the model included", "erased", "stays", others, "goes where appended under the principal"),
     Entry("nights over the store: records, drafts, facts, ledger", "erased", "erased", harvested),
     Entry("nights over transcripts from outside", "erased", "erased", outside, "the transcript itself is out of reach"),
+    Entry(
+        "profiles and their snapshots (`backfill`)",
+        "stays",
+        "stays",
+        profile,
+        "texts of the operator; records in them are withdrawn",
+    ),
 )
 OUT_OF_REACH = (
     ("exported pages, reports, timelines", "out of reach, named", "delete the files"),
@@ -188,7 +204,6 @@ OUT_OF_REACH = (
         "files of the application",
     ),
     ("Prefect's persisted results", "skipped", "hold addresses, no words"),
-    ("profiles, `backfill`, snapshots", "skipped", "hold texts of the operator; records in them are withdrawn"),
     ("requests to a provider, logs, traces", "out of reach, named", "register an eraser for those you hold"),
 )
 
