@@ -58,7 +58,9 @@ def claim(utterance: ReplayedUtterance, **fields: Any) -> Observation:
     return Observation(**{**given, **fields})
 
 
-def artifact(store: Store, session: str, texts: Sequence[str], *, principal: str | None = "ann", **fields: Any) -> Artifact:
+def artifact(
+    store: Store, session: str, texts: Sequence[str], *, principal: str | None = "ann", **fields: Any
+) -> Artifact:
     """One transcript in which one person says these things, each a claim."""
     spoken = {name: fields.pop(name) for name in ("role", "trust", "ts") if name in fields}
     whole = {name: fields.pop(name) for name in ("shown", "digest", "project", "source") if name in fields}

@@ -60,7 +60,12 @@ def asks(ordinal: int, calls: Iterable[ReplayedCall], principal: str | None = "t
 
 
 def answers(
-    ordinal: int, call_id: str | None, text: str, tool: str | None = None, principal: str | None = "task-1", **fields: Any
+    ordinal: int,
+    call_id: str | None,
+    text: str,
+    tool: str | None = None,
+    principal: str | None = "task-1",
+    **fields: Any,
 ) -> ReplayedUtterance:
     """A tool's answer."""
     return ReplayedUtterance(
