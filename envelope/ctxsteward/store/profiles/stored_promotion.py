@@ -41,6 +41,11 @@ def _is_reference(value: object) -> bool:
     return isinstance(value, Mapping) and all(isinstance(value.get(name), str) for name in ("blob", "key"))
 
 
+def _are_times(value: object) -> bool:
+    """When each change was taken back."""
+    return isinstance(value, Mapping) and all(isinstance(when, str) for when in value.values())
+
+
 def _is_canary(value: object) -> bool:
     if not isinstance(value, Mapping) or not _is_number(value.get("champion")):
         return False
@@ -58,7 +63,7 @@ _FORMS: Mapping[str, Callable[[object], bool]] = MappingProxyType(
         "drift": _is_reference,
         "gate": _is_reference,
         "patch": _is_reference,
-        "taken_back": _is_reference,
+        "taken_back": _are_times,
         UNREADABLE: lambda value: False,
     }
 )

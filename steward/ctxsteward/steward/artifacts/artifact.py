@@ -205,7 +205,7 @@ version 2 writes null."""
 
 
 def artifact_bytes(artifact: Artifact) -> bytes:
-    """Canonical JSON; version 1 where that can hold the artifact, so that its bytes and address are as they always were."""
+    """Canonical JSON; version 1 where that can hold the artifact, so that bytes and address stay as they were."""
     fields = {name: getattr(artifact, name) for name in Artifact.__slots__}
     fields["observations"] = [observation_fields(observation) for observation in artifact.observations]
     fields["cited"] = [asdict(cited) for cited in artifact.cited]

@@ -63,7 +63,7 @@ def _agreement(promotion: Mapping[str, Any]) -> str:
     agreed = f"it was approved by {', '.join(people)}" if people else "nobody had to approve it"
     canary = f", and {promotion['canary']['share']:.0%} of sessions had it first" if "canary" in promotion else ""
     spoiled = promotion.get(UNREADABLE, ())
-    lost = f" It cannot be read: {', '.join(map(markdown_text, spoiled))}." if spoiled else ""
+    lost = f" These parts cannot be read: {', '.join(map(markdown_text, spoiled))}." if spoiled else ""
     return f"Drift is {promotion.get('level', 'unknown')}; {agreed}{canary}.{lost}"
 
 
