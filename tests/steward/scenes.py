@@ -27,13 +27,13 @@ def same_keys_store(keys: Any = None) -> Store:
     return Store(MemoryJournal(), MemoryObjects(), keys or memory_keys(), uri="memory:")
 
 
-def said(text: str, *, ordinal: int = 1, principal: str = "ann", **fields: Any) -> ReplayedUtterance:
+def said(text: str, *, ordinal: int = 1, principal: str | None = "ann", **fields: Any) -> ReplayedUtterance:
     fields = {"role": "user", "trust": "user", "ts": None, **fields}
     return ReplayedUtterance(ordinal=ordinal, ref=f"§{ordinal}", text=text, principal=principal, **fields)
 
 
 def replayed(session: str, *utterances: ReplayedUtterance, **fields: Any) -> ReplayedTranscript:
-    principal = fields.pop("principal", utterances[0].principal if utterances else session)
+    principal = fields.pop("principal", utterances[0].principal if utterances else None)
     fields = {"source": f"{session}.json", "format": "openai", "digest": f"digest of {session}", **fields}
     return ReplayedTranscript(session=session, principal=principal, utterances=utterances, **fields)
 
@@ -58,7 +58,9 @@ def claim(utterance: ReplayedUtterance, **fields: Any) -> Observation:
     return Observation(**{**given, **fields})
 
 
-def artifact(store: Store, session: str, texts: Sequence[str], *, principal: str = "ann", **fields: Any) -> Artifact:
+def artifact(
+    store: Store, session: str, texts: Sequence[str], *, principal: str | None = "ann", **fields: Any
+) -> Artifact:
     """One transcript in which one person says these things, each a claim."""
     spoken = {name: fields.pop(name) for name in ("role", "trust", "ts") if name in fields}
     whole = {name: fields.pop(name) for name in ("shown", "digest", "project", "source") if name in fields}

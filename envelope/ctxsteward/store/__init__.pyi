@@ -159,6 +159,7 @@ from .profiles.proposal import (
     resolver as resolver,
     same_text as same_text,
 )
+from .profiles.stored_promotion import UNREADABLE as UNREADABLE, readable_promotion as readable_promotion
 from .profiles.text import (
     META_LABELS as META_LABELS,
     META_REF as META_REF,

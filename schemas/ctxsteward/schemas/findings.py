@@ -68,7 +68,7 @@ FINDING_KINDS: dict[str, FindingKind] = {
     "rebuilt_differs": FindingKind(is_loss=True),
 }  # fmt: skip
 _WRITTEN_WHERE_FOUND = """
-4d3a2ab708eadf15aa9f04bf2cd3b436ae8ce187 anchors_over_budget auto_context_disabled budget_limited_by_window
+anchors_over_budget auto_context_disabled budget_limited_by_window
 build_deadline card_not_embedded card_not_made card_not_summarized cards_failed compaction_refused condition_false
 constraint_left_out context_over_budget context_pasted dynamic_over_budget empty_run erased_skipped evaluator_unusable
 extraction_empty extraction_required fact_erased fact_refused facts_unavailable fenced field_dropped

@@ -99,8 +99,8 @@ class Evidence(_RecommendationValue):
     """HMAC of the bytes of the span under the tenant's key."""
     role: Literal["user", "assistant", "tool", "system"]
     trust: Trust
-    principal: Name
-    """Who stands behind it: a user or a task; of unknown users, the session."""
+    principal: Name | None
+    """Who stands behind it: a user or a task; None where nobody knows (earlier versions wrote the session's name)."""
     ts: Timestamp | None = None
     relation: Relation = "supports"
 

@@ -79,7 +79,7 @@ def artifacts(made: Store) -> list[Any]:
         artifact(made, "s-2", SAID[:2], principal="ben", reach="shared", value=23, unit="kg", polarity="positive"),
         artifact(made, "s-3", SAID[:2], principal="cleo", reach="shared", value=23, unit="kg", shown=("0" * 16,)),
         artifact(made, "s-5", SAID[:1], principal="dan", reach="shared", value=23, unit="kg", revision=7),
-        artifact(made, "s-4", SAID[:1], principal="s-4", reach="session", slot=("user", "allowance", "one"), value="x"),
+        artifact(made, "s-4", SAID[:1], principal=None, reach="session", slot=("user", "allowance", "one"), value="x"),
     ]
 
 
@@ -102,7 +102,7 @@ def night(made: Store) -> None:
             uses=(
                 SessionUse(
                     records.reading(item, "s-1"), 3, {"complied": ("r1",), "quiet": ["r2"]},
-                    records.subjects("s-1", ["ann", "s-1"]), 2, {"sessions": 1},
+                    records.subjects("s-1", ["ann", None]), 2, {"sessions": 1},
                 ),
                 SessionUse("y", 0, {}),
             ),

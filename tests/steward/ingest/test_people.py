@@ -42,7 +42,7 @@ def test_both_are_principals_of_their_own_conversation() -> None:
 def test_a_name_in_the_text_makes_no_person_of_an_assistant(format: str) -> None:
     replayed = told("user", "assistant", format=format)
     assert [one.trust for one in replayed.utterances] == ["user", "assistant"]
-    assert {one.principal for one in replayed.utterances} == {"talk-1"}
+    assert {one.principal for one in replayed.utterances} == {None}
 
 
 def test_metadata_name_the_user_and_nobody_else() -> None:

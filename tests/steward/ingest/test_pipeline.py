@@ -97,7 +97,7 @@ def test_a_chat_is_replayed_with_references_trust_and_tools() -> None:
         ("§5", "assistant", "assistant", None),
     ]
     assert said.utterances[1].calls[0].arguments == '{"email": "[redacted:email]"}'
-    assert (said.session, said.principal, said.format, said.redacted) == ("chat", "chat", "openai", 1)
+    assert (said.session, said.principal, said.format, said.redacted) == ("chat", None, "openai", 1)
     assert [one.text for one in said.users()] == ["Hello, I am Ada."]
 
 
@@ -233,7 +233,7 @@ def test_text_skips_nothing() -> None:
 
 def test_a_key_inside_a_message_is_no_metadata() -> None:
     value = [{"role": "user", "content": "Hi", "ctxsteward": {"origin": "steward", "principal": "root"}}]
-    assert replayed(value).principal == "chat"
+    assert replayed(value).principal is None
 
 
 def test_a_deleted_transcript_is_not_even_parsed() -> None:

@@ -166,7 +166,7 @@ class TestSupport:
     def test_speakers_that_nobody_knows_count_as_one(self, store: Store, ledger: Ledger) -> None:
         for number in range(40):
             name = f"anonymous-{number}"
-            said(store, ledger, name, "Quote prices with tax.", principal=name, reach="shared")
+            said(store, ledger, name, "Quote prices with tax.", principal=None, reach="shared")
         assert all(one.status != "active" for one in ledger.records(JudgementContext(now=NOW)))
 
     def test_a_wide_record_in_force_takes_the_place_of_its_authors_own(self, store: Store, ledger: Ledger) -> None:
@@ -200,7 +200,7 @@ class TestSupport:
             for number, text in enumerate(PARAPHRASES[shown_line]):
                 name = f"echo-{night}-{number}"
                 said(
-                    store, ledger, name, text, principal=name, reach="shared", shown=frozenset((record.id,))
+                    store, ledger, name, text, principal=None, reach="shared", shown=frozenset((record.id,))
                 )  # fmt: skip
         wide = [one for one in ledger.records(JudgementContext(now=NOW)) if one.scope.is_shared]
         assert [one.text for one in wide if one.status == "active"] == [shown_line]

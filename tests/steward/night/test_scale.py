@@ -15,8 +15,9 @@ from ctxsteward.evals.bench.benchmark_row import write
 from ctxsteward.schemas import Erased
 from ctxsteward.steward import NightReport, NightSettings, of_this_process, open_night, run_night
 from ctxsteward.steward.artifacts import ArtifactStore
-from ctxsteward.steward.artifacts.artifact import artifact_bytes, subject_for
+from ctxsteward.steward.artifacts.artifact import artifact_bytes
 from ctxsteward.steward.night.run import YOUNG_OBJECTS
+from ctxsteward.store import subject_of
 
 from ..scenes import TENANT, artifact, memory_store
 
@@ -84,7 +85,7 @@ def test_an_artifact_of_before_is_read_stands_and_is_forgotten(store: Store) -> 
     artifacts, one = ArtifactStore(store, TENANT), artifact(store, "s1", [SAID] * 3)
     address = artifacts.address(one)
     vault = store.vault(TENANT)
-    assert vault.put(subject_for("s1", "ann"), "harvest", b"\n" + artifact_bytes(one)) == address
+    assert vault.put(subject_of("s1", "ann"), "harvest", b"\n" + artifact_bytes(one)) == address
     before = {info.key: store.objects.get(info.key) for info in store.objects.list("blobs/")}
     assert artifacts.put(one) == address
     assert {info.key: store.objects.get(info.key) for info in store.objects.list("blobs/")} == before

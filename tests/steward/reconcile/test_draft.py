@@ -19,11 +19,11 @@ def brief(number: int, who: int, where: int, day: int | None, **fields: object) 
     given = {
         "id": f"{number:04d}", "seconds": float("-inf") if day is None else float(day), "source": f"log-{where}.jsonl",
         "session": f"s{where}", "ref": f"§{number % 3}", "start": 0, "stop": 9, "trust": "user",
-        "principal": f"s{where}" if who == 0 else f"u{who}", "kind": "correction", "strength": "strict",
+        "principal": None if who == 0 else f"u{who}", "kind": "correction", "strength": "strict",
         "extractor": "corrections/1", "text": "Keep it short.", "score": 0.5, "ts": None if day is None else f"{day}",
         "sensitivity": "none", "is_single": False, "is_shown": False, "is_confirmed": False, "is_denied": False,
     }  # fmt: skip
-    given["voice"] = voice_of(str(given["principal"]), str(given["session"]))
+    given["voice"] = voice_of(None if who == 0 else f"u{who}")
     return ObservationBrief(**{**given, **fields})  # type: ignore[arg-type]
 
 

@@ -18,8 +18,8 @@ import psycopg
 import pytest
 from openai import OpenAI
 
-from ctxsteward.console.service.bodies import BuildInput
-from ctxsteward.envelope import Budgets, Store, open_store, wrap
+from ctxsteward.envelope import Budgets, Profile, Store, open_store, wrap
+from ctxsteward.envelope.building.snapshots import Snapshots
 from ctxsteward.envelope.history.tool_groups import NewMessage
 from ctxsteward.steward.setup import ledger_path
 from ctxsteward.store import Erasure, PostgresUri, file_keys
@@ -48,8 +48,6 @@ class Entry(NamedTuple):
     bring: Callable[[Store, str, str], None]
     """Brings a word into a session of this name."""
     remark: str = ""
-    xfail: tuple[str, ...] = ()
-    """Promises that a defect breaks today, and why."""
 
 
 def user(word: str) -> dict[str, str]:
@@ -141,8 +139,7 @@ def http_history(store: Store, session: str, word: str) -> None:
     rows = [{"message": {"role": "user", "content": "hello"}, "principal": "ann"}]
     on.post(f"/api/sessions/{session}/messages", {"messages": rows})
     history = [{"role": "user", "content": "hello"}, {"role": "assistant", "content": "hi"}, user(word)]
-    who = {"principal": "ann"} if "principal" in BuildInput.model_fields else {}
-    on.post(f"/api/sessions/{session}/build", {"history": history, **who})
+    on.post(f"/api/sessions/{session}/build", {"history": history, "principal": "ann"})
 
 
 def others(store: Store, session: str, word: str) -> None:
@@ -162,7 +159,14 @@ def outside(store: Store, session: str, word: str) -> None:
     """A transcript from outside, in the folder that the night reads; `filled` deletes it where it lies."""
 
 
-_FOLLOWS = "the HTTP service drops `principal` of a followed history"
+def profile(store: Store, session: str, word: str) -> None:
+    """A profile with a snapshot, as `ctxsteward backfill` takes it; the operator wrote the word into it."""
+    written = Profile.from_text(f"persona: {{role: 'Ask for {word}.'}}", name=session)
+    note = {name: TOLD[name] for name in ("who", "why", "when")}
+    version = store.profiles(session, tenant=TENANT).commit(written, **note)
+    Snapshots(store, TENANT).take(version, builder(), who="backfill", when=TOLD["when"])
+
+
 TABLE = (
     Entry("`session.append`", "erased", "erased", append),
     Entry("`session.extend`", "erased", "erased", extend),
@@ -177,11 +181,18 @@ TABLE = (
         "`wrap`, and the framework integrations", "erased", "erased", wrapped, "the session goes on under another id"
     ),
     Entry("HTTP: messages", "erased", "erased", http_messages),
-    Entry("HTTP: messages with `follow`", "erased", "erased", http_follow, xfail=("principal", _FOLLOWS)),
-    Entry("HTTP: `history` of a build", "erased", "erased", http_history, xfail=("principal", _FOLLOWS)),
+    Entry("HTTP: messages with `follow`", "erased", "erased", http_follow),
+    Entry("HTTP: `history` of a build", "erased", "erased", http_history),
     Entry("what others said, the model included", "erased", "stays", others, "goes where appended under the principal"),
     Entry("nights over the store: records, drafts, facts, ledger", "erased", "erased", harvested),
     Entry("nights over transcripts from outside", "erased", "erased", outside, "the transcript itself is out of reach"),
+    Entry(
+        "profiles and their snapshots (`backfill`)",
+        "stays",
+        "stays",
+        profile,
+        "texts of the operator; records in them are withdrawn",
+    ),
 )
 OUT_OF_REACH = (
     ("exported pages, reports, timelines", "out of reach, named", "delete the files"),
@@ -193,7 +204,6 @@ OUT_OF_REACH = (
         "files of the application",
     ),
     ("Prefect's persisted results", "skipped", "hold addresses, no words"),
-    ("profiles, `backfill`, snapshots", "skipped", "hold texts of the operator; records in them are withdrawn"),
     ("requests to a provider, logs, traces", "out of reach, named", "register an eraser for those you hold"),
 )
 
@@ -299,12 +309,8 @@ def _sessions(store: Store) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("number", range(len(TABLE)), ids=[entry.way for entry in TABLE])
-def test_what_the_table_promises_is_done(
-    number: int, forgotten: Forgotten, whom: str, request: pytest.FixtureRequest
-) -> None:
+def test_what_the_table_promises_is_done(number: int, forgotten: Forgotten, whom: str) -> None:
     entry, word = TABLE[number], word_of(number)
-    if whom in entry.xfail:
-        request.applymarker(pytest.mark.xfail(strict=False, reason=entry.xfail[-1]))
     assert forgotten.before.get(word)  # it was there
     promise = entry.session if whom == "session" else entry.principal
     assert bool(forgotten.after.get(word)) == (promise == "stays"), forgotten.after.get(word)

@@ -305,10 +305,13 @@ def _first_of_each(spans: Sequence[QuotedSpan]) -> list[QuotedSpan]:
     return [spans[at] for at in sorted(chosen[:SHOWN_SPANS])]
 
 
+UNKNOWN_SPEAKER = "unknown speaker"
+
+
 def quoted(span: QuotedSpan, of: MetaRecommendation, most: int | None = SPAN_CHARS) -> str:
     """Where a span of a record stands, who said it, when, and its words."""
     one = span.evidence
-    who = one.principal if one.role == "user" else one.role
+    who = (one.principal or UNKNOWN_SPEAKER) if one.role == "user" else one.role
     failed = (one.relation, one.role) == ("contradicts", "tool") and of.scope.tool is not None
     how = FAILED if failed else RELATIONS[one.relation]
     told = [who, *([one.ts[:10]] if one.ts else ()), *([how] if how else ())]
@@ -357,7 +360,7 @@ def show_record(console: Console, record: MetaRecommendation, spans: Sequence[Qu
         evidence = span.evidence
         mark = "" if span.verified else "  (not what its address says)" if span.text is not None else "  (forgotten)"
         head = f"{evidence.session}{evidence.ref}  {evidence.role}, trust {evidence.trust}, {evidence.relation}"
-        head += f", {evidence.principal}{mark}"
+        head += f", {evidence.principal or UNKNOWN_SPEAKER}{mark}"
         console.print(tables.shown(head), soft_wrap=True)
         words = f"“{' '.join(span.text.split())}”" if span.text else "-"
         console.print(tables.shown(f"  {words}"), soft_wrap=True)

@@ -23,7 +23,7 @@ from ctxsteward.steward import NightReport
 from ctxsteward.steward.drift import ProfilePatches, difference, keyed, report
 from ctxsteward.steward.night import NightChain, line as night_line
 from ctxsteward.steward.release import assess, changelog_text, entry_lines, named_approvers
-from ctxsteward.store import ChangeSummary
+from ctxsteward.store import UNREADABLE, ChangeSummary
 
 from ..terminal import FOUND, STEWARD, need, print_json, print_result, table_console, tables
 from .context import StewardContext
@@ -77,9 +77,10 @@ def basis_text(row: Mapping[str, Any]) -> str:
         return "the first version" if row["version"] == 1 else "a rollback" if row["restores"] else "committed by hand"
     people = ", ".join(who for who, _ in named_approvers(promotion))
     canary = f", canary for {promotion['canary']['share']:.0%}" if "canary" in promotion else ""
-    return (
-        f"drift {promotion.get('level', 'unknown')}, {'approved by ' + people if people else 'needed nobody'}{canary}"
-    )
+    spoiled = promotion.get(UNREADABLE, ())
+    lost = f"; cannot be read: {', '.join(spoiled)}" if spoiled else ""
+    agreed = f"approved by {people}" if people else "needed nobody"
+    return f"drift {promotion.get('level', 'unknown')}, {agreed}{canary}{lost}"
 
 
 def _plain_promotion(promotion: Mapping[str, Any] | None) -> dict[str, Any] | None:

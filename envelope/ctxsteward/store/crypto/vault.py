@@ -274,6 +274,10 @@ class Vault:
             self.objects, key, body, commit_id=address[:16], mine=body.__eq__, patience=self._patience
         ).found
 
+    def discard(self, address: str) -> None:
+        """Delete content whose subject stays: it holds words of somebody else, who was forgotten."""
+        self.objects.delete(names.blob_name(self.tenant, address))
+
     def finish_burial(self, name: str) -> None:
         """Destroy a key that a burial has left, because it was cut off behind its tombstone."""
         key = names.data_key_name(self.tenant, name)

@@ -95,7 +95,7 @@ class RecordSupport:
         return left < min(self.least, len(self.voices))
 
 
-def support_of(voices: Mapping[str, Iterable[SupportPlace]], least: int) -> RecordSupport:
+def support_of(voices: Mapping[Any, Iterable[SupportPlace]], least: int) -> RecordSupport:
     """Support in one form, whatever the order it was found in."""
     return RecordSupport(voices=tuple(sorted(tuple(sorted(set(places))) for places in voices.values())), least=least)
 

@@ -59,6 +59,7 @@ from ..crypto import Link, follows
 from ..names import checked_name, checked_profile_name, numbered, part_of, versions_folder, writers_folder
 from ..objects import ObjectStore, folders_in
 from .approval_check import ApprovalCheck, ApprovalChecker, ProposedVersion
+from .stored_promotion import readable_promotion
 from .version_codec import Content, MetaRecordVault, Version, VersionForm, content_of, stored_blocks
 
 __all__ = ["ProfileVersions", "Version", "profile_names"]
@@ -69,7 +70,9 @@ class ChangeSummary(NamedTuple):
 
     entry: ChangelogEntry
     promotion: Mapping[str, Any] | None
-    """What it rested on: drift, evals, approvals, by address; None: the first, a rollback, or from before it had to."""
+    """What it rested on, as far as it can be read (`readable_promotion`): drift, evals, approvals, by address.
+
+    None: the first, a rollback, or from before it had to."""
 
 
 class ProfileVersions:
@@ -133,7 +136,8 @@ class ProfileVersions:
 
     def told(self, start: int = 1) -> Iterator[ChangeSummary]:
         """The changelog from a version on, oldest first, each entry with what its commit rested on."""
-        return (ChangeSummary(self._form.entry(link), link.body.get("promotion")) for link in self._chain.links(start))
+        links = self._chain.links(start)
+        return (ChangeSummary(self._form.entry(link), readable_promotion(link.body.get("promotion"))) for link in links)
 
     def slice_text(self, version: Version) -> str:
         """The meta slice as it was rendered at the commit; erased lines are left out, labels are not."""
@@ -368,7 +372,7 @@ class ProfileVersions:
 
 def is_by_people(body: Mapping[str, Any], number: int) -> bool:
     """Whether people answer for this version itself: whoever made the chain, or who approved it."""
-    return number == 1 or bool((body.get("promotion") or {}).get("approvals"))
+    return number == 1 or bool((readable_promotion(body.get("promotion")) or {}).get("approvals"))
 
 
 def _governed(body: Mapping[str, Any]) -> list[Any]:

@@ -146,7 +146,7 @@ def runs_of(name: str, data: bytes, settings: IngestSettings | None = None) -> I
     for found in ingest(loaded, worker.settings):
         if isinstance(found, ReplayedTranscript) and found.succeeded is not None:
             kept = tuple(artifacts.get(found.session, ()))
-            task = found.task or found.principal
+            task = found.task or found.principal or found.session
             yield AdviceRun(task, found.succeeded, found, tuple(episodes(found)), kept)
 
 

@@ -289,7 +289,7 @@ def active_records(transcripts: Iterable[ReplayedTranscript]) -> list[MetaRecomm
     key = KEYS.address_key(TENANT)
     artifacts = (
         artifact for one in transcripts
-        for artifact in build_artifact(one, lasting(harvest(one), one), extractor=EXTRACTOR, key=key)
+        for artifact in build_artifact(one, lasting(harvest(one)), extractor=EXTRACTOR, key=key)
     )  # fmt: skip
     return [one for one in records_made_of(artifacts) if one.status == "active" and one.scope.tool is None]
 

@@ -12,7 +12,6 @@ from .artifact import (
     observation_of as observation_of,
     quotes as quotes,
     span_address as span_address,
-    subject_for as subject_for,
     verified as verified,
 )
-from .storage import ArtifactStore as ArtifactStore
+from .storage import ArtifactStore as ArtifactStore, possible_speakers as possible_speakers

@@ -31,7 +31,15 @@ from pydantic import ValidationError
 from ctxsteward.schemas import Damaged, Evidence, Slot, Trust, UnsupportedVersion
 from ctxsteward.store import AddressKey, address_of, canonical, subject_of
 
-from ..observations import MessageSpan, Observation, ReplayedTranscript, ReplayedUtterance, Role
+from ..observations import (
+    MessageSpan,
+    Observation,
+    ReplayedTranscript,
+    ReplayedUtterance,
+    Role,
+    in_order,
+    speaker_order,
+)
 
 _NUMBER = re.compile(r"\d+")
 
@@ -62,7 +70,8 @@ class CitedText:
     role: Role
     text: str
     trust: Trust
-    principal: str
+    principal: str | None
+    """Whose words they are; None where nobody knows."""
     ts: str | None
 
 
@@ -72,10 +81,10 @@ class Artifact:
 
     source: str
     session: str
-    principal: str
-    """Whom the conversation is with."""
-    principals: tuple[str, ...]
-    """Whose words are in it; sorted."""
+    principal: str | None
+    """Whom the conversation is with; None where nobody knows."""
+    principals: tuple[str | None, ...]
+    """Whose words are in it, in their order (`in_order`)."""
     project: str | None
     transcript: str
     """HMAC of what was read."""
@@ -114,16 +123,17 @@ def build_artifact(
 ) -> tuple[Artifact, ...]:
     """What a transcript gave, as artifacts: the main principal's first, the others by name."""
     texts = {said.ref: said for said in replayed.utterances}
-    groups: dict[tuple[str, ...], list[Observation]] = {(replayed.principal,): []}
+    groups: dict[tuple[str | None, ...], list[Observation]] = {(replayed.principal,): []}
     refused = 0
     for observation in observations:
         if _is_cited(observation.places, texts):
-            groups.setdefault(_behind(observation, texts), []).append(observation)
+            groups.setdefault(_behind(observation, texts, replayed.session), []).append(observation)
         else:
             refused += 1
     name = transcript_address(key, replayed, extractor)
     taken = tuple(IdentifierUse(tool, tuple(sorted(paths))) for tool, paths in sorted(takes))
     first, *others = groups.items()
+    others.sort(key=lambda group: [speaker_order(principal, replayed.session) for principal in group[0]])
     return tuple(
         Artifact(
             source=replayed.source, session=replayed.session, principal=replayed.principal, principals=principals,
@@ -132,7 +142,7 @@ def build_artifact(
             observations=tuple(_ordered(found)), cited=_cited(found, texts),
             takes=() if at else taken, refused=0 if at else refused,
         )
-        for at, (principals, found) in enumerate([first, *sorted(others, key=lambda group: group[0])])
+        for at, (principals, found) in enumerate([first, *others])
     )  # fmt: skip
 
 
@@ -151,17 +161,12 @@ def _ordered(found: Iterable[Observation]) -> Iterator[Observation]:
 def transcript_address(key: AddressKey, replayed: ReplayedTranscript, extractor: str) -> str:
     """What a transcript is called: HMAC of what was read, and of the code that reads it."""
     data = json.dumps([replayed.source, replayed.session, replayed.digest, extractor]).encode()
-    return address_of(key, subject_for(replayed.session, replayed.principal), "transcript", data)
+    return address_of(key, subject_of(replayed.session, replayed.principal), "transcript", data)
 
 
-def subject_for(session: str, principal: str) -> str:
-    """Under whose key the words of a principal lie; of an unknown user, the session's own."""
-    return subject_of(session, None if principal == session else principal)
-
-
-def _behind(observation: Observation, texts: dict[str, ReplayedUtterance]) -> tuple[str, ...]:
-    """The principals whose words an observation is made of; sorted."""
-    return tuple(sorted({observation.principal, *(texts[place.ref].principal for place in observation.places)}))
+def _behind(observation: Observation, texts: dict[str, ReplayedUtterance], session: str) -> tuple[str | None, ...]:
+    """The principals whose words an observation is made of."""
+    return in_order({observation.principal, *(texts[place.ref].principal for place in observation.places)}, session)
 
 
 def _cited(found: Sequence[Observation], texts: dict[str, ReplayedUtterance]) -> tuple[CitedText, ...]:
@@ -194,17 +199,30 @@ def cut(text: str, start: int, stop: int) -> str | None:
         return None
 
 
-ARTIFACT_VERSION = 1
+ARTIFACT_VERSION = 2
+"""The newest form. Version 1 writes the session's name for an unknown speaker, so it cannot hold a person of that name;
+version 2 writes null."""
 
 
 def artifact_bytes(artifact: Artifact) -> bytes:
-    """Canonical JSON."""
+    """Canonical JSON; version 1 where that can hold the artifact, so that bytes and address stay as they were."""
     fields = {name: getattr(artifact, name) for name in Artifact.__slots__}
     fields["observations"] = [observation_fields(observation) for observation in artifact.observations]
     fields["cited"] = [asdict(cited) for cited in artifact.cited]
     if not artifact.takes:
         del fields["takes"]
-    return canonical({"schema_version": ARTIFACT_VERSION, **fields})
+    version = 2 if artifact.session in (artifact.principal, *artifact.principals) else 1
+    if version == 1:
+        _rename_speakers(fields, None, artifact.session)
+    return canonical({"schema_version": version, **fields})
+
+
+def _rename_speakers(fields: dict[str, Any], old: str | None, new: str | None) -> None:
+    """Replace one principal by another wherever the fields of an artifact name it."""
+    for part in (fields, *fields["observations"], *fields["cited"]):
+        if part["principal"] == old:
+            part["principal"] = new
+    fields["principals"] = [new if principal == old else principal for principal in fields["principals"]]
 
 
 def parse_artifact(data: bytes, what: str = "artifact") -> Artifact:
@@ -212,8 +230,10 @@ def parse_artifact(data: bytes, what: str = "artifact") -> Artifact:
     try:
         fields: dict[str, Any] = json.loads(data)
         version = fields.pop("schema_version")
-        if version != ARTIFACT_VERSION:
+        if version not in (1, ARTIFACT_VERSION):
             raise UnsupportedVersion(what, version, ARTIFACT_VERSION)
+        if version == 1:
+            _rename_speakers(fields, fields["session"], None)
         fields["observations"] = tuple(map(observation_of, fields["observations"]))
         fields["cited"] = tuple(CitedText(**cited) for cited in fields["cited"])
         for name in ("principals", "shown"):
@@ -261,7 +281,7 @@ class EvidenceSpan(NamedTuple):
     address: str
     role: str
     trust: Trust
-    principal: str
+    principal: str | None
     ts: str | None
     relation: str
 
@@ -277,9 +297,9 @@ class EvidenceQuote(NamedTuple):
     text: str | None
 
 
-def span_address(key: AddressKey, session: str, principal: str, data: bytes) -> str:
+def span_address(key: AddressKey, session: str, principal: str | None, data: bytes) -> str:
     """The address of the bytes of a span."""
-    return address_of(key, subject_for(session, principal), "span", data)
+    return address_of(key, subject_of(session, principal), "span", data)
 
 
 def evidence_spans(artifact: Artifact, key: AddressKey) -> Iterator[tuple[EvidenceSpan, ...]]:
@@ -303,7 +323,9 @@ def verified(evidence: Evidence, cited: CitedText | None, key: AddressKey) -> bo
     if cited is None or text is None or (cited.role, cited.trust) != (evidence.role, evidence.trust):
         return False
     address = span_address(key, evidence.session, cited.principal, text.encode())
-    return cited.principal == evidence.principal and hmac.compare_digest(address, evidence.span_address)
+    written = (None, evidence.session) if cited.principal is None else (cited.principal,)
+    # records of earlier versions name the session where the speaker is unknown
+    return evidence.principal in written and hmac.compare_digest(address, evidence.span_address)
 
 
 def quotes(evidence: Iterable[Evidence], cited: Iterable[CitedText | None]) -> Iterator[EvidenceQuote]:

@@ -13,12 +13,13 @@ Source: the state design (addresses, tenants, erasure); NIST SP 800-38D.
 from __future__ import annotations
 
 import hmac
+from collections.abc import Iterable
 
 from ctxsteward.envelope import Store
 from ctxsteward.schemas import Damaged, Erased, ObjectMissing
-from ctxsteward.store import NONCE_BYTES, Vault, address_of, decrypt, encrypt
+from ctxsteward.store import NONCE_BYTES, Vault, address_of, decrypt, encrypt, subject_of
 
-from .artifact import Artifact, artifact_bytes, parse_artifact, subject_for
+from .artifact import Artifact, artifact_bytes, parse_artifact
 
 KIND = "harvest"
 _SEPARATOR = b"\n"
@@ -47,7 +48,7 @@ class ArtifactStore:
 
     def _sealed(self, artifact: Artifact) -> tuple[str, bytes]:
         """The subject whose blob it is, and its content: under a further key for each further principal."""
-        first, *others = (subject_for(artifact.session, who) for who in artifact.principals)
+        first, *others = (subject_of(artifact.session, who) for who in artifact.principals)
         data = artifact_bytes(artifact)
         layers = []
         for subject in others:
@@ -75,11 +76,15 @@ class ArtifactStore:
         except (Erased, ObjectMissing):
             return None
 
-    def bury(self, session: str, principals: tuple[str, ...], *, who: str, when: str, why: str) -> None:
+    def bury(self, session: str, principals: tuple[str | None, ...], *, who: str, when: str, why: str) -> None:
         """Destroy the keys of these principals in a session; none given: of the session itself."""
-        subjects = [subject_for(session, principal) for principal in principals] or [session]
+        subjects = [subject_of(session, principal) for principal in principals] or [session]
         for subject in subjects:
             self._vault.bury(subject, who=who, when=when, why=why)
+
+    def discard(self, address: str) -> None:
+        """Delete an artifact that may hold the words of a forgotten person under the key of their session."""
+        self._vault.discard(address)
 
     def forgotten(self) -> frozenset[str]:
         """Addresses of all subjects that were forgotten; costs a listing."""
@@ -91,7 +96,7 @@ class ArtifactStore:
 
     def subject(self, session: str, principal: str | None) -> str:
         """The address under which a principal in a session, or (None) the session itself, may be forgotten."""
-        return self._vault.subject_address(session if principal is None else subject_for(session, principal))
+        return self._vault.subject_address(subject_of(session, principal))
 
     def _refuse_forgotten(self, artifact: Artifact) -> None:
         """Asked of the tombstones: another process may have written one, or a session have gone without its people."""
@@ -102,4 +107,14 @@ class ArtifactStore:
 
 
 def _subjects(artifact: Artifact) -> tuple[str, ...]:
-    return (artifact.session, *(subject_for(artifact.session, who) for who in artifact.principals))
+    return (artifact.session, *(subject_of(artifact.session, who) for who in artifact.principals))
+
+
+def possible_speakers(session: str, principals: Iterable[str | None]) -> frozenset[str | None]:
+    """Everybody whose words an artifact of this session may hold.
+
+    An unknown speaker may be the person whose name is the session's: the first stored form wrote both alike, so whoever
+    forgets that person forgets these words too.
+    """
+    named = frozenset(principals)
+    return named | {session} if None in named else named

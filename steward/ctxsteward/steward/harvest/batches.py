@@ -32,9 +32,7 @@ from typing import NamedTuple
 
 from ctxsteward.envelope import Store
 from ctxsteward.schemas import ObjectMissing, UnsupportedVersion, VersionTaken
-from ctxsteward.store import Chain, Link, address_of, skeleton, steward_folder
-
-from ..artifacts import subject_for
+from ctxsteward.store import Chain, Link, address_of, skeleton, steward_folder, subject_of
 
 VERSION = 1
 
@@ -145,9 +143,11 @@ class BatchRecords:
         data = json.dumps([self._profile, self._extractor, salt, items]).encode()
         return Batch(address_of(self._key, self._tenant, "batch", data), items)
 
-    def voice(self, principal: str) -> str:
+    def voice(self, principal: str | None) -> str:
         """The address of whoever is called so; empty where nobody knows."""
-        return address_of(self._key, self._tenant, "voice", skeleton(principal).encode()) if principal else ""
+        return (
+            address_of(self._key, self._tenant, "voice", skeleton(principal).encode()) if principal is not None else ""
+        )
 
     def address(self, item: DueTranscript) -> str:
         """What an item is called where names may not stand."""
@@ -162,9 +162,9 @@ class BatchRecords:
         named = json.dumps([item.source, item.name, session]).encode()
         return address_of(self._key, self._tenant, "reading", named)
 
-    def subjects(self, session: str, principals: Iterable[str]) -> tuple[str, ...]:
+    def subjects(self, session: str, principals: Iterable[str | None]) -> tuple[str, ...]:
         """A session and its people, by the addresses under which they may be forgotten."""
-        names = {session, *(subject_for(session, who) for who in principals)}
+        names = {session, *(subject_of(session, who) for who in principals)}
         return tuple(sorted(map(self._store.vault(self._tenant).subject_address, names)))
 
     def find(self, address: str) -> BatchResult | None:

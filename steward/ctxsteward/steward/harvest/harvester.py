@@ -399,12 +399,11 @@ def harvest(replayed: ReplayedTranscript) -> tuple[Observation, ...]:
     return (*(map(_for_oneself, kept) if conversation.between_people else kept), *structural)
 
 
-def lasting(observations: Iterable[Observation], replayed: ReplayedTranscript) -> list[Observation]:
+def lasting(observations: Iterable[Observation]) -> list[Observation]:
     """Those that outlive their session: not the day's wishes, nor what somebody unknown says of themselves."""
-    unknown = replayed.session
     return [
         one for one in observations
-        if one.reach != "session" and not (one.reach == "user" and one.principal == unknown)
+        if one.reach != "session" and not (one.reach == "user" and one.principal is None)
     ]  # fmt: skip
 
 

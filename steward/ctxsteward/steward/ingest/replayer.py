@@ -12,7 +12,7 @@ Of a conversation between two people, which the format alone tells (`PEOPLE_FORM
 with the trust `user`. A name that only the transcript gives is nobody's beyond it: ``Ann@talk-1`` (`person`).
 
 Who a transcript is with: its metadata, else the first user that it names, else its task (trials of one task are not
-independent), else its session: whoever spoke there is unknown, and all unknown speakers together count as one voice
+independent), else None: whoever spoke there is unknown, and all unknown speakers together count as one voice
 (`reconcile.draft`), however many sessions they had.
 
 Times: a message's own (``ts``, ``timestamp``, ``created_at``, ``created``; ISO 8601 or Unix seconds), else that of the
@@ -170,7 +170,7 @@ def replay(
     users = (said.principal for said in every if not (said.is_person and said.role == "assistant"))
     principal = meta.principal or next(filter(None, users), None)
     if principal is None:
-        principal = f"task-{origin.task}" if origin.task is not None else session
+        principal = f"task-{origin.task}" if origin.task is not None else None
     redacting = _CountingRedactor(redact, every)
     owned = _OwnTools(internal_tools | confirming_tools.keys(), confirming_tools)
     utterances = tuple(_utterances(every, principal, meta.principal is not None, redacting, owned))
@@ -253,7 +253,7 @@ def _texts(every: Iterable[TranscriptMessage]) -> Iterator[str]:
 
 def _utterances(
     every: Iterable[TranscriptMessage],
-    principal: str,
+    principal: str | None,
     is_fixed: bool,
     redacting: _CountingRedactor,
     owned: _OwnTools,
@@ -292,7 +292,7 @@ def _trust(said: TranscriptMessage, role: Role) -> Trust:
     return "user" if role == "user" or said.is_person else "assistant"
 
 
-def _principal(said: TranscriptMessage, role: Role, principal: str, *, is_fixed: bool) -> str:
+def _principal(said: TranscriptMessage, role: Role, principal: str | None, *, is_fixed: bool) -> str | None:
     """Who stands behind a message: the metadata name the user, and nobody else."""
     is_own = said.is_person if role == "assistant" else role == "user" and not is_fixed
     return (said.principal or principal) if is_own else principal
@@ -300,7 +300,7 @@ def _principal(said: TranscriptMessage, role: Role, principal: str, *, is_fixed:
 
 def _results(
     said: TranscriptMessage,
-    principal: str,
+    principal: str | None,
     tools: dict[str, str],
     redacting: _CountingRedactor,
     owned: _OwnTools,

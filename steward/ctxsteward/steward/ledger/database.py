@@ -43,7 +43,7 @@ from ..reconcile import (
     summarize_draft,
 )
 
-VERSION = 9
+VERSION = 10
 """Of the tables."""
 APPLICATION_ID = 0x63747872
 """``ctxr``."""
@@ -60,7 +60,7 @@ CREATE TABLE artifacts (
 CREATE INDEX artifacts_by_session ON artifacts (session, source);
 CREATE TABLE seen (
   id TEXT PRIMARY KEY, seconds REAL NOT NULL, source TEXT NOT NULL, session TEXT NOT NULL, ref TEXT NOT NULL,
-  start INTEGER NOT NULL, stop INTEGER NOT NULL, trust TEXT NOT NULL, principal TEXT NOT NULL, voice TEXT NOT NULL,
+  start INTEGER NOT NULL, stop INTEGER NOT NULL, trust TEXT NOT NULL, principal TEXT, voice TEXT NOT NULL,
   kind TEXT NOT NULL, strength TEXT NOT NULL, extractor TEXT NOT NULL, text TEXT NOT NULL, score REAL NOT NULL, ts TEXT,
   sensitivity TEXT NOT NULL, is_single INTEGER NOT NULL, is_shown INTEGER NOT NULL,
   is_confirmed INTEGER NOT NULL, is_denied INTEGER NOT NULL, run TEXT NOT NULL,

@@ -46,8 +46,9 @@ from ctxsteward.store import (
 )
 
 from ..admission import AdmissionPolicy
-from ..artifacts import Artifact, ArtifactStore, EvidenceQuote
+from ..artifacts import Artifact, ArtifactStore, EvidenceQuote, possible_speakers
 from ..harvest import FATES, BatchResult, RecordUse, SessionUse, WatchedRecord, sum_uses
+from ..observations import in_order
 from ..reconcile import SKETCH
 from .database import LedgerDatabase, drafts_of
 from .index import ObservationIndex
@@ -286,12 +287,18 @@ class Ledger:
         """
         if session is None and principal is None:
             raise InputError("nothing to withdraw: name a session, a principal, or both")
-        held = [(name, people) for _, name, people in self._held(session) if principal is None or principal in people]
+        held = [
+            (name, people)
+            for _, name, people in self._held(session)
+            if principal is None or principal in possible_speakers(name, people)
+        ]
         pairs = [(name, principal) for name, _ in held] or ([(session, principal)] if session else [])
         if told is not None:
             for name in sorted({name for name, _ in pairs}):
-                everybody = sorted({who for other, people in held if other == name for who in people})
-                leaving = tuple(everybody) if principal is None else (principal,)
+                everybody = {who for other, people in held if other == name for who in people}
+                if principal is not None:
+                    everybody &= {principal, None} if principal == name else {principal}
+                leaving = in_order(everybody, name)
                 self._artifacts.bury(name, leaving, **told._asdict())
                 if principal is None:
                     self._artifacts.bury(name, (), **told._asdict())
@@ -305,7 +312,7 @@ class Ledger:
         pairs = {
             (session, principal)
             for _, session, people in self._held(None)
-            for principal in (None, *people)
+            for principal in (None, *possible_speakers(session, people))
             if self._artifacts.is_among(forgotten, session, principal)
         }
         self.uses.withdraw(forgotten)
@@ -317,13 +324,23 @@ class Ledger:
             for session, principal in pairs:
                 self._db.run("INSERT OR IGNORE INTO erased VALUES (?, ?)", session, principal or _EVERYBODY)
                 held = self._held(session)
-                left += self._index.drop([at for at, _, people in held if principal is None or principal in people])
+                if principal == session:  # an unknown speaker's words lie under the session's key, which stays
+                    for address, _, people in held:
+                        if None in people:
+                            self._artifacts.discard(address)
+                left += self._index.drop(
+                    [
+                        address
+                        for address, name, people in held
+                        if principal is None or principal in possible_speakers(name, people)
+                    ]
+                )
             self.uses.withdraw({self._artifacts.subject(*pair) for pair in pairs})
             self._index.refresh()
         self._db.scrub()
         return left
 
-    def _held(self, session: str | None) -> list[tuple[str, str, list[str]]]:
+    def _held(self, session: str | None) -> list[tuple[str, str, list[str | None]]]:
         """Artifacts of a session, or of all: address, session, principals."""
         rows = self._db.rows(
             "SELECT address, session, principals FROM artifacts WHERE ?1 IS NULL OR session = ?1", session

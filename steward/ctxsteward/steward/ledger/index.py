@@ -30,7 +30,7 @@ from dataclasses import replace
 
 from ctxsteward.store import AddressKey, address_of, canonical
 
-from ..artifacts import Artifact, ArtifactRank, IdentifierUse, observation_fields
+from ..artifacts import Artifact, ArtifactRank, IdentifierUse, observation_fields, possible_speakers
 from ..harvest.tools import FailureGroup, FailurePlace, expected, leaf_name, parse_trigger, sibling_fixes, troubles_of
 from ..reconcile import (
     Claim,
@@ -202,7 +202,7 @@ class ObservationIndex:
     def _is_erased(self, artifact: Artifact) -> bool:
         rows = self._db.rows("SELECT principal FROM erased WHERE session = ?", artifact.session)
         gone = {row[0] for row in rows}
-        return "" in gone or not gone.isdisjoint(artifact.principals)
+        return "" in gone or not gone.isdisjoint(possible_speakers(artifact.session, artifact.principals))
 
     def _enter(self, address: str, artifact: Artifact) -> bool:
         """Note an artifact; whether it is of the newest reading of its source, whose elders then leave."""

@@ -28,10 +28,10 @@ from itertools import islice
 from typing import Any, Literal, NamedTuple
 
 from ctxsteward.schemas import Evidence, MetaRecommendation, Review
-from ctxsteward.store import AddressKey, RecordSupport, SupportPlace, support_of
+from ctxsteward.store import AddressKey, RecordSupport, SupportPlace, subject_of, support_of
 
 from ..admission import AdmissionPolicy, RecordStanding, admission_verdict, settle_contests
-from ..artifacts import ArtifactStore, CitedText, EvidenceQuote, quotes, subject_for, verified
+from ..artifacts import ArtifactStore, CitedText, EvidenceQuote, quotes, verified
 from ..observations import KINDS
 from ..reconcile import DisjointSets, Draft, IndexedObservation, voice_of
 from .database import LedgerDatabase, drafts_of, observations
@@ -245,19 +245,19 @@ def support(
         least, counted = policy.independent_principals, [one for one in seen if one.is_said]
     else:
         return None
-    voices: dict[str, list[SupportPlace]] = defaultdict(list)
+    voices: dict[tuple[str, str], list[SupportPlace]] = defaultdict(list)
     for one in counted:
-        who = voice_of(one.observation.principal, one.origin.session)
-        if gate in ("contrast", "seen"):
-            who = who or one.origin.session  # runs count by their tasks there, not by who speaks
-        voices[who].append(_place(one, address))
+        who = voice_of(one.observation.principal)
+        # runs count by their tasks at these gates, not by who speaks: those of unknown speakers count one by one
+        run = one.origin.session if gate in ("contrast", "seen") and not who else ""
+        voices[who, run].append(_place(one, address))
     return support_of(voices, 1 if approved else least) if voices else None
 
 
 def _place(one: IndexedObservation, address: Address) -> SupportPlace:
     session = one.origin.session
     people = {one.observation.principal, *(span.principal for span in one.spans)}
-    return tuple(sorted({address(session), *(address(subject_for(session, who)) for who in people)}))
+    return tuple(sorted({address(session), *(address(subject_of(session, who)) for who in people)}))
 
 
 EvidenceKind = Literal["said", "confirmed", "worked", "failed", "from_tool"]

@@ -336,12 +336,8 @@ def facts_of(active: Iterable[tuple[Draft, RecordStanding]]) -> tuple[Fact, ...]
 def _fact(draft: Draft) -> Fact:
     """A record as a fact, with the originals it rests on."""
     sources = dict.fromkeys(
-        FactSource(
-            session=one["session"], ref=one["ref"],
-            principal=None if one["principal"] == one["session"] else one["principal"],
-        )
-        for one in draft.evidence
-    )  # fmt: skip
+        FactSource(session=one["session"], ref=one["ref"], principal=one["principal"]) for one in draft.evidence
+    )
     return Fact(
         id=draft.id, text=draft.said["text"], sources=tuple(sources)[:MAX_SOURCES], ts=draft.last,
         answers=draft.answers,

@@ -65,7 +65,7 @@ class HarvestedTranscript:
     """What one transcript gave, and what its session showed."""
 
     session: str
-    principals: tuple[str, ...]
+    principals: tuple[str | None, ...]
     """Who spoke in it."""
     artifacts: tuple[Artifact, ...]
     tally: UseTally
@@ -75,8 +75,8 @@ class HarvestedTranscript:
     """Version of the profile that the session was under; None: not known."""
     arm: Mapping[str, int]
     """What it showed of that version (`canary.CanaryArm`)."""
-    principal: str
-    """Whom it was with; empty: nobody knows."""
+    principal: str | None
+    """Whom it was with; None where nobody knows."""
 
 
 HarvestResult = tuple[HarvestedTranscript | SkippedItem | QuarantinedItem, ...]
@@ -113,7 +113,7 @@ class HarvestWorker:
         try:
             observations = harvest(replayed)
             takes = identifiers(replayed).items()
-            kept = lasting(observations, replayed)
+            kept = lasting(observations)
             artifacts = build_artifact(replayed, kept, extractor=self.extractor, key=self.key, takes=takes)
             counted = tally(replayed, self.active.beside(loaded.watched), observations)
         except Exception as error:
@@ -121,7 +121,7 @@ class HarvestWorker:
         return HarvestedTranscript(
             session=replayed.session, principals=replayed.principals, artifacts=artifacts, tally=counted,
             dated=replayed.dated, version=replayed.profile_version, arm=_arm(replayed, observations, counted),
-            principal="" if replayed.principal == replayed.session else replayed.principal,
+            principal=replayed.principal,
         )  # fmt: skip
 
 

@@ -13,4 +13,6 @@ from .transcript import (
     ReplayedUtterance as ReplayedUtterance,
     Role as Role,
     ShownRecord as ShownRecord,
+    in_order as in_order,
+    speaker_order as speaker_order,
 )

@@ -71,8 +71,8 @@ class Observation:
     score: float
     """0..1, comparable within one kind."""
     reach: Reach
-    principal: str
-    """Who makes the claim."""
+    principal: str | None
+    """Who makes the claim; None where nobody knows."""
     tool: str | None = None
     value: str | int | float | None = None
     unit: str | None = None

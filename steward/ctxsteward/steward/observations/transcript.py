@@ -9,7 +9,7 @@ Source: the layered-envelope design (replay); the state design (trust labels).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -41,8 +41,8 @@ class ReplayedUtterance:
     role: Role
     text: str
     trust: Trust
-    principal: str
-    """Who stands behind it: for assistant and tool text, the person the conversation is with."""
+    principal: str | None
+    """Who stands behind it: for assistant and tool text, the person the conversation is with. None: nobody knows."""
     speaker: str | None = None
     """A name that the transcript gives; None where it gives none."""
     ts: str | None = None
@@ -74,8 +74,8 @@ class ReplayedTranscript:
     source: str
     """A name that is stable from night to night: path in its folder, key of its object, or ``store``."""
     session: str
-    principal: str
-    """The user or task it is with; of an unknown user, the session."""
+    principal: str | None
+    """The user or task it is with; None for an unknown user."""
     format: str
     digest: str
     """SHA-256 of what was read, with the extractor's settings; inside the process only."""
@@ -101,10 +101,28 @@ class ReplayedTranscript:
     """Secrets and personal data taken out."""
 
     @property
-    def principals(self) -> tuple[str, ...]:
-        """Who it is with, and everybody who spoke; sorted."""
-        return tuple(sorted({self.principal, *(said.principal for said in self.utterances)}))
+    def principals(self) -> tuple[str | None, ...]:
+        """Who it is with, and everybody who spoke, in their order (`in_order`)."""
+        return in_order({self.principal, *(said.principal for said in self.utterances)}, self.session)
 
     def users(self) -> Iterator[ReplayedUtterance]:
         """What people said."""
         return (said for said in self.utterances if said.role == "user")
+
+
+def speaker_order(principal: str | None, session: str) -> tuple[str, bool]:
+    """A key to sort principals of one session by.
+
+    An unknown speaker stands where the session's name would: the first stored form wrote that name for an unknown
+    speaker, and the order of principals decides the bytes of an artifact.
+    """
+    return (session, False) if principal is None else (principal, True)
+
+
+def in_order(principals: Iterable[str | None], session: str) -> tuple[str | None, ...]:
+    """Principals of one session, each once, in their order.
+
+    >>> in_order(["zoe", None, "s-1", "ann"], "s-1")
+    ('ann', None, 's-1', 'zoe')
+    """
+    return tuple(sorted(set(principals), key=lambda principal: speaker_order(principal, session)))

@@ -32,7 +32,7 @@ from functools import lru_cache
 from typing import Literal, NamedTuple, TypeVar
 
 from ctxsteward.schemas import CLAIM_ID_DIGITS, Polarity, RecommendationKind, Trust, instant
-from ctxsteward.store import AddressKey, address_of, canonical, skeleton
+from ctxsteward.store import AddressKey, address_of, canonical, skeleton, subject_of
 
 from ..artifacts import Artifact, EvidenceSpan, evidence_spans, observation_fields
 from ..observations import KINDS, Observation, Strength
@@ -132,7 +132,7 @@ def audiences(observation: Observation, origin: ObservationOrigin) -> tuple[Clai
 
 
 def _own(observation: Observation, origin: ObservationOrigin) -> ClaimAudience | None:
-    if observation.reach == "session" or observation.principal == origin.session:
+    if observation.reach == "session" or observation.principal is None:
         return None
     project = origin.project if observation.reach == "project" else None
     return ClaimAudience("user", user=observation.principal, project=project)
@@ -349,7 +349,7 @@ class IndexedObservation:
         return ObservationBrief(
             id=self.id, seconds=instant(ts), source=self.origin.source, session=self.origin.session, ref=span.ref,
             start=span.start, stop=span.stop, trust=span.trust, principal=observation.principal,
-            voice=voice_of(observation.principal, self.origin.session), kind=observation.kind,
+            voice=voice_of(observation.principal), kind=observation.kind,
             strength=observation.strength, extractor=observation.extractor, text=observation.text,
             score=observation.score, ts=ts, sensitivity=observation.sensitivity,
             is_single=observation.slot.cardinality == "one", is_shown=bool(self.shown),
@@ -373,7 +373,7 @@ class ObservationBrief(NamedTuple):
     start: int
     stop: int
     trust: Trust
-    principal: str
+    principal: str | None
     voice: str
     """What the principal counts as among many (`voice_of`)."""
     kind: RecommendationKind
@@ -420,15 +420,25 @@ def seen_in(artifact: Artifact, key: AddressKey) -> tuple[IndexedObservation, ..
     lead = canonical([*origin])[:-1]
     found = []
     for observation, spans in zip(artifact.observations, evidence_spans(artifact, key), strict=True):
-        told = canonical(observation_fields(observation))
+        told = canonical(observation_fields(observation) | _speaker_in_id(observation, artifact.session))
         id_ = address_of(key, "", "observation", b"%b,%b]" % (lead, told))[:32]
         found.append(IndexedObservation(id=id_, observation=observation, origin=origin, spans=spans, shown=shown))
     return tuple(found)
 
 
-def voice_of(principal: str, session: str) -> str:
+def _speaker_in_id(observation: Observation, session: str) -> dict[str, str | None]:
+    """The principal as the id of an observation has it.
+
+    Ids were always made with the session's name for an unknown speaker, and stay as they were; a person of that name is
+    told apart by the subject of their words.
+    """
+    principal = observation.principal
+    return {"principal": subject_of(session, principal) if principal in (None, session) else principal}
+
+
+def voice_of(principal: str | None) -> str:
     """What a principal counts as among many: names that look alike are one, and so are all that nobody knows."""
-    return "" if principal == session else skeleton(principal)
+    return "" if principal is None else skeleton(principal)
 
 
 @lru_cache(maxsize=4096)

@@ -262,7 +262,9 @@ def _contrasted(claim: str, seen: Sequence[ObservationBrief]) -> DraftSummary | 
     summed = _summed(claim, seen, sides[0][0], own=False)
     tasks = same_tasks((run.id, run.task, run.did) for run in runs)
     own = {run.id for run in runs if run.task.is_own}
-    voices = {by_id[id_].voice or (tasks[id_] if id_ in own else "") for id_ in found.for_it}
+    voices = {
+        (voice, "") if (voice := by_id[id_].voice) else ("", tasks[id_] if id_ in own else "") for id_ in found.for_it
+    }
     support = replace(
         summed.backing, recovered=found.succeeded[0], obeyed_succeeded=found.succeeded[0],
         obeyed_failed=found.failed[0], tasks=found.tasks, helped=len(voices), chance=found.chance,
@@ -313,7 +315,9 @@ def _chosen(seen: Sequence[ObservationBrief], spoken: ObservationBrief) -> list[
     return chosen
 
 
-def _next(waiting: Sequence[ObservationBrief], principals: Mapping[str, int], sessions: Mapping[str, int]) -> int:
+def _next(
+    waiting: Sequence[ObservationBrief], principals: Mapping[str | None, int], sessions: Mapping[str, int]
+) -> int:
     """Whose principal, then session, was heard least often; of equals the first."""
     best, least = 0, (MAX_EVIDENCE, MAX_EVIDENCE)
     for at, one in enumerate(waiting):
@@ -407,8 +411,8 @@ def _evidence(chosen: Sequence[IndexedObservation]) -> list[dict[str, Any]]:
 
 
 def span_fields(
-    source: str, session: str, ref: str, span: Iterable[int], address: str, role: str, trust: str, principal: str,
-    ts: str | None, relation: str,
+    source: str, session: str, ref: str, span: Iterable[int], address: str, role: str, trust: str,
+    principal: str | None, ts: str | None, relation: str,
 ) -> dict[str, Any]:  # fmt: skip
     """One piece of evidence, as fields of a record."""
     return {

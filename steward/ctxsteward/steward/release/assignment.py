@@ -21,8 +21,16 @@ from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
 from ctxsteward.envelope import Store
-from ctxsteward.schemas import ContextError, InputError, instant
-from ctxsteward.store import AddressKey, Profile, ProfileVersions, SessionKey, Version
+from ctxsteward.schemas import ContextError, Damaged, InputError, instant
+from ctxsteward.store import (
+    UNREADABLE,
+    AddressKey,
+    Profile,
+    ProfileVersions,
+    SessionKey,
+    Version,
+    readable_promotion,
+)
 
 from .approvals import canary_of
 
@@ -81,8 +89,15 @@ def started(share: float, champion: int) -> dict[str, Any]:
 
 
 def canary_begun(version: Version) -> Mapping[str, Any] | None:
-    """The canary that a version began as, as `started` gave it; None: it began as none."""
-    canary: Mapping[str, Any] | None = (version.link.body.get("promotion") or {}).get("canary")
+    """The canary that a version began as, as `started` gave it; None: it began as none.
+
+    Raises `Damaged` where what stands there cannot be read: which sessions are to get the version is not known then.
+    """
+    promotion = readable_promotion(version.link.body.get("promotion")) or {}
+    if not {"canary", "promotion"}.isdisjoint(promotion.get(UNREADABLE, ())):
+        do = "roll back to the version before it (`ctxsteward steward rollback`)"
+        raise Damaged(f"version {version.number}: whether it is a canary, and of which sessions, cannot be read; {do}")
+    canary: Mapping[str, Any] | None = promotion.get("canary")
     return canary
 
 

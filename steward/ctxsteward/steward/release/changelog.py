@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ctxsteward.schemas import Change
-from ctxsteward.store import ChangeSummary, ProfileVersions
+from ctxsteward.store import UNREADABLE, ChangeSummary, ProfileVersions
 
 CHANGE_KINDS = ("added", "changed", "removed", "moved")
 _ADDRESS_DIGITS = 12
@@ -62,7 +62,9 @@ def _agreement(promotion: Mapping[str, Any]) -> str:
     people = [f"{markdown_text(who)} ({markdown_text(when)})" for who, when in named_approvers(promotion)]
     agreed = f"it was approved by {', '.join(people)}" if people else "nobody had to approve it"
     canary = f", and {promotion['canary']['share']:.0%} of sessions had it first" if "canary" in promotion else ""
-    return f"Drift is {promotion.get('level', 'unknown')}; {agreed}{canary}."
+    spoiled = promotion.get(UNREADABLE, ())
+    lost = f" These parts cannot be read: {', '.join(map(markdown_text, spoiled))}." if spoiled else ""
+    return f"Drift is {promotion.get('level', 'unknown')}; {agreed}{canary}.{lost}"
 
 
 def named_approvers(promotion: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -71,14 +73,13 @@ def named_approvers(promotion: Mapping[str, Any]) -> list[tuple[str, str]]:
     >>> named_approvers({"approvals": [{"who": "ada", "when": "2026-11-22", "link": 2}, "bo"]})
     [('ada', '2026-11-22'), ('(unreadable)', '')]
     """
-    approvals = promotion.get("approvals") or ()
-    if not isinstance(approvals, list | tuple):
+    if not {"approvals", "promotion"}.isdisjoint(promotion.get(UNREADABLE, ())):
         return [("(unreadable)", "")]
     return [
         (each["who"], str(each.get("when", "")))
         if isinstance(each, Mapping) and isinstance(each.get("who"), str)
         else ("(unreadable)", "")
-        for each in approvals
+        for each in promotion.get("approvals", ())
     ]
 
 

@@ -45,7 +45,7 @@ def test_facts_beside_small_talk_are_kept() -> None:
 
 @pytest.mark.parametrize("text", cases.OF_THE_CASE)
 def test_what_states_something_of_the_case_is_over_with_it(text: str) -> None:
-    assert lasting(scored(task(text)), task(text)) == []
+    assert lasting(scored(task(text))) == []
 
 
 @pytest.mark.parametrize(

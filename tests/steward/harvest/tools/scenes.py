@@ -24,7 +24,7 @@ def call(tool: str, answer: str, **arguments: Any) -> Line:
     return tool, arguments, answer
 
 
-def scene(*lines: Line, session: str = "s-1", principal: str = "task-1", **fields: Any) -> ReplayedTranscript:
+def scene(*lines: Line, session: str = "s-1", principal: str | None = "task-1", **fields: Any) -> ReplayedTranscript:
     """A transcript of these lines: text is the user's."""
     said: list[ReplayedUtterance] = []
     for line in lines:
@@ -45,13 +45,13 @@ def scene(*lines: Line, session: str = "s-1", principal: str = "task-1", **field
     )  # fmt: skip
 
 
-def tells(ordinal: int, text: str, principal: str = "task-1", role: Role = "user") -> ReplayedUtterance:
+def tells(ordinal: int, text: str, principal: str | None = "task-1", role: Role = "user") -> ReplayedUtterance:
     """What the user, or the assistant, says."""
     trust: Trust = "user" if role == "user" else "assistant"
     return ReplayedUtterance(ordinal=ordinal, ref=f"§{ordinal}", role=role, text=text, trust=trust, principal=principal)
 
 
-def asks(ordinal: int, calls: Iterable[ReplayedCall], principal: str = "task-1") -> ReplayedUtterance:
+def asks(ordinal: int, calls: Iterable[ReplayedCall], principal: str | None = "task-1") -> ReplayedUtterance:
     """An assistant's message with calls."""
     return ReplayedUtterance(
         ordinal=ordinal, ref=f"§{ordinal}", role="assistant", text="", trust="assistant", principal=principal,
@@ -60,7 +60,12 @@ def asks(ordinal: int, calls: Iterable[ReplayedCall], principal: str = "task-1")
 
 
 def answers(
-    ordinal: int, call_id: str | None, text: str, tool: str | None = None, principal: str = "task-1", **fields: Any
+    ordinal: int,
+    call_id: str | None,
+    text: str,
+    tool: str | None = None,
+    principal: str | None = "task-1",
+    **fields: Any,
 ) -> ReplayedUtterance:
     """A tool's answer."""
     return ReplayedUtterance(

@@ -86,7 +86,7 @@ OWN, OTHERS = (NUMPY, "python uses_numpy.py"), (NUMPY, "python main.py")
         ([run(n, OWN) for n in range(2)], "candidate", "needs_tasks"),
         ([run(n, OTHERS) for n in range(3)], "vetted", "needs_person"),  # the runs had not asked for it
         ([run(n, OWN, principal="task-1") for n in range(9)], "candidate", "needs_tasks"),  # tries at one task
-        ([run(n, OWN, principal=f"s{n}") for n in range(9)], "candidate", "needs_tasks"),  # nobody knows of whom
+        ([run(n, OWN, principal=None) for n in range(9)], "candidate", "needs_tasks"),  # nobody knows of whom
     ],
 )
 def test_a_fact_of_the_environment_needs_three_tasks_that_asked_for_it(
@@ -105,7 +105,7 @@ def test_runs_of_the_operator_s_own_are_of_one_task_where_their_openings_are_nea
     def tries(tasks: list[str]) -> list[Any]:
         return [
             scene(frame + task + f" Try {n}.", RUNS, session=f"s{task[:9]}{n}",
-                  principal=f"s{task[:9]}{n}", succeeded=None, is_task_run=True)
+                  principal=None, succeeded=None, is_task_run=True)
             for task in tasks for n in range(3)
         ]  # fmt: skip
 

@@ -279,7 +279,7 @@ def test_tasks_that_nobody_names_count_for_as_many_as_stand_behind_them(
         for n, opening in enumerate(openings):
             for done, lines in ((True, [LOOK, ACT]), (False, [ACT])) * 2:
                 session = f"s{n}-{done}-{ledger.size().artifacts}"
-                principal = session if known is None else known.format(n=n)
+                principal = None if known is None else known.format(n=n)
                 run = scene(opening, *lines, session=session, principal=principal, succeeded=done, is_task_run=own)
                 ledger.absorb(*build_artifact(run, practices(run), extractor="harvest/1", key=key))
         context = JudgementContext(policy=AdmissionPolicy(reading_tools=("get_order",)))

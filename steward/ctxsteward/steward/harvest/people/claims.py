@@ -348,7 +348,7 @@ def claim(
     )
 
 
-def principal_of(sentence: Sentence) -> str:
+def principal_of(sentence: Sentence) -> str | None:
     """Who answers for it: of two people who talk, the speaker."""
     said = sentence.said
     return said.principal if said.trust in ("operator", "user") else speaker_of(said) or said.principal

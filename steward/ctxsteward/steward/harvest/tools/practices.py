@@ -99,7 +99,7 @@ def task_of(replayed: ReplayedTranscript) -> RunTask:
     """The task of a run: given, or its user, or, of an operator's own runs, what its opening says."""
     if replayed.task is not None:
         return RunTask(f"task {replayed.task}")
-    if replayed.principal != replayed.session:
+    if replayed.principal is not None:
         return RunTask(f"of {replayed.principal}")
     return _opened(replayed) if replayed.is_task_run else RunTask("")
 

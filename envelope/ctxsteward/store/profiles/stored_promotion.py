@@ -1,0 +1,70 @@
+"""What a stored version says that it rests on (`promotion`), as far as it can be read.
+
+The chain takes any JSON there, so another program, or a call of `ProfileVersions.commit`, may have written something
+else than the steward does. A part of another form is left out and named, so that nothing that shows a version fails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+UNREADABLE = "unreadable"
+"""Where the names of the parts that cannot be read stand."""
+
+
+def readable_promotion(stored: object) -> dict[str, Any] | None:
+    """The parts of a promotion that can be read, and the names of the others; None where there is no promotion.
+
+    >>> readable_promotion({"level": "INFO", "canary": 5})
+    {'level': 'INFO', 'unreadable': ['canary']}
+    """
+    if stored is None:
+        return None
+    if not isinstance(stored, Mapping):
+        return {UNREADABLE: ["promotion"]}
+    spoiled = sorted(name for name, value in stored.items() if not _FORMS.get(name, _any)(value))
+    readable = {name: value for name, value in stored.items() if name not in spoiled}
+    return readable | ({UNREADABLE: spoiled} if spoiled else {})
+
+
+def _any(value: object) -> bool:
+    return True
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_reference(value: object) -> bool:
+    return isinstance(value, Mapping) and all(isinstance(value.get(name), str) for name in ("blob", "key"))
+
+
+def _are_times(value: object) -> bool:
+    """When each change was taken back."""
+    return isinstance(value, Mapping) and all(isinstance(when, str) for when in value.values())
+
+
+def _is_canary(value: object) -> bool:
+    if not isinstance(value, Mapping) or not _is_number(value.get("champion")):
+        return False
+    share = value.get("share")
+    return isinstance(share, int | float) and not isinstance(share, bool) and 0 < share <= 1
+
+
+_FORMS: Mapping[str, Callable[[object], bool]] = MappingProxyType(
+    {
+        "level": lambda value: isinstance(value, str),
+        "touched": lambda value: isinstance(value, list) and all(isinstance(each, str) for each in value),
+        "approvals": lambda value: isinstance(value, list),
+        "approved": _is_number,
+        "canary": _is_canary,
+        "drift": _is_reference,
+        "gate": _is_reference,
+        "patch": _is_reference,
+        "taken_back": _are_times,
+        UNREADABLE: lambda value: False,
+    }
+)
+"""By part, whether a value has its form; parts of other names may have any."""
