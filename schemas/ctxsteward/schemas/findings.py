@@ -68,11 +68,11 @@ FINDING_KINDS: dict[str, FindingKind] = {
     "rebuilt_differs": FindingKind(is_loss=True),
 }  # fmt: skip
 _WRITTEN_WHERE_FOUND = """
-4d3a2ab708eadf15aa9f04bf2cd3b436ae8ce187 anchors_over_budget auto_context_disabled budget_limited_by_window
+anchors_over_budget auto_context_disabled budget_limited_by_window
 build_deadline card_not_embedded card_not_made card_not_summarized cards_failed compaction_refused condition_false
 constraint_left_out context_over_budget context_pasted dynamic_over_budget empty_run erased_skipped evaluator_unusable
 extraction_empty extraction_required fact_erased fact_refused facts_unavailable fenced field_dropped
-harvest_unreachable head_budget_grown head_replaced history_compacted history_forked id_reused journal_missing
+harvest_unreachable head_budget_grown head_replaced history_compacted history_forked history_left_out id_reused journal_missing
 listing_incomplete message_shortened meta_record_erased meta_record_not_in_force meta_record_withdrawn
 meta_record_without_room meta_records_left_out meta_source_unresolved meta_summarizer_refused named_excerpted
 no_output no_state not_embedded_yet not_on_menu not_retained nothing_similar observations_trimmed own_text_skipped

@@ -54,6 +54,8 @@ class BuildProgress:
     reports: tuple[CompressionReport, ...] = ()
     findings: list[Finding] = field(default_factory=list)
     selection_seconds: float = 0.0
+    is_late: bool = False
+    """Whether a compaction was due and took too long."""
     deadline: Deadline = field(default_factory=lambda: Deadline(None))
     """For choosing what to compact and what to recall."""
 
@@ -196,7 +198,7 @@ class Decider:
                     unseen,
                 )
         except DeadlinePassed:
-            progress.compacted = True
+            progress.compacted = progress.is_late = True
             progress.findings.append(self._told_late(window, progress.deadline))
             if guard_tokens is None or window.section_tokens <= guard_tokens:
                 session.commit(CompactionRefused(reason=progress.deadline.reason, section_tokens=window.section_tokens))
