@@ -108,7 +108,7 @@ def test_gc_removes_what_is_old_and_leaves_what_is_young(folder: Path) -> None:
     again = value("gc", "--grace", "0s", "--store", store)
 
     assert list(done) == [
-        "dry_run", "blobs", "keys", "probes", "temporaries", "bytes", "kept_blobs", "young_blobs", "restored",
+        "dry_run", "blobs", "keys", "reports", "probes", "temporaries", "bytes", "kept_blobs", "young_blobs", "restored",
     ]  # fmt: skip
     assert (young["blobs"], young["young_blobs"]) == ([], 1)
     assert (said["dry_run"], len(said["blobs"]), len(said["temporaries"])) == (True, 1, 1)
