@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -13,9 +15,12 @@ from ctxsteward.envelope.recall import ScoredOriginal, SelectionRequest
 from ctxsteward.envelope.store import Store
 from ctxsteward.envelope.testing import memory_store
 from ctxsteward.evals.prompt_cost import openai_faults
-from ctxsteward.schemas import Summarizer, SummarizerInput, Summary, WindowExceeded
+from ctxsteward.schemas import ChatReply, ChatRequest, Summarizer, SummarizerInput, Summary, WindowExceeded
 from ctxsteward.store import Deadline, DeadlinePassed, WindowCompacted
-from ctxsteward.store.deadline import uncut
+from ctxsteward.store.deadline import seconds_left, uncut
+from ctxsteward.summarizers.models import CallLimits, GovernedModel
+
+from ...summarizers.models.fake_model import FakeModel
 
 STEPS = 2_000_000_000
 """More than any of these tests waits for."""
@@ -210,6 +215,89 @@ def test_what_must_not_be_cut_off_ends_first() -> None:
     with Deadline(0.1) as deadline, pytest.raises(DeadlinePassed), deadline.bounding():
         work()
     assert done == ["given back"]
+
+
+def test_what_must_not_be_cut_off_ends_first_also_where_it_is_within_another_such_block() -> None:
+    done: list[str] = []
+
+    def work() -> None:
+        with uncut():
+            with uncut():
+                time.sleep(0.1)
+            done.append("given back")
+        done.append("never here")
+
+    with Deadline(0.05) as deadline, pytest.raises(DeadlinePassed), deadline.bounding():
+        work()
+    assert done == ["given back"]
+
+
+def test_a_thread_that_was_cut_off_while_it_ended_finds_no_deadline_later() -> None:
+    class CutOffAtItsEnd(Deadline):
+        def _end(self) -> None:
+            super()._end()
+            raise DeadlinePassed
+
+    with CutOffAtItsEnd(60) as deadline, pytest.raises(DeadlinePassed), deadline.bounding():
+        pass
+    assert seconds_left() is None
+
+
+def test_the_clock_counts_where_the_timer_s_thread_has_no_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Deadline, "_pass", lambda self: None)
+    with Deadline(0.01) as deadline:
+        time.sleep(0.02)
+        with pytest.raises(DeadlinePassed), deadline.bounding():
+            raise AssertionError("the time has passed before")
+
+
+def test_a_model_is_waited_for_no_longer_than_the_build_and_keeps_no_slot() -> None:
+    asked: list[float] = []
+
+    def answer(request: ChatRequest) -> ChatReply:
+        asked.append(request.deadline_seconds)
+        until = time.monotonic() + 0.3
+        while time.monotonic() < until:
+            pass
+        return ChatReply(text="late")
+
+    model = GovernedModel(FakeModel(answer), limits=CallLimits(concurrent=1))
+    request = ChatRequest(purpose="summary", messages=({"role": "user", "content": "Hello."},), max_output_tokens=20)
+    for _ in range(2):
+        with Deadline(0.2) as deadline, pytest.raises(DeadlinePassed), deadline.bounding():
+            model.reply(request)
+    assert len(asked) == 2
+    assert max(asked) <= 0.2
+
+
+def test_what_a_compaction_needs_is_imported_before_it_may_be_cut_off() -> None:
+    program = """
+import sys
+from contextlib import contextmanager
+from ctxsteward.envelope import Budgets, EnvelopeBuilder
+from ctxsteward.envelope.testing import memory_store
+from ctxsteward.store import Deadline
+
+bounding = Deadline.bounding
+
+@contextmanager
+def watched(self):
+    before = set(sys.modules)
+    with bounding(self):
+        yield
+    print(*sorted(set(sys.modules) - before))
+
+Deadline.bounding = watched
+session = memory_store().session("s")
+for turn in range(12):
+    session.append({"role": "user", "content": f"Question {turn}. " + "Some words of it. " * 40})
+    session.append({"role": "assistant", "content": f"Answer {turn}. " + "More words of it. " * 40})
+session.append({"role": "user", "content": "What was question 3?"})
+built = EnvelopeBuilder(model="gpt-4o", budgets=Budgets(dynamic_tokens=900)).build(session, deadline_seconds=60)
+print(len(built.reports))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.splitlines() == ["", "", "1"]
 
 
 def test_behind_the_work_nothing_is_raised() -> None:

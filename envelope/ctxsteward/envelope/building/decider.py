@@ -188,6 +188,8 @@ class Decider:
             window = Window(session.state, window.layout, self.budgets, window.head_tokens)
         prepared = None if self.ahead is None else self.ahead.landing(session, window)
         unseen = self.unseen(session)
+        from ctxsteward.schemas import validate  # noqa: F401  # now: an import must not be cut off
+
         try:
             with progress.deadline.bounding():
                 event, findings, observed = self._full(window).run(
