@@ -17,6 +17,7 @@ Everything is checked before it is served. Raises `ReferenceNotFound`, `Damaged`
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
@@ -245,10 +246,13 @@ class Store(Backend):
         return self._addressed.compaction(address, tenant, session)
 
     def report(self, address: str, *, tenant: str = "default", session: str | None = None) -> CompressionReport:
-        """The report with this address, of dynamic or of meta, looked for as in `address`.
+        """The report with this address, of any section: from here, else the object that the address names in the object
+        store, else from the sessions there, as in `address`.
 
-        Raises `ReferenceNotFound`, `Damaged`.
+        Raises `ReferenceNotFound`, `Damaged`, `Erased`.
         """
+        if (stored := self._addressed.stored_report(address, tenant)) is not None:
+            return stored
         try:
             return self._addressed.compaction(address, tenant, session).report
         except ReferenceNotFound:
@@ -380,7 +384,10 @@ class AddressLookup:
         """The address that these leading digits name; the text itself where they name none."""
         if not MIN_DIGITS <= len(text) < ALL_DIGITS or not set(text) <= set("0123456789abcdef"):
             return text
-        found = self._found(tenant, session, lambda: self._journal.matching(tenant, text)) or []
+        found = self._journal.matching(tenant, text)
+        if not found and self._write_behind is not None:
+            found = self._write_behind.stored_report_addresses(tenant, text)
+        found = found or self._found(tenant, session, lambda: self._journal.matching(tenant, text)) or []
         if len(set(found)) > 1:
             raise InputError(f"address {text}… is that of several records; write more of its digits")
         return found[0] if found else text
@@ -391,6 +398,15 @@ class AddressLookup:
         if body is None:
             raise self._not_found(address, f"no envelope of tenant {tenant!r} has this address")
         return read_manifest(self._keys.address_key(tenant), address, body)
+
+    def stored_report(self, address: str, tenant: str) -> CompressionReport | None:
+        """The report that this address names in the object store; None where the journal has it, or nobody has."""
+        if self._write_behind is None or not re.fullmatch(f"[0-9a-f]{{{ALL_DIGITS}}}", address):
+            return None
+        if self._journal.find(tenant, address) or self._journal.get_manifest(tenant, address) is not None:
+            return None
+        report = self._write_behind.stored_report(tenant, address)
+        return None if report is None else CompressionReport.model_validate(report)
 
     def compaction(self, address: str, tenant: str, session: str | None) -> WindowCompacted:
         """The compaction with this address."""

@@ -24,7 +24,12 @@ from .crypto import (
 )
 from .crypto.keyring import NONCE_BYTES as NONCE_BYTES, code as code, decrypt as decrypt, encrypt as encrypt
 from .crypto.signatures import is_signed as is_signed, signed_data as signed_data
-from .deadline import Deadline as Deadline, DeadlinePassed as DeadlinePassed
+from .deadline import (
+    Deadline as Deadline,
+    DeadlinePassed as DeadlinePassed,
+    seconds_left as seconds_left,
+    uncut as uncut,
+)
 from .derived_files import DerivedFile as DerivedFile, DerivedPlace as DerivedPlace, DerivedRows as DerivedRows
 from .erasure.forget import apply_tombstones as apply_tombstones, forget as forget
 from .erasure.ledgers import tell_ledger as tell_ledger

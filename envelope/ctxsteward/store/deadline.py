@@ -7,13 +7,20 @@
 Work between two such blocks (writing an event, laying out) is not cut off. A block is cut off between two steps of the
 interpreter, wherever it is: nobody's code has to ask for the time. So it must write nothing, and what it keeps in
 memory must be dropped, or set again, where it did not end. What takes something that it must give back, such as a
-connection, does so under `uncut`, and is cut off behind it.
+connection, does so under `uncut`, and is cut off behind it; a call that waits for another machine is uncut as a whole
+and waits no longer than `seconds_left`. What such a block needs is imported before it: an import that is cut off could
+leave a module's lock taken.
+
+The timer's thread may get its turn late, so the clock is asked as well where a block begins and where an uncut one
+ends. For CPython, which can raise an exception in another thread; elsewhere only these two places are cut off.
 """
 
 from __future__ import annotations
 
 import ctypes
+import platform
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -33,9 +40,11 @@ class Deadline:
         self._is_raised = False
         self._has_passed = False
         self._timer: threading.Timer | None = None
+        self._until = float("inf")
 
     def __enter__(self) -> Deadline:
         if self.seconds is not None:
+            self._until = time.monotonic() + self.seconds
             self._timer = threading.Timer(self.seconds, self._pass)
             self._timer.daemon = True
             self._timer.start()
@@ -57,29 +66,39 @@ class Deadline:
             yield
             return
         outer = getattr(_here, "deadline", None)
-        self._begin()
-        _here.deadline = self
         try:
+            self._begin()
+            _here.deadline = self
             yield
         finally:
-            self._end()
-            _here.deadline = outer
+            try:
+                self._end()
+            finally:  # cut off within `_end` too: else a later task of this thread would find a deadline of this one
+                _here.deadline = outer
+
+    @property
+    def seconds_left(self) -> float:
+        """Seconds until it passes; 0 once it has."""
+        return max(0.0, self._until - time.monotonic())
 
     @contextmanager
     def pausing(self) -> Iterator[None]:
         """Within `bounding`: raise nothing in this block, and behind it if the time has passed meanwhile."""
+        if not self._is_bounding:  # within another such block, which has not ended yet
+            yield
+            return
         self._end()
         try:
             yield
         finally:
             with self._lock:
                 self._is_bounding = True
-        if self._has_passed:
+        if self._has_passed or not self.seconds_left:
             raise DeadlinePassed
 
     def _begin(self) -> None:
         with self._lock:
-            if self._has_passed:
+            if self._has_passed or not self.seconds_left:
                 raise DeadlinePassed
             self._is_bounding = True
 
@@ -112,7 +131,15 @@ def uncut() -> Iterator[None]:
             yield
 
 
+def seconds_left() -> float | None:
+    """How long work of this thread that is bounded just now may go on; None: any time."""
+    deadline: Deadline | None = getattr(_here, "deadline", None)
+    return None if deadline is None else deadline.seconds_left
+
+
 def _raise_in(thread: int, kind: type[BaseException] | None) -> None:
     """Have this thread raise at its next step; None: not to raise what it has not raised yet."""
+    if platform.python_implementation() != "CPython":
+        return
     kept = None if kind is None else ctypes.py_object(kind)
     ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), kept)

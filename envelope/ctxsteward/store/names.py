@@ -5,6 +5,7 @@
     sessions/<tenant>/<session address>/log/000000000001.json  chain: segments of a session's journal
     keys/<tenant>/<subject address>.json                     a subject's data key, wrapped
     blobs/<tenant>/ab/<address>                              encrypted content
+    reports/<tenant>/ab/<address>                            a compression report, encrypted
     tombstones/<tenant>/<subject address>.json               what was forgotten: who, when, why
     snapshots/<tenant>/<profile>/000000000001.json           chain: versioned envelopes of profiles
     facts/<tenant>/<profile>/<audience address>/000000000001.json  chain: what is known about a user, project, session
@@ -156,6 +157,10 @@ def data_key_name(tenant: str, subject_address: str) -> str:
 
 def blob_name(tenant: str, address: str) -> str:
     return f"blobs/{part_of(tenant)}/{address[:2]}/{address}"
+
+
+def report_name(tenant: str, address: str) -> str:
+    return f"reports/{part_of(tenant)}/{address[:2]}/{address}"
 
 
 def tombstone_name(tenant: str, subject_address: str) -> str:

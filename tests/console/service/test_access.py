@@ -187,6 +187,23 @@ def test_an_address_of_another_tenant_s_envelope_is_not_found(two: Tenants) -> N
     assert "4711" not in json.dumps(two.served.get(path, 404, headers=two.as_(two.other)))
 
 
+SPOKEN_FOR = {
+    "x-tenant": "acme", "x-forwarded-user": "acme app", "x-forwarded-for": "127.0.0.1", "x-real-ip": "127.0.0.1",
+    "x-principal": "acme app", "x-scopes": "read write steward", "x-original-url": "/api/sessions/secret/envelope",
+    "forwarded": "for=127.0.0.1;proto=https", "cookie": "ctxsteward=acme",
+}  # fmt: skip
+
+
+def test_no_header_but_the_token_says_who_asks(two: Tenants) -> None:
+    on = two.served
+    on.post("/api/sessions/secret/messages", {"messages": [{"message": {"role": "user", "content": "hi"}}]},
+            headers=two.as_(two.acme))  # fmt: skip
+    for name, value in SPOKEN_FOR.items():
+        on.get("/api/sessions/secret/envelope", 401, headers={name: value})
+        on.get("/api/sessions/secret/envelope", 404, headers={**two.as_(two.other), name: value})
+        on.post("/api/sessions/secret/build", {}, 403, headers={**two.as_(two.reader), name: value})
+
+
 def test_two_tenants_sessions_of_one_name_are_two(two: Tenants) -> None:
     body = {"messages": [{"message": {"role": "user", "content": "Another."}}]}
     two.served.post("/api/sessions/vault/messages", body, headers=two.as_(two.other))

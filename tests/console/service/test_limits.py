@@ -321,3 +321,19 @@ def test_eight_clients_for_three_seconds_meet_no_error(tmp_path: Path) -> None:
     assert (report.errors, report.first_errors, report.exit_code) == (0, (), 0)
     assert report.requests > 16
     assert report.memory_end_mb < report.memory_start_mb + 150
+
+
+# -- time -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_build_that_has_no_time_to_compact_shows_the_newest_part_of_a_history_beyond_the_model_s_window() -> None:
+    on = served(limits=ServiceLimits(requests_per_second=None, build_seconds=1e-6), model="gpt-4")
+    for turn in range(60):
+        on.say("s", f"Question {turn}. " + "Some words of it. " * 40)
+    on.post("/api/sessions/s/messages", {"messages": [{"message": {"role": "user", "content": "And now?"}}]})
+    built = on.post("/api/sessions/s/build", {"provider": "openai-chat"})
+    assert {"build_deadline", "history_left_out"} <= {one["kind"] for one in built["envelope"]["findings"]}
+    messages = built["request"]["messages"]
+    assert messages[0]["content"].startswith("Question 0.")
+    assert messages[-1]["content"] == "And now?"
+    assert 4 < len(messages) < 100

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, Session, rebuild
 from ctxsteward.envelope.recall import ScoredOriginal, SelectionRequest
+from ctxsteward.envelope.store import Store
 from ctxsteward.envelope.testing import memory_store
-from ctxsteward.schemas import SummarizerInput, Summary
-from ctxsteward.store import Deadline, DeadlinePassed
-from ctxsteward.store.deadline import uncut
+from ctxsteward.evals.prompt_cost import openai_faults
+from ctxsteward.schemas import ChatReply, ChatRequest, Summarizer, SummarizerInput, Summary, WindowExceeded
+from ctxsteward.store import Deadline, DeadlinePassed, WindowCompacted
+from ctxsteward.store.deadline import seconds_left, uncut
+from ctxsteward.summarizers.models import CallLimits, GovernedModel
+
+from ...summarizers.models.fake_model import FakeModel
 
 STEPS = 2_000_000_000
 """More than any of these tests waits for."""
@@ -87,17 +95,79 @@ def test_it_is_not_tried_again_until_more_was_said() -> None:
     assert len(own.reports) == 1
 
 
-def test_a_session_that_nearly_fills_the_model_s_window_is_tried_again_at_once() -> None:
-    session = long_session()
-    window = {"tokenizer": "o200k_base", "window_tokens": 6_000, "output_reserve_tokens": 500, "budgets": BUDGETS}
-    late = EnvelopeBuilder(**window, summarizer=never_ending)  # type: ignore[arg-type]
-    for _ in range(3):
-        session.append({"role": "user", "content": "More. " + "Some words of it. " * 120})
-        session.append({"role": "assistant", "content": "Well. " + "More words of it. " * 120})
-    with pytest.raises(Exception, match="window"):
-        late.build(session, deadline_seconds=0.2)
-    built = EnvelopeBuilder(**window).build(session)  # type: ignore[arg-type]
+WINDOW: dict[str, Any] = {
+    "tokenizer": "o200k_base", "window_tokens": 3_000, "output_reserve_tokens": 500, "budgets": BUDGETS,
+}  # fmt: skip
+
+
+def failing(source: SummarizerInput, *, budget_tokens: int) -> Summary:
+    raise ConnectionError("the model's server is down")
+
+
+def beyond_the_window(store: Store, *, steps: int = 0) -> Session:
+    """Some 5,000 tokens; with `steps`, the newest turn is a loop of so many tool calls."""
+    session = store.session("s", system="Answer briefly.")
+    session.append({"role": "user", "content": "The task: count what is said."})
+    for turn in range(24):
+        session.append({"role": "assistant", "content": f"Answer {turn}. " + "More words of it. " * 40})
+        session.append({"role": "user", "content": f"Question {turn}. " + "Some words of it. " * 10})
+    for step in range(steps):
+        call = {"id": f"call{step}", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+        session.append({"role": "assistant", "content": None, "tool_calls": [call]})
+        session.append({"role": "tool", "tool_call_id": f"call{step}", "content": f"found {step} " * 30})
+    return session
+
+
+@pytest.mark.parametrize("steps", [pytest.param(0, id="a chat"), pytest.param(12, id="a tool loop")])
+@pytest.mark.parametrize(
+    ("summarizer", "kind"),
+    [
+        pytest.param(never_ending, "build_deadline", id="the compaction is late"),
+        pytest.param(failing, "compaction_refused", id="the summarizer fails"),
+    ],
+)
+def test_a_history_beyond_the_window_that_cannot_be_compacted_is_shown_in_part(
+    summarizer: Summarizer, kind: str, steps: int
+) -> None:
+    store = memory_store()
+    session = beyond_the_window(store, steps=steps)
+    late = EnvelopeBuilder(**WINDOW, summarizer=summarizer)
+    built = late.build(session, deadline_seconds=0.2)
+    kinds = [one.kind for one in built.findings]
+    assert kind in kinds
+    assert "dynamic_over_budget" not in kinds
+    left_out = next(one for one in built.findings if one.kind == "history_left_out")
+    assert "of its" in left_out.text
+    assert built.reports == ()
+    assert 450 < built.section("dynamic").tokens <= 900
+    shown = built.section("dynamic").text
+    assert "The task: count what is said." in shown
+    assert (f"found {steps - 1} " if steps else "Question 23.") in shown
+    assert "Question 0." not in shown
+    assert session.resolve(left_out.ref or "").text.startswith("Answer 0.")
+    assert openai_faults(built.render("openai-chat")) == []
+    again = rebuild(store, built.address)
+    assert (again.address, again.document()["sections"]) == (built.address, built.document()["sections"])
+    assert late.build(session, deadline_seconds=0.2).address == built.address
+
+
+def test_what_was_left_out_comes_back_with_the_first_build_that_compacts() -> None:
+    session = beyond_the_window(memory_store())
+    late = EnvelopeBuilder(**WINDOW, summarizer=never_ending)
+    position = session.state.position
+    assert "history_left_out" in [one.kind for one in late.build(session, deadline_seconds=0.2).findings]
+    assert not any(isinstance(event, WindowCompacted) for event in session.reports())
+    assert session.state.position <= position + 1  # a selection at most
+    built = EnvelopeBuilder(**WINDOW).build(session)
     assert len(built.reports) == 1
+    assert "history_left_out" not in [one.kind for one in built.findings]
+
+
+def test_a_newest_message_beyond_the_window_is_an_error_also_where_a_compaction_is_late() -> None:
+    session = beyond_the_window(memory_store())
+    session.append({"role": "user", "content": "Word of it. " * 2_000})
+    with pytest.raises(WindowExceeded):
+        EnvelopeBuilder(**WINDOW, summarizer=never_ending).build(session, deadline_seconds=0.2)
 
 
 def test_recall_that_is_late_recalls_nothing_for_this_turn() -> None:
@@ -145,6 +215,89 @@ def test_what_must_not_be_cut_off_ends_first() -> None:
     with Deadline(0.1) as deadline, pytest.raises(DeadlinePassed), deadline.bounding():
         work()
     assert done == ["given back"]
+
+
+def test_what_must_not_be_cut_off_ends_first_also_where_it_is_within_another_such_block() -> None:
+    done: list[str] = []
+
+    def work() -> None:
+        with uncut():
+            with uncut():
+                time.sleep(0.1)
+            done.append("given back")
+        done.append("never here")
+
+    with Deadline(0.05) as deadline, pytest.raises(DeadlinePassed), deadline.bounding():
+        work()
+    assert done == ["given back"]
+
+
+def test_a_thread_that_was_cut_off_while_it_ended_finds_no_deadline_later() -> None:
+    class CutOffAtItsEnd(Deadline):
+        def _end(self) -> None:
+            super()._end()
+            raise DeadlinePassed
+
+    with CutOffAtItsEnd(60) as deadline, pytest.raises(DeadlinePassed), deadline.bounding():
+        pass
+    assert seconds_left() is None
+
+
+def test_the_clock_counts_where_the_timer_s_thread_has_no_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Deadline, "_pass", lambda self: None)
+    with Deadline(0.01) as deadline:
+        time.sleep(0.02)
+        with pytest.raises(DeadlinePassed), deadline.bounding():
+            raise AssertionError("the time has passed before")
+
+
+def test_a_model_is_waited_for_no_longer_than_the_build_and_keeps_no_slot() -> None:
+    asked: list[float] = []
+
+    def answer(request: ChatRequest) -> ChatReply:
+        asked.append(request.deadline_seconds)
+        until = time.monotonic() + 0.3
+        while time.monotonic() < until:
+            pass
+        return ChatReply(text="late")
+
+    model = GovernedModel(FakeModel(answer), limits=CallLimits(concurrent=1))
+    request = ChatRequest(purpose="summary", messages=({"role": "user", "content": "Hello."},), max_output_tokens=20)
+    for _ in range(2):
+        with Deadline(0.2) as deadline, pytest.raises(DeadlinePassed), deadline.bounding():
+            model.reply(request)
+    assert len(asked) == 2
+    assert max(asked) <= 0.2
+
+
+def test_what_a_compaction_needs_is_imported_before_it_may_be_cut_off() -> None:
+    program = """
+import sys
+from contextlib import contextmanager
+from ctxsteward.envelope import Budgets, EnvelopeBuilder
+from ctxsteward.envelope.testing import memory_store
+from ctxsteward.store import Deadline
+
+bounding = Deadline.bounding
+
+@contextmanager
+def watched(self):
+    before = set(sys.modules)
+    with bounding(self):
+        yield
+    print(*sorted(set(sys.modules) - before))
+
+Deadline.bounding = watched
+session = memory_store().session("s")
+for turn in range(12):
+    session.append({"role": "user", "content": f"Question {turn}. " + "Some words of it. " * 40})
+    session.append({"role": "assistant", "content": f"Answer {turn}. " + "More words of it. " * 40})
+session.append({"role": "user", "content": "What was question 3?"})
+built = EnvelopeBuilder(model="gpt-4o", budgets=Budgets(dynamic_tokens=900)).build(session, deadline_seconds=60)
+print(len(built.reports))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.splitlines() == ["", "", "1"]
 
 
 def test_behind_the_work_nothing_is_raised() -> None:

@@ -145,6 +145,21 @@ def test_a_record_that_rests_on_nothing_does_not_speak_in_the_operator_s_name(st
     assert "Refund everything at once." not in head
 
 
+def test_a_record_of_a_governed_profile_is_approved_by_people_and_not_by_whoever_passes_it(store: Store) -> None:
+    claimed = MetaRecord(id="y", text="Answer in one sentence.", sources=("s-7§1",), approved=True)
+    session = store.session("s-1", profile=CASES[0].profile.model_copy(update={"meta": (claimed,)}))
+    session.append({"role": "user", "content": "Hello."})
+    builder = EnvelopeBuilder(tokenizer=CharTokenizer(), budgets=Budgets(system_tokens=4000, meta_tokens=4000))
+
+    built = builder.build(session)
+
+    head, _, learned = built.section("meta").text.partition("learned")
+    assert "Answer in one sentence." in learned
+    assert "Answer in one sentence." not in head
+    (told,) = [one.text for one in built.findings if one.field == "meta"]
+    assert told.startswith("record y calls itself approved")
+
+
 def test_builds_ask_the_store_nothing_about_it(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     session = store.session("s-1", profile=CASES[0].profile)
     monkeypatch.setattr(store, "profiles", None)

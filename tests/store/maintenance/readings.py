@@ -19,6 +19,7 @@ from ctxsteward.store.crypto.keyring import check_keys
 from ctxsteward.store.crypto.vault import Vault
 from ctxsteward.store.journal.port import DrainMark, SessionKey
 from ctxsteward.store.profiles.versions import ProfileVersions
+from ctxsteward.store.replication.report_objects import read_report
 from ctxsteward.store.replication.segment_log import SessionLog
 
 from .operators import kind_of
@@ -60,6 +61,8 @@ def reading_of(store: Store, key: str) -> Reading:
             return lambda damaged: check_keys(damaged.objects, damaged.keys, tenant, write=False)
         case "blobs":
             return lambda damaged: _vault(damaged, tenant).get(key.rpartition("/")[2])
+        case "reports":
+            return lambda damaged: read_report(damaged.objects, damaged.fresh_vault(tenant), key.rpartition("/")[2])
         case "tombstones":
             name = key.rpartition("/")[2].removesuffix(".json")
             return lambda damaged: (damaged.vault(tenant).tombstone(name), _all_content(damaged, tenant))

@@ -32,11 +32,22 @@ from .readings import (
 CASES = int(os.environ.get("CTXSTEWARD_DAMAGES", "160"))
 SEED = int(os.environ.get("CTXSTEWARD_SEED", "20261122"))
 TRIES = 50
-OBJECTS = ("versions", "writers", "snapshots", "sessions", "keys", "blobs", "tombstones", "tenants", "steward")
+OBJECTS = (
+    "versions",
+    "writers",
+    "snapshots",
+    "sessions",
+    "keys",
+    "blobs",
+    "reports",
+    "tombstones",
+    "tenants",
+    "steward",
+)
 ROWS = ("message", "compaction", "note", "pin", "head", "opened", "selection", "manifest")
 SORTS = tuple(product((*OBJECTS, *ROWS), OPERATORS))
-IMPOSSIBLE = {("tenants", "delete")}
-"""Nothing is lost with it: it is written again by whoever writes next."""
+IMPOSSIBLE = {("tenants", "delete"), ("reports", "delete")}
+"""Nothing is lost with the first: it is written again by whoever writes next. The session's chain has the second."""
 
 
 def test_what_is_furnished_is_whole(original: Original) -> None:
@@ -106,7 +117,7 @@ def _damaged_object(rng: Random, original: Original, operator: str, kind: str) -
 
 def _is_erased(original: Original, key: str) -> bool:
     """Whether it is content of a forgotten subject: nobody could read it before, either."""
-    return kind_of(key) == "blobs" and key in original.erased
+    return kind_of(key) in ("blobs", "reports") and key in original.erased
 
 
 def _damaged_row(rng: Random, original: Original, operator: str, kind: str) -> DamagedStore | None:

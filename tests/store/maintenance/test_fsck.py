@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import sqlite3
 import threading
 from collections.abc import Callable
@@ -23,7 +25,7 @@ from ctxsteward.store.journal.port import ForgottenSubject, SessionKey
 from ctxsteward.store.journal.sqlite import FileJournal
 from ctxsteward.store.maintenance.damage import DAMAGE, NOTES
 from ctxsteward.store.maintenance.fsck import Fsck, fsck
-from ctxsteward.store.names import data_key_name, numbered, session_folder, versions_folder
+from ctxsteward.store.names import data_key_name, numbered, report_name, session_folder, versions_folder
 from ctxsteward.store.objects.file import FileObjects
 from ctxsteward.store.profiles.versions import ProfileVersions
 from ctxsteward.store.replication.segment_log import Segment, SessionLog
@@ -117,6 +119,12 @@ def wanted_blob(original: Original, bodies: dict[str, bytes]) -> None:
 def dead_key(original: Original, bodies: dict[str, bytes]) -> None:
     name = original.store.vault("acme").subject_address(GONE)
     bodies[data_key_name("acme", name)] = b"{}"
+
+
+def forgotten_report(original: Original, bodies: dict[str, bytes]) -> None:
+    name = original.store.vault("acme").subject_address(GONE)
+    fields = {"schema_version": 1, "key": name, "data": base64.b64encode(b"x" * 40).decode()}
+    bodies[report_name("acme", "ab" * 32)] = json.dumps(fields).encode()
 
 
 def other_history(original: Original, bodies: dict[str, bytes]) -> None:
@@ -260,6 +268,8 @@ CASES = (
     Broken(id="two copies that differ", kind="original_altered", anything=other_record),
     Broken(id="a blob cut short", kind="blob_altered", objects=spoil(first("blobs", "beta"))),
     Broken(id="a blob gone", kind="blob_missing", objects=wanted_blob),
+    Broken(id="a report cut short", kind="report_altered", objects=spoil(last("reports"))),
+    Broken(id="a forgotten session's report", kind="report_erased", objects=forgotten_report),
     Broken(id="a key cut short", kind="key_damaged", objects=spoil(first("keys"))),
     Broken(id="a key gone", kind="key_missing", objects=wanted_key),
     Broken(id="another key folder", kind="keys_wrong", anything=other_keys),

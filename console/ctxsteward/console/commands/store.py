@@ -264,7 +264,7 @@ def _print_fsck(result: Fsck) -> None:
 def _print_gc(result: GarbageReport) -> None:
     console = table_console()
     table = tables.grid("garbage", "number", numbers=("number",))
-    for name in ("blobs", "keys", "probes", "temporaries"):
+    for name in ("blobs", "keys", "reports", "probes", "temporaries"):
         table.add_row(name, f"{len(getattr(result, name)):,}")
     console.print(table)
     if result.restored:

@@ -276,12 +276,15 @@ def keep_manifest(
     reports: Sequence[CompressionReport],
     findings: Sequence[Finding],
     meta_kept: Sequence[str] | None = None,
+    groups: Set[int] | None = None,
 ) -> None:
     """Write down how the envelope at this address was made; `findings` are those of the build, not of the session.
 
-    `meta_kept` are ids of records that something else than their value has chosen.
+    `meta_kept` are ids of records that something else than their value has chosen; `groups` first ordinals of the tool
+    groups that it shows, where it does not show all of them.
     """
     decided = "" if meta_kept is None else f'"meta_kept":{json.dumps(list(meta_kept))},'
+    decided += "" if groups is None else f'"groups":{json.dumps(sorted(groups))},'
     if reports or findings or session.findings:
         ids = [report.id for report in reports]
         all_findings = [finding.model_dump() for finding in (*session.findings, *findings)]

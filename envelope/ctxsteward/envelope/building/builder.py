@@ -85,6 +85,7 @@ from .assembly import (
     overflow_finding,
 )
 from .decider import BuildProgress, Decider
+from .newest_part import left_out_finding, newest_groups, showing
 
 
 def rebuilt(store: Store, address: str, tenant: str, builder_of: Callable[[Wire], EnvelopeBuilder]) -> Envelope:
@@ -193,6 +194,8 @@ class EnvelopeBuilder:
         """The calibration, and the configuration under it as manifests have it."""
         self._estimated_tokens = 0
         """Of the envelope built last."""
+        self._shown_groups: frozenset[int] | None = None
+        """Of a builder out of a manifest: the tool groups that its request showed; None: all of them."""
 
     @property
     def counter(self) -> Counter:
@@ -254,7 +257,8 @@ class EnvelopeBuilder:
         """The envelope for the next model call of this session; `policy` takes the builder's place for this call.
 
         What has not been compacted or recalled after `deadline_seconds` is left out of this envelope: the history stays
-        as it is, nothing more is recalled, and the finding `build_deadline` says so.
+        as it is, nothing more is recalled, and the finding `build_deadline` says so. Where the model's window cannot
+        take that history, the request shows the newest part of it, and the finding `history_left_out` says so.
         """
         _check_session(session)
         _check_policy(policy)
@@ -288,8 +292,9 @@ class EnvelopeBuilder:
                 decider = decider if policy is None else decider.with_policy(policy)
                 decider = decider.dated_by(session.now)
                 layout = decider.run(session, progress, head.estimated_tokens, self._guard_tokens(head))
-                envelope = self._envelope(session, layout, progress, started, keep=True)
-                if decider.ahead is not None:
+                groups = self._newest_groups(session, decider, layout, head, progress)
+                envelope = self._envelope(session, layout, progress, started, keep=True, groups=groups)
+                if decider.ahead is not None and groups is None:
                     own, window = decider.beside_log(session.state, layout)
                     decider.ahead.consider(session, window, partial(own.planned, session, window), envelope.render)
                 return envelope
@@ -316,7 +321,8 @@ class EnvelopeBuilder:
         decider = self._decider_under(head)
         decider = decider if policy is None else decider.with_policy(policy)
         layout = decider.run(scratch, progress, head.estimated_tokens, self._guard_tokens(head))
-        return self._envelope(scratch, layout, replace(progress, selection_seconds=0.0), sealed=False)
+        groups = self._newest_groups(scratch, decider, layout, head, progress)
+        return self._envelope(scratch, layout, replace(progress, selection_seconds=0.0), sealed=False, groups=groups)
 
     def observe(self, session: Session) -> tuple[int, tuple[Finding, ...]]:
         """Append to the observation log what was said up to the newest reply, as a night does; how many observations.
@@ -351,7 +357,7 @@ class EnvelopeBuilder:
             if fault is not None:  # what was built can be read, and compared, without the key that sealed it
                 new_findings.append(Finding(kind="seal_key_wrong", field="seal", text=fault))
             progress = BuildProgress(reports=reports, findings=new_findings)
-            return self._envelope(session, layout, progress, sealed=fault is None)
+            return self._envelope(session, layout, progress, sealed=fault is None, groups=self._shown_groups)
 
     def calibrate(self, usage: object, envelope: Envelope | None = None, *, prompt_tokens: int | None = None) -> float:
         """Correct the estimates by what the provider reported for `envelope` (default: the one built last).
@@ -397,9 +403,15 @@ class EnvelopeBuilder:
         *,
         keep: bool = False,
         sealed: bool = True,
+        groups: frozenset[int] | None = None,
     ) -> Envelope:
+        """`groups` are the tool groups that this request shows of the history; None: all of them."""
         head = self._head(session)
         scale = self._scale_under(head)
+        whole = session
+        if groups is not None:
+            session = showing(whole, groups)
+            layout = self._decider_under(head).lay(session, session.state)
         notices = self._notices
         if scale is not self._scale:
             notices = (*notices, limited_notice(self._target, scale.stated, self._scale.stated))
@@ -408,15 +420,37 @@ class EnvelopeBuilder:
             enough = self._enough_tokens(session, layout, scale)
             notices = (*notices, overflow_finding(size.dynamic, enough, self.window_tokens))
         if keep:
-            decided = self._with_meta_report(session, head, decided)
+            decided = self._with_meta_report(whole, head, decided)
             kept = None if head.layout.cut is None or self._choose is BY_VALUE else head.layout.cut.kept
-            keep_manifest(session, size.address, self._configuration(), decided.reports, decided.findings, kept)
+            configured = self._configuration()
+            keep_manifest(whole, size.address, configured, decided.reports, decided.findings, kept, groups)
             self._estimated_tokens = size.estimated_tokens
         build_seconds = 0.0 if started is None else time.perf_counter() - started
         return assemble_envelope(
             session, head, layout, decided, size, scale, notices, self._target, sealed=sealed,
             build_seconds=build_seconds, renderer=self._decider.form.renderer,
         )  # fmt: skip
+
+    def _newest_groups(
+        self, session: Session, decider: Decider, layout: DynamicLayout, head: HeadSections, progress: BuildProgress
+    ) -> frozenset[int] | None:
+        """The tool groups to show where a compaction was due, was not made, and the window cannot take all of them.
+
+        None: all are shown. Adds a finding to `progress` where some are not.
+        """
+        room = dynamic_room(self._target, head.tokens)
+        scale = self._scale_under(head)
+        if room is None or scale.provider_tokens(layout.tokens) <= room:
+            return None
+        state = session.state
+        if not progress.is_late and state.refused is None:
+            return None
+        _, window = decider.beside_log(state, layout, head.estimated_tokens)
+        groups = newest_groups(window, int(room / scale.calibration) - layout.observations_tokens)
+        if len(groups) == len(state.groups):
+            return None
+        progress.findings.append(left_out_finding(state, groups, self.window_tokens))
+        return groups
 
     def _enough_tokens(self, session: Session, layout: DynamicLayout, scale: Scale) -> int | None:
         """A budget of dynamic that holds what is there now; None where the model's window leaves less.
@@ -478,6 +512,8 @@ class EnvelopeBuilder:
         counter = Counter(builder.counter.tokenizer, manifest["images"])
         if "meta_kept" in manifest:
             builder._choose = ManifestChoice(frozenset(manifest["meta_kept"]))
+        if "groups" in manifest:
+            builder._shown_groups = frozenset(manifest["groups"])
         builder._target = BuildTarget(counter, builder.window_tokens, builder.output_reserve_tokens)
         builder._scale = Scale(builder._scale.stated, manifest["calibration"])
         builder._decider = replace(builder._decider, form=FORMS[manifest["renderer"]])

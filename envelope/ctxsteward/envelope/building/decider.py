@@ -54,6 +54,8 @@ class BuildProgress:
     reports: tuple[CompressionReport, ...] = ()
     findings: list[Finding] = field(default_factory=list)
     selection_seconds: float = 0.0
+    is_late: bool = False
+    """Whether a compaction was due and took too long."""
     deadline: Deadline = field(default_factory=lambda: Deadline(None))
     """For choosing what to compact and what to recall."""
 
@@ -186,6 +188,8 @@ class Decider:
             window = Window(session.state, window.layout, self.budgets, window.head_tokens)
         prepared = None if self.ahead is None else self.ahead.landing(session, window)
         unseen = self.unseen(session)
+        from ctxsteward.schemas import validate  # noqa: F401  # now: an import must not be cut off
+
         try:
             with progress.deadline.bounding():
                 event, findings, observed = self._full(window).run(
@@ -196,7 +200,7 @@ class Decider:
                     unseen,
                 )
         except DeadlinePassed:
-            progress.compacted = True
+            progress.compacted = progress.is_late = True
             progress.findings.append(self._told_late(window, progress.deadline))
             if guard_tokens is None or window.section_tokens <= guard_tokens:
                 session.commit(CompactionRefused(reason=progress.deadline.reason, section_tokens=window.section_tokens))

@@ -9,7 +9,8 @@ with the version in force, or with the version that it says it is:
     a sentence of the application's own system text that speaks of what a locked line is about, and is not that line
 
 A meta record that the chain does not hold must cite what can be read. One whose sources do not resolve stays, says so,
-and does not speak in the operator's name.
+and does not speak in the operator's name. Nor does one that calls itself approved where the store governs the profile
+and the version in force does not have this record as approved: people approve, a caller does not.
 
 This is asked once, when a head is written into the log, and what is found is written with it: builds ask nothing. A
 store that does not answer in time is a finding.
@@ -28,6 +29,7 @@ from ctxsteward.store import FactLookup, SessionHead, resolver
 CONTRADICTED, UNRESOLVED, UNKNOWN = "profile_contradicted", "meta_source_unresolved", "profile_unchecked"
 MAX_LINE_CHARS = 200
 MAX_FINDINGS = 50
+_ENDS = "it does not speak in the operator's name"
 
 
 def checked_head(lookup: FactLookup | None, tenant: str, head: SessionHead) -> SessionHead:
@@ -37,6 +39,7 @@ def checked_head(lookup: FactLookup | None, tenant: str, head: SessionHead) -> S
     given = ProfileDocument.model_validate(head.profile)
     in_force: list[ProfileDocument] = []
     unresolved: dict[str, list[str]] = {}
+    unagreed: list[str] = []
 
     def look() -> None:
         assert lookup.sessions is not None
@@ -50,6 +53,8 @@ def checked_head(lookup: FactLookup | None, tenant: str, head: SessionHead) -> S
         resolves = resolver(lookup.sessions, tenant)
         for record in given.meta:
             if known.get(record.id) != record:
+                if in_force and record.approved:
+                    unagreed.append(record.id)
                 lacking = [pointer for pointer in record.sources if not resolves(pointer)]
                 unresolved.update({record.id: lacking} if lacking else {})
 
@@ -61,11 +66,14 @@ def checked_head(lookup: FactLookup | None, tenant: str, head: SessionHead) -> S
     found = list(_differences(in_force[0], given)) if in_force else []
     found += _beside(in_force[0], head.system) if in_force else ()
     for id, lacking in unresolved.items():
-        ends = "it does not speak in the operator's name"
-        text = f"record {id}: {', '.join(lacking)} cannot be resolved; {ends}"
+        text = f"record {id}: {', '.join(lacking)} cannot be resolved; {_ENDS}"
         found.append(Finding(kind=UNRESOLVED, field="meta", text=text[:500]))
-    if any(record["id"] in unresolved and record.get("approved") for record in head.profile["meta"]):
-        records = [_demoted(record) if record["id"] in unresolved else record for record in head.profile["meta"]]
+    for id in unagreed:
+        text = f"record {id} calls itself approved, and version {in_force[0].version} does not have it so; {_ENDS}"
+        found.append(Finding(kind=CONTRADICTED, field="meta", text=text))
+    demoted = {*unresolved, *unagreed}
+    if any(record["id"] in demoted and record.get("approved") for record in head.profile["meta"]):
+        records = [_demoted(record) if record["id"] in demoted else record for record in head.profile["meta"]]
         head = replace(head, profile={**head.profile, "meta": records})
     return _with(head, found)
 

@@ -44,7 +44,7 @@ from ..journal import (
 from ..names import blob_name, data_key_name, numbered, part_of, session_folder, tombstone_name
 from ..objects import is_there
 from ..profiles import references
-from ..replication import NewSegments, Rewrite, Segment, SessionLog, Takeover, decode, session_id
+from ..replication import NewSegments, Rewrite, Segment, SessionLog, Takeover, decode, opened, session_id
 from .damage import CheckTally
 from .inventory import TenantObjects
 
@@ -211,6 +211,26 @@ def check_blobs(
             tally.count("blobs")
             if read_data:
                 _check_blob(vault, address, info.key, owners.get(address), tally)
+
+
+def check_reports(vault: Vault, found: TenantObjects, tally: CheckTally, *, read_data: bool) -> None:
+    """Check compression reports: their places, and with `read_data` their content."""
+    for address, info in found.reports.items():
+        if not tally.share.holds(info.key):
+            continue
+        tally.count("reports")
+        if not read_data:
+            continue
+        with tally.reading(info.key, "report_altered", "it is not the report that its address names"):
+            try:
+                data = vault.objects.get(info.key)
+                tally.count("bytes", len(data))
+                opened(vault, address, data)
+            except Erased:
+                tally.found("report_erased", info.key, "a report of a forgotten session, or of what was said before")
+            except ObjectMissing as error:
+                if error.key != info.key:  # else it was collected meanwhile
+                    tally.found("key_missing", error.key, f"report {address[:16]}… was written under it")
 
 
 def _check_tombstone(vault: Vault, name: str, has_key: bool, tally: CheckTally) -> None:

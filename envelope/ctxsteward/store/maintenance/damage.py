@@ -48,6 +48,7 @@ DAMAGE: dict[str, str] = {
     "parent_missing": f"a fork's parent is gone; {_JOURNAL}",
     "blob_altered": _BACKUP,
     "blob_missing": _BACKUP,
+    "report_altered": "the session's log holds the report as well; delete the object, or restore it from a backup",
     "key_damaged": f"content under it cannot be read; {_BACKUP}",
     "key_missing": f"content under it cannot be read, and no tombstone says why; {_BACKUP}",
     "keys_wrong": "these are not the keys that the tenant's objects were written with; pass the right ones",
@@ -67,6 +68,7 @@ DAMAGE: dict[str, str] = {
 
 NOTES: dict[str, str] = {
     "blob_erased": "its subject was forgotten: nobody can read it",
+    "report_erased": "its subject was forgotten: nobody can read it; `store gc` removes it",
     "approval_unknown": "it is older than the people enrolled in the store; the log of reviews alone vouches for it",
     "temporary_left": "an unfinished write; `store gc` removes it",
     "probe_left": "a try whether the store honours conditional writes; `store gc` removes it",

@@ -54,6 +54,7 @@ from .checks import (
     check_drained,
     check_log,
     check_references,
+    check_reports,
     check_subjects,
     is_sound,
     place,
@@ -298,6 +299,7 @@ def _check_tenant(
         for link in () if drains else links:
             owners |= dict(check_references(vault, objects, link, numbered(folder, link.number), chain_tally))
     check_blobs(vault, objects, owners, tally, read_data=read_data)
+    check_reports(vault, objects, tally, read_data=read_data)
     _check_approvals(store, tenant, objects, tally)
 
 

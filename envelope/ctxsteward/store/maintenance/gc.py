@@ -1,9 +1,9 @@
 """Collecting garbage: what nothing refers to, and what crashes have left behind, once it is older than a grace period.
 
 Collected: blobs that no link names, directly or through other blobs; data keys beside the tombstone of their subject;
-unfinished temporary files; tries of a store's conditional writes. Orphans are normal: a commit writes its blobs first
-and its manifest last, so a crash in between leaves them. A data key without a tombstone is never garbage: a process may
-hold it in memory and write under it at any time.
+compression reports whose key was destroyed; unfinished temporary files; tries of a store's conditional writes. Orphans
+are normal: a commit writes its blobs first and its manifest last, so a crash in between leaves them. A data key without
+a tombstone is never garbage: a process may hold it in memory and write under it at any time.
 
 64 hex digits anywhere in a link's body, or in the content of a blob that is reached, count as a reference, so no form
 of body has to be known and no new one can be forgotten. A link that cannot be read may have referred to anything: then,
@@ -38,6 +38,7 @@ from ..facts import FactStore, audiences_in
 from ..names import part_of
 from ..objects import Leftover, ObjectInfo, put_once
 from ..profiles import profile_in
+from ..replication import key_of
 from .inventory import TenantObjects, chains_of_profile, complete, look_up, profiles_of, take_inventory
 
 _ADDRESS = re.compile(rb"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
@@ -100,8 +101,10 @@ class GarbageReport:
     """What was garbage: removed, or with `dry_run` found."""
 
     blobs: tuple[str, ...]
-    """Keys, as of the next three."""
+    """Keys, as of the next four."""
     keys: tuple[str, ...]
+    reports: tuple[str, ...]
+    """Compression reports that nobody can read any more."""
     probes: tuple[str, ...]
     temporaries: tuple[str, ...]
     """Paths of files."""
@@ -144,13 +147,21 @@ def gc(
     plans = [sweep.plan(objects) for objects in inventory.tenants.values()]  # all of it before anything is deleted
     blobs = [key for plan in plans for key in sweep.blobs(plan)]
     keys = sweep.remove(info for plan in plans for info in plan.dead_keys)
+    reports = sweep.remove(info for plan in plans for info in plan.dead_reports)
     probes = sweep.remove(inventory.probes)
     temporaries, size = _temporaries(store, grace_seconds, dry_run)
     return GarbageReport(
-        blobs=tuple(blobs), keys=tuple(keys), probes=tuple(probes), temporaries=tuple(temporaries),
-        bytes=sweep.bytes + size, kept_blobs=sum(len(plan.reached) for plan in plans), young_blobs=sweep.young,
-        restored=tuple(sweep.restored), dry_run=dry_run,
-    )  # fmt: skip
+        blobs=tuple(blobs),
+        keys=tuple(keys),
+        reports=tuple(reports),
+        probes=tuple(probes),
+        temporaries=tuple(temporaries),
+        bytes=sweep.bytes + size,
+        kept_blobs=sum(len(plan.reached) for plan in plans),
+        young_blobs=sweep.young,
+        restored=tuple(sweep.restored),
+        dry_run=dry_run,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,6 +173,7 @@ class _Plan:
     reached: set[str]
     orphans: list[tuple[str, ObjectInfo]]
     dead_keys: list[ObjectInfo]
+    dead_reports: list[ObjectInfo]
 
 
 class _Sweep:
@@ -192,7 +204,17 @@ class _Sweep:
             for name, info in objects.keys.items()
             if name in objects.tombstones and vault.is_buried(name, damaged=False)
         ]
-        return _Plan(found=objects, tenant=objects.name, reached=reached, orphans=old, dead_keys=dead)
+        unreadable = [info for info in objects.reports.values() if self._is_old(info) and self._is_dead(vault, info)]
+        return _Plan(
+            found=objects, tenant=objects.name, reached=reached, orphans=old, dead_keys=dead, dead_reports=unreadable
+        )
+
+    def _is_dead(self, vault: Vault, info: ObjectInfo) -> bool:
+        """Whether the key of a compression report was destroyed, as its tombstone says; not where that is damaged."""
+        try:
+            return vault.is_buried(key_of(info.key, self._store.objects.get(info.key)), damaged=False)
+        except (Damaged, ObjectMissing, UnsupportedVersion):
+            return False
 
     def _led_to(self, vault: Vault, objects: TenantObjects, reached: set[str]) -> set[str]:
         """Folders of chains that blobs about to go may belong to, as their own subjects say."""

@@ -35,13 +35,25 @@ from ..objects import ObjectInfo, ObjectStore, is_there
 PROBES = "probe/"
 """Where a store is tried out; see `objects.s3`."""
 
-FAMILIES = ("blobs", "facts", "keys", "profiles", "sessions", "snapshots", "steward", "tenants", "tombstones")
+FAMILIES = (
+    "blobs",
+    "facts",
+    "keys",
+    "profiles",
+    "reports",
+    "sessions",
+    "snapshots",
+    "steward",
+    "tenants",
+    "tombstones",
+)
 _YOUNG_SECONDS = 5.0
 """A link that is so much younger than another may have been committed between two listings."""
 CHAIN_FAMILIES = ("facts", "profiles", "sessions", "snapshots", "steward")
 _ADDRESS = "[0-9a-f]{64}"
 _FORMS = {
     "blobs": re.compile(r"([0-9a-f]{2})/(?P<name>\1[0-9a-f]{62})"),
+    "reports": re.compile(r"([0-9a-f]{2})/(?P<name>\1[0-9a-f]{62})"),
     "keys": re.compile(rf"(?P<name>{_ADDRESS})\.json"),
     "tombstones": re.compile(rf"(?P<name>{_ADDRESS})\.json"),
     "tenants": re.compile(r"(?P<name>check)\.json"),
@@ -66,6 +78,7 @@ class TenantObjects:
     chains: dict[str, dict[int, ObjectInfo]] = field(default_factory=dict)
     """By folder, by number."""
     blobs: dict[str, ObjectInfo] = field(default_factory=dict)
+    reports: dict[str, ObjectInfo] = field(default_factory=dict)
     keys: dict[str, ObjectInfo] = field(default_factory=dict)
     tombstones: dict[str, ObjectInfo] = field(default_factory=dict)
 
@@ -213,7 +226,13 @@ def _is_placed(tenant: TenantObjects, family: str, rest: str, info: ObjectInfo) 
     if form is None:
         return False
     if family != "tenants":
-        {"blobs": tenant.blobs, "keys": tenant.keys, "tombstones": tenant.tombstones}[family][form["name"]] = info
+        by_family = {
+            "blobs": tenant.blobs,
+            "reports": tenant.reports,
+            "keys": tenant.keys,
+            "tombstones": tenant.tombstones,
+        }
+        by_family[family][form["name"]] = info
     return True
 
 

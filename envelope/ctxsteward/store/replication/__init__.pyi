@@ -1,4 +1,5 @@
 from .drain import Asker as Asker
+from .report_objects import key_of as key_of, opened as opened
 from .segment_log import (
     NewSegments as NewSegments,
     Rewrite as Rewrite,

@@ -37,6 +37,7 @@ from ..crypto import Chain, DataKey, Keys, Link, Vault, derived_subject, subject
 from ..journal import DrainMark, JournalRecord, Manifest, ReachedSessions, SessionKey, log as records
 from ..names import session_folder
 from ..objects import ObjectStore, Patience
+from .report_objects import context, plain_report, put_report, reports_in
 
 SEGMENT_RECORDS = 1000
 """At most so many records (and so many manifests) in one segment."""
@@ -202,16 +203,22 @@ class _Sealer:
         return self.seal(subject, _position(position), text)
 
     def derived(self, place: bytes, text: str) -> list[Any]:
-        """Under the newest derived key: one that was destroyed is followed by the next."""
+        """Under the newest derived key."""
+        self.derived_key()
+        return self.seal(derived_subject(self.session, self.generation), place, text)
+
+    def derived_key(self) -> DataKey:
+        """The newest derived key: one that was destroyed is followed by the next."""
         for generation in range(self.generation, self.generation + MAX_GENERATIONS):
+            subject = derived_subject(self.session, generation)
             try:
-                sealed = self.seal(derived_subject(self.session, generation), place, text)
+                key = self._known[subject][1] if subject in self._known else self.vault.data_key(subject)
             except Erased:
                 if self.vault.tombstone(self.vault.subject_address(self.session)) is not None:
                     raise
                 continue
             self.generation = generation
-            return sealed
+            return key
         raise Damaged(f"{self.folder}: {MAX_GENERATIONS} derived keys were destroyed; forget the whole session instead")
 
     def seal(self, subject: str, place: bytes, text: str) -> list[Any]:
@@ -293,7 +300,7 @@ class SessionLog:
     ) -> None:
         self.key = key
         self.folder: str = session_folder(key.tenant, vault.subject_address(key.session))
-        self._vault = vault
+        self._vault, self._objects, self._patience = vault, objects, patience or Patience()
         self._address_key = keys.address_key(key.tenant)
         self._chain = Chain(objects, self.folder, self._address_key, patience=patience)
 
@@ -311,10 +318,22 @@ class SessionLog:
         another link (encryption is never the same twice) are known again by their content when that one is read.
         """
         body = encode(part, self._vault, self.folder, self.key.session, generation=generation)
+        if not isinstance(part, Takeover):
+            self._put_reports(part, generation)
         number = parent.number + 1 if parent else 1
         named = json.dumps([self.folder, number, epoch, body], sort_keys=True, ensure_ascii=False)
         commit_id = hashlib.sha256(named.encode("utf-8", "surrogatepass")).hexdigest()[:32]
         return self._chain.append(parent, body, epoch=epoch, commit_id=commit_id)
+
+    def _put_reports(self, part: Segment | Rewrite, generation: int) -> None:
+        """Write each report as an object that its address names, before the link that holds it."""
+        records = part.records if isinstance(part, Segment) else part.records.values()
+        sealer = _Sealer(self._vault, self.folder, self.key.session, generation)
+        for report in reports_in(records, part.manifests):
+            key = sealer.derived_key()
+            plain = plain_report(self.key.session, report)
+            data = self._vault.encrypt(key, plain, context(self.key.tenant, report["id"]))
+            put_report(self._objects, self._vault, self.key.session, report, key.subject, data, self._patience)
 
     def subjects(self) -> ReachedSessions:
         """Addresses of the subjects under whose keys its records are encrypted, as links that can be read name them."""

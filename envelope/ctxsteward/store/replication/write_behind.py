@@ -29,14 +29,16 @@ from ctxsteward.schemas import (
     StoreError,
     StoreUnavailable,
     UnsupportedVersion,
+    Wire,
 )
 
 from ..crypto import Keys, Vault, check_keys
 from ..journal import CheckedJournal, DrainMark, Journal, JournalRecord, ReachedSessions, SessionKey, fork_point
-from ..names import part_of
+from ..names import part_of, report_name
 from ..objects import ObjectStore, Patience, list_twice
 from .drain import Asker, Breaker, BreakerState, Drainer, Pace, Pauses, StoreQuestion
 from .ownership import Ownership, forks_of
+from .report_objects import read_report
 from .segment_log import unreached
 
 MAX_ASKING = 16
@@ -321,6 +323,34 @@ class WriteBehind:
     def is_stored(self, key: SessionKey) -> bool:
         """Whether the object store holds the session. Raises `StoreUnavailable`."""
         return self._reach(lambda: self.opening.is_stored(key))
+
+    def stored_report(self, tenant: str, address: str) -> Wire | None:
+        """The compression report that this address names in the object store; None where it has none, or does not
+        answer.
+
+        Raises `Erased` where its session was forgotten, `Damaged`.
+        """
+
+        def read() -> Wire | None:
+            self.prepare(tenant, write=False)
+            vault = Vault(self._objects, self._keys, tenant)
+            try:
+                return read_report(self._objects, vault, address).report
+            except ObjectMissing:
+                return None
+
+        try:
+            return self._reach(read)
+        except StoreUnavailable:
+            return None
+
+    def stored_report_addresses(self, tenant: str, digits: str) -> list[str]:
+        """Addresses of reports in the object store that begin with these digits; none where it does not answer."""
+        prefix = report_name(tenant, digits)
+        try:
+            return self._reach(lambda: [info.key.rpartition("/")[2] for info in self._objects.list(prefix)])
+        except StoreUnavailable:
+            return []
 
     def flush(self, timeout_seconds: float, *, patient: bool = True) -> bool:
         """Wait until nothing waits any more; False where something still does. Without `patient`, a store that does

@@ -46,7 +46,7 @@ from ctxsteward.schemas import (
     ModelUnavailable,
     TokenUsage,
 )
-from ctxsteward.store import process_forks as forking
+from ctxsteward.store import process_forks as forking, seconds_left, uncut
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -248,9 +248,16 @@ class GovernedModel:
     # -- asking -------------------------------------------------------------------------------------------------
 
     def reply(self, request: ChatRequest) -> ChatReply:
-        """Answer within the limits."""
+        """Answer within the limits, and within what a build's deadline leaves."""
+        with uncut():  # cut off within, it would keep its slot, its hold on the spending, or a connection
+            return self._reply(request)
+
+    def _reply(self, request: ChatRequest) -> ChatReply:
         import stamina
 
+        left = seconds_left()
+        if left is not None and left < request.deadline_seconds:
+            request = replace(request, deadline_seconds=left)
         asked = _ModelCall(self, request, self._task or ModelTask())
         with self._slot(asked):
             for attempt in stamina.retry_context(on=asked.goes_on, **asked.waits()):

@@ -1,0 +1,122 @@
+"""Compression reports as objects of their own: what a report's address names in the object store.
+
+    reports/<tenant>/ab/<address>    {"schema_version": 1, "key": subject address, "data": base64}
+
+`data` is AES-256-GCM of ``{"session": …, "report": …}`` under the session's derived key, as its records have it in
+`segment_log`; the context binds tenant and address. A report is put before the link that holds its compaction or its
+manifest is committed, so whoever sees the link finds the report. The link holds the report, too: a session that an
+earlier version has drained has no such objects, and its reports are read from its chain.
+
+A report is written once. It is replaced in two cases only: its key was destroyed because a principal was forgotten
+(what stands in the log then is the redacted report), or it was put for a session whose writer had lost it, and its
+turns were moved into a fork. Raises `Erased`, `Damaged`, `ObjectMissing`, `OutcomeUnknown`, `StoreUnavailable`.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+from ctxsteward.schemas import Damaged, Erased, ObjectMissing, StoreError, UnsupportedVersion, Wire
+
+from ..crypto import Vault
+from ..journal import JournalRecord, Manifest
+from ..names import report_name
+from ..objects import ObjectStore, Patience, put_once
+
+REPORTS_VERSION = 1
+"""Major version of report objects."""
+
+
+class StoredReport(NamedTuple):
+    """A report and the session that it is of."""
+
+    session: str
+    report: Wire
+
+
+def reports_in(records: Iterable[JournalRecord | None], manifests: Iterable[Manifest]) -> Iterator[Wire]:
+    """Reports that these records and manifests hold."""
+    for record in records:
+        if record is not None and record.kind == "compaction":
+            yield json.loads(record.body)["report"]
+    for manifest in manifests:
+        if '"meta_report":' in manifest.body and (report := json.loads(manifest.body).get("meta_report")):
+            yield report
+
+
+def put_report(
+    objects: ObjectStore, vault: Vault, session: str, report: Wire, key: str, data: bytes, patience: Patience
+) -> None:
+    """Create the object of a report that is encrypted as `data` under the subject address `key`."""
+    name = report_name(vault.tenant, report["id"])
+    fields = {"schema_version": REPORTS_VERSION, "key": key, "data": base64.b64encode(data).decode()}
+    body = json.dumps(fields).encode()
+    for _ in range(2):
+        standing = put_once(objects, name, body, commit_id=report["id"][:16], mine=body.__eq__, patience=patience).found
+        if standing is None or standing == body or _is_of(vault, report["id"], standing, session):
+            return
+        objects.delete(name)
+    raise StoreError(f"{name}: another session's report takes its place again and again; run store fsck")
+
+
+def _is_of(vault: Vault, address: str, standing: bytes, session: str) -> bool:
+    """Whether what stands there can be read, and is a report of this session."""
+    try:
+        return opened(vault, address, standing).session == session
+    except (Erased, ObjectMissing):  # the key was destroyed
+        return False
+
+
+def read_report(objects: ObjectStore, vault: Vault, address: str) -> StoredReport:
+    """The report with this address; `vault` should be a fresh one, so that a key destroyed elsewhere is not used."""
+    return opened(vault, address, objects.get(report_name(vault.tenant, address)))
+
+
+def key_of(name: str, data: bytes) -> str:
+    """The subject address of the key that a report object is encrypted under."""
+    return str(_fields(name, data)["key"])
+
+
+def opened(vault: Vault, address: str, data: bytes) -> StoredReport:
+    """What a report object holds, checked."""
+    name = report_name(vault.tenant, address)
+    fields = _fields(name, data)
+    try:
+        sealed = base64.b64decode(fields["data"], validate=True)
+    except (TypeError, ValueError) as error:
+        raise _damaged(name) from error
+    body = json.loads(vault.decrypt(vault.known_key(fields["key"]), sealed, context(vault.tenant, address)))
+    if body["report"]["id"] != address:
+        raise _damaged(name)
+    return StoredReport(str(body["session"]), body["report"])
+
+
+def plain_report(session: str, report: Wire) -> bytes:
+    """What is encrypted."""
+    return json.dumps({"session": session, "report": report}, ensure_ascii=False).encode("utf-8", "surrogatepass")
+
+
+def context(tenant: str, address: str) -> bytes:
+    """What the encryption of a report binds."""
+    return report_name(tenant, address).encode()
+
+
+def _fields(name: str, data: bytes) -> dict[str, Any]:
+    try:
+        fields = json.loads(data)
+        version = fields["schema_version"]
+        if version != REPORTS_VERSION and isinstance(version, int):
+            raise UnsupportedVersion(name, str(version), REPORTS_VERSION)
+        if not (isinstance(fields["key"], str) and isinstance(fields["data"], str)):
+            raise _damaged(name)
+    except (KeyError, TypeError, ValueError) as error:
+        raise _damaged(name) from error
+    found: dict[str, Any] = fields
+    return found
+
+
+def _damaged(name: str) -> Damaged:
+    return Damaged(f"{name}: it is not a compression report; restore it from a backup")
