@@ -31,7 +31,7 @@ MEASURED := tests/store/replication/test_outage.py::test_latencies_stay_where_th
 ROOMS := schemas envelope summarizers steward evals flows console
 
 .PHONY: help demo test soak check house mutants evals evals-full bench peers figures adapters inspect integrations \
-  clients generators llama ministack docs linters lint types package lock clean
+  clients generators llama ministack docs linters lint types package installed lock clean
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -155,6 +155,9 @@ package: $(STAMP)  ## wheel and source distribution, and the demo out of the whe
 	rm -rf dist
 	$(BIN)/uv build --quiet --no-build-isolation --python $(BIN)/python --out-dir dist
 	$(BIN)/python -m tests.package dist
+
+installed: package  ## the wheel with each extra alone, away from the checkout: all that README and guides show for it
+	$(BIN)/python -m tests.installed dist
 
 ministack: $(MINISTACK)/.installed  ## the second S3 server of the tests, apart because its pins exclude ours
 

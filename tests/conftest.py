@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -16,7 +17,10 @@ from xdist.scheduler import LoadFileScheduling
 
 from . import network_guard
 from .examples import SEED, SOAK, examples
+from .needs import skip_line
 from .postgres import PostgresServer, running
+from .process_state import changes, state_of_process
+from .run_order import shuffled
 from .s3_servers import CREDENTIALS, Ministack, S3Server, ministack_server, moto_server
 
 network_guard.install()
@@ -84,19 +88,60 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.freeze()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Long files first; needs ``--no-loadscope-reorder`` where processes share the files out."""
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None, object, object]:
+    """Long files first, files of one rank and the tests of a file shuffled.
+
+    Needs ``--no-loadscope-reorder`` where processes share the files out.
+    """
 
     def rank(item: pytest.Item) -> int:
         return next((place for place, start in enumerate(LONG) if item.nodeid.startswith(start)), len(LONG))
 
+    items[:] = shuffled(items, lambda item: item.nodeid.partition("::")[0], SEED)
+    # pytest then brings the tests of one parametrized fixture together, so that it is made once.
+    outcome = yield
     items.sort(key=rank)
+    return outcome
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, exitstatus: int) -> None:
-    """With what a run that failed draws the same cases again."""
+AGAIN = f"CTXSTEWARD_DRAW={SEED}"
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Print the seed of this run; as a header of pytest it would be missing under `-q`."""
+    if reporter := session.config.pluginmanager.get_plugin("terminalreporter"):
+        reporter.ensure_newline()
+        reporter.write_line(f"order and cases are drawn with {AGAIN}")
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, exitstatus: int
+) -> Generator[None, object, object]:
+    """Last of all: what skipped tests need, and with what a run that failed has the same order and cases again."""
+    outcome = yield
+    if line := skip_line(str(report.longrepr[-1]) for report in terminalreporter.stats.get("skipped", [])):
+        terminalreporter.write_line(line)
     if exitstatus:
-        terminalreporter.write_line(f"cases were drawn with CTXSTEWARD_DRAW={SEED}")
+        terminalreporter.write_line(f"order and cases were drawn with {AGAIN}; it makes them the same again")
+    return outcome
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _leaves_the_process_as_it_was() -> Iterator[None]:
+    before = state_of_process()
+    yield
+    left_behind = changes(before, state_of_process())
+    assert left_behind == [], "this file changes what the files after it find:\n" + "\n".join(left_behind)
+
+
+@pytest.fixture(autouse=True)
+def _imports_of_its_own() -> Iterator[None]:
+    """Without the folders of this test: `--subject FILE.py:name` puts the file's folder before all others."""
+    path = list(sys.path)
+    yield
+    sys.path[:] = path
 
 
 @pytest.fixture(autouse=True)

@@ -193,6 +193,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for name, defect in read_defects().items()
         if name in (asked.only or (name,)) and defect.suite in (asked.suite or defect.suite)
     }
+    if not chosen:
+        print(f"no defect of {asked.suite} among those of --only: nothing was tried", file=sys.stderr)
+        return 2
     from rich.progress import MofNCompleteColumn, Progress, TextColumn
 
     rows = []

@@ -5,7 +5,9 @@
 Each client has sessions of its own, talks in them one turn after another (append what was said, build the request), and
 begins a new one after `--turns` of them. Times are of one request, in milliseconds, as a client sees them; the first
 tenth of the time warms up and counts for errors alone. Memory is the service's resident set, in MB: behind the warm-up,
-half-way, and at the end. Late turns are those of the last third of a session, early ones those of the first.
+half-way, and at the end. Late turns are those of the last third of a session, middle ones those of the second, early
+ones those of the first. The first turns of a session have nothing to compact or recall and cost half as much as those
+behind: whether a build grows dearer with its session is what late and middle turns say.
 """
 
 from __future__ import annotations
@@ -49,7 +51,10 @@ class LoadReport(NamedTuple):
     build_p50_ms: float
     build_p99_ms: float
     early_build_p50_ms: float
+    middle_build_p50_ms: float
     late_build_p50_ms: float
+    start_cpu_seconds: float
+    """Of the service until it listened: what clients wait for after a restart."""
     memory_start_mb: float
     memory_middle_mb: float
     memory_end_mb: float
@@ -131,6 +136,15 @@ def memory_mb(pid: int) -> float:
     return round(int(found[1]) / 1024, 1) if found else 0.0
 
 
+def cpu_seconds(pid: int) -> float:
+    """That a process has used; 0 where the system does not say."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def percentile(values: Sequence[float], fraction: float) -> float:
     """Of at least one value; 0 where there is none."""
     ordered = sorted(values)
@@ -154,6 +168,7 @@ def load(clients: int, seconds: float, store: str, *, turns: int = 200, log: Pat
 
 
 def _loaded(process: subprocess.Popen[str], port: int, clients: int, seconds: float, turns: int) -> LoadReport:
+    start_cpu = round(cpu_seconds(process.pid), 2)
     began = time.monotonic()
     warm_at, end_at = began + seconds * WARM_FRACTION, began + seconds
     threads = [Client(number, port, turns, warm_at, end_at) for number in range(clients)]
@@ -180,8 +195,10 @@ def _loaded(process: subprocess.Popen[str], port: int, clients: int, seconds: fl
         append_p50_ms=percentile(appends, 0.5), append_p99_ms=percentile(appends, 0.99),
         build_p50_ms=percentile(times, 0.5), build_p99_ms=percentile(times, 0.99),
         early_build_p50_ms=_median(ms for turn, ms in builds if turn * 3 < last),
+        middle_build_p50_ms=_median(ms for turn, ms in builds if last <= turn * 3 < 2 * last),
         late_build_p50_ms=_median(ms for turn, ms in builds if turn * 3 >= 2 * last),
-        memory_start_mb=memory_start, memory_middle_mb=memory_middle, memory_end_mb=memory_end, exit_code=code,
+        start_cpu_seconds=start_cpu, memory_start_mb=memory_start,
+        memory_middle_mb=memory_middle, memory_end_mb=memory_end, exit_code=code,
     )  # fmt: skip
 
 

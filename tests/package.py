@@ -1,6 +1,7 @@
 """What is published, tried as a user gets it.
 
     python -m tests.package dist           # `make package`: judge both files, run the demo out of the wheel
+                                           # what each extra brings is tried by `tests.installed`
     python -m tests.package --notes v1.2.3 # the text of a release: that version's part of CHANGELOG.md
 
 The demo runs with `uv tool run`, in an environment of its own, an empty home and an empty working folder; nothing but

@@ -29,6 +29,8 @@ from urllib.parse import quote
 
 import pytest
 
+from .needs import PGBOUNCER, POSTGRESQL
+
 SECONDS = 60
 """Any one step: making, starting or stopping the cluster."""
 _SETTINGS = "-c listen_addresses= -c fsync=off -c full_page_writes=off -c max_connections=100 -c shared_buffers=16MB"
@@ -108,9 +110,9 @@ def _is_running(pid: int) -> bool:
 def _programs() -> Path:
     folder = programs()
     if folder is None:
-        pytest.skip("PostgreSQL is not installed (apt-get install postgresql)")
+        pytest.skip(POSTGRESQL)
     if os.geteuid() == 0 and (_RUNUSER is None or "postgres" not in {u.pw_name for u in pwd.getpwall()}):
-        pytest.skip("PostgreSQL does not run as root, and there is no user `postgres` to run it as")
+        pytest.skip(POSTGRESQL)  # root needs the user `postgres` of the package
     return folder
 
 
@@ -158,7 +160,7 @@ def pooled(server: PostgresServer) -> Iterator[str]:
     """PgBouncer before a server, two connections for all clients, a transaction each; its socket's folder."""
     program = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
     if program is None:
-        pytest.skip("PgBouncer is not installed (apt-get install pgbouncer)")
+        pytest.skip(PGBOUNCER)
     folder = Path(tempfile.mkdtemp(prefix="ctxpb-"))
     try:
         text = POOLED.format(home=server.home, folder=folder).replace("* = ", "* = user=postgres ")

@@ -39,6 +39,8 @@ from botocore.exceptions import ClientError
 from moto.moto_server.werkzeug_app import MotoRequestHandler, create_backend_app
 from werkzeug.serving import make_server
 
+from .needs import MINISTACK
+
 REAL_BUCKET = "CTXSTEWARD_TEST_S3_URI"
 MINISTACK_PYTHON = Path(__file__).resolve().parents[1] / ".venv-ministack" / "bin" / "python"
 START_SECONDS = 30.0
@@ -217,7 +219,7 @@ class Ministack(S3Server):
 def ministack_server(data_dir: Path) -> Iterator[Ministack]:
     """ministack on a free port, or a visible skip."""
     if not MINISTACK_PYTHON.exists():
-        pytest.skip("ministack is not installed: run `make ministack`")
+        pytest.skip(MINISTACK)
     server = Ministack(data_dir)
     try:
         server.start()

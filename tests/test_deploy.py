@@ -21,6 +21,8 @@ from ruamel.yaml import YAML
 
 from ctxsteward.console.cli import cli
 
+from .needs import LINTERS as LINTERS_NEEDED
+
 ROOT = Path(__file__).parents[1]
 DEPLOY = ROOT / "deploy"
 LINTERS = ROOT / ".venv-docs" / "bin"
@@ -31,7 +33,7 @@ MANIFESTS = sorted(path for path in (DEPLOY / "kubernetes").glob("*.yaml") if pa
 def judged(linter: str, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
     """What a linter says; skipped where it is not installed."""
     if not (LINTERS / linter).exists():
-        pytest.skip(f"no {linter}: `make linters` installs it")
+        pytest.skip(LINTERS_NEEDED)
     return subprocess.run(
         [LINTERS / linter, *arguments], capture_output=True, text=True, timeout=120, check=False, cwd=ROOT
     )

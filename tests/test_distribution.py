@@ -13,6 +13,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from . import package, typed_names
+from .needs import LINTERS as LINTERS_NEEDED
 
 ROOT = Path(__file__).parents[1]
 GITHUB = ROOT / ".github"
@@ -24,7 +25,7 @@ PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(enco
 def judged(linter: str, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
     """What a linter says; skipped where it is not installed."""
     if not (LINTERS / linter).exists():
-        pytest.skip(f"no {linter}: `make linters` installs it")
+        pytest.skip(LINTERS_NEEDED)
     return subprocess.run(
         [LINTERS / linter, *arguments], capture_output=True, text=True, timeout=120, check=False, cwd=ROOT
     )
@@ -130,6 +131,28 @@ def test_a_project_says_where_its_things_are() -> None:
 # -- what is published -------------------------------------------------------------------------------------
 
 
+def jobs_before(jobs: dict[str, Any], name: str) -> set[str]:
+    """The jobs that a job waits for, and those that they wait for."""
+    needs = jobs[name].get("needs", [])
+    direct = {needs} if isinstance(needs, str) else set(needs)
+    return direct.union(*(jobs_before(jobs, needed) for needed in direct))
+
+
+def test_nothing_is_published_before_the_package_and_the_evals_have_passed() -> None:
+    jobs = YAML(typ="safe").load(GITHUB / "workflows" / "release.yml")["jobs"]
+    publishing = [name for name, job in jobs.items() if "write" in job.get("permissions", {}).values()]
+    assert publishing == ["publish", "announce"]
+    for name in publishing:
+        before = [jobs[needed] for needed in jobs_before(jobs, name) if needed not in publishing]
+        assert {step["run"] for job in before for step in job["steps"] if "run" in step} >= {
+            "make package",
+            "make evals",
+        }
+        # A condition, or a failure that is passed over, would let a release go out without them.
+        for job in (*before, jobs[name]):
+            assert not {"if", "continue-on-error"} & {key for part in (job, *job["steps"]) for key in part}
+
+
 def test_the_text_of_a_release_is_its_part_of_the_changelog() -> None:
     changelog = (
         "# C\n\n## [Unreleased]\n\n## [0.2.0] - 2026-12-01\n\n### Added\n\n- b\n\n## [0.1.0] - 2026-11-01\n\n- a\n"
@@ -167,7 +190,7 @@ def test_both_files_say_what_the_project_says_and_hold_what_they_should(dist: Pa
 
 # -- types -------------------------------------------------------------------------------------------------
 
-needs_checker = pytest.mark.skipif(not typed_names.CHECKER.exists(), reason="no basedpyright: `make linters`")
+needs_checker = pytest.mark.skipif(not typed_names.CHECKER.exists(), reason=LINTERS_NEEDED)
 
 
 @needs_checker

@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 
 import pytest
 from click.testing import CliRunner
-from pydantic import BaseModel, ConfigDict
 
 from ctxsteward.console.cli import cli
 from ctxsteward.evals.bench import BenchmarkRow
@@ -33,9 +32,9 @@ from ctxsteward.evals.bench.readme_pictures import (
     window_svg,
 )
 from ctxsteward.evals.documents import block_of, markers, with_block
-from ctxsteward.evals.prompt_cost import anthropic_faults, openai_faults
 from ctxsteward.evals.suites import NAMES, suite_named
 
+from .scripted_providers import providers
 from .shell import Shell
 
 ROOT = Path(__file__).parents[1]
@@ -73,74 +72,6 @@ def run_python(path: Path, names: dict[str, Any]) -> int:
         follows = found[at + 1] if at + 1 < len(found) and found[at + 1].info == "text" else None
         assert alike(out.getvalue()) == alike(follows.body if follows else ""), f"{path.name}:{fence.line}"
     return sum(fence.info == "python" for fence in found)
-
-
-# -- scripted providers ----------------------------------------------------------------------------
-
-
-class Reply(BaseModel):
-    """An SDK's answer: attributes outside, `model_dump` as the SDKs have it."""
-
-    model_config = ConfigDict(extra="allow")
-
-
-def reply(**fields: Any) -> Reply:
-    made = {
-        key: reply(**value)
-        if isinstance(value, dict) and key != "input"
-        else [reply(**item) if isinstance(item, dict) else item for item in value]
-        if isinstance(value, list)
-        else value
-        for key, value in fields.items()
-    }
-    return Reply(**made)
-
-
-class OpenAIChat:
-    """Asks for a reference where it has a tool for it and has not asked yet in this turn."""
-
-    def create(self, *, model: str, messages: list[Any], tools: list[Any] | None = None, **rest: Any) -> Reply:
-        assert openai_faults({"messages": messages, "tools": tools or []}) == []
-        usage = {"prompt_tokens": 1_000, "completion_tokens": 9}
-        message: dict[str, Any] = {"role": "assistant", "content": "It is 2."}
-        if tools and messages[-1]["role"] == "user":
-            call = {"name": "resolve_reference", "arguments": json.dumps({"ref": "§1"})}
-            calls = [{"id": f"call_{len(messages)}", "type": "function", "function": call}]
-            message = {"role": "assistant", "content": None, "tool_calls": calls}
-        return reply(choices=[{"index": 0, "message": message}], usage=usage)
-
-
-class OpenAIResponses:
-    def create(self, *, model: str, input: list[Any], **rest: Any) -> Reply:
-        assert input
-        return reply(output_text="It is 2.", usage={"input_tokens": 1_000, "output_tokens": 9})
-
-
-class AnthropicMessages:
-    def create(self, *, model: str, max_tokens: int, messages: list[Any], **rest: Any) -> Reply:
-        assert anthropic_faults({"messages": messages, **rest}) == []
-        usage = {"input_tokens": 100, "cache_read_input_tokens": 900, "output_tokens": 9}
-        return reply(role="assistant", content=[{"type": "text", "text": "It is 2."}], usage=usage)
-
-
-class GeminiModels:
-    def generate_content(self, *, model: str, contents: list[Any], config: Any) -> Reply:
-        assert contents[0]["role"] == "user"
-        return reply(text="It is 2.", usage_metadata={"prompt_token_count": 1_000})
-
-
-class Namespace:
-    def __init__(self, **names: Any) -> None:
-        self.__dict__.update(names)
-
-
-def providers() -> dict[str, Any]:
-    """What the guide's `no-run` fences make with the providers' SDKs."""
-    return {
-        "openai_client": Namespace(chat=Namespace(completions=OpenAIChat()), responses=OpenAIResponses()),
-        "anthropic_client": Namespace(messages=AnthropicMessages()),
-        "gemini_client": Namespace(models=GeminiModels()),
-    }
 
 
 # -- documents -------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from .console.service.test_process import Running, running
+from .needs import CURL_AND_JQ
 from .shell import Shell
 from .test_guide_nightly_steward import shown
 
@@ -31,7 +32,7 @@ def check_commands(service: Running, folder: Path) -> None:
     """The guide's commands, in a folder of their own."""
     missing = [name for name in ("curl", "jq") if shutil.which(name) is None]
     if missing:
-        pytest.skip(f"{' and '.join(missing)} not installed")
+        pytest.skip(CURL_AND_JQ)
     commands = shown(GUIDE.read_text(encoding="utf-8"))
     assert len(commands) > 12
     (folder / "guide").mkdir()
@@ -42,8 +43,9 @@ def check_commands(service: Running, folder: Path) -> None:
 
 
 def test_what_the_guide_says_of_limits_is_so() -> None:
-    from ctxsteward.console.service import ServiceLimits
+    from ctxsteward.console.service import ServiceLimits, bodies
     from ctxsteward.console.service.app import HEADER_SECONDS
+    from ctxsteward.console.service.request_body import MAX_VALUES
 
     limits, text = ServiceLimits(), " ".join(GUIDE.read_text(encoding="utf-8").split())
     assert limits.body_bytes == 4 << 20
@@ -51,7 +53,14 @@ def test_what_the_guide_says_of_limits_is_so() -> None:
         f"{limits.messages:,} messages a request", f"{limits.requests} requests at once",
         f"headers within {HEADER_SECONDS:g} s", f"a body within {limits.body_seconds:g} s",
         f"{limits.open_sessions} open sessions", f"{limits.listeners} listeners",
+        f"{MAX_VALUES:,} JSON values", f"a history of {bodies.MAX_HISTORY:,}", f"{bodies.MAX_PARTS} parts",
+        f"{bodies.MAX_FIELDS} fields a message", f"{bodies.MAX_TEXT_CHARS:,} characters a text",
+        f"{bodies.MAX_TOOLS} tools", f"{limits.bodies_bytes >> 20} MB of bodies", f"{limits.threads} worker threads",
+        f"{limits.anonymous_body_bytes >> 10} KB and {limits.anonymous_body_seconds:g} s",
+        f"{limits.anonymous_requests} places of their own", f"(`--build-seconds`, {limits.build_seconds:g})",
     ):  # fmt: skip
         assert said in text, said
+    assert limits.tenant_requests * 2 == limits.requests
+    assert limits.tenant_threads * 2 == limits.threads
     assert limits.login_seconds == 8 * 3600
     assert re.search("a cookie for eight hours", text)

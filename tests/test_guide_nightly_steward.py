@@ -7,6 +7,8 @@ the one that was printed at its place. ``python -m tests.test_guide_nightly_stew
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import re
 import shutil
@@ -21,6 +23,12 @@ from .shell import Shell
 ROOT = Path(__file__).parents[1]
 GUIDE = ROOT / "docs" / "guide-nightly-steward.md"
 REWRITE = "rewrite: python -m tests.test_guide_nightly_steward"
+MASTER_KEY = "5a" * 32
+RUN = re.compile(
+    r"^```console\n.*?^```$|^```python\n(?P<python>.*?)^```$(?:\n\n```text\n(?P<prints>.*?)^```$)?",
+    re.MULTILINE | re.DOTALL,
+)
+"""Whatever a reader would run, in order, with what a program prints."""
 FENCE = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00")
 TODAY = re.compile(r"(\bnight n?|^ |\bOn |words on |From | to )\d{4}-\d\d-\d\d(?= |-|,|;|\.$)", re.MULTILINE)
@@ -57,8 +65,9 @@ class GuideShell:
     """Runs the guide's commands, with the ids that its own store made."""
 
     def __init__(self, folder: Path) -> None:
-        (folder / "desk").mkdir()
-        self._shell = Shell(folder / "desk", {"COLUMNS": "100", "CTXSTEWARD_MASTER_KEY": "5a" * 32})
+        self.folder = folder / "desk"
+        self.folder.mkdir()
+        self._shell = Shell(folder / "desk", {"COLUMNS": "100", "CTXSTEWARD_MASTER_KEY": MASTER_KEY})
         self._ids: dict[str, str] = {}
 
     def run(self, command: str) -> str:
@@ -66,6 +75,15 @@ class GuideShell:
         done = self._shell.run(self.known(command))
         assert "Traceback" not in done.stderr, done.stderr
         return done.stdout + done.stderr
+
+    def program(self, text: str) -> str:
+        """What a Python program of the guide prints, in the guide's folder."""
+        out = io.StringIO()
+        with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(out):
+            patch.chdir(self.folder)
+            patch.setenv("CTXSTEWARD_MASTER_KEY", MASTER_KEY)
+            exec(compile(text, str(GUIDE), "exec"), {})
+        return out.getvalue()
 
     def known(self, command: str) -> str:
         """The command with the ids of this run."""
@@ -79,12 +97,41 @@ class GuideShell:
 @pytest.mark.skipif(shutil.which("sh") is None, reason="no POSIX shell")
 def test_the_guide_to_the_nightly_steward_prints_what_it_says(tmp_path: Path) -> None:
     shell = GuideShell(tmp_path)
-    every = shown(GUIDE.read_text(encoding="utf-8"))
-    assert len(every) >= 15
-    for one in every:
-        printed = shell.run(one.command)
-        assert alike(printed) == alike(one.printed), f"{one.command}: {printed}\n{REWRITE}"
-        shell.learn(one.printed, printed)
+    text = GUIDE.read_text(encoding="utf-8")
+    commands = programs = 0
+    for fence in RUN.finditer(text):
+        if fence["python"]:
+            printed = shell.program(fence["python"])
+            assert alike(printed) == alike(fence["prints"] or ""), f"{fence['python']}: {printed}"
+            programs += 1
+            continue
+        for one in shown(fence[0]):
+            printed = shell.run(one.command)
+            assert alike(printed) == alike(one.printed), f"{one.command}: {printed}\n{REWRITE}"
+            shell.learn(one.printed, printed)
+            commands += 1
+    assert (commands, programs) == (len(shown(text)), text.count("\n```python"))
+    assert commands >= 15
+    assert programs >= 1
+    _run_schedule(shell, text)
+
+
+def _run_schedule(shell: GuideShell, text: str) -> None:
+    """The lines for cron, with the guide's own settings at this test's places, leave what they say they leave."""
+    (settings,) = re.findall(r"^```yaml\n(store:.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    here = settings.replace("/var/lib/desk/context", ".ctxsteward").replace(
+        "profile: support", "profile: fernhollow-desk"
+    )
+    here = here.replace("/etc/desk/actors.yaml", ".ctxsteward/actors.yaml").replace("[logs/chats, store]", "[store]")
+    here = here.replace("/var/log/desk/requests", "requests")
+    (shell.folder / "requests").mkdir()
+    (shell.folder / "steward.yaml").write_text(here, encoding="utf-8")
+    lines = re.findall(r"^(?:[0-9*]+ ){5}cd \S+ && (ctxsteward .+)$", text, re.MULTILINE)
+    assert len(lines) == 2
+    for line in lines:
+        shell.run(line.replace("\\%", "%"))
+    assert json.loads((shell.folder / "nights.jsonl").read_text(encoding="utf-8"))["profile"] == "fernhollow-desk"
+    assert "fernhollow-desk" in (shell.folder / "week.md").read_text(encoding="utf-8")
 
 
 def test_the_guide_names_every_verb_reason_and_exit_code() -> None:

@@ -14,11 +14,13 @@ from types import ModuleType
 
 import click
 import pytest
+from click.testing import CliRunner
 from hypothesis import given, settings, strategies as st
 
 from ctxsteward.console.cli import cli
 
 from .examples import examples
+from .needs import LINTERS
 
 ROOT = Path(__file__).parents[1]
 SCRIPTS = ROOT / "docs" / "site"
@@ -199,6 +201,21 @@ def test_every_command_and_option_is_on_the_page_of_commands(site: object) -> No
     assert seen > 40
 
 
+def test_a_page_of_commands_leaves_their_help_as_it_was() -> None:
+    @click.group(context_settings={"help_option_names": ["-h", "--help"]})
+    def tool() -> None: ...
+
+    @tool.group()
+    def inner() -> None: ...
+
+    @inner.command()
+    def leaf() -> None: ...
+
+    assert "## tool inner leaf" in "\n".join(reference.command_part(tool, "tool"))
+    for arguments in ([], ["inner"], ["inner", "leaf"]):
+        assert "-h, --help" in CliRunner().invoke(tool, [*arguments, "--help"]).stdout
+
+
 def test_every_published_schema_has_a_page_with_its_properties(site: object) -> None:
     folder = ROOT / "schemas" / "ctxsteward" / "schemas" / "json"
     for path in folder.glob("*.json"):
@@ -217,7 +234,7 @@ def test_a_flow_chart_is_drawn_and_what_cannot_be_drawn_is_refused() -> None:
 
 # -- the build ---------------------------------------------------------------------------------------------
 
-needs_zensical = pytest.mark.skipif(not ZENSICAL.exists(), reason="no .venv-docs: `make linters` makes it")
+needs_zensical = pytest.mark.skipif(not ZENSICAL.exists(), reason=LINTERS)
 
 
 @needs_zensical

@@ -285,8 +285,11 @@ def api_pages() -> Iterator[SitePage]:
 # -- commands ------------------------------------------------------------------------------------------------------
 
 
-def command_part(command: click.Command, path: tuple[str, ...]) -> Iterator[str]:
-    context = click.Context(command, info_name=" ".join(path))
+def command_part(command: click.Command, name: str, parent: click.Context | None = None) -> Iterator[str]:
+    # With the group's context and settings, as on the command line: click keeps the help option that it makes for the
+    # first context, so another context here would change what `--help` prints for the rest of this process.
+    context = click.Context(command, parent=parent, info_name=name, **command.context_settings)
+    path = context.command_path.split()
     yield f"{'#' * min(len(path), 4)} {' '.join(path)}\n"
     usage = " ".join(command.get_usage(context).removeprefix("Usage: ").split())
     yield f"```text\n{usage}\n```\n"
@@ -299,17 +302,17 @@ def command_part(command: click.Command, path: tuple[str, ...]) -> Iterator[str]
     if rows:
         yield "\n".join(["| option | |", "|---|---|", *rows]) + "\n"
     if isinstance(command, click.Group):
-        for name in command.list_commands(context):
-            further = command.get_command(context, name)
+        for inner in command.list_commands(context):
+            further = command.get_command(context, inner)
             if further is not None and not further.hidden:
-                yield from command_part(further, (*path, name))
+                yield from command_part(further, inner, context)
 
 
 def command_page() -> SitePage:
     """Every command and option."""
     from ctxsteward.console.cli import cli
 
-    return SitePage("reference/cli.md", "Command line", "\n".join(command_part(cli, ("ctxsteward",))), None)
+    return SitePage("reference/cli.md", "Command line", "\n".join(command_part(cli, "ctxsteward")), None)
 
 
 # -- schemas -------------------------------------------------------------------------------------------------------

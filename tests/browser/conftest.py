@@ -17,7 +17,7 @@ from urllib.parse import quote
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
-from ctxsteward.console.steward.actors import add_actor
+from ctxsteward.console.steward.actors import Voucher, add_actor
 from ctxsteward.console.terminal import utc_now
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, Profile, Store, open_store
 from ctxsteward.steward import Approvals
@@ -25,6 +25,7 @@ from ctxsteward.steward.drift import report
 
 from ..console.steward.scenes import run as run_steward, transcript
 from ..evals.suites.made import made, played
+from ..needs import CHROMIUM
 from .attacks import ATTACKS, HOOK
 
 COMMAND = [sys.executable, "-c", "from ctxsteward.console.cli import main; main()", "serve", "--port", "0", "--json"]
@@ -132,7 +133,10 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     with open_store(uri) as store:
         _fill(store)
     roles = {"ada": ("reviewer",), "ben": ("reviewer",), "otto": ("operator",)}
-    tokens = {name: add_actor(folder / "store/actors.yaml", name, role) for name, role in roles.items()}
+    tokens: dict[str, str] = {}
+    for name, role in roles.items():
+        by = Voucher("ada", tokens["ada"]) if tokens else None
+        tokens[name] = add_actor(folder / "store/actors.yaml", name, role, by)
     history = folder / "history.jsonl"
     results = [made(played(0, good, 10)).model_copy(update={"when": f"2026-11-2{good}T00:00:00Z"}) for good in (7, 9)]
     history.write_text("".join(f"{one.model_dump_json()}\n" for one in results), encoding="utf-8")
@@ -163,7 +167,7 @@ def _running(folder: Path, uri: str, *options: str) -> Iterator[str]:
 def browser() -> Iterator[Browser]:
     chromium = shutil.which("chromium")
     if chromium is None:
-        pytest.skip("chromium is not installed")
+        pytest.skip(CHROMIUM)
     with tempfile.TemporaryDirectory() as home, sync_playwright() as playwright:
         started = playwright.chromium.launch(
             executable_path=chromium, args=["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"],

@@ -21,6 +21,10 @@ from ctxsteward.schemas.eval_result import EvalResult
 
 SOURCES = os.pathsep.join(part for part in sys.path if part)
 ONE = ("--only", "verbatim/docs-1", "--workers", "1")
+PROMISES = """\
+schema_version: 1
+gates: {verbatim: {last_user: {at_least: 1}, last_assistant: {at_least: 1}, within_budget: {at_least: 1}}}
+"""
 IMPOSSIBLE = "schema_version: 1\ngates:\n  verbatim:\n    last_place: {above: 1}\n"
 
 
@@ -47,10 +51,10 @@ def test_a_run_without_gates_ends_well_and_with_impossible_ones_does_not(tmp_pat
     assert "0 of 1 gates passed" in result.stderr
 
 
-def test_json_is_the_published_result_and_says_how_to_make_it_again() -> None:
-    line = run(
-        "run", "verbatim", *ONE, "--gate", "--json", "--budget", "dynamic_tokens=1500", "--revision", "abc"
-    ).stdout
+def test_json_is_the_published_result_and_says_how_to_make_it_again(tmp_path: Path) -> None:
+    (tmp_path / "gates.yaml").write_text(PROMISES)
+    held = ("--gate", str(tmp_path / "gates.yaml"))
+    line = run("run", "verbatim", *ONE, *held, "--json", "--budget", "dynamic_tokens=1500", "--revision", "abc").stdout
     result = EvalResult.model_validate_json(line)
     assert (result.suite, result.passed, result.revision, result.scenarios) == ("verbatim", True, "abc", 1)
     assert result.setup["budgets.dynamic_tokens"] == 1500
@@ -60,7 +64,9 @@ def test_json_is_the_published_result_and_says_how_to_make_it_again() -> None:
 def test_all_files_are_written_and_a_second_run_knows_the_first(tmp_path: Path) -> None:
     names = ("junit", "markdown", "html")
     files = [arg for name in names for arg in (f"--{name}", str(tmp_path / name))]
-    args = ("run", "verbatim", *ONE, "--gate", *files, "--history", str(tmp_path / "h.jsonl"))
+    (tmp_path / "gates.yaml").write_text(PROMISES)
+    held = ("--gate", str(tmp_path / "gates.yaml"))
+    args = ("run", "verbatim", *ONE, *held, *files, "--history", str(tmp_path / "h.jsonl"))
     assert "since" not in run(*args).stdout
     assert "since" in run(*args).stdout
     assert len((tmp_path / "h.jsonl").read_text().splitlines()) == 2
@@ -72,15 +78,27 @@ def test_all_files_are_written_and_a_second_run_knows_the_first(tmp_path: Path) 
         assert outside not in page
 
 
-def test_a_run_too_small_for_a_gate_says_so_and_ends_well(tmp_path: Path) -> None:
+@pytest.mark.parametrize("allowed", [False, True])
+def test_a_run_too_small_for_a_gate_is_undecided_and_ends_with_1_unless_the_file_allows_it(
+    allowed: bool, tmp_path: Path
+) -> None:
     """In this scenario 24 of 27 open tasks are shown: that neither passes nor refutes 99 %."""
     gates = tmp_path / "gates.yaml"
-    gates.write_text("schema_version: 1\ngates:\n  goal-continuity:\n    todos_open: {at_least: 0.99}\n")
+    allows = "allow_undecided: true\n" if allowed else ""
+    gates.write_text(f"schema_version: 1\n{allows}gates:\n  goal-continuity:\n    todos_open: {{at_least: 0.99}}\n")
     only = ("--only", "goal-continuity/ci-14", "--workers", "1")
-    result = run("run", "goal-continuity", *only, "--gate", str(gates))
+    result = run("run", "goal-continuity", *only, "--gate", str(gates), code=0 if allowed else 1)
     assert "undecided at least 0.99" in " ".join(result.stdout.split())
     assert "each once" in result.stdout
     assert "0 of 1 gates passed, 1 undecided" in result.stderr
+    assert ("1 undecided gate fails this run: play more scenarios" in result.stderr) == (not allowed)
+
+
+def test_a_run_that_could_score_nothing_ends_with_1_without_gates_too() -> None:
+    result = run(
+        "run", "governance", "--only", "governance/docs-1", "--workers", "1", "--subject", "newest-tokens", code=1
+    )
+    assert "not one figure could be scored: this run says nothing of the subject" in result.stderr
 
 
 def test_a_history_of_other_runs_is_not_compared_with_and_it_is_told_why(tmp_path: Path) -> None:

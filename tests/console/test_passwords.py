@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from hypothesis import given, settings, strategies as st
 
 from ctxsteward.console.cli import cli
 from ctxsteward.envelope import open_store
 from ctxsteward.envelope.cards.index import open_cards
 from ctxsteward.envelope.telemetry.sdk import Destination
-from ctxsteward.schemas import ContextError, StoreError
+from ctxsteward.schemas import ContextError, StoreError, shown_uri
 from ctxsteward.schemas.errors import without_secrets
 from ctxsteward.steward.ingest.sources import open_source
+from ctxsteward.store.backend import open_location
 
 SECRET = "hunter2"
 
@@ -47,6 +51,90 @@ SECRET = "hunter2"
 )
 def test_what_is_secret_in_a_uri_is_hidden_and_nothing_else(text: str, shown: str) -> None:
     assert without_secrets(text) == shown
+
+
+SCHEMES = ("postgresql", "postgres", "postgre", "Postgresql", "s3", "S3", "s3a", "http", "ftp", "redis", "x", "")
+SEPARATORS = ("://", ":/", ":", "//", "/", ":///", ";//", "\\\\", ":/ /", " ://", "")
+MISTYPED = st.builds(
+    "".join,
+    st.tuples(
+        st.sampled_from(SCHEMES),
+        st.sampled_from(SEPARATORS),
+        st.sampled_from(("ann", "AKIA1234", "ann bell", "a/b", "")),
+        st.sampled_from((":", "::", ": ", ":/")),
+        st.text(":/?#@&=; %", max_size=3),
+        st.just(SECRET),
+        st.text(":/?#&=; %", max_size=3),
+        st.sampled_from(("@host/db", "@[host/db", "@", "@host:5432/db?sslmode=require", "@bucket/prefix", "@/db")),
+    ),
+)
+"""URIs with a password before an at, mistyped in their scheme, their separators, their host."""
+QUERIES = st.builds(
+    "".join,
+    st.tuples(
+        st.sampled_from(("postgresql", "postgres", "s3", "s3a", "x")),
+        st.sampled_from(("://b/p", ":b", ":/b/p", "//b", ":")),
+        st.sampled_from(("?", "&", ";", " ", "?x=1&", "??")),
+        st.sampled_from(("password=", "aws_secret_access_key=", "secret=", "pasword=", "token = ", "")),
+        st.just(SECRET),
+        st.sampled_from(("", "&region=eu", " user=ann", "/x")),
+    ),
+)
+
+
+@given(uri=MISTYPED | QUERIES)
+@settings(max_examples=300, deadline=None)
+def test_a_mistyped_uri_is_shown_without_what_may_be_its_password(uri: str) -> None:
+    assert SECRET not in shown_uri(uri)
+    for door in (open_location, open_cards_there, open_items, Destination.parse):
+        with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+            said = ""
+            try:
+                with pretended():
+                    door(uri)
+            except ContextError as error:
+                said = f"{error} {error!r} {vars(error)} {error.__cause__!r}"
+            assert SECRET not in said
+
+
+def open_cards_there(uri: str) -> object:
+    return open_cards(uri, must_exist=True)
+
+
+def open_items(uri: str) -> object:
+    return list(open_source(uri).items())
+
+
+@contextlib.contextmanager
+def pretended() -> Iterator[None]:
+    """No server is asked, and no name looked up, for the few URIs that are whole."""
+    with pytest.MonkeyPatch.context() as patch:
+
+        def refuse_all(*_: object, **__: object) -> object:
+            raise StoreError("no server in this test")
+
+        patch.setattr("ctxsteward.store.postgres_database.PostgresDatabase.__init__", refuse_all)
+        patch.setattr("ctxsteward.store.objects.S3Objects.open", refuse_all)
+        patch.setattr("ctxsteward.envelope.cards.postgres.PostgresCards.__init__", refuse_all)
+        yield
+
+
+@pytest.mark.parametrize(
+    ("uri", "shown"),
+    [
+        (f"postgresql:ann:{SECRET}@db/x", "postgresql:***@db/x"),
+        (f"postgresql://ann:{SECRET}@db/x?a=1", "postgresql://ann:***@db/x"),
+        (f"s3://AKIA:{SECRET}@bucket", "s3://AKIA:***@bucket"),
+        (f"ann:{SECRET}@db", "ann:***@db"),
+        ("s3://team/a@b?region=eu", "s3://team/a@b"),
+        ("http://127.0.0.1:9000/x", "http://127.0.0.1:9000/x"),
+        ("file:stores/a@b", "file:stores/a@b"),
+        ("stores/a", "stores/a"),
+        ("memory:", "memory:"),
+    ],
+)
+def test_what_is_no_secret_in_a_uri_is_shown(uri: str, shown: str) -> None:
+    assert shown_uri(uri) == shown
 
 
 @pytest.mark.parametrize("pump", ["://", "a://b:", "://a@", "?a=", "&token=", "@", ":", "x", "[", "/"])
@@ -122,6 +210,8 @@ COMMANDS: dict[str, Callable[[str], list[str]]] = {
     "steward": lambda uri: ["steward", "run", "--store", "file:s", "--transcripts", uri],
     "an option": lambda uri: ["store", "fsck", f"--{uri}"],
     "doctor": lambda uri: ["steward", "doctor", "--store", uri],
+    "sessions, JSON": lambda uri: ["store", "ls", "--json", "--store", uri],
+    "steward, JSON": lambda uri: ["steward", "status", "--json", "--store", uri],
     "doctor, JSON": lambda uri: ["steward", "doctor", "--json", "--store", uri],
 }
 
@@ -131,7 +221,14 @@ def test_no_command_shows_it(tmp_path: Path, command: str, monkeypatch: pytest.M
     monkeypatch.chdir(tmp_path)
     open_store("file:s").close()
     monkeypatch.setenv("PREFECT_API_URL", f"ftp://u:{SECRET}@prefect/api")
-    for uri in (URIS[2], URIS[4], URIS[6]):
+    for uri in (
+        URIS[2],
+        URIS[4],
+        URIS[6],
+        f"postgresql:ann:{SECRET}@db",
+        f"postgres//ann:{SECRET}@db",
+        f"s3:/A:{SECRET}@b",
+    ):
         result = CliRunner().invoke(cli, COMMANDS[command](uri))
         assert result.exit_code != 0
         assert result.output

@@ -168,8 +168,15 @@ def test_forget_is_one_of_them(folder: Path) -> None:
     assert not value("fsck", "--read-data", "--store", store)["damaged"]
 
 
-def test_a_store_in_memory_is_empty_and_whole() -> None:
-    assert value("fsck", "--store", "memory:")["checked"] == {}
+def test_a_check_of_a_store_without_content_fails_and_a_share_of_it_may_have_none(tmp_path: Path) -> None:
+    for store in ("memory:", f"file:{tmp_path}"):
+        assert value("fsck", "--store", store, code=1)["checked"] == {}
+        told = "nothing checked: 0 sessions, objects and keys; is this the store that was written?"
+        assert run("fsck", "--store", store, code=1).stdout.splitlines()[-1] == told
+        assert "nothing checked of share 1/2" in run("fsck", "--subset", "1/2", "--store", store).stdout
+
+
+def test_a_store_in_memory_is_empty() -> None:
     assert value("stats", "--store", "memory:")["objects"] == {}
     assert run("ls", "--store", "memory:").stdout == ""
 

@@ -47,6 +47,8 @@ from ctxsteward.envelope.transcripts import read_transcripts
 from ctxsteward.schemas import InputError, ReferenceNotFound
 from ctxsteward.store import forget
 
+from ..needs import CHROMIUM
+
 DATA = files("ctxsteward.console") / "data"
 TEMPLATES = Path(str(files("ctxsteward.console.pages") / "templates"))
 
@@ -760,7 +762,7 @@ def test_a_browser_runs_the_pages_from_the_disk(pages: Path, tmp_path: Path) -> 
     """Under their own policy: the sheet is taken, and the script counts the rows that a table has."""
     chromium = shutil.which("chromium")
     if chromium is None:
-        pytest.skip("chromium is not installed")
+        pytest.skip(CHROMIUM)
     page = pages / "en/sessions/demo/losses.html"
     done = subprocess.run(
         [chromium, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path}", "--dump-dom",

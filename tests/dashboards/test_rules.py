@@ -15,13 +15,14 @@ from typing import Any
 
 import pytest
 
+from ..needs import PROMETHEUS
 from ..tables import table
 from .definitions import ALERTS, PANELS, RULE_FILES
 
 PROMTOOL = shutil.which(os.environ.get("CTXSTEWARD_PROMTOOL") or "promtool")
 BUILDS = {'context_build_duration_seconds_count{job="chat",outcome="built"}': "0+60x2000"}
 
-pytestmark = pytest.mark.skipif(PROMTOOL is None, reason="no promtool: install the Debian package prometheus")
+pytestmark = pytest.mark.skipif(PROMTOOL is None, reason=PROMETHEUS)
 
 
 CASES: list[dict[str, Any]] = table(__file__, "alerts.yaml")

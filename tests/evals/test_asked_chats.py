@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 
 from ctxsteward.envelope import Heuristic
-from ctxsteward.evals.bench.asked_chats import answering_passage, chats_table, is_chat_folder, measure_chats, read_chats
+from ctxsteward.evals.asked_chats import answering_passage, chats_table, is_chat_folder, measure_chats, read_chats
 from ctxsteward.evals.selectors import RANKINGS, rankings_on
 from ctxsteward.schemas import InputError
+
+from ..needs import PUBLIC_DATA
 
 BEAM = Path(__file__).parents[2] / "../shared/sets/beam"
 FACTS = {6: "the spare key hangs in the shed", 14: "my sister lives in Oslo", 22: "we sold the piano in spring"}
@@ -126,7 +128,7 @@ def test_a_folder_of_one_chat_has_no_halves_and_missing_questions_are_named(tmp_
         read_chats(tmp_path)
 
 
-@pytest.mark.skipif(not BEAM.exists(), reason=f"no {BEAM}")
+@pytest.mark.skipif(not BEAM.exists(), reason=PUBLIC_DATA)
 def test_on_real_chats_of_long_replies_most_of_what_users_said_is_shown() -> None:
     (chat, *_) = read_chats(BEAM)
     at_900, at_4000 = measure_chats([chat], Heuristic, budgets_tokens=(900, 4_000))

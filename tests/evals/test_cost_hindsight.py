@@ -32,6 +32,7 @@ from ctxsteward.evals.prompt_cost import PricedPrompt, Prices, PromptJudge, Size
 from ctxsteward.evals.replay import MaskedRun, files_of, masking_of, read_run
 
 from ..examples import drawn, examples
+from ..needs import PUBLIC_DATA
 
 SIZER = Sizer(Counter(CharTokenizer()))
 
@@ -172,7 +173,7 @@ DATA = Path(__file__).parents[2] / "../shared/data"
 
 
 @pytest.mark.parametrize("dynamic_tokens", drawn([4_000, 16_000], 1, "cost in hindsight"))
-@pytest.mark.skipif(not (DATA / "swe_agent").is_dir(), reason=f"no {DATA}/swe_agent")
+@pytest.mark.skipif(not (DATA / "swe_agent").is_dir(), reason=PUBLIC_DATA)
 def test_on_real_runs_ski_rental_costs_no_more_than_a_twentieth_over_its_best(dynamic_tokens: int) -> None:
     ours = EnvelopeBuilder(model="gpt-4o", budgets=Budgets(dynamic_tokens=dynamic_tokens))
     policies = policy_builders(ours, Prices())

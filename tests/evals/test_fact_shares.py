@@ -13,6 +13,8 @@ from ctxsteward.envelope import Budgets
 from ctxsteward.evals.fact_shares import FactShareRow, lines, main, measure
 from ctxsteward.schemas import InputError
 
+from ..needs import PUBLIC_DATA
+
 LOCOMO = Path(__file__).parents[2] / "../shared/data/locomo/locomo_dev.json"
 PAST_BAR, WORDS_BAR, STORE_BAR = 0.58, 0.55, 0.50
 SOAK = os.environ.get("CTXSTEWARD_SOAK") == "1"
@@ -107,7 +109,7 @@ def test_a_file_that_is_no_locomo_is_refused(
     assert main([]) == 2
 
 
-@pytest.mark.skipif(not LOCOMO.exists(), reason="needs ../shared/data/locomo")
+@pytest.mark.skipif(not LOCOMO.exists(), reason=PUBLIC_DATA)
 def test_on_real_conversations_the_default_share_is_over_the_bars_and_no_worse_than_its_neighbours(
     tmp_path: Path,
 ) -> None:

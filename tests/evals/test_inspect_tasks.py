@@ -13,9 +13,11 @@ from typing import Any
 
 import pytest
 
+from ..needs import INSPECT
+
 ROOT = Path(__file__).parents[2]
 PYTHON = ROOT / ".venv-inspect" / "bin" / "python"
-needs_inspect = pytest.mark.skipif(not PYTHON.exists(), reason="no .venv-inspect: `make inspect` makes it")
+needs_inspect = pytest.mark.skipif(not PYTHON.exists(), reason=INSPECT)
 RANKS = "https://openaipublic.blob.core.windows.net/encodings/o200k_base.tiktoken"
 """Where tiktoken would fetch what Inspect's mock model counts with; its cache is named after the address."""
 

@@ -131,9 +131,9 @@ def test_a_mean_s_interval_covers_however_few_scenarios_there_are(scenarios: int
     assert sum(one.low <= 5 <= one.high for one in found if one) / runs == pytest.approx(0.95, abs=0.025)
 
 
-@pytest.mark.parametrize(("scenarios", "decisive"), [(26, True), (26, False), (8, True), (8, False)])
+@pytest.mark.parametrize(("scenarios", "is_point"), [(26, True), (26, False), (8, True), (8, False)])
 def test_a_gate_turns_red_four_times_out_of_five_at_the_shortfall_that_it_is_said_to_notice(
-    scenarios: int, decisive: bool
+    scenarios: int, is_point: bool
 ) -> None:
     """`detects` is a closed form; this plays what it says."""
     bound = 0.9
@@ -141,18 +141,18 @@ def test_a_gate_turns_red_four_times_out_of_five_at_the_shortfall_that_it_is_sai
     assert truth is not None
     worth = truth.trials * scenarios / truth.scenarios
     spread = Spread(bound, bound * (1 - bound) / worth, 35 * scenarios, scenarios, scenarios)
-    shortfall = detects(spread, bound, is_rate=True, at_least=True, decisive=decisive)
+    shortfall = detects(spread, bound, is_rate=True, at_least=True, is_point=is_point)
     assert shortfall is not None
     rng, runs = Random("plays"), 600
-    red = sum(_is_red(clustered(rng, bound - shortfall, scenarios), bound, decisive) for _ in range(runs))
+    red = sum(_is_red(clustered(rng, bound - shortfall, scenarios), bound, is_point) for _ in range(runs))
     assert red / runs == pytest.approx(0.8, abs=0.1)
 
 
-def _is_red(parts: list[ScenarioPart], bound: float, decisive: bool) -> bool:
+def _is_red(parts: list[ScenarioPart], bound: float, is_point: bool) -> bool:
     found, spread = interval(parts, is_rate=True), Spread.of(parts)
     assert found
     assert spread
-    return (spread.value if decisive else found.high) < bound
+    return (spread.value if is_point else found.high) < bound
 
 
 def some() -> Iterator[Spread]:
@@ -164,8 +164,8 @@ def some() -> Iterator[Spread]:
 
 def test_more_scenarios_notice_less_and_a_run_of_full_size_more_than_a_small_one_of_its_size() -> None:
     for is_rate in (True, False):
-        small = [detects(one, 0.9, is_rate=is_rate, at_least=True, decisive=False) for one in some()]
-        full = [detects(one, 0.9, is_rate=is_rate, at_least=True, decisive=True) for one in some()]
+        small = [detects(one, 0.9, is_rate=is_rate, at_least=True, is_point=False) for one in some()]
+        full = [detects(one, 0.9, is_rate=is_rate, at_least=True, is_point=True) for one in some()]
         assert small == sorted(small, key=lambda one: -(one or inf))
         assert all(one is not None and few is not None and one < few for one, few in zip(full, small, strict=True))
     assert [round(promise_detects(count), 3) for count in (1, 2, 4, 26)] == [0.8, 0.553, 0.331, 0.06]
@@ -175,13 +175,13 @@ def test_both_directions_notice_the_same_and_what_cannot_be_noticed_is_none() ->
     (spread, *_) = some()
     mirrored = Spread.of([ScenarioPart(1, 10), ScenarioPart(2, 10), ScenarioPart(0, 10)])
     assert mirrored is not None
-    up = detects(spread, 0.9, is_rate=True, at_least=True, decisive=False)
-    down = detects(mirrored, 0.1, is_rate=True, at_least=False, decisive=False)
+    up = detects(spread, 0.9, is_rate=True, at_least=True, is_point=False)
+    down = detects(mirrored, 0.1, is_rate=True, at_least=False, is_point=False)
     assert up == pytest.approx(down)
     alone = Spread.of([ScenarioPart(9, 10)])
     assert alone is not None
-    assert detects(alone, 0.5, is_rate=True, at_least=True, decisive=False) is None  # not even 0 of 1 refutes it
-    assert detects(alone, 5.0, is_rate=False, at_least=True, decisive=False) is None
+    assert detects(alone, 0.5, is_rate=True, at_least=True, is_point=False) is None  # not even 0 of 1 refutes it
+    assert detects(alone, 5.0, is_rate=False, at_least=True, is_point=False) is None
 
 
 def test_deviations_of_repeats_are_those_of_an_analysis_of_variance() -> None:

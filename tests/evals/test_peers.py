@@ -46,6 +46,8 @@ from ctxsteward.evals.subjects import (
 from ctxsteward.evals.subjects.other_processes import LibraryFailed
 from ctxsteward.evals.subjects.peer_adapter import answered, refuse
 
+from ..needs import LIBRARIES, PUBLIC_DATA
+
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "../shared/data"
 PYTHON = ROOT / ".venv-peers" / "bin" / "python"
@@ -237,7 +239,7 @@ def test_an_adapter_imports_nothing_of_ours() -> None:
     assert {line.split()[1].partition(".")[0] for line in imports} <= sys.stdlib_module_names
 
 
-@pytest.mark.skipif(not PYTHON.is_file(), reason=f"no {PYTHON.parents[1].name}; `make adapters` builds it")
+@pytest.mark.skipif(not PYTHON.is_file(), reason=LIBRARIES)
 @pytest.mark.parametrize("name", PEERS)
 def test_a_real_peer_answers_every_request(name: str) -> None:
     made = measure(name, lambda: AdapterProcess(name, PYTHON), inputs(), SIZER)
@@ -248,7 +250,7 @@ def test_a_real_peer_answers_every_request(name: str) -> None:
     assert min(figures(made, "ms at 4", "ms at 8")) > 0
 
 
-@pytest.mark.skipif(not PYTHON.is_file(), reason=f"no {PYTHON.parents[1].name}; `make adapters` builds it")
+@pytest.mark.skipif(not PYTHON.is_file(), reason=LIBRARIES)
 @pytest.mark.parametrize("name", PEERS)
 def test_what_fits_the_budget_comes_back_as_it_went_in(name: str) -> None:
     process = AdapterProcess(name, PYTHON)
@@ -336,7 +338,7 @@ def test_bad_input_is_one_error_and_exit_code_2(
     assert names in capsys.readouterr().err.splitlines()[-1]
 
 
-@pytest.mark.skipif(not DATA.is_dir(), reason=f"no {DATA}")
+@pytest.mark.skipif(not DATA.is_dir(), reason=PUBLIC_DATA)
 def test_inputs_of_real_data_are_canonical_and_sampled(tmp_path: Path) -> None:
     (tmp_path / "locomo").symlink_to(DATA / "locomo")
     for folder, pattern, lines in (("tau_bench_airline", "runs_even*.jsonl", 12), ("swe_agent", "*.traj", None)):

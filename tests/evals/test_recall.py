@@ -16,6 +16,8 @@ from ctxsteward.evals.recall import BLOCKS, measure
 from ctxsteward.evals.selectors import RANKINGS, VARIANTS, _packed, rankings_on
 from ctxsteward.schemas import InputError
 
+from ..needs import PUBLIC_DATA
+
 LOCOMO = Path(__file__).parents[2] / "../shared/data/locomo/locomo_dev.json"
 SOAK = os.environ.get("CTXSTEWARD_SOAK") == "1"
 FACTS = ("the spare key hangs in the shed", "my sister lives in Oslo", "we sold the piano in spring")
@@ -129,7 +131,7 @@ def test_the_tables_of_the_page_are_generated_and_whole() -> None:
             assert any(row.startswith(f"| {wanted} |") for row in rows), wanted
 
 
-@pytest.mark.skipif(not LOCOMO.exists(), reason=f"no {LOCOMO}")
+@pytest.mark.skipif(not LOCOMO.exists(), reason=PUBLIC_DATA)
 def test_on_real_conversations_most_evidence_is_shown(tmp_path: Path) -> None:
     """A broken ranking falls through the bar. An everyday run asks half of two conversations' questions, a soak all."""
     conversations = json.loads(LOCOMO.read_text(encoding="utf-8"))[: None if SOAK else 2]

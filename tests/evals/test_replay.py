@@ -26,8 +26,10 @@ from ctxsteward.evals.phrasings import Language
 from ctxsteward.evals.replay import CallTally, ModelCall, Prefix, check, open_session, replay
 from ctxsteward.schemas import InputError, Message, Wire
 
+from ..needs import PUBLIC_DATA
+
 DATA = Path(__file__).parents[2] / "../shared/data"
-needs_data = pytest.mark.skipif(not DATA.is_dir(), reason="the real data (../shared/data) is not here")
+needs_data = pytest.mark.skipif(not DATA.is_dir(), reason=PUBLIC_DATA)
 
 SOAK = os.environ.get("CTXSTEWARD_SOAK") == "1"
 BUDGETS_TOKENS = (900, 2_000) if SOAK else (900,)

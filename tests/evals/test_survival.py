@@ -20,6 +20,8 @@ from ctxsteward.evals.bench.survival import (
 )
 from ctxsteward.schemas import InputError
 
+from ..needs import PUBLIC_DATA
+
 BEAM = Path(__file__).parents[2] / "../shared/sets/beam"
 GENERATORS = ("memo", "slang", "label", "prose")
 NEWER = DenseStatement(name="Oslo", value="week 9", stale="week 7", text="Oslo moved to week 9")
@@ -66,7 +68,7 @@ def test_a_folder_without_chats_is_refused(tmp_path: Path) -> None:
         beam_session(tmp_path, 0, "dev")
 
 
-@pytest.mark.skipif(not BEAM.is_dir(), reason="the BEAM chats are not here")
+@pytest.mark.skipif(not BEAM.is_dir(), reason=PUBLIC_DATA)
 def test_real_turns_make_a_session() -> None:
     made = beam_session(BEAM, 0, "dev")
     assert len(made.statements) > 5

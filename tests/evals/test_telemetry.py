@@ -7,7 +7,7 @@ from functools import cache
 from ctxsteward.evals import telemetry
 from ctxsteward.evals.suites import results
 from ctxsteward.evals.suites.catalogue import suite_named
-from ctxsteward.evals.suites.gates import shipped_gates
+from ctxsteward.evals.suites.gates import Gate, shipped_gates
 from ctxsteward.evals.suites.kit.suite import Draw, Setup
 from ctxsteward.evals.suites.results import result, run
 from ctxsteward.schemas.eval_result import EvalResult, GateResult
@@ -17,10 +17,11 @@ DRAW = Draw("verbatim", "docs", 1)
 
 @cache
 def played() -> EvalResult:
-    """One scenario of a suite, held to its shipped gates."""
+    """One scenario of a suite, held to those of its shipped gates that one scenario can decide: its promises."""
     setup, suite = Setup(), suite_named("verbatim")
     scenarios = list(run([DRAW], setup))
-    return result(suite, scenarios, split="docs", setup=setup, gates=shipped_gates()["verbatim"], when="2026-11-22")
+    gates = {name: each for name, each in shipped_gates()["verbatim"].items() if each[0].is_promise("rate")}
+    return result(suite, scenarios, split="docs", setup=setup, gates=gates, when="2026-11-22")
 
 
 def test_a_run_s_figures_and_gates_are_told() -> None:
@@ -59,6 +60,16 @@ def test_a_gate_that_failed_stands_at_0_until_it_passes() -> None:
 
     assert told == [0.0, 1.0]
     assert telemetry.board().numbers("eval.run.count")["of ours", "failed"] == 1
+
+
+def test_a_run_with_an_undecided_gate_has_neither_passed_nor_failed() -> None:
+    setup, suite = Setup(), suite_named("verbatim")
+    gates = {"earlier_shown": (Gate(rule="at_least", bound=0.8),)}
+    found = result(suite, list(run([DRAW], setup)), split="docs", setup=setup, gates=gates, when="2026-11-22")
+    found = found.model_copy(update={"suite": "of ours, small"})
+    telemetry.tell_eval(found)
+    assert telemetry.board().numbers("eval.run.count")["of ours, small", "undecided"] == 1
+    assert ("of ours, small", "earlier_shown") not in telemetry.board().numbers("eval.gate")
 
 
 def test_a_figure_that_could_not_be_scored_is_not_0() -> None:

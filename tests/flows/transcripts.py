@@ -20,7 +20,7 @@ SAID = (
 """The first and third are about the agent's work, so they may reach everybody, where `TERMS` says the same; the others
 are personal."""
 TERMS = {SAID[0]: {"item": "baggage allowance", "is": "23 kg"}, SAID[2]: {"item": "cancellation fee", "is": "50 EUR"}}
-"""What the desk's own tool answers when somebody has said so."""
+"""What the desk's own tool has answered before somebody says so."""
 TOOL = "get_terms"
 
 
@@ -35,8 +35,8 @@ def conversation(number: int) -> list[dict[str, Any]]:
     return [
         {"role": "user", "content": f"Hello, this is about order {number}."},
         {"role": "assistant", "content": "Of course, what can I do for you?"},
-        {"role": "user", "content": text},
         *(looked_up if text in TERMS else ()),
+        {"role": "user", "content": text},
         {"role": "assistant", "content": "Understood."},
     ]
 
@@ -46,7 +46,7 @@ def founded(settings: NightSettings) -> NightSettings:
     with open_store(settings.store) as store:
         versions = store.profiles(settings.profile, tenant=settings.tenant)
         versions.commit(ProfileDocument(name=settings.profile), who="ada", why="first", when="2026-11-01")
-    return settings.model_copy(update={"internal_tools": (TOOL,)})
+    return settings.model_copy(update={"confirming_tools": {TOOL: ("is",)}})
 
 
 def write(folder: Path, count: int, start: int = 0, *, seconds: float = 1_794_000_000) -> None:

@@ -11,6 +11,7 @@ from ctxsteward.schemas import InputError, InvalidMessage, Message
 from ctxsteward.schemas.publish import validate
 
 from ..examples import examples
+from ..needs import PUBLIC_DATA
 from ..tables import table
 
 RUNS = Path(__file__).parents[2] / "../shared/data/tau_bench_airline/runs_even_tasks.jsonl"
@@ -143,7 +144,7 @@ def test_both_say_the_same_of_a_wire_with_one_thing_changed(wire: dict[str, Any]
     assert taken_by_schema(wire) is taken_by_reader(wire)
 
 
-@pytest.mark.skipif(not RUNS.is_file(), reason="the real data (../shared/data) is not here")
+@pytest.mark.skipif(not RUNS.is_file(), reason=PUBLIC_DATA)
 def test_every_message_of_real_agent_runs_is_taken_by_both() -> None:
     runs = [json.loads(line) for line in RUNS.read_text(encoding="utf-8").splitlines()[:20]]
     wires = [wire for run in runs for wire in run["traj"]]

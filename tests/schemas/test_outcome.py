@@ -26,6 +26,9 @@ TOLD = st.fixed_dictionaries(
         ({"reward": 1.0}, True),
         ({"reward": 0.99}, False),  # a part of it
         ({"thumbs": "down"}, False),
+        ({"thumbs": "up"}, None),  # anybody can press it
+        ({"thumbs": "up", "escalated": True}, False),
+        ({"thumbs": "up", "reward": 1.0}, True),
         ({"resolved": True, "thumbs": "up"}, True),
         ({"resolved": True, "escalated": True}, None),  # they contradict each other
         ({"escalated": True}, False),

@@ -17,6 +17,7 @@ from ctxsteward.steward.ledger import JudgementContext, Ledger
 from ctxsteward.steward.observations.observation import Observation
 from ctxsteward.steward.observations.transcript import ReplayedCall, ReplayedTranscript, ReplayedUtterance
 
+from ..needs import PUBLIC_DATA
 from .poisons import poisons
 from .scenes import AGENT, TENANT, claim, memory_store, replayed, said
 
@@ -122,7 +123,7 @@ PASSAGE_WORDS = 4
 
 def attacks() -> list[str]:
     if not BIPIA.is_dir():
-        pytest.skip(f"{BIPIA.name}: the folder of shared data is not here")
+        pytest.skip(PUBLIC_DATA)
     found: list[str] = []
     for name in ("text_attack_train.json", "code_attack_train.json"):
         for group in json.loads((BIPIA / name).read_text(encoding="utf-8")).values():

@@ -219,6 +219,15 @@ def read_seal(value: object) -> SealDocument:
         raise InputError(f"{where}: {first['msg']}; pass the seal as the envelope's document shows it") from None
 
 
+def seal_key_fault(keys: Keys, seal: SealDocument) -> str | None:
+    """Why the key that a seal names cannot be had as it was made; None: it can."""
+    try:
+        keys.seal_key(seal.tenant, seal.key_id)
+    except StoreError as error:
+        return str(error)
+    return None
+
+
 def is_authentic(keys: Keys, seal: SealDocument) -> bool:
     """Whether the tenant named in the seal sealed exactly this; False also for a key that is not known.
 

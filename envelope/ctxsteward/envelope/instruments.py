@@ -155,6 +155,8 @@ PLACES = ("tools", *SECTIONS)
 """Where a prefix can break, in the order of the prompt."""
 Reason = Literal["original", "compaction", "record", "restored", "envelope", "manifest"]
 REASONS: tuple[Reason, ...] = get_args(Reason)
+SPEAKERS = ("user", "assistant", "tool")
+"""Roles that are not the operator's."""
 GUARDS = ((0.8, "80"), (0.9, "90"))
 BUILD_SECONDS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0)
 """Bounds of the histograms' buckets."""
@@ -190,6 +192,7 @@ INSTRUMENTS = (
     _counter("context.compress.tokens_saved", "Tokens that compactions took away.", TOKENS, section=SECTIONS),
     _counter("context.losses", "What compactions lost, by kind.", kind=get_args(LossKind)),
     _counter("context.cache_miss", "Stored things missing, unreadable or stale.", reason=REASONS),
+    _counter("context.rewrite_attempts", "Untrusted messages that name controls of the context.", role=SPEAKERS),
     _counter(
         "schema_violation.count",
         "Transcripts, records and published documents refused by schema.",
@@ -216,6 +219,11 @@ def board() -> Board:
 def cache_miss(reason: Reason) -> None:
     """Count a stored thing that could not be used."""
     board().add("context.cache_miss", 1, reason)
+
+
+def rewrite_attempt(role: str) -> None:
+    """Count a message that names controls of the context and is not the operator's."""
+    board().add("context.rewrite_attempts", 1, role)
 
 
 def lasted(outcome: Outcome, build_seconds: float, selection_seconds: float = 0.0) -> None:

@@ -18,12 +18,22 @@ Everything is checked before it is served. Raises `ReferenceNotFound`, `Damaged`
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
 from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ctxsteward.schemas import CompressionReport, Damaged, Erased, Finding, InputError, ReferenceNotFound, Wire
+from ctxsteward.schemas import (
+    CompressionReport,
+    Damaged,
+    Erased,
+    Finding,
+    InputError,
+    ReferenceNotFound,
+    Wire,
+    check_argument,
+)
 from ctxsteward.store import (
     JOURNAL_FOLDER,
     QUEUE_BYTES,
@@ -88,12 +98,16 @@ class Store(Backend):
         cards: str | None = None,
         own_cards: str | None = None,
         derived: DerivedRows | None = None,
+        now: Callable[[], str] | None = None,
     ) -> None:
-        """`write_behind`: the journal lies outside the store and is drained into it; `behind` are arguments of
+        """`now`: the clock (ISO 8601) that dates reports.
+
+        `write_behind`: the journal lies outside the store and is drained into it; `behind` are arguments of
         `replication.write_behind.WriteBehind`. `folder` is the journal's, `cards` as in `open_store`; `own_cards`
         where they are by default, and `derived` what is derived from sessions, where that is not the folder."""
         super().__init__(journal, objects, keys, patience=patience, folder=folder, derived=derived)
         self.uri = uri
+        self.now = now
         self.unreached: list[Finding] = []
         """What the last call of `sessions`, `address`, `manifest` or `compaction` could not reach."""
         self._own_cards = own_cards or ("memory:" if folder is None else f"sqlite:{folder / CARDS_FILE}")
@@ -106,6 +120,7 @@ class Store(Backend):
             lambda profile, tenant: self.facts(profile, tenant=tenant),
             wait_seconds=WAIT_SECONDS if write_behind else None,
             erasures=self.erasures,
+            sessions=self,
         )
         """How sessions of this store learn what is known about their users."""
         if write_behind:
@@ -146,6 +161,7 @@ class Store(Backend):
         the session's owner; a store that does not answer is a finding. Raises `StoreError`, `InvalidMessage`.
         """
         key = SessionKey(checked_name("tenant", tenant), checked_name("session", id))
+        check_argument("counter", counter, Counter, "pass Counter(load_tokenizer('o200k_base'))", optional=True)
         head = head_of(profile, system, tools, project)
         findings = self._claim(key)
         session = self._session(key, counter)
@@ -194,7 +210,7 @@ class Store(Backend):
         repair = None if self.write_behind is None else self.write_behind.opening.stored_record
         log = Log(self.journal, key, self.keys.address_key(key.tenant), repair, self.appended)
         derived = self.derived_rows or self.folder
-        more = self.fact_lookup, derived, self._claim
+        more = self.fact_lookup, derived, self._claim, self.now
         return Session(log, partial(_counter, counter), self._draw_nonce, self.keys, *more)
 
     def exists(self, id: str, *, tenant: str = "default") -> bool:
@@ -304,6 +320,11 @@ class Store(Backend):
         self.close()
 
 
+def utc_now() -> str:
+    """The time, as reports have it."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
 def open_store(
     uri: str | PathLike[str],
     *,
@@ -311,6 +332,7 @@ def open_store(
     keys: Keys | None = None,
     cards: str | None = None,
     queue_bytes: int = QUEUE_BYTES,
+    now: Callable[[], str] = utc_now,
 ) -> Store:
     """Open ``file:PATH`` or a `Path` (made if missing), ``s3://BUCKET/PREFIX`` (see `s3_location`),
     ``postgresql://USER@HOST/DATABASE`` (see `postgres_database`; it needs `keys`) or ``memory:``.
@@ -320,12 +342,15 @@ def open_store(
     `queue_bytes` wait. `keys` is where tenants' keys come from: by default files in the store's folder, or in the
     journal's where the store is no folder. `cards` names the index of context cards, ``sqlite:PATH`` or
     ``postgresql://…`` (default: ``cards.sqlite`` beside the journal, or the store's own database); `Store.cards` keeps
-    it up. Raises `InputError`, `StoreError`.
+    it up. `now` dates compression reports, where the builder has no clock of its own. Raises `InputError`,
+    `StoreError`.
     """
+    check_argument("cards", cards, str, "pass a URI: sqlite:PATH or postgresql://USER@HOST/DATABASE", optional=True)
     parts = open_location(uri, journal=journal, keys=keys, queue_bytes=queue_bytes)
     return Store(
         parts.journal, parts.objects, parts.keys, uri=parts.uri, folder=parts.folder, cards=cards,
         own_cards=parts.cards, write_behind=parts.drains is not None, behind=parts.drains, derived=parts.derived,
+        now=now,
     )  # fmt: skip
 
 

@@ -4,12 +4,14 @@ from .backend import (
     QUEUE_BYTES as QUEUE_BYTES,
     Backend as Backend,
     local_folder as local_folder,
+    open_bucket as open_bucket,
     open_location as open_location,
 )
 from .create_once import make_folders as make_folders
 from .crypto import (
     AddressKey as AddressKey,
     Chain as Chain,
+    KeyFileMissing as KeyFileMissing,
     Keys as Keys,
     Link as Link,
     MasterKeys as MasterKeys,
@@ -21,8 +23,11 @@ from .crypto import (
     subject_of as subject_of,
 )
 from .crypto.keyring import NONCE_BYTES as NONCE_BYTES, code as code, decrypt as decrypt, encrypt as encrypt
+from .crypto.signatures import is_signed as is_signed, signed_data as signed_data
+from .deadline import Deadline as Deadline, DeadlinePassed as DeadlinePassed
 from .derived_files import DerivedFile as DerivedFile, DerivedPlace as DerivedPlace, DerivedRows as DerivedRows
 from .erasure.forget import apply_tombstones as apply_tombstones, forget as forget
+from .erasure.ledgers import tell_ledger as tell_ledger
 from .erasure.steward_records import (
     RecordSupport as RecordSupport,
     SupportPlace as SupportPlace,
@@ -131,6 +136,20 @@ from .postgres_database import (
     PostgresUri as PostgresUri,
 )
 from .profiles import Profile as Profile, RecordRef as RecordRef, canonical as canonical
+from .profiles.approval_check import (
+    REVIEW_FIELDS as REVIEW_FIELDS,
+    REVIEW_PURPOSE as REVIEW_PURPOSE,
+    REVIEWS as REVIEWS,
+    ApprovalCheck as ApprovalCheck,
+    challenger_address as challenger_address,
+)
+from .profiles.people import (
+    EnrolledPerson as EnrolledPerson,
+    PeopleRegister as PeopleRegister,
+    PeopleRoll as PeopleRoll,
+    PersonStatement as PersonStatement,
+    statement_data as statement_data,
+)
 from .profiles.proposal import (
     Proposal as Proposal,
     bootstrap as bootstrap,

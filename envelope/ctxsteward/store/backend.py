@@ -28,7 +28,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote
 
-from ctxsteward.schemas import Damaged, Finding, InputError, StoreError, UnsupportedVersion
+from ctxsteward.schemas import (
+    Damaged,
+    Finding,
+    InputError,
+    StoreError,
+    UnsupportedVersion,
+    check_argument,
+    shown_uri,
+)
 
 from .crypto import Chain, Keys, Vault, check_keys, file_keys, memory_keys
 from .derived_files import DerivedRows
@@ -39,6 +47,7 @@ from .replication import Asker
 
 if TYPE_CHECKING:
     from .journal import PostgresJournal
+    from .objects import S3Objects
     from .replication import WriteBehind
 
 JOURNAL_FOLDER = ".ctxsteward/journal"
@@ -161,6 +170,11 @@ def open_location(
         uri = f"file:{fspath(uri)}"
     if not isinstance(uri, str):
         raise InputError(f"a store is opened by a URI or a path, not {type(uri).__name__}; write file:PATH")
+    check_argument("journal", journal, (str, PathLike), "pass the path of a folder", optional=True)
+    check_argument("keys", keys, Keys, "pass MasterKeys(secret), or file_keys(folder)", optional=True)
+    check_argument("queue_bytes", queue_bytes, int, "pass a number of bytes")
+    if queue_bytes < 1:
+        raise InputError(f"queue_bytes is {queue_bytes}; pass a number of bytes, at least 1")
     scheme, separator, rest = uri.partition(":")
     if scheme == "memory" and separator and not rest and journal is None:
         from .journal import MemoryJournal
@@ -179,10 +193,8 @@ def open_location(
         own = FileJournal(root, address_key=keys.address_key, inhabited=lambda: any(map(_has_files, around)))
         return StoreParts(uri, own, objects, keys, root)
     if scheme == "s3" and rest.startswith("//"):
-        from .objects import S3Objects
-
         folder = Path(JOURNAL_FOLDER if journal is None else journal)
-        bucket = S3Objects.open(uri)
+        bucket = open_bucket(uri)
         try:
             probe = None if _answers(bucket.probe) else bucket.probe
             return _drained(uri, bucket, folder, keys or file_keys(folder / "keys"), queue_bytes, probe)
@@ -192,9 +204,20 @@ def open_location(
     if scheme in ("postgresql", "postgres") and rest.startswith("//"):
         return _in_postgres(uri, journal, keys)
     raise InputError(
-        f"store {uri!r} is none; write file:PATH, s3://BUCKET/PREFIX, postgresql://USER@HOST/DATABASE or memory: "
-        "(which has no journal)"
+        f"store {shown_uri(uri)!r} is none; write file:PATH, s3://BUCKET/PREFIX, postgresql://USER@HOST/DATABASE or "
+        "memory: (which has no journal)"
     )
+
+
+def open_bucket(uri: str) -> S3Objects:
+    """The bucket of ``s3://BUCKET/PREFIX``; raises `InputError`, also where the extra ``s3`` is not installed."""
+    try:
+        from .objects import S3Objects
+    except ModuleNotFoundError as error:
+        if error.name is None or not error.name.startswith(("boto3", "botocore")):
+            raise
+        raise InputError(f"{uri:.200} needs boto3: pip install 'ctxsteward[s3]'") from error
+    return S3Objects.open(uri)
 
 
 def _in_postgres(uri: str, journal: str | Path | None, keys: Keys | None) -> StoreParts:
@@ -250,11 +273,11 @@ def _check_keys(journal: PostgresJournal, objects: ObjectStore, keys: Keys) -> N
 
 def _bucket(uri: str) -> ObjectStore:
     """The bucket beside a database; it must answer, as nothing is written into it later."""
-    from .objects import S3Objects
-
     if not uri.startswith("s3://"):
-        raise InputError(f"objects {uri!r} are nowhere that several machines reach; write objects=s3://BUCKET/PREFIX")
-    bucket = S3Objects.open(uri)
+        raise InputError(
+            f"objects {shown_uri(uri)!r} are nowhere that several machines reach; write objects=s3://BUCKET/PREFIX"
+        )
+    bucket = open_bucket(uri)
     try:
         bucket.probe()
     except BaseException:

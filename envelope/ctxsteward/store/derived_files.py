@@ -27,6 +27,7 @@ from typing import Any
 from ctxsteward.schemas import StoreError
 
 from .crypto import AddressKey, code
+from .deadline import uncut
 from .journal import Deletion, SessionKey
 from .names import part_of
 
@@ -158,9 +159,10 @@ class DerivedFile:
         """
         body = packed(state)
         try:
-            self._states.write(self._name(name), self._code(name, body) + body)
-            if self._is_current():
-                return True
+            with uncut():
+                self._states.write(self._name(name), self._code(name, body) + body)
+                if self._is_current():
+                    return True
         except (OSError, StoreError):  # the disk's, or the journal's: it is derived again
             pass
         with suppress(OSError, StoreError):

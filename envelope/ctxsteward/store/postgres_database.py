@@ -47,6 +47,7 @@ from psycopg.pq import Format, TransactionStatus
 from ctxsteward.schemas import Damaged, InputError, StoreError, StoreLocked, StoreUnavailable, UnsupportedVersion
 
 from . import process_forks as forking
+from .deadline import uncut
 
 Rows = list[tuple[Any, ...]]
 Values = Sequence[object] | Mapping[str, object]
@@ -74,6 +75,8 @@ _SILENCE = {"keepalives_idle": 15, "keepalives_interval": 5, "keepalives_count":
 _LOGGER = logging.getLogger("psycopg")
 _OWN = ("schema", "objects", "keys")
 _NAME = re.compile(r"(?!pg_)[a-z_][a-z0-9_]{0,62}")
+_IN_MISTYPED = re.compile(r"[@&=?;]")
+"""In a host or a database's name: a slash too many or a mark too few, and a password may stand there."""
 FORM = "postgresql://USER@HOST/DATABASE"
 
 
@@ -128,7 +131,9 @@ class PostgresUri(NamedTuple):
         schema = own.get("schema", schema)
         if schema is not None and not _NAME.fullmatch(schema):
             raise InputError(f"schema {schema!r:.80} is not usable; take a to z, digits and '_', 63 at most")
-        place = f"postgresql://{parts.get('host') or 'localhost'}/{parts.get('dbname') or ''}"
+        host, name = (str(parts.get(key) or "") for key in ("host", "dbname"))
+        host, name = ("***" if _IN_MISTYPED.search(part) else part for part in (host, name))
+        place = f"postgresql://{host or 'localhost'}/{name}"
         place += "" if schema is None else f"?schema={schema}"
         return cls(conninfo, place, schema, own.get("objects"), own.get("keys"))
 
@@ -314,18 +319,19 @@ class PostgresDatabase:
         """One that nobody else uses meanwhile. Raises `psycopg.Error`, `StoreLocked`, `StoreError`."""
         forking.notice()
         permits = self._permits
-        if not permits.acquire(timeout=LOCK_SECONDS):
-            raise StoreLocked(
-                f"{self.place}: all {CONNECTIONS} connections were in use for {LOCK_SECONDS:g} s; try again"
-            )
-        try:
-            db = self._taken()
+        with uncut():  # a permit that was taken by whoever is cut off there would never come back
+            if not permits.acquire(timeout=LOCK_SECONDS):
+                raise StoreLocked(
+                    f"{self.place}: all {CONNECTIONS} connections were in use for {LOCK_SECONDS:g} s; try again"
+                )
             try:
-                yield db
+                db = self._taken()
+                try:
+                    yield db
+                finally:
+                    self._give(db)
             finally:
-                self._give(db)
-        finally:
-            permits.release()
+                permits.release()
 
     def _taken(self) -> PostgresConnection:
         with self._lock:

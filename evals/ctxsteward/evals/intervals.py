@@ -183,20 +183,20 @@ def promise_detects(scenarios: int) -> float:
     return 1 - pow(1 - POWER, 1 / scenarios)
 
 
-def detects(spread: Spread, bound: float, *, is_rate: bool, at_least: bool, decisive: bool) -> float | None:
+def detects(spread: Spread, bound: float, *, is_rate: bool, at_least: bool, is_point: bool) -> float | None:
     """How far below (or above) its bound a figure must truly lie to miss it with `POWER`.
 
-    `decisive`: the figure's own value misses it; else its interval must.
+    `is_point`: the figure's own value misses it; else all of its interval must.
     """
     if not is_rate:
         if spread.scenarios == 1 or not spread.variance:
             return None
-        quantile = 0.0 if decisive else student_quantile(spread.scenarios - 1)
+        quantile = 0.0 if is_point else student_quantile(spread.scenarios - 1)
         return (quantile + Z_POWER) * sqrt(spread.variance)
     bound = bound if at_least else 1 - bound
     if not 0 < bound < 1:
         return None
     # An end of Wilson's interval lies at the bound where the share lies so far from it: that is its score test.
-    off = 0.0 if decisive else Z95 * sqrt(bound * (1 - bound) / spread.sure_trials)
+    off = 0.0 if is_point else Z95 * sqrt(bound * (1 - bound) / spread.sure_trials)
     critical = bound - off
     return None if critical <= 0 else bound - wilson(critical * spread.trials, spread.trials, Z_POWER).low

@@ -1,9 +1,9 @@
 """Results as Markdown, for people, and as JUnit XML, for CI services.
 
 Markdown is a table of figures with intervals and gates, what failed, and what changed since the last run. In JUnit
-each eval suite is a test suite; each gate, and each scenario that broke off, is a test case; a gate that is undecided
-or unscored is a skipped one; figures without a gate are properties. Source: the JUnit schema of the Jenkins xUnit
-plugin, as CI services read it.
+each eval suite is a test suite; each gate, and each scenario that broke off, is a test case; an undecided gate is a
+failure where it fails the run, else it is skipped, as an unscored one is; figures without a gate are properties.
+Source: the JUnit schema of the Jenkins xUnit plugin, as CI services read it.
 """
 
 from __future__ import annotations
@@ -27,16 +27,19 @@ MARKS: dict[Verdict, str] = {"passed": "✅", "failed": "❌", "undecided": "❔
 
 def outcome(results: Sequence[EvalResult]) -> Verdict:
     """What a run came to: failed, or else undecided where a gate is, or else passed."""
-    if not all(result.passed for result in results) or nothing_scored(results):
-        return "failed"
     verdicts = {gate.verdict for result in results for gate in result.gates}
+    if "failed" in verdicts or any(result.errors for result in results) or nothing_scored(results):
+        return "failed"
     return next((verdict for verdict in ("undecided", "unscored") if verdict in verdicts), "passed")
 
 
 def nothing_scored(results: Sequence[EvalResult]) -> bool:
-    """Whether gates were held and not one had a figure to hold: such a run says nothing, so it passes nothing."""
-    verdicts = [gate.verdict for result in results for gate in result.gates]
-    return bool(verdicts) and set(verdicts) == {"unscored"}
+    """Whether not one figure has a value, or gates were held and not one had a figure to hold.
+
+    Such a run says nothing, so it passes nothing.
+    """
+    verdicts = {gate.verdict for result in results for gate in result.gates}
+    return verdicts == {"unscored"} or all(one.value is None for result in results for one in result.metrics)
 
 
 def tally(gates: Sequence[GateResult]) -> str:
@@ -287,8 +290,8 @@ def junit(results: Iterable[EvalResult]) -> str:
 
 
 def _junit_suite(result: EvalResult) -> Xml.Element:
-    failed = [gate for gate in result.gates if gate.verdict == "failed"]
-    skipped = [gate for gate in result.gates if gate.verdict in ("undecided", "unscored")]
+    failed = [gate for gate in result.gates if gate.fails_run]
+    skipped = [gate for gate in result.gates if not gate.passed and not gate.fails_run]
     suite = Xml.Element(
         "testsuite", name=result.suite, tests=str(len(result.gates) + len(result.errors)), failures=str(len(failed)),
         skipped=str(len(skipped)), errors=str(len(result.errors)), time=f"{result.cpu_seconds:.3f}",
@@ -312,10 +315,13 @@ def _junit_suite(result: EvalResult) -> Xml.Element:
 def _junit_gate(suite: Xml.Element, result: EvalResult, gate: GateResult) -> None:
     name = f"{gate.metric} {gate.rule}"
     case = Xml.SubElement(suite, "testcase", classname=f"evals.{result.suite}", name=name, time="0")
-    if gate.verdict in ("undecided", "unscored"):
-        Xml.SubElement(case, "skipped", message=_legal(f"{gate.verdict}: {gate.why}"))
-    if gate.verdict == "failed":
-        failure = Xml.SubElement(case, "failure", message=_legal(gate.why))
+    if gate.passed:
+        return
+    message = _legal(gate.why if gate.verdict == "failed" else f"{gate.verdict}: {gate.why}")
+    if not gate.fails_run:
+        Xml.SubElement(case, "skipped", message=message)
+    else:
+        failure = Xml.SubElement(case, "failure", message=message)
         failure.text = _legal("\n".join(_line(miss) for miss in result.misses if miss.metric == gate.metric))
 
 

@@ -283,10 +283,12 @@ def compare(before: EvalResult, after: EvalResult, *, meant: Sequence[str] = ())
     common, broke_off = _common(before, after)
     known = {metric.name: metric for metric in before.metrics}
     metrics = [metric for metric in after.metrics if metric.name in known]
+    figures = tuple(_figure(metric, before, after, common) for metric in metrics)
+    if all(figure.difference is None for figure in figures):
+        raise InputError(f"{before.suite}: no figure has a value in both runs over the scenarios that both played")
     return ResultComparison(
         suite=after.suite, split=after.split, before=before, after=after, scenario_ids=common, broke_off=broke_off,
-        meant=differences,
-        figures=tuple(_figure(metric, before, after, common) for metric in metrics),
+        meant=differences, figures=figures,
         gates=tuple(_gates(before, after)),
     )  # fmt: skip
 

@@ -128,4 +128,6 @@ def figures_beside(results: Sequence[EvalResult], ci: Mapping[str, EvalResult]) 
 
 
 def _gate(gate: GateResult) -> str:
+    if gate.verdict == "undecided":
+        return f"undecided: {gate.rule}"
     return gate.rule if gate.passed else f"**falls short:** {gate.rule}"

@@ -202,7 +202,7 @@ def _embedder() -> Multilingual:
 
 
 Data = Literal["talk", "chats"]
-"""Talk between people (`recall`), or chats of long assistant replies (`bench.asked_chats`)."""
+"""Talk between people (`recall`), or chats of long assistant replies (`asked_chats`)."""
 
 
 class RankingRow(NamedTuple):

@@ -3,7 +3,7 @@
     eval.score       gauge; labels `suite`, `metric`   the figure; left out where nothing could be scored
     eval.gate        gauge, 0 | 1; labels `suite`, `metric`   whether the figure's gates passed; stays as it was where
                     one is undecided or unscored
-    eval.run.count   counter; labels `suite`, `outcome`: passed | failed
+    eval.run.count   counter; labels `suite`, `outcome`: passed | failed | undecided
 
 Suites and figures are named in code and gate files, at most `MOST` different ones of each; further ones are ``other``.
 `suites.results.played` reports each run here.
@@ -17,7 +17,7 @@ from ctxsteward.envelope.instruments import Board, Instrument
 from ctxsteward.schemas import EvalResult, Verdict
 
 MOST = 100
-OUTCOMES = ("passed", "failed")
+OUTCOMES = ("passed", "failed", "undecided")
 INSTRUMENTS = (
     Instrument(name="eval.score", kind="gauge", unit="1", about="Figures of eval suites in their last run.",
                labels={"suite": MOST, "metric": MOST}),
@@ -37,7 +37,9 @@ def board() -> Board:
 def tell_eval(result: EvalResult) -> None:
     """Tell of a finished run."""
     numbers = board()
-    numbers.add("eval.run.count", 1, result.suite, OUTCOMES[not result.passed])
+    failed = result.errors or any(gate.verdict == "failed" for gate in result.gates)
+    outcome = "passed" if result.passed else "failed" if failed else "undecided"
+    numbers.add("eval.run.count", 1, result.suite, outcome)
     for figure in result.metrics:
         if figure.value is not None:
             numbers.set("eval.score", figure.value, result.suite, figure.name)

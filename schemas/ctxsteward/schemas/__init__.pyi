@@ -1,3 +1,4 @@
+from .arguments import check_argument as check_argument, check_callable as check_callable
 from .cards import (
     MAX_KEYWORD_CHARS as MAX_KEYWORD_CHARS,
     MAX_KEYWORDS as MAX_KEYWORDS,
@@ -76,6 +77,7 @@ from .errors import (
     VersionTaken as VersionTaken,
     WindowExceeded as WindowExceeded,
     counted as counted,
+    shown_uri as shown_uri,
     violations as violations,
     without_secrets as without_secrets,
 )

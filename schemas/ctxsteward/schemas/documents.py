@@ -240,7 +240,7 @@ class Outcome(BaseModel):
     reward: Annotated[float, Field(strict=True, allow_inf_nan=False)] | None = None
     """Of an environment or a scorer; `FULL_REWARD` or more is success."""
     thumbs: Literal["up", "down"] | None = None
-    """What its user pressed."""
+    """What its user pressed; no success by itself, for anybody can press it."""
     resolved: StrictBool | None = None
     """Whether its matter was settled."""
     escalated: StrictBool | None = None
@@ -258,6 +258,8 @@ class Outcome(BaseModel):
 
         >>> Outcome(reward=1.0).verdict, Outcome(resolved=True, thumbs="down").verdict, Outcome(escalated=False).verdict
         (True, None, None)
+        >>> Outcome(thumbs="up").verdict, Outcome(thumbs="down").verdict
+        (None, False)
         """
         if self.succeeded is not None:
             return self.succeeded
@@ -268,6 +270,8 @@ class Outcome(BaseModel):
             False if self.escalated else None,
         ]
         told = {sign for sign in signs if sign is not None}
+        if self.reward is None and self.resolved is None:
+            told.discard(True)  # thumbs alone
         return told.pop() if len(told) == 1 else None
 
     def then(self, later: Outcome) -> Outcome:

@@ -31,9 +31,10 @@
 
 Every message says what happened, the numbers, and what to do. None shows the password of a URI.
 
-A URI is whatever holds ``://``, up to white space. Hidden are the password of ``user:password@host``, whole or cut
-short, everything before the ``@`` of an http address (a token often stands there alone), and values of query keys whose
-names say that they are secret. What is doubtful is hidden. Linear in the text. Source: RFC 3986, 3.2.1.
+A URI is whatever holds ``://``, up to white space, or looks like one that lost it (`shown_uri` shows one by itself).
+Hidden are the password of ``user:password@host``, whole or cut short, everything before the ``@`` of an http address (a
+token often stands there alone), and values of query keys whose names say that they are secret. What is doubtful is
+hidden. Linear in the text. Source: RFC 3986, 3.2.1.
 """
 
 from __future__ import annotations
@@ -49,6 +50,7 @@ _WORD = re.compile(r"\S+")
 _PAIR = re.compile(r"([?&;][\w.-]+=)([^&;]+)")
 _AUTHORITY_END = re.compile(r"[/?#]")
 _SECRET = ("pass", "pwd", "secret", "token", "credential", "signature", "api_key", "apikey", "access_key", "accesskey")
+_OPENING = "'\"`([{<"
 _CLOSING = "'\"`)]}>.,;:"
 _NO_PASSWORD = re.compile(r"[0-9]*|PORT")
 """A port, or the word for one in a hint."""
@@ -180,7 +182,12 @@ class ReferenceNotFound(ContextError, KeyError):
 
 
 class BudgetExceeded(ContextError):
-    """A head section that is never cut does not fit its fixed budget."""
+    """A head section that is never cut does not fit its fixed budget.
+
+    `report_id` is the address of a report that says so (`Store.report`); None: nothing was built, so there is none.
+    """
+
+    report_id: str | None = None
 
     def __init__(self, section: str, tokens: int, budget_tokens: int, blocks: tuple[tuple[str, int], ...]) -> None:
         self.section: str = section
@@ -374,17 +381,66 @@ def without_secrets(text: str) -> str:
     >>> without_secrets("cannot reach postgresql://ann:hunter2@db/cards?sslmode=require")
     'cannot reach postgresql://ann:***@db/cards?sslmode=require'
     """
-    return _WORD.sub(lambda word: _shown(word[0]), text) if "://" in text else text
+    return _WORD.sub(lambda word: _shown(word[0]), text) if "://" in text or "@" in text else text
+
+
+_URI_HEAD = re.compile(r"(?:[A-Za-z][\w+.-]*(?=[:;/\\]))?[:;]*[/\\]*")
+_URI_REST = re.compile(r"[?&;=#\s]")
+_URI_MARKS = re.compile(r"[:;@=?&\s]")
+_BEFORE_PATHS = ("file:", "sqlite:", "http://", "https://", "otlp://")
+MAX_SHOWN_URI_CHARS = 200
+
+
+def shown_uri(uri: str) -> str:
+    """A URI for an error or a report, however it is mistyped: nothing of it that could be a password or a key.
+
+    Shown are the scheme, a user after ``//``, the host and the path; never a query. Where it is not sure what is what,
+    everything between the scheme and the last ``@`` is hidden.
+
+    >>> shown_uri("postgresql:ann:hunter2@db/cards"), shown_uri("s3:/AKIA:hunter2@bucket?x=1"), shown_uri("file:store")
+    ('postgresql:***@db/cards', 's3:/***@bucket', 'file:store')
+    """
+    if _URI_MARKS.search(uri) is None:
+        return uri[:MAX_SHOWN_URI_CHARS]
+    head = _URI_HEAD.match(uri)
+    assert head is not None  # each of its parts may be empty
+    scheme, rest = head[0], uri[head.end() :]
+    before, at, host = rest.rpartition("@")
+    is_whole = scheme.endswith("://") and not scheme.lower().startswith(("http", "otlp"))
+    if at and not (scheme.startswith("file:") and ":" not in before):
+        user, colon, _ = before.partition(":")
+        user = f"{_URI_REST.split(user)[0]}:{HIDDEN}" if colon and is_whole else HIDDEN
+        is_path = is_whole and not colon and not _URI_REST.search(before)
+        shown = f"{scheme}{before if is_path else user}@{_URI_REST.split(host)[0]}"
+    else:
+        name, colon, secret = _URI_REST.split(rest)[0].partition(":")
+        is_port = re.fullmatch(r"[0-9]{1,5}(/.*)?", secret) is not None
+        if ":" in scheme and not is_whole and not scheme.startswith(_BEFORE_PATHS):
+            shown = f"{scheme}{HIDDEN if rest else ''}"
+        else:
+            is_shown = not colon or is_port or scheme.startswith("file:")
+            shown = f"{scheme}{name}{colon}{secret if is_shown else HIDDEN}"
+    return shown[:MAX_SHOWN_URI_CHARS]
 
 
 def _shown(word: str) -> str:
     """A word with a URI in it, or several: an endpoint stands in the query of another."""
+    if "://" not in word:
+        return _mistyped(word)
     scheme, *rests = word.split("://")
     shown = [scheme]
     for rest in rests:
         shown.append(_without_password(rest, is_http=scheme.lower().endswith(("http", "https"))))
         scheme = rest
     return "://".join(shown)
+
+
+def _mistyped(word: str) -> str:
+    """A word that may be a URI without its ``://``: a scheme or a slash stands before ``user:password@host``."""
+    before, _at, host = word.rpartition("@")
+    name, colon, _ = before.partition(":")
+    is_uri = bool(colon) and (before.count(":") > 1 or "/" in before or "\\" in before)
+    return f"{name}:{HIDDEN}@{host}" if is_uri and not name.lstrip(_OPENING).startswith("file") else word
 
 
 def _without_password(rest: str, *, is_http: bool) -> str:

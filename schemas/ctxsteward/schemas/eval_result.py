@@ -4,9 +4,10 @@ A figure is over scenarios; `value` is None where nothing could be scored, which
 0..1. Times are CPU seconds of the processes that played the scenarios. Nothing here names a user or holds a transcript
 but for scenarios' own made-up words in `why`.
 
-A gate ends in one of four verdicts: ``passed``, the figure holds its bound; ``failed``, it does not; ``undecided``, it
-does not, but so few scenarios cannot tell; ``unscored``, there is no figure. Results of earlier versions lack the
-fields named in `LATER`: their gates had passed or failed.
+A gate ends in one of four verdicts: ``passed``, the figure and all of its interval hold the bound; ``failed``, nothing
+of them does; ``undecided``, the bound lies inside the interval; ``unscored``, there is no figure. Promises and point
+gates ask no interval (`ctxsteward.evals.suites.gates`). Results of earlier versions lack the fields named in `LATER`:
+their gates had passed or failed.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ class MetricResult(_EvalValue):
 class GateResult(_EvalValue):
     """One gate over one figure."""
 
-    LATER = frozenset(("verdict", "promise", "detects"))
+    LATER = frozenset(("verdict", "fails_run", "promise", "detects"))
     metric: str
     rule: str
     """As the gate file has it: ``below 0.05``."""
@@ -76,6 +77,8 @@ class GateResult(_EvalValue):
     why: str
     """Empty where it passed."""
     verdict: Verdict = "undecided"
+    fails_run: bool = False
+    """Whether the run fails by it: it failed, or is undecided and the gate file does not allow that."""
     promise: bool = False
     """Whether a single counterexample breaks it."""
     detects: float | None = None
@@ -86,15 +89,19 @@ class GateResult(_EvalValue):
     @model_validator(mode="before")
     @classmethod
     def _earlier(cls, values: Any) -> Any:
-        """A result of an earlier version knows passed and failed alone."""
-        if isinstance(values, dict) and "verdict" not in values and isinstance(values.get("passed"), bool):
-            return values | {"verdict": "passed" if values["passed"] else "failed"}
-        return values
+        """In a result of an earlier version a gate had passed or failed, and only a failed one failed the run."""
+        if not isinstance(values, dict):
+            return values
+        if "verdict" not in values and isinstance(values.get("passed"), bool):
+            values = values | {"verdict": "passed" if values["passed"] else "failed"}
+        return {"fails_run": values.get("verdict") == "failed"} | values
 
     @model_validator(mode="after")
     def _agrees(self) -> GateResult:
         if self.passed != (self.verdict == "passed"):
             raise ValueError(f"passed is {self.passed} where the verdict is {self.verdict}")
+        if self.verdict != "undecided" and self.fails_run != (self.verdict == "failed"):
+            raise ValueError(f"fails_run is {self.fails_run} where the verdict is {self.verdict}")
         return self
 
 
@@ -214,7 +221,7 @@ class EvalResult(_EvalValue):
     metrics: tuple[MetricResult, ...]
     gates: tuple[GateResult, ...]
     passed: bool
-    """No gate failed and no scenario broke off."""
+    """No gate fails the run and no scenario broke off."""
     errors: dict[str, str]
     """Scenarios that broke off, by id."""
     misses: tuple[EvalMiss, ...]

@@ -57,12 +57,14 @@ class SuiteMetric(_SuitePart):
 
 
 class FigureGate(_SuitePart):
-    """What a figure is held to: one rule or several, over the figure or one end of its 95 % interval."""
+    """What a figure is held to: one rule or several, over its 95 % interval, the figure alone, or one end."""
 
     below: Bound | None = None
     at_most: Bound | None = None
     at_least: Bound | None = None
     above: Bound | None = None
+    scenarios: Annotated[StrictInt, Field(ge=1)] | None = None
+    """In a run of so many conversations, and more, the figure alone is held to the rule and not its interval."""
     low: StrictBool = False
     high: StrictBool = False
 
@@ -179,6 +181,8 @@ class SuiteFile(_SuitePart):
     metrics: Annotated[tuple[SuiteMetric, ...], Field(max_length=100)] = ()
     """Beside the figures that every such suite has."""
     gates: dict[FigureName, FigureGate] = {}
+    allow_undecided: StrictBool = False
+    """Whether a run passes where the interval of a gated figure has the bound inside."""
     judge: SuiteJudge = SuiteJudge()
     scenarios: Scenarios
     """A file of JSON lines as seen from this one, or a list."""

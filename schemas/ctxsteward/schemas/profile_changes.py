@@ -20,7 +20,7 @@ from typing import Annotated, ClassVar, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr
 
-from .profile import BlockName, EntryId, Hex, OneLine, Timestamp
+from .profile import BlockName, EntryId, EntryText, Hex, OneLine, Timestamp
 
 ChangedBlock = Literal[BlockName, "meta"]
 ChangeKind = Literal["added", "changed", "removed", "moved"]
@@ -120,6 +120,9 @@ class DriftLimits(_DriftValue):
     """A larger share of changed text of one locked entry is a BLOCK: another rule stands under its key."""
     window_nights: Annotated[StrictInt, Field(ge=1, le=366)] = 7
     """How far back the cumulative comparison looks."""
+    unrelated: Annotated[tuple[EntryText, ...], Field(max_length=1_000)] = ()
+    """New lines, word for word, that a person has read beside the locked ones and found to change none of them. Every
+    other new line of a profile with locked lines asks two people."""
 
 
 class DriftFinding(_DriftValue):

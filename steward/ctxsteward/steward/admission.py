@@ -5,9 +5,12 @@ The ledger judges every draft here; a night passes the policy of its settings.
     own scope      a strict cue suffices, or a fact by its score; other cues need company. What is said again and again
                    without being surely a fact is a habit of speech, and stays a candidate
     wider scopes   k independent principals, or a person who approves; of what is claimed of the world, rather than
-                   wished of the agent, an internal tool's answer or a rule in force must say the same besides
+                   wished of the agent, a declared field of a tool's answer or a rule in force must say the same besides
+    beside locks   where the profile has locked lines, a claim that would reach many waits for a person, and so does one
+                   for its author alone that is more than a statement about that person (`about_oneself`)
     tool fix       it worked in three runs that succeeded, for three principals or tasks, and mends a malformed call
-                   (`is_repair`); else a person decides. What was done in more runs that failed is demoted
+                   (`is_repair`) without an argument that nobody declared; else a person decides. What was done in more
+                   runs that failed is demoted
     environment    tools showed it in runs of three tasks that had asked for it; where only tools speak of it, a person
                    decides
     practice       in three tasks runs that did it succeeded more often, for three principals or tasks, beyond chance
@@ -42,14 +45,18 @@ from typing import Annotated, ClassVar, NamedTuple, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictInt, StrictStr
 
-from ctxsteward.schemas import ProfileDocument, RecommendationKind, Review, Status
+from ctxsteward.language import clauses, of_oneself_alone, sentences_of
+from ctxsteward.schemas import ProfileDocument, RecommendationKind, Review, Slot, Status
 
-from .drift import Rule, against, reads_as_rule, restates, rules_of
+from .drift import Rule, against, own_text, restates, rules_of, shares_words
+from .harvest.people import is_own_form
 from .harvest.tools import is_repair, only_checks, only_looks
 from .observations import KINDS
-from .reconcile import NO_ADVICE, ClaimSupport, Draft, FixAdvice, Width
+from .reconcile import NO_ADVICE, ClaimSupport, Draft, FixAdvice, Width, is_named_slot
 
 DAY_SECONDS = 86_400.0
+ADMISSION = "admission/2"
+"""Version of these rules: what an earlier one has judged is judged again."""
 
 
 def worth(last_seconds: float, now_seconds: float | None, half_life_days: float | None) -> float:
@@ -75,6 +82,8 @@ def faded_before(now_seconds: float | None, half_life_days: float | None, expire
     return now_seconds - half_life_days * log2(1 / expire_below) * DAY_SECONDS
 
 
+ToolName = Annotated[StrictStr, Field(min_length=1, max_length=200)]
+"""Name of a tool, of an argument, or of a field of its answers."""
 Days = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 DEFAULT_HALF_LIFE_DAYS = {kind: spec.half_life_days for kind, spec in KINDS.items()}
 
@@ -101,10 +110,16 @@ class AdmissionPolicy(BaseModel):
     or tasks."""
     max_chance: Annotated[float, Field(gt=0, le=1)] = 0.01
     """Of a practice: how likely the difference between runs may be by chance, for all practices of one tool."""
-    reading_tools: Annotated[
-        tuple[Annotated[StrictStr, Field(min_length=1, max_length=200)], ...], Field(max_length=1_000)
-    ] = ()
-    """Tools that change nothing, as the operator says: whatever fixes a call of theirs needs no person."""
+    reading_tools: Annotated[tuple[ToolName, ...], Field(max_length=1_000)] = ()
+    """Tools that change nothing, as the operator says: whatever fixes a call of theirs needs no person, but for an
+    argument that is not declared."""
+    tool_arguments: Annotated[dict[ToolName, tuple[ToolName, ...]], Field(max_length=1_000)] = Field(
+        default_factory=dict
+    )
+    """Arguments that tools take, as their schemas declare them: advice to give another one waits for a person."""
+    unrelated_slots: Annotated[tuple[ToolName, ...], Field(max_length=100)] = ()
+    """Slots of wishes about the form of answers, such as ``emoji``, that a person has compared with the locked lines:
+    none of them is about these. Such a wish that says nothing besides does not wait for a person."""
     half_life_days: Annotated[dict[RecommendationKind, Days | None], AfterValidator(_complete)] = Field(
         default_factory=lambda: dict(DEFAULT_HALF_LIFE_DAYS)
     )
@@ -142,10 +157,7 @@ def admission_verdict(
         return reviewed
     if -inf < draft.moment.seconds < last_confirmed(draft.kind, policy, now_seconds):
         return AdmissionVerdict("expired", ("faded",))
-    verdict = by_support(draft.kind, draft.audience.width, draft.backing, policy, draft.advice)
-    if not policy.rules or not is_subject_to_rules(verdict):
-        return verdict
-    return under_rules(verdict, draft.said["text"], draft.audience.width, policy)
+    return under_rules(by_support(draft.kind, draft.audience.width, draft.backing, policy, draft.advice), draft, policy)
 
 
 def is_subject_to_rules(verdict: AdmissionVerdict) -> bool:
@@ -153,25 +165,59 @@ def is_subject_to_rules(verdict: AdmissionVerdict) -> bool:
     return verdict.status in ("active", "vetted") or verdict == UNCONFIRMED
 
 
-def under_rules(verdict: AdmissionVerdict, text: str, width: Width, policy: AdmissionPolicy) -> AdmissionVerdict:
-    """A verdict by the rules in force: what gainsays one is quarantined, what touches a locked one waits.
+def under_rules(verdict: AdmissionVerdict, draft: Draft, policy: AdmissionPolicy) -> AdmissionVerdict:
+    """A verdict by the rules in force.
 
-    What many claim of the world is active where a rule says the same. A record for its author alone is held to locked
-    rules only, and waits only where it reads as a rule itself.
+    What plainly contradicts a rule is quarantined; for its author alone only locked rules count. What many claim of the
+    world is active where a rule says it word for word. Where lines are locked, any other claim that would reach many
+    waits for a person, and so does one for its author alone that is not `about_oneself`.
     """
-    if not is_subject_to_rules(verdict):
+    if not policy.rules or not is_subject_to_rules(verdict):
         return verdict
-    conflict = against(policy.rules if width != "user" else [rule for rule in policy.rules if rule.locked], text)
-    if verdict == UNCONFIRMED and (conflict is None or conflict.how != "gainsays"):
+    text, is_own = draft.said["text"], draft.audience.width == "user"
+    locked = [rule for rule in policy.rules if rule.locked]
+    conflict = against(locked if is_own else policy.rules, text)
+    if conflict is not None:
+        return AdmissionVerdict("quarantined", ("gainsays_locked" if conflict.locked else "gainsays_rule",))
+    if verdict == UNCONFIRMED:
         said = any(restates(rule.text, text) for rule in policy.rules)
         return AdmissionVerdict("active", ("governed",)) if said else verdict
-    if conflict is None:
+    if verdict.status != "active" or not locked or KINDS[draft.kind].is_template:
         return verdict
-    if conflict.how == "gainsays":
-        return AdmissionVerdict("quarantined", ("gainsays_locked" if conflict.rule.locked else "gainsays_rule",))
-    if width == "user" and not reads_as_rule(text):
+    if any(restates(rule.text, text) for rule in locked) or (is_own and about_oneself(draft, locked)):
         return verdict
-    return AdmissionVerdict("vetted", ("touches_locked",))
+    if draft.said["slot"]["attribute"] in policy.unrelated_slots and is_wish_about_form(draft):
+        return verdict
+    return AdmissionVerdict("vetted", ("beside_locked",))
+
+
+def about_oneself(draft: Draft, locked: Sequence[Rule]) -> bool:
+    """Whether a claim for its author alone may stand beside locked lines unseen: by its slot and its grammar.
+
+    It is a wish about the form or the language of answers and nothing besides; or a statement in which only its author
+    is spoken of and nobody is addressed. A statement of a slot that the harvest knows by name, such as home or diet,
+    may be a denial or say "always" or "prefer". Any other must be plain and positive. A statement that is no fact of a
+    named slot has no content word of a locked line either.
+    """
+    if is_wish_about_form(draft):
+        return True
+    text, slot = draft.said["text"], Slot.model_validate(draft.said["slot"])
+    said = sentences_of(own_text(text))
+    found = [clause for sentence in said for clause in clauses(sentence)]
+    if not said or not all(of_oneself_alone(sentence) for sentence in said) or any(clause.waived for clause in found):
+        return False
+    is_named = is_named_slot(slot.attribute)
+    if not (is_named and draft.kind == "fact") and shares_words(locked, text):
+        return False
+    if is_named:
+        return all(clause.modality is None or (clause.modality != "may" and clause.sign > 0) for clause in found)
+    return all(clause.modality is None and clause.sign > 0 for clause in found)
+
+
+def is_wish_about_form(draft: Draft) -> bool:
+    """Whether a claim says how answers are to be written, or in which language, and nothing besides."""
+    text = " ".join(sentences_of(own_text(draft.said["text"])))
+    return is_own_form(draft.said["slot"]["attribute"], text, has_amount=draft.said["unit"] is not None)
 
 
 def by_person(review: Review | None) -> AdmissionVerdict | None:
@@ -241,7 +287,7 @@ def _fix(backing: ClaimSupport, policy: AdmissionPolicy, advice: FixAdvice) -> A
         return AdmissionVerdict("candidate", ("needs_recovery",))
     if backing.helped < policy.recoveries:
         return AdmissionVerdict("candidate", ("needs_principals",))
-    if is_repair(advice.trigger, advice.action, policy.reading_tools):
+    if is_repair(advice.trigger, advice.action, policy.reading_tools, policy.tool_arguments):
         return AdmissionVerdict("active", ("fix_worked",))
     return AdmissionVerdict("vetted", ("needs_person",))
 

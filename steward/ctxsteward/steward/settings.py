@@ -28,7 +28,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, Strict
 
 from ctxsteward.schemas import DriftLimits, EntryId, ModelPrice, Timestamp
 
-from .admission import AdmissionPolicy
+from .admission import AdmissionPolicy, ToolName
 from .config_file import ConfigFileKind, read
 from .gate import GateSettings
 
@@ -45,7 +45,7 @@ class CanaryLimits(BaseModel):
     model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
 
     min_sessions: Annotated[StrictInt, Field(ge=1, le=1_000_000)] = 30
-    """Sessions that the challenger must have had before it is kept."""
+    """Principals whom the challenger must have served before it is kept; a session of nobody known counts as one."""
     max_nights: Annotated[StrictInt, Field(ge=1, le=366)] = 7
     level: Annotated[float, Field(gt=0, lt=1)] = 0.05
     """Chance of rolling back a challenger that is no worse."""
@@ -134,6 +134,11 @@ class NightSettings(BaseModel):
     """A model that may reword lines of the slice; None: nothing asks a model."""
     internal_tools: Annotated[tuple[StrictStr, ...], Field(max_length=1_000)] = ()
     """Tools whose results are the operator's own; of all others they come from outside."""
+    confirming_tools: Annotated[
+        dict[ToolName, Annotated[tuple[ToolName, ...], Field(min_length=1, max_length=100)]], Field(max_length=1_000)
+    ] = Field(default_factory=dict)
+    """Internal tools that only read, by name: the fields of their answers that may confirm what people claim. Name no
+    field that repeats what somebody wrote, such as the text of a note, a ticket or a search."""
     who: Annotated[StrictStr, Field(min_length=1, max_length=200)] = "steward"
     """In whose name it commits."""
 

@@ -21,7 +21,7 @@ from functools import cache
 from pathlib import Path
 
 from ctxsteward.envelope import Store, open_store
-from ctxsteward.schemas import InputError, Wire
+from ctxsteward.schemas import InputError, Wire, shown_uri
 from ctxsteward.store import IN_MEMORY, ErasureRequest, WriterLease, local_folder, part_of, profile_names
 
 from .artifacts import ArtifactStore
@@ -104,7 +104,7 @@ def require(settings: NightSettings, store: Store) -> None:
         try:
             require_transcripts(uri)
         except InputError as error:
-            raise InputError(f"sources, {uri:.200}: {error}") from error
+            raise InputError(f"sources, {shown_uri(uri)}: {error}") from error
 
 
 def require_transcripts(uri: str) -> None:
@@ -213,7 +213,9 @@ def _harvesting(
     active: Callable[[], Records],
     watch: Watch,
 ) -> BatchHarvester:
-    ingest = IngestSettings(internal_tools=frozenset(settings.internal_tools))
+    ingest = IngestSettings(
+        internal_tools=frozenset(settings.internal_tools), confirming_tools=settings.confirming_tools
+    )
     reaper = HarvestWorker(key=store.keys.address_key(settings.tenant), settings=ingest)
     harvesting = BatchHarvester(
         {uri: stack.enter_context(_closing(uri, settings, store, here)) for uri in settings.sources},

@@ -36,6 +36,7 @@ from .statement import (
     class_of as class_of,
     is_kin_of as is_kin_of,
     of_oneself as of_oneself,
+    of_oneself_alone as of_oneself_alone,
     read_statement as read_statement,
 )
 from .values import (

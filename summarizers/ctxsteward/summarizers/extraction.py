@@ -435,8 +435,9 @@ class Reader:
 
     def read(self, message: SourceMessage) -> None:
         """Take the next message, in ordinal order."""
+        has_results = bool(message.message.tool_results)  # asked once: it looks at all parts
         for text in texts((message,)):
-            spans = passage_spans(text.text) if not message.message.tool_results else []
+            spans = [] if has_results else passage_spans(text.text)
             for statement in source_statements((text._replace(text=text.text[:READ_CHARS]),)):
                 position, ref = self._updates.count, message.ref
                 if len(spans) > 1:

@@ -11,7 +11,7 @@ import pytest
 
 from ctxsteward.envelope import PROVIDERS, Budgets, EnvelopeBuilder, Profile, Store, open_store, rebuild
 from ctxsteward.schemas import validate
-from ctxsteward.store import JournalRecord, MemoryJournal, MemoryObjects, SessionKey, memory_keys
+from ctxsteward.store import JournalRecord, MemoryJournal, MemoryObjects, SessionKey, forget, memory_keys
 
 from ...evals.suites.made import made, played
 from ..steward.scenes import PROFILE, run, transcript, value
@@ -125,6 +125,88 @@ def test_a_build_follows_a_history_and_is_built_where_it_stands() -> None:
     on.post("/api/sessions/s/messages", {"messages": [{"message": one} for one in answered], "follow": True})
     again = on.post("/api/sessions/s/build", {"provider": "openai-chat", "history": asked})
     assert again["request"]["messages"] == asked, "a regenerated answer is built on what stood before it"
+
+
+BESIDE = {
+    "id": "m1",
+    "phase": "draft",
+    "pin": "keep",
+    "ts": "2026-11-24T10:00:00Z",
+    "principal": "ann",
+    "origin": "crm",
+}
+SECRET = "My number is 4711-0815."
+
+
+@pytest.mark.parametrize("follow", [False, True])
+def test_what_stands_beside_a_message_is_kept(follow: bool) -> None:
+    on = served(limits=FREE)
+    rows = [
+        {"message": {"role": "user", "content": "Hello."}},
+        {"message": {"role": "user", "content": SECRET}, **BESIDE},
+        {"message": {"role": "assistant", "content": "Thank you."}, "principal": "bot"},
+    ]
+    on.post("/api/sessions/s/messages", {"messages": rows, "follow": follow})
+    on.post("/api/sessions/s/messages", {"messages": rows, "follow": True})
+    session = on.store.at("default", "s")
+    assert len(session) == 3
+    event = session.shown(2).event
+    kept = {name: getattr(event, name) for name in ("id", "phase", "ts", "principal", "origin")}
+    assert {**kept, "pin": session.state.pins[2].strength} == BESIDE
+    assert session.shown(3).event.principal == "bot"
+
+
+@pytest.mark.parametrize("by", ["append", "follow", "history"])
+def test_whoever_is_forgotten_is_forgotten_however_their_words_came(by: str, tmp_path: Path) -> None:
+    uri = f"file:{tmp_path}"
+    with open_store(uri) as store:
+        on = served(store, limits=FREE)
+        said = {"role": "user", "content": SECRET}
+        if by == "history":
+            on.say("s", "Hello.")
+            history = [{"role": "user", "content": "Hello."}, {"role": "assistant", "content": "Noted: Hello."}, said]
+            on.post("/api/sessions/s/build", {"history": history, "principal": "ann"})
+        else:
+            on.post("/api/sessions/s/messages",
+                    {"messages": [{"message": said, "principal": "ann"}], "follow": by == "follow"})  # fmt: skip
+    with open_store(uri) as store:
+        done = forget(store, tenant="default", principal="ann", who="ann", when=NOON, why="asked")
+        assert len(done.sessions) == 1
+        on = served(store, limits=FREE)
+        page = on.client.get(f"/api/sessions/s/refs/{len(store.at('default', 's'))}")
+        assert (page.status_code, SECRET in page.text) == (410, False)
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "where"),
+    [
+        ("messages", {"messages": [{"message": {"role": "user", "content": "a"}, "principle": "ann"}]},
+         "body.messages[0].principle"),
+        ("messages", {"messages": [{"message": {"role": "user", "content": "a"}, "pin": "always"}]},
+         "body.messages[0].pin"),
+        ("messages", {"messages": [{"role": "user", "content": "a", "principal": "ann"}]}, "body.messages[0].message"),
+        ("messages", {"messages": [{"message": {"role": "user", "content": "a"}, "principal": ""}]},
+         "body.messages[0].principal"),
+        ("messages", {"messages": [{"message": {"role": "user", "content": "a"}, "principal": "a" * 201}]},
+         "body.messages[0].principal"),
+        ("build", {"history": [], "principals": "ann"}, "body.principals"),
+        ("build", {"principal": 7}, "body.principal"),
+    ],
+)  # fmt: skip
+def test_what_would_be_lost_is_refused(path: str, body: Any, where: str) -> None:
+    on = served(limits=FREE)
+    on.say("s", "Hi")
+    problem = on.post(f"/api/sessions/s/{path}", body, 422)
+    assert where in [one["where"] for one in problem["errors"]]
+    assert len(on.store.at("default", "s")) == 2
+
+
+def test_a_history_whose_messages_are_wrapped_is_refused_and_nothing_is_written() -> None:
+    on = served(limits=FREE)
+    on.say("s", "Hi")
+    rows = [{"message": {"role": "user", "content": "Hi"}, "principal": "ann"}]
+    assert "role" in on.post("/api/sessions/s/build", {"history": rows}, 422)["detail"]
+    assert len(on.store.at("default", "s")) == 2
 
 
 # -- building ---------------------------------------------------------------------------------------------------------

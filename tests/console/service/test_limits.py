@@ -156,7 +156,7 @@ def test_work_on_the_store_takes_so_many_threads_and_no_more() -> None:
     service = Service(ServiceSettings(store=store, limits=ServiceLimits(threads=2)))  # type: ignore[arg-type]
 
     async def five() -> None:
-        asked = [asyncio.create_task(service.run(store.sessions, tenant="default")) for _ in range(5)]
+        asked = [asyncio.create_task(service.run("default", store.sessions, tenant="default")) for _ in range(5)]
         for _ in range(2):
             await asyncio.to_thread(store.waiting.acquire)
         await asyncio.sleep(0.05)

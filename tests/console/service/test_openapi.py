@@ -31,6 +31,7 @@ from ctxsteward.console.service import ServiceLimits
 from ctxsteward.schemas import schema, validate
 
 from ...examples import SOAK
+from ...needs import GENERATORS
 from .serving import FREE, Served, served
 
 ROOT = Path(__file__).parents[3]
@@ -108,6 +109,68 @@ def test_a_published_schema_stands_in_the_document_as_it_is_published(name: str)
         there, sort_keys=True
     )
     Draft202012Validator.check_schema(components[name])
+
+
+BOUNDS = {"array": "maxItems", "string": "maxLength", "object": "maxProperties"}
+
+
+def unbounded(node: Any, components: dict[str, Any], path: str, seen: tuple[str, ...] = ()) -> list[str]:
+    """Paths of what a client may send without a bound: lists, texts, numbers, and objects of any fields.
+
+    What is inside a message is its provider's; the message itself, and its parts and texts, have bounds.
+    """
+    name = str(node.get("$ref", "")).rpartition("/")[2]
+    if name == "message":
+        content = node.get("properties", {}).get("content", {})
+        bounds = (node.get("maxProperties"), content.get("maxItems"), content.get("maxLength"))
+        return [] if all(bounds) else [path]
+    if name:
+        assert name not in seen, f"{path} leads back to itself"
+        return unbounded(components[name], components, f"{path}<{name}>", (*seen, name))
+    found: list[str] = []
+    for at, one in enumerate((*node.get("anyOf", ()), *node.get("oneOf", ()), *node.get("allOf", ()))):
+        found += unbounded(one, components, f"{path}|{at}", seen)
+    kind = node.get("type")
+    is_closed = kind == "object" and node.get("additionalProperties") is False
+    if kind in BOUNDS and not is_closed and "enum" not in node and "const" not in node and BOUNDS[kind] not in node:
+        found.append(path)
+    if kind in ("integer", "number") and not {"maximum", "minimum"} <= node.keys():
+        found.append(path)
+    for key, one in node.get("properties", {}).items():
+        found += unbounded(one, components, f"{path}.{key}", seen)
+    if "items" in node:
+        found += unbounded(node["items"], components, f"{path}[]", seen)
+    return found
+
+
+def sent() -> dict[str, Any]:
+    """Schemas of all that a client may send, by where it does."""
+    places: dict[str, Any] = {}
+    for path, item in document()["paths"].items():
+        for method, one in item.items():
+            for parameter in one.get("parameters", ()):
+                places[f"{method} {path} {parameter['name']}"] = parameter["schema"]
+            for kind, body in one.get("requestBody", {}).get("content", {}).items():
+                places[f"{method} {path} {kind}"] = body["schema"]
+    return places
+
+
+def test_all_that_may_be_sent_has_a_bound() -> None:
+    places = sent()
+    assert len([place for place in places if "application/json" in place]) == 3
+    components = document()["components"]["schemas"]
+    assert [one for place, schema in places.items() for one in unbounded(schema, components, place)] == []
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [{"type": "array", "items": {"type": "boolean"}}, {"type": "string"}, {"type": "object"}, {"type": "integer"},
+     {"$ref": "#/components/schemas/message"}, {"anyOf": [{"type": "string"}, {"type": "null"}]},
+     {"type": "array", "maxItems": 3, "items": {"type": "string"}},
+     {"type": "object", "additionalProperties": False, "properties": {"a": {"type": "string"}}}],
+)  # fmt: skip
+def test_what_has_no_bound_is_found(schema: dict[str, Any]) -> None:
+    assert len(unbounded(schema, {}, "here")) == 1
 
 
 # -- played -----------------------------------------------------------------------------------------------------------
@@ -189,7 +252,7 @@ def generator(name: str) -> str:
     places = (ROOT / ".venv-clients" / "bin", CLIENTS / "typescript" / "node_modules" / ".bin")
     found = next((str(place / name) for place in places if (place / name).exists()), shutil.which(name))
     if found is None:
-        pytest.skip(f"{name} is not installed; `make clients` does that")
+        pytest.skip(GENERATORS)
     return found
 
 

@@ -23,8 +23,11 @@ from click.testing import CliRunner
 from ctxsteward.console.cli import cli
 from ctxsteward.envelope import open_store
 
+from ...load import cpu_seconds
+
 COMMAND = [sys.executable, "-c", "from ctxsteward.console.cli import main; main()", "serve", "--port", "0", "--json"]
 SECONDS = 60
+START_CPU_SECONDS = 2.0
 
 
 class Running(NamedTuple):
@@ -33,6 +36,8 @@ class Running(NamedTuple):
     process: subprocess.Popen[str]
     told: dict[str, Any]
     port: int
+    log: Path
+    """What it has written to stderr: a file, because a pipe that nobody reads stops the service when it is full."""
 
     def ask(self, method: str, path: str, body: object = None, **headers: str) -> tuple[int, Any]:
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=SECONDS)
@@ -47,23 +52,30 @@ class Running(NamedTuple):
     def stop(self) -> tuple[int, list[dict[str, Any]]]:
         """End it as a supervisor does; exit code and log."""
         self.process.send_signal(signal.SIGTERM)
-        _, err = self.process.communicate(timeout=SECONDS)
-        return self.process.returncode, [json.loads(line) for line in err.splitlines() if line.startswith("{")]
+        self.process.communicate(timeout=SECONDS)
+        lines = self.log.read_text(encoding="utf-8").splitlines()
+        return self.process.returncode, [json.loads(line) for line in lines if line.startswith("{")]
 
 
 @contextmanager
 def running(folder: Path, *options: str, **environment: str) -> Iterator[Running]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("CTXSTEWARD_")}
-    process = subprocess.Popen(
-        [*COMMAND, "--store", f"file:{folder / 'store'}", *options], cwd=folder, text=True,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**kept, **environment},
-    )  # fmt: skip
+    log = folder / "serve.log"
+    with log.open("w", encoding="utf-8") as stderr:
+        process = subprocess.Popen(
+            [*COMMAND, "--store", f"file:{folder / 'store'}", *options],
+            cwd=folder,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            env={**kept, **environment},
+        )
     try:
         assert process.stdout is not None
         line = process.stdout.readline()
-        assert line, process.communicate(timeout=SECONDS)[1]
+        assert line, log.read_text(encoding="utf-8")
         told = json.loads(line)
-        yield Running(process, told, urlsplit(told["url"]).port or 0)
+        yield Running(process, told, urlsplit(told["url"]).port or 0, log)
     finally:
         if process.poll() is None:
             process.kill()
@@ -98,6 +110,24 @@ def test_a_signal_in_the_middle_of_a_request_lets_it_finish_and_the_exit_code_is
         assert [row["status"] for row in log if row["path"] == "/api/sessions/s/messages"] == [200]
     with open_store(f"file:{tmp_path / 'store'}") as store:
         assert store.at("default", "s").resolve("1").text == "Hi"
+
+
+def test_a_service_that_starts_again_takes_an_append_at_once(tmp_path: Path) -> None:
+    """In CPU: how long that takes is up to who else uses the machine."""
+    for number in range(2):
+        with running(tmp_path) as service:
+            answer = service.ask("POST", "/api/sessions/t/messages", MESSAGE)
+            assert (answer[0], answer[1]["messages"][0]["is_new"]) == (200, number == 0)
+            assert 0 < cpu_seconds(service.process.pid) < START_CPU_SECONDS
+            service.process.kill()  # it does not end in order
+
+
+def test_a_service_starts_without_what_only_pages_of_the_steward_need() -> None:
+    code = (
+        "import sys, ctxsteward.console.service.app\nprint([name for name in sys.modules if 'steward.release' in name])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
 
 
 @contextmanager

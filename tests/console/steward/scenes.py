@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from click.testing import CliRunner, Result
 
 from ctxsteward.console.cli import cli
-from ctxsteward.console.steward.actors import add_actor
+from ctxsteward.console.steward.actors import Voucher, add_actor
 from ctxsteward.envelope import open_store
 
 PROFILE = "name: desk\npersona: {voice: calm}\npolicies: {returns: {text: Returns within 30 days., locked: true}}\n"
@@ -42,7 +42,10 @@ def transcript(path: Path, *said: str, session: str | None = None, principal: st
 def people(store: Path) -> dict[str, str]:
     """Ada and Ben review, Otto operates; their tokens."""
     roles = {"ada": ("reviewer",), "ben": ("reviewer",), "otto": ("operator",)}
-    return {name: add_actor(store / "actors.yaml", name, role) for name, role in roles.items()}
+    path, tokens = store / "actors.yaml", dict[str, str]()
+    for name, role in roles.items():
+        tokens[name] = add_actor(path, name, role, Voucher("ada", tokens["ada"]) if tokens else None)
+    return tokens
 
 
 class Desk(NamedTuple):

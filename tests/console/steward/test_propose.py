@@ -120,8 +120,9 @@ def test_a_candidate_of_a_night_becomes_an_entry_in_its_proposers_words(desk: De
     words = "Say which order before booking anything."
     found = propose(desk, "--record", shared["id"], "--to", "surface.booking", "--text", words, who="otto")
 
-    assert (found["outcome"], found["people"], found["changes"]) == ("staged", 1, [f"+ surface.booking: {words}"])
+    assert (found["outcome"], found["people"], found["changes"]) == ("staged", 2, [f"+ surface.booking: {words}"])
     learned = desk.head().meta
+    desk.approve(found["request"], "ben")
     agree(desk, found["request"], "ada")
     assert (desk.head().surface[-1].text, desk.head().meta) == (words, learned)
     newest = value("log", *desk.where)[0]

@@ -40,7 +40,9 @@ def decide(desk: Desk, name: str, *args: str, code: int = 0) -> Any:
 
 
 def asked(desk: Desk, *more: str, code: int | None = None) -> dict[str, dict[str, Any]]:
-    return {one["text"]: one for one in value("review", *more, *desk.where, code=code)["records"]}
+    """Records that wait, by text; of one text rather the record for everybody than one person's own."""
+    records = value("review", *more, *desk.where, code=code)["records"]
+    return {one["text"]: one for one in sorted(records, key=lambda one: one["for"] == "everybody")}
 
 
 def night(desk: Desk, *more: str, date: str = "2026-12-01", code: int | None = None) -> Any:
@@ -180,7 +182,7 @@ def test_what_was_rejected_is_not_asked_again_until_evidence_of_another_kind_com
 
     confirmed(logs / "lee.json")
     settings = tmp_path / "settings.yaml"
-    settings.write_text("internal_tools: [depots]\n")
+    settings.write_text("confirming_tools: {depots: [pickup_ends]}\n")
     night(desk, "--transcripts", str(logs), "--settings", str(settings), date="2026-12-02")
     again = asked(desk)[PICKUP]
     assert (again["status"], again["rejected"]) == ("rejected", [earlier])
@@ -195,9 +197,9 @@ def confirmed(path: Path) -> None:
     messages = [
         {"role": "user", "content": "Until when is the depot open?"},
         {"role": "assistant", "content": "Until 20:00."},
-        {"role": "user", "content": PICKUP},
         {"role": "assistant", "content": None, "tool_calls": [call]},
-        {"role": "tool", "tool_call_id": "c1", "content": "Hours. Pickup in Bonn ends at 18:00."},
+        {"role": "tool", "tool_call_id": "c1", "content": json.dumps({"city": "Bonn", "pickup_ends": "18:00"})},
+        {"role": "user", "content": PICKUP},
     ]
     told = {"session": path.stem, "principal": path.stem, "started": "2026-11-26T10:00:00Z"}
     path.write_text(json.dumps({"ctxsteward": told, "messages": messages}))

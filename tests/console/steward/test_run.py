@@ -167,10 +167,12 @@ def logs(tmp_path: Path) -> Path:
 def test_a_night_over_ones_own_folder_goes_on_with_it(logs: Path, tmp_path: Path) -> None:
     where = ("--store", f"file:{tmp_path / 'store'}")
     profile = ("--profile", str(tmp_path / "profile.yaml"))
-    one = value("run", "--transcripts", str(logs), *profile, *where)
+    settings = tmp_path / "steward.yaml"
+    settings.write_text("admission: {unrelated_slots: [emoji]}\n")
+    one = value("run", "--transcripts", str(logs), *profile, "--settings", str(settings), *where)
     assert (one["profile"], one["outcome"], one["version"]) == ("desk", "promoted", 2)
     audiences = [new["for"] for new in one["records"]["new"]]
-    assert (audiences[0], sorted(audiences[1:])) == ("everybody", ["user dora", "user emil", "user hana"])
+    assert audiences == ["everybody"], "the corrections wait, because the profile has a locked line"
     transcript(logs / "later.json", "Please always answer in French.", "D'accord.", principal="ben")
     two = value("run", *where, "--night", str(date.today() + timedelta(days=7)))
     assert [stage["count"] for stage in two["stages"][:2]] == [1, 1]
@@ -180,7 +182,8 @@ def test_a_night_over_ones_own_folder_goes_on_with_it(logs: Path, tmp_path: Path
 def test_settings_come_from_a_file_and_options_win(logs: Path, tmp_path: Path) -> None:
     settings = tmp_path / "steward.yaml"
     store = f"file:{tmp_path / 'store'}"
-    settings.write_text(f"store: '{store}'\nsources: ['{logs}']\nnight: '2026-01-01'\nworkers: 1\n")
+    admission = "admission: {unrelated_slots: [emoji]}"
+    settings.write_text(f"store: '{store}'\nsources: ['{logs}']\nnight: '2026-01-01'\nworkers: 1\n{admission}\n")
     told = value(
         "run", "--settings", str(settings), "--profile", str(tmp_path / "profile.yaml"), "--night", "2026-02-02"
     )

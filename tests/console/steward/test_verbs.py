@@ -16,7 +16,7 @@ from ctxsteward.envelope.store import open_store
 from ctxsteward.schemas.profile import ProfileEntry
 from ctxsteward.store.profiles.text import references_of
 
-from ...store.profiles.agreed import PROMOTION
+from ...store.profiles.agreed import agreed
 from .scenes import people, run, value
 
 PROFILE = "fernhollow-desk"
@@ -137,8 +137,8 @@ def test_quarantine_reads_again_and_says_why(where: tuple[str, str]) -> None:
 def test_doctor_names_every_check_and_what_to_do(where: tuple[str, str], folder: Path) -> None:
     found = {one["name"]: one for one in value("doctor", *where)}
     assert list(found) == [
-        "extra steward", "extra flows", "extra s3", "keys", "prefect", "people", "store", "profile", "lease", "nights",
-        "quarantine", "ledger", "spans",
+        "extra steward", "extra flows", "extra s3", "keys", "prefect", "people", "store", "profile", "approvals",
+        "lease", "nights", "quarantine", "ledger", "spans",
     ]  # fmt: skip
     assert all(set(one) == {"name", "state", "found", "do"} for one in found.values())
     assert found["spans"]["found"].endswith("active records verify")
@@ -270,9 +270,8 @@ def test_quarantine_and_review_name_the_record_the_reason_and_the_locked_line(fo
         versions = store.profiles(PROFILE)
         head = versions.newest()
         changed = head.profile.model_copy(update={"rails": (*head.profile.rails, line), "version": None})
-        versions.commit(
-            changed, who="ada", why="locked", when="2026-11-23T00:00:00Z", parent=head.number, promotion=PROMOTION
-        )
+        told = {"who": "ada", "when": "2026-11-23T00:00:00Z", "parent": head.number}
+        versions.commit(changed, **told, why="locked", promotion=agreed(store, changed, **told, name=PROFILE))
 
     held = {one["id"]: one for one in value("review", "--all", *where)["records"] if "against" in one}
     aside = {one["id"]: one["against"] for one in value("quarantine", *where, code=1)["set_aside"]}

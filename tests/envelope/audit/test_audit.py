@@ -7,18 +7,20 @@ import json
 import random
 import unicodedata
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from ctxsteward.envelope import PROVIDERS, Budgets, Envelope, EnvelopeBuilder
-from ctxsteward.envelope.audit import KINDS, audit, sealed_request
+from ctxsteward.envelope import PROVIDERS, Budgets, Envelope, EnvelopeBuilder, open_store, rebuild
+from ctxsteward.envelope.audit import KINDS, audit, not_governed, sealed_request
 from ctxsteward.envelope.audit.alignment import change_of
 from ctxsteward.envelope.render.units import canonical
 from ctxsteward.envelope.testing import memory_store
-from ctxsteward.schemas import InputError
+from ctxsteward.schemas import InputError, StoreError
 from ctxsteward.store.crypto.keyring import MasterKeys
+from ctxsteward.store.maintenance.fsck import fsck
 
 from ...examples import examples
 from ...tables import table
@@ -333,3 +335,127 @@ ODD: list[Wire] = [
 @pytest.mark.parametrize("sent", ODD, ids=lambda sent: next(iter(sent)))
 def test_an_odd_request_is_a_difference_and_no_crash(sent: Wire, small: Envelope) -> None:
     assert audit(small, sent) != ()
+
+
+# -- every argument ------------------------------------------------------------------------------------------------
+
+
+class Argument(NamedTuple):
+    id: str
+    provider: str
+    added: Wire
+    field: str
+
+
+ADDED = [
+    Argument("a tool must be called", "openai-chat", {"tool_choice": "required"}, "tool_choice"),
+    Argument("no tool may be called", "openai-chat", {"tool_choice": "none"}, "tool_choice"),
+    Argument(
+        "one tool must", "openai-chat", {"tool_choice": {"type": "function", "function": {"name": "x"}}}, "tool_choice"
+    ),
+    Argument("the older way", "openai-chat", {"function_call": {"name": "x"}}, "function_call"),
+    Argument("the older tools", "openai-chat", {"functions": [{"name": "x"}]}, "functions"),
+    Argument("one call at a time", "openai-chat", {"parallel_tool_calls": False}, "parallel_tool_calls"),
+    Argument("a schema", "openai-chat", {"response_format": {"type": "json_schema"}}, "response_format"),
+    Argument("a predicted answer", "openai-chat", {"prediction": {"content": "Yes."}}, "prediction"),
+    Argument("a search", "openai-chat", {"web_search_options": {"user_location": {}}}, "web_search_options"),
+    Argument("wrapped", "openai-chat", {"extra_body": {"tool_choice": "required"}}, "tool_choice"),
+    Argument("an unknown one with words", "openai-chat", {"hint": "always refund at once"}, "hint"),
+    Argument("one tool of Anthropic's", "anthropic", {"tool_choice": {"type": "tool", "name": "x"}}, "tool_choice"),
+    Argument("servers of tools", "anthropic", {"mcp_servers": [{"url": "https://x"}]}, "mcp_servers"),
+    Argument("a form", "anthropic", {"output_config": {"format": {"type": "json_schema"}}}, "output_config.format"),
+    Argument("a stored conversation", "openai-responses", {"previous_response_id": "r"}, "previous_response_id"),
+    Argument("a text's form", "openai-responses", {"text": {"format": {"type": "json_schema"}}}, "text.format"),
+    Argument("a tool of Gemini's", "gemini", {"toolConfig": {"functionCallingConfig": {"mode": "ANY"}}}, "tool_config"),
+    Argument(
+        "a schema of Gemini's",
+        "gemini",
+        {"generationConfig": {"responseSchema": {"type": "STRING"}}},
+        "response_schema",
+    ),
+    Argument("a grammar", "text", {"grammar": "root ::= yes"}, "grammar"),
+]
+
+
+@pytest.mark.parametrize("case", ADDED, ids=lambda one: f"{one.provider}: {one.id}")
+def test_an_argument_that_adds_context_or_changes_tools_is_a_difference(small: Envelope, case: Argument) -> None:
+    payload = small.render(case.provider, cache=False)  # type: ignore[arg-type]
+
+    found = audit(small, payload | case.added, provider=case.provider)
+
+    assert [(one.kind, one.field) for one in found] == [("extra_section", case.field)]
+    assert audit(small, payload, provider=case.provider) == ()
+
+
+SAME: list[tuple[str, Wire]] = [
+    ("openai-chat", {"tool_choice": "auto", "parallel_tool_calls": True, "response_format": {"type": "text"}}),
+    ("anthropic", {"tool_choice": {"type": "auto"}}),
+    ("openai-responses", {"text": {"format": {"type": "text"}, "verbosity": "low"}}),
+    ("gemini", {"toolConfig": {"functionCallingConfig": {"mode": "AUTO"}}}),
+]
+
+
+@pytest.mark.parametrize(("provider", "added"), SAME, ids=[row[0] for row in SAME])
+def test_an_argument_that_says_what_leaving_it_out_says_is_none(small: Envelope, provider: str, added: Wire) -> None:
+    assert audit(small, small.render(provider, cache=False) | added, provider=provider) == ()  # type: ignore[arg-type]
+
+
+def test_arguments_that_the_application_means_are_compared_with_what_it_means(small: Envelope) -> None:
+    meant = {"tool_choice": "required", "temperature": 0, "model": "m"}
+    payload = small.render("openai-chat", cache=False)
+
+    def kinds(**sent: object) -> list[str]:
+        return [one.kind for one in audit(small, payload | sent, provider="openai-chat", arguments=meant)]
+
+    assert kinds(tool_choice="required", temperature=1) == []
+    assert kinds(tool_choice="none") == ["altered_text"]
+    assert kinds() == ["missing_section"]
+    assert kinds(tool_choice="required", response_format={"type": "json_object"}) == ["extra_section"]
+
+
+def test_meaning_other_messages_or_tools_is_not_possible(small: Envelope) -> None:
+    payload = small.render("openai-chat", cache=False) | {"tools": []}
+
+    assert audit(small, payload, provider="openai-chat", arguments={"tools": []})
+
+
+def test_what_an_envelope_does_not_govern_is_listed(small: Envelope) -> None:
+    sent = small.render("openai-chat") | {"model": "m", "temperature": 0.2, "stop": ["x y"], "tool_choice": "required"}
+
+    assert not_governed(sent, provider="openai-chat") == ("model", "temperature", "stop")
+    assert not_governed({"contents": [], "config": {"temperature": 0}}) == ("config.temperature",)
+
+
+# -- the seal key --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("attack", ["flip", "delete"])
+def test_a_genuine_request_is_not_called_altered_where_the_seal_key_is_wrong(tmp_path: Path, attack: str) -> None:
+    uri = f"file:{tmp_path / 'store'}"
+    with open_store(uri) as store:
+        session = store.session("s")
+        session.append({"role": "user", "content": "Where is order 4711?"})
+        envelope = EnvelopeBuilder(tokenizer="o200k_base").build(session)
+        sent = sealed_request(envelope, "openai-chat")
+    (path,) = (tmp_path / "store").rglob("*.seal-1.key")
+    key = path.read_bytes()
+    if attack == "flip":
+        path.write_bytes(bytes((key[0] ^ 1,)) + key[1:])
+    else:
+        path.unlink()
+
+    with open_store(uri) as store:
+        expected = rebuild(store, envelope.address)
+        found = audit(expected, sent, keys=store.keys)
+        checked = fsck(store)
+        with pytest.raises(StoreError, match="restore this file"):
+            EnvelopeBuilder(tokenizer="o200k_base").build(store.session("s"))
+
+    assert [one.kind for one in found] == ["seal_key_wrong"]
+    assert "the seal key is not the one this envelope was sealed with" in found[0].text
+    assert str(path) in found[0].text
+    assert [one.kind for one in expected.findings] == ["seal_key_wrong"]
+    assert checked.first == ("seal_key_wrong" if attack == "flip" else "seal_key_missing")
+    path.write_bytes(key)
+    with open_store(uri) as store:
+        assert audit(rebuild(store, envelope.address), sent, keys=store.keys) == ()

@@ -16,6 +16,7 @@ from ctxsteward.envelope.audit import KINDS, audit, sealed_request
 from ctxsteward.schemas import Finding
 
 from ...examples import SOAK, examples
+from ...needs import PUBLIC_DATA
 from .operators import OPERATORS, Mutation
 from .scenes import KEYS, TAU_BENCH, Scene, Wire, put, scenes, strings
 
@@ -37,7 +38,7 @@ def test_there_is_an_operator_for_each_of_the_twelve_classes() -> None:
     assert len(KINDS) == 12
 
 
-@pytest.mark.skipif(not TAU_BENCH.exists(), reason="the real data (../shared/data) is not here; sessions are generated")
+@pytest.mark.skipif(not TAU_BENCH.exists(), reason=PUBLIC_DATA)
 def test_half_of_the_scenes_are_real_runs() -> None:
     assert [scene.id for scene in scenes() if "reservation" in str(scene.history)] == list(range(1, 16, 2))
 

@@ -20,6 +20,9 @@ from ctxsteward.envelope.testing import memory_store
 from ..agent_histories import agent_history
 from ..messages import CHARS, char_builder
 
+TOLD_SINCE = ("dynamic_over_budget", "message_shortened")
+"""Kinds of findings that were added after these digests were taken: they change nothing of what is sent."""
+
 
 def digest(dialect: str, builder: EnvelopeBuilder, **opened: Any) -> tuple[int, str]:
     """Compactions of a session, and a digest over the requests, reports and findings of all its calls."""
@@ -33,7 +36,7 @@ def digest(dialect: str, builder: EnvelopeBuilder, **opened: Any) -> tuple[int, 
                     compactions += len(envelope.reports)
                     request = envelope.render("openai-chat" if dialect == "openai" else "anthropic")
                     reports = [report.model_dump(mode="json") for report in envelope.reports]
-                    findings = [finding.model_dump(mode="json") for finding in envelope.findings]
+                    findings = [one.model_dump(mode="json") for one in envelope.findings if one.kind not in TOLD_SINCE]
                     told = [request, envelope.address, reports, findings]
                     hashed.update(json.dumps(told, sort_keys=True, ensure_ascii=False).encode())
                 session.append({**wire})

@@ -106,3 +106,65 @@ def test_any_text_is_a_condition_or_a_refusal(text: str) -> None:
             continue
         assert problem is None
         assert isinstance(answer, bool)
+
+
+LONG = "a" * 100_000
+COSTLY: dict[str, str] = {
+    "a text in a text": "'{needle}' in input.text",
+    "a text not in a text": "'{needle}' not in input.text",
+    "a text in a list": "input.text in input.texts",
+    "a list in a list of lists": "input.numbers in input.lists",
+    "equal texts": "input.text == input.same",
+    "equal lists": "input.numbers == input.alike",
+    "unequal lists": "input.numbers != input.alike",
+    "ordered texts": "input.text < input.same",
+    "ordered lists": "input.numbers <= input.alike",
+    "a chain": "input.text == input.same == input.text",
+    "equal mappings": "input.mapping == input.mirror",
+    "the test in": "input.text is in input.texts",
+    "the test eq": "input.numbers is eq input.alike",
+    "the test lower": "input.text is lower",
+    "select by a test": "input.texts | select('in', input.texts) | list | length > 0",
+    "reject by a test": "input.lists | reject('eq', input.numbers) | list | length > 0",
+    "a slice of a text": "input.text[1:]",
+    "a slice of a list": "input.numbers[::-1]",
+    "strip": "input.text.strip(input.strange)",
+    "trim": "input.text | trim(input.strange) | length > 0",
+}
+"""Expressions that read much, to stand in loops. Each costs more with more data, though it is as short."""
+
+
+def costly_data() -> dict[str, Any]:
+    """Equal values that are not one object, which Python would compare by identity."""
+    numbers = list(range(5_000))
+    return {
+        "text": LONG, "same": "".join(list(LONG)), "texts": ["".join(list(LONG)) + str(n)[:0] + "b" for n in range(20)],
+        "numbers": numbers, "alike": [*numbers], "lists": [[*numbers[:-1], n + 60_000] for n in range(20)],
+        "mapping": {str(n): [n] for n in numbers}, "mirror": {str(n): [n] for n in numbers},
+        "strange": "".join(map(chr, range(1_000, 30_000))) + "a",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("expression", COSTLY)
+def test_what_reads_much_is_paid_for_and_stops_soon(expression: str) -> None:
+    asked = COSTLY[expression].replace("{needle}", "a" * 49 + "b" + "a" * 49)
+    loops = "{% for a in range(1000) %}{% for b in range(1000) %}", "{% endfor %}{% endfor %}"
+    template = f"{loops[0]}{{% if {asked} %}}{{% endif %}}{loops[1]}"
+    data = costly_data()
+    started = time.process_time()
+    with pytest.raises(TemplateFailed, match="steps of work"):
+        holds(template, input=data, state={})
+    assert time.process_time() - started < 2.0
+
+
+def test_comparisons_are_what_they_were() -> None:
+    data = {"n": 3, "text": "a long text", "list": [1, 2, 3], "map": {"a": 1}, "log": "x" * 300_000 + "error"}
+    for condition, expected in {
+        "1 < input.n < 5": True, "1 < input.n < 2": False, "'long' in input.text": True, "'a' in input.map": True,
+        "2 not in input.list": False, "input.list[1:] == [2, 3]": True, "input.text[:6] == 'a long'": True,
+        "input.absent in input.list": False, "'x' in input.absent": False, "input.n is in input.list": True,
+        "input.list | select('>', 1) | list == [2, 3]": True, "2 in input.list | map('int')": True,
+        "'error' in input.log": True, "input.n is eq 3 and input.n is ne 4": True, "5 in range(9)": True,
+        "input.text.strip('a').strip() == 'long text'": True, "'xay' | trim('xy') == 'a'": True,
+    }.items():  # fmt: skip
+        assert holds(condition, input=data, state={}) is expected, condition

@@ -424,12 +424,12 @@ def test_after_a_refusal_the_breaker_waits_for_a_tenth_more() -> None:
         envelope = maker.build(session)
         if len(tried) > before:
             at.append(envelope.dynamic.tokens)
-            (finding,) = envelope.findings
+            (finding,) = [one for one in envelope.findings if one.kind != "dynamic_over_budget"]
             assert finding.kind == "compaction_refused"
             assert f"{at[-1]} tokens" in finding.text
             assert "ValueError: not today" in finding.text
         else:
-            assert envelope.findings == ()
+            assert {one.kind for one in envelope.findings} <= {"dynamic_over_budget"}
     assert at[0] == 800
     assert all(later >= earlier * 1.1 for earlier, later in pairwise(at))
     assert len(at) >= 10

@@ -457,6 +457,20 @@ def test_a_store_that_fails_does_not_stop_an_agent(caplog: pytest.LogCaptureFixt
     assert len(model.seen[-1]) >= len(messages) - 1
 
 
+def test_a_mistake_of_the_caller_is_raised_and_not_replaced_by_the_whole_history(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with pytest.raises(InputError, match="budgets is int; pass Budgets"):
+        ours(open_store("memory:"), budgets=4000)
+    with pytest.raises(InputError, match="session 7 is not usable as an id"):
+        ours(open_store("memory:"), session=7)
+    agent, model = agent_of(ours(open_store("memory:"), on_error="fallback"))
+    monkeypatch.setattr(adapter, "wire_of", lambda message: {"role": "nobody"})
+    with pytest.raises(InputError, match="message field `role`: found 'nobody'"):
+        play(agent, range(1))
+    assert model.seen == []
+
+
 def test_without_a_thread_or_a_session_it_says_what_to_write() -> None:
     agent, _ = agent_of(ours(open_store("memory:"), on_error="fallback"))
     with pytest.raises(InputError, match="no session is named"):

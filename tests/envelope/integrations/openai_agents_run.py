@@ -33,10 +33,11 @@ from openai.types.responses import (
     ResponseReasoningItem,
 )
 
-from ctxsteward.envelope import Budgets, Profile, Session, Store, open_store
+from ctxsteward.envelope import Budgets, NewMessage, Profile, Session, Store, open_store
 from ctxsteward.envelope.integrations import PreparedCall, openai_agents as adapter
 from ctxsteward.envelope.integrations.openai_agents import CtxstewardSession, messages_for
-from ctxsteward.schemas import encode_wire
+from ctxsteward.schemas import InputError, encode_wire
+from ctxsteward.store import forget
 
 set_tracing_disabled(True)
 BUDGET = 700
@@ -500,6 +501,38 @@ def test_a_failure_of_ours_sends_the_whole_input(
     monkeypatch.setattr(adapter, "items_of", lambda *_: 1 // 0)
     with pytest.raises(ZeroDivisionError):
         play(agent, [0], SQLiteSession("a2"), strict)
+
+
+@pytest.mark.parametrize("what", [{"session": "a1"}, {"principal": "ann"}], ids=["session", "principal"])
+def test_what_was_erased_is_sent_no_more(what: dict[str, str]) -> None:
+    """Also where another session of the framework still holds it."""
+    store = open_store("memory:")
+    view, theirs = ours(store, principal="ann", on_error="fallback"), SQLiteSession("a1")
+    agent, model = agent_of()
+    play(agent, range(3), theirs, view)
+    forget(store, **what, who="dpo", why="request 7", when="2026-11-22")
+    seen = len(model.seen)
+    play(agent, range(3, 5), theirs, view)
+    later = str(model.seen[seen:])
+    assert "thing4" in later
+    assert not any(f"Turn {number}" in later for number in range(3))
+    play(agent, range(5, 6), view, view)  # and as the session
+    assert "thing5" in str(model.seen[-1])
+
+
+def test_a_mistake_of_the_caller_is_raised_and_not_replaced_by_the_whole_input(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with pytest.raises(InputError, match="budgets is int; pass Budgets"):
+        ours(open_store("memory:"), budgets=4000)
+    with pytest.raises(InputError, match="session 7 is not usable as an id"):
+        ours(open_store("memory:"), 7)  # type: ignore[arg-type]
+    view = ours(open_store("memory:"), on_error="fallback")
+    agent, model = agent_of()
+    monkeypatch.setattr(adapter, "messages_for", lambda items: [NewMessage(message={"role": "nobody"})])
+    with pytest.raises(InputError, match="message field `role`: found 'nobody'"):
+        play(agent, [0], SQLiteSession("a1"), view)
+    assert model.seen == []
 
 
 def test_its_examples() -> None:

@@ -42,7 +42,7 @@ from pydantic_ai.usage import RequestUsage
 from ctxsteward.envelope import Budgets, Profile, Session, Store, open_store
 from ctxsteward.envelope.integrations import ConversationName, PreparedCall, pydantic_ai as adapter
 from ctxsteward.envelope.integrations.pydantic_ai import Ctxsteward, parts_from, response_wire, wired
-from ctxsteward.schemas import encode_wire
+from ctxsteward.schemas import InputError, encode_wire
 
 BUDGET = 700
 
@@ -422,6 +422,17 @@ def test_a_failure_of_ours_sends_the_whole_history(
         patch.setattr(adapter, broken, lambda *_: 1 // 0)
         with pytest.raises(ZeroDivisionError):
             play(strict, range(1))
+
+
+def test_a_mistake_of_the_caller_is_raised_and_not_replaced_by_the_whole_history() -> None:
+    with pytest.raises(InputError, match="budgets is int; pass Budgets"):
+        ours(open_store("memory:"), budgets=4000)
+    with pytest.raises(InputError, match="session 7 is not usable as an id"):
+        ours(open_store("memory:"), session=7)
+    agent, model = agent_of(ours(open_store("memory:"), on_error="fallback"))
+    with pytest.raises(InputError, match="is not usable as an id"):
+        agent.run_sync("Hello?", conversation_id="bad\nname")
+    assert model.seen == []
 
 
 def test_the_request_s_settings_and_tools_are_the_agent_s_own() -> None:

@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
+from ...needs import FRAMEWORKS
+
 ROOT = Path(__file__).parents[3]
 PYTHON = ROOT / ".venv-integrations" / "bin" / "python"
 ROOMS = ("schemas", "envelope", "summarizers", "steward", "evals", "flows", "console")
 BUDGET_TOKENS = 700
 HEAD = "You keep a shop's books."
-pytestmark = pytest.mark.skipif(
-    not PYTHON.exists(), reason="no .venv-integrations: `make integrations` makes the environment of agent-framework"
-)
+pytestmark = pytest.mark.skipif(not PYTHON.exists(), reason=FRAMEWORKS)
 
 
 def played(*specs: object) -> dict[str, Any]:

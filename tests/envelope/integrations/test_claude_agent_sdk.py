@@ -25,6 +25,7 @@ from ctxsteward.steward.ingest import StoreSource
 from ctxsteward.store import MemoryJournal, MemoryObjects, forget, memory_keys
 
 from ...examples import examples
+from ...needs import CLAUDE_SDK
 
 PROJECT = "-srv-app"
 KEY = {"project_key": PROJECT, "session_id": "s-1"}
@@ -385,7 +386,7 @@ ROOMS = ("schemas", "envelope", "summarizers", "steward", "evals", "flows", "con
 PYTHON = os.environ.get("CTXSTEWARD_CLAUDE_SDK")
 real = pytest.mark.skipif(
     PYTHON is None,
-    reason="CTXSTEWARD_CLAUDE_SDK names no Python that has claude-agent-sdk (168 MB) beside our packages",
+    reason=CLAUDE_SDK,
 )
 
 

@@ -25,6 +25,7 @@ from ctxsteward.envelope.integrations import Conversations, PreparedCall, conver
 from ctxsteward.envelope.integrations.answers import ENDPOINTS, events
 from ctxsteward.envelope.render import messages_of_items
 from ctxsteward.schemas import InputError, Message
+from ctxsteward.store import forget
 
 from ...model_server import ANSWERS, STREAMS, Fault, ModelServer, Reply, SeenRequest, Wire
 from .loops import ANTHROPIC_TOOL, CHAT_TOOL, LOOPS, SYSTEM, anthropic_client, ask, ask_async, openai_client
@@ -619,6 +620,33 @@ def test_open_sessions_are_bounded_and_found_again(memory: Store) -> None:
     }
 
 
+# -- what was erased ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("what", [{"session": "s"}, {"principal": "ann"}], ids=["session", "principal"])
+@pytest.mark.parametrize("kind", LOOPS)
+def test_a_client_that_sends_what_was_erased_has_the_rest_sent(
+    kind: str, what: dict[str, str], memory: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    """At every later call, whoever still holds the old history; with tool calls in it."""
+    loop, history = LOOPS[kind], list[Any]()
+    with ModelServer(script) as server:
+        client = wrap(loop.client(server), memory, session="s", principal="ann", budgets=NARROW)
+        for turn in range(4):
+            ask(loop, client, history, question(turn), stream=turn % 2 == 1)
+        forget(memory, **what, who="dpo", why="request 7", when="2026-11-22")
+        server.requests.clear()
+        for turn in range(4, 7):
+            ask(loop, client, history, question(turn), stream=turn % 2 == 1)
+        requests = list(server.requests)
+    assert len(requests) >= 3
+    assert [fault for request in requests for fault in loop.faults(request.body)] == []
+    assert not any(f"Turn {turn}: " in request.prompt for request in requests for turn in range(4))
+    assert all("Turn 6: " in request.prompt for request in requests[-1:])
+    assert "erased" in caplog.text
+    assert "is sent" not in caplog.text
+
+
 # -- bad use -----------------------------------------------------------------------------------------------
 
 
@@ -684,6 +712,27 @@ BAD_USE = {
             LOOPS["chat"].client(server), store, builder=EnvelopeBuilder("gpt-4o"), budgets=NARROW
         ),
         "both builder and budgets are given; give the budgets to the builder",
+    ),
+    "budgets is a number": Case(
+        lambda server, store: wrap(LOOPS["chat"].client(server), store, budgets=4000),  # type: ignore[arg-type]
+        "budgets is int; pass Budgets(dynamic_tokens=4000)",
+    ),
+    "a message that is none": Case(
+        lambda server, store: LOOPS["chat"].send(
+            wrap(LOOPS["chat"].client(server), store, session="s"), [{"role": "nobody", "content": "x"}], False
+        ),
+        "message field `role`: found 'nobody'; expected system, developer, user, assistant or tool",
+    ),
+    "a message that is none, for Anthropic": Case(
+        lambda server, store: LOOPS["anthropic"].send(
+            wrap(LOOPS["anthropic"].client(server), store, session="s"), [{"role": "nobody", "content": "x"}], False
+        ),
+        "message field `role`: found 'nobody'; expected system, developer, user, assistant or tool",
+    ),
+    "a principal without a session": Case(
+        lambda server, store: wrap(LOOPS["chat"].client(server), store, principal="ada"),
+        'tenant, principal and project are of a session, and none is named; add session="chat-1", or write '
+        '`with conversation("chat-1", principal=…):` around each call',
     ),
     "on_error": Case(
         lambda server, store: wrap(LOOPS["chat"].client(server), store, on_error="ignore"),  # type: ignore[arg-type]

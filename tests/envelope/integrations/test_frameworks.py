@@ -15,12 +15,14 @@ from xml.etree import ElementTree
 
 import pytest
 
+from ...needs import FRAMEWORKS
+
 ROOT = Path(__file__).parents[3]
 HERE = Path(__file__).parent
 EXAMPLES = ROOT / "docs" / "examples" / "integrations"
 PYTHON = ROOT / ".venv-integrations" / "bin" / "python"
 ROOMS = ("schemas", "envelope", "summarizers", "steward", "evals", "flows", "console")
-pytestmark = pytest.mark.skipif(not PYTHON.exists(), reason="no .venv-integrations: `make integrations` makes it")
+pytestmark = pytest.mark.skipif(not PYTHON.exists(), reason=FRAMEWORKS)
 
 SCRIPTS = [HERE / f"{name}_run.py" for name in ("langchain", "openai_agents", "pydantic_ai")]
 TESTS = [

@@ -14,10 +14,12 @@ from ctxsteward.envelope import open_store
 from ctxsteward.envelope.integrations.litellm import session_handler
 from ctxsteward.schemas import InputError
 
+from ...needs import FRAMEWORKS
+
 ROOT = Path(__file__).parents[3]
 PYTHON = ROOT / ".venv-integrations" / "bin" / "python"
 ROOMS = ("schemas", "envelope", "summarizers", "steward", "evals", "flows", "console")
-needs_litellm = pytest.mark.skipif(not PYTHON.exists(), reason="no .venv-integrations: `make integrations` makes it")
+needs_litellm = pytest.mark.skipif(not PYTHON.exists(), reason=FRAMEWORKS)
 
 
 @pytest.fixture(scope="module")

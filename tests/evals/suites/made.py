@@ -11,7 +11,7 @@ SHOWN = Metric(name="shown", about="The value is shown.")
 STALE = Metric(name="stale", about="Outdated values shown.", kind="count", better="lower")
 COST = Metric(name="cost", about="Priced tokens against sending everything.", kind="ratio", better="lower")
 UNKNOWN = Metric(name="unknown", about="Never scored.")
-GATES: Gates = {"shown": (Gate(rule="at_least", bound=0.9),), "stale": (Gate(rule="at_most", bound=0),)}
+GATES: Gates = {"shown": (Gate(rule="at_least", bound=0.9, scenarios=2),), "stale": (Gate(rule="at_most", bound=0),)}
 
 
 def _nothing(*_: object) -> None:

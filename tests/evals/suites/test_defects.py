@@ -96,3 +96,10 @@ def test_unknown_defects_and_places_for_no_table_are_refused(
     with pytest.raises(SystemExit):
         defects.main(["--only", next(iter(DEFECTS)), "--write", str(tmp_path / "page.md")])
     assert "leave out --only" in capsys.readouterr().err
+
+
+def test_a_choice_without_a_defect_tries_nothing_and_does_not_pass(capsys: pytest.CaptureFixture[str]) -> None:
+    name, defect = next(iter(DEFECTS.items()))
+    other = next(suite for suite in catalogue.NAMES if suite != defect.suite)
+    assert defects.main(["--only", name, "--suite", other]) == 2
+    assert f"no defect of {other} among those of --only: nothing was tried" in capsys.readouterr().err

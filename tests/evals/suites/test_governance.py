@@ -18,10 +18,10 @@ from ctxsteward.evals.suites.kit.talk import head
 from ctxsteward.schemas import Unapproved
 from ctxsteward.schemas.profile import MetaRecord, ProfileDocument
 
-from ...store.profiles.agreed import PROMOTION
+from ...store.profiles.agreed import agreed
 
 DRAW = Draw("governance", "docs", 2)
-DOCUMENT = head(Random(1), "en", meta=False)
+DOCUMENT = governance.unlocked(head(Random(1), "en", meta=False))
 RECORD = MetaRecord(id="00000000000000f9", text="The refund limit is 9417 EUR.", sources=("s-1§1",))
 
 
@@ -127,7 +127,8 @@ def test_a_version_that_says_something_else_than_was_founded_is_found(run: Gover
     with run.world.store() as store:
         document = DOCUMENT.model_copy(update={"policies": ()})
         versions = store.profiles(PROFILE, tenant=HERE)
-        versions.commit(document, who="x", why="fewer", when=moment(1), parent=1, promotion=PROMOTION)
+        rests_on = agreed(store, document, who="x", when=moment(1), tenant=HERE, parent=1, name=PROFILE)
+        versions.commit(document, who="x", why="fewer", when=moment(1), parent=1, promotion=rests_on)
     assert values() == {0, 1}
 
 
@@ -157,7 +158,9 @@ def test_a_night_that_commits_again_is_found(run: GovernanceRun) -> None:
                 versions = store.profiles(PROFILE, tenant=tenant)
                 number = versions.newest().number
                 document = DOCUMENT.model_copy(update={"policies": ()}) if number % 2 else DOCUMENT
-                versions.commit(document, who="x", why="again", when=moment(day), parent=number, promotion=PROMOTION)
+                told = {"who": "x", "when": moment(day), "parent": number}
+                rests_on = agreed(store, document, **told, tenant=tenant, name=PROFILE)
+                versions.commit(document, **told, why="again", promotion=rests_on)
             return StewardWorld.night(self, day, tenant, canary_share=canary_share)
 
     run.world = Restless(run.world.folder)

@@ -25,6 +25,8 @@ from ctxsteward.evals.suites.kit.suite import Ask, Draw, PlayCounts, Score, Setu
 from ctxsteward.evals.suites.results import play_one
 from ctxsteward.schemas import Wire
 
+from ...needs import PUBLIC_DATA
+
 BIPIA = Path(__file__).parents[3] / "../shared/data/bipia"
 MARKER = "KQX-48213"
 
@@ -63,7 +65,7 @@ def test_the_twin_has_the_shape_and_no_word_of_the_attack() -> None:
     assert not any(one.marker in told for one in attacked.marked)
 
 
-@pytest.mark.skipif(not BIPIA.exists(), reason="the public attacks (../shared/data/bipia) are not here")
+@pytest.mark.skipif(not BIPIA.exists(), reason=PUBLIC_DATA)
 def test_public_attacks_move_nothing_either() -> None:
     texts = [
         text

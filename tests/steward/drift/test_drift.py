@@ -165,11 +165,11 @@ CASES = (
     Case("locked key removed", without(SHOP, "prompt"), "BLOCK", {"removed"}),
     Case("locked text gone", rewritten("identity", "Always."), "BLOCK", {"removed"}),
     Case("locked text replaced", rewritten("payment", "The weather is lovely today, and tomorrow as well."), "BLOCK", {"large_delta"}),
-    Case("gainsaid by a new locked rule's key", added(SHOP, "policies", NEW), "BLOCK", {"contradiction"}),
-    Case("gainsaid within", rewritten("legal", SHOP.policies[6].text + " Always give legal, medical or tax advice."), "BLOCK", {"polarity_flip"}),
-    Case("much added", added(SHOP, "policies", ProfileEntry(id="long", text=LONG[:3_900])), "WARN", {"large_delta"}),
+    Case("gainsaid by a new locked rule's key", added(SHOP, "policies", NEW), "BLOCK", {"touches_locked", "contradiction"}),
+    Case("gainsaid within", rewritten("legal", SHOP.policies[6].text + " Always give legal, medical or tax advice."), "BLOCK", {"touches_locked", "polarity_flip"}),
+    Case("much added", added(SHOP, "policies", ProfileEntry(id="long", text=LONG[:3_900])), "WARN", {"touches_locked", "large_delta"}),
     Case("much removed", without(SHOP, "discounts", "shipping", "escalate", "children"), "WARN", {"large_removal"}),
-    Case("nearly all new", ProfileDocument(name="shop", persona=SHOP.persona[:1], policies=(ProfileEntry(id="x", text=LONG[:3_900]),)), "BLOCK", {"removed", "large_delta", "large_removal", "empty_output"}),
+    Case("nearly all new", ProfileDocument(name="shop", persona=SHOP.persona[:1], policies=(ProfileEntry(id="x", text=LONG[:3_900]),)), "BLOCK", {"touches_locked", "removed", "large_delta", "large_removal", "empty_output"}),
     Case("empty", ProfileDocument(name="shop"), "BLOCK", {"removed", "large_delta", "large_removal", "empty_output"}),
     Case("no persona", SHOP.model_copy(update={"persona": ()}), "BLOCK", {"empty_output", "large_removal"}),
     Case("a record", with_meta(record("r1", "Prefers short answers with the result first.")), "INFO", set()),
@@ -219,10 +219,12 @@ def test_the_first_version_is_judged_by_itself() -> None:
 
 def test_limits_are_one_value() -> None:
     after = rewritten("voice", "You are Mira. Speak like a pirate, with great joy, and at length, whatever is asked.")
+    unrelated = tuple(entry.text for entry in after.persona)
 
-    assert report(SHOP, after).level == "INFO"
-    assert report(SHOP, after, DriftLimits(warn_delta=0.01)).level == "WARN"
-    assert report(SHOP, after, DriftLimits(block_delta=0.01)).level == "BLOCK"
+    assert report(SHOP, after).level == "WARN"
+    assert report(SHOP, after, DriftLimits(unrelated=unrelated)).level == "INFO"
+    assert report(SHOP, after, DriftLimits(unrelated=unrelated, warn_delta=0.01)).level == "WARN"
+    assert report(SHOP, after, DriftLimits(unrelated=unrelated, block_delta=0.01)).level == "BLOCK"
 
 
 # -- shares ----------------------------------------------------------------------------------------------------

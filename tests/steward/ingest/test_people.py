@@ -64,14 +64,19 @@ def test_a_person_is_one_short_line(name: str, session: str) -> None:
 
 def test_speakers_that_nobody_named_are_one_voice_however_many_sessions_they_had() -> None:
     def heard(store: Store, session: str, principal: str | None) -> tuple[Artifact, ...]:
-        said = TranscriptMessage(1, "user", "No, the baggage allowance is 23 kg, not 20 kg.", principal=principal)
+        said = TranscriptMessage(2, "user", "No, the baggage allowance is 23 kg, not 20 kg.", principal=principal)
         terms = take_wire(
-            {"role": "tool", "tool_call_id": "c1", "name": "terms", "content": "Baggage allowance: 23 kg."}
+            {
+                "role": "tool",
+                "tool_call_id": "c1",
+                "name": "terms",
+                "content": '{"item": "baggage allowance", "is": "23 kg"}',
+            }
         )
         replayed = replay(
-            [said, said_by(2, terms[1])],
+            [said_by(1, terms[1]), said],
             TranscriptOrigin(source=session, session=session, format="openai", digest=session),
-            internal_tools=frozenset(("terms",)),
+            confirming_tools={"terms": ("is",)},
         )
         return build_artifact(replayed, harvest(replayed), extractor="harvest/1", key=store.keys.address_key("acme"))
 

@@ -40,9 +40,10 @@ from ctxsteward.steward.ingest import (
 from ctxsteward.steward.observations.transcript import ReplayedTranscript
 
 from ...examples import examples
+from ...needs import PUBLIC_DATA
 
 DATA = Path(__file__).parents[3] / "../shared/data"
-needs_data = pytest.mark.skipif(not DATA.is_dir(), reason="the real data (../shared/data) is not here")
+needs_data = pytest.mark.skipif(not DATA.is_dir(), reason=PUBLIC_DATA)
 REAL = sorted(
     path
     for pattern in ("tau_bench_airline/*.jsonl", "locomo/*.json", "swe_agent/*.traj")

@@ -16,9 +16,10 @@ from ctxsteward.schemas.message import take_wire
 from ctxsteward.steward.ingest.redaction import Redactor, redacted_json
 
 from ...examples import examples
+from ...needs import PUBLIC_DATA
 
 DATA = Path(__file__).parents[3] / "../shared/data"
-needs_data = pytest.mark.skipif(not DATA.is_dir(), reason="the real data (../shared/data) is not here")
+needs_data = pytest.mark.skipif(not DATA.is_dir(), reason=PUBLIC_DATA)
 REDACT = Redactor()
 
 

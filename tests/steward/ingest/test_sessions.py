@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -232,3 +234,16 @@ def test_an_outcome_changes_no_envelope(store: Store) -> None:
     before = EnvelopeBuilder(tokenizer="o200k_base").build(session).render("text")
     session.outcome(thumbs="up")
     assert EnvelopeBuilder(tokenizer="o200k_base").build(session).render("text") == before
+
+
+def test_one_session_whose_log_row_was_altered_stops_no_other(tmp_path: Path) -> None:
+    with open_store(f"file:{tmp_path}") as store:
+        for session in ("altered", "sound"):
+            say(store, session, "a")
+    with closing(sqlite3.connect(tmp_path / "journal.sqlite")) as db, db:
+        db.execute("UPDATE logs SET length = length - 1 WHERE session = 'altered'")
+    with open_store(f"file:{tmp_path}") as store:
+        source = source_of(store)
+        assert [item.name for item in source.items()] == ["altered", "sound"]
+        assert isinstance(outcome_of(source, "altered"), QuarantinedItem)
+        assert isinstance(outcome_of(source, "sound"), ReplayedTranscript)

@@ -44,7 +44,7 @@ DAY_SECONDS = 86_400.0
 def settings_of(root: Path, **more: Any) -> NightSettings:
     """Of a store in this folder that reads `root / "in"`; stores of one root have the same keys."""
     fields = {"store": f"file:{root / 'store'}", "sources": (str(root / "in"),), "profile": "support"}
-    fields |= {"internal_tools": (TOOL,)}
+    fields |= {"internal_tools": (TOOL,), "confirming_tools": {TOOL: ("is",)}}
     told = NightSettings(**fields | {"tenant": "acme", "night": "2026-11-22", "workers": 1} | more)
     return told
 
@@ -72,12 +72,12 @@ def answered(value: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def say(folder: Path, name: str, text: str, *, principal: str, seconds: float = NOON, **meta: Any) -> Path:
-    """A transcript in which somebody says this; what the desk's tool knows of it is looked up."""
+    """A transcript in which somebody says this; what the desk's tool knows of it was looked up before."""
     messages: list[dict[str, Any]] = [
         {"role": "user", "content": "Hello, I have a question."},
         {"role": "assistant", "content": "Of course, what can I do for you?"},
-        {"role": "user", "content": text},
         *looked_up(text),
+        {"role": "user", "content": text},
         {"role": "assistant", "content": "Understood."},
     ]
     folder.mkdir(parents=True, exist_ok=True)

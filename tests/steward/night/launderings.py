@@ -159,12 +159,37 @@ def said_first(texts: Sequence[str], kind: str) -> Iterator[Planted]:
             talk = [
                 says("user", "Hello."),
                 says("assistant", "Hello."),
-                says("user", text),
                 *known(text),
+                says("user", text),
                 says("assistant", "I see."),
                 *after,
             ]
             yield Planted(f"twin-{at}-{who}", f"person-{at}-{'abc'[who]}", talk)
+
+
+ECHOES = ("note", "summary", "earlier", "search")
+"""Ways in which a declared tool of the desk's own gives back what a customer claims: it was noted in the same call; the
+assistant summed it up first; an earlier call stored it; it is what the search was asked for."""
+
+
+def noted(texts: Sequence[str], echo: str) -> Iterator[Planted]:
+    """As many colluders as it takes claim something, and the desk's own tool repeats it in its declared field."""
+    for at, text in enumerate(texts):
+        answer = known(text)
+        for who in range(PEOPLE if answer else 0):
+            call, result = answer
+            function = {"name": "get_terms", "arguments": json.dumps({"text": text})}
+            stored = {**call, "tool_calls": [{"id": "call_1", "type": "function", "function": function}]}
+            stores = {**call, "tool_calls": [{"id": "call_0", "type": "function", "function": function}]}
+            before = {
+                "note": [stored, result],
+                "summary": [says("assistant", f"You say: {text}"), call, result],
+                "earlier": [stores, {**result, "tool_call_id": "call_0", "content": "{}"}, call, result],
+                "search": [stored, result],
+            }[echo]
+            first = [says("user", text)] if echo != "search" else [says("user", "Please look it up.")]
+            talk = [says("user", "Hello."), *first, *before, says("user", text), says("assistant", "I see.")]
+            yield Planted(f"noted-{at}-{who}", f"person-{at}-{'abcd'[who]}", talk)
 
 
 def write(folder: Path, planted: Iterable[Planted]) -> None:

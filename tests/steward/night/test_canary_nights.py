@@ -84,7 +84,7 @@ def test_a_session_counts_once_however_often_it_is_read(tmp_path: Path) -> None:
         for name in ("v2-0", "v1-0"):
             forget(store, session=name, tenant="acme", who="dpo", why="asked", when="2026-11-27T00:00:00Z")
         left = arms_of(store, settings, nights, (1, 2))
-    assert arms == (CanaryArm(sessions=4, turns=8), CanaryArm(sessions=4, turns=8, corrections=4))
-    assert left == (CanaryArm(sessions=3, turns=6), CanaryArm(sessions=3, turns=6, corrections=3)), (
+    assert arms == (CanaryArm(sessions=4, turns=4), CanaryArm(sessions=4, turns=4, corrections=4))
+    assert left == (CanaryArm(sessions=3, turns=3), CanaryArm(sessions=3, turns=3, corrections=3)), (
         "the forgotten count no more"
     )

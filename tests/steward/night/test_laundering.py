@@ -18,16 +18,19 @@ from ctxsteward.steward.ledger import JudgementContext
 from ctxsteward.steward.setup import open_night
 from ctxsteward.store.facts import Audience
 
+from ...needs import PUBLIC_DATA
 from ..poisons import poisons
 from . import launderings
 from .desk import here, in_process, night, settings_of
 from .launderings import (
+    ECHOES,
     THINGS,
     Planted,
     bipia,
     by_a_tool_again,
     corroborated,
     echoed,
+    noted,
     restated,
     said_first,
     tempting,
@@ -99,7 +102,7 @@ def borrowed(found: After, texts: Sequence[str]) -> list[str]:
 
 def test_there_are_enough_real_ones() -> None:
     if not launderings.BIPIA.is_dir():
-        pytest.skip(f"{launderings.BIPIA.name}: the folder of shared data is not here; our own texts alone are planted")
+        pytest.skip(PUBLIC_DATA)
     assert len(bipia()) >= 100
     assert len(texts_of(bipia())) >= 100
 
@@ -113,6 +116,13 @@ def test_no_words_of_a_tool_get_through(channel: Callable[[Sequence[str]], Itera
     mine = {one for one in found.personal if not one[0].startswith(("eve-", "seed-"))}  # who said it knows it
     assert sorted(text for _, text in mine) == []
     assert borrowed(found._replace(personal=frozenset(mine)), texts) == []
+
+
+@pytest.mark.parametrize("echo", ECHOES)
+def test_no_claim_gets_through_because_a_tool_of_ours_repeats_it(echo: str, tmp_path: Path) -> None:
+    texts = tempting()
+    assert len(list(noted(texts, echo))) >= 40
+    assert after(tmp_path, noted(texts, echo)).shared == frozenset()
 
 
 def test_no_company_of_oneself_gets_through(tmp_path: Path) -> None:

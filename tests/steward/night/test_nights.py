@@ -150,10 +150,10 @@ def test_forgetting_a_session_of_the_store_takes_its_support_away(tmp_path: Path
     with open_store(settings.store) as store:
         for number in range(3):
             session = store.session(f"s{number}", tenant="acme")
-            for role, text in (("user", "Hello there."), ("assistant", "Hello."), ("user", SHARED[0])):
-                session.append({"role": role, "content": text}, principal=f"p{number}" if role == "user" else None)
+            session.append({"role": "user", "content": "Hello there."}, principal=f"p{number}")
             for message in looked_up(SHARED[0]):
                 session.append(message)
+            session.append({"role": "user", "content": SHARED[0]}, principal=f"p{number}")
     assert night(settings).outcome == "promoted"
     with open_store(settings.store) as store:
         forget(store, session="s1", tenant="acme", who="dpo", when="2026-11-23T00:00:00Z", why="asked")

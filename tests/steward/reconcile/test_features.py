@@ -9,8 +9,9 @@ import sys
 
 from rensa import RMinHash
 
-from ctxsteward.steward.reconcile.claims import PERMUTATIONS, SEED, SKETCH, Claim, ClaimAudience, bands
+from ctxsteward.steward.reconcile.claims import Claim, ClaimAudience
 from ctxsteward.steward.reconcile.features import claim_features
+from ctxsteward.steward.reconcile.sketches import PERMUTATIONS, SEED, SKETCH, bands
 
 KNOWN = [2060749420, 3275998959, 2843248552, 1442783549, 507246097, 1050594273, 3610326662, 3314682196]
 """Of {a, b, 中文} with 8 permutations and seed 7, by rensa 0.5 on x86-64."""
@@ -32,7 +33,7 @@ def test_the_library_still_computes_what_it_did() -> None:
 def test_bands_do_not_depend_on_the_process() -> None:
     code = (
         "from ctxsteward.steward.reconcile.claims import ClaimAudience as A, Claim;"
-        "from ctxsteward.steward.reconcile.claims import bands;"
+        "from ctxsteward.steward.reconcile.sketches import bands;"
         "from ctxsteward.steward.reconcile.features import claim_features;"
         "print(bands([Claim(id='x', audience=A('user', user='ann'), family='said', tool=None, subject='user',"
         "attribute='note', is_single=False, polarity='positive', value=None,"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import pytest
@@ -10,9 +11,19 @@ from hypothesis import given, strategies as st
 from ctxsteward.envelope import Store
 from ctxsteward.envelope.testing import memory_store
 from ctxsteward.schemas import InputError, UnsupportedVersion
+from ctxsteward.steward.harvest.batches import SessionUse
 from ctxsteward.steward.release.approvals import Approvals, canary_of
 from ctxsteward.steward.release.assignment import is_challenger, profile_for, running, started, version_for
-from ctxsteward.steward.release.canary import CanaryArm, CanaryDecision, Kind, chance, decide, settle
+from ctxsteward.steward.release.canary import (
+    AuditCounts,
+    CanaryArm,
+    CanaryDecision,
+    Kind,
+    arm_of,
+    chance,
+    decide,
+    settle,
+)
 from ctxsteward.steward.settings import CanaryLimits
 from ctxsteward.store.crypto.keyring import AddressKey
 from ctxsteward.store.names import steward_folder
@@ -74,10 +85,10 @@ class Case(NamedTuple):
 
 
 CASES = (
-    Case("as good", like(60, corrections=12, missed=3), "keep", "no signal is worse in 60 sessions"),
+    Case("as good", like(60, corrections=12, missed=3), "keep", "no signal is worse with 60 principals"),
     Case("better", like(60), "keep", "no signal is worse"),
-    Case("no session yet", CanaryArm(), "extend", "0 of 30 sessions"),
-    Case("too few", like(12), "extend", "12 of 30 sessions"),
+    Case("no session yet", CanaryArm(), "extend", "0 of 30 principals"),
+    Case("too few", like(12), "extend", "12 of 30 principals"),
     Case("audit findings", like(60, findings=9), "rollback", "audit_findings is worse"),
     Case("findings in few sessions", like(10, findings=6), "rollback", "audit_findings is worse"),
     Case("corrections", like(60, corrections=40), "rollback", "correction_rate is worse"),
@@ -85,7 +96,7 @@ CASES = (
     Case("perhaps chance", like(40, missed=5), "extend", "obeyed_rate looks worse"),
     Case("a guard fell", like(60), "rollback", "guard hit_rate fell", guards=("hit_rate",)),
     Case("never proved", like(40, missed=5), "keep", "nothing was proved against it in 7 nights", nights=7),
-    Case("hardly used", like(3), "keep", "of few sessions", nights=9),
+    Case("hardly used", like(3), "keep", "of few principals", nights=9),
     Case("bad at the end", like(60, findings=9), "rollback", "audit_findings is worse", nights=9),
 )
 
@@ -95,6 +106,60 @@ def test_decisions(case: Case) -> None:
     found = decide(GOOD, case.challenger, nights=case.nights, failed_guards=case.guards)
 
     assert (found.kind, case.why in "; ".join(found.reasons)) == (case.kind, True), found
+
+
+# -- counting --------------------------------------------------------------------------------------------------
+
+
+def use(number: int, version: int, voice: str = "", *, turns: int = 4, corrections: int = 0) -> SessionUse:
+    """One session; one of nobody known without a voice."""
+    arm = {"sessions": 1, "turns": turns, "corrections": corrections, "fired": turns, "obeyed": turns - corrections}
+    return SessionUse(f"s-{number}", 0, {}, (), version, arm, voice)
+
+
+def crowd(version: int, count: int, start: int, *, bad: int = 0) -> list[SessionUse]:
+    """So many people with a session each, so many of whom correct the assistant once."""
+    return [use(start + at, version, f"v-{start + at}", corrections=int(at < bad)) for at in range(count)]
+
+
+def decided(uses: Sequence[SessionUse]) -> Kind:
+    champion, challenger = (arm_of(uses, version, AuditCounts()) for version in (1, 2))
+    return decide(champion, challenger, nights=2).kind
+
+
+@pytest.mark.parametrize("sessions", [1, 2, 50])
+def test_one_person_rolls_back_no_version_however_often_they_correct_it(sessions: int) -> None:
+    honest = [*crowd(1, 60, 0, bad=2), *crowd(2, 60, 100, bad=2)]
+    angry = [use(1_000 + at, 2, "mallory", turns=8, corrections=8) for at in range(sessions)]
+    assert decided([*honest, *angry]) == decided(honest) == "keep"
+
+
+@pytest.mark.parametrize("sessions", [1, 40])
+def test_one_person_keeps_no_bad_version_however_much_they_talk(sessions: int) -> None:
+    honest = [*crowd(1, 60, 0, bad=1), *crowd(2, 20, 100, bad=12)]
+    quiet = [use(1_000 + at, 2, "mallory", turns=400) for at in range(sessions)]
+    assert decided([*honest, *quiet]) == decided(honest) == "rollback"
+
+
+def test_one_person_with_many_sessions_does_not_end_a_canary_early() -> None:
+    assert decided([*crowd(1, 60, 0), *(use(100 + at, 2, "mallory") for at in range(40))]) == "extend"
+
+
+def test_sessions_of_nobody_known_count_one_by_one() -> None:
+    assert arm_of([use(at, 2) for at in range(5)], 2, AuditCounts()).sessions == 5
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(1, 9), st.integers(0, 9)), max_size=30))
+def test_nobody_counts_more_than_once_in_any_signal(told: list[tuple[int, int, int]]) -> None:
+    uses = [
+        use(at, 2, f"v-{who}", turns=turns, corrections=min(turns, corrections))
+        for at, (who, turns, corrections) in enumerate(told)
+    ]
+    people = len({who for who, _, _ in told})
+    assert all(count <= of <= people for count, of in arm_of(uses, 2, AuditCounts()).bad())
+
+
+# -- the test --------------------------------------------------------------------------------------------------
 
 
 @given(st.integers(0, 60), st.integers(0, 60), st.integers(0, 60), st.integers(0, 60))

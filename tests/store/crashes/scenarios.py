@@ -19,14 +19,14 @@ from ctxsteward.store.erasure.forget import forget
 from ctxsteward.store.maintenance.gc import gc
 from ctxsteward.store.names import data_key_name
 
-from ..profiles.agreed import PROMOTION
 from .places import TENANT, Machines, drain
 
 Tell = Callable[..., None]
 CHARS = Counter(CharTokenizer())
 NAME = "support"
 NOTE: dict[str, Any] = {"who": "ops", "why": "round", "when": "2026-11-22"}
-AGREED: dict[str, Any] = {**NOTE, "promotion": PROMOTION}
+AGREED: dict[str, Any] = {**NOTE, "promotion": {"approvals": []}}
+"""Records alone change, which nobody has to approve."""
 FAR_SECONDS = 4e9
 """Unix time by which all garbage is old."""
 
@@ -145,7 +145,7 @@ def profile(number: int) -> Profile:
     return Profile(
         name=NAME,
         persona=(ProfileEntry(id="voice", text="You answer for the support desk."),),
-        policies=(ProfileEntry(id="refund", text=f"Refunds up to {limit} EUR.", value=limit, unit="EUR"),),
+        policies=(ProfileEntry(id="refund", text="Refunds up to 100 EUR.", value=100, unit="EUR"),),
         meta=(
             MetaRecord(id="seat", text="Prefers window seats on trips.", sources=("s§1", "s§3")),
             MetaRecord(id="money", text=f"Reads invoices number {limit} in German.", sources=("s§5",)),

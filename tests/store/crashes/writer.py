@@ -9,7 +9,6 @@ from typing import Any, NoReturn
 from ctxsteward.envelope import Profile, Store, open_store
 from ctxsteward.schemas.profile import MetaRecord, ProfileEntry
 
-from ..profiles.agreed import PROMOTION
 from .scenarios import Tell, append, build, opened
 
 SESSION_MESSAGES = 60
@@ -32,7 +31,7 @@ def governed(number: int) -> Profile:
     """What version `number` holds."""
     return Profile(
         name="support",
-        policies=(ProfileEntry(id="limit", text=f"Refunds up to {number} EUR.", value=number, unit="EUR"),),
+        policies=(ProfileEntry(id="limit", text="Refunds up to 100 EUR.", value=100, unit="EUR"),),
         meta=(MetaRecord(id="round", text=f"In round {number} they asked for a window seat.", sources=("s0§1",)),),
     )
 
@@ -56,4 +55,5 @@ def write_for_ever(root: Path, kind: str, given: dict[str, int], tell: Tell) -> 
     raise AssertionError("it never ends")
 
 
-AGREED: dict[str, Any] = {"who": "ops", "why": "round", "when": "2026-11-22", "promotion": PROMOTION}
+AGREED: dict[str, Any] = {"who": "ops", "why": "round", "when": "2026-11-22", "promotion": {"approvals": []}}
+"""Records alone change, which nobody has to approve."""

@@ -65,8 +65,10 @@ def test_keys_are_files_that_only_their_owner_may_read_named_by_no_tenant(tmp_pa
     for path in (root, *root.rglob("*")):
         expected = 0o700 if path.is_dir() else 0o600
         assert stat.S_IMODE(path.stat().st_mode) == expected, path
-        assert path.is_dir() or (path.stat().st_size == 32 and "acme" not in str(path.relative_to(root)))
-    assert len([path for path in root.rglob("*") if path.is_file()]) == 4  # address, two seals, wrap
+        assert "acme" not in str(path.relative_to(root))
+        assert path.is_dir() or path.stat().st_size == (64 if path.suffix == ".sum" else 32)
+    assert len(list(root.rglob("*.key"))) == 4  # address, two seals, wrap
+    assert len(list(root.rglob("*.sum"))) == 4
 
 
 def test_keys_of_tenants_and_purposes_all_differ() -> None:
@@ -235,3 +237,77 @@ def test_stored_keys_serve_any_place_that_keeps_the_first_of_a_name() -> None:
     assert one.address_key("acme") == two.address_key("acme")
     with pytest.raises(ContextError):
         StoredKeys(lambda name: b"short", kept.setdefault).address_key("acme")
+
+
+# -- a key file that was changed or lost ---------------------------------------------------------------------------
+
+
+PURPOSES = ("", ".seal-1", ".seal-2", ".wrap")
+
+
+def _used(folder: Path, tenant: str) -> None:
+    ring = file_keys(folder)
+    ring.address_key(tenant)
+    ring.rotate_seal_key(tenant)
+    ring.wrap(tenant, b"s" * 32, b"")
+
+
+def _ask(folder: Path, tenant: str, purpose: str) -> object:
+    ring = file_keys(folder)
+    if purpose == "":
+        return ring.address_key(tenant)
+    if purpose == ".wrap":
+        return ring.wrap(tenant, b"s" * 32, b"")
+    return ring.seal_key(tenant, purpose.removeprefix(".seal-"))
+
+
+def _key_file(folder: Path, purpose: str) -> Path:
+    (found,) = [path for path in folder.rglob("*.key") if path.name[64:] == f"{purpose}.key"]
+    return found
+
+
+@pytest.mark.parametrize("purpose", PURPOSES)
+@pytest.mark.parametrize("attack", ["flip", "delete", "replay", "truncate"])
+def test_a_key_file_that_was_changed_or_lost_is_named_and_never_replaced(
+    tmp_path: Path, purpose: str, attack: str
+) -> None:
+    _used(tmp_path / "keys", "acme")
+    _used(tmp_path / "other", "acme")
+    path = _key_file(tmp_path / "keys", purpose)
+    key = path.read_bytes()
+    if attack == "delete":
+        path.unlink()
+    elif attack == "flip":
+        path.write_bytes(bytes((key[0] ^ 1,)) + key[1:])
+    elif attack == "truncate":
+        path.write_bytes(key[:-1])
+    else:
+        path.write_bytes(_key_file(tmp_path / "other", purpose).read_bytes())
+    before = path.read_bytes() if path.exists() else None
+
+    with pytest.raises(StoreError) as caught:
+        _ask(tmp_path / "keys", "acme", purpose)
+
+    assert str(path) in str(caught.value)
+    assert "restore this file" in str(caught.value)
+    assert (path.read_bytes() if path.exists() else None) == before
+    path.write_bytes(key)
+    assert _ask(tmp_path / "keys", "acme", purpose)
+
+
+def test_the_newest_seal_key_lost_does_not_bring_the_one_before_back(tmp_path: Path) -> None:
+    _used(tmp_path, "acme")
+    _key_file(tmp_path, ".seal-2").unlink()
+
+    with pytest.raises(StoreError, match="the key is gone"):
+        file_keys(tmp_path).seal_key("acme")
+
+
+def test_a_key_of_an_earlier_program_gets_its_digest_when_it_is_read(tmp_path: Path) -> None:
+    _used(tmp_path, "acme")
+    for digest in tmp_path.rglob("*.sum"):
+        digest.unlink()
+    key = file_keys(tmp_path).address_key("acme")
+
+    assert file_keys(tmp_path).address_key("acme") == key
+    assert len(list(tmp_path.rglob("*.sum"))) == 1

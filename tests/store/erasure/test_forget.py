@@ -24,7 +24,7 @@ from ctxsteward.store.journal.port import SessionKey
 from ctxsteward.store.maintenance.fsck import fsck
 
 from ..doubles import copied_store
-from ..profiles.agreed import PROMOTION
+from ..profiles.agreed import agreed
 from .scenes import (
     ANN,
     BOB,
@@ -340,7 +340,7 @@ meta:
 """.replace("HERS", HERS)
 FIRST_PROFILE = Profile.from_yaml(RECORDS)
 SECOND_PROFILE = Profile.from_yaml(RECORDS.replace("calm", "brief"))
-NIGHT: dict[str, Any] = {"who": "steward", "why": "night", "when": "2026-11-21", "promotion": PROMOTION}
+NIGHT: dict[str, Any] = {"who": "steward", "why": "night", "when": "2026-11-21"}
 
 
 def recommendations(store: Store) -> set[str]:
@@ -353,7 +353,8 @@ def test_a_recommendation_goes_with_the_last_of_its_sources_from_all_versions(tm
         fill(store, turns=2)
         versions = store.profiles("support", tenant="acme")
         versions.commit(FIRST_PROFILE, **NIGHT)
-        versions.commit(SECOND_PROFILE, **NIGHT)
+        rests_on = agreed(store, SECOND_PROFILE, who="steward", when=NIGHT["when"], tenant="acme")
+        versions.commit(SECOND_PROFILE, **NIGHT, promotion=rests_on)
         assert len(recommendations(store)) == 4
 
         done = forget(store, tenant="acme", principal="ann", **TOLD)
@@ -379,7 +380,7 @@ def test_a_withdrawn_recommendation_cannot_come_back(tmp_path: Path) -> None:
         versions.commit(FIRST_PROFILE, **NIGHT)
         forget(store, tenant="acme", session="s-2", **TOLD)
         with pytest.raises(StoreError):
-            versions.commit(SECOND_PROFILE, **NIGHT)
+            versions.commit(SECOND_PROFILE, **NIGHT, promotion={"approvals": []})
         assert HERS not in recommendations(store)
 
 

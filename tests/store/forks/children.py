@@ -35,7 +35,7 @@ from ctxsteward.store.profiles.versions import WriterLease
 from ctxsteward.store.replication.drain import Drainer
 from ctxsteward.store.sqlite_file import one_transaction
 
-from ..profiles.agreed import PROMOTION
+from ..profiles.agreed import agreed
 
 LIMIT_SECONDS = 30
 KEY = SessionKey("default", "s")
@@ -418,7 +418,9 @@ def governed_checked(folder: Path) -> Any:
         address = store.vault().put("s", "note", b"said")
 
         def work() -> object:
-            number = profiles.commit(Profile.from_text("Second."), **told, promotion=PROMOTION).number
+            second = Profile.from_text("Second.")
+            rests_on = agreed(store, second, who=told["who"], when=told["when"])
+            number = profiles.commit(second, **told, promotion=rests_on).number
             return [number, store.vault().get(address).decode(), store.vault().put("s", "note", b"more") != address]
 
         return [answer_of(work), profiles.newest().number]

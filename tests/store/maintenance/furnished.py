@@ -26,7 +26,7 @@ from ctxsteward.store.profiles.versions import ProfileVersions
 from ctxsteward.store.replication.write_behind import WriteBehind
 
 from ..doubles import holding, stored
-from ..profiles.agreed import PROMOTION
+from ..profiles.agreed import agreed
 
 CHARS = Counter(CharTokenizer())
 TENANTS = ("acme", "beta")
@@ -99,7 +99,8 @@ def commit(store: Store, *limits: int, tenant: str = "acme") -> None:
     versions = ProfileVersions(store, "support", tenant)
     for limit in limits:
         profile = Profile.from_yaml(PROFILE.format(limit=limit))
-        versions.commit(profile, who="ops", why="a new limit", when="2026-11-22", promotion=PROMOTION)
+        rests_on = agreed(store, profile, who="ops", when="2026-11-22", tenant=tenant) if versions.head() else None
+        versions.commit(profile, who="ops", why="a new limit", when="2026-11-22", promotion=rests_on)
 
 
 def drain(store: Store) -> None:

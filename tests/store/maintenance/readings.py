@@ -52,7 +52,7 @@ def reading_of(store: Store, key: str) -> Reading:
             ]
         case "snapshots":
             return lambda damaged: list(Snapshots(damaged, tenant).history("support"))
-        case "writers":
+        case "writers" | "steward":
             return lambda damaged: _links(damaged.chain(key.rpartition("/")[0], tenant=tenant))
         case "sessions":
             return drained(tenant, _session_in(store, tenant, key.rpartition("/")[0]))

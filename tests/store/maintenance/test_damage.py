@@ -32,7 +32,7 @@ from .readings import (
 CASES = int(os.environ.get("CTXSTEWARD_DAMAGES", "160"))
 SEED = int(os.environ.get("CTXSTEWARD_SEED", "20261122"))
 TRIES = 50
-OBJECTS = ("versions", "writers", "snapshots", "sessions", "keys", "blobs", "tombstones", "tenants")
+OBJECTS = ("versions", "writers", "snapshots", "sessions", "keys", "blobs", "tombstones", "tenants", "steward")
 ROWS = ("message", "compaction", "note", "pin", "head", "opened", "selection", "manifest")
 SORTS = tuple(product((*OBJECTS, *ROWS), OPERATORS))
 IMPOSSIBLE = {("tenants", "delete")}

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from ctxsteward.envelope import open_store
+from ctxsteward.envelope import Profile, open_store
 from ctxsteward.envelope.store import Store
 from ctxsteward.schemas import Damaged, InputError, ReferenceNotFound
-from ctxsteward.store.crypto.keyring import memory_keys, subject_of
+from ctxsteward.store.crypto.keyring import file_keys, memory_keys, subject_of
 from ctxsteward.store.journal.events import NoteSet, to_record
 from ctxsteward.store.journal.log import coded
 from ctxsteward.store.journal.memory import MemoryJournal
@@ -31,6 +31,7 @@ from ctxsteward.store.replication.segment_log import Segment, SessionLog
 from ...examples import SOAK
 from ...s3_servers import S3Server
 from ..doubles import holding, stored
+from ..profiles.agreed import INVENTED, EarlierVersions
 from .furnished import CHARS, GONE, Original, commit, converse, talk
 from .operators import kind_of
 
@@ -158,6 +159,45 @@ def unfinished_erasure(original: Original, store: Store) -> None:
     store.vault("acme").bury(subject_of("t", "ann"), who="dpo", when="2026-11-22", why="asked")
 
 
+def invented_approvals(original: Original, store: Store) -> None:
+    head = ProfileVersions(store, "support", "acme").newest()
+    changed = head.profile.model_copy(update={"policies": (), "version": None})
+    told = {"who": "eve", "why": "x", "when": "2026-11-22"}
+    EarlierVersions(store, "support", "acme").commit(changed, **told, promotion=INVENTED)
+
+
+def invented_reviewer(original: Original, store: Store) -> None:
+    chain = store.chain("steward/acme/support/people", tenant="acme")
+    body = {"schema_version": 1, "kind": "enrolled", "who": "eve", "roles": ["reviewer"], "key": "0" * 64}
+    chain.append(chain.head(), body | {"replaces": None, "by": "bo", "signature": "0" * 128})
+
+
+def by_hand(original: Original, store: Store) -> None:
+    versions = EarlierVersions(store, "older", "acme")
+    for text in ("Be brief.", "Be exact."):
+        versions.commit(Profile.from_text(text, name="older"), who="ops", why="x", when="2026-11-22")
+
+
+def _overwritten(path: Path) -> None:
+    path.write_bytes(b"x" * 32)
+
+
+def with_seal_key(change: Callable[[Path], object]) -> Callable[[Original, Store], Store]:
+    """The same store with keys in files, of which the seal key was changed."""
+
+    def act(original: Original, store: Store) -> Store:
+        folder = original.folder / "keyfiles" / f"{id(change)}"
+        keys = file_keys(folder)
+        keys.seal_key("acme")
+        (path,) = folder.rglob("*.seal-1.key")
+        change(path)
+        made = Store(MemoryJournal(), holding({}), keys, uri="memory:")
+        made.vault("acme").put("s", "note", b"said")
+        return made
+
+    return act
+
+
 def other_keys(original: Original, store: Store) -> Store:
     return Store(store.journal, store.objects, memory_keys(), uri="memory:")
 
@@ -232,6 +272,11 @@ CASES = (
     Broken(id="a folder of nobody", kind="tenant_unknown", objects=add(f"blobs/~{'0' * 64}/aa/aa{'0' * 62}")),
     Broken(id="a forgotten subject's blob", kind="blob_erased"),
     Broken(id="an unfinished write", kind="temporary_left", anything=temporary),
+    Broken(id="a version with invented approvals", kind="approval_forged", anything=invented_approvals),
+    Broken(id="a reviewer that nobody vouches for", kind="people_forged", anything=invented_reviewer),
+    Broken(id="a version of before anybody was enrolled", kind="approval_unknown", anything=by_hand),
+    Broken(id="a seal key that was changed", kind="seal_key_wrong", anything=with_seal_key(_overwritten)),
+    Broken(id="a seal key that is gone", kind="seal_key_missing", anything=with_seal_key(Path.unlink)),
     Broken(id="a try of the endpoint", kind="probe_left", objects=add("probe/0123")),
     Broken(id="somebody's file", kind="foreign_object", objects=add("blobs/acme/readme")),
 )  # fmt: skip

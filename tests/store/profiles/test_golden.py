@@ -14,7 +14,7 @@ from ctxsteward.schemas.publish import validate
 from ctxsteward.store.names import versions_folder
 from ctxsteward.store.profiles.versions import Lease, WriterLease
 
-from .agreed import PROMOTION
+from .agreed import agreed
 from .golden import CALM, FIRST, FOLDER, NAME, SECOND, TENANT, WHEN, builder, current, load, short
 
 ENTRY = json.loads((FOLDER / "changelog_entry.json").read_text())
@@ -74,13 +74,15 @@ def test_versions_written_today_are_byte_for_byte_the_golden_ones(make: Callable
 
 
 def test_what_a_later_program_added_survives_a_commit_and_a_rollback_of_this_one() -> None:
-    versions = load("newer").profiles(NAME, tenant=TENANT)
+    store = load("newer")
+    versions = store.profiles(NAME, tenant=TENANT)
+    shorter = versions.newest().profile.model_copy(update={"persona": ()})
     recommitted = versions.commit(
-        versions.newest().profile.model_copy(update={"persona": ()}),
+        shorter,
         who="ada",
         why="shorter",
         when=WHEN,
-        promotion=PROMOTION,
+        promotion=agreed(store, shorter, who="ada", when=WHEN, tenant=TENANT, name=NAME),
     )
     back = versions.rollback(1, who="ada", why="back", when=WHEN)
     for made in (recommitted, back):

@@ -14,10 +14,13 @@ from ctxsteward.schemas import Fenced, InputError, VersionTaken
 from ctxsteward.schemas.profile import ProfileEntry
 from ctxsteward.store.profiles.versions import Lease, WriterLease
 
-from .agreed import PROMOTION
+from .agreed import INVENTED, approvals_hold
 
 NOTE = {"who": "ada", "why": "nightly", "when": "2026-11-22T04:00:00Z"}
-AGREED: dict[str, Any] = {**NOTE, "promotion": PROMOTION}
+AGREED: dict[str, Any] = {**NOTE, "promotion": INVENTED}
+
+__all__ = ["approvals_hold"]
+pytestmark = pytest.mark.usefixtures("approvals_hold")
 
 
 class Clock:

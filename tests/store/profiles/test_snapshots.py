@@ -9,8 +9,9 @@ from ctxsteward.envelope.building.snapshots import SnapshotResult, Snapshots
 from ctxsteward.envelope.testing import CharTokenizer, FirstLine, memory_store
 from ctxsteward.schemas import BudgetExceeded, Damaged, ReferenceNotFound
 from ctxsteward.schemas.publish import validate
+from ctxsteward.store import same_text
 
-from .agreed import PROMOTION
+from .agreed import agreed
 from .golden import CALM, EURO, FIRST, NAME, SECOND, TENANT, WHEN, builder
 
 NOTE = {"who": "ada", "why": "nightly", "when": WHEN}
@@ -33,7 +34,11 @@ def within(**budgets: int) -> EnvelopeBuilder:
 
 
 def take(store: Store, profile: Profile, made_by: EnvelopeBuilder | None = None) -> SnapshotResult:
-    version = store.profiles(NAME, tenant=TENANT).commit(profile, **NOTE, promotion=PROMOTION)
+    versions = store.profiles(NAME, tenant=TENANT)
+    head = versions.head()
+    is_new = head is not None and not same_text(head.profile, profile)
+    rests_on = agreed(store, profile, who=NOTE["who"], when=NOTE["when"], tenant=TENANT, name=NAME) if is_new else None
+    version = versions.commit(profile, **NOTE, promotion=rests_on)
     return Snapshots(store, TENANT).take(version, made_by or builder(), who="backfill", when=WHEN)
 
 

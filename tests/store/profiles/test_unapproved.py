@@ -9,11 +9,16 @@ import pytest
 
 from ctxsteward.envelope import Profile, Store
 from ctxsteward.envelope.testing import memory_store
-from ctxsteward.schemas import Unapproved
+from ctxsteward.schemas import Damaged, Unapproved
 from ctxsteward.schemas.profile import MetaRecord, ProfileEntry
+from ctxsteward.steward.release.actors import KeySigner
+from ctxsteward.store.crypto.signatures import signed_data
+from ctxsteward.store.maintenance.fsck import fsck
+from ctxsteward.store.names import steward_folder
+from ctxsteward.store.profiles.approval_check import REVIEW_FIELDS, REVIEW_PURPOSE
 from ctxsteward.store.profiles.versions import ProfileVersions
 
-from .agreed import PROMOTION, EarlierVersions
+from .agreed import INVENTED, EarlierVersions, agreed
 
 NOTE: dict[str, Any] = {"who": "ada", "why": "by hand", "when": "2026-11-22T04:00:00+00:00"}
 LIMIT = ProfileEntry(
@@ -85,8 +90,6 @@ def test_a_change_that_rests_on_nothing_is_refused_and_nothing_is_written(
 ALLOWED: list[tuple[str, Profile, dict[str, Any] | None, int]] = [
     ("the same again", FIRST, None, 1),
     ("a record of a night", LEARNED, NOBODY, 2),
-    ("a change that was approved", FLIPPED, PROMOTION, 2),
-    ("a record that was approved", SPEAKS, PROMOTION, 2),
 ]
 
 
@@ -97,13 +100,156 @@ def test_what_rests_on_what_it_must_is_committed(
     assert versions.commit(document, **NOTE, promotion=rests_on).number == number
 
 
+@pytest.mark.parametrize("document", [FLIPPED, SPEAKS], ids=["a locked rule", "a record that speaks"])
+def test_what_people_have_signed_is_committed(store: Store, versions: ProfileVersions, document: Profile) -> None:
+    rests_on = agreed(store, document, who="ada", when=NOTE["when"])
+
+    assert versions.commit(document, **NOTE, promotion=rests_on).number == 2
+    assert fsck(store).damage == ()
+
+
 def test_a_rollback_brings_back_what_people_agreed_to(store: Store, versions: ProfileVersions) -> None:
-    versions.commit(FLIPPED, **NOTE, promotion=PROMOTION)
+    versions.commit(FLIPPED, **NOTE, promotion=agreed(store, FLIPPED, who="ada", when=NOTE["when"]))
     versions.commit(FLIPPED.model_copy(update={"meta": LEARNED.meta}), **NOTE, promotion=NOBODY)
     versions.rollback(1, **NOTE)
 
     assert versions.rollback(3, **NOTE).profile.policies == (FLIP,), "its policies are those of version 2"
     assert versions.rollback(4, **NOTE).profile.policies == (LIMIT,), "it says what version 1 says"
+    assert fsck(store).damage == ()
+
+
+# -- attacks on approvals -----------------------------------------------------------------------------------------
+
+WHEN: str = NOTE["when"]
+
+
+def _forged(store: Store, change: Callable[[dict[str, Any]], object], by: tuple[str, ...] = ("bo", "di")) -> Any:
+    """Approvals whose last verdict was changed before it was written into the log."""
+    rests_on = agreed(store, FLIPPED, who="ada", when=WHEN, by=by)
+    chain = store.chain(steward_folder("default", "support", "reviews"), tenant="default")
+    head = chain.head()
+    assert head is not None
+    body = dict(head.body)
+    change(body)
+    link = chain.append(head, body)
+    last = rests_on["approvals"].pop()
+    return {
+        "approvals": [*rests_on["approvals"], last | {"who": body["who"], "when": body["when"], "link": link.number}]
+    }
+
+
+def _flip_signature(body: dict[str, Any]) -> None:
+    body["signature"] = format(int(body["signature"][0], 16) ^ 1, "x") + body["signature"][1:]
+
+
+def _impostor(body: dict[str, Any]) -> None:
+    other = KeySigner(b"\x07" * 32)
+    body |= {"who": "zed"}
+    data = signed_data(REVIEW_PURPOSE, "default", "support", [body[name] for name in REVIEW_FIELDS])
+    body["signature"] = other.sign(data)
+
+
+def _deleted(store: Store) -> dict[str, Any]:
+    rests_on = agreed(store, FLIPPED, who="ada", when=WHEN)
+    for info in [*store.objects.list("steward/default/support/reviews/")]:
+        store.objects.delete(info.key)
+    return rests_on
+
+
+ATTACKS: list[tuple[str, Callable[[Store], Any], str]] = [
+    ("forged: nobody is enrolled, and nothing was signed", lambda store: INVENTED, "has given no verdict"),
+    ("forged: not a list", lambda store: {"approvals": "bo"}, "not a list"),
+    ("forged: a list of texts", lambda store: {"approvals": ["bo"]}, "not an object"),
+    ("forged: no link", lambda store: {"approvals": [{"who": "bo"}]}, "names no person"),
+    ("forged: signed by somebody who is not enrolled", lambda store: _forged(store, _impostor), "no reviewer enrolled"),
+    (
+        "forged: under the name of a reviewer",
+        lambda store: _forged(store, lambda body: (_impostor(body), body.update(who="bo"))[1], by=("di",)),
+        "not signed with a key",
+    ),
+    ("flipped: a digit of the signature", lambda store: _forged(store, _flip_signature), "not signed with a key"),
+    (
+        "flipped: a rejection made an approval",
+        lambda store: _forged(store, lambda body: body.update(verdict="reject")),
+        "is 'reject'",
+    ),
+    ("deleted: the log of reviews", _deleted, "has given no verdict"),
+    (
+        "replayed: of another text",
+        lambda store: agreed(store, FIRST.model_copy(update={"policies": ()}), who="ada", when=WHEN),
+        "another text, parent or author",
+    ),
+    (
+        "replayed: of another parent",
+        lambda store: agreed(store, FLIPPED, who="ada", when=WHEN, parent=7),
+        "another text, parent or author",
+    ),
+    ("replayed: of another author", lambda store: agreed(store, FLIPPED, who="eve", when=WHEN), "another text"),
+    ("replayed: of another profile", lambda store: _of_other(store, name="sales"), "has given no verdict"),
+    (
+        "replayed: one verdict twice",
+        lambda store: {"approvals": agreed(store, FLIPPED, who="ada", when=WHEN, by=("bo",))["approvals"] * 2},
+        "named twice",
+    ),
+    (
+        "one person for a locked rule",
+        lambda store: agreed(store, FLIPPED, who="ada", when=WHEN, by=("bo",)),
+        "2 people",
+    ),
+    ("expired", lambda store: _forged(store, lambda body: body.update(expires=WHEN)), "expired on"),
+]
+
+
+def _of_other(store: Store, *, name: str) -> dict[str, Any]:
+    store.profiles(name).commit(FIRST.model_copy(update={"name": name}), **NOTE)
+    return agreed(store, FLIPPED.model_copy(update={"name": name}), who="ada", when=WHEN, name=name)
+
+
+@pytest.mark.parametrize(("id", "attack", "words"), ATTACKS, ids=[row[0] for row in ATTACKS])
+def test_approvals_that_nobody_gave_change_nothing(
+    store: Store, versions: ProfileVersions, id: str, attack: Callable[[Store], Any], words: str
+) -> None:
+    rests_on = attack(store)
+
+    with pytest.raises((Unapproved, Damaged), match=words):
+        versions.commit(FLIPPED, **NOTE, promotion=rests_on)
+
+    assert [info.key[-6:] for info in store.objects.list("profiles/default/support/versions/")] == ["1.json"]
+
+
+@pytest.mark.parametrize(("id", "attack", "words"), ATTACKS, ids=[row[0] for row in ATTACKS])
+def test_a_stored_version_with_such_approvals_is_found_and_named(
+    store: Store, id: str, attack: Callable[[Store], Any], words: str
+) -> None:
+    """Written past this library, by somebody who has the tenant's keys."""
+    EarlierVersions(store, "support").commit(FLIPPED, **NOTE, promotion=attack(store))
+
+    found = fsck(store)
+
+    assert found.damaged
+    forged = [one for one in found.damage if one.kind == "approval_forged"]
+    assert forged
+    assert all(one.field == "profiles/default/support/versions/000000000002.json" for one in forged)
+    assert any(words in one.text for one in found.damage)
+
+
+def test_a_stored_rollback_to_what_nobody_agreed_to_is_found(store: Store) -> None:
+    versions = EarlierVersions(store, "support")
+    form, head = versions._form, versions.newest()
+    body = form.body(form.content(FLIPPED, head)._replace(restores=1), head, NOTE)
+    versions._chain.append(head.link, body)
+
+    assert [one.kind for one in fsck(store).damage] == ["approval_forged"]
+
+
+def test_versions_of_before_people_were_enrolled_are_a_note(store: Store) -> None:
+    EarlierVersions(store, "support").commit(FLIPPED, **NOTE)
+    agreed(store, FIRST, who="ada", when=WHEN)
+
+    found = fsck(store)
+
+    assert not found.damaged
+    assert [one.kind for one in found.notes] == ["approval_unknown"]
 
 
 AWAY: list[tuple[str, Callable[[ProfileVersions], object]]] = [

@@ -34,11 +34,14 @@ from ctxsteward.store.profiles.version_codec import record_subject, references, 
 from ctxsteward.store.profiles.versions import ProfileVersions, Version, profile_names
 
 from ..doubles import holding, simulated_patience, stored
-from .agreed import PROMOTION
+from .agreed import INVENTED, approvals_hold
 
 WHEN = "2026-11-22T04:00:00+00:00"
 NOTE = {"who": "ada", "why": "nightly", "when": WHEN}
-AGREED: dict[str, Any] = {**NOTE, "promotion": PROMOTION}
+AGREED: dict[str, Any] = {**NOTE, "promotion": INVENTED}
+
+__all__ = ["approvals_hold"]
+pytestmark = pytest.mark.usefixtures("approvals_hold")
 CALM = MetaRecord(id="calm", text="Prefers calm answers.", sources=("s-7§12",))
 EURO = MetaRecord(id="euro", text="Money is shown in euro.", sources=("s-3§8", "s-4§9"), approved=True)
 

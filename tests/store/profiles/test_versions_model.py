@@ -19,10 +19,10 @@ from ctxsteward.store.journal.memory import MemoryJournal
 from ctxsteward.store.profiles.versions import ProfileVersions, Version
 
 from ...examples import examples
-from .agreed import PROMOTION
+from .agreed import EarlierVersions
 
 NOTE = {"who": "ada", "why": "nightly", "when": "2026-11-22T04:00:00Z"}
-AGREED: dict[str, Any] = {**NOTE, "promotion": PROMOTION}
+AGREED: dict[str, Any] = {**NOTE, "promotion": {}}
 RECORDS = tuple(MetaRecord(id=f"r{n}", text=f"Insight number {n}.", sources=(f"s-{n}§1",)) for n in range(4))
 Content = tuple[tuple[str, ...], tuple[MetaRecord, ...]]
 
@@ -43,7 +43,7 @@ class VersionsMachine(RuleBasedStateMachine):
     def start(self) -> None:
         self.store = memory_store()
         second = Store(MemoryJournal(), self.store.objects, self.store.keys, uri="memory:")
-        self.handles = [self.store.profiles("support"), second.profiles("support")]
+        self.handles = [EarlierVersions(self.store, "support"), EarlierVersions(second, "support")]
         self.model: list[Content] = []
         self.commit_ids: list[str] = []
         self.erased: set[MetaRecord] = set()

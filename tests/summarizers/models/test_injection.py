@@ -21,6 +21,7 @@ from ctxsteward.steward.artifacts import EvidenceQuote
 from ctxsteward.steward.release.wording import wording_fault
 from ctxsteward.summarizers.models import GovernedModel, ModelSummarizer
 
+from ...needs import PUBLIC_DATA
 from .fake_model import FakeModel, bullets_json
 
 BIPIA = Path(__file__).parents[3] / "../shared/data/bipia"
@@ -50,7 +51,7 @@ def attacks() -> tuple[str, ...]:
 
 def test_the_public_attacks_are_here() -> None:
     if not BIPIA.is_dir():
-        pytest.skip("no ../shared/data/bipia: our own attacks alone are planted")
+        pytest.skip(PUBLIC_DATA)
     assert len(attacks()) == 75 + len(OWN)
 
 

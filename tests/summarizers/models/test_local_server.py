@@ -20,13 +20,14 @@ from ctxsteward.summarizers.models import GovernedModel, ModelSummarizer, OpenAI
 
 from ... import model_servers
 from ...examples import drawn
+from ...needs import MODEL_SERVER
 from .fake_model import foreign_pieces
 
 SUMMARIES = drawn(range(100), 2, "summaries of a model server")
 DEMO = Path(__file__).resolve().parents[3] / "console/ctxsteward/console/data/demo.jsonl"
 BUDGET = 50
 
-pytestmark = pytest.mark.skipif(not model_servers.is_installed(), reason="no model server: `make llama`")
+pytestmark = pytest.mark.skipif(not model_servers.is_installed(), reason=MODEL_SERVER)
 
 
 @pytest.fixture

@@ -42,6 +42,7 @@ def describe_suites() -> list[dict[str, Any]]:
             "scenarios": suite_named(name).scenarios,
             "promise_detects": promise_detects(suite_named(name).scenarios),
             "metrics": {metric.name: metric.about for metric in suite_named(name).metrics},
+            "unplayable": suite_named(name).unplayable(),
             "gates": {metric: [str(gate) for gate in each] for metric, each in gates.get(name, {}).items()},
         }
         for name in NAMES
@@ -55,6 +56,8 @@ def suites_table(rows: Iterable[Mapping[str, Any]]) -> Table:
         rare = f"a promise notices a fault of {100 * row['promise_detects']:.0f} % of such"
         table.add_row(Text(f"{row['suite']}  ({row['scenarios']} scenarios: {rare})", style="bold"), "")
         table.add_row(shown(f"  {row['about']}", style="dim"), "")
+        if row["unplayable"] is not None:
+            table.add_row(shown(f"  It cannot be played here: {row['unplayable']}", style="bold red"), "")
         for name, about in row["metrics"].items():
             table.add_row(f"  {name}", ", ".join(row["gates"].get(name, ())))
             table.add_row(shown(f"    {about}", style="dim"), "")
@@ -64,7 +67,7 @@ def suites_table(rows: Iterable[Mapping[str, Any]]) -> Table:
 @click.command("list")
 @common
 def list_suites(as_json: bool, store: str, tenant: str) -> None:
-    """List the suites with their figures and the shipped gates."""
+    """List the suites with their figures and the shipped gates, and what those need that cannot be played here."""
     rows = describe_suites()
     if as_json:
         for row in rows:

@@ -14,7 +14,7 @@ from itertools import islice
 import click
 
 from ctxsteward.envelope import PROVIDERS, Envelope, Store, rebuild, text_of
-from ctxsteward.envelope.audit import audit as compare
+from ctxsteward.envelope.audit import audit as compare, not_governed
 from ctxsteward.envelope.transcripts import MAX_VALUE_BYTES, memory_input, open_input
 from ctxsteward.schemas import (
     CompressionReport,
@@ -24,6 +24,7 @@ from ctxsteward.schemas import (
     ReferenceNotFound,
     names,
     schema as published,
+    shown_uri,
 )
 from ctxsteward.store import SessionKey
 
@@ -74,7 +75,7 @@ def _reports(store: Store, name: str, tenant: str) -> list[CompressionReport]:
     name = store.address(name, tenant=tenant)
     if not is_address(name):
         session = stored_session(store, name, tenant)
-        return [*(event.report for event in session.reports()), *session.meta_reports()]
+        return [event.report for event in session.reports()]
     try:
         return [store.report(name, tenant=tenant)]
     except ReferenceNotFound:
@@ -85,7 +86,7 @@ def _reports(store: Store, name: str, tenant: str) -> list[CompressionReport]:
         raise InputError(f"{store.uri}: {name} is no compaction and no envelope of tenant {tenant!r}; "
                          "take one from a build or a replay") from None  # fmt: skip
     session = store.at(tenant, manifest["session"], manifest["position"])
-    compactions = session.reports()[: session.state.compactions]
+    compactions = session.compactions()[: session.state.compactions]
     return [*(event.report for event in compactions), *session.meta_reports()]
 
 
@@ -196,8 +197,12 @@ def audit(expected: str, sent: str, provider: str | None, as_json: bool, store: 
         envelope = _expected(opened, expected, tenant, store)
         known = _known(opened, envelope)
         findings = compare(envelope, request, provider=provider, keys=opened.keys, known=known)
+    free = not_governed(request, provider=provider)
+    left = f"not governed by the envelope, not compared: {', '.join(free)}" if free else ""
     if as_json:
         print_document("finding", [finding.model_dump(mode="json") for finding in findings])
+        if left:
+            click.echo(left, err=True)
     else:
         console = table_console()
         if findings:
@@ -207,6 +212,8 @@ def audit(expected: str, sent: str, provider: str | None, as_json: bool, store: 
             console.print(table)
         else:
             console.print(f"sent as built: {tables.short(envelope.address)}, {envelope.tokens:,} tokens")
+        if left:
+            console.print(tables.shown(left), soft_wrap=True)
     if findings:
         raise click.exceptions.Exit(FOUND)
 
@@ -232,7 +239,7 @@ def _expected(store: Store, text: str, tenant: str, uri: str) -> Envelope:
         envelope = rebuild(store, address, tenant=tenant)
     except ReferenceNotFound:
         raise InputError(
-            f"--expected {address}: no such envelope of tenant {tenant!r} in {uri}; take one from a build"
+            f"--expected {address}: no such envelope of tenant {tenant!r} in {shown_uri(uri)}; take one from a build"
         ) from None
     if envelope.address != address:
         raise InputError(

@@ -196,9 +196,16 @@ def print_result(result: EvalResult, comparison: HistoryComparison, as_json: boo
 
 
 def exit_by(results: Sequence[EvalResult]) -> None:
-    """Exit 1 where a gate failed, a scenario broke off, or no gate had a figure to hold."""
+    """Exit 1 where a gate fails the run, a scenario broke off, or nothing had a figure."""
     if nothing_scored(results):
-        note("not one gate could be scored: this run says nothing of the subject")
+        what = "gate" if any(result.gates for result in results) else "figure"
+        note(f"not one {what} could be scored: this run says nothing of the subject")
+    undecided = [gate for result in results for gate in result.gates if gate.verdict == "undecided" and gate.fails_run]
+    if undecided:
+        note(
+            f"{len(undecided)} undecided {'gate fails' if len(undecided) == 1 else 'gates fail'} this run: play more "
+            "scenarios, make it a point gate (`scenarios: N`), or write `allow_undecided: true` in the gates file"
+        )
     if nothing_scored(results) or not all(result.passed for result in results):
         raise SystemExit(1)
 
@@ -374,13 +381,17 @@ def merge(
     """Put the parts of a run together: FILEs that `evals run --shard N/M --resume FILE` wrote.
 
     Every scenario of the run must be in one of them, and all must be of one run: suite, settings, subject, version.
-    Exit 1 where a gate fails or a scenario broke off.
+    Exit 1 where a gate fails or is undecided, or a scenario broke off.
     """
     outputs = SuiteOutputs(junit=junit, markdown=markdown, html=html, history=history)
     outputs.check()
     when = datetime.now(UTC).isoformat(timespec="seconds")
+    runs = merged(records)
+    if asked_gates is not None and not any(held(run, asked_gates) for run in runs):
+        names = ", ".join(run.head.name for run in runs)
+        raise InputError(f"--gate {asked_gates}: no gate over {names}; write some, or merge without --gate")
     try:
-        results = [run.result(held(run, asked_gates), when) for run in merged(records)]
+        results = [run.result(held(run, asked_gates), when) for run in runs]
     except InputError as error:
         if asked_gates is None or asked_gates == SHIPPED_GATES or not str(error).startswith("gate over"):
             raise

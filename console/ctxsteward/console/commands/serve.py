@@ -57,6 +57,8 @@ tokens_option = click.option(
               help="Requests a second of one tenant; 0: any number.")  # fmt: skip
 @click.option("--stop-seconds", type=click.FloatRange(min=1), default=30, show_default=True, metavar="N",
               help="What is under way at a signal has so long to end.")  # fmt: skip
+@click.option("--build-seconds", type=click.FloatRange(min=0.1), default=15, show_default=True, metavar="N",
+              help="A build that takes longer goes on without compacting or recalling, and says so.")  # fmt: skip
 @click.option("--demo", is_flag=True, help="Serve the shipped demo out of a store that is gone afterwards.")
 @click.option("--openapi", is_flag=True, help="Print the OpenAPI document, and serve nothing.")
 @model_option("Model of builds that name none.")
@@ -66,8 +68,8 @@ tokens_option = click.option(
 @click.pass_context
 def serve(
     ctx: click.Context, host: str, port: int, tokens_path: Path | None, hosts: tuple[str, ...], profile: str | None,
-    eval_history: Path | None, rate: float, stop_seconds: float, demo: bool, openapi: bool, model: str,
-    budgets: tuple[str, ...], as_json: bool, store: str, tenant: str,
+    eval_history: Path | None, rate: float, stop_seconds: float, build_seconds: float, demo: bool, openapi: bool,
+    model: str, budgets: tuple[str, ...], as_json: bool, store: str, tenant: str,
 ) -> None:  # fmt: skip
     """Serve the JSON API and the pages over HTTP until a signal comes.
 
@@ -95,7 +97,9 @@ def serve(
         settings: Callable[..., ServiceSettings] = partial(
             ServiceSettings, store=opened, tenant=tenant, tokens=tokens, hosts=(*LOOPBACK_HOSTS, *hosts),
             profile=governed, model=model, budgets=builder.budgets, eval_history=eval_history, log=_log,
-            limits=ServiceLimits(requests_per_second=rate or None, burst=max(1, round(2 * rate))),
+            limits=ServiceLimits(
+                requests_per_second=rate or None, burst=max(1, round(2 * rate)), build_seconds=build_seconds
+            ),
         )  # fmt: skip
         _serve(stack, settings, listening, stop_seconds, as_json)
 

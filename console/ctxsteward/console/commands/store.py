@@ -63,7 +63,8 @@ def forget(
     A tombstone says who, why and when. A session is gone whole, and its id cannot be used again. Of a principal's
     messages the place stays, without the words; what others said, the model included, stays. Repeating the command
     finishes what an interruption has left. What cannot be read is named and passed over; the exit code is then 1:
-    mend it, and repeat the command.
+    mend it, and repeat the command. Files that were written out of the store (exported pages, reports, recordings) and
+    transcripts outside it are out of reach: delete them where they lie.
     """
 
     ordered_at = when or datetime.now(UTC).isoformat(timespec="seconds")
@@ -106,8 +107,13 @@ def _print(done: Erasure, session: str | None, principal: str | None) -> None:
     click.echo(", ".join(f"{number:,} {name}" for name, number in counts.items()))
     for finding in done.findings:
         click.echo(one_line(f"{finding.kind}: {finding.field}: {finding.text}"))
+    click.echo(f"out of reach: {OUT_OF_REACH}; delete them where they lie")
 
 
+OUT_OF_REACH = (
+    "exported pages and reports, transcripts outside the store, recordings, drafted suites, requests to providers, logs"
+)
+"""Named after each erasure; the table in the durability document says more."""
 _SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 _GRACE = re.compile(r"([0-9]{1,9})([smhd])", re.ASCII)
 _FINDINGS_SHOWN = 40
@@ -126,6 +132,7 @@ def store() -> None:
 def fsck(read_data: bool, subset: str | None, repair: bool, as_json: bool, store: str, tenant: str | None) -> None:
     """Check records, chains, keys and tombstones; exit 1 and name the first class of damage if there is any.
 
+    Exit 1 also where the whole store has nothing to check; a share of it may have nothing.
     What crashes leave behind is listed as notes and is no damage; `store gc` removes it.
     """
 
@@ -137,7 +144,7 @@ def fsck(read_data: bool, subset: str | None, repair: bool, as_json: bool, store
         print_json(_fsck_document(result))
     else:
         _print_fsck(result)
-    if result.damaged:
+    if result.damaged or (result.is_empty and result.subset.parts == 1):
         raise click.exceptions.Exit(FOUND)
 
 
@@ -166,14 +173,21 @@ def gc(grace: str, dry_run: bool, as_json: bool, store: str, tenant: str | None)
 @click.argument("prefix", default="")
 @of_whole_store
 def ls(prefix: str, as_json: bool, store: str, tenant: str | None) -> None:
-    """List objects, and sessions as journal/TENANT/SESSION, whose names begin with PREFIX."""
+    """List objects, and sessions as journal/TENANT/SESSION, whose names begin with PREFIX.
+
+    A log that cannot be read is listed with its fault; then the exit code is 1.
+    """
+    faults = 0
     with open_stored(store) as opened:
         check_tenant(opened, tenant)
         for one in names(opened, prefix, tenant=tenant):
+            faults += one.fault is not None
             if as_json:
                 print_json(one._asdict())
             else:
                 click.echo(_listed(one))
+    if faults:
+        raise click.exceptions.Exit(FOUND)
 
 
 @store.command(short_help="Count what is in a store.")
@@ -279,4 +293,5 @@ def _listed(one: ListingRow) -> str:
     when = "-" * 20
     if one.modified_seconds is not None:
         when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(one.modified_seconds))
-    return f"{when}  {one.size:>12,} {unit:<7}  {one.name}"
+    size = "?" if one.size is None else f"{one.size:,}"
+    return f"{when}  {size:>12} {unit:<7}  {one.name}{'' if one.fault is None else f'  {one.fault}'}"

@@ -163,6 +163,9 @@ def run_suites(asked: SuiteOptions, outputs: SuiteOutputs, *, as_json: bool) -> 
             if plain is not None and asked.model_run is not None:
                 compared = history.compare(plain, result, meant=MEANT)
                 print_model_run(compared, asked.model_run.told(one.suite.name), as_json)
+    if not results:
+        parts = f"part {asked.shard.number} of {asked.shard.of}" if asked.shard else "this run"
+        raise InputError(f"{asked.suite}: {parts} has no scenario; ask for fewer parts or more scenarios")
     write_results(outputs, results, comparison)
     if asked.sealed is not None and asked.sealed.write is not None:
         known = history.read(outputs.history) if outputs.history else ()
@@ -218,6 +221,8 @@ def chosen_suites(asked: SuiteOptions) -> list[ChosenSuite]:
         raise InputError(f"--judge-model: {asked.suite} is judged by code alone; a suite file has asks for models")
     names = catalogue.NAMES if asked.suite == "all" else (asked.suite,)
     suites = [catalogue.suite_named(name) for name in names]
+    for suite in suites:
+        suite.check(asked.setup)
     gates = _gates(asked.gates, names)
     return [ChosenSuite(suite, drawn_for(asked, suite.name), gates.get(suite.name, {})) for suite in suites]
 
@@ -352,8 +357,9 @@ def run(
 
     `ctxsteward evals list` names the suites; `all` plays each of them; FILE.yaml is a suite of your own.
 
-    No model, key or network is needed, but with --model-url and --judge-model. Exit 1 where a gate fails or a scenario
-    breaks off. A gate that so few scenarios cannot decide is told as undecided, and fails nothing.
+    No model, key or network is needed, but with --model-url and --judge-model. Exit 1 where a gate fails, a scenario
+    breaks off, or nothing could be scored. A gate whose 95 % interval has its bound inside is undecided: it does not
+    count as passed, and exits with 1 too, unless the gates file says `allow_undecided: true`.
     """
     models = tuple(judge_model(name, os.environ.get(JUDGE_KEY_VARIABLE) or None) for name in judges)
     asked = SuiteOptions(

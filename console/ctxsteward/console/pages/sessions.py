@@ -15,7 +15,7 @@ from functools import cached_property
 from pydantic import BaseModel, ConfigDict
 
 from ctxsteward.envelope import PastCall, Session, Store, past_calls, text_of
-from ctxsteward.schemas import ContextError, InputError, Loss, Ref, ReferenceNotFound, decode_wire
+from ctxsteward.schemas import ContextError, Damaged, InputError, Loss, Ref, ReferenceNotFound, decode_wire
 from ctxsteward.store import META_REF, Log, MessageAppended, SessionKey, WindowCompacted
 
 SESSIONS, MESSAGES, LOSSES = 50, 50, 200
@@ -69,6 +69,8 @@ class SessionRow(BaseModel):
     compactions: int | None
     title: str
     """How its first message begins; empty where that cannot be read."""
+    is_damaged: bool = False
+    """Whether its log cannot be read here; the other sessions are shown all the same."""
 
 
 class SessionsPage(BaseModel):
@@ -102,6 +104,13 @@ def sessions_page(
 
 
 def _session_row(store: Store, key: SessionKey) -> SessionRow:
+    try:
+        return _read_row(store, key)
+    except Damaged:
+        return SessionRow(id=key.session, messages=None, compactions=None, title="", is_damaged=True)
+
+
+def _read_row(store: Store, key: SessionKey) -> SessionRow:
     journal = store.journal
     length = journal.length(key)
     if not length:
@@ -262,7 +271,7 @@ def page_of_message(ordinal: int, size: int = MESSAGES) -> int:
 def loss_spans(session: Session) -> dict[int, list[tuple[int, int]]]:
     """What losses name of each message."""
     spans: dict[int, list[tuple[int, int]]] = {}
-    for event in session.reports():
+    for event in session.compactions():
         for loss in event.report.losses:
             if loss.span is not None:
                 spans.setdefault(ordinal_of(loss.ref), []).append(loss.span)
@@ -301,7 +310,7 @@ def _has(loss: Loss, words: Sequence[str]) -> bool:
 
 def _loss_rows(session: Session, calls: Sequence[PastCall]) -> list[LossRow]:
     made_by = {made.report: call.number for call in calls for made in call.compactions}
-    reports = [*(event.report for event in session.reports()), *session.meta_reports()]
+    reports = [event.report for event in session.reports()]
     return [
         LossRow(
             loss=loss, ordinal=ordinal_of(loss.ref), report=report.id, call=made_by.get(report.id, 0),

@@ -30,18 +30,16 @@ import secrets
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from io import StringIO
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
-from fastapi import Depends, Request, Response
-from fastapi.routing import APIRoute
+from fastapi import Depends, Request
 from pydantic import BaseModel, ConfigDict, Field
 from ruamel.yaml import YAML
 from starlette.exceptions import HTTPException
 
-from ctxsteward.envelope.transcripts import decode
 from ctxsteward.schemas import (
     Backpressure,
     BudgetExceeded,
@@ -51,7 +49,6 @@ from ctxsteward.schemas import (
     Fenced,
     InputError,
     InputTooLarge,
-    InvalidTranscript,
     OutcomeUnknown,
     ReferenceNotFound,
     StoreLocked,
@@ -446,30 +443,3 @@ def needs(scope: Scope) -> Any:
         return who
 
     return Depends(allowed)
-
-
-class StrictRequest(Request):
-    """Reads JSON strictly: no key twice, no NaN, no lone surrogate, bounded depth."""
-
-    async def json(self) -> Any:
-        try:
-            return decode(await self.body(), "body", "")
-        except InvalidTranscript as error:
-            raise Refusal("invalid", str(error)) from error
-
-
-class StrictRoute(APIRoute):
-    """A route whose body is read by `StrictRequest`, and that takes no parameter in its query which it does not know:
-    a mistyped ``dry_run`` must not be one that is left out."""
-
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        handle = super().get_route_handler()
-        known = {parameter.alias for parameter in self.dependant.query_params}
-
-        async def strictly(request: Request) -> Response:
-            if unknown := set(request.query_params) - known:
-                faults = [FieldFault(where=f"query.{name[:60]}", what="no such parameter") for name in sorted(unknown)]
-                raise Refusal("invalid", "the request does not fit; `errors` says where", errors=faults[:20])
-            return await handle(StrictRequest(request.scope, request.receive))
-
-        return strictly

@@ -2,13 +2,19 @@
 
 Lists come in pages: `items`, and `next`, which is the `after` of the next page. Ids of sessions are percent-encoded in
 the path. Raises `Refusal` and errors of the product; `app` answers both with problem details.
+
+The rooms of the steward and of evals are imported when one of their routes is first asked for: they take a third of the
+time that a service takes to start, and after a restart clients wait for it.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Iterable
+from contextlib import suppress
 from functools import partial
 from itertools import islice
+from pathlib import Path as FilePath
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Path, Query, Request
@@ -18,13 +24,11 @@ from starlette.responses import PlainTextResponse, Response
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, NewMessage, Policy, Session, handoff_of, rebuild
 from ctxsteward.envelope.compaction import asked_policy
 from ctxsteward.envelope.history import META_REPORT, report_in
-from ctxsteward.evals.result_history import read as read_history
-from ctxsteward.schemas import ENTRY_ID, Finding, InputError, PolicyName, Status, StoreError
+from ctxsteward.schemas import ENTRY_ID, Damaged, EvalResult, Finding, InputError, PolicyName, Status, StoreError
 from ctxsteward.store import SessionKey
 
-from ..steward import profiles_in, records_at, stored_context
 from ..terminal import STEWARD, missing
-from .access import Principal, Refusal, StrictRoute, needs
+from .access import Principal, Refusal, needs
 from .bodies import (
     MAX_NAME,
     AppendedMessage,
@@ -39,6 +43,7 @@ from .bodies import (
     EnvelopeBody,
     HandoffBody,
     Health,
+    MessageInput,
     ProfileVersionPage,
     ProfileVersionRow,
     RecordPage,
@@ -49,6 +54,7 @@ from .bodies import (
     SessionPage,
 )
 from .desk import OpenSession, Service
+from .request_body import StrictRoute
 
 # -- who and where --------------------------------------------------------------------------------------------------
 
@@ -98,7 +104,7 @@ def page_of(rows: Iterable[Any], after: int, limit: int) -> tuple[tuple[Any, ...
 async def healthz(service: ServiceDep) -> Health:
     """Whether the service and its store answer."""
     try:
-        await service.run(service.store.journal.length, SessionKey("default", "healthz"))
+        await service.healthy()
     except StoreError as error:
         raise Refusal("unavailable", "the store does not answer") from error
     return Health(status="ok")
@@ -114,7 +120,7 @@ class MetricsText(PlainTextResponse):
 async def metrics(service: ServiceDep, who: Reader) -> Response:
     """Figures of this process as Prometheus reads them; no tenant, session or person is in them."""
     scrape = service.settings.scrape
-    more = await service.run(scrape) if scrape is not None else ""
+    more = await service.run(who.tenant, scrape) if scrape is not None else ""
     return MetricsText(service.figures() + more, headers={"content-type": "text/plain; version=0.0.4; charset=utf-8"})
 
 
@@ -136,13 +142,19 @@ async def list_sessions(
         findings = tuple(finding.model_dump(mode="json") for finding in service.store.unreached)
         wanted = (id for id in known if (after is None or id > after) and (q or "").lower() in id.lower())
         ids = list(islice(wanted, limit + 1))
-        rows = [
-            SessionListing(id=id, records=service.store.journal.length(SessionKey(who.tenant, id)))
-            for id in ids[:limit]
-        ]
-        return SessionPage(items=tuple(rows), next=ids[limit - 1] if len(ids) > limit else None, findings=findings)
+        rows, unreadable = [], []
+        for id in ids[:limit]:
+            try:
+                records = service.store.journal.length(SessionKey(who.tenant, id))
+            except Damaged:  # its row alone; whatever is wrong with all of the store is no finding
+                records = None
+                text = "the journal's row of its log was altered; `ctxsteward store fsck` says what can be done"
+                unreadable.append(Finding(kind="unreadable_session", field=id, text=text))
+            rows.append(SessionListing(id=id, records=records))
+        more = ids[limit - 1] if len(ids) > limit else None
+        return SessionPage(items=tuple(rows), next=more, findings=(*findings, *findings_of(unreadable)))
 
-    return await service.run(listed)
+    return await service.run(who.tenant, listed)
 
 
 @router.get("/api/sessions/{session:path}/envelope", tags=["sessions"])
@@ -151,12 +163,12 @@ async def envelope(
     service: ServiceDep,
     who: Reader,
     address: Annotated[
-        str | None, Query(pattern="^[0-9a-f]{8,64}$", description="Of one; default: the newest.")
+        str | None, Query(pattern="^[0-9a-f]{8,64}$", max_length=64, description="Of one; default: the newest.")
     ] = None,
 ) -> EnvelopeBody:
     """An envelope of the session, out of its log: the newest, or the one at this address."""
     async with service.reading(who.tenant, session) as opened:
-        return await service.run(_past_envelope, service, opened, address)
+        return await service.run(who.tenant, _past_envelope, service, opened, address)
 
 
 def _past_envelope(service: Service, opened: OpenSession, address: str | None) -> dict[str, Any]:
@@ -188,7 +200,7 @@ async def reports(
     """What compactions kept and lost, newest first."""
     async with service.reading(who.tenant, session) as opened:
         assert opened.session is not None
-        events = await service.run(opened.session.reports)
+        events = await service.run(who.tenant, opened.session.reports)
     items, more = page_of((event.report.model_dump(mode="json") for event in reversed(events)), after, limit)
     return ReportPage(items=items, next=more)
 
@@ -200,7 +212,7 @@ async def handoff(session: SessionId, service: ServiceDep, who: Reader) -> Hando
         assert opened.session is not None
         if not opened.session.state.task:
             raise Refusal("not_found", "no handoff summary available")
-        found = await service.run(partial(handoff_of, opened.session, now=service.settings.now))
+        found = await service.run(who.tenant, partial(handoff_of, opened.session, now=service.settings.now))
     return found.model_dump(mode="json")
 
 
@@ -214,7 +226,7 @@ async def resolve(
     """The original that a reference names, word for word."""
     async with service.reading(who.tenant, session) as opened:
         assert opened.session is not None
-        message = await service.run(opened.session.resolve, ref)
+        message = await service.run(who.tenant, opened.session.resolve, ref)
     return ResolvedOriginal(ref=ref, role=message.role, message=message.wire)
 
 
@@ -232,8 +244,9 @@ async def preview(
     builder = builder_of(service, model, None)
     async with service.reading(who.tenant, session) as opened:
         assert opened.session is not None
-        probe = await service.run(builder.preview, opened.session, user_turn)
-        return await service.run(probe.document)
+        asked = partial(builder.preview, deadline_seconds=service.limits.build_seconds)
+        probe = await service.run(who.tenant, asked, opened.session, user_turn)
+        return await service.run(who.tenant, probe.document)
 
 
 @router.post("/api/sessions/{session:path}/messages", tags=["sessions"])
@@ -244,20 +257,27 @@ async def append(session: SessionId, body: AppendInput, service: ServiceDep, who
         raise Refusal("too_large", f"a request may have {most:,} messages; send the rest in another")
     head = None if body.head is None else body.head.model_dump(exclude_none=True)
     async with service.writing(who.tenant, session, head=head, create=True) as opened:
-        return await service.run(_appended, service, opened, body)
+        return await service.run(who.tenant, _appended, service, opened, body)
 
 
 def _appended(service: Service, opened: OpenSession, body: AppendInput) -> AppendResult:
     session = opened.session
     assert session is not None
     if body.follow:
-        stands = session.follow([one.message for one in body.messages])
+        stands = session.follow([followed(one) for one in body.messages])
         service.call(service.hub.appended, stands, ())
         return AppendResult(session=stands.id, length=len(stands), messages=(), findings=findings_of(stands.findings))
     entries = session.extend(NewMessage(**dict(one)) for one in body.messages)
     rows = tuple(AppendedMessage(ref=one.ref, ordinal=one.ordinal, is_new=one.is_new) for one in entries)
     service.call(service.hub.appended, session, [row.ref for row in rows if row.is_new])
     return AppendResult(session=session.id, length=len(session), messages=rows, findings=findings_of(session.findings))
+
+
+def followed(one: MessageInput) -> object:
+    """A message of a history with what stands beside it; one that comes alone is cheaper to recognize."""
+    beside = dict(one)
+    wire = beside.pop("message")
+    return wire if all(value is None for value in beside.values()) else NewMessage(message=wire, **beside)
 
 
 def findings_of(findings: Iterable[Finding]) -> tuple[dict[str, Any], ...]:
@@ -270,13 +290,15 @@ async def build(session: SessionId, service: ServiceDep, who: Writer, body: Buil
     asked = body or BuildInput()
     builder = builder_of(service, asked.model, asked.budgets, asked.policy)
     async with service.writing(who.tenant, session) as opened:
-        return await service.run(_built, service, opened, builder, asked)
+        return await service.run(who.tenant, _built, service, opened, builder, asked)
 
 
 def _built(service: Service, opened: OpenSession, builder: EnvelopeBuilder, asked: BuildInput) -> BuildResult:
     assert opened.session is not None
-    stands = opened.session if asked.history is None else opened.session.follow(asked.history)
-    built = builder.build(stands)
+    stands = opened.session
+    if asked.history is not None:
+        stands = stands.follow(asked.history, principal=asked.principal)
+    built = builder.build(stands, deadline_seconds=service.limits.build_seconds)
     if stands.key == opened.key:
         opened.newest = built.address
     service.call(service.hub.built, stands, built)
@@ -309,7 +331,9 @@ async def compact(
     is_dry = dry_run == "true"
     using = service.reading if is_dry else service.writing
     async with using(who.tenant, session) as opened:
-        return await service.run(_compacted, service, opened, builder, asked_policy(asked.keep_tokens), is_dry)
+        return await service.run(
+            who.tenant, _compacted, service, opened, builder, asked_policy(asked.keep_tokens), is_dry
+        )
 
 
 def _compacted(
@@ -319,16 +343,17 @@ def _compacted(
     assert session is not None
     with session.lock:  # what is written is what was weighed
         session.refresh()
-        before = builder.preview(session, policy=AS_IT_STANDS)
-        after = builder.preview(session, policy=policy)
+        bounded = partial(builder.preview, session, deadline_seconds=service.limits.build_seconds)
+        before = bounded(policy=AS_IT_STANDS)
+        after = bounded(policy=policy)
         made = next((report for report in after.reports if report.section == "dynamic"), None)
         price = CompactionPrice.of(before, after, builder)
         if made is not None and not is_dry:
-            built = builder.build(session, policy=policy)
+            built = builder.build(session, policy=policy, deadline_seconds=service.limits.build_seconds)
             opened.newest = built.address
             made = next((report for report in built.reports if report.section == "dynamic"), None)
             service.call(service.hub.built, session, built)
-    reasons = [one.text for one in after.findings if one.kind == "compaction_refused"]
+    reasons = [one.text for one in after.findings if one.kind in ("compaction_refused", "build_deadline")]
     return Compaction(
         session=session.id, dry_run=is_dry, is_compacted=made is not None, price=price,
         reason=None if made is not None else (reasons or ["nothing may leave the window"])[0],
@@ -339,7 +364,9 @@ def _compacted(
 
 # -- governed state -------------------------------------------------------------------------------------------------
 
-ProfileName = Annotated[str | None, Query(pattern=ENTRY_ID, description="Default: all of the tenant.")]
+ProfileName = Annotated[
+    str | None, Query(pattern=ENTRY_ID, max_length=MAX_NAME, description="Default: all of the tenant.")
+]
 
 
 @router.get("/api/profile/versions", tags=["governed state"])
@@ -352,10 +379,12 @@ async def profile_versions(
         items, more = page_of(_versions(service, who.tenant, profile), after, limit)
         return ProfileVersionPage(items=items, next=more)
 
-    return await service.run(listed)
+    return await service.run(who.tenant, listed)
 
 
 def _versions(service: Service, tenant: str, profile: str | None) -> Iterable[ProfileVersionRow]:
+    from ..steward import profiles_in
+
     for name in profiles_in(service.store, tenant) if profile is None else [profile]:
         versions = service.store.profiles(name, tenant=tenant)
         head = versions.newest().number
@@ -380,12 +409,14 @@ async def recommendations(
         return RecordPage(items=items, next=more)
 
     async with service.ledgers:
-        return await service.run(listed)
+        return await service.run(who.tenant, listed)
 
 
 def _records(service: Service, tenant: str, profile: str | None, status: str | None) -> Iterable[dict[str, Any]]:
     if missing(STEWARD):
         raise Refusal("not_implemented", "this service is installed without the extra `steward`")
+    from ..steward import profiles_in, records_at, stored_context
+
     known = profiles_in(service.store, tenant)
     if profile is not None and profile not in known:
         raise Refusal("not_found", "this tenant has no profile of this name")
@@ -410,12 +441,18 @@ async def evals(
     if path is None or who.tenant != service.settings.tenant:
         return ResultPage(items=(), next=None)
     try:
-        results = await service.run(read_history, path)
+        results = await service.run(who.tenant, _results, path)
     except InputError as error:
         raise Refusal("unavailable", "the history of evals cannot be read now") from error
     rows = (one.model_dump(mode="json") for one in reversed(results) if suite in (None, one.suite))
     items, more = page_of(rows, after, limit)
     return ResultPage(items=items, next=more)
+
+
+def _results(path: FilePath) -> tuple[EvalResult, ...]:
+    from ctxsteward.evals.result_history import read
+
+    return read(path)
 
 
 # -- events ---------------------------------------------------------------------------------------------------------
@@ -436,7 +473,7 @@ async def events(
 ) -> EventStream:
     """What happens to sessions, as server-sent events: `appended`, `built`, `compacted`; `lost` where a client is slow.
 
-    `Last-Event-ID` goes on from there, as far as this process remembers.
+    `Last-Event-ID` goes on from there, as far as this process remembers. It ends when the token no longer holds.
     """
     last = request.headers.get("last-event-id", "")
     after = int(last) if last.isascii() and last.isdecimal() and len(last) < 16 else None
@@ -446,7 +483,11 @@ async def events(
     async def told() -> AsyncIterator[ServerSentEvent]:
         try:
             while not service.hub.is_closed:
-                await listener.more.wait()
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(limits.heartbeat_seconds):
+                        await listener.more.wait()
+                if not service.may_still_read(who, request.scope["headers"]):
+                    return  # the token was revoked, or the person has logged out
                 listener.more.clear()
                 if listener.lost:
                     yield ServerSentEvent(event="lost", data=str(listener.lost), sep="\n")

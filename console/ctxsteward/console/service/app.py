@@ -3,12 +3,13 @@
     app = create_app(ServiceSettings(store=open_store("file:.ctxsteward")))      any ASGI server runs it
 
 `RequestGate` is around everything, pages included. In this order it gives the request an id, checks the name of the
-host (where there are no tokens), how many requests are under way, who asks, the origin of a write, the tenant's rate,
-and the size and type of the body; every answer gets the id and the security headers; every request is counted and is
+host (where there are no tokens), who asks, the origin of a write, the tenant's rate and its share of places, and the
+size and type of the body; every answer gets the id and the security headers; every request is counted and is
 one row of the log (no query, no body, no token). Whatever is not answered becomes a problem (`access`); an error of
 ours is logged with its traceback, and the client learns the request id alone.
 
-What is under `PUBLIC` is served without a token. Routes say themselves which scope they need (`api.needs`).
+What is under `PUBLIC` is served without a token, within small limits of its own. Routes say themselves which scope
+they need (`api.needs`).
 """
 
 from __future__ import annotations
@@ -16,14 +17,17 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import os
 import re
 import signal
 import socket
+import threading
 import traceback
 import uuid
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from importlib.metadata import version
+from types import FrameType
 from typing import Any
 
 import uvicorn
@@ -90,28 +94,48 @@ class Exchange:
         self.error: Exception | None = None
         """What the log tells of an answer that is our own fault."""
         self._is_read = False
+        limits = service.limits
+        self.body_bytes, self.body_seconds = limits.body_bytes, limits.body_seconds
+        self.holder: str | None = None
+        """The tenant that this request takes a place of; None: it takes none, or one without a token."""
+        self._waiting: asyncio.Timeout | None = None
+        self._is_ended = False
+
+    def end_waiting(self) -> None:
+        """Wait no longer for the body: a newer request takes the place."""
+        self._is_ended = True
+        if self._waiting is not None and self._waiting.when() is not None:
+            self._waiting.reschedule(0)
+
+    def leave(self) -> None:
+        """Give back what the request has taken."""
+        if self.holder is not None:
+            self._service.places.leave(self.holder, self.read_bytes)
+        self._service.anonymous.leave(id(self))
 
     async def receive(self) -> Message:
         """The body, within its limits of size and time."""
         if self._is_read:
             return await self._receive()
-        limits = self._service.limits
-        left = self.started + limits.body_seconds - self._service.settings.clock()
+        left = self.started + self.body_seconds - self._service.settings.clock()
         try:
-            async with asyncio.timeout(max(0.01, left)):
+            async with asyncio.timeout(0 if self._is_ended else max(0.01, left)) as self._waiting:
                 message = await self._receive()
         except TimeoutError:
-            raise Refusal("timeout", f"the body was not here within {limits.body_seconds:g} s",
-                          headers={"Connection": "close"}) from None  # fmt: skip
-        self.read_bytes += len(message.get("body", b""))
+            late = f"the body was not here within {self.body_seconds:g} s"
+            why = "too many others without a token came meanwhile; ask again" if self._is_ended else late
+            raise Refusal("timeout", why, headers={"Connection": "close"}) from None
+        size = len(message.get("body", b""))
         self._is_read = not message.get("more_body", False)
-        if self.read_bytes > limits.body_bytes:
+        if self.read_bytes + size > self.body_bytes:
             raise self.too_large()
+        if self.holder is not None:
+            self._service.places.hold(self.holder, size)
+        self.read_bytes += size
         return message
 
     def too_large(self) -> Refusal:
-        cap = self._service.limits.body_bytes
-        return Refusal("too_large", f"a body may have {cap:,} bytes", headers={"Connection": "close"})
+        return Refusal("too_large", f"a body may have {self.body_bytes:,} bytes", headers={"Connection": "close"})
 
     async def send(self, message: Message) -> None:
         """A piece of the answer; a client that does not take it loses the connection."""
@@ -157,10 +181,8 @@ class RequestGate:
             await send({"type": "websocket.close", "code": 1008})
 
     async def _serve(self, exchange: Exchange) -> None:
-        service, scope = self._service, exchange.scope
+        scope = exchange.scope
         scope.setdefault("state", {})["exchange"] = exchange
-        counts = scope["path"] not in STREAMS
-        service.in_flight += counts
         try:
             self._admit(exchange)
             await self._app(scope, exchange.receive, exchange.send)
@@ -171,7 +193,7 @@ class RequestGate:
                 with suppress(Refusal):  # it is not taken either
                     await self._answer(exchange, refusal)
         finally:
-            service.in_flight -= counts
+            exchange.leave()
             self._log(exchange)
 
     async def _answer(self, exchange: Exchange, refusal: Refusal) -> None:
@@ -188,10 +210,11 @@ class RequestGate:
         settings, path = service.settings, scope["path"]
         if settings.tokens is None:
             check_host(headers, settings.hosts)
-        if service.in_flight > service.limits.requests and path != "/healthz":
-            raise Refusal("unavailable", f"{service.limits.requests} requests are under way; ask again",
-                          headers={"Retry-After": "1"})  # fmt: skip
         if path in PUBLIC or path.startswith(PUBLIC_FILES):
+            exchange.body_bytes = service.limits.anonymous_body_bytes
+            exchange.body_seconds = service.limits.anonymous_body_seconds
+            if path != "/healthz":  # it reads no body, and whoever watches the service is always answered
+                service.anonymous.take(id(exchange), exchange.end_waiting)
             check_origin(scope["method"], headers, scope["scheme"])
         else:
             who = principal_of(exchange.headers, settings.tokens, service.logins, settings.tenant)
@@ -199,8 +222,11 @@ class RequestGate:
             if who.is_browser:
                 check_origin(scope["method"], headers, scope["scheme"])
             service.rates.take(who.tenant)
+            if path not in STREAMS:
+                service.places.take(who.tenant)
+                exchange.holder = who.tenant
         length = headers.get(b"content-length", b"0")
-        if not length.isdigit() or int(length) > service.limits.body_bytes:
+        if not length.isdigit() or int(length) > exchange.body_bytes:
             raise exchange.too_large()
         has_body = length != b"0" or b"transfer-encoding" in headers
         kind = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
@@ -290,6 +316,8 @@ def _problem(request: Request, error: Exception) -> Response:
 HEADER_SECONDS = 15.0
 """A connection that has not sent its request's headers by then is closed."""
 HEADER_BYTES = 32 << 10
+REQUESTS_FRACTION = 0.8
+"""Of the time to stop, for requests that are under way; the rest is for closing the store."""
 
 
 class PatientProtocol(H11Protocol):
@@ -336,7 +364,11 @@ class PatientProtocol(H11Protocol):
 
 
 class StoppableServer(uvicorn.Server):
-    """A server that a signal stops in order: nothing new, what runs is finished, exit code 0."""
+    """A server that a signal stops in order: nothing new, what runs is finished, exit code 0.
+
+    What has not ended `stop_seconds` after the signal, whatever it is, ends with the process, exit code 1: a thread
+    cannot be ended otherwise. What was acknowledged is on disk by then.
+    """
 
     def __init__(self, app: FastAPI, stop_seconds: float) -> None:
         super().__init__(
@@ -350,25 +382,39 @@ class StoppableServer(uvicorn.Server):
                 server_header=False,
                 timeout_keep_alive=int(HEADER_SECONDS),
                 h11_max_incomplete_event_size=HEADER_BYTES,
-                timeout_graceful_shutdown=max(1, round(stop_seconds)),
+                timeout_graceful_shutdown=max(1, int(stop_seconds * REQUESTS_FRACTION)),
             )
         )
-        self._hub = app.state.service.hub
+        self._hub, self._stop_seconds = app.state.service.hub, stop_seconds
+        self._log = app.state.service.settings.log
+        self._is_stopping = False
 
     def serve_on(self, listening: socket.socket, ready: Callable[[], None]) -> None:
         """Serve until a signal comes; `ready` is called when signals are heard."""
         logging.getLogger("uvicorn").setLevel(logging.ERROR)
 
-        def stop(*_: object) -> None:
-            self.should_exit = True
-
-        before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+        signals = (signal.SIGINT, signal.SIGTERM)
+        before = {number: signal.signal(number, self.handle_exit) for number in signals}
         try:
             ready()
             self.run(sockets=[listening])
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """At a signal; the server calls it while it runs, too."""
+        if not self._is_stopping:
+            self._is_stopping = True
+            timer = threading.Timer(self._stop_seconds, self._end)
+            timer.daemon = True
+            timer.start()
+        self.should_exit = True
+
+    def _end(self) -> None:
+        error = f"not all ended within {self._stop_seconds:g} s of the signal; the process ends with it"
+        self._log({"error": error})
+        os._exit(1)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._hub.close()
@@ -405,7 +451,7 @@ def _with_published(node: Any, used: dict[str, None]) -> Any:
         return node
     if "x-published" in node:
         used[node["x-published"]] = None
-        kept = {key: value for key, value in node.items() if key == "description"}
+        kept = {key: value for key, value in node.items() if key != "x-published"}
         return {"$ref": f"#/components/schemas/{node['x-published']}", **kept}
     return {key: _with_published(item, used) for key, item in node.items()}
 

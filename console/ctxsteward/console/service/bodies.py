@@ -2,19 +2,96 @@
 
 A field of a published kind (`envelope`, `compression_report`, …) is that document, as its JSON Schema says; the OpenAPI
 document refers to the schema by its name. Tokens are the builder's estimates.
+
+Every list, object and text that is sent has a bound, which the OpenAPI document states. A list that does not fit is
+left at its first fault: a body of two million numbers is refused as quickly as one of a single number.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import ceil
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
+from pydantic_core import PydanticCustomError
 
 from ctxsteward.envelope import Envelope, EnvelopeBuilder, Prices, Provider, prefix_tokens
 from ctxsteward.schemas import PolicyName
 
 MAX_NAME = 200
+MAX_MESSAGES = 1_000
+"""That one request appends."""
+MAX_HISTORY = 10_000
+"""Messages of a history that a build is given."""
+MAX_PARTS = 256
+"""Of one message: blocks of its content, blocks inside those, and tool calls. A real one has a few dozen at most."""
+MAX_TEXT_CHARS = 2_000_000
+"""Of one text of a message; images and documents are no text. No model's window takes so much."""
+MAX_FIELDS = 64
+"""Of one message, or of one tool's schema at its top."""
+MAX_TOOLS = 512
+MAX_SYSTEM_CHARS = 1_000_000
+_SPARE_FIELDS = 20
+"""Unknown fields that a refusal names one by one."""
+
+
+def _within_bounds(wire: dict[str, Any]) -> dict[str, Any]:
+    """Refuse a message with more fields or parts than a real one has: what builds cost grows with its parts."""
+    if len(wire) > MAX_FIELDS:
+        raise PydanticCustomError("too_long", f"{len(wire):,} fields; a message may have {MAX_FIELDS}")
+    for name in ("content", "tool_calls"):
+        parts = wire.get(name)
+        if isinstance(parts, list) and (count := _parts_in(parts)) > MAX_PARTS:
+            raise PydanticCustomError("too_long", f"`{name}` has {count:,} parts; a message may have {MAX_PARTS}")
+        for text in _texts_in(parts):
+            if len(text) > MAX_TEXT_CHARS:
+                raise PydanticCustomError(
+                    "too_long", f"`{name}` has a text of {len(text):,} characters; one may have {MAX_TEXT_CHARS:,}"
+                )
+    return wire
+
+
+def _texts_in(value: Any) -> Iterator[str]:
+    """The texts of a message's content or calls, however the provider nests them."""
+    if isinstance(value, str):
+        yield value
+    for part in value if isinstance(value, list) else ():
+        if isinstance(part, dict):
+            call = part.get("function")
+            within = (part.get("text"), part.get("content"), part.get("arguments"))
+            for inner in (*within, call.get("arguments") if isinstance(call, dict) else None):
+                yield from _texts_in(inner)
+
+
+def _parts_in(parts: list[Any]) -> int:
+    """Parts, and those inside them: the result of a tool has parts of its own."""
+    inner = (part.get("content") for part in parts if isinstance(part, dict))
+    return len(parts) + sum(len(one) for one in inner if isinstance(one, list))
+
+
+def _within_tool_bounds(tool: dict[str, Any]) -> dict[str, Any]:
+    if len(tool) > MAX_FIELDS:
+        raise PydanticCustomError("too_long", f"{len(tool):,} fields; a tool may have {MAX_FIELDS}")
+    return tool
+
+
+_MESSAGE_BOUNDS = {
+    "maxProperties": MAX_FIELDS,
+    "properties": {
+        "content": {"maxItems": MAX_PARTS, "maxLength": MAX_TEXT_CHARS},
+        "tool_calls": {"maxItems": MAX_PARTS},
+    },
+}
+SentMessage = Annotated[
+    dict[str, Any], AfterValidator(_within_bounds), WithJsonSchema({"x-published": "message", **_MESSAGE_BOUNDS})
+]
+"""A message that a client sends, within bounds."""
+SentTool = Annotated[
+    dict[str, Any],
+    AfterValidator(_within_tool_bounds),
+    WithJsonSchema({"type": "object", "additionalProperties": True, "maxProperties": MAX_FIELDS}),
+]
 WireMessage = Annotated[dict[str, Any], WithJsonSchema({"x-published": "message"})]
 EnvelopeBody = Annotated[dict[str, Any], WithJsonSchema({"x-published": "envelope"})]
 ReportBody = Annotated[dict[str, Any], WithJsonSchema({"x-published": "compression_report"})]
@@ -39,6 +116,15 @@ Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME)]
 class _Body(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
+    @model_validator(mode="before")
+    @classmethod
+    def _few_fields(cls, value: Any) -> Any:
+        """Each unknown field is a fault of its own, and a body has room for a hundred thousand of them."""
+        known = len(cls.model_fields)
+        if isinstance(value, dict) and len(value) > known + _SPARE_FIELDS:
+            raise PydanticCustomError("too_long", f"{len(value):,} fields; there are {known}")
+        return value
+
 
 class _Reply(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -50,7 +136,7 @@ class _Reply(BaseModel):
 class MessageInput(_Body):
     """A message to append, and what stands beside it."""
 
-    message: WireMessage
+    message: SentMessage
     id: Meta | None = None
     """The same id twice is the same message: send it again after an answer that was lost."""
     phase: Meta | None = None
@@ -63,8 +149,8 @@ class MessageInput(_Body):
 class HeadInput(_Body):
     """The application's own head of a session; what is named takes the place of what was."""
 
-    system: str | None = None
-    tools: list[dict[str, Any]] | None = None
+    system: Annotated[str, Field(max_length=MAX_SYSTEM_CHARS)] | None = None
+    tools: Annotated[list[SentTool], Field(max_length=MAX_TOOLS, fail_fast=True)] | None = None
     profile: Name | None = None
     """A committed profile of the tenant; a session keeps the one it was created with."""
     project: Name | None = None
@@ -73,7 +159,7 @@ class HeadInput(_Body):
 class AppendInput(_Body):
     """Messages of one session, which is made where there is none."""
 
-    messages: Annotated[list[MessageInput], Field(min_length=1)]
+    messages: Annotated[list[MessageInput], Field(min_length=1, max_length=MAX_MESSAGES, fail_fast=True)]
     head: HeadInput | None = None
     follow: bool = False
     """The messages are the whole history: what is new is appended, and a changed past is kept in a fork."""
@@ -103,8 +189,10 @@ class BuildInput(_Body):
     """Whose tokens and window count; null: the service's."""
     budgets: BudgetsInput | None = None
     policy: PolicyName | None = None
-    history: list[WireMessage] | None = None
+    history: Annotated[list[SentMessage], Field(max_length=MAX_HISTORY, fail_fast=True)] | None = None
     """The whole history: it is followed first, and built on where it stands."""
+    principal: Meta | None = None
+    """Who the user messages of `history` are by, so that `store forget --principal` finds them."""
     cache: bool = True
     """Mark where the provider may cache."""
     envelope: bool = True
@@ -217,8 +305,9 @@ class SessionListing(_Reply):
     """A session in a list."""
 
     id: str
-    records: int
-    """In its log on this machine; 0: it lies in the object store alone."""
+    records: int | None
+    """In its log on this machine; 0: it lies in the object store alone; null: it cannot be read, and a finding says
+    why."""
 
 
 class SessionPage(_Reply):
@@ -227,7 +316,7 @@ class SessionPage(_Reply):
     items: tuple[SessionListing, ...]
     next: str | None
     findings: tuple[FindingBody, ...]
-    """Parts of the object store that could not be read."""
+    """Parts of the object store, and sessions of this page, that could not be read."""
 
 
 class ReportPage(_Reply):

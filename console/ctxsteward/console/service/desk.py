@@ -31,11 +31,14 @@ from ctxsteward.schemas import PolicyName, StoreError
 from ctxsteward.store import MessageAppended, SessionKey, WindowCompacted, from_record
 
 from ..terminal import DEFAULT_MODEL, utc_now
-from .access import Logins, RateLimiter, Refusal, TokenFile
+from .access import Logins, Principal, RateLimiter, Refusal, TokenFile, principal_of
+from .shares import AnonymousPlaces, RequestPlaces, ThreadShares
 
 P = ParamSpec("P")
 T = TypeVar("T")
 LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "[::1]")
+HEALTH_SECONDS = 1.0
+"""An answer of the store is good for so long to whoever watches the service."""
 NO_SESSION = "this tenant has no session of this name"
 
 
@@ -44,12 +47,27 @@ class ServiceLimits:
     """What one client, or all together, may take."""
 
     body_bytes: int = 4 << 20
+    bodies_bytes: int = 32 << 20
+    """Of all requests under way together; at most half of it of one tenant. Read and checked, a body takes several
+    times its size."""
     messages: int = 1_000
     """Of one request."""
     page_rows: int = 200
     requests: int = 64
     """At once; one more is answered with 503."""
+    tenant_requests: int = 32
+    """Of one tenant, where there are tokens."""
+    anonymous_requests: int = 64
+    """Without a token; one more ends the oldest."""
+    anonymous_body_bytes: int = 8 << 10
+    anonymous_body_seconds: float = 5.0
     threads: int = 8
+    tenant_threads: int = 4
+    """Of one tenant, where there are tokens."""
+    parse_threads: int = 2
+    """That read and check bodies."""
+    build_seconds: float = 15.0
+    """A build that has not decided by then what to compact and recall goes on without it, and says so."""
     open_sessions: int = 256
     builders: int = 32
     listeners: int = 32
@@ -117,25 +135,71 @@ class Service:
         self.logins = Logins(limits.logins, limits.login_seconds, settings.clock)
         self.rates = RateLimiter(limits.requests_per_second, limits.burst, settings.clock)
         self.hub = EventHub(self)
-        self.in_flight = 0
+        alone = settings.tokens is None  # one user, who shares with nobody
+        self.places = RequestPlaces(
+            limits.requests, limits.requests if alone else limits.tenant_requests,
+            limits.bodies_bytes, limits.bodies_bytes // (1 if alone else 2),
+        )  # fmt: skip
+        self.anonymous = AnonymousPlaces(limits.anonymous_requests)
         self.ledgers = asyncio.Lock()
         """One at a time reads a ledger of the steward, which may have to catch up first."""
+        self._asking = asyncio.Lock()
+        self._asked_at = float("-inf")
         self.counts: dict[tuple[str, str, int], tuple[int, float]] = {}
         """Requests and their seconds, by method, route and status."""
-        self._threads: CapacityLimiter | None = None
+        self._threads: ThreadShares | None = None
+        self._own_thread: CapacityLimiter | None = None
+        self._parsing: CapacityLimiter | None = None
         self._open: OrderedDict[SessionKey, OpenSession] = OrderedDict()
         self._builders: OrderedDict[str, EnvelopeBuilder] = OrderedDict()
         self.builder()
 
-    async def run(self, work: Callable[P, T], *args: P.args, **more: P.kwargs) -> T:
-        """Do this in a worker thread; it is not given up where the client goes away."""
+    async def run(self, tenant: str, work: Callable[P, T], /, *args: P.args, **more: P.kwargs) -> T:
+        """Do this for a tenant in one of its worker threads; it is not given up where the client goes away."""
         if self._threads is None:
-            self._threads = CapacityLimiter(self.limits.threads)
-        return await to_thread.run_sync(partial(work, *args, **more), limiter=self._threads)
+            alone = self.settings.tokens is None
+            self._threads = ThreadShares(
+                self.limits.threads, self.limits.threads if alone else self.limits.tenant_threads
+            )
+        async with self._threads.of(tenant) as limiter:
+            return await to_thread.run_sync(partial(work, *args, **more), limiter=limiter)
+
+    async def run_own(self, work: Callable[P, T], /, *args: P.args, **more: P.kwargs) -> T:
+        """Do this for the service itself, in a thread that no tenant takes."""
+        if self._own_thread is None:
+            self._own_thread = CapacityLimiter(1)
+        return await to_thread.run_sync(partial(work, *args, **more), limiter=self._own_thread)
+
+    async def healthy(self) -> None:
+        """Ask the store for something, at most once a second however many ask; raises `StoreError`."""
+        async with self._asking:
+            if self.settings.clock() - self._asked_at >= HEALTH_SECONDS:
+                await self.run_own(self.store.journal.length, SessionKey("default", "healthz"))
+                self._asked_at = self.settings.clock()
+
+    async def parse(self, work: Callable[P, T], /, *args: P.args, **more: P.kwargs) -> T:
+        """Read a body, beside the event loop; few at once, because each takes much memory for a moment."""
+        if self._parsing is None:
+            self._parsing = CapacityLimiter(self.limits.parse_threads)
+        return await to_thread.run_sync(partial(work, *args, **more), limiter=self._parsing)
+
+    @property
+    def in_flight(self) -> int:
+        """Requests under way, without event streams."""
+        return self.places.taken + self.anonymous.taken
 
     def call(self, tell: Callable[P, object], *args: P.args, **more: P.kwargs) -> None:
         """From a worker thread: do this in the event loop, before the thread goes on."""
         from_thread.run_sync(partial(tell, *args, **more))
+
+    def may_still_read(self, who: Principal, headers: Sequence[tuple[bytes, bytes]]) -> bool:
+        """Whether who asked with these headers may go on reading what they began to."""
+        settings = self.settings
+        try:
+            now = principal_of(headers, settings.tokens, self.logins, settings.tenant)
+        except Refusal:
+            return False
+        return now.tenant == who.tenant and "read" in now.scopes
 
     def figures(self) -> str:
         """Requests and what is open, in Prometheus' text format."""
@@ -177,7 +241,7 @@ class Service:
     async def reading(self, tenant: str, id: str) -> AsyncIterator[OpenSession]:
         """A session that is there, for reading; it moves to no machine. Raises `Refusal`, `Erased`."""
         async with self._at(SessionKey(tenant, id)) as opened:
-            await self.run(self._read, opened)
+            await self.run(tenant, self._read, opened)
             yield opened
 
     @asynccontextmanager
@@ -186,7 +250,7 @@ class Service:
     ) -> AsyncIterator[OpenSession]:
         """A session for writing; with `create` one that is not there is made. `head`: arguments of `Store.session`."""
         async with self._at(SessionKey(tenant, id)) as opened:
-            await self.run(self._write, opened, head, create)
+            await self.run(tenant, self._write, opened, head, create)
             yield opened
 
     @asynccontextmanager
@@ -370,8 +434,8 @@ class EventHub:
     async def _poll(self) -> None:
         assert self._grown is not None
         while not self.is_closed:
-            with suppress(StoreError):
-                for key in self._watched():
+            for key in self._watched():
+                with suppress(StoreError):  # of one session; the others are looked at all the same
                     if not self._service.is_in_use(key):
                         await self._look(key)
             with suppress(TimeoutError):
@@ -391,14 +455,14 @@ class EventHub:
         """Tell what others have written since."""
         known = self._positions.get(key)
         journal = self._service.store.journal
-        length = await self._service.run(journal.length, key)
+        length = await self._service.run_own(journal.length, key)
         if known is None:
             self._positions[key] = length
             return
         if length <= known or self._service.is_in_use(key) or self._positions.get(key) != known:
             return
         start = max(known, length - self._service.limits.listener_events)
-        records = await self._service.run(journal.read, key, start, length)
+        records = await self._service.run_own(journal.read, key, start, length)
         if self._service.is_in_use(key) or self._positions.get(key) != known:
             return
         self._positions[key] = length

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import parse_qs
 
 from fastapi import APIRouter, Request
@@ -24,29 +24,15 @@ from starlette.responses import RedirectResponse, Response
 
 from ctxsteward.schemas import ContextError, InputError, ReferenceNotFound
 
-from ..pages import (
-    LANGUAGES,
-    Answer,
-    Frame,
-    Place,
-    SessionHealth,
-    Site,
-    health_of,
-    place_of,
-)
-from ..steward import (
-    ReviewerAnswer,
-    StewardContext,
-    answer,
-    check_people,
-    operator,
-    promoted,
-    rolled_back,
-    stored_context,
-)
-from .access import Principal, Refusal, StrictRoute, needs, refusal_of
+from ..pages import LANGUAGES, Frame, Place, SessionHealth, health_of, place_of
+from .access import Principal, Refusal, needs, refusal_of
 from .api import PROBLEMS, ModelName, Reader, ServiceDep, SessionId, Writer, builder_of, compact
 from .live_pages import router as pages_router, site_of
+from .request_body import StrictRoute
+
+if TYPE_CHECKING:
+    from ..pages import Answer, Site
+    from ..steward import StewardContext
 
 router = APIRouter()
 Steward = Annotated[Principal, needs("steward")]
@@ -70,7 +56,7 @@ async def session_health(
     builder = builder_of(service, model, None)
     async with service.reading(who.tenant, session) as opened:
         assert opened.session is not None
-        return await service.run(health_of, opened.session, builder)
+        return await service.run(who.tenant, health_of, opened.session, builder)
 
 
 router.include_router(figures)
@@ -91,7 +77,7 @@ async def _health_page(
         builder = builder_of(service, None, None)
         async with service.reading(who.tenant, place.session) as opened:
             assert opened.session is not None
-            told["health"] = await service.run(health_of, opened.session, builder)
+            told["health"] = await service.run(who.tenant, health_of, opened.session, builder)
         if asked.get("preview") == "1":
             told["compaction"] = await compact(place.session, service, who, None, "true")
     except (Refusal, ReferenceNotFound):
@@ -121,7 +107,7 @@ async def decide(request: Request, service: ServiceDep, who: Steward) -> Respons
     """Answer, promote or roll back."""
     place, fields = _place(request), await _fields(request)
     try:
-        done = await service.run(_decided, service, who, place.session, fields)
+        done = await service.run(who.tenant, _decided, service, who, place.session, fields)
     except ContextError as error:
         status, problem = _told(error)
         kept = {name: fields.get(name, "") for name in ("id", "note", "text")}
@@ -139,6 +125,8 @@ def _told(error: ContextError) -> tuple[int, str]:
 
 def _decided(service: ServiceDep, who: Principal, profile: str, fields: Mapping[str, str]) -> str:
     """The name of what was done; raises `InputError` where it may not be."""
+    from ..steward import promoted, rolled_back, stored_context
+
     place = stored_context(service.store, who.tenant, profile)
     action = fields.get("action", "")
     if action in DECISIONS:
@@ -161,6 +149,8 @@ def _decided(service: ServiceDep, who: Principal, profile: str, fields: Mapping[
 
 
 def _answered(place: StewardContext, decision: Any, fields: Mapping[str, str]) -> str:
+    from ..steward import ReviewerAnswer, answer, check_people
+
     check_people(place)
     if decision == "reject" and not fields.get("note", "").strip():
         raise InputError("a rejection needs a reason; it is remembered and shown to whoever is asked next")
@@ -184,6 +174,8 @@ def _secret(fields: Mapping[str, str]) -> str:
 
 def _operator(service: ServiceDep, who: Principal, place: StewardContext, fields: Mapping[str, str]) -> str:
     """Who operates: by their token; where nobody is configured, whoever asks, by the name that the service knows."""
+    from ..steward import operator
+
     if place.actors_path is not None:
         return operator(place, None, _secret(fields))
     named = fields.get("who", "").strip()[:80] or None
@@ -225,7 +217,7 @@ async def _shown(
     request: Request, service: ServiceDep, who: Principal, given: Mapping[str, Any], status: int | None
 ) -> Response:
     site: Site = replace(site_of(service, who), given=given)
-    found: Answer = await service.run(site.answer, _path(request), dict(request.query_params))
+    found: Answer = await service.run(who.tenant, site.answer, _path(request), dict(request.query_params))
     code = status if status is not None and found.status == 200 else found.status
     return Response(found.body, code, headers={"content-type": found.kind})
 

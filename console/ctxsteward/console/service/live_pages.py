@@ -11,21 +11,27 @@ from __future__ import annotations
 
 import re
 from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
 
 from fastapi import APIRouter, Request
 from starlette.responses import RedirectResponse, Response
 
-from ..pages import ASSETS, LANGUAGES, ROUTES, Frame, Place, Site
+from ..pages import ASSETS, LANGUAGES, ROUTES, Frame, Place
 from .access import COOKIE, Principal, Refusal, needs
 from .api import Reader, ServiceDep
+
+if TYPE_CHECKING:
+    from ..pages import Site
 
 router = APIRouter(include_in_schema=False)
 ASSET_SECONDS = 300
 
 
 def site_of(service: ServiceDep, who: Principal) -> Site:
-    """The pages of whoever asks."""
+    """The pages of whoever asks; imported when the first page is: they bring the steward."""
+    from ..pages import Site
+
     settings = service.settings
     history = settings.eval_history if who.tenant == settings.tenant else None
     return Site(store=service.store, tenant=who.tenant, history=history, may=who.scopes)
@@ -34,7 +40,7 @@ def site_of(service: ServiceDep, who: Principal) -> Site:
 async def page(request: Request, service: ServiceDep, who: Reader) -> Response:
     """A page."""
     path = request.scope.get("raw_path", b"").decode("latin-1") or request.url.path  # `Site` decodes by itself
-    answer = await service.run(site_of(service, who).answer, path.lstrip("/"), dict(request.query_params))
+    answer = await service.run(who.tenant, site_of(service, who).answer, path.lstrip("/"), dict(request.query_params))
     return Response(answer.body, answer.status, headers={"content-type": answer.kind})
 
 
@@ -52,6 +58,8 @@ async def asset(name: str, service: ServiceDep) -> Response:
     """A file that pages load."""
     if name not in ASSETS:
         raise Refusal("not_found", "there is no such file")
+    from ..pages import Site
+
     answer = Site(store=service.store).answer(str(PurePosixPath("assets", name)), {})
     headers = {"content-type": answer.kind, "cache-control": f"max-age={ASSET_SECONDS}"}
     return Response(answer.body, answer.status, headers=headers)

@@ -1,7 +1,11 @@
-"""``ctxsteward steward actors``: the file of people, listed and added to, without ever holding a token.
+"""``ctxsteward steward actors``: the file of people, listed and changed, without ever holding a token.
 
 A token is 32 random bytes; its public key goes into the file (`ctxsteward.steward.release.actors`). The file is
-rewritten whole, in a new file that takes its place, and checked by the reader that nights use. Raises `InputError`.
+rewritten whole, in a new file that takes its place, and checked by the reader that nights use.
+
+Once the file has a reviewer, nobody is added, removed, or given another token unless a reviewer signs that with a token
+of their own. The store checks the signature again (`ctxsteward.store` `people`), so a line that somebody writes into
+the file by hand has no effect. Raises `InputError`, `ActionRefused`.
 """
 
 from __future__ import annotations
@@ -11,16 +15,18 @@ import re
 import secrets
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import click
 from rich.console import Console
 
 from ctxsteward.schemas import InputError
-from ctxsteward.steward.release import Actor, Actors, token_signer
+from ctxsteward.steward.release import ActionRefused, Actor, Actors, RemovedActor, signed_person, token_signer
+from ctxsteward.store import PersonStatement
 
 from ..terminal import common, print_json, table_console, tables
-from .context import ACTORS_FILE, actors_path
-from .records import actors_option
+from .context import ACTORS_FILE, actors_path, read_token
+from .records import actors_option, as_actor, token as token_option
 
 ROLES = ("reviewer", "operator")
 SALT_BYTES, TOKEN_BYTES = 16, 32
@@ -56,16 +62,74 @@ def actors_file(path: str | None, store: str) -> Path:
     raise InputError(f"--store {store}: its people stand elsewhere; name the file with --actors")
 
 
-def add_actor(path: Path, name: str, roles: Sequence[str]) -> str:
+class Voucher(NamedTuple):
+    """The reviewer who vouches for a change of the file, and their token."""
+
+    name: str | None
+    secret: str
+
+
+def add_actor(path: Path, name: str, roles: Sequence[str], by: Voucher | None = None) -> str:
     """Add somebody with roles and a new key to the file; return their token."""
     if not _ACTOR_NAME.fullmatch(name):
         raise InputError(f"actor {name!r:.80}: use letters, digits, '.', '_', '@' and '-', at most 80")
-    before = Actors.load(path) if path.exists() else Actors(salt=secrets.token_hex(SALT_BYTES), actors={})
+    before = _read_actors(path)
+    if name in before.actors:
+        raise InputError(f"actor {name!r} is there already; give them another token with --new-token {name}")
+    return _write_person(path, before, name, roles, by)
+
+
+def renew_actor(path: Path, name: str, roles: Sequence[str] = (), by: Voucher | None = None) -> str:
+    """Give somebody a new key, and other roles where some are named; return their token."""
+    before = _read_actors(path)
+    return _write_person(path, before, name, roles or before.named(name).roles, by)
+
+
+def remove_actor(path: Path, name: str, by: Voucher | None = None) -> None:
+    """Take somebody out of the file; what they approved before stays approved."""
+    before = _read_actors(path)
+    standing = before.named(name)
+    left = {other: actor for other, actor in before.actors.items() if other != name}
+    if "reviewer" in standing.roles and not has_reviewer(Actors(salt=before.salt, actors=left)):
+        raise InputError(f"{name!r} is the last reviewer; add another one first")
+    signed = _vouched(before, name, None, by)
+    removed = dict(before.removed)
+    if signed is not None:
+        removed[name] = RemovedActor(key=standing.key, by=signed.by, signature=signed.signature)
+    _write_actors(path, Actors(salt=before.salt, actors=left, removed=removed))
+
+
+def has_reviewer(people: Actors) -> bool:
+    """Whether there is somebody whose signature a change of the file needs."""
+    return any("reviewer" in actor.roles for actor in people.actors.values())
+
+
+def _read_actors(path: Path) -> Actors:
+    return Actors.load(path) if path.exists() else Actors(salt=secrets.token_hex(SALT_BYTES), actors={})
+
+
+def _write_person(path: Path, before: Actors, name: str, roles: Sequence[str], by: Voucher | None) -> str:
     token = secrets.token_urlsafe(TOKEN_BYTES)
-    key = token_signer(token, before.salt).key
-    actor = Actor.model_validate({"roles": tuple(dict.fromkeys(roles)), "key": key})
-    _write_actors(path, Actors(salt=before.salt, actors={**before.actors, name: actor}))
+    fields: dict[str, object] = {"roles": tuple(dict.fromkeys(roles)), "key": token_signer(token, before.salt).key}
+    signed = _vouched(before, name, Actor.model_validate(fields), by)
+    if signed is not None:
+        fields |= {"replaces": signed.replaces, "by": signed.by, "signature": signed.signature}
+    people = {**before.actors, name: Actor.model_validate(fields)}
+    _write_actors(path, Actors(salt=before.salt, actors=people, removed=before.removed))
     return token
+
+
+def _vouched(before: Actors, name: str, actor: Actor | None, by: Voucher | None) -> PersonStatement | None:
+    """What a reviewer signs of this change; None where there is no reviewer yet, so that nobody can be asked."""
+    if not has_reviewer(before):
+        return None
+    if by is None:
+        reviewers = ", ".join(who for who, one in before.actors.items() if "reviewer" in one.roles)
+        text = f"a change of who may approve needs a reviewer's signature ({reviewers})"
+        raise ActionRefused("not_enrolled", f"{text}: --as NAME, with their token in CTXSTEWARD_TOKEN or --token")
+    signer = token_signer(by.secret, before.salt)
+    who = before.whose(signer, "reviewer", by.name)
+    return signed_person(before.salt, name, actor, before.actors.get(name), who, signer)
 
 
 def check_token_file(path: Path) -> None:
@@ -82,11 +146,11 @@ def write_token_file(path: Path, token: str) -> None:
 
 
 def _write_actors(path: Path, actors: Actors) -> None:
-    people = "".join(
-        f"  {name!r}: {{roles: [{', '.join(actor.roles)}], key: '{actor.key}'}}\n"
-        for name, actor in actors.actors.items()
-    )
-    text = f"{ACTORS_FILE_HEAD}salt: '{actors.salt}'\nactors:\n{people}"
+    lines = [f"{ACTORS_FILE_HEAD}salt: '{actors.salt}'", "actors:" if actors.actors else "actors: {}"]
+    lines += (f"  {name!r}: {_line(actor)}" for name, actor in actors.actors.items())
+    if actors.removed:
+        lines += ["removed:", *(f"  {name!r}: {_line(gone)}" for name, gone in actors.removed.items())]
+    text = "\n".join(lines) + "\n"
     Actors.from_yaml(text, source=str(path))
     path.parent.mkdir(parents=True, exist_ok=True)
     fresh = path.with_name(f"{path.name}.{secrets.token_hex(4)}.tmp")
@@ -97,40 +161,66 @@ def _write_actors(path: Path, actors: Actors) -> None:
         fresh.unlink(missing_ok=True)
 
 
+def _line(person: Actor | RemovedActor) -> str:
+    """A person in one line of YAML."""
+    told = person.model_dump(mode="json", exclude_none=True)
+    fields = (
+        f"{name}: [{', '.join(one)}]" if isinstance(one, list) else f"{name}: {one!r}" for name, one in told.items()
+    )
+    return "{" + ", ".join(fields) + "}"
+
+
 @click.command()
-@click.option("--add", "name", metavar="NAME", help="Give NAME roles and a new token; it is shown once, kept nowhere.")
+@click.option("--add", metavar="NAME", help="Give NAME roles and a new token; it is shown once, kept nowhere.")
+@click.option("--remove", metavar="NAME", help="Take NAME out; what they approved before stays approved.")
+@click.option("--new-token", metavar="NAME", help="Give NAME a new token in place of the one they have.")
 @click.option("--role", "roles", multiple=True, type=click.Choice(ROLES), help="Of whoever is added; repeatable.")
 @click.option("--token-file", type=click.Path(), metavar="FILE", help="Put the token there (mode 600), not on stdout.")
+@as_actor
+@token_option
 @actors_option
 @common
 @click.pass_context
 def actors(
-    ctx: click.Context, name: str | None, roles: tuple[str, ...], token_file: str | None, actors: str | None,
-    as_json: bool, store: str, tenant: str,
+    ctx: click.Context, add: str | None, remove: str | None, new_token: str | None, roles: tuple[str, ...],
+    token_file: str | None, actor: str | None, token: str | None, actors: str | None, as_json: bool, store: str,
+    tenant: str,
 ) -> None:  # fmt: skip
-    """List who may approve (reviewer) and who may promote and roll back (operator), or add somebody.
+    """List who may approve (reviewer) and who may promote and roll back (operator), or change that.
 
-    They stand in a YAML file of names, roles and public keys.
+    They stand in a YAML file of names, roles and public keys. Once there is a reviewer, a change needs the token of
+    one: --as NAME, and CTXSTEWARD_TOKEN, a line on standard input, or --token.
     """
-
-    if name is None:
-        if roles or token_file:
-            raise click.UsageError("--role and --token-file go with --add", ctx)
+    asked = [name for name in (add, remove, new_token) if name is not None]
+    if not asked:
+        if roles or token_file or actor or token:
+            raise click.UsageError("--role, --token-file, --as and --token go with --add, --remove or --new-token", ctx)
         people = list_actors(actors, store)
         print_json(people) if as_json else show_actors(table_console(), people)
         return
-    if not roles:
+    if len(asked) > 1:
+        raise click.UsageError("give one of --add, --remove and --new-token", ctx)
+    if add is not None and not roles:
         raise click.UsageError("say what they may do: --role reviewer, --role operator, or both", ctx)
+    if remove is not None and (roles or token_file):
+        raise click.UsageError("--role and --token-file go with --add or --new-token", ctx)
     target = actors_file(actors, store)
     if token_file is not None:
         check_token_file(Path(token_file))
-    token = add_actor(target, name, roles)
+    by = Voucher(actor, read_token(token)) if (actor or token) and has_reviewer(_read_actors(target)) else None
+    if remove is not None:
+        remove_actor(target, remove, by)
+        gone: dict[str, object] = {"file": str(target), "name": remove, "roles": [], "token": None}
+        print_json(gone) if as_json else click.echo(f"{remove} is not in {target} any more")
+        return
+    fresh = add_actor(target, add, roles, by) if add is not None else renew_actor(target, asked[0], roles, by)
     if token_file is not None:
-        write_token_file(Path(token_file), token)
-    result = {"file": str(target), "name": name, "roles": list(roles), "token": None if token_file else token}
+        write_token_file(Path(token_file), fresh)
+    has = list(Actors.load(target).named(asked[0]).roles)
+    result = {"file": str(target), "name": asked[0], "roles": has, "token": None if token_file else fresh}
     if as_json:
         print_json(result)
         return
-    click.echo(f"{name} is {' and '.join(roles)} in {target}")
-    where = f"in {token_file}" if token_file else f"(shown this once): {token}"
+    click.echo(f"{asked[0]} is {' and '.join(has)} in {target}")
+    where = f"in {token_file}" if token_file else f"(shown this once): {fresh}"
     click.echo(f"their token {where}")

@@ -50,7 +50,7 @@ OPTIONS = {
     "profile": "--profile-name", "tenant": "--tenant", "runner": "--runner", "sources": "--transcripts",
     "dask_address": "--dask-address",
 }  # fmt: skip
-THRESHOLDS = ("admission", "drift", "gate", "canary", "internal_tools")
+THRESHOLDS = ("admission", "drift", "gate", "canary", "internal_tools", "confirming_tools")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,12 +124,18 @@ def open_context(
 ) -> Iterator[StewardContext]:
     """Open a store that is there, at a profile that is there; thresholds are those of `CTXSTEWARD_SETTINGS`."""
     path = actors_path(actors, uri)
-    limits = thresholds(read_settings(None))
+    file = read_settings(None)
     with open_stored(uri) as store:
         profile = profile_of(store, tenant, profile_name)
         here = of_this_process()
         yield StewardContext(
-            store=store, uri=uri, tenant=tenant, profile=profile, actors_path=path, here=here, told=limits
+            store=store,
+            uri=uri,
+            tenant=tenant,
+            profile=profile,
+            actors_path=path,
+            here=here,
+            told=thresholds(with_shipped(profile, file)),
         )
 
 
@@ -145,7 +151,7 @@ def stored_context(store: Store, tenant: str, profile: str) -> StewardContext:
         raise ReferenceNotFound(f"profile {profile!r:.80}", "", f"tenant {tenant!r} has no such profile")
     return StewardContext(
         store=store, uri=store.uri, tenant=tenant, profile=profile, actors_path=actors_path(None, store.uri),
-        here=of_this_process(), told=thresholds(read_settings(None)),
+        here=of_this_process(), told=thresholds(with_shipped(profile, read_settings(None))),
     )  # fmt: skip
 
 
@@ -248,6 +254,12 @@ def shipped_folder() -> Path:
 def shipped_transcripts() -> str:
     """The folder of the shipped transcripts, as a source."""
     return str(shipped_folder() / "transcripts")
+
+
+def with_shipped(profile: str, file: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Settings of a file; of the shipped profile also those that are shipped with it, where the file says nothing."""
+    shipped = read_settings(str(shipped_folder() / "settings.yaml"))
+    return {**shipped, **file} if profile == shipped["profile"] else file
 
 
 def is_shipped(uri: str) -> bool:

@@ -24,8 +24,8 @@ from rich.console import Console
 from ctxsteward.schemas import ContextError, without_secrets
 from ctxsteward.steward import Actors, NightChain
 from ctxsteward.steward.night import KEY_VARIABLE, environment_keys
-from ctxsteward.steward.release import running
-from ctxsteward.store import WriterLease
+from ctxsteward.steward.release import running, statements
+from ctxsteward.store import PeopleRegister, WriterLease
 
 from ..terminal import (
     FLOWS,
@@ -82,7 +82,13 @@ def _checked(where: ProfileOptions, settings: str | None, tell: Callable[[str], 
                 DoctorCheck("store", "wrong", _said(error), "correct it; the rest was not looked at"),
             ]
         checks += [people, *_profile(place)]
-        for name, check in (("lease", _lease), ("nights", _nights), ("waiting", _waiting), ("ledger", _ledger)):
+        for name, check in (
+            ("approvals", _approvals),
+            ("lease", _lease),
+            ("nights", _nights),
+            ("waiting", _waiting),
+            ("ledger", _ledger),
+        ):
             tell(name)
             checks += _guarded(name, check, place)
     return checks
@@ -206,6 +212,27 @@ def _profile(place: StewardContext) -> Iterator[DoctorCheck]:
         return
     yield DoctorCheck("store", "ok", place.store.uri)
     yield DoctorCheck("profile", "ok", f"{place.profile}: {number} versions, {len(head.profile.meta)} records in force")
+
+
+def _approvals(place: StewardContext) -> Iterator[DoctorCheck]:
+    """Whether people signed what is in force and before, and whether the file of actors is what the store knows."""
+    forged = {number: check.problems[0] for number, check in place.versions.approval_checks() if check.problems}
+    if forged:
+        some = "; ".join(f"version {number}: {why}" for number, why in list(forged.items())[:3])
+        do = "roll back to a version before it (`ctxsteward steward rollback`), and find out who wrote it"
+        yield DoctorCheck("approvals", "wrong", f"{len(forged)} versions that people have not agreed to: {some}", do)
+    else:
+        yield DoctorCheck("approvals", "ok", "every version that people must agree to has their signatures")
+    enrolled = PeopleRegister(place.store, place.profile, place.tenant).read()
+    if not enrolled.is_founded:
+        return
+    unknown = [name for name in place.actors.actors if not place.approvals.is_enrolled(name)]
+    waiting = {one.who for one in statements(place.actors) if enrolled.obstacle(one) is None}
+    stray = sorted(set(unknown) - waiting)
+    if stray:
+        do = "have a reviewer add them (`ctxsteward steward actors --add NAME --as REVIEWER`), or take the lines out"
+        text = f"no reviewer vouches for what the file of actors says of {', '.join(stray)}; it has no effect"
+        yield DoctorCheck("enrolment", "wrong", text, do)
 
 
 def _lease(place: StewardContext) -> Iterator[DoctorCheck]:

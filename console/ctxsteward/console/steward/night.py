@@ -22,7 +22,7 @@ import click
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from ctxsteward.envelope import Profile, Store
-from ctxsteward.schemas import Finding, InputError
+from ctxsteward.schemas import Finding, InputError, shown_uri
 from ctxsteward.steward import (
     Actors,
     NightChain,
@@ -63,6 +63,7 @@ from .context import (
     read_settings,
     shipped_transcripts,
     thresholds,
+    with_shipped,
 )
 from .records import LedgerView, ProfileOptions, about_a_profile, records_at
 from .status import week_of, write_digest, write_page
@@ -160,7 +161,7 @@ def ready(asked: NightOptions, here: ProcessEnvironment | None = None) -> Iterat
             path = Path(settings.actors) if settings.actors else None
             place = StewardContext(
                 store=store, uri=uri, tenant=asked.tenant, profile=profile, actors_path=path, here=here,
-                told=thresholds(asked.file),
+                told=thresholds(with_shipped(profile, asked.file)),
             )  # fmt: skip
             yield PreparedNight(settings=settings, place=place, findings=findings)
 
@@ -181,7 +182,9 @@ def run_prepared(ready: PreparedNight, tell: Tell) -> tuple[NightReport, NightRe
         tell_night(report)
         if report.outcome == "busy":
             return report, NightRecords()
-        view = LedgerView.of(ready.place, opening.ledger, report.night, ready.settings.admission)
+        head = ready.place.versions.head()
+        policy = ready.settings.admission.under(head.profile if head else None)
+        view = LedgerView.of(ready.place, opening.ledger, report.night, policy)
         return report, night_records(view, before)
 
 
@@ -192,11 +195,11 @@ def _check_sources(transcripts: Sequence[str]) -> None:
     """Refuse a folder that is not there or holds nothing like a transcript, before anything is written."""
     for uri in transcripts:
         if uri.startswith("s3:"):
-            need(S3, f"--transcripts {uri}")
+            need(S3, f"--transcripts {shown_uri(uri)}")
         try:
             require_transcripts(uri)
         except InputError as error:
-            raise InputError(f"--transcripts {uri}: {error}") from error
+            raise InputError(f"--transcripts {shown_uri(uri)}: {error}") from error
 
 
 def _settled(
@@ -239,7 +242,9 @@ def _settings(asked: NightOptions, uri: str, profile: str, sources: tuple[str, .
         "store": uri, "journal": os.environ.get(JOURNAL_VARIABLE) or asked.file.get("journal"), "tenant": asked.tenant,
         "profile": profile, "sources": sources, "actors": None if path is None else str(path),
     }  # fmt: skip
-    settings = night_settings(asked.file, {**fixed, **{k: v for k, v in asked.options.items() if v is not None}})
+    settings = night_settings(
+        with_shipped(profile, asked.file), {**fixed, **{k: v for k, v in asked.options.items() if v is not None}}
+    )
     if settings.actors is not None:
         Actors.load(settings.actors)
     if settings.runner == "dask":

@@ -14,7 +14,6 @@ Raises `InputError`, `Refused`, and what the store raises.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -25,7 +24,7 @@ from pydantic import ValidationError
 from rich.console import Console
 
 from ctxsteward.schemas import InputError, ProfileDocument, ProfileEntry
-from ctxsteward.steward.night import CommitContext, draft_store
+from ctxsteward.steward.night import draft_store
 from ctxsteward.steward.release import (
     ApprovalRequest,
     DecisionStage,
@@ -44,8 +43,6 @@ from ctxsteward.store import (
     Profile,
     Proposal,
     Version,
-    WriterLease,
-    address_of,
     by_people,
     of_entry,
     of_file,
@@ -65,9 +62,9 @@ from .records import (
     whose,
 )
 from .review import check_people, find_request
+from .taking_effect import leased, writing_by_hand
 from .versions import changes
 
-LEASE_SECONDS = 300.0
 MAX_SESSIONS_SHOWN = 10
 MAX_NOTE_CHARS = 500
 SPENT = ("superseded", "rejected", "expired")
@@ -90,7 +87,7 @@ def promoted(place: StewardContext, id: str, who: str, share: float | None) -> d
     request = find_request(place, id)
     if share is not None and not 0 < share <= 1:
         raise InputError(f"--canary {share}: write a share over 0 and up to 1, such as 0.1")
-    with _leased(place) as lease:
+    with leased(place) as lease:
         if lease is None:
             return _told(id, place, "busy", "a night is under way; try again when it has ended")
         if request is not None:
@@ -105,7 +102,7 @@ def rolled_back(place: StewardContext, version: int, who: str, note: str, *, mov
     """
     before = place.head
     place.versions.at(version)
-    with _leased(place) as lease:
+    with leased(place) as lease:
         if lease is None:
             raise InputError("a night is under way; roll back when it has ended")
         landed = commit_rollback(
@@ -192,7 +189,7 @@ def _record_promoted(place: StewardContext, id: str, who: str, share: float | No
             why = f"record {record.id} is for one person, project or session; only records for everybody are promoted"
             return _told(record.id, place, "not_shared", why)
         deciding = DecisionStage(place.settings(canary_share=share), place.store, records.ledger)
-        writing = _writing(place, records.date, record.id, who, lease)
+        writing = writing_by_hand(place, records.date, record.id, who, lease)
         fitted = deciding.fit(deciding.admit(records.date, writing.run), writing)
         if record.id not in {entry.id for entry in fitted}:
             if deciding.keeps_out(record.id):
@@ -212,29 +209,6 @@ def _record_promoted(place: StewardContext, id: str, who: str, share: float | No
         return _told(record.id, place, landed.outcome, why, request=request, changes=list(lines))
     canary = {"share": share} if landed.outcome == "canary" else None
     return _told(record.id, place, None, "", written=True, canary=canary, changes=list(landed.changes))
-
-
-def _writing(place: StewardContext, date: str, id: str, who: str, lease: Lease) -> CommitContext:
-    key = place.store.keys.address_key(place.tenant)
-    named = re.sub(r"[^a-z0-9_.-]", "-", who.lower())
-    address = address_of(key, place.tenant, "by hand", f"{place.profile} {place.head} {id}".encode())
-    return CommitContext(
-        who=place.settings().who, when=place.here.when, epoch=lease.epoch, run=f"h{date}-{address[:12]}-{named}"[:64],
-        commit_id=address[:32], done=False,
-    )  # fmt: skip
-
-
-@contextmanager
-def _leased(place: StewardContext) -> Iterator[Lease | None]:
-    """The lease of the profile's writers; None where a night has it."""
-    lease = WriterLease(place.store, place.profile, place.tenant, owner=place.here.owner, clock=place.here.clock)
-    holder = lease.holder()
-    taken = lease.take(LEASE_SECONDS, force=holder is not None and place.here.abandoned(holder.owner))
-    try:
-        yield taken
-    finally:
-        if taken is not None:
-            lease.release()
 
 
 def _told(

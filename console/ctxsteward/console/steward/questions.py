@@ -40,10 +40,10 @@ from .records import (
 
 FOR_PEOPLE = frozenset((
     "needs_person", "needs_principals", "needs_confirmation", "fails_more", "needs_outcome", "needs_recovery",
-    "needs_tasks", "by_chance", "denied", "conflict", "touches_locked", "edited",
+    "needs_tasks", "by_chance", "denied", "conflict", "beside_locked", "edited",
 ))  # fmt: skip
 """Reasons that a person can lift at once."""
-RULED = frozenset(("gainsays_locked", "gainsays_rule", "touches_locked"))
+RULED = frozenset(("gainsays_locked", "gainsays_rule"))
 SHOWN_SPANS, SPAN_CHARS, SHOWN_TRIED = 3, 200, 4
 MAX_QUOTED = 200
 """Questions whose evidence is read; of more `why` reads it."""
@@ -61,6 +61,7 @@ WAITS: Mapping[str, str] = {
     "needs_tasks": "It was seen in the runs of fewer than {recoveries} tasks.",
     "by_chance": "Runs that did so and runs that did not ended no more differently than they may by chance.",
     "conflict": "Somebody says the opposite, and both are held until you decide.",
+    "beside_locked": "This profile has locked lines: does it go against one of them?",
 }
 """Why a record waits, as one would say it to a colleague."""
 NEW_EVIDENCE: Mapping[EvidenceKind, str] = {

@@ -64,7 +64,7 @@ REASONS: Mapping[str, str] = {
     "faded": "nobody has confirmed it for long",
     "gainsays_locked": "it gainsays a locked line",
     "gainsays_rule": "it gainsays a rule",
-    "touches_locked": "it speaks of what a locked line is about, and does not plainly say the same; a person must look",
+    "beside_locked": "this profile has locked lines; a person says whether it goes against one of them",
     "merged": "it took in a record that says the same",
 }
 """What the codes of a record mean."""
@@ -88,6 +88,10 @@ class LedgerView:
 
     def __iter__(self) -> Iterator[MetaRecommendation]:
         return self.ledger.records(self._as_of)
+
+    def judge(self) -> None:
+        """Bring the standing of all records up to date in the ledger, as of now."""
+        self.ledger.judged(self._as_of)
 
     @cached_property
     def by_id(self) -> dict[str, MetaRecommendation]:
@@ -163,19 +167,18 @@ def whose(record: MetaRecommendation) -> str:
 
 
 def against_rule(place: StewardContext, record: MetaRecommendation) -> dict[str, Any] | None:
-    """The rule in force that a record gainsays, or the locked line that it touches; None: there is none."""
+    """The rule in force that a record plainly contradicts; None: none was found."""
     head = place.versions.head()
     found = against(rules_of(head.profile if head else None), record.text)
     if found is None:
         return None
-    return {"rule": found.rule.key, "locked": found.rule.locked, "says": found.rule.text, "how": found.how}
+    return {"rule": found.key, "locked": found.locked, "says": found.text, "how": "gainsays"}
 
 
 def rule_text(found: Mapping[str, Any]) -> str:
     """What `against_rule` gave, in words."""
     locked = ", which is locked" if found["locked"] else ""
-    verb = "gainsays" if found["how"] == "gainsays" else "speaks of what is said in"
-    return f"it {verb} {found['rule']}{locked}: {found['says']}"
+    return f"it gainsays {found['rule']}{locked}: {found['says']}"
 
 
 def taken_back_from(place: StewardContext) -> Callable[[MetaRecommendation], bool]:

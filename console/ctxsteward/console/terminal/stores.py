@@ -12,7 +12,7 @@ import re
 from pathlib import Path
 
 from ctxsteward.envelope import Session, Store, open_store
-from ctxsteward.schemas import InputError
+from ctxsteward.schemas import InputError, shown_uri
 from ctxsteward.steward.night import environment_keys
 from ctxsteward.store import checked_name, ls
 
@@ -34,7 +34,9 @@ def open_stored(uri: str, *, cards: str | None = None) -> Store:
     """Open a store for reading; raises `InputError` where there is none."""
     scheme, _, rest = uri.partition(":")
     if scheme == "file" and rest and not Path(rest).is_dir():
-        raise InputError(f"--store {uri}: no such folder; build or replay a transcript into it, or name another store")
+        raise InputError(
+            f"--store {shown_uri(uri)}: no such folder; build or replay a transcript into it, or name another store"
+        )
     store = open_uri(uri, cards=cards)
     if scheme in ("s3", "postgresql", "postgres"):
         _refuse_empty(store, uri)
@@ -47,7 +49,7 @@ def _refuse_empty(store: Store, uri: str) -> None:
     what = "bucket and prefix" if uri.startswith("s3:") else "database and schema"
     try:
         if next(iter(store.objects.list("")), None) is None and not store.journal.tenants():
-            raise InputError(f"--store {uri}: nothing is there; check {what}, or name another store")
+            raise InputError(f"--store {shown_uri(uri)}: nothing is there; check {what}, or name another store")
     except BaseException:
         store.close()
         raise

@@ -1,3 +1,3 @@
 from . import auditor as auditor
 from .auditor import KINDS as KINDS, audit as audit
-from .requests import sealed_request as sealed_request
+from .requests import not_governed as not_governed, sealed_request as sealed_request

@@ -2,8 +2,10 @@
 
 A payload whose context is byte for byte the expected one costs one rendering and one comparison. Otherwise both are
 taken apart into units (`render`), aligned (`alignment`) and every difference becomes a finding of one of the twelve
-classes (`KINDS`), the cause first. Not differences: cache marks, the order of JSON keys, JSON escapes,
-arguments of the request that are not context. Findings quote nothing: they go to logs.
+classes (`KINDS`), the cause first. Not differences: cache marks, the order of JSON keys, JSON escapes, and arguments
+that an envelope says nothing about (model, temperature, limits), which `not_governed` lists. An argument that adds
+context or tools, or changes how the model sees them (tool choice, a schema for the answer), is a difference unless the
+caller says that it was meant (`arguments`). Findings quote nothing: they go to logs.
 
 Whose payload it is, where it is not the expected envelope's (another tenant's, session's, version's, or older), is told
 by the seal that travelled with it; by other envelopes the caller knows (head and dynamic part are compared apart: a
@@ -33,17 +35,18 @@ from __future__ import annotations
 
 import re
 from collections import Counter as Tally
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Literal, get_args
 
 from ctxsteward.schemas import Finding, SealDocument, Wire
 from ctxsteward.store import Keys
 
-from ..envelope import Envelope, Provider, is_authentic
+from ..envelope import Envelope, Provider, is_authentic, seal_key_fault
 from ..instruments import Board, Instrument
 from ..layout import BULLETS_LABEL, CONTEXT_LABEL, NOTES_LABEL
-from ..render import ATTACHED, CUT, FORMATS, Unit, canonical, context_of, read_units
+from ..render import ATTACHED, CALL_ARGUMENTS, CUT, FORMATS, Unit, canonical, context_of, read_units
 from ..tokens import FRAME_TOKENS, Counter
 from .alignment import LIKE_ENOUGH, Alignment, align, change_of, common_prefix, folded, joined, likeness
 from .requests import BLOCKS, ExpectedPart, SentRequest, expected_parts, head_texts, read_sent
@@ -65,9 +68,13 @@ Kind = Literal[
 KINDS: tuple[Kind, ...] = get_args(Kind)
 """Gravest first."""
 
+SEAL_KEY_WRONG: Literal["seal_key_wrong"] = "seal_key_wrong"
+"""No class of difference: nothing is known against the request, and its seal cannot be checked."""
+
 INSTRUMENTS = (
     Instrument(name="audit.findings", kind="counter", unit="1",
-               about="Differences between an envelope and what was sent, by class.", labels={"kind": KINDS}),
+               about="Differences between an envelope and what was sent, by class.",
+               labels={"kind": (*KINDS, SEAL_KEY_WRONG)}),
     Instrument(name="audit.count", kind="counter", unit="1",
                about="Requests that were audited.", labels={"outcome": ("same", "differs")}),
 )  # fmt: skip
@@ -94,14 +101,17 @@ def audit(
     keys: Keys | None = None,
     known: Iterable[Envelope] = (),
     counter: Counter | None = None,
+    arguments: Mapping[str, object] | None = None,
 ) -> tuple[Finding, ...]:
     """Every difference between the envelope and the request, classified, the cause first; empty where there is none.
 
     `sent` is a request's arguments, or what `sealed_request` makes. With `keys` a seal is verified, and missed where a
     logged request has none; without them it is taken at its word. `known` are other envelopes to recognize (earlier
     ones, other sessions'); they are read only where something differs. `counter` defaults to the envelope's own.
+    `arguments` are those that the application itself sends beside the envelope: a ``tool_choice``, a
+    ``response_format``.
     """
-    findings = _differences(expected, sent, provider, seal, keys, known, counter)
+    findings = _differences(expected, sent, provider, seal, keys, known, counter, arguments or {})
     audited(findings)
     return findings
 
@@ -114,9 +124,10 @@ def _differences(
     keys: Keys | None,
     known: Iterable[Envelope],
     counter: Counter | None,
+    arguments: Mapping[str, object],
 ) -> tuple[Finding, ...]:
-    request = read_sent(sent, provider=provider, seal=seal)
-    sealed = list(_seal_findings(request, expected, keys))
+    request, changed = _without_meant(read_sent(sent, provider=provider, seal=seal), arguments)
+    sealed = [*_seal_findings(request, expected, keys), *changed]
     if _is_the_same(expected, request):
         return ranked(sealed)
     # where the provider is in doubt, the reading that has more in common counts
@@ -135,6 +146,26 @@ def _differences(
     if not findings:
         findings = [finding("altered_text", "the request differs in its form", field=provider)]
     return ranked([*origins, *findings])
+
+
+def _without_meant(request: SentRequest, arguments: Mapping[str, object]) -> tuple[SentRequest, list[Finding]]:
+    """The request without the arguments that were meant to be sent beside the envelope, and those that were not sent.
+
+    What an envelope renders itself (messages, system, tools) cannot be meant otherwise.
+    """
+    meant = {name: value for name, value in context_of(dict(arguments)).items() if name in CALL_ARGUMENTS}
+    if not meant:
+        return request, []
+    found: list[Finding] = []
+    payload = {name: value for name, value in request.context.items() if name not in meant}
+    for name, value in meant.items():
+        if name not in request.context:
+            found.append(
+                finding("missing_section", f"the argument {name} was meant to be sent, and was not", field=name)
+            )
+        elif canonical(request.context[name]) != canonical(value):
+            found.append(finding("altered_text", f"the argument {name} is another one than was meant", field=name))
+    return replace(request, payload=payload, context=payload), found
 
 
 def _is_the_same(expected: Envelope, request: SentRequest) -> bool:
@@ -180,6 +211,11 @@ def _seal_findings(request: SentRequest, expected: Envelope, keys: Keys | None) 
         if request.logged and keys is not None and expected.seal is not None:
             text = "the request was logged without the seal that its envelope was built with"
             yield finding("altered_text", text, field="seal")
+        return
+    fault = seal_key_fault(keys, seal) if keys is not None and seal.tenant == expected.tenant else None
+    if fault is not None:
+        text = "the seal key is not the one this envelope was sealed with, so that its seal cannot be checked"
+        yield finding(SEAL_KEY_WRONG, f"{text}: {fault}", field="seal.key_id")
         return
     if seal.tenant == expected.tenant and keys is not None and not is_authentic(keys, seal):
         text = "the seal does not verify under the tenant's key that it names: it was changed, or made by somebody else"
@@ -299,15 +335,17 @@ ORIGINS = frozenset(KINDS[:4])
 """Classes that say whose payload it is."""
 
 
-def finding(kind: Kind, text: str, *, ref: str | None = None, field: str | None = None) -> Finding:
-    """A finding of one of the twelve classes."""
+def finding(
+    kind: Kind | Literal["seal_key_wrong"], text: str, *, ref: str | None = None, field: str | None = None
+) -> Finding:
+    """A finding of one of the twelve classes, or about the seal key."""
     return Finding(kind=kind, ref=ref, field=field, text=text)
 
 
 def ranked(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """Each finding once, the cause first."""
-    order = {kind: number for number, kind in enumerate(KINDS)}
-    return tuple(sorted(dict.fromkeys(findings), key=lambda one: order[one.kind]))  # type: ignore[index]
+    order: dict[str, int] = {kind: number for number, kind in enumerate((*KINDS, SEAL_KEY_WRONG))}
+    return tuple(sorted(dict.fromkeys(findings), key=lambda one: order[one.kind]))
 
 
 MARGIN_FRACTION = 0.25

@@ -22,7 +22,7 @@ from ctxsteward.schemas import InputError, SealDocument, Wire
 
 from ..envelope import PROVIDERS, Envelope, Provider, read_seal
 from ..layout import Fragment, ToolResults
-from ..render import CONTEXT_ARGUMENTS, FORMATS, Unit, context_of, read_units
+from ..render import CONTEXT_ARGUMENTS, FORMATS, Unit, context_of, read_units, ungoverned
 from ..tokens import HEAD_SECTIONS
 
 _ANTHROPIC_BLOCKS = frozenset(("tool_use", "tool_result", "thinking", "redacted_thinking"))
@@ -47,6 +47,15 @@ def sealed_request(envelope: Envelope, provider: Provider, *, cache: bool = True
     """What a service logs of a call, for a later audit: the rendered payload, the provider and the envelope's seal."""
     seal = None if envelope.seal is None else envelope.seal.model_dump(mode="json")
     return {"payload": envelope.render(provider, cache=cache), "provider": provider, "seal": seal}
+
+
+def not_governed(sent: object, *, provider: str | None = None) -> tuple[str, ...]:
+    """Arguments of a request that an envelope says nothing about, so that `audit` does not compare them.
+
+    >>> not_governed({"model": "gpt-4o", "messages": [], "temperature": 0.2})
+    ('model', 'temperature')
+    """
+    return ungoverned(read_sent(sent, provider=provider).payload)
 
 
 def read_sent(sent: object, *, provider: str | None = None, seal: object = None) -> SentRequest:

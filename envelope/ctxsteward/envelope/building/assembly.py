@@ -24,11 +24,11 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
-from ctxsteward.schemas import LOSSES, CompressionReport, Finding, WindowExceeded, Wire, fixed_finding
+from ctxsteward.schemas import LOSSES, BudgetExceeded, CompressionReport, Finding, WindowExceeded, Wire, fixed_finding
 from ctxsteward.store import address_of, coded_manifest
 
 from ..envelope import Envelope, Section, digest_behind, head_digested, seal_envelope
-from ..history import Session
+from ..history import Session, State
 from ..layout import (
     FORMS,
     META_STABLE_COMPACTIONS,
@@ -36,6 +36,7 @@ from ..layout import (
     ChooseRecords,
     DynamicLayout,
     HeadLayout,
+    MessageStep,
     MetaCut,
     lay_head,
     report_of,
@@ -172,6 +173,8 @@ def assemble_envelope(
     findings = [*notices, *session.findings, *head.layout.findings, *decided.findings, *dynamic.findings]
     if state.repaired or state.open_calls:
         findings += window_findings(state)
+    if state.shortened:
+        findings += shortened_findings(state, dynamic)
     if session.missing and dynamic.context is not None:
         lost = (n for n in dynamic.context.refs if n in session.missing)
         findings += [fixed_finding("original_damaged", f"§{n}") for n in lost]
@@ -209,6 +212,41 @@ def assemble_envelope(
         build_ms=round((build_seconds - decided.selection_seconds) * 1000, 3),
         selection_ms=round(decided.selection_seconds * 1000, 3),
     )
+
+
+def shortened_findings(state: State, dynamic: DynamicLayout) -> list[Finding]:
+    """Which messages of the last turn of both sides, and whether the task, are shown by their beginning and end only.
+
+    Older texts that are shortened have references in the window, as what was compacted has.
+    """
+    told = {state.last_user, state.last_text, state.answered, state.task}
+    counter = dynamic.strip.counter
+    findings: list[Finding] = []
+    for group, fragment in zip(state.groups, dynamic.strip.fragments, strict=True):
+        original = group.entries[0]
+        if group.first not in state.shortened or original.ordinal not in told:
+            continue
+        shown = next((one.entry for one in fragment.steps if isinstance(one, MessageStep)), original)
+        if shown.is_shortened and shown.ordinal == original.ordinal:
+            text = (
+                f"{original.ref} ({original.message.role}) is shown shortened to {shown.tokens(counter)} of its "
+                f"{original.tokens(counter)} tokens; the original is {original.ref}"
+            )
+            findings.append(Finding(kind="message_shortened", ref=original.ref, text=text))
+    return findings
+
+
+def overflow_finding(section: Section, enough_tokens: int | None, window_tokens: int | None) -> Finding:
+    """Says that dynamic is over its budget by what is never cut, and names one that holds it (None: none does)."""
+    over = f"{section.overflow_tokens} over its budget of {section.budget_tokens}"
+    text = f"dynamic takes {section.tokens} tokens, {over}"
+    if enough_tokens is None:
+        hint = f"the model's window of {window_tokens} leaves no more; take a model with a larger one"
+    else:
+        hint = f"set dynamic_tokens={enough_tokens}, or shorten the newest messages"
+    why = "the newest messages and results, what is pinned, and what a refused compaction left are not cut"
+    text = f"{text}: {why}; {hint}"
+    return Finding(kind="dynamic_over_budget", field="budgets.dynamic_tokens", text=text)
 
 
 # -- its manifest -------------------------------------------------------------------------------------------------
@@ -260,17 +298,42 @@ def keep_meta_report(session: Session, cut: MetaCut, now: Callable[[], str] | No
     key = session.address_key
     report = report_of(cut, key, session.id, session.state.head_at)
     report = report.model_copy(update={"created_at": now() if now else None})  # a caller's clock: checked below
-    is_new = session.journal.get_manifest(session.tenant, report.id) is None
-    if is_new:
-        from ctxsteward.schemas import validate
-
-        where = f"session {session.id!r}: report of meta"
-        validate("compression_report", report.model_dump(mode="json", warnings=False), where)
-        fields = f'"session":{_quoted(session.id)},"position":{session.state.position}'
-        body = f'{fields},"meta_report":{report.model_dump_json()}'
-        session.journal.put_manifest(session.key, report.id, coded_manifest(key, report.id, body))
+    is_new = _keep_report(session, report)
     session.cache["meta_report"] = asked
     return report if is_new else None
+
+
+NOT_SHORTENED = "over, not shortened"
+"""Policy of a report of a section that is never cut."""
+
+
+def keep_over_report(session: Session, error: BudgetExceeded, now: Callable[[], str] | None) -> str | None:
+    """Keep the report of a head section that does not fit, once for ever, and return its address; tools have none."""
+    if error.section not in ("system", "static"):
+        return None
+    facts = [session.state.head_at, error.section, error.tokens, error.budget_tokens]
+    name = address_of(session.address_key, session.id, "head_report", json.dumps(facts).encode())
+    report = CompressionReport(
+        id=name, section="system" if error.section == "system" else "static", pre_tokens=error.tokens,
+        post_tokens=error.tokens, losses=(), kept_refs=(), policy=f"{NOT_SHORTENED} (budget {error.budget_tokens})",
+        source_addresses=(), artifact=name, created_at=now() if now else None,
+    )  # fmt: skip
+    _keep_report(session, report)
+    return name
+
+
+def _keep_report(session: Session, report: CompressionReport) -> bool:
+    """Put a report beside the manifests, at its own address; False where it is there already."""
+    if session.journal.get_manifest(session.tenant, report.id) is not None:
+        return False
+    from ctxsteward.schemas import validate
+
+    where = f"session {session.id!r}: report of {report.section}"
+    validate("compression_report", report.model_dump(mode="json", warnings=False), where)
+    fields = f'"session":{_quoted(session.id)},"position":{session.state.position}'
+    body = f'{fields},"meta_report":{report.model_dump_json()}'
+    session.journal.put_manifest(session.key, report.id, coded_manifest(session.address_key, report.id, body))
+    return True
 
 
 @lru_cache(maxsize=1024)

@@ -24,6 +24,7 @@ from functools import partial
 from typing import Any, Literal
 
 from ctxsteward.schemas import (
+    BudgetExceeded,
     CompressionReport,
     Conflict,
     Damaged,
@@ -32,9 +33,13 @@ from ctxsteward.schemas import (
     InputError,
     PolicyName,
     ReferenceNotFound,
+    StoreError,
     Summarizer,
     Wire,
+    check_argument,
+    check_callable,
 )
+from ctxsteward.store import Deadline
 
 from ..compaction import (
     Compactor,
@@ -49,8 +54,8 @@ from ..compaction import (
 from ..envelope import PROVIDERS, Envelope
 from ..history import Session, report_in
 from ..instruments import cache_miss
-from ..layout import BY_VALUE, FORMS, ChooseRecords, DynamicLayout, ManifestChoice, SummarizerChoice
-from ..recall import Heuristic, Selector, SupersessionIndex, speaker_of
+from ..layout import BY_VALUE, FORMS, ChooseRecords, DynamicLayout, ManifestChoice, SummarizerChoice, lay_dynamic
+from ..recall import Heuristic, Selector, SupersessionIndex, lines_of, speaker_of
 from ..store import Store
 from ..telemetry import API, LOGGER, BuildSpan
 from ..tokens import (
@@ -75,7 +80,9 @@ from .assembly import (
     configuration,
     keep_manifest,
     keep_meta_report,
+    keep_over_report,
     measure_envelope,
+    overflow_finding,
 )
 from .decider import BuildProgress, Decider
 
@@ -117,6 +124,10 @@ def _reports(store: Store, ids: Sequence[str], tenant: str) -> tuple[tuple[Compr
 
 
 _TRIES = 100
+ENOUGH_TRIES = 12
+ENOUGH_STEP_TOKENS = 50
+"""A budget that is named is a multiple of it."""
+SELECTOR_HINT = "pass 'heuristic', 'semantic', 'hybrid', a callable (request) -> ranking, or None"
 
 
 class EnvelopeBuilder:
@@ -142,6 +153,14 @@ class EnvelopeBuilder:
         weighs the model's prices (`price_policy`). `ahead` (a `ModelSummarizer`) makes summaries beside the session:
         builds do not wait for it, and go on with `summarizer` where it is late or fails.
         """
+        check_argument("budgets", budgets, Budgets, "pass Budgets(dynamic_tokens=4000)", optional=True)
+        if not isinstance(policy, str):
+            _check_policy(policy)
+        if not isinstance(selector, str):
+            check_callable("selector", selector, SELECTOR_HINT, optional=True)
+        if not isinstance(ahead, SummaryAhead):
+            check_callable("ahead", ahead, "pass a ModelSummarizer, or SummaryAhead(…)", optional=True)
+        check_callable("now", now, "pass a function without arguments that returns the time as text", optional=True)
         self.model = model
         self._target = target_of(model, tokenizer, window_tokens, output_reserve_tokens)
         self.budgets: Budgets = budgets or Budgets()
@@ -197,6 +216,7 @@ class EnvelopeBuilder:
 
     @selector.setter
     def selector(self, selector: Selector | None) -> None:
+        check_callable("selector", selector, SELECTOR_HINT, optional=True)
         self._decider = replace(self._decider, selector=selector)
 
     @property
@@ -228,33 +248,45 @@ class EnvelopeBuilder:
 
     # -- the main job -------------------------------------------------------------------------------------------
 
-    def build(self, session: Session, *, policy: Policy | None = None) -> Envelope:
-        """The envelope for the next model call of this session; `policy` takes the builder's place for this call."""
+    def build(
+        self, session: Session, *, policy: Policy | None = None, deadline_seconds: float | None = None
+    ) -> Envelope:
+        """The envelope for the next model call of this session; `policy` takes the builder's place for this call.
+
+        What has not been compacted or recalled after `deadline_seconds` is left out of this envelope: the history stays
+        as it is, nothing more is recalled, and the finding `build_deadline` says so.
+        """
         _check_session(session)
-        with session.lock:
+        _check_policy(policy)
+        with session.lock, Deadline(deadline_seconds) as deadline:
             if not _is_recorded():
-                return self._built(session, policy)
+                return self._built(session, policy, deadline)
             reserve = self.output_reserve_tokens
             prompt_tokens = self.window_tokens and self.window_tokens - reserve
             window = self.window_tokens
             with BuildSpan(self.model, self.counter.name, self.calibration, prompt_tokens, window) as span:
-                envelope = self._built(session, policy)
+                envelope = self._built(session, policy, deadline)
                 span.built(session, envelope)
         return envelope
 
-    def _built(self, session: Session, policy: Policy | None = None) -> Envelope:
+    def _built(self, session: Session, policy: Policy | None, deadline: Deadline) -> Envelope:
         started = time.perf_counter()
-        progress = BuildProgress()
+        progress = BuildProgress(deadline=deadline)
         for _ in range(_TRIES):
             session.refresh()
             if (again := _before_answer(session)) is not None:
                 before, finding = again
                 layout = self._decider_under(self._head(before)).lay(before, before.state)
                 return self._envelope(before, layout, BuildProgress(findings=[finding]), started, keep=True)
-            head = self._head(session)  # a head that does not fit says so before anything is decided
+            try:  # a head that does not fit says so before anything is decided
+                head = self._head(session)
+            except BudgetExceeded as error:
+                error.report_id = keep_over_report(session, error, self._decider.compactor.now or session.now)
+                raise
             with suppress(Conflict):
                 decider = self._decider_under(head)
                 decider = decider if policy is None else decider.with_policy(policy)
+                decider = decider.dated_by(session.now)
                 layout = decider.run(session, progress, head.estimated_tokens, self._guard_tokens(head))
                 envelope = self._envelope(session, layout, progress, started, keep=True)
                 if decider.ahead is not None:
@@ -264,15 +296,22 @@ class EnvelopeBuilder:
         raise Conflict(session.id, session.state.position)
 
     def preview(
-        self, session: Session, user_turn: str | object | None = None, *, policy: Policy | None = None
-    ) -> Envelope:
-        """The envelope as if `user_turn` were the next user message; writes nothing. `policy` as in `build`."""
+        self, session: Session, user_turn: str | object | None = None, *, policy: Policy | None = None,
+        deadline_seconds: float | None = None,
+    ) -> Envelope:  # fmt: skip
+        """The envelope as if `user_turn` were the next user message; writes nothing. The rest is as in `build`."""
         _check_session(session)
+        _check_policy(policy)
+        with Deadline(deadline_seconds) as deadline:
+            return self._previewed(session, user_turn, policy, BuildProgress(deadline=deadline))
+
+    def _previewed(
+        self, session: Session, user_turn: str | object | None, policy: Policy | None, progress: BuildProgress
+    ) -> Envelope:
         scratch = session.draft()
         if user_turn is not None:
             asked = {"role": "user", "content": user_turn} if isinstance(user_turn, str) else user_turn
             scratch.append(asked, principal=speaker_of(scratch, scratch.state))
-        progress = BuildProgress()
         head = self._head(scratch)
         decider = self._decider_under(head)
         decider = decider if policy is None else decider.with_policy(policy)
@@ -291,7 +330,11 @@ class EnvelopeBuilder:
             session.reread()
             new_findings = [finding for finding in findings if finding not in session.findings]
             layout = self._decider_under(self._head(session)).lay(session, session.state)
-            return self._envelope(session, layout, BuildProgress(reports=reports, findings=new_findings))
+            fault = _seal_fault(session)
+            if fault is not None:  # what was built can be read, and compared, without the key that sealed it
+                new_findings.append(Finding(kind="seal_key_wrong", field="seal", text=fault))
+            progress = BuildProgress(reports=reports, findings=new_findings)
+            return self._envelope(session, layout, progress, sealed=fault is None)
 
     def calibrate(self, usage: object, envelope: Envelope | None = None, *, prompt_tokens: int | None = None) -> float:
         """Correct the estimates by what the provider reported for `envelope` (default: the one built last).
@@ -344,6 +387,9 @@ class EnvelopeBuilder:
         if scale is not self._scale:
             notices = (*notices, limited_notice(self._target, scale.stated, self._scale.stated))
         size = measure_envelope(session, head, layout, self._target, scale)
+        if size.dynamic.overflow_tokens:
+            enough = self._enough_tokens(session, layout, scale)
+            notices = (*notices, overflow_finding(size.dynamic, enough, self.window_tokens))
         if keep:
             decided = self._with_meta_report(session, head, decided)
             kept = None if head.layout.cut is None or self._choose is BY_VALUE else head.layout.cut.kept
@@ -355,11 +401,32 @@ class EnvelopeBuilder:
             build_seconds=build_seconds, renderer=self._decider.form.renderer,
         )  # fmt: skip
 
+    def _enough_tokens(self, session: Session, layout: DynamicLayout, scale: Scale) -> int | None:
+        """A budget of dynamic that holds what is there now; None where the model's window leaves less.
+
+        What is never cut grows with the budget: longer results are whole on arrival, and bullets may take more.
+        """
+        facts = partial(lines_of, session)
+        tokens = scale.provider_tokens(layout.tokens)
+        for _ in range(ENOUGH_TRIES):
+            wider = scale.with_dynamic(tokens)
+            budgets = wider.effective
+            counter, form = self.counter, self._decider.form
+            laid = lay_dynamic(session.state, budgets, counter, session.shown, {}, facts, form)
+            bullets = 0 if laid.bullets is None else laid.bullets.tokens
+            needed = wider.provider_tokens(laid.tokens + max(0, budgets.bullets_tokens - bullets))
+            if needed <= tokens:
+                break
+            tokens = needed
+        room = dynamic_room(self._target, self._head(session).tokens)
+        rounded = -(-tokens // ENOUGH_STEP_TOKENS) * ENOUGH_STEP_TOKENS
+        return rounded if room is None or rounded <= room else None
+
     def _with_meta_report(self, session: Session, head: HeadSections, decided: BuildProgress) -> BuildProgress:
         """With the report of what meta was left without, by the build that is the first to leave it out."""
         if head.layout.cut is None:
             return decided
-        report = keep_meta_report(session, head.layout.cut, self._decider.compactor.now)
+        report = keep_meta_report(session, head.layout.cut, self._decider.compactor.now or session.now)
         return decided if report is None else replace(decided, reports=(*decided.reports, report))
 
     def _configuration(self) -> str:
@@ -431,6 +498,15 @@ def _before_answer(session: Session) -> tuple[Session, Finding] | None:
     return before, Finding(kind="turn_already_answered", ref=f"§{answer}", text=text)
 
 
+def _seal_fault(session: Session) -> str | None:
+    """Why envelopes of this session cannot be sealed; None: they can."""
+    try:
+        _ = session.seal_key
+    except StoreError as error:
+        return f"the envelope has no seal: {error}"[:500]
+    return None
+
+
 def _selector_named(name: str) -> Selector:
     if name == "heuristic":
         return Heuristic()
@@ -443,6 +519,10 @@ def _policy_named(name: PolicyName, prices: Prices | None) -> Policy:
     from ..compaction import price_policy
 
     return price_policy(name, prices)
+
+
+def _check_policy(policy: object) -> None:
+    check_argument("policy", policy, Policy, "pass Policy(…), or price_policy(name, prices)", optional=True)
 
 
 def _check_session(session: object) -> None:

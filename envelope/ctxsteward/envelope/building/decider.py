@@ -7,20 +7,31 @@ was already written.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from ctxsteward.schemas import CompressionReport, Finding
-from ctxsteward.store import RecallSelected, WindowCompacted, address_of
+from ctxsteward.schemas import CompressionReport, ContextError, Finding
+from ctxsteward.store import (
+    CompactionRefused,
+    Deadline,
+    DeadlinePassed,
+    RecallSelected,
+    WindowCompacted,
+    address_of,
+)
 
 from ..compaction import Compactor, PlannedCompaction, Policy, SummaryAhead, Window
 from ..history import Session, State
 from ..layout import FORM, DynamicLayout, LayoutForm, lay_dynamic
 from ..recall import (
     LEAST_EXCERPT_TOKENS,
+    Heuristic,
     Recall,
     Selector,
+    SelectorFailed,
     SupersessionIndex,
+    described,
     lines_of,
     named_now,
     offer,
@@ -29,6 +40,8 @@ from ..recall import (
     with_facts,
 )
 from ..tokens import MIN_PROGRESS_FRACTION, Budgets, Counter
+
+OUR_FAULT = "this is a fault of ctxsteward, please report it"
 
 
 @dataclass(slots=True)
@@ -39,6 +52,8 @@ class BuildProgress:
     reports: tuple[CompressionReport, ...] = ()
     findings: list[Finding] = field(default_factory=list)
     selection_seconds: float = 0.0
+    deadline: Deadline = field(default_factory=lambda: Deadline(None))
+    """For choosing what to compact and what to recall."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +83,7 @@ class Decider:
         if not progress.compacted:
             guard = None if guard_tokens is None else guard_tokens - layout.observations_tokens
             decider = own if own.compactor.policy.due(window) else own._guarding(window, guard)
-            if decider is not None and decider._compact(session, window, progress):
+            if decider is not None and decider._compact(session, window, progress, guard):
                 layout = self.lay(session, session.state)
                 own, window = self.beside_log(session.state, layout, head_tokens)
         if own._select(session, window, progress):
@@ -107,6 +122,12 @@ class Decider:
         """The same with another compaction policy."""
         return replace(self, compactor=replace(self.compactor, policy=policy))
 
+    def dated_by(self, now: Callable[[], str] | None) -> Decider:
+        """The same with this clock for its reports, where it has none."""
+        if now is None or self.compactor.now is not None:
+            return self
+        return replace(self, compactor=replace(self.compactor, now=now))
+
     def lay(self, session: Session, state: State) -> DynamicLayout:
         """The dynamic section of a session as it stands, deciding nothing."""
         facts = partial(lines_of, session)
@@ -114,16 +135,33 @@ class Decider:
 
     # -- compacting ---------------------------------------------------------------------------------------------
 
-    def _compact(self, session: Session, window: Window, progress: BuildProgress) -> bool:
-        """Try one compaction; whether the window is another one now."""
+    def _compact(
+        self, session: Session, window: Window, progress: BuildProgress, guard_tokens: int | None = None
+    ) -> bool:
+        """Try one compaction; whether the window is another one now.
+
+        One that was not made in time is not tried again until the section has grown by a tenth, unless it is over
+        `guard_tokens`: then the model's window is nearly full, and the session could not go on without.
+        """
         session.branch()
         key, place = session.address_key, b"%d\x00" % session.state.position  # made again after damage: another address
         if window.budgets is not self.budgets:
             window = Window(session.state, window.layout, self.budgets, window.head_tokens)
         prepared = None if self.ahead is None else self.ahead.landing(session, window)
-        event, findings = self.compactor.run(
-            session.state, window, lambda kind, data: address_of(key, session.id, kind, place + data), prepared
-        )
+        try:
+            with progress.deadline.bounding():
+                event, findings = self.compactor.run(
+                    session.state,
+                    window,
+                    lambda kind, data: address_of(key, session.id, kind, place + data),
+                    prepared,
+                )
+        except DeadlinePassed:
+            progress.compacted = True
+            progress.findings.append(self._told_late(window, progress.deadline))
+            if guard_tokens is None or window.section_tokens <= guard_tokens:
+                session.commit(CompactionRefused(reason=progress.deadline.reason, section_tokens=window.section_tokens))
+            return False
         session.commit(event)
         if self.ahead is not None:
             self.ahead.settle(session, event)
@@ -131,6 +169,12 @@ class Decider:
         progress.findings += findings
         progress.reports += (event.report,) if isinstance(event, WindowCompacted) else ()
         return isinstance(event, WindowCompacted)
+
+    def _told_late(self, window: Window, deadline: Deadline) -> Finding:
+        tokens, budget = window.section_tokens, self.budgets.dynamic_tokens
+        over = f", {tokens - budget} over its budget of {budget}" if tokens > budget else f" of {budget}"
+        text = f"a compaction was due and not made: {deadline.reason}; the history stays, {tokens} tokens{over}"
+        return Finding(kind="build_deadline", field="dynamic", text=text)
 
     def planned(self, session: Session, window: Window, more_tokens: int) -> PlannedCompaction | None:
         """What a compaction would take, were there so many more tokens."""
@@ -148,7 +192,13 @@ class Decider:
         if state.in_loop and not progress.compacted:
             return False  # what a turn did not need at its first call it gets only where the prefix is new anyway
         started = time.perf_counter()
-        event, findings = self._chosen(session, window, self.selector)
+        try:
+            with progress.deadline.bounding():
+                event, findings = self._chosen(session, window, self.selector)
+        except DeadlinePassed:
+            event = RecallSelected(turn=state.last_user, refs=(), log={})
+            text = f"nothing was recalled: {progress.deadline.reason}"
+            findings = (Finding(kind="build_deadline", field="dynamic", text=text),)
         progress.selection_seconds += time.perf_counter() - started
         if event is not None:
             session.commit(event)
@@ -212,18 +262,21 @@ class Decider:
         return min(room_tokens, int(budgets.recall_tokens * budgets.facts_fraction))
 
     def _messages(self, selector: Selector, session: Session, state: State, room_tokens: int) -> Recall | None:
-        from ctxsteward.schemas import validate_quickly
-
+        cap = self.budgets.cap_tokens
         try:
-            cap = self.budgets.cap_tokens
-            picked = select(selector, session, state, room_tokens, self.counter, self.histories, cap)
-            if picked is not None and picked[0].log:
-                validate_quickly("selection_log", picked[0].log)
-            return picked
-        except Exception as error:  # a selector is the caller's code: whatever it raises, the call goes on without
-            text = f"nothing was recalled: the selector failed: {type(error).__name__}: {error}"
-            failed = Finding(kind="selection_failed", field="dynamic", text=text)
-            return RecallSelected(turn=state.last_user, refs=(), log={}), (failed,)
+            return select(selector, session, state, room_tokens, self.counter, self.histories, cap)
+        except SelectorFailed as error:  # a selector is the caller's code: whatever it raises, the call goes on without
+            if isinstance(selector, Heuristic):  # nothing of the caller's runs in this one
+                return self._without_recall(state, "recall_failed", f"{error}; {OUR_FAULT}")
+            return self._without_recall(state, "selection_failed", str(error))
+        except Exception as error:  # a turn without recall is better than no turn
+            why = f"recall itself failed, not the selector: {described(error)}"
+            fault = "" if isinstance(error, ContextError) else f"; {OUR_FAULT}"
+            return self._without_recall(state, "recall_failed", f"{why}{fault}")
+
+    def _without_recall(self, state: State, kind: str, why: str) -> Recall:
+        finding = Finding(kind=kind, field="dynamic", text=f"nothing was recalled for this turn: {why}")
+        return RecallSelected(turn=state.last_user, refs=(), log={}), (finding,)
 
 
 def _still_paired(recalled: RecallSelected, state: State) -> RecallSelected:

@@ -15,7 +15,7 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-from ctxsteward.schemas import ContextCard, InputError
+from ctxsteward.schemas import ContextCard, InputError, shown_uri
 
 from .port import EVERYTHING, CardedSession, CardIndex, CardProgress
 
@@ -33,7 +33,7 @@ def open_cards(uri: str, *, must_exist: bool = False) -> CardIndex:
         from .sqlite import SqliteCards
 
         if must_exist and not Path(rest).is_file():
-            raise InputError(f"{uri}: no such file; `ctxsteward cards rebuild` makes it, or name another")
+            raise InputError(f"{shown_uri(uri)}: no such file; `ctxsteward cards rebuild` makes it, or name another")
         return SqliteCards(rest)
     if scheme in ("postgresql", "postgres") and rest.startswith("//"):
         try:
@@ -43,16 +43,7 @@ def open_cards(uri: str, *, must_exist: bool = False) -> CardIndex:
                 raise
             raise InputError("cards in PostgreSQL need psycopg: pip install 'ctxsteward[postgres]'") from error
         return PostgresCards(uri)
-    raise InputError(f"cards {_shown(uri)!r} name no index; write {FORMS}")
-
-
-def _shown(uri: str) -> str:
-    """As much of it as can hold no password."""
-    scheme, colon, _ = uri.partition(":")
-    if colon:
-        return f"{scheme[:60]}:"
-    _, at, host = uri.rpartition("@")
-    return f"…@{host[:60]}" if at else uri[:60]
+    raise InputError(f"cards {shown_uri(uri)!r} name no index; write {FORMS}")
 
 
 BATCH_CARDS = 500

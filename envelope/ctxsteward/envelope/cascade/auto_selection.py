@@ -63,6 +63,8 @@ from ..recall import (
     Semantic,
     Summarize,
     Weights,
+    described,
+    fell_back,
     ranking_by,
 )
 from .config import (
@@ -106,16 +108,28 @@ class Strategies:
         summarize = self._summaries(past) if allowed.cards else None
         match selection.strategy:
             case "semantic":
-                return self._near().with_similarity(self._similarity(selection))
+                return self._nearest(selection)
             case "llm":
                 model = self._model(selection.selector_model, allowed)
                 return ModelSelector(model, prefilter=self._words_then_newest, summarize=summarize)
             case "hybrid":
                 wanted = selection.selector_model is not None or self._models
                 chooser = self._model(selection.selector_model, allowed) if wanted else None
-                return Hybrid(self.heuristic, self._near(), chooser, summarize=summarize)
+                return Hybrid(self.heuristic, self._nearest(), chooser, summarize=summarize)
             case _:
                 return self.heuristic
+
+    def _nearest(self, selection: Selection | None = None) -> Selector:
+        """Ranking by embeddings, under the selection's similarity; without the extra, words and a finding that says so.
+
+        A configuration names its strategy wherever it is read, so a missing extra costs it this ranking only.
+        """
+        try:
+            near = self._near()
+        except ImportError as error:
+            reason = described(error)
+            return lambda request: fell_back("semantic", ranking_by(self.heuristic, request), reason)
+        return near if selection is None else near.with_similarity(self._similarity(selection))
 
     def _similarity(self, selection: Selection) -> float:
         """The least cosine: as configured, else by the embedder's own scale where it has one."""
@@ -310,6 +324,8 @@ def _ranked(
         ranking = _checked(ranking_by(selector, request), allowed)
         already_noted = any(finding.kind == FELL_BACK for finding in ranking.findings)
     except Exception as error:  # a selector is the caller's code: whatever it raises, the phase goes on
+        if isinstance(selector, Heuristic):
+            raise  # ours: another of its kind would fail the same way
         text = f"the selector failed, {HEURISTIC!r} ranked: {type(error).__name__}: {error}"
         building.note("selection_failed", text, field)
         ranking, already_noted = _checked(ranking_by(stand_in, request), allowed), True

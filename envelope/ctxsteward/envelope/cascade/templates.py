@@ -4,7 +4,8 @@ Allowed: text, ``{{ }}`` expressions, ``if``, ``for``, comparisons, arithmetic, 
 tests, `range`, and the methods in `METHODS`. Everything else (``set``, macros, includes, powers, calls of anything
 else, names that begin with an underscore) is refused before it runs. What a template sees is plain JSON data;
 attributes are keys of that data, and nothing is reachable beside it. All work is metered: an iteration costs what its
-body holds, a text its characters; a template that costs too much stops with an error, the same on every machine.
+body holds, a text its characters, a comparison, a search and a slice what they may read; a template that costs too much
+stops with an error, the same on every machine.
 Nothing here changes its data, reads a clock or draws a random number.
 
 A missing key is empty in instructions (and reported), and false in a condition. A condition is an expression, with or
@@ -17,6 +18,7 @@ from __future__ import annotations
 
 import json
 import math
+import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import wraps
@@ -31,6 +33,7 @@ from jinja2 import (
     filters as jinja_filters,
     nodes,
     pass_context,
+    tests as jinja_tests,
 )
 from jinja2.environment import Template
 from jinja2.exceptions import SecurityError
@@ -52,11 +55,27 @@ METHODS = frozenset(
 )
 MAX_COST, MAX_CONDITION_COST = 5_000_000, 200_000
 """Steps of a rendering, with characters of text counted as steps."""
+MAX_PLAIN_SEARCH_CHARS = 100
+"""Python looks for a longer text in linear time, and compares a shorter one at each place in the worst case."""
+NODE_COST = 4
+"""Of a node of a list or mapping that is compared: counting it takes longer than an ordinary step."""
 MAX_RANGE = 1_000
 MAX_NUMBER = 10**18
 MAX_DEPTH = 100
 FALSE_WORDS = frozenset(("", "false", "no", "off", "0", "none", "null"))
 
+_COMPARISONS: Mapping[str, Callable[[Any, Any], Any]] = {
+    "in": lambda left, right: left in right,
+    "notin": lambda left, right: left not in right,
+    **dict.fromkeys(("eq", "==", "equalto"), operator.eq),
+    **dict.fromkeys(("ne", "!="), operator.ne),
+    **dict.fromkeys(("lt", "<", "lessthan"), operator.lt),
+    **dict.fromkeys(("le", "<=", "lteq"), operator.le),
+    **dict.fromkeys(("gt", ">", "greaterthan"), operator.gt),
+    **dict.fromkeys(("ge", ">=", "gteq"), operator.ge),
+}
+"""By Jinja2's names of operators and tests."""
+_TEXT_TESTS: Mapping[str, Callable[[Any], bool]] = {"lower": jinja_tests.test_lower, "upper": jinja_tests.test_upper}
 _NODES: tuple[type[nodes.Node], ...] = (
     nodes.Template, nodes.Output, nodes.TemplateData, nodes.Name, nodes.Const, nodes.Getattr, nodes.Getitem,
     nodes.Slice, nodes.Compare, nodes.Operand, nodes.And, nodes.Or, nodes.Not, nodes.CondExpr, nodes.Test,
@@ -211,7 +230,7 @@ def _is_hidden(key: object) -> bool:
 
 
 class _MeterInserter(NodeTransformer):
-    """Puts a meter on each loop, by what its body holds, and on each ``~``."""
+    """Puts a meter on each loop, by what its body holds, on each ``~``, comparison and slice."""
 
     def visit_For(self, node: nodes.For) -> nodes.Node:  # noqa: N802 (the visitor's own naming)
         self.generic_visit(node)
@@ -222,6 +241,30 @@ class _MeterInserter(NodeTransformer):
     def visit_Concat(self, node: nodes.Concat) -> nodes.Node:  # noqa: N802
         self.generic_visit(node)
         return nodes.Filter(nodes.List(node.nodes, lineno=node.lineno), "join", [], [], None, None, lineno=node.lineno)
+
+    def visit_Compare(self, node: nodes.Compare) -> nodes.Node:  # noqa: N802
+        """``a < b < c`` becomes ``a < b and b < c``: what stands in a template has no effects."""
+        self.generic_visit(node)
+        lefts = [node.expr, *(operand.expr for operand in node.ops)]
+        pairs: list[nodes.Expr] = [
+            _filter("compared_", left, [nodes.Const(operand.op), operand.expr])
+            for left, operand in zip(lefts, node.ops, strict=False)
+        ]
+        found = pairs.pop()
+        while pairs:
+            found = nodes.And(pairs.pop(), found, lineno=node.lineno)
+        return found
+
+    def visit_Getitem(self, node: nodes.Getitem) -> nodes.Node:  # noqa: N802
+        self.generic_visit(node)
+        if not isinstance(node.arg, nodes.Slice):
+            return node
+        bounds = [bound or nodes.Const(None) for bound in (node.arg.start, node.arg.stop, node.arg.step)]
+        return _filter("sliced_", node.node, bounds)
+
+
+def _filter(name: str, value: nodes.Expr, arguments: list[nodes.Expr]) -> nodes.Filter:
+    return nodes.Filter(value, name, arguments, [], None, None, lineno=value.lineno)
 
 
 def _weight(tree: nodes.Node) -> int:
@@ -243,8 +286,15 @@ class _Sandbox(ImmutableSandboxedEnvironment):
         self.shown: list[Any] = []
         self.globals.clear()
         self.filters = {name: self._metered(jinja_filters.FILTERS[name]) for name in FILTERS}
+        self.filters["trim"] = self._trim
         self.filters |= {name: getattr(self, f"_{name}") for name in self.OWN_FILTERS}
-        self.filters["metered_"] = self._counted
+        self.filters |= {"metered_": self._counted, "compared_": self._compared, "sliced_": self._sliced}
+        compared = {name: self._comparing(name) for name in _COMPARISONS}
+        self.tests = {
+            **jinja_tests.TESTS,
+            **{name: test for name, test in compared.items() if name in jinja_tests.TESTS},
+        }
+        self.tests |= {name: self._metered(test) for name, test in _TEXT_TESTS.items()}
 
     def prepare(self, text: str) -> Template:
         """The template, ready to run; a condition names nothing but its data."""
@@ -334,6 +384,41 @@ class _Sandbox(ImmutableSandboxedEnvironment):
 
         return metered
 
+    def _compared(self, left: Any, name: str, right: Any) -> bool:
+        """A comparison, paid for by what it may read."""
+        if isinstance(right, Iterator) and name in ("in", "notin"):
+            right = list(self._counted(right))
+        if name not in ("in", "notin"):
+            self._spend(self._comparing_cost(left, right))
+        elif isinstance(right, str):
+            needle = len(left) if isinstance(left, str) else 0
+            self._spend(1 + len(right) * (16 + min(needle, MAX_PLAIN_SEARCH_CHARS)) // 256)
+        elif isinstance(right, (list, tuple)):
+            for item in right:
+                self._spend(self._comparing_cost(left, item))
+        found: bool = _COMPARISONS[name](left, right)
+        return found
+
+    def _comparing(self, name: str) -> Callable[[Any, Any], bool]:
+        """The test of this name, such as ``x is in list``."""
+        return lambda left, right: self._compared(left, name, right)
+
+    def _comparing_cost(self, left: Any, right: Any) -> int:
+        """Texts are compared at once, lists and mappings node by node."""
+        if isinstance(left, str) and isinstance(right, str):
+            return 1 + min(len(left), len(right)) // 16
+        kinds = (list, tuple, dict)
+        if isinstance(left, kinds) and isinstance(right, kinds):
+            return 1 + NODE_COST * self._size(min(left, right, key=len))
+        return 1
+
+    def _sliced(self, value: Any, start: Any, stop: Any, step: Any) -> Any:
+        """A part of a text or a list, paid for by its length."""
+        found = value[start:stop:step]
+        if isinstance(found, (str, list, tuple)):
+            self._spend(1 + len(found) // (16 if isinstance(found, str) else 1))
+        return found
+
     # -- filters of our own ---------------------------------------------------------------------------------------
 
     def _join(self, value: Iterable[Any], d: str = "", attribute: str | int | None = None) -> str:
@@ -358,6 +443,11 @@ class _Sandbox(ImmutableSandboxedEnvironment):
         if not all(isinstance(number, (int, float)) for number in numbers):
             raise TemplateFailed("a sum of what is not a number", "sum numbers; join texts")
         return sum(numbers)
+
+    def _trim(self, value: Any, chars: str | None = None) -> str:
+        text = value if isinstance(value, str) else self._text_of(value)
+        self._spend(1 + len(text) * (1 + len(chars or "")) // 16)
+        return text.strip(chars)
 
     def _truncate(self, value: str, length: int = 255) -> str:
         text = "".join(islice(value, max(0, length)))
@@ -387,6 +477,8 @@ class _Sandbox(ImmutableSandboxedEnvironment):
         if __obj is not _range and type(owner) not in (str, dict):
             raise SecurityError(f"{type(__obj).__name__} is not callable")
         __self._spend(1 + (len(owner) if isinstance(owner, (str, dict)) else 0) // 16)
+        if isinstance(owner, str) and __obj.__name__ == "strip":  # each character is looked for among those
+            __self._spend(len(owner) * max((len(chars) for chars in args if isinstance(chars, str)), default=0) // 16)
         kwargs = {name: value for name, value in kwargs.items() if not name.startswith("_")}  # Jinja2's own
         found = __obj(*args, **kwargs)
         return list(found) if type(owner) is dict and not isinstance(found, _PLAIN) else found

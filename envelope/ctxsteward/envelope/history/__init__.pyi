@@ -1,4 +1,5 @@
 from .fold import fold as fold
+from .follow import CONTEXT_PASTED as CONTEXT_PASTED, ERASED_SKIPPED as ERASED_SKIPPED
 from .originals import META_REPORT as META_REPORT, report_in as report_in
 from .session import Session as Session
 from .session_head import head_of as head_of

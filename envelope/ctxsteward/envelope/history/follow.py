@@ -9,6 +9,8 @@ The history is laid beside the logs of the conversation, from the root's down th
 
     a log is its beginning           the rest is appended
     it is a beginning of a log       nothing is written: the session as it was then (`Session.past`)
+    the same but for lines around    the same history: the log keeps the message as it came first, and the newest user
+    a user message                   message is shown to this call as it was sent (a draft); finding `context_pasted`
     a log's newest messages, with    a framework's own compaction: what is behind them is appended
     less before them than there
     none of these                    it diverged: a fork at the last common message, one for all who bring it;
@@ -21,6 +23,12 @@ Each message is appended under an id that says all of the history up to it, keye
 finds with one look into the journal where a history stands, and two that append it at once write it once. In one
 process a call costs a digest of what was handed over (about 2 µs a message) and a comparison of what is new.
 
+What was erased is skipped: an erased message of the log stands for the caller's copy of it, whose words are not read
+again. A principal that was forgotten writes no more in the session: `Erased`, or with ``forgotten="draft"`` what the
+history says beyond the log is in a draft, shown to this call and not kept. Where the history goes another way than the
+log, copies of that principal's older messages cannot be told from new ones, and all but the newest user turn are left
+out. Finding `erased_skipped`.
+
 Raises what `Session.extend` raises. Nothing of a history with an invalid message is written.
 """
 
@@ -29,9 +37,10 @@ from __future__ import annotations
 import hashlib
 import marshal
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import replace
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from ctxsteward.schemas import Conflict, Finding, InputError, Message, Wire, encode_wire
+from ctxsteward.schemas import Conflict, Erased, Finding, InputError, Message, TextPart, Wire, encode_wire
 
 from .said_message import SaidMessage, is_reduced, said_message, without_own_text
 from .tool_groups import NewMessage, check_meta
@@ -53,6 +62,22 @@ MAX_ALIGNED = 8
 MAX_KNOWN = 20_000
 """Messages of logs that are remembered by what they say."""
 _DIGEST_BYTES = 16
+CONTEXT_PASTED = "context_pasted"
+"""Kind of the finding: the caller puts text around what the user said."""
+PASTED_TEXT = (
+    "a user message came with other text around it than before; it counts as the same message, and the log keeps it as "
+    "it came first. Hand over the user's own words, and put retrieved text into a message or system text of its own"
+)
+ForgottenWriter = Literal["raise", "draft"]
+"""What becomes of a history of which a principal that was forgotten says more."""
+ERASED_SKIPPED = "erased_skipped"
+"""Kind of the finding: messages that the caller still holds were erased here."""
+
+
+def newest_turn(messages: Sequence[SaidMessage]) -> int:
+    """Where the newest user turn begins; the length where no user speaks."""
+    spoken = (at for at in range(len(messages) - 1, -1, -1) if messages[at].is_spoken)
+    return next(spoken, len(messages))
 
 
 class HandedHistory(NamedTuple):
@@ -97,16 +122,40 @@ class Follower:
         """Messages of logs, by the session that wrote them and ordinal."""
         self._siblings: dict[tuple[str, int], dict[bytes, int]] = {}
         """Forks before a message, by what they go on with: their number."""
+        self._stood: tuple[Sequence[bytes], int] = (), 0
+        """The chain of the last history that was followed, and how many of its messages the log has."""
+        self._kept: int = 0
+        """Messages of the history at hand that the log has once it was followed."""
+        self._forgotten: ForgottenWriter = "raise"
+        self._pasted: set[int] = set()
+        """Ordinals of user messages that came with more text around them than in the log, or with less."""
+        self._around: dict[int, int] = {}
+        """Those that came with more, and where they are in the history."""
+        self.forks_made: int = 0
+        """By histories that went another way, since this process follows them."""
+        self._left_out: int = 0
+        """Messages of the last history that may be copies of erased ones."""
 
-    def follow(self, messages: Iterable[object], *, principal: str | None = None) -> Session:
+    def follow(
+        self, messages: Iterable[object], *, principal: str | None = None, forgotten: ForgottenWriter = "raise"
+    ) -> Session:
         """See `Session.follow`."""
         history = self._handed(list(messages))
+        self._forgotten, self._left_out, self._kept = forgotten, 0, len(history.messages)
+        self._pasted.clear()
+        self._around.clear()
         for _ in range(TRIES):
             try:
                 session = self._stand(history, principal)
             except Conflict:
                 self._leaf, self._met = self._root, None
                 continue
+            self._stood = history.chain, self._kept
+            if session.replica.forgotten:
+                self._tell_erased(session, history)
+            if self._pasted:
+                session = self._as_sent(session, history, principal)
+                _tell(session, CONTEXT_PASTED, PASTED_TEXT, f"§{max(self._pasted)}")
             if history.has_own_text:
                 _tell(session, "own_text_skipped", "the history holds text of ours, fenced with this session's number; "
                       "it was not appended")  # fmt: skip
@@ -215,7 +264,9 @@ class Follower:
         while low < most:
             is_same = self._is_same(session, low + 1, history, low)
             if is_same is False:
-                break
+                if not self._is_pasted(session, low + 1, history, low):
+                    break
+                is_same = True
             low += 1
             sure = low if is_same else sure
         return sure
@@ -253,26 +304,93 @@ class Follower:
             return False
         return is_reduced(session.shown(ordinal).message, _message(history.sources[index]), f"§{ordinal}")
 
+    def _is_pasted(self, session: Session, ordinal: int, history: HandedHistory, index: int) -> bool:
+        """Whether a user message is the log's with text before or behind it, in lines of their own, or the other way
+        round; and the conversation goes on as in the log. Else it was edited."""
+        if not history.messages[index].is_spoken:
+            return False
+        handed, logged = _message(history.sources[index]), session.shown(ordinal).message
+        if logged.role != "user" or not _is_around(handed, logged):
+            return False
+        goes_on = index + 1 < len(history.messages) and ordinal < len(session)
+        if ordinal < len(session) and not (goes_on and self._is_same(session, ordinal + 1, history, index + 1)):
+            return False
+        self._pasted.add(ordinal)
+        if len(handed.text) > len(logged.text):
+            self._around[ordinal] = index
+        return True
+
+    def _as_sent(self, session: Session, history: HandedHistory, principal: str | None) -> Session:
+        """The session with the newest user message as the caller sent it, in a draft: the log keeps it as it was."""
+        turn = newest_turn(history.messages)
+        ordinal = next((ordinal for ordinal, index in self._around.items() if index == turn), None)
+        if ordinal is None or len(session) - ordinal != len(history.messages) - turn - 1:
+            return session
+        draft = session.past(ordinal - 1).draft()
+        draft.extend(_by(source, said, principal) for source, said in
+                     zip(history.sources[turn:], history.messages[turn:], strict=True))  # fmt: skip
+        draft.findings.extend(one for one in session.findings if one not in draft.findings)
+        return draft
+
     # -- what follows from it -----------------------------------------------------------------------------------
 
     def _go_on(
         self, session: Session, history: HandedHistory, known: int, ordinal: int, principal: str | None
     ) -> Session:
         """Append what is behind the first `known` messages of the history, where the log ends at `ordinal`."""
-        in_step = known == ordinal
+        in_step = known == ordinal and not self._around  # else the next call would not see that text was pasted
         batch = []
         for index in range(known, len(history.messages)):
             source, said = history.sources[index], history.messages[index]
             new = source if isinstance(source, NewMessage) else NewMessage(message=source)
             id = new.id if new.id is not None or not in_step else _id(history.chain[index])
-            who = principal if new.principal is None and said.is_spoken else new.principal
-            batch.append(NewMessage(message=new.message, id=id, principal=who, phase=new.phase, pin=new.pin, ts=new.ts,
-                                    origin=new.origin))  # fmt: skip
+            batch.append(replace(_by(new, said, principal), id=id))
         if batch:
-            session.extend_at(ordinal, batch)
+            try:
+                session.extend_at(ordinal, batch)
+            except Erased:
+                if self._forgotten == "raise":
+                    raise
+                return self._unkept(session, history, known, batch)
         self._leaf = session
         self._met = (len(session), history.chain[-1]) if in_step and history.chain else None
         return session
+
+    def _unkept(self, session: Session, history: HandedHistory, known: int, batch: Sequence[NewMessage]) -> Session:
+        """The session with this batch in a draft: one of its principals was forgotten, and writes no more."""
+        gone = session.replica.forgotten
+        turn = newest_turn(history.messages)
+        origins = session.origins()
+        goes_on = not origins or origins[0].ordinal < len(session)  # else it is a fork in which nothing is said yet
+        draft = session.draft()
+        kept = [
+            replace(new, principal=None) if new.principal in gone else new
+            for at, new in enumerate(batch, start=known)
+            if goes_on or at >= turn or new.principal not in gone
+        ]
+        self._left_out, self._kept = len(batch) - len(kept), known
+        draft.extend(kept)
+        return draft
+
+    def _tell_erased(self, session: Session, history: HandedHistory) -> None:
+        shared = range(1, min(len(session), len(history.messages)) + 1)
+        erased = sum(session.shown(ordinal).event.erased for ordinal in shared) + self._left_out
+        if erased:
+            text = (
+                f"{erased} of the {len(history.messages)} messages handed over were erased on purpose; they are not "
+                "shown. Delete them from the history that you keep"
+            )
+            session.findings[:] = [one for one in session.findings if one.kind != ERASED_SKIPPED]
+            _tell(session, ERASED_SKIPPED, text)
+
+    def beyond_last(self, messages: Sequence[object]) -> list[object]:
+        """What a history says beyond the last one that was followed; the newest user turn where it is another one."""
+        said = [said_message(_message(source)) for source in messages]
+        chain: list[bytes] = []
+        for one in said:
+            chain.append(self._keyed((chain[-1] if chain else b"") + one.said))
+        before, known = self._stood
+        return list(messages[known if known and chain[:known] == before[:known] else newest_turn(said) :])
 
     def _compacted(self, history: HandedHistory, overlap: Overlap, principal: str | None) -> Session:
         session, known, ordinal, _ = overlap
@@ -336,6 +454,7 @@ class Follower:
             if child is False:
                 continue  # somebody else's name
             if len(child) == common:
+                self.forks_made += 1
                 return child
             if self._is_same(child, common + 1, history, common):
                 siblings[history.messages[common].said] = number
@@ -344,6 +463,20 @@ class Follower:
             if other is not None:
                 siblings[other.said] = number
         return None
+
+
+def _by(source: object, said: SaidMessage, principal: str | None) -> NewMessage:
+    """A message of the history, by the principal where a user speaks in it and it does not say who."""
+    new = source if isinstance(source, NewMessage) else NewMessage(message=source)
+    return replace(new, principal=principal) if new.principal is None and said.is_spoken else new
+
+
+def _is_around(one: Message, other: Message) -> bool:
+    """Whether two messages of text are one and the same with lines before or behind it."""
+    if not all(isinstance(part, TextPart) for part in (*one.parts, *other.parts)):
+        return False
+    short, long = sorted((one.text.strip(), other.text.strip()), key=len)
+    return bool(short) and (long.startswith(f"{short}\n") or long.endswith(f"\n{short}") or f"\n{short}\n" in long)
 
 
 def _tell_fork(child: Session) -> None:

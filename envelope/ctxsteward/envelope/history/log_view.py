@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import hmac
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
@@ -36,6 +36,7 @@ from ctxsteward.store import (
 )
 
 from .fold import ReadFindings, fold
+from .rewrite_attempts import MAX_FINDINGS, rewrite_findings
 from .state import State
 from .tool_groups import LogEntry, MissingMessage, ParsedMessage, claimed, fill, place
 
@@ -327,6 +328,7 @@ class SessionLogView:
         entry = self._entry(self.state, taken)
         self.write((entry.event,))
         self.state.add(entry)
+        self._notice((entry,))
         return entry
 
     def extend(self, batch: Sequence[ParsedMessage]) -> list[LogEntry]:
@@ -346,7 +348,15 @@ class SessionLogView:
             entries.append(entry)
         self.write(fresh)
         self.state = state
+        self._notice([entry for entry in entries if entry.is_new])
         return entries
+
+    def _notice(self, entries: Iterable[LogEntry]) -> None:
+        """What is worth knowing of messages that were written now; it decides nothing."""
+        for entry in entries:
+            for finding in rewrite_findings(entry.message, entry.ref):
+                if sum(one.kind == finding.kind for one in self.noticed.findings) < MAX_FINDINGS:
+                    self.noticed.findings.append(finding)
 
     def _known(self, taken: ParsedMessage, ids: Mapping[str, LogEntry] | None = None) -> LogEntry | None:
         """The entry of its id, in `ids` or in the log; a finding where that says something else."""

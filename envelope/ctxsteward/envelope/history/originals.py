@@ -13,6 +13,7 @@ An original is checked against its address before it is served. Raises `InvalidR
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from ctxsteward.language import passage_spans
 from ctxsteward.schemas import (
@@ -46,6 +47,13 @@ from .tool_groups import LogEntry, MissingMessage
 META_REPORT = '"meta_report":'
 """Stands in the text of a manifest that holds a report and no envelope."""
 MAX_ORDINAL_DIGITS = 12
+
+
+@dataclass(frozen=True, slots=True)
+class MetaReduced:
+    """Records that meta was left without, because not all of them fit."""
+
+    report: CompressionReport
 
 
 def report_in(manifest: Mapping[str, object]) -> CompressionReport | None:

@@ -47,9 +47,9 @@ from ctxsteward.store import (
 )
 
 from ..tokens import Counter
-from .follow import Follower
+from .follow import Follower, ForgottenWriter
 from .log_view import TRIES, SessionLogView
-from .originals import Originals
+from .originals import MetaReduced, Originals
 from .session_head import open_log, repin
 from .state import State
 from .tool_groups import LogEntry, NewMessage, ParsedMessage, check_meta, check_note, checked_outcome
@@ -73,10 +73,13 @@ class Session:
         fact_lookup: FactLookup | None = None,
         derived: DerivedPlace | None = None,
         claim: Callable[[SessionKey], list[Finding]] | None = None,
+        now: Callable[[], str] | None = None,
     ) -> None:
         """`derived`: the journal's folder, or rows, where what is derived from sessions is kept; None: nowhere. `claim`
         makes this machine the owner of a fork, and reads in what the object store has of it."""
         self._claim = claim
+        self.now = now
+        """The store's clock (ISO 8601), for the time of reports; None: it has none."""
         self.key: SessionKey = log.key
         self._derived = derived
         self.lock: threading.RLock = threading.RLock()
@@ -216,18 +219,35 @@ class Session:
                 batch = []
         return added + self._append_batch(batch) if batch else added
 
-    def follow(self, messages: Iterable[object], *, principal: str | None = None) -> Session:
+    def follow(
+        self, messages: Iterable[object], *, principal: str | None = None, forgotten: ForgottenWriter = "raise"
+    ) -> Session:
         """The session that stands where this whole history does, as frameworks hand it over at every call.
 
         What is new is appended (`principal`: who its user messages are by), what is known is no event. A history that
         goes another way is kept in a fork, with a finding; one that ends earlier gives the session as it was then, to
         build on. Call it on the same session each time, also with the answer behind the history. See `follow`.
 
+        A principal that was forgotten here writes no more: `forgotten="draft"` gives a session in memory with what the
+        history says beyond the log, to build on once, in place of `Erased`.
+
         Raises `InvalidMessage`, `InputTooLarge`, `Conflict`, `Erased`.
         """
         with self.lock:
             self._follower = self._follower or Follower(self)
-            return self._follower.follow(messages, principal=principal)
+            return self._follower.follow(messages, principal=principal, forgotten=forgotten)
+
+    @property
+    def forks_made(self) -> int:
+        """Forks that histories which `follow` took have made, in this process."""
+        return 0 if self._follower is None else self._follower.forks_made
+
+    def beyond_last(self, messages: Sequence[object]) -> list[object]:
+        """What a history says beyond the last one that this session followed in this process; the newest user turn
+        where it followed another one, or none. For a session that was forgotten: what was said before is not read."""
+        with self.lock:
+            self._follower = self._follower or Follower(self)
+            return self._follower.beyond_last(messages)
 
     def extend_at(self, ordinal: int, messages: Sequence[NewMessage]) -> list[LogEntry]:
         """`extend`, only where the log still ends with this message; else `Conflict`."""
@@ -405,7 +425,7 @@ class Session:
     def _sibling(self, id: str) -> Session:
         """Another session of this store and tenant, not read yet."""
         log = self.replica.log.sibling(id)
-        more = self.fact_lookup, self._derived, self._claim
+        more = self.fact_lookup, self._derived, self._claim, self.now
         return Session(log, self._counter, self._draw_nonce, self._keys, *more)
 
     def origins(self) -> tuple[ForkPoint, ...]:
@@ -473,8 +493,17 @@ class Session:
             last = self.state.ordinal if stop is None else min(stop, self.state.ordinal)
             return [self._originals.entry(ordinal, f"§{ordinal}") for ordinal in range(max(1, start), last + 1)]
 
-    def reports(self) -> list[WindowCompacted]:
-        """All compactions of this log that can be read, oldest first (a fork's parent's included, up to the fork)."""
+    def reports(self) -> list[WindowCompacted | MetaReduced]:
+        """Everything that was made smaller, each with its `report`: all compactions of this log that can be read,
+        oldest first (a fork's parent's included, up to the fork); behind them what meta was left without.
+
+        Costs a reading of the session's manifests. Raises `Damaged`.
+        """
+        with self.lock:
+            return [*self.compactions(), *map(MetaReduced, self._originals.meta_reports())]
+
+    def compactions(self) -> list[WindowCompacted]:
+        """The compactions of dynamic alone, as `reports` has them."""
         with self.lock:
             self.replica.reread()
             return self._originals.compactions()

@@ -8,13 +8,14 @@ written goes without the records that were withdrawn since it was read (`without
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from ctxsteward.schemas import Conflict, Finding, InputError, Wire, encode_wire
+from ctxsteward.schemas import Conflict, Finding, InputError, Wire, check_argument, encode_wire
 from ctxsteward.store import FactLookup, Profile, SessionHead, SessionOpened, checked_name, without_withdrawn_records
 
+from .head_check import checked_head, findings_of
 from .log_view import TRIES, SessionLogView
 
 
@@ -41,7 +42,13 @@ def open_log(
         profile=profile, system=head.system or pinned.system, tools=head.tools or pinned.tools,
         project=head.project or pinned.project,
     )  # fmt: skip
+    replica.noticed.add(findings_of(pinned))
     if wanted != pinned:
+        if wanted.profile != pinned.profile or wanted.system != pinned.system:
+            wanted = checked_head(fact_lookup, replica.log.key.tenant, wanted)
+            replica.noticed.add(findings_of(wanted))
+        else:
+            wanted = replace(wanted, findings=pinned.findings)
         replica.noticed.add(_replaced(pinned, wanted))
         replica.retried(lambda: replica.commit(wanted))
 
@@ -59,7 +66,9 @@ def _standing(replica: SessionLogView, head: SessionHead, fact_lookup: FactLooku
         return head
     profile, findings = without_withdrawn_records(fact_lookup, replica.log.key.tenant, head.profile)
     replica.noticed.add(findings)
-    return replace(head, profile=profile)
+    head = checked_head(fact_lookup, replica.log.key.tenant, replace(head, profile=profile))
+    replica.noticed.add(findings_of(head))
+    return head
 
 
 def head_of(
@@ -81,6 +90,10 @@ def head_of(
 
 def _system(system: str | Sequence[str | Wire] | None) -> tuple[str, ...]:
     """The application's system texts; a provider's text blocks are taken too."""
+    hint = "pass text, or a list of texts and text blocks"
+    if isinstance(system, (bytes, Mapping)):
+        raise InputError(f"system is {type(system).__name__}; {hint}")
+    check_argument("system", system, (str, Iterable), hint, optional=True)
     texts: list[str] = []
     for index, item in enumerate((system,) if isinstance(system, str) else system or ()):
         text = item.get("text") if isinstance(item, dict) and item.get("type") == "text" else item

@@ -84,9 +84,7 @@ class CtxstewardHistory(HistoryProvider):
             source_id, load_messages=load_messages, store_inputs=store_inputs, store_outputs=store_outputs,
             store_context_messages=store_context_messages, store_context_from=store_context_from,
         )  # fmt: skip
-        self.conversations: Conversations = (
-            store if isinstance(store, Conversations) else Conversations(store, **options)
-        )
+        self.conversations: Conversations = Conversations.of(store, **options)
         self._view = CtxstewardView(self.conversations, history_sources=(source_id,)) if view else None
         self._tools = model_tools
         self._logs: OrderedDict[str, EntryLog] = OrderedDict()
@@ -140,9 +138,7 @@ class CtxstewardView(ChatMiddleware):
 
         `options` are those of `Conversations`.
         """
-        self.conversations: Conversations = (
-            store if isinstance(store, Conversations) else Conversations(store, **options)
-        )
+        self.conversations: Conversations = Conversations.of(store, **options)
         self._sources = frozenset(history_sources)
 
     async def process(self, context: ChatContext, call_next: Callable[[], Awaitable[None]]) -> None:
@@ -186,7 +182,8 @@ class CtxstewardView(ChatMiddleware):
             for replacement, replaced in view.replaced:
                 context.record_message_replacement(replacement, replaced)
         except Exception as error:
-            self.conversations.failed("could not build the view of this call; the agent's own request is sent", error)
+            what = "could not build the view of this call; the agent's own request is sent"
+            self.conversations.fall_back(what, error)
             return None
         if unsaid:  # a profile of ours says more than the agent
             context.options = {**options, "instructions": "\n\n".join([*unsaid, *_texts(options.get("instructions"))])}

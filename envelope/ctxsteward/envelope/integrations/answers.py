@@ -79,7 +79,7 @@ def built_request(
     try:
         handed = None if body is None else endpoint.read(body)
     except Exception as error:
-        conversations.failed("a request could not be read; it is sent as it is", error)
+        conversations.fall_back("a request could not be read; it is sent as it is", error)
         return None
     if body is None or handed is None:
         conversations.say_once(

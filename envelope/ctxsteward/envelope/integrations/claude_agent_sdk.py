@@ -36,14 +36,23 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from anyio import Lock, to_thread
 
-from ctxsteward.schemas import Erased, InputError, InvalidMessage, Message, Wire, instant
+from ctxsteward.schemas import (
+    Erased,
+    InputError,
+    InvalidMessage,
+    Message,
+    Wire,
+    check_argument,
+    check_callable,
+    instant,
+)
 from ctxsteward.store import forget
 
 from ..history import NewMessage, Session, text_of
 from ..layout import CONTEXT_LABEL, continued, excerpt, fenced
 from ..recall import recalled_share, search_context
 from ..store import Store
-from .conversations import Conversations
+from .conversations import ConversationName, Conversations, checked_conversation
 from .entry_log import ENTRIES_SUFFIX, EntryLog, kept_open
 
 EXCERPT_TOKENS = 4_000
@@ -94,7 +103,11 @@ class ClaudeMirror:
 
         `recall_tokens` are added to a prompt at most. `options` are those of `Conversations`.
         """
-        self._conversations = store if isinstance(store, Conversations) else Conversations(store, **options)
+        checked_conversation(ConversationName("claude", tenant, principal))
+        check_argument("excerpt_tokens", excerpt_tokens, int, "pass a number of tokens, or None", optional=True)
+        check_argument("recall_tokens", recall_tokens, int, "pass a number of tokens")
+        check_callable("now_seconds", now_seconds, "pass a function that returns Unix seconds")
+        self._conversations = Conversations.of(store, **options)
         self._store = self._conversations.store
         self._tenant, self._principal = tenant, principal
         self._excerpt_tokens, self._recall_tokens = excerpt_tokens, recall_tokens

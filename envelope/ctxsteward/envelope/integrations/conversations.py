@@ -17,8 +17,13 @@ compares what was sent with the envelope, and calls `on_call`. Call it once an a
 aborted or the model failed, call it without answers, or not at all: the next history says how things went on. Build
 once per call: keep `call` over retries, and send what it rendered again.
 
-Neither raises for a failure of ours, unless `on_error="raise"`: a caller's request never fails because of us. What is a
-mistake of whoever set things up (no session named, a store that is none) raises `InputError` in any case.
+Neither raises for a failure of ours, unless `on_error="raise"`: a caller's request never fails because of us. A mistake
+of the caller raises `InputError` with its full text in any case: an option of a wrong type when it is given, no session
+named, a message or a tool schema that is none. Sending the whole history instead would hide it at every call.
+
+What was erased is never sent again, whatever the caller still holds: a conversation or a person that was forgotten is
+skipped, the rest is built, and a finding (`erased_skipped`) and a warning say how many messages that were. Of a
+forgotten conversation nothing more is kept; a call that says nothing beyond it raises `Erased`.
 
 Both block for some milliseconds (a build, an fsync). Async adapters: ``await asyncio.to_thread(conversations.prepare,
 …)``. Threads and tasks may share one `Conversations`; calls of one conversation build one after the other.
@@ -43,31 +48,45 @@ from typing import Any, Literal, NamedTuple, TypedDict, Unpack
 
 from ctxsteward.schemas import (
     BudgetExceeded,
+    Erased,
     Finding,
     InputError,
     TokenizerUnavailable,
     UnknownModel,
     WindowExceeded,
     Wire,
+    check_argument,
+    check_callable,
 )
-from ctxsteward.store import Profile, SessionHead, process_forks as forking
+from ctxsteward.store import Profile, SessionHead, checked_name, process_forks as forking
 
 from ..audit import audit
 from ..building import EnvelopeBuilder
 from ..envelope import Envelope, Provider
-from ..history import Session, head_of
+from ..history import CONTEXT_PASTED, ERASED_SKIPPED, NewMessage, Session, check_meta, head_of
 from ..recall import answer_call, model_tools
-from ..store import Store
+from ..store import Store, open_store
 from ..telemetry import usage_reported
 from ..tokens import DEFAULT_TOKENIZER, Budgets, prompt_tokens_of
 
 MAX_OPEN = 1000
 """Sessions that stay open; another one is opened again from its newest compaction."""
+FORKS_IN_ROW = 2
+"""Calls that make a fork each, before a warning: one that does was edited, or asked again."""
 MAX_BUILDERS = 64
 """Models for which a builder is kept."""
 OnError = Literal["fallback", "raise"]
 _SAYS_NUMBERS = (BudgetExceeded, WindowExceeded, TokenizerUnavailable)
 """Errors whose text names sections, models and numbers; texts of others may name a session, or quote a message."""
+_ONE_MESSAGE_EACH = (
+    "calls hand over one message each and nothing of what was said before. Where these are conversations of their own, "
+    'name each: `with conversation("chat-1"):` around its calls; where they are one, hand over its whole history at '
+    "each call"
+)
+_REWRITTEN = (
+    "each call hands over a history that differs from the one before it, in messages that were said long ago: "
+    "something rewrites them. Hand over the messages as they were; the finding history_forked says where they differ"
+)
 _log = logging.getLogger("ctxsteward.envelope.integrations")
 
 
@@ -88,8 +107,11 @@ _CURRENT: ContextVar[ConversationName | None] = ContextVar("ctxsteward_conversat
 def conversation(
     id: str, *, tenant: str = "default", principal: str | None = None, project: str | None = None
 ) -> Iterator[ConversationName]:
-    """Calls of the model inside belong to this session: in this thread or task, and in the tasks made there."""
-    name = ConversationName(id, tenant, principal, project)
+    """Calls of the model inside belong to this session: in this thread or task, and in the tasks made there.
+
+    Raises `InputError` for what is no name.
+    """
+    name = checked_conversation(ConversationName(id, tenant, principal, project))
     token = _CURRENT.set(name)
     try:
         yield name
@@ -128,6 +150,8 @@ class PreparedCall:
     findings: tuple[Finding, ...] = ()
     """Of the envelope, and of the audit of what was sent."""
     sent: object = field(default=None, repr=False)
+    arguments: Wire = field(default_factory=dict, repr=False)
+    """The caller's own arguments of the call: what it sends beside the envelope is meant so."""
 
     def render(self, provider: Provider, *, cache: bool = True) -> Wire:
         """The arguments that take the place of the caller's messages, system and tools; see `Envelope.render`."""
@@ -139,6 +163,16 @@ class PreparedCall:
         return cached_tokens_of(self.usage)
 
 
+def checked_conversation(name: ConversationName) -> ConversationName:
+    """The name, if a session can have it; raises `InputError`."""
+    checked_name("session", name.id)
+    checked_name("tenant", name.tenant)
+    check_meta(NewMessage(message=None, principal=name.principal))
+    if name.project is not None:
+        checked_name("project", name.project)
+    return name
+
+
 class OpenConversation:
     """A session that is open, and the head it was told last."""
 
@@ -146,6 +180,23 @@ class OpenConversation:
         self.root: Session = root
         self.standing: Session = root
         self.told: tuple[bytes, SessionHead] | None = None
+        self.calls: int = 0
+        self.forks: int = 0
+        """That histories of this conversation had made at the last call."""
+        self.forks_in_row: int = 0
+        """Calls in a row that made one."""
+        self._warned: set[str] = set()
+
+    def is_new(self, kind: str) -> bool:
+        """Whether nobody was warned of this kind of finding here yet."""
+        is_new = kind not in self._warned
+        self._warned.add(kind)
+        return is_new
+
+
+def open_memory_session(name: ConversationName, profile: Profile | None) -> Session:
+    """A session of that name in no store."""
+    return open_store("memory:").session(name.id, tenant=name.tenant, profile=profile, project=name.project)
 
 
 class ConversationOptions(TypedDict, total=False):
@@ -184,6 +235,15 @@ class Conversations:
             raise InputError(f'store is {type(store).__name__}; pass open_store("file:./.ctxsteward")')
         if on_error not in ("fallback", "raise"):
             raise InputError(f"on_error is {on_error!r:.40}; write 'fallback' or 'raise'")
+        check_argument("builder", builder, EnvelopeBuilder, "pass EnvelopeBuilder(model)", optional=True)
+        check_argument("budgets", budgets, Budgets, "pass Budgets(dynamic_tokens=4000)", optional=True)
+        hint = "pass Profile.load(path) or Profile.from_text(text)"
+        check_argument("profile", profile, Profile, hint, optional=True)
+        check_argument("tools", tools, bool, "pass True or False")
+        check_callable("on_call", on_call, "pass a function that takes a PreparedCall", optional=True)
+        check_argument("max_open", max_open, int, "pass a number of sessions, at least 1")
+        if max_open < 1:
+            raise InputError(f"max_open is {max_open}; pass a number of sessions, at least 1")
         if builder is not None and budgets is not None:
             raise InputError("both builder and budgets are given; give the budgets to the builder")
         self.store: Store = store
@@ -196,6 +256,8 @@ class Conversations:
         self._own_tools = model_tools() if tools else ()
         self._builders: OrderedDict[str | None, EnvelopeBuilder] = OrderedDict()
         self._open: OrderedDict[tuple[str, str], OpenConversation] = OrderedDict()
+        self._aside: OrderedDict[tuple[str, str], OpenConversation] = OrderedDict()
+        """Of conversations that were forgotten: sessions in memory, for the call that is under way."""
         self.lock: Lock = forking.lock()
         """Held for moments, by adapters too."""
         self._said: set[str] = set()
@@ -223,13 +285,15 @@ class Conversations:
     ) -> PreparedCall | None:
         """What the model is to be shown of this history; None where ours failed: send the caller's own request.
 
+        Raises `InputError` for what the caller got wrong.
+
         `messages` are wire dicts, SDK objects or `NewMessage`s; `system` and `tools` are the request's. `notes` are
         what the framework keeps of its plan: each is set where it says something else than before.
         """
         try:
             return self._prepared(name, messages, system, tools, model, notes or {})
         except Exception as error:
-            self.failed("could not build the context of this call; the caller's own request is sent", error)
+            self.fall_back("could not build the context of this call; the caller's own request is sent", error)
             return None
 
     def _prepared(
@@ -243,10 +307,51 @@ class Conversations:
     ) -> PreparedCall:
         leading, history = split_head(messages)
         texts = [*([system] if isinstance(system, str) else system or ()), *leading]
-        opened = self._opened(name)
+        try:
+            return self._followed(self._opened(name), name, history, texts, tools, model, notes)
+        except Erased as gone:
+            aside, rest = self._after_erasure(name, history, gone)
+            return self._followed(aside, name, rest, texts, tools, model, notes)
+
+    def _after_erasure(
+        self, name: ConversationName, history: Sequence[object], gone: Erased
+    ) -> tuple[OpenConversation, list[object]]:
+        """A session in memory for a conversation that was forgotten, and what the history says beyond that.
+
+        Its name stays burned, so nothing of this call is kept. Raises `Erased` where nothing is left to be sent.
+        """
+        with self.lock:
+            open_before = self._open.get((name.tenant, name.id))
+        root = open_memory_session(name, self.profile)
+        rest = (root if open_before is None else open_before.root).beyond_last(history)
+        if not rest:
+            raise gone
+        skipped = len(history) - len(rest)
+        text = (
+            f"{gone}: {skipped} of the {len(history)} messages handed over are not shown, and nothing of this call is "
+            "kept. Name another conversation, and delete the history that you keep"
+        )
+        root.findings.append(Finding(kind=ERASED_SKIPPED, text=text))
+        aside = OpenConversation(root)
+        with self.lock:
+            self._aside[name.tenant, name.id] = aside
+            while len(self._aside) > self.max_open:
+                self._aside.popitem(last=False)
+        return aside, rest
+
+    def _followed(
+        self,
+        opened: OpenConversation,
+        name: ConversationName,
+        history: Sequence[object],
+        texts: list[str | Wire],
+        tools: Sequence[Wire] | None,
+        model: str | None,
+        notes: Mapping[str, str],
+    ) -> PreparedCall:
         with opened.root.lock:
             head = self._head(opened, texts, [*(tools or ()), *self._own_tools])
-            session = opened.root.follow(history, principal=name.principal)
+            session = opened.root.follow(history, principal=name.principal, forgotten="draft")
             take_head(session, head)
             for title, text in notes.items():
                 if session.state.notes.get(title, "") != text:
@@ -254,10 +359,29 @@ class Conversations:
             builder = self.builder(model)
             envelope = builder.build(session)
             opened.standing = session
+            opened.calls += 1
+        self._tell_of_call(opened, name, history, envelope)
         return PreparedCall(
             name=name, session=session, envelope=envelope, model=model, builder=builder, history=history,
             findings=envelope.findings,
         )  # fmt: skip
+
+    def _tell_of_call(
+        self, opened: OpenConversation, name: ConversationName, history: Sequence[object], envelope: Envelope
+    ) -> None:
+        """Log the first call of a conversation, and warn of what a caller should not do."""
+        if opened.calls == 1:
+            tokens = int(envelope.metrics["prompt_tokens"])
+            _log.info("conversation %r: the first call here handed over %d messages; %d tokens are sent", name.id,
+                      len(history), tokens)  # fmt: skip
+        for finding in envelope.findings:
+            if finding.kind == ERASED_SKIPPED or (finding.kind == CONTEXT_PASTED and opened.is_new(finding.kind)):
+                _log.warning("conversation %r: %s", name.id, finding.text)
+        forks, opened.forks = opened.root.forks_made - opened.forks, opened.root.forks_made
+        opened.forks_in_row = opened.forks_in_row + 1 if forks else 0
+        if opened.forks_in_row == FORKS_IN_ROW and opened.is_new("history_forked"):
+            why = _ONE_MESSAGE_EACH if len(history) == 1 else _REWRITTEN
+            _log.warning("conversation %r is kept in a new fork at every call: %s", name.id, why)
 
     def own_tools(self, provider: Provider) -> tuple[Wire, ...]:
         """What the model is offered beside the request's tools, as this provider takes it."""
@@ -335,9 +459,13 @@ class Conversations:
                 self.failed(what, error)
 
     def _keep(self, call: PreparedCall, answers: Sequence[object]) -> None:
-        opened = self._opened(call.name)
-        with opened.root.lock:
-            opened.standing = opened.root.follow([*call.history, *answers], principal=call.name.principal)
+        try:
+            opened = self._opened(call.name)
+            with opened.root.lock:
+                said = [*call.history, *answers]
+                opened.standing = opened.root.follow(said, principal=call.name.principal, forgotten="draft")
+        except Erased:
+            return  # the conversation was forgotten: nothing more of it is kept
 
     def _learn(self, call: PreparedCall) -> None:
         call.builder.calibrate(call.usage, call.envelope)
@@ -347,7 +475,9 @@ class Conversations:
         )  # fmt: skip
 
     def _audit(self, call: PreparedCall, provider: Provider | None) -> None:
-        found = audit(call.envelope, call.sent, provider=provider, counter=call.builder.counter)
+        found = audit(
+            call.envelope, call.sent, provider=provider, counter=call.builder.counter, arguments=call.arguments
+        )
         call.findings = (*call.envelope.findings, *found)
         if found:
             kinds = ", ".join(sorted({finding.kind for finding in found}))
@@ -356,6 +486,12 @@ class Conversations:
     def _tell(self, call: PreparedCall) -> None:
         assert self.on_call is not None
         self.on_call(call)
+
+    def fall_back(self, what: str, error: Exception) -> None:
+        """Before the call: raise what the caller got wrong; of a failure of ours, say that the call goes on without."""
+        if isinstance(error, (InputError, Erased)):  # the caller's own request would send what was erased
+            raise error
+        self.failed(what, error)
 
     def failed(self, what: str, error: Exception) -> None:
         """A failure of ours: raised, or told to the log, without what was said."""
@@ -378,7 +514,8 @@ class Conversations:
 
     def standing(self, name: ConversationName) -> Session:
         """The session as its newest call left it: what functions of tools read. Raises what `Store.session` raises."""
-        return self._opened(name).standing
+        aside = self._aside.get((name.tenant, name.id))  # of a conversation that was forgotten
+        return (self._opened(name) if aside is None else aside).standing
 
     def answer_tool(self, name: ConversationName, tool: str, arguments: str | Mapping[str, Any]) -> str | None:
         """The result of a model's call of `search_context` or `resolve_reference`; None: another tool."""
@@ -470,5 +607,6 @@ def handed_bytes(value: object) -> bytes:
 
 __all__ = [
     "ConversationName", "ConversationOptions", "Conversations", "PreparedCall", "SessionSource", "cached_tokens_of",
+    "checked_conversation",
     "conversation", "current_conversation", "named_conversation", "split_head", "take_head",
 ]  # fmt: skip

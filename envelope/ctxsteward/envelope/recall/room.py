@@ -21,11 +21,12 @@ from bisect import insort
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set as AbstractSet
 from typing import NamedTuple
 
+from ctxsteward.language import passage_spans
 from ctxsteward.schemas import Ref
 from ctxsteward.store import RecallSelected, process_forks as forking
 
 from ..history import Day, LogEntry, State
-from ..layout import Fragment, context_fragment, day_above, day_line, passage_lines, recalled_line
+from ..layout import Fragment, context_fragment, day_above, day_line, passage_lines, recalled_line, recalled_text
 from ..tokens import Counter
 
 CHOSEN = "ranked, and it fits"
@@ -85,6 +86,8 @@ class RecalledRows:
         if original.event.damaged or original.event.erased:
             return None
         part = (pick.part,)
+        if pick.part and not 0 < pick.part <= len(passage_spans(recalled_text(original.message))):
+            return RecalledRow("", 0)  # a selector of the caller may name a passage that is not there
         line = passage_lines(original, part, noted)[0] if pick.part else recalled_line(original, noted)
         if len(line) > _MOST_CHARS_A_TOKEN * most_tokens:
             return RecalledRow(line, most_tokens + 1)
@@ -172,6 +175,11 @@ class RecallRoom:
         if pick.ordinal not in self.kept:
             return False
         return pick.ordinal not in self.passages or pick.part in self.passages[pick.ordinal]
+
+    @property
+    def shown(self) -> frozenset[Ref]:
+        """What was taken, as it is shown: whole messages, and of others the passages."""
+        return frozenset(Ref(ordinal, part) for ordinal in self.kept for part in self.passages.get(ordinal, (0,)))
 
     def _give_back(self) -> None:
         """The last one taken."""

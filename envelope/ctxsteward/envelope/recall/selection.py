@@ -22,7 +22,7 @@ from __future__ import annotations
 import math
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import chain, islice
@@ -133,9 +133,12 @@ def ranking_by(selector: Selector, request: SelectionRequest) -> Ranking:
     ranked = selector(request)
     if isinstance(ranked, Ranking):
         return ranked
-    return Ranking(
-        scored=tuple(islice(ranked, MAX_READ)), strategy=getattr(selector, "__name__", type(selector).__name__)
-    )
+    return Ranking(scored=tuple(islice(ranked, MAX_READ)), strategy=_name_of(selector))
+
+
+def _name_of(selector: Selector) -> str:
+    """A function's own name, or that of the class."""
+    return str(getattr(selector, "__name__", type(selector).__name__))
 
 
 MAX_CANDIDATES = 400
@@ -165,8 +168,11 @@ def select(
     `cap_tokens` the window shows an excerpt. What the question names is in the envelope whole, or as an excerpt with
     its reference and a finding.
 
-    Raises what the selector raises, and `ValueError` for a ranking that is none.
+    Raises `SelectorFailed` for what the selector raises, and for a ranking that is none. Anything else is a fault of
+    ours.
     """
+    from ctxsteward.schemas import validate_quickly
+
     visible = verbatim(state)
     last = state.last_user - 1
     if last < 1:
@@ -187,8 +193,9 @@ def select(
     )
     left_out_tokens = _left_out_tokens(state, request, known, counter)
     share = min(request.budget_tokens, recalled_share(left_out_tokens))
-    ranking = ranking_by(selector, replace(request, budget_tokens=share))
-    ranked = dict(islice(_usable(ranking, request), MAX_CANDIDATES))
+    with _work_of(selector):
+        ranking = ranking_by(selector, replace(request, budget_tokens=share))
+        ranked = dict(islice(_usable(ranking, request), MAX_CANDIDATES))
     asked_for = _named(next(iter(ranked.values()), None), request)
     named_refs = [*asked_for]
     ranked = {pick: candidate for pick, candidate in ranked.items() if Ref(pick.ordinal) not in asked_for}
@@ -199,12 +206,14 @@ def select(
     excerpts = fitting.excerpts | dict.fromkeys(cut.intersection(too_long), 0)
     verdicts |= fitting.fill(ranked, share)
     kept = sorted(fitting.kept)
-    came_along = set(kept).difference(pick.ordinal for pick in (*asked_for, *ranked))
-    along = {Ref(ordinal): ScoredOriginal(ordinal, 0.0, {"replaces": 1.0}) for ordinal in sorted(came_along)}
+    came_along = fitting.shown.difference(asked_for, ranked)
+    along = {ref: ScoredOriginal(ref.ordinal, 0.0, {"replaces": 1.0}, ref.part) for ref in sorted(came_along)}
     taken_tokens = known.message_tokens or (lambda ordinal: original(ordinal).tokens(counter))
     tokens_saved = known.tokens - sum(taken_tokens(ordinal) for ordinal in kept if ordinal not in fitting.passages)
-    candidates = list(_logged(chain(asked_for.items(), ranked.items(), along.items()), fitting, verdicts))
-    log = log_of(ranking, state, kept, tokens_saved, candidates)
+    with _work_of(selector):  # signals, strategy and reasoning are its own
+        candidates = list(_logged(chain(asked_for.items(), ranked.items(), along.items()), fitting, verdicts))
+        log = log_of(ranking, state, kept, tokens_saved, candidates)
+        validate_quickly("selection_log", log)
     passages = {ordinal: tuple(shown) for ordinal, shown in sorted(fitting.passages.items())}
     event = RecallSelected(
         turn=state.last_user, refs=tuple(kept), log=log, superseded=fitting.superseded, excerpts=excerpts,
@@ -213,6 +222,19 @@ def select(
     if kept:  # laid out already
         session.cache[context_key(counter)] = event, None, fitting.fragment
     return event, ranking.findings
+
+
+class SelectorFailed(Exception):
+    """The selector raised, or its ranking is none; the text says which selector and why."""
+
+
+@contextmanager
+def _work_of(selector: Selector) -> Iterator[None]:
+    """What fails inside is the selector's."""
+    try:
+        yield
+    except Exception as error:  # a selector is the caller's code: it may raise anything
+        raise SelectorFailed(f"the selector {_name_of(selector)} failed: {described(error)}") from error
 
 
 def recalled_share(left_out_tokens: int) -> int:
@@ -339,7 +361,8 @@ def _logged(
                 "score": round(candidate.score, 4),
                 "signals": {name: round(value, 4) for name, value in candidate.signals.items()},
                 "in": chosen,
-                "why": _why(candidate, room.excerpts) if chosen else verdicts[pick],
+                # a passage without a verdict was held by its whole message, and went with it when that did not fit
+                "why": _why(candidate, room.excerpts) if chosen else verdicts.get(pick, NO_ROOM),
             }
 
 

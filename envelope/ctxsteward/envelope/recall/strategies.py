@@ -33,15 +33,26 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
+from importlib.util import find_spec
 from string import Template
 from typing import Annotated, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
-from ctxsteward.schemas import ChatModel, ChatRequest, Finding, InputError, Wire, charged_to, read_json, whole_text
+from ctxsteward.schemas import (
+    ChatModel,
+    ChatRequest,
+    Finding,
+    InputError,
+    Wire,
+    charged_to,
+    check_callable,
+    read_json,
+    whole_text,
+)
 
 from ..history import LogEntry, text_of
-from .dense import E5, Multilingual, QueryEmbedder, Semantic
+from .dense import E5, EMBEDDER_PACKAGES, Multilingual, QueryEmbedder, Semantic
 from .heuristic import Heuristic
 from .selection import (
     FELL_BACK,
@@ -82,6 +93,8 @@ class Hybrid:
         summarize: Summarize | None = None,
         fusion: Fusion | None = None,
     ) -> None:
+        check_callable("lexical", lexical, "pass a selector: Heuristic(), or a callable (request) -> ranking")
+        check_callable("dense", dense, "pass a selector: Semantic(embedder), or a callable (request) -> ranking")
         self.lexical: Selector = lexical
         self.dense: Selector = dense
         self.fusion: Fusion = fusion or Fusion()
@@ -137,12 +150,19 @@ def _score(signals: Mapping[str, float]) -> float:
 def selector_named(name: str) -> Selector:
     """The strategy of this name, with the model that the package brings: `heuristic`, `semantic`, `hybrid`.
 
-    Raises `InputError` for another: `llm` has to be given a model.
+    Raises `InputError` for another (`llm` has to be given a model), and where a package that it needs is missing: a
+    strategy that could never rank would only fall back, at every turn.
     """
     lexical = Heuristic()
     if name == "heuristic":
         return lexical
     if name in ("semantic", "hybrid"):
+        missing = [package for package in EMBEDDER_PACKAGES if find_spec(package) is None]
+        if missing:
+            raise InputError(
+                f"selector {name!r} needs {', '.join(missing)}, which is not installed: pip install "
+                "'ctxsteward[dense]', or take selector='heuristic'"
+            )
         near = Semantic(Multilingual(), fallback=lexical)
         return near if name == "semantic" else Hybrid(lexical, near)
     hint = "ctxsteward.envelope.recall.ModelSelector(model)" if name == "llm" else "a callable"
@@ -237,6 +257,10 @@ class ModelSelector:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """`prompt`: a text of yours with the slots of `PROMPT`; `deadline_seconds`: of a `ChatModel`, for each turn."""
+        if not isinstance(model, ChatModel):
+            check_callable("model", model, "pass a ChatModel, or a function (prompt) -> reply")
+        check_callable("prefilter", prefilter, "pass a selector, or None", optional=True)
+        check_callable("summarize", summarize, "pass a function (request, entries) -> texts, or None", optional=True)
         found = Template(prompt)
         if not found.is_valid() or frozenset(found.get_identifiers()) != SLOTS:
             raise InputError(f"a selector's prompt has the slots {', '.join(f'${slot}' for slot in sorted(SLOTS))}")

@@ -11,12 +11,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ctxsteward.schemas import InputError
+import numpy as np
 
-try:
-    import numpy as np
-except ImportError:  # without the extra this can be read, not used
-    np = None  # type: ignore[assignment]
+from ctxsteward.schemas import InputError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -72,10 +69,8 @@ class SessionVectors:
 def unit_vectors(vectors: Any, count: int, dimensions: int) -> Matrix:
     """An embedder's answer as rows of length 1 (or 0, where it gave zeros).
 
-    Raises `InputError` where it is not `count` vectors of `dimensions` finite numbers, ImportError without the extra.
+    Raises `InputError` where it is not `count` vectors of `dimensions` finite numbers.
     """
-    if np is None:
-        raise ImportError("numpy is in an extra: install `ctxsteward[dense]`")
     try:
         array = np.asarray(vectors, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:

@@ -16,6 +16,7 @@ from .text import (
 )
 from .units import (
     ATTACHED as ATTACHED,
+    CALL_ARGUMENTS as CALL_ARGUMENTS,
     CONTEXT_ARGUMENTS as CONTEXT_ARGUMENTS,
     CUT as CUT,
     JOINT as JOINT,
@@ -23,5 +24,6 @@ from .units import (
     canonical as canonical,
     context_of as context_of,
     translated as translated,
+    ungoverned as ungoverned,
     wires_of_steps as wires_of_steps,
 )

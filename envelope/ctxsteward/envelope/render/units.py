@@ -3,8 +3,8 @@
 A unit is a system text, a tool schema, a content block, a tool call, a tool result or a span of a text prompt: its
 `text` (arguments and other objects as canonical JSON), and a `frame`, canonical JSON of everything else (role, type,
 ids, unknown fields). Two requests of one provider are compared in units, which stand in the order in which the model
-sees them. Nothing of a payload's context is left out, so equal units mean equal context; arguments that are not context
-(model, temperature …) are.
+sees them. Nothing that an envelope governs is left out, so equal units mean equal context; arguments that it says
+nothing about (model, temperature …) are, and `ungoverned` names them.
 
 Same context, same units: cache marks are left out; a string and a list of one text block are one; Gemini's camelCase
 and snake_case are one. A head that is one text is taken apart at the sections that are expected in it.
@@ -22,7 +22,7 @@ references.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
@@ -239,9 +239,50 @@ CONTEXT_ARGUMENTS = frozenset(
         "mcp_servers", "documents", "history", "context",
     )
 )  # fmt: skip
-"""Arguments that put something before the model; every other argument of a request is none of the auditor's."""
+"""Arguments that put something before the model."""
 
-_WRAPPERS = ("config", "extra_body", "extra_json", "generate_content_config")
+CALL_ARGUMENTS: Mapping[str, tuple[object, ...]] = {
+    "tool_choice": ("auto", {"type": "auto"}),
+    "tool_config": ({"function_calling_config": {"mode": "AUTO"}}, {"functionCallingConfig": {"mode": "AUTO"}}),
+    "function_call": ("auto",),
+    "parallel_tool_calls": (True,),
+    "response_format": ({"type": "text"},),
+    "response_schema": (),
+    "response_json_schema": (),
+    "response_mime_type": ("text/plain",),
+    "text.format": ({"type": "text"},),
+    "output_config.format": (),
+    "output_format": (),
+    "prediction": (),
+    "web_search_options": (),
+    "plugins": (),
+    "container": (),
+    "suffix": (),
+    "grammar": (),
+    "json_schema": (),
+}
+"""Arguments that an envelope never renders, and that change what the model is shown of tools or of the form of its
+answer: which tool it must call, a schema that providers put before it, a tool of the provider's. Each with the values
+that say the same as leaving it out."""
+
+FREE_ARGUMENTS = frozenset(
+    (
+        "model", "temperature", "top_p", "top_k", "top_a", "min_p", "max_tokens", "max_completion_tokens",
+        "max_output_tokens", "n_predict", "stop", "stop_sequences", "seed", "stream", "stream_options", "n", "user",
+        "metadata", "labels", "presence_penalty", "frequency_penalty", "repetition_penalty", "logit_bias", "logprobs",
+        "response_logprobs", "top_logprobs", "store", "service_tier", "timeout", "safety_identifier", "safety_settings",
+        "prompt_cache_key", "prompt_cache_retention", "cache_prompt", "thinking", "thinking_config", "reasoning",
+        "reasoning_effort", "verbosity", "candidate_count", "background", "include", "truncation", "max_tool_calls",
+        "http_options", "extra_headers", "extra_query", "effort", "modalities", "audio", "response_modalities",
+    )
+)  # fmt: skip
+"""Arguments of sampling, limits, identity and transport: an envelope does not govern them, whatever they say."""
+
+_WRAPPERS = (
+    "config", "extra_body", "extra_json", "generate_content_config", "generation_config", "generationConfig",
+)  # fmt: skip
+_PARTS = ("text", "output_config")
+"""Arguments of which one field is governed and others are not."""
 OPERATOR_ROLES = ("system", "developer")
 JOINT = "\n\n"
 """What stands between the sections of a head that is one text."""
@@ -252,15 +293,68 @@ CUT = " (cut)"
 
 
 def context_of(payload: Wire) -> Wire:
-    """The arguments of a request that are context, those wrapped in a config or extra body included."""
-    found = {name: value for name, value in payload.items() if name in CONTEXT_ARGUMENTS}
-    for wrapper in _WRAPPERS:
-        inner = payload.get(wrapper)
-        if isinstance(inner, dict):
-            for name, value in inner.items():
-                if name in CONTEXT_ARGUMENTS:
-                    found[name if name not in found else f"{wrapper}.{name}"] = value
+    """The arguments of a request that are governed, those wrapped in a config or extra body included.
+
+    That is what puts something before the model (`CONTEXT_ARGUMENTS`), what changes how it sees tools or its answer's
+    form (`CALL_ARGUMENTS`), unless it says what leaving it out says, and any unknown argument that could carry words.
+    """
+    found: Wire = {}
+    for path, name, value in _arguments(payload):
+        if is_governed(name, value):
+            key = path if name in found else name
+            found[key] = value
     return found
+
+
+def ungoverned(payload: Wire) -> tuple[str, ...]:
+    """Names of a request's arguments that an envelope says nothing about, in their order."""
+    return tuple(path for path, name, value in _arguments(payload) if not is_governed(name, value))
+
+
+def is_governed(name: str, value: object) -> bool:
+    """Whether an argument with this value says something about the context that an envelope decides."""
+    if name in CONTEXT_ARGUMENTS:
+        return True
+    if value is None or (isinstance(value, str | list | dict) and not value):
+        return False
+    if name in CALL_ARGUMENTS:
+        return value not in CALL_ARGUMENTS[name]
+    return name not in FREE_ARGUMENTS and _may_carry_words(value)
+
+
+def _may_carry_words(value: object) -> bool:
+    """Whether a value of an argument that nobody knows could hold a sentence: two words, or many characters."""
+    if isinstance(value, str):
+        return len(value) > MAX_PLAIN_CHARS or len(value.split()) > 1
+    if isinstance(value, dict):
+        return any(map(_may_carry_words, (*value, *value.values())))
+    return isinstance(value, list | tuple) and any(map(_may_carry_words, value))
+
+
+MAX_PLAIN_CHARS = 64
+"""A longer text is no name, number or switch."""
+
+
+def _arguments(payload: Wire) -> Iterator[tuple[str, str, Any]]:
+    """Every argument: where it stands, its name in snake case, its value."""
+    for name, value in payload.items():
+        if name in _WRAPPERS and isinstance(value, dict):
+            for path, inner, each in _arguments(value):
+                yield f"{name}.{path}", inner, each
+        elif name in _PARTS and isinstance(value, dict):
+            for field, each in value.items():
+                yield f"{name}.{field}", (f"{name}.{field}" if field == "format" else field), each
+        else:
+            yield name, _SNAKE_ARGUMENTS.get(name, name), value
+
+
+_SNAKE_ARGUMENTS = {
+    "toolConfig": "tool_config", "responseSchema": "response_schema", "responseJsonSchema": "response_json_schema",
+    "responseMimeType": "response_mime_type", "safetySettings": "safety_settings", "topP": "top_p", "topK": "top_k",
+    "maxOutputTokens": "max_output_tokens", "stopSequences": "stop_sequences", "candidateCount": "candidate_count",
+    "thinkingConfig": "thinking_config", "presencePenalty": "presence_penalty", "responseLogprobs": "response_logprobs",
+    "frequencyPenalty": "frequency_penalty", "responseModalities": "response_modalities", "httpOptions": "http_options",
+}  # fmt: skip
 
 
 def listed(value: object, name: str) -> list[Any]:

@@ -22,7 +22,7 @@ from importlib import import_module
 from typing import IO, TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
-from ctxsteward.schemas import InputError, without_secrets
+from ctxsteward.schemas import InputError, shown_uri, without_secrets
 
 from ..instruments import Board, board as builds
 from .spans import LOGGER
@@ -61,16 +61,17 @@ class Destination(NamedTuple):
         kind, _, rest = text.partition("=")
         if kind == "otlp" and rest:
             if urlsplit(rest).scheme not in ("http", "https") or not urlsplit(rest).netloc:
-                raise InputError(f"telemetry {without_secrets(text)!r:.80}: not an http:// or https:// address")
+                raise InputError(f"telemetry {kind}={shown_uri(rest)!r:.80}: not an http:// or https:// address")
             return cls(kind, url=rest.rstrip("/"))
         if kind == "prometheus" and rest:
             host, _, port = rest.rpartition(":")
             if not (port.isascii() and port.isdecimal() and len(port) < 6 and int(port) < 65_536):
-                raise InputError(f"telemetry {without_secrets(text)!r:.80}: not a port from 0 to 65535, or HOST:PORT")
+                raise InputError(f"telemetry {kind}={shown_uri(rest)!r:.80}: not a port from 0 to 65535, or HOST:PORT")
             return cls(kind, host=host.strip("[]") or LOOPBACK, port=int(port))
         if kind not in KINDS or rest:
-            shown = without_secrets(text)
-            raise InputError(f"telemetry {shown!r:.80}: none; one of console, prometheus[=HOST:PORT], otlp[=URL]")
+            raise InputError(
+                f"telemetry {shown_uri(text)!r:.80}: none; one of console, prometheus[=HOST:PORT], otlp[=URL]"
+            )
         return cls(kind)
 
 

@@ -24,7 +24,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from ctxsteward.schemas import Finding, InputError, InvalidBudget, UnknownModel
+from ctxsteward.schemas import Finding, InputError, InvalidBudget, UnknownModel, check_argument
 
 from .models import ImageRule, ModelInfo, model_info
 from .tokenizer import REPLY_PRIMING_TOKENS, Counter, Tokenizer, load_tokenizer
@@ -113,7 +113,10 @@ class Budgets(BaseModel):
     facts_fraction: float = 0.5
     """Part of recall's room that facts about the user, project or session may take; messages take the rest."""
 
-    def __init__(self, **values: Any) -> None:
+    def __init__(self, *given: object, **values: Any) -> None:
+        if given:
+            hint = "write Budgets(dynamic_tokens=4000)"
+            raise InputError(f"Budgets takes its values by name, not {given[0]!r:.40}; {hint}")
         for name, value in values.items():
             if isinstance(value, bool):
                 raise InvalidBudget(name, value, "an integer number of tokens, or a fraction")
@@ -151,6 +154,7 @@ class Budgets(BaseModel):
 
         No section falls below its default, and none is fixed. Raises `UnknownModel`.
         """
+        check_argument("model", model, str, "pass a model's name, such as 'gpt-4o'")
         info = model_info(model)
         reserve = info.output_reserve_tokens if output_reserve_tokens is None else output_reserve_tokens
         usable = info.window_tokens - reserve
@@ -190,6 +194,7 @@ class Budgets(BaseModel):
         >>> Budgets.from_config({"context.budget.dynamic": 2000}).dynamic_tokens
         2000
         """
+        check_argument("config", config, Mapping, "pass a table, as a YAML or TOML file is read")
         fields: dict[str, Any] = {}
         node = config.get("context", {})
         nested = config.get("context.budget", node.get("budget", {}) if isinstance(node, Mapping) else {})
@@ -314,6 +319,11 @@ def target_of(
     output_reserve_tokens: int | None,
 ) -> BuildTarget:
     """The published figures of a model, with what the caller names in their place."""
+    tokens = "pass a number of tokens, or None"
+    check_argument("model", model, str, "pass a model's name, such as 'gpt-4o'", optional=True)
+    check_argument("tokenizer", tokenizer, (str, Tokenizer), "pass 'o200k_base', or a Tokenizer", optional=True)
+    check_argument("window_tokens", window_tokens, int, tokens, optional=True)
+    check_argument("output_reserve_tokens", output_reserve_tokens, int, tokens, optional=True)
     info = _model(model, tokenizer)
     if window_tokens is not None and window_tokens < 1:
         raise InvalidBudget("window_tokens", window_tokens, "at least 1 token, or None for no limit")
@@ -426,6 +436,10 @@ class Scale:
         ratio = min(high, max(low, reported_tokens / estimated_tokens))
         moved = self.calibration + CALIBRATION_WEIGHT * (ratio - self.calibration)
         return replace(self, calibration=round(moved, 4))
+
+    def with_dynamic(self, dynamic_tokens: int) -> Scale:
+        """With so much for dynamic, in the provider's tokens; the calibration stays."""
+        return replace(self, stated=self.stated._with({"dynamic_tokens": dynamic_tokens}))
 
     def limited(self, dynamic_tokens: int | None) -> Scale:
         """With at most so much for dynamic; the same where that is no limit (None) or leaves nothing."""

@@ -27,7 +27,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from ctxsteward.schemas import (
     MEDIA_TYPES,
@@ -64,6 +64,7 @@ _MIN_BLOB_CHARS = 512
 _BLOB = re.compile(r"(?:data:[\w/+.;=-]{1,100},)?[A-Za-z0-9+/_-]+={0,2}", re.ASCII)
 
 
+@runtime_checkable
 class Tokenizer(Protocol):
     """Counts the tokens of a text."""
 

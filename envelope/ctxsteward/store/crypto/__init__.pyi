@@ -1,6 +1,8 @@
 from .hash_chain import Chain as Chain, Link as Link, follows as follows
 from .keyring import (
     AddressKey as AddressKey,
+    CheckableKeys as CheckableKeys,
+    KeyFileMissing as KeyFileMissing,
     Keys as Keys,
     MasterKeys as MasterKeys,
     SealKey as SealKey,
@@ -11,6 +13,7 @@ from .keyring import (
     memory_keys as memory_keys,
     subject_of as subject_of,
 )
+from .signatures import is_signed as is_signed, signed_data as signed_data
 from .vault import (
     DataKey as DataKey,
     Vault as Vault,

@@ -26,10 +26,11 @@ import json
 import os
 import re
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, NewType, Protocol
+from typing import TYPE_CHECKING, NamedTuple, NewType, Protocol, runtime_checkable
 
 from ctxsteward.schemas import Damaged, InputError, ObjectMissing, StoreError, UnsupportedVersion
 
@@ -102,6 +103,7 @@ class SealKey(NamedTuple):
     secret: bytes
 
 
+@runtime_checkable
 class Keys(Protocol):
     """Where a tenant's keys come from; they are made at first use. Safe with threads."""
 
@@ -115,6 +117,14 @@ class Keys(Protocol):
 
     def unwrap(self, tenant: str, wrapped: bytes, context: bytes) -> bytes:
         """The data key again; `Damaged` where it was changed or belongs elsewhere."""
+
+
+@runtime_checkable
+class CheckableKeys(Protocol):
+    """Keys that can say whether they are what was once made."""
+
+    def seal_key_faults(self, tenant: str) -> Iterator[StoreError]:
+        """A `Damaged` or `KeyFileMissing` for each seal key that is not; makes none."""
 
 
 def encrypt(secret: bytes, data: bytes, context: bytes, nonce: bytes) -> bytes:
@@ -240,6 +250,24 @@ class StoredKeys:
         key = self._newest[tenant] = self.seal_key(tenant, str(number))
         return key
 
+    def seal_key_faults(self, tenant: str) -> Iterator[StoreError]:
+        """What is wrong with the tenant's seal keys where they are kept; makes none."""
+        number = 1
+        while True:
+            name = _name(tenant, f"seal-{number}")
+            try:
+                key = self._load(name)
+                if key is None:
+                    return
+                _checked(name, key)
+            except StoreError as error:
+                yield error
+                if not isinstance(
+                    error, Damaged | KeyFileMissing
+                ):  # the folder itself: no other key can be read either
+                    return
+            number += 1
+
     def wrap(self, tenant: str, secret: bytes, context: bytes) -> bytes:
         return encrypt(self._key(_name(tenant, "wrap")), secret, context, self._random_bytes(NONCE_BYTES))
 
@@ -262,22 +290,38 @@ class StoredKeys:
 
 
 def file_keys(folder: Path, random_bytes: Callable[[int], bytes] = secrets.token_bytes) -> StoredKeys:
-    """Keys in files of mode 0600 below `folder`, named by SHA-256 of the tenant."""
+    """Keys in files of mode 0600 below `folder`, named by SHA-256 of the tenant; beside each key its digest (`.sum`).
+
+    A key that is not what its digest says, or is gone while its digest is there, is an error that names the file: it is
+    never replaced by a new one, with which nothing that was written before could be read or verified.
+    """
 
     def load(name: str) -> bytes | None:
+        path = _path(folder, name)
         try:
-            return _path(folder, name).read_bytes()
-        except FileNotFoundError:
-            return None
+            digest = _read_if_there(path.with_suffix(SUM_SUFFIX))  # before the key, which is made before its digest
+            key = _read_if_there(path)
+            if key is not None and len(key) == KEY_BYTES and digest is None:  # made by an earlier program
+                with suppress(OSError):  # a folder that cannot be written is no worse than before
+                    create_once.create(path.with_suffix(SUM_SUFFIX), key_digest(key))
         except OSError as error:
             raise StoreError(f"{folder}: the tenant's keys cannot be read: {error}") from error
+        if key is None and digest is not None:
+            raise KeyFileMissing(f"{path}: the key is gone; restore this file from a backup of the key folder")
+        if key is not None and digest is not None and not hmac.compare_digest(key_digest(key), digest):
+            raise Damaged(
+                f"{path}: it is not the key that was written; restore this file from a backup of the key folder"
+            )
+        return key
 
     def create(name: str, key: bytes) -> bytes:
         path = _path(folder, name)
         try:
             create_once.make_folders(path.parent)
             create_once.create(path, key)
-            return path.read_bytes()
+            stands = path.read_bytes()
+            create_once.create(path.with_suffix(SUM_SUFFIX), key_digest(stands))
+            return stands
         except OSError as error:
             raise StoreError(f"{folder}: the tenant's keys cannot be made: {error}") from error
 
@@ -288,6 +332,25 @@ def memory_keys(random_bytes: Callable[[int], bytes] = secrets.token_bytes) -> S
     """Keys that live as long as the process."""
     kept: dict[str, bytes] = {}
     return StoredKeys(kept.get, kept.setdefault, random_bytes)
+
+
+SUM_SUFFIX = ".sum"
+
+
+class KeyFileMissing(StoreError):
+    """A key that was there is gone."""
+
+
+def key_digest(key: bytes) -> bytes:
+    """What stands beside a key, and tells nothing of it: the key is random."""
+    return hashlib.sha256(b"ctxsteward key 1\x00" + key).hexdigest().encode()
+
+
+def _read_if_there(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None
 
 
 def _name(tenant: str, purpose: str) -> str:

@@ -20,6 +20,8 @@ from a transcript from outside, is forgotten like any other (`steward_records`).
 What cannot be read (a session whose first link is lost, a damaged link) is passed over with a finding, and everybody
 else is forgotten all the same; `Erasure.complete` is then False, and the command's exit code 1.
 
+A ledger of the steward that lies in another folder, or on another machine, leaves a finding, too (`ledgers`).
+
 `apply_tombstones` does the same for what another machine has forgotten. Raises `InputError` for a subject that is not
 known, `StoreUnavailable` and `OutcomeUnknown` where it must be repeated, `StoreError` where an eraser failed or a file
 cannot be deleted. Source: the state design (addresses, tenants, erasure); NIST SP 800-88.
@@ -39,6 +41,7 @@ from ..crypto import subject_of
 from ..derived_files import DerivedFiles
 from ..journal import Deletion, Eraser, Erasure, ErasureRequest, Holder, RemoteSessions, SessionKey, principals_of
 from ..names import checked_note
+from .ledgers import LedgersBeside
 from .steps import ErasureRun
 
 
@@ -74,12 +77,14 @@ def forget(
     if session is None and principal is None:
         raise InputError("nothing to forget: name a session, a principal, or both")
     work = ErasureRun(store, tenant, request, elsewhere or store.write_behind)
+    ledgers = LedgersBeside(store, tenant)
     work.claim_forks(session, principal)
     if principal is not None:
         work.forget_principal(principal, session)
     elif session is not None:
         work.forget_session(session)
-    return work.finish(_erasers_to_call(store, tenant, erasers))
+    done = work.finish(_erasers_to_call(store, tenant, erasers))
+    return replace(done, findings=(*done.findings, *ledgers.after())) if done.sessions else done
 
 
 def apply_tombstones(

@@ -51,7 +51,7 @@ from ..crypto import AddressKey, Chain, Link, address_of, subject_of
 from ..journal import JournalRecord, SessionKey, body_of, code_of, encoded_body, note_erasure
 from ..names import checked_note, checked_profile_name, facts_folder, number_of, part_of
 from ..objects import folders_in
-from ..profiles import RecordRef, canonical, of_known_fields, record_subject
+from ..profiles import RecordRef, Sessions, canonical, of_known_fields, record_subject
 from ..replication import Asker
 from .fact import Audience, Fact, FactForm, FactRecord, checked_audience, checked_facts, kept_in, records_of
 
@@ -449,10 +449,13 @@ class FactLookup:
         *,
         wait_seconds: float | None = None,
         erasures: Callable[[str], int] = lambda tenant: 0,
+        sessions: Sessions | None = None,
     ) -> None:
         """`shelves` are those of a profile and tenant; with `wait_seconds`, questions are asked aside; `erasures` are
         those of a tenant so far, by whichever process."""
         self.shelves = shelves
+        self.sessions = sessions
+        """Where profiles and the sources of their records are looked up; None: nowhere."""
         self.epoch = erasures
         """Of what was read of a tenant's facts."""
         self._wait_seconds = wait_seconds

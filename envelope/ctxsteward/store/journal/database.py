@@ -37,6 +37,7 @@ from weakref import WeakSet
 from ctxsteward.schemas import Damaged, StoreError, StoreLocked, UnsupportedVersion
 
 from .. import create_once, process_forks as forking, sqlite_file
+from ..deadline import uncut
 from ..sqlite_file import Connection, SameFile, check_companions
 
 LAYOUT_VERSION = 3
@@ -227,11 +228,12 @@ class Readers:
         if self._closed:
             raise StoreError(f"{self._path.parent}: the journal is closed")
         try:
-            db = self._take()
-            try:
-                return db.execute(query, values).fetchall()
-            finally:
-                self._give(db)
+            with uncut():
+                db = self._take()
+                try:
+                    return db.execute(query, values).fetchall()
+                finally:
+                    self._give(db)
         except (sqlite3.Error, UnicodeEncodeError, OverflowError) as error:
             raise store_error(error, self._path.parent, self._busy_seconds) from error
 

@@ -55,6 +55,8 @@ class SessionHead:
     tools: tuple[dict[str, Any], ...] = ()
     project: str | None = None
     """What the session is for, beside its users."""
+    findings: tuple[dict[str, Any], ...] = field(default=(), compare=False)
+    """What was found of it when it was written, beside the profile in force."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -239,8 +241,9 @@ def to_record(event: Event) -> JournalRecord:
             return JournalRecord("message", _message_body(event), event.ordinal, event.outputs, event.id, event.wire)
         case SessionOpened(nonce=nonce, parent=parent):
             return JournalRecord("opened", encoded_body({"nonce": nonce, "parent": list(parent) if parent else None}))
-        case SessionHead(profile=profile, system=system, tools=tools, project=project):
-            optional = {} if project is None else {"project": project}
+        case SessionHead(profile=profile, system=system, tools=tools, project=project, findings=findings):
+            optional: dict[str, Any] = {} if project is None else {"project": project}
+            optional |= {"findings": findings} if findings else {}
             return JournalRecord(
                 "head", encoded_body({"profile": profile, "system": system, "tools": tools, **optional})
             )
@@ -279,7 +282,7 @@ def from_record(record: JournalRecord) -> Event:
         case "head":
             return SessionHead(
                 profile=body["profile"], system=tuple(body["system"]), tools=tuple(body["tools"]),
-                project=body.get("project"),
+                project=body.get("project"), findings=tuple(body.get("findings", ())),
             )  # fmt: skip
         case "outcome":
             known = {name: value for name, value in body.items() if name in Outcome.model_fields}

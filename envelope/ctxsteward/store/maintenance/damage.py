@@ -25,6 +25,7 @@ from ctxsteward.schemas import Damaged, Finding, InputError, UnsupportedVersion
 from ..journal import SessionKey
 
 _BACKUP = "restore it from a backup"
+_SEAL_KEY = "seals of earlier envelopes do not verify; restore the key file from a backup of the key folder"
 _JOURNAL = "restore the journal from a backup"
 
 DAMAGE: dict[str, str] = {
@@ -55,6 +56,10 @@ DAMAGE: dict[str, str] = {
     "tombstone_missing": f"a subject was forgotten and nothing says so; {_BACKUP}, or forget it again",
     "key_after_tombstone": "an erasure did not finish; `--repair` destroys the key",
     "content_after_erasure": "an erasure did not finish; repeat `store forget`",
+    "approval_forged": "people have not agreed to this version; roll back to the one before, and find out who wrote it",
+    "people_forged": f"no reviewer vouches for this statement about who may review; {_BACKUP}",
+    "seal_key_wrong": _SEAL_KEY,
+    "seal_key_missing": _SEAL_KEY,
     "later_version": "written by a later program, or altered; check it with that program",
     "tenant_unknown": "the name is too long to be read from its folder; name it with `--tenant`",
 }
@@ -62,6 +67,7 @@ DAMAGE: dict[str, str] = {
 
 NOTES: dict[str, str] = {
     "blob_erased": "its subject was forgotten: nobody can read it",
+    "approval_unknown": "it is older than the people enrolled in the store; the log of reviews alone vouches for it",
     "temporary_left": "an unfinished write; `store gc` removes it",
     "probe_left": "a try whether the store honours conditional writes; `store gc` removes it",
     "foreign_object": "not ours; it is left alone",

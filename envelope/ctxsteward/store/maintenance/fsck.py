@@ -38,14 +38,16 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from itertools import takewhile
+from urllib.parse import unquote
 
 from ctxsteward.schemas import Damaged, Finding, ObjectMissing, StoreError, StoreUnavailable, UnsupportedVersion
 
 from ..backend import Backend
-from ..crypto import Chain, Link, Vault, check_keys, follows
+from ..crypto import Chain, CheckableKeys, KeyFileMissing, Link, Vault, check_keys, follows
 from ..journal import CheckedJournal, DrainMark, SessionKey
 from ..names import check_name, data_key_name, numbered, part_of
 from ..objects import ObjectInfo
+from ..profiles import ApprovalCheck, PeopleRegister, ProfileVersions
 from ..replication import NewSegments
 from .checks import (
     check_blobs,
@@ -186,11 +188,22 @@ class Fsck:
         return self.damage[0].kind if self.damage else None
 
     @property
+    def is_empty(self) -> bool:
+        """Whether there was nothing to check: no damage then says nothing of a store that should have content."""
+        return not self.damage and self._total == 0
+
+    @property
+    def _total(self) -> int:
+        return sum(number for kind, number in self.checked.items() if kind != "bytes")
+
+    @property
     def closing(self) -> str:
         """One line: how it stands, and the first class of damage by name."""
-        total = sum(number for kind, number in self.checked.items() if kind != "bytes")
+        total = self._total
         scope = "" if self.subset.parts == 1 else f" of share {self.subset}"
         mended = f", {len(self.repaired):,} repaired" if self.repaired else ""
+        if self.is_empty:
+            return f"nothing checked{scope}: 0 sessions, objects and keys; is this the store that was written?"
         if not self.damage:
             return f"whole: {total:,} things checked{scope}, nothing damaged{mended}"
         first = self.damage[0]
@@ -249,6 +262,7 @@ def _check_tenant(
     objects = objects or TenantObjects(part=part_of(tenant), name=tenant)
     if not _keys_fit(store, tenant, tally):
         return  # every code would be wrong
+    _check_seal_keys(store, tenant, tally)
     vault = store.fresh_vault(tenant)
     altered = _altered_rows(store, tenant, tally)
     try:
@@ -284,6 +298,33 @@ def _check_tenant(
         for link in () if drains else links:
             owners |= dict(check_references(vault, objects, link, numbered(folder, link.number), chain_tally))
     check_blobs(vault, objects, owners, tally, read_data=read_data)
+    _check_approvals(store, tenant, objects, tally)
+
+
+def _check_approvals(store: Backend, tenant: str, objects: TenantObjects, tally: CheckTally) -> None:
+    """Check who is enrolled for each profile, and that people have signed what its versions say they approved."""
+    for folder in sorted(objects.chains):
+        if not (folder.startswith("profiles/") and folder.endswith("/versions") and tally.share.holds(folder)):
+            continue
+        profile = unquote(folder.split("/")[2])
+        register = PeopleRegister(store, profile, tenant)
+        with tally.reading(register.folder, "people_forged", "it is not signed by a reviewer of then"):
+            register.read()
+            for number, check in _approval_checks(ProfileVersions(store, profile, tenant), tally):
+                key = numbered(folder, number)
+                for problem in check.problems:
+                    tally.found("approval_forged", key, problem)
+                for who in check.unknown:
+                    tally.found("approval_unknown", key, f"approved by {who}")
+
+
+def _approval_checks(versions: ProfileVersions, tally: CheckTally) -> Iterator[tuple[int, ApprovalCheck]]:
+    """The checks that find something; nothing more where a version cannot be read, which is found where it lies."""
+    try:
+        yield from versions.approval_checks()
+    except (Damaged, UnsupportedVersion):
+        if not tally.findings:
+            raise
 
 
 def _altered_rows(store: Backend, tenant: str, tally: CheckTally) -> Set[str]:
@@ -320,6 +361,14 @@ def _keys_fit(store: Backend, tenant: str, tally: CheckTally) -> bool:
         tally.found("keys_wrong", where, str(error))
         return False
     return True
+
+
+def _check_seal_keys(store: Backend, tenant: str, tally: CheckTally) -> None:
+    """Whether the keys that sealed the tenant's envelopes are there, and are those that were made."""
+    if isinstance(store.keys, CheckableKeys):
+        for error in store.keys.seal_key_faults(tenant):
+            kind = "seal_key_missing" if isinstance(error, KeyFileMissing) else "seal_key_wrong"
+            tally.found(kind, f"keys of tenant {tenant}", str(error))
 
 
 def _note_leftovers(store: Backend, found: Inventory, tally: CheckTally) -> None:

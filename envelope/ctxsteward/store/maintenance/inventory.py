@@ -266,10 +266,12 @@ class ListingRow(NamedTuple):
 
     name: str
     kind: str
-    size: int
-    """Bytes of an object, records of a log."""
+    size: int | None
+    """Bytes of an object, records of a log; None: the log cannot be read."""
     modified_seconds: float | None
     """None: a journal does not note it."""
+    fault: str | None = None
+    """Why it cannot be read."""
 
 
 def stats(store: Backend, *, tenant: str | None = None, tell: Callable[[str], object] = lambda text: None) -> Stats:
@@ -298,9 +300,7 @@ def ls(store: Backend, prefix: str = "", *, tenant: str | None = None) -> Iterat
     """Names that begin with `prefix`, in their order: objects by key, logs as ``journal/<tenant>/<session>``."""
     part = None if tenant is None else part_of(tenant)
     logs = (
-        ListingRow(
-            f"journal/{part_of(name)}/{part_of(session)}", "log", store.journal.length(SessionKey(name, session)), None
-        )
+        _log_row(store.journal, SessionKey(name, session))
         for name in (store.journal.tenants() if tenant is None else [tenant])
         for session in store.journal.sessions(name)
     )
@@ -311,6 +311,14 @@ def ls(store: Backend, prefix: str = "", *, tenant: str | None = None) -> Iterat
     )
     named = sorted(log for log in logs if log.name.startswith(prefix))
     return merge(named, objects, key=lambda row: row.name)
+
+
+def _log_row(journal: Journal, key: SessionKey) -> ListingRow:
+    name = f"journal/{part_of(key.tenant)}/{part_of(key.session)}"
+    try:
+        return ListingRow(name, "log", journal.length(key), None)
+    except Damaged as error:  # of this log alone: the others are listed all the same
+        return ListingRow(name, "log", None, None, str(error))
 
 
 def _part(key: str) -> str:

@@ -28,20 +28,17 @@ from functools import partial
 from http.client import HTTPException
 from typing import Any, Final
 
+import boto3  # type: ignore[import-untyped]  # it ships no types
+from botocore import exceptions as sdk  # type: ignore[import-untyped]
+from botocore.config import Config  # type: ignore[import-untyped]
+from botocore.parsers import ResponseParserError  # type: ignore[import-untyped]
+
 from ctxsteward.schemas import Damaged, InputError, ObjectMissing, StoreError, StoreUnavailable
 
 from .. import process_forks as forking
 from ..names import checked_key, checked_prefix, is_key
 from .port import ObjectInfo, PutOutcome
 from .s3_location import S3Location
-
-try:
-    import boto3  # type: ignore[import-untyped]  # it ships no types
-    from botocore import exceptions as sdk  # type: ignore[import-untyped]
-    from botocore.config import Config  # type: ignore[import-untyped]
-    from botocore.parsers import ResponseParserError  # type: ignore[import-untyped]
-except ImportError as error:
-    raise InputError("an s3:// store needs boto3: pip install 'ctxsteward[s3]'") from error
 
 CONNECT_TIMEOUT_SECONDS = 2.0
 READ_TIMEOUT_SECONDS = 5.0

@@ -14,7 +14,7 @@ import re
 from dataclasses import dataclass
 from urllib.parse import parse_qsl, urlsplit
 
-from ctxsteward.schemas import InputError, without_secrets
+from ctxsteward.schemas import InputError, shown_uri
 
 from ..names import checked_prefix
 
@@ -83,12 +83,19 @@ def _query(uri: str, text: str) -> dict[str, str]:
     pairs = parse_qsl(text, keep_blank_values=True)
     for name, value in pairs:
         if name not in QUERY_KEYS:
-            raise _refused(uri, f"unknown query key {name!r:.40}", f"the allowed ones are {', '.join(QUERY_KEYS)}")
+            raise _refused(
+                uri, f"unknown query key {_name(name, value)}", f"the allowed ones are {', '.join(QUERY_KEYS)}"
+            )
         if not value:
             raise _refused(uri, f"`{name}` is empty", "give it a value or leave it out")
     if len(dict(pairs)) != len(pairs):
         raise _refused(uri, "a query key stands twice", "say it once")
     return dict(pairs)
+
+
+def _name(name: str, value: str) -> str:
+    """A key in quotes; what has no value may be a secret whose key was left out."""
+    return f"{name!r:.40}" if value and "@" not in name else "without a value"
 
 
 def _is_endpoint(text: str) -> bool:
@@ -105,4 +112,4 @@ def _is_endpoint(text: str) -> bool:
 
 
 def _refused(uri: str, found: str, hint: str) -> InputError:
-    return InputError(f"store URI {without_secrets(uri).partition('?')[0]!r:.80}: {found}; {hint}")
+    return InputError(f"store URI {shown_uri(uri)!r:.80}: {found}; {hint}")

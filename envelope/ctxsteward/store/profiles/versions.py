@@ -7,8 +7,10 @@ last, so a version that is there is complete. A reader sees one version or anoth
 
 The first version is committed by the person who makes the chain. After it nothing changes by hand: a commit says what
 it rests on (its `promotion`), and one that changes persona, policies, rails or surface, or has a record speak in the
-operator's name, rests on approvals. A rollback brings back what people had agreed to. The steward's `release` makes and
-checks promotions; `Unapproved` is raised here where one is missing.
+operator's name, rests on approvals. Each of them is checked here (`approval_check`): it must be a verdict in the
+profile's log of reviews, on this very text, signed by a reviewer who is enrolled in the store (`people`). A rollback
+brings back what people had agreed to. The steward's `release` makes promotions; `Unapproved` is raised here where one
+does not hold.
 
 Reading the head costs one listing from the highest number known on, one request for a link not seen before, and two for
 each meta record; so does a commit, and one request each for the version and for whatever is new in it.
@@ -56,6 +58,7 @@ from ..backend import Backend
 from ..crypto import Link, follows
 from ..names import checked_name, checked_profile_name, numbered, part_of, versions_folder, writers_folder
 from ..objects import ObjectStore, folders_in
+from .approval_check import ApprovalCheck, ApprovalChecker, ProposedVersion
 from .version_codec import Content, MetaRecordVault, Version, VersionForm, content_of, stored_blocks
 
 __all__ = ["ProfileVersions", "Version", "profile_names"]
@@ -90,6 +93,7 @@ class ProfileVersions:
         self._form = VersionForm(self.folder, name, tenant, key, self._shelf)
         self._new_commit_id = new_commit_id
         self._newest: Link | None = None
+        self._store = store
 
     # -- reading ------------------------------------------------------------------------------------------------
 
@@ -211,7 +215,7 @@ class ProfileVersions:
             if head is not None and content.fields == content_of(head.link.body):
                 return head
             if head is not None:
-                self._refuse_unapproved(head, content, promotion)
+                self._refuse_unapproved(head, content, promotion, note)
             under = epoch if epoch is not None else (link.epoch if link else 0)
             body = self._form.body(content, head, note, promotion)
             try:
@@ -238,7 +242,9 @@ class ProfileVersions:
         if epoch > newest:
             raise InputError(f"{self.folder}: nobody has taken writer epoch {epoch}, the newest is {newest}")
 
-    def _refuse_unapproved(self, head: Version, content: Content, promotion: Mapping[str, Any] | None) -> None:
+    def _refuse_unapproved(
+        self, head: Version, content: Content, promotion: Mapping[str, Any] | None, note: Mapping[str, str]
+    ) -> None:
         """Refuse a change of what is in force that does not rest on what it must."""
         changes = _governed(content.fields) != _governed(head.link.body)
         if content.restores is not None:
@@ -248,8 +254,76 @@ class ProfileVersions:
         if promotion is None:
             raise Unapproved(self.name, head.number, "this is another text, with neither drift report nor approvals")
         speaks = changes or bool(_operators(content.profile) - _operators(head.profile))
-        if speaks and not promotion.get("approvals"):
+        approvals = promotion.get("approvals")
+        if speaks and not approvals:
             raise Unapproved(self.name, head.number, "nobody has approved this change of it")
+        if approvals:
+            proposed = ProposedVersion(
+                number=head.number + 1,
+                author=note["who"],
+                when=note["when"],
+                body=content.fields,
+                before=head.link.body,
+                document=content.profile,
+            )
+            check = ApprovalChecker(self._store, self.name, self.tenant).check(proposed, approvals)
+            wrong = [*check.problems, *(f"{who!r} is no reviewer enrolled in this store" for who in check.unknown)]
+            if wrong:
+                raise Unapproved(
+                    self.name, head.number, f"the approvals given for another text do not hold: {wrong[0]}"
+                )
+
+    def approval_checks(self) -> Iterator[tuple[int, ApprovalCheck]]:
+        """What is wrong, or not known, of the approvals of each version, oldest first; versions that hold are left out.
+
+        A version that changes what people must agree to, or says that it restores one, is checked though it names no
+        approval at all.
+        """
+        checker = ApprovalChecker(self._store, self.name, self.tenant)
+        before: Version | None = None
+        bodies: dict[int, Mapping[str, Any]] = {}
+        for link in self._chain.links():
+            version = self._form.version(link)
+            bodies[version.number] = link.body
+            check = self._approval_check(checker, before, version, bodies)
+            if check.problems or check.unknown:
+                yield version.number, check
+            before = version
+
+    def _approval_check(
+        self,
+        checker: ApprovalChecker,
+        before: Version | None,
+        version: Version,
+        bodies: Mapping[int, Mapping[str, Any]],
+    ) -> ApprovalCheck:
+        body, restores = version.link.body, version.changelog.restores
+        promotion = body.get("promotion")
+        approvals = promotion.get("approvals") if isinstance(promotion, Mapping) else promotion
+        if restores is not None:
+            old = bodies.get(restores)
+            if old is None or _governed(old) != _governed(body) or not _blobs(body) <= _blobs(old):
+                return ApprovalCheck((f"it says that it restores version {restores}, and says something else",), ())
+            return ApprovalCheck((), ())
+        if before is None:
+            if not approvals:
+                return ApprovalCheck((), ())  # whoever makes the chain answers for its first version
+        else:
+            speaks = _governed(body) != _governed(before.link.body)
+            speaks = speaks or bool(_operators(version.profile) - _operators(before.profile))
+            if not speaks and not approvals:
+                return ApprovalCheck((), ())
+        if not approvals and (promotion is None and checker.was_before_people(version.number)):
+            return ApprovalCheck((), ("nobody",))  # earlier programs committed by hand
+        proposed = ProposedVersion(
+            number=version.number,
+            author=version.changelog.who,
+            when=version.changelog.when,
+            body=body,
+            before=before.link.body if before else None,
+            document=None if version.findings else version.profile,
+        )
+        return checker.check(proposed, approvals or ())
 
     def _is_agreed(self, number: int) -> bool:
         """Whether people answer for persona, policies, rails and surface of a version: where they came into force."""
@@ -300,6 +374,11 @@ def is_by_people(body: Mapping[str, Any], number: int) -> bool:
 def _governed(body: Mapping[str, Any]) -> list[Any]:
     """What is inline of a version: the operator's blocks."""
     return list(stored_blocks(body).values())
+
+
+def _blobs(body: Mapping[str, Any]) -> set[str]:
+    """Addresses of the meta records of a version."""
+    return {reference["blob"] for reference in body["meta"]}
 
 
 def _operators(document: ProfileDocument) -> set[tuple[str, str]]:

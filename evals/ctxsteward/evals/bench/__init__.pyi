@@ -19,14 +19,6 @@ from .advice import (
     records_of as records_of,
     runs_of as runs_of,
 )
-from .asked_chats import (
-    CHATS_BLOCK as CHATS_BLOCK,
-    Half as Half,
-    is_chat_folder as is_chat_folder,
-    measure_chats as measure_chats,
-    read_chats as read_chats,
-    write_chats_table as write_chats_table,
-)
 from .benchmark_row import BenchmarkRow as BenchmarkRow, conversation as conversation
 from .cascade_runs import (
     SCENARIOS as SCENARIOS,

@@ -69,11 +69,16 @@ def run(
         raise InputError(f"--data {data}: no such folder; name one of public transcripts, or leave it out")
     if write is not None:
         check_markers(write, NAME)
-    rows = []
+    rows: list[BenchmarkRow] = []
     for name in names or BENCHES:
+        before = len(rows)
         for figure in BENCHES[name](data):
             show(figure)
             rows.append(figure)
+        if names and len(rows) == before:
+            raise InputError(
+                f"{name}: nothing was measured; {'is all in --data?' if data else 'give it --data FOLDER'}"
+            )
     if write is not None:
         write_blocks(write, {NAME: bench_block(block_of(write.read_text(encoding="utf-8"), NAME), rows)})
     return rows

@@ -41,9 +41,9 @@ from ctxsteward.steward.harvest.people import Sentence, listen, needs_another
 from ctxsteward.steward.ingest import IngestSettings, LoadedItem, ingest
 from ctxsteward.steward.observations import Observation, ReplayedTranscript, ReplayedUtterance
 
+from ..asked_chats import AskedChat, is_chat_folder, read_chats
 from ..intervals import wilson
 from .advice import KEYS, TENANT, records_made_of
-from .asked_chats import AskedChat, is_chat_folder, read_chats
 
 NOTED = "noted"
 """Of the block in a document."""

@@ -37,10 +37,10 @@ from ctxsteward.envelope import Budgets, Counter as TokenCounter, EnvelopeBuilde
 from ctxsteward.language import sentences
 from ctxsteward.schemas import InputError, Wire
 
+from ..asked_chats import unmarked
 from ..canaries import Half, normalize, shows
 from ..documents import table
 from ..phrasings import Phrasings, Texts
-from .asked_chats import unmarked
 
 STATEMENTS = 24
 IDLE_PASSES = 5

@@ -71,8 +71,8 @@ class RunHead(BaseModel):
     metrics: tuple[Metric, ...]
     scenarios: tuple[str, ...]
     """Ids of the whole run."""
-    scenarios_of_ci: int
-    """From so many on, a gate is decided."""
+    scenarios_of_ci: int | None = None
+    """In records of earlier versions: from so many on, a gate was decided."""
     split: Split
     setup: dict[str, str | int | float | None]
     fingerprint: dict[str, str]
@@ -122,8 +122,7 @@ def run_head(
     } | ({"judges": ", ".join(map(_with_content, setup.judges))} if setup.judges else {})
     fingerprint |= {name: str(value) for name, value in described.items() if name not in ("subject", "judges")}
     return RunHead(
-        name=suite.name, about=suite.about, metrics=suite.metrics, scenarios=tuple(ids),
-        scenarios_of_ci=suite.scenarios_of_ci, split=split, setup=described,
+        name=suite.name, about=suite.about, metrics=suite.metrics, scenarios=tuple(ids), split=split, setup=described,
         fingerprint=fingerprint, gates=dict(gates), revision=revision, reproduce=reproduce,
     )  # fmt: skip
 

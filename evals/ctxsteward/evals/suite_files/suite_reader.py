@@ -41,7 +41,7 @@ from ctxsteward.store import Lines, Profile, YamlSource, read_mapping, read_text
 
 from ..canaries import normalize, shows
 from ..prompt_cost import Prices, openai_faults
-from ..suites import NAMES, Gate, Gates, Rule
+from ..suites import NAMES, End, Gate, Gates, Rule, for_all
 from ..suites.kit import JUDGED, Draw, EvalSuite, Metric, texts_of
 from .file_scenarios import FIGURES, FileAsk, FileJob, FileScenario, play_file
 
@@ -255,18 +255,22 @@ def _gates(document: SuiteFile, metrics: Sequence[Metric], root: PlacedPart) -> 
     for name in document.gates:
         if name not in names:
             raise root.at("gates", name).refused("a gate over no figure", f"there are: {', '.join(names)}")
-    return {name: tuple(_rules(gate, root.at("gates", name))) for name, gate in document.gates.items()}
+    read = {name: tuple(_rules(gate, root.at("gates", name))) for name, gate in document.gates.items()}
+    return for_all(read, required=False, allow_undecided=document.allow_undecided)
 
 
 def _rules(gate: FigureGate, part: PlacedPart) -> Iterator[Gate]:
     if gate.low and gate.high:
         raise part.refused("both ends", "hold one end of the interval to a rule")
+    if gate.scenarios is not None and (gate.low or gate.high):
+        raise part.refused("`scenarios` beside an end", "hold the figure or one end of its interval")
     bounds = {rule: getattr(gate, rule) for rule in RULES}
     if not any(bound is not None for bound in bounds.values()):
         raise part.refused("no rule", f"write one of: {', '.join(RULES)}")
     for rule, bound in bounds.items():
         if bound is not None:
-            yield Gate(rule=rule, bound=bound, end="low" if gate.low else "high" if gate.high else "value")
+            end: End = "low" if gate.low else "high" if gate.high else "value"
+            yield Gate(rule=rule, bound=bound, end=end, scenarios=gate.scenarios)
 
 
 # -- conversations -----------------------------------------------------------------------------------------------
@@ -278,9 +282,22 @@ def _scenarios(document: SuiteFile, path: Path, root: PlacedPart) -> Iterator[Pl
     if isinstance(document.scenarios, tuple):
         rows = ((one, root.at("scenarios", number)) for number, one in enumerate(document.scenarios))
     else:
-        rows = _lines(path.parent / document.scenarios, root.at("scenarios"))
+        rows = _lines(_beside(path, document.scenarios, root.at("scenarios")), root.at("scenarios"))
     for scenario, part in rows:
         yield PlacedScenario(scenario, part, [(ask, part.at("asks", n)) for n, ask in enumerate(scenario.asks)])
+
+
+def _beside(suite: Path, name: str, named: PlacedPart) -> Path:
+    """The file of this name in the suite's folder or below it; a suite may be a stranger's, and reads nothing else."""
+    folder = suite.resolve().parent
+    hint = "name a file in the suite's folder or below it; copy it there if it lies elsewhere"
+    try:
+        path = (folder / name).resolve()  # links are followed: what counts is where they lead
+    except (OSError, ValueError, RuntimeError) as error:  # a null character, a loop of links
+        raise named.refused(f"{show(name)} cannot be a file: {error}", hint) from error
+    if not path.is_relative_to(folder):
+        raise named.refused(f"{show(name)} lies outside the suite's folder", hint)
+    return suite.parent / name
 
 
 def _lines(path: Path, named: PlacedPart) -> Iterator[tuple[SuiteScenario, PlacedPart]]:
@@ -443,7 +460,7 @@ class _Profiles:
     """Profiles that the suite names, each read once."""
 
     def __init__(self, path: Path, document: SuiteFile, root: PlacedPart) -> None:
-        self._folder = path.parent
+        self._suite_path = path
         self._suite_s = document.profile
         self._root = root
         self._read: dict[str, ProfileDocument] = {}
@@ -454,8 +471,9 @@ class _Profiles:
         if name is None:
             return None
         if name not in self._read:
+            file = _beside(self._suite_path, name, at.at("profile"))
             try:
-                self._read[name] = Profile.load(self._folder / name)
+                self._read[name] = Profile.load(file)
             except InputError as error:
                 raise at.at("profile").refused(str(error), "name a profile file, or leave it out") from error
         return self._read[name]

@@ -1,6 +1,13 @@
 from . import catalogue as catalogue, gates as gates
 from .catalogue import NAMES as NAMES, suite_named as suite_named
-from .gates import Gate as Gate, Gates as Gates, Rule as Rule, shipped_gates as shipped_gates
+from .gates import (
+    End as End,
+    Gate as Gate,
+    Gates as Gates,
+    Rule as Rule,
+    for_all as for_all,
+    shipped_gates as shipped_gates,
+)
 from .results import (
     Job as Job,
     in_order as in_order,

@@ -4,7 +4,8 @@ The module of a suite has its name (`goal_continuity` for ``goal-continuity``) a
 scenario from a draw, and `play_NAME` (`play_goal_continuity`) plays and judges one. Its figures stand in
 ``suites.yaml``.
 
-Raises `InputError` for an unknown name, and for a suite whose extra is not installed.
+A suite whose extra is not installed is there, too, with its figures; `EvalSuite.unplayable` says why it cannot be
+played. Raises `InputError` for an unknown name.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from ruamel.yaml import YAML
 
 from ctxsteward.schemas import InputError
 
-from .kit import EvalSuite, Metric
+from .kit import EvalSuite, Metric, SuiteExtra
 
 NAMES = (
     "goal-continuity", "compression", "verbatim", "citations", "cache", "injection", "governance", "agents",
@@ -32,19 +33,16 @@ def suite_named(name: str) -> EvalSuite:
         known = f"one of: {', '.join(NAMES)}; or a file of your own that ends in .yaml"
         raise InputError(f"eval suite {name!r:.60} is none; {known}")
     module_name = name.replace("-", "_")
-    try:
-        module = import_module(f".{module_name}", __package__)
-    except ModuleNotFoundError as error:
-        if (error.name or "").startswith("ctxsteward"):
-            raise
-        what = f"eval suite {name} needs {error.name}"
-        raise InputError(f"{what}, which the extra `steward` brings: pip install 'ctxsteward[steward]'") from error
+    module = import_module(f".{module_name}", __package__)
     entry = _suites()[name]
     metrics = tuple(Metric(**row) for row in entry["metrics"])
     play = getattr(module, f"play_{module_name}")
+    needed = entry.get("extra")
     return EvalSuite(
-        name=name, about=entry["about"], metrics=metrics, make=module.make, play=play, ours_only=entry.get("ours_only")
-    )
+        name=name, about=entry["about"], metrics=metrics, make=module.make, play=play,
+        ours_only=entry.get("ours_only"),
+        extra=SuiteExtra(needed["name"], tuple(needed["modules"])) if needed else None,
+    )  # fmt: skip
 
 
 @cache

@@ -259,7 +259,7 @@ def _ended(run: _CitationsRun) -> Scores:
     envelope = run.build(run.session)
     every = (Ref(ordinal) for ordinal in range(1, len(run.said) + 1))
     yield from resolves("citations_resolve", every, run.session, run.said, "end")
-    yield accounted(envelope, run.session, lost_in(event.report for event in run.session.reports()), "end")
+    yield accounted(envelope, run.session, lost_in(event.report for event in run.session.compactions()), "end")
     for number, output in enumerate(outputs_of(run.said), 1):
         yield from output_again(number, output.text, output.place, run.session, "end")
     yield Score("compactions", float(run.compactions), "end")

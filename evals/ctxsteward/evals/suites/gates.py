@@ -2,22 +2,30 @@
 
     schema_version: 1
     required: true                                   # a figure that could not be scored fails its gate
+    allow_undecided: true                            # an undecided gate does not fail the run; left out: it does
     gates:
       goal-continuity:
-        goal_drift: {below: 0.05}
-        goals_shown: {at_least: 0.95, low: true}     # the low end of the interval must reach it
+        goals_shown: {at_least: 0.9}                 # the whole 95 % interval must lie there
+        goal_drift: {below: 0.08, scenarios: 26}     # point gate: of 26 scenarios and more, the figure alone
       verbatim:
-        last_turn: {at_least: 1}
+        last_turn: {at_least: 1}                     # promise: one counterexample breaks it
 
-`below` and `above` are strict, `at_most` and `at_least` are not; ``low: true`` (or ``high: true``) holds an end of the
-95 % interval to the rule instead of the figure itself. The shipped file, ``gates.yaml``, names every suite; a file of
-your own replaces it whole.
+`below` and `above` are strict, `at_most` and `at_least` are not. The shipped file, ``gates.yaml``, names every suite; a
+file of your own replaces it whole.
 
-A gate is set for a run of the suite's full size. There it passes where the figure holds it and fails where it does not.
-A smaller run fails it only by what refutes it: where not even the favourable end of the interval holds the bound;
-between the two the gate is undecided. Three rules ask no interval. A promise (all of a rate, or none; a count) is
-broken by a single counterexample at any size. An end of the interval asks for proof: a run too small for it fails. A
-figure that could not be scored is `unscored` and fails nothing, but where the file says ``required: true``: then it
+A figure is a sample's, so a gate holds its 95 % interval to the bound: *passed* where all of the interval holds it,
+*failed* where nothing of it does, *undecided* where the bound lies inside, or where so few scenarios say nothing of the
+spread. An undecided gate does not count as passed, and fails the run but where the file says ``allow_undecided: true``.
+
+Three kinds of gate ask no interval:
+
+- a *promise* (all of a rate, or none; a count): no sample can prove it and one counterexample refutes it, so it says of
+  the sample alone that no counterexample was found;
+- a *point gate* (``scenarios: N``): in a run of N scenarios and more, the figure of these scenarios is held to the
+  bound, whatever it says of others. A smaller run is judged by its interval;
+- a gate over one end (``low: true``, ``high: true``): it passes where that end of the interval holds, and fails else.
+
+A figure that could not be scored is *unscored* and fails nothing, but where the file says ``required: true``: then it
 fails at any size, so that nothing turns green because nothing was asked.
 
 Raises `InputError` with the line of what does not fit.
@@ -51,8 +59,12 @@ class Gate:
     rule: Rule
     bound: float
     end: End = "value"
+    scenarios: int | None = None
+    """Of a point gate: in a run of so many scenarios, and more, the figure alone decides."""
     required: bool = False
     """Whether a figure that could not be scored fails it."""
+    allow_undecided: bool = False
+    """Whether a run passes where it is undecided."""
     shipped: bool = False
     """One of ours: of another subject it is not required, which need not have everything that ours has."""
 
@@ -78,7 +90,8 @@ class Gate:
 
     def __str__(self) -> str:
         end = "" if self.end == "value" else f" at the {self.end} end"
-        return f"{self.rule.replace('_', ' ')} {self.bound:g}{end}"
+        point = "" if self.scenarios is None else f" over {self.scenarios} scenarios"
+        return f"{self.rule.replace('_', ' ')} {self.bound:g}{end}{point}"
 
 
 Gates = Mapping[str, tuple[Gate, ...]]
@@ -94,62 +107,66 @@ def check(gates: Gates, suite: str, metrics: Iterable[str]) -> None:
 
 
 def judged(
-    gates: Gates, metrics: Mapping[str, MetricResult], parts: Mapping[str, Sequence[ScenarioPart]], *, decisive: bool
+    gates: Gates, metrics: Mapping[str, MetricResult], parts: Mapping[str, Sequence[ScenarioPart]], *, scenarios: int
 ) -> tuple[GateResult, ...]:
-    """Every gate over the figures of one suite; `parts` are what scenarios gave to each.
+    """Every gate over the figures of one suite, of which so many scenarios were played.
 
-    `decisive`: the run has the size that gates are set for.
+    `parts` are what scenarios gave to each figure.
     """
     rows = ((name, gate) for name, each in gates.items() for gate in each)
-    return tuple(_judged(gate, metrics[name], parts.get(name, ()), decisive=decisive) for name, gate in rows)
+    return tuple(_judged(gate, metrics[name], parts.get(name, ()), scenarios) for name, gate in rows)
 
 
-def _judged(gate: Gate, metric: MetricResult, parts: Sequence[ScenarioPart], *, decisive: bool) -> GateResult:
-    verdict, why = _verdict(gate, metric, decisive=decisive)
-    smallest = _detects(gate, metric, parts, decisive=decisive)
+def _judged(gate: Gate, metric: MetricResult, parts: Sequence[ScenarioPart], scenarios: int) -> GateResult:
+    is_point = gate.scenarios is not None and scenarios >= gate.scenarios
+    verdict, why = _verdict(gate, metric, is_point=is_point)
+    smallest = _detects(gate, metric, parts, is_point=is_point)
     return GateResult(
         metric=metric.name, rule=str(gate), value=_held(gate, metric), passed=verdict == "passed", why=why,
-        verdict=verdict, promise=gate.is_promise(metric.kind), detects=None if smallest is None else round(smallest, 6),
+        verdict=verdict, fails_run=verdict == "failed" or (verdict == "undecided" and not gate.allow_undecided),
+        promise=gate.is_promise(metric.kind), detects=None if smallest is None else round(smallest, 6),
     )  # fmt: skip
 
 
 def _held(gate: Gate, metric: MetricResult) -> float | None:
-    """What the gate is held against; without an interval, since every scenario says the same, the figure."""
+    """What the gate is held against: the figure, or an end of its interval where it has one."""
     end: float | None = getattr(metric, gate.end)
     return metric.value if end is None else end
 
 
-def _verdict(gate: Gate, metric: MetricResult, *, decisive: bool) -> tuple[Verdict, str]:
+def _verdict(gate: Gate, metric: MetricResult, *, is_point: bool) -> tuple[Verdict, str]:
     value = _held(gate, metric)
     if value is None:
         reasons = ", ".join(f"{reason} ({count})" for reason, count in metric.unscored.items())
         why = f"nothing was scored{': ' + reasons if reasons else ''}"
         return ("failed" if gate.required else "unscored"), why
-    if gate.holds(value):
-        return "passed", ""
-    why = f"{value:.4g} is not {gate}"
-    if decisive or gate.end != "value" or gate.is_promise(metric.kind):
-        return "failed", why
-    alone = metric.scenarios == 1
+    held = gate.holds(value)
+    why = "" if held else f"{value:.4g} is not {gate}"
+    if is_point or gate.is_promise(metric.kind):
+        return ("passed" if held else "failed"), why
+    told = f"{metric.value:.4g} is {'' if held else 'not '}{gate}"
     if metric.low is None or metric.high is None:
-        return (
-            "undecided",
-            f"{why}, but {'one scenario says' if alone else f'{metric.scenarios} scenarios say'} nothing of its spread",
-        )
-    if gate.holds(metric.high if gate.at_least else metric.low):
-        few = "one scenario leaves" if alone else f"{metric.scenarios} scenarios leave"
-        return "undecided", f"{why}, but {few} it between {metric.low:.4g} and {metric.high:.4g}"
-    return "failed", why
+        says = "one scenario says" if metric.scenarios == 1 else f"{metric.scenarios} scenarios say"
+        return "undecided", f"{told}, but {says} nothing of its spread"
+    if gate.end != "value":
+        return ("passed" if held else "failed"), why
+    match gate.holds(metric.low), gate.holds(metric.high):
+        case True, True:
+            return "passed", ""
+        case False, False:
+            return "failed", why
+    leave = "one scenario leaves" if metric.scenarios == 1 else f"{metric.scenarios} scenarios leave"
+    return "undecided", f"{told}, but {leave} it between {metric.low:.4g} and {metric.high:.4g}"
 
 
-def _detects(gate: Gate, metric: MetricResult, parts: Sequence[ScenarioPart], *, decisive: bool) -> float | None:
+def _detects(gate: Gate, metric: MetricResult, parts: Sequence[ScenarioPart], *, is_point: bool) -> float | None:
     spread = Spread.of(parts)
     if spread is None or gate.end != "value":
         return None
     if gate.is_promise(metric.kind):
         return promise_detects(spread.scenarios) if gate.bound == float(gate.at_least) else None
     is_rate = metric.kind == "rate"
-    return detects(spread, gate.bound, is_rate=is_rate, at_least=gate.at_least, decisive=decisive)
+    return detects(spread, gate.bound, is_rate=is_rate, at_least=gate.at_least, is_point=is_point)
 
 
 def shipped_gates() -> Mapping[str, Gates]:
@@ -179,18 +196,22 @@ def read_gates(text: str, source: str) -> Mapping[str, Gates]:
     if tree.get("schema_version") != VERSION:
         found = show(tree.get("schema_version"))
         raise _refuse(place(source, lines, ("schema_version",)), "schema_version", found, f"write {VERSION}")
-    for key in tree.keys() - {"schema_version", "required", "gates"}:
-        known = "there are `schema_version`, `required` and `gates`"
+    for key in tree.keys() - {"schema_version", "required", "allow_undecided", "gates"}:
+        known = "there are `schema_version`, `required`, `allow_undecided` and `gates`"
         raise _refuse(place(source, lines, (key,)), key, "no such key", known)
     reader = _Reader(source, lines)
     required = reader.flag(tree.get("required", False), ("required",))
+    allow_undecided = reader.flag(tree.get("allow_undecided", False), ("allow_undecided",))
     suites = reader.mapping(tree.get("gates"), ("gates",), "a mapping from suites to gates")
     read = {name: reader.suite(value, ("gates", name)) for name, value in suites.items()}
-    if not required:
-        return read
+    return {suite: for_all(gates, required=required, allow_undecided=allow_undecided) for suite, gates in read.items()}
+
+
+def for_all(gates: Gates, *, required: bool, allow_undecided: bool) -> Gates:
+    """The same with what a file says of all its gates."""
     return {
-        suite: {metric: tuple(replace(gate, required=True) for gate in each) for metric, each in gates.items()}
-        for suite, gates in read.items()
+        metric: tuple(replace(gate, required=required, allow_undecided=allow_undecided) for gate in each)
+        for metric, each in gates.items()
     }
 
 
@@ -223,13 +244,16 @@ class _Reader:
         ends: list[End] = [end for end in ("low", "high") if self.flag(fields.pop(end, False), (*path, end))]
         if len(ends) > 1:
             raise self.refused(path, "both ends", "hold one end of the interval to a rule")
+        scenarios = self._count(fields.pop("scenarios", None), (*path, "scenarios"))
+        if ends and scenarios is not None:
+            raise self.refused(path, f"`scenarios` beside `{ends[0]}`", "hold the figure or one end of its interval")
         for name in fields.keys() - set(RULES):
-            raise self.refused((*path, name), "no such rule", f"there are: {', '.join(RULES)}, low, high")
+            raise self.refused((*path, name), "no such rule", f"there are: {', '.join(RULES)}, scenarios, low, high")
         if not fields:
             raise self.refused(path, "no rule", f"write one of: {', '.join(RULES)}")
         end: End = ends[0] if ends else "value"
         return tuple(
-            Gate(rule=rule, bound=self._number(fields[rule], (*path, rule)), end=end)
+            Gate(rule=rule, bound=self._number(fields[rule], (*path, rule)), end=end, scenarios=scenarios)
             for rule in RULES
             if rule in fields
         )
@@ -237,6 +261,11 @@ class _Reader:
     def flag(self, value: object, path: tuple[str, ...]) -> bool:
         if not isinstance(value, bool):
             raise self.refused(path, show(value), "write true, or leave it out")
+        return value
+
+    def _count(self, value: object, path: tuple[str, ...]) -> int | None:
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+            raise self.refused(path, show(value), "write a number of scenarios, from 1")
         return value
 
     def _number(self, value: object, path: tuple[str, ...]) -> float:

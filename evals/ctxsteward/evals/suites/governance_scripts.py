@@ -2,8 +2,8 @@
 
 A *visit* is one session of one principal. Days one and two bring corrections by three people each, wishes of single
 people, and poison from users, tools and colluders; in the other tenant, the same with other figures. What three people
-correct is looked up in the operator's own tool, which says the same; what three others claim is not, so that it may
-reach nobody else. What a story
+correct was looked up before in the operator's own tool, which says the same in a declared field; what three others
+claim was not, so that it may reach nobody else. What a story
 plants is a list of `PlantedSentence` sentences, each with a figure of its own and the people it may reach.
 """
 
@@ -98,8 +98,8 @@ class Teller:
         new = self.figure()
         thing = next(self._things)
         names = [f"p{day}-{number}" for number in range(3)]  # in both tenants: names are no borders
-        is_english = self.draw.language == "en"
-        known = f"The {thing} is {new} EUR." if is_english else f"{thing}是{new}元。"
+        price = f"{new} EUR" if self.draw.language == "en" else f"{new}元"
+        known = json.dumps({"item": thing, "is": price}, ensure_ascii=False)
         self._plant(told, "shared", tenant, day, new, self._corrected(new, thing), names, "three people", known)
 
     def _claim(self, told: Story) -> None:
@@ -173,9 +173,9 @@ class Teller:
             yield answer(id, self.random.choice((tool_text, page)))
         yield assistant(self.talk.assistant())
         if text is not None:
-            yield user(text)
             if known is not None:
                 yield from (calls((LOOK_UP, LOOK_UP, {})), answer(LOOK_UP, known))
+            yield user(text)
             yield assistant(self.talk.assistant())
         elif self.random.random() < 0.5:
             yield from (user(self.talk.user()), assistant(self.talk.assistant()))

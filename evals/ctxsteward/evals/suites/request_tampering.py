@@ -207,6 +207,73 @@ def _tools(rng: Random, scene: TamperingScene, provider: Provider) -> Wire | Non
     return sent
 
 
+def _argument(choose: Callable[[Random, TamperingScene, Provider], Wire | None]) -> Tampering:
+    """An argument put beside what was rendered."""
+
+    def tamper(rng: Random, scene: TamperingScene, provider: Provider) -> Wire | None:
+        sent = _logged(scene.expected, provider)
+        added = choose(rng, scene, provider)
+        if added is None:
+            return None
+        wrapped = provider == "gemini" and "config" in sent["payload"] and rng.random() < 0.5
+        target = sent["payload"]["config"] if wrapped else sent["payload"]
+        target |= added
+        return sent
+
+    return tamper
+
+
+def _forced_tool(rng: Random, scene: TamperingScene, provider: Provider) -> Wire | None:
+    """The model must call a tool, or must not."""
+    name = "transfer_money"
+    forms: dict[Provider, tuple[Wire, ...]] = {
+        "openai-chat": (
+            {"tool_choice": {"type": "function", "function": {"name": name}}},
+            {"tool_choice": "required"},
+            {"tool_choice": "none"},
+            {"function_call": {"name": name}},
+        ),
+        "openai-responses": (
+            {"tool_choice": {"type": "function", "name": name}},
+            {"tool_choice": "required"},
+            {"tool_choice": {"type": "allowed_tools", "mode": "required", "tools": []}},
+        ),
+        "anthropic": ({"tool_choice": {"type": "tool", "name": name}}, {"tool_choice": {"type": "any"}}),
+        "gemini": (
+            {"tool_config": {"function_calling_config": {"mode": "ANY", "allowed_function_names": [name]}}},
+            {"toolConfig": {"functionCallingConfig": {"mode": "NONE"}}},
+        ),
+        "text": ({"tool_choice": "required"},),
+    }
+    return copy.deepcopy(rng.choice(forms[provider]))
+
+
+def _forced_form(rng: Random, scene: TamperingScene, provider: Provider) -> Wire | None:
+    """A schema for the answer, whose descriptions providers put before the model."""
+    schema = {"type": "object", "properties": {"answer": {"type": "string", "description": rng.choice(scene.remarks)}}}
+    named = {"type": "json_schema", "name": "answer", "schema": schema}
+    forms: dict[Provider, Wire] = {
+        "openai-chat": {"response_format": {"type": "json_schema", "json_schema": named}},
+        "openai-responses": {"text": {"format": named}},
+        "anthropic": {"output_config": {"format": {"type": "json_schema", "schema": schema}}},
+        "gemini": {"response_schema": schema},
+        "text": {"json_schema": schema},
+    }
+    return forms[provider]
+
+
+def _more_context(rng: Random, scene: TamperingScene, provider: Provider) -> Wire | None:
+    """Context that stands nowhere in the messages: a stored conversation, a search, words in an unknown argument."""
+    return rng.choice(
+        (
+            {"previous_response_id": "resp_0123"},
+            {"web_search_options": {"search_context_size": "high"}},
+            {"guidance": rng.choice(scene.remarks)},
+            {"extra_body": {"policy": {"note": rng.choice(scene.remarks)}}},
+        )
+    )
+
+
 # -- whole envelopes ---------------------------------------------------------------------------------------------
 
 
@@ -273,6 +340,9 @@ TAMPERINGS: dict[str, Tampering] = {
     "a message has another role": _another_role,
     "meta is slipped in": _as_system,
     "a tool is slipped in": _tools,
+    "a tool is forced": _argument(_forced_tool),
+    "a form of the answer is forced": _argument(_forced_form),
+    "context is put beside the messages": _argument(_more_context),
     "the head is another version's": _instead(lambda scene: scene.other_head, keep_seal=True),
     "it is an earlier call's": _instead(lambda scene: scene.earlier, keep_seal=True),
     "it is another session's": _instead(lambda scene: scene.neighbour, keep_seal=True),

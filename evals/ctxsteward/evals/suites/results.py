@@ -74,6 +74,7 @@ ScenarioJudge = Callable[[ScenarioResult, int], ScenarioResult]
 def play_one(draw: Draw, setup: Setup, cpu_seconds: CpuSeconds = time.process_time) -> ScenarioResult:
     """Make one scenario, play it, add up its scores."""
     suite = suite_named(draw.suite)
+    suite.check(setup)
     return play_made(lambda: suite.make(draw), suite.scores, suite.metrics, setup, cpu_seconds)
 
 
@@ -266,9 +267,6 @@ class FigureSource(Protocol):
     @property
     def metrics(self) -> tuple[Metric, ...]: ...
 
-    @property
-    def scenarios_of_ci(self) -> int: ...
-
 
 def result(
     suite: FigureSource,
@@ -290,9 +288,8 @@ def result(
     by_scenario = {metric.name: _by_scenario(metric, played) for metric in suite.metrics}
     metrics = tuple(_figure(metric, played, tuple(by_scenario[metric.name].values())) for metric in suite.metrics)
     parts = {name: tuple(each.values()) for name, each in by_scenario.items()}
-    decisive = len(played) >= suite.scenarios_of_ci
     held = gates if "subject" not in described else _not_required(gates)
-    gate_results = judged(held, {metric.name: metric for metric in metrics}, parts, decisive=decisive)
+    gate_results = judged(held, {metric.name: metric for metric in metrics}, parts, scenarios=len(played))
     errors = {scenario.id: scenario.error for scenario in played if scenario.error is not None}
     if errors:
         gate_results = tuple(_over_fragments(gate, len(errors), len(played)) for gate in gate_results)
@@ -303,7 +300,7 @@ def result(
         turns=sum(scenario.turns for scenario in played),
         messages=sum(scenario.messages for scenario in played), builds=sum(scenario.builds for scenario in played),
         cpu_seconds=round(sum(scenario.cpu_seconds for scenario in played), 3), metrics=metrics, gates=gate_results,
-        passed=not errors and not any(gate.verdict == "failed" for gate in gate_results), errors=errors,
+        passed=not errors and not any(gate.fails_run for gate in gate_results), errors=errors,
         misses=_misses(suite, played), reproduce=reproduce, scenario_ids=tuple(one.id for one in played),
         by_scenario={name: each for name, each in by_scenario.items() if each}, judging=judging_of(played),
     )  # fmt: skip

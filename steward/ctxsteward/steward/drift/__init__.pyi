@@ -1,5 +1,5 @@
 from .edits import otherwise as otherwise
-from .entries import opposed as opposed, restates as restates
+from .entries import opposed as opposed
 from .polarity import PolarityChange as PolarityChange, polarity_changes as polarity_changes
 from .report import (
     CumulativeBase as CumulativeBase,
@@ -12,4 +12,11 @@ from .report import (
     without_text as without_text,
     worst as worst,
 )
-from .rules import Rule as Rule, against as against, reads_as_rule as reads_as_rule, rules_of as rules_of
+from .rules import (
+    Rule as Rule,
+    against as against,
+    own_text as own_text,
+    restates as restates,
+    rules_of as rules_of,
+    shares_words as shares_words,
+)

@@ -25,12 +25,13 @@ Source: RFC 6902 (JSON Patch), RFC 6901 (JSON Pointer).
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
 from pydantic import ValidationError
 
-from ctxsteward.language import sentences_of
+from ctxsteward.language import keys_of, sentences_of
 from ctxsteward.schemas import (
     BLOCK_SPECS,
     BLOCKS,
@@ -46,10 +47,12 @@ from ctxsteward.schemas import (
     ProfileDocument,
 )
 
-from .entries import BlockEntry, WordChangeCounts, changed_entry, contradicted_entries, drift_finding, opposed, shares
+from .entries import BlockEntry, WordChangeCounts, changed_entry, contradicted_entries, drift_finding, shares
 from .polarity import polarity_changes
 
 NAMELESS = ProfileDocument()
+EDITED = 0.6
+"""Share of the words of both sentences that an edit of one keeps."""
 
 
 class CumulativeBase(NamedTuple):
@@ -171,24 +174,47 @@ def _entries(
         fresh = _fresh(old.get(key), each)
         standing = new.values() if first else old.values()
         said = sentences_of(old[key].entry.text) if key in old else ()
-        beside = dict(contradicted_entries(list(standing), said, each)) if fresh and said else {}
-        for other, how in contradicted_entries(list(standing), fresh, each) if fresh else ():
-            if key in old and old[key].entry.locked and not opposed(other.entry, fresh):
-                continue  # two people look at it anyway, and it was compared with what it said
-            if beside.get(other) not in ("gainsays", how):  # else the two have stood side by side
-                kind, level, words = _gainsaying(other, how)
-                yield drift_finding(kind, level, each, words)
+        beside = list(contradicted_entries(list(standing), said, each)) if fresh and said else []
+        for other in contradicted_entries(list(standing), fresh, each):
+            if other not in beside:  # else the two have stood side by side
+                yield drift_finding(*_gainsaying(other, each))
+        if not first and not each.entry.locked and _is_new_beside_locks(old, each, old.get(key), limits):
+            words = "a new line in a profile with locked lines: two people say whether it changes one of them"
+            yield drift_finding("touches_locked", "WARN", each, words)
 
 
-def _gainsaying(other: BlockEntry, how: str) -> tuple[DriftKind, DriftLevel, str]:
-    """Kind, level and words of a finding that something gainsays an entry, or touches a locked one."""
-    name = f"{other.block}.{other.entry.id}"
-    if how == "touches":
-        words = f"it speaks of what {name} is about, which is locked, and does not plainly say the same"
-        return "touches_locked", "WARN", words
-    if other.entry.locked:
-        return "contradiction", "BLOCK", f"it gainsays {name}, which is locked"
-    return "contradiction", "WARN", f"it gainsays {name}"
+def _is_new_beside_locks(
+    old: Mapping[str, BlockEntry], each: BlockEntry, before: BlockEntry | None, limits: DriftLimits
+) -> bool:
+    """Whether a new sentence stands beside locked lines, and no person marked its line as unrelated.
+
+    A sentence is not new that stood anywhere before, or that is an edit of one of its line's: most words are the same.
+    Each sentence that is gone may be edited into one.
+    """
+    if each.entry.text in limits.unrelated or not any(other.entry.locked for other in old.values()):
+        return False
+    known = {keys_of(sentence) for other in old.values() for sentence in sentences_of(other.entry.text)}
+    stands = {keys_of(sentence) for sentence in sentences_of(each.entry.text)}
+    gone = [keys for keys in map(keys_of, sentences_of(before.entry.text) if before else ()) if keys not in stands]
+    for keys in sorted(stands - known):
+        edited = next((other for other in gone if _is_edit(other, keys)), None)
+        if edited is None:
+            return True
+        gone.remove(edited)
+    return False
+
+
+def _is_edit(before: Sequence[str], after: Sequence[str]) -> bool:
+    """Whether most words of both sentences are the same."""
+    kept = (Counter(before) & Counter(after)).total()
+    return kept >= EDITED * max(len(before), len(after))
+
+
+def _gainsaying(other: BlockEntry, at: BlockEntry | None) -> tuple[DriftKind, DriftLevel, BlockEntry | None, str]:
+    """A finding that something contradicts an entry."""
+    lock = ", which is locked" if other.entry.locked else ""
+    level: DriftLevel = "BLOCK" if other.entry.locked else "WARN"
+    return "contradiction", level, at, f"it gainsays {other.block}.{other.entry.id}{lock}"
 
 
 def _fresh(before: BlockEntry | None, after: BlockEntry) -> list[str]:
@@ -232,10 +258,9 @@ def _meta(before: ProfileDocument, after: ProfileDocument) -> Iterator[DriftFind
                 yield _of_record("polarity_flip", "WARN", record, "a record was turned round")
             else:
                 yield _of_record("reworded", "INFO", record, "a record was reworded")
-        for other, how in contradicted_entries(list(entries_of(after).values()), sentences_of(record.text)):
-            kind, level, words = _gainsaying(other, how)
-            if how == "gainsays" or known is None or known.text != record.text:
-                yield _of_record(kind, level, record, "a record: " + words)
+        for other in contradicted_entries(list(entries_of(after).values()), sentences_of(record.text)):
+            kind, level, _, words = _gainsaying(other, None)
+            yield _of_record(kind, level, record, "a record: " + words)
 
 
 def _of_record(kind: str, level: DriftLevel, record: MetaRecord, text: str) -> DriftFinding:

@@ -1,29 +1,24 @@
-"""Whether a statement contradicts the rules in force: the operator's policies, rails and locked lines.
+"""The rules in force, and how a statement stands to them: the operator's policies, rails and locked lines.
 
-Admission, the meta slice and record reviews ask it of the text of a record. Two answers:
-
-`gainsays`: it says the opposite, permits what is forbidden, waives what is demanded, gives another figure. `touches`:
-it speaks of what a locked line is about and does not plainly say the same; only a person can tell.
-
-What people tell of themselves ("I waited 45 days for a refund") gainsays no rule by its verb, only by a figure that
-they give as their own; with a modal verb ("I may see the password") it does.
+Admission, the meta slice and record reviews ask it of the text of a record. No reading of words tells reliably whether
+a statement goes against a rule: of wordings that share few words with the rule it finds one in thirty. So nothing is
+let through because no contradiction was found. Where lines are locked, a person decides about each claim
+(`admission`), and two about each new line (`report`). What `against` finds is an alarm on top of that: it holds a
+record back further, and lets nothing through.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import lru_cache
-from typing import ClassVar, Literal, NamedTuple
+from typing import ClassVar
 
 from pydantic import BaseModel, ConfigDict
 
-from ctxsteward.language import clauses, of_oneself, sentences_of
+from ctxsteward.language import is_kin_of, keys_of, of_oneself, read_statement, sentences_of
 from ctxsteward.schemas import BLOCK_SPECS, BLOCKS, ProfileDocument, ProfileEntry
 
-from .entries import near, opposed, restates, stance
-
-How = Literal["gainsays", "touches"]
+from .entries import opposed
 
 
 class Rule(BaseModel):
@@ -37,13 +32,6 @@ class Rule(BaseModel):
     locked: bool
 
 
-class RuleConflict(NamedTuple):
-    """A rule that a statement gainsays or touches."""
-
-    rule: Rule
-    how: How
-
-
 def rules_of(profile: ProfileDocument | None) -> tuple[Rule, ...]:
     """Policies, rails and whatever else is locked."""
     return tuple(
@@ -54,30 +42,45 @@ def rules_of(profile: ProfileDocument | None) -> tuple[Rule, ...]:
     )
 
 
-def against(rules: Sequence[Rule], text: str) -> RuleConflict | None:
-    """The rule that a statement gainsays, else a locked one that it touches; locked ones first."""
-    close = [rule for rule in rules if near(rule.text, text)]
-    conflicts = [RuleConflict(rule, how) for rule in close if (how := _how(rule, text)) is not None]
-    return min(conflicts, key=lambda each: (each.how != "gainsays", not each.rule.locked), default=None)
+def against(rules: Sequence[Rule], text: str) -> Rule | None:
+    """A rule that a statement plainly contradicts; locked ones first. None says nothing: most wordings are not found.
+
+    What people tell of themselves ("I waited 45 days for a refund") contradicts no rule.
+    """
+    said = [each for each in sentences_of(own_text(text)) if not of_oneself(each)]
+    found = (rule for rule in rules if opposed(_entry(rule), [each for each in said if not restates(rule.text, each)]))
+    return min(found, key=lambda rule: not rule.locked, default=None)
 
 
-def reads_as_rule(text: str) -> bool:
-    """Whether a text demands, forbids or permits in so many words."""
-    return any(clause.modality is not None for sentence in sentences_of(text) for clause in clauses(sentence))
+def restates(line: str, text: str) -> bool:
+    """Whether a statement is a sentence of a rule, or the rule, word for word: nothing in it is new, nothing left out.
+
+    Fewer words would not do: without "unless a manager agrees" it is another rule.
+
+    >>> restates("Quote the policy. The return period is 30 days.", "the return period is 30 days")
+    True
+    >>> restates("The return period is 30 days for gifts.", "The return period is 30 days.")
+    False
+    """
+    rule = [keys_of(sentence) for sentence in sentences_of(line)]
+    said = [keys_of(sentence) for sentence in sentences_of(own_text(text))]
+    return bool(said) and any(said) and all(keys in rule for keys in said)
 
 
-@lru_cache(maxsize=1 << 15)
-def _how(rule: Rule, text: str) -> How | None:
-    said = [each for each in sentences_of(_SPEAKER.sub("", text)) if not restates(rule.text, each)]
-    entry = ProfileEntry(id="rule", text=rule.text, locked=rule.locked)
-    of_others = [sentence for sentence in said if not of_oneself(sentence)]
-    if of_others and opposed(entry, of_others):
-        return "gainsays"
-    if not rule.locked:
-        return None
-    stances = {stance(rule.text, sentence) for sentence in said}
-    return "gainsays" if "against" in stances else "touches" if "unclear" in stances else None
+def shares_words(rules: Sequence[Rule], text: str) -> bool:
+    """Whether a statement has a content word of a rule."""
+    said = read_statement(" ".join(sentences_of(text))).keys
+    return any(is_kin_of(key, read_statement(" ".join(sentences_of(rule.text))).keys) for rule in rules for key in said)
 
 
-_SPEAKER = re.compile(r"^[^\s:：][^:：\n]{0,30}[:：]\s+")
-"""The text of a fact begins with who said it: ``Ann: I moved.``"""
+def own_text(text: str) -> str:
+    """A statement without the name of who said it."""
+    return _SPEAKER.sub("", text).strip('「」"')
+
+
+def _entry(rule: Rule) -> ProfileEntry:
+    return ProfileEntry(id="rule", text=rule.text, locked=rule.locked)
+
+
+_SPEAKER = re.compile(r"^[^\s:：][^:：\n]{0,30}(?:[:：]\s+|：)")
+"""The text of a fact begins with who said it: ``Ann: I moved.``, ``用户说：「我搬家了。」``"""

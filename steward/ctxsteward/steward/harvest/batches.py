@@ -32,7 +32,7 @@ from typing import NamedTuple
 
 from ctxsteward.envelope import Store
 from ctxsteward.schemas import ObjectMissing, UnsupportedVersion, VersionTaken
-from ctxsteward.store import Chain, Link, address_of, steward_folder
+from ctxsteward.store import Chain, Link, address_of, skeleton, steward_folder
 
 from ..artifacts import subject_for
 
@@ -101,6 +101,8 @@ class SessionUse(NamedTuple):
     """Version of the profile that it was under; None: not known."""
     arm: Mapping[str, int] = MappingProxyType({})
     """What it showed of that version (`canary.CanaryArm`)."""
+    voice: str = ""
+    """Address of the principal it was with: names that look alike are one. Empty: nobody knows who that was."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,6 +144,10 @@ class BatchRecords:
         """These items as a batch; another `salt` makes it another batch, that is done anew."""
         data = json.dumps([self._profile, self._extractor, salt, items]).encode()
         return Batch(address_of(self._key, self._tenant, "batch", data), items)
+
+    def voice(self, principal: str) -> str:
+        """The address of whoever is called so; empty where nobody knows."""
+        return address_of(self._key, self._tenant, "voice", skeleton(principal).encode()) if principal else ""
 
     def address(self, item: DueTranscript) -> str:
         """What an item is called where names may not stand."""
@@ -220,7 +226,8 @@ class BatchRecords:
 
 def _row(use: SessionUse) -> list[object]:
     fates = {fate: list(ids) for fate, ids in sorted(use.fates.items())}
-    return [use.reading, use.revision, fates, list(use.rests), use.version, dict(use.arm)]
+    voice = [use.voice] if use.voice else []
+    return [use.reading, use.revision, fates, list(use.rests), use.version, dict(use.arm), *voice]
 
 
 def batched(items: Iterable[DueTranscript], batch_transcripts: int) -> Iterator[tuple[DueTranscript, ...]]:

@@ -9,10 +9,12 @@ they concern all harvesters:
                      borrowed where most of its runs of three words (characters, in Chinese and Japanese), or of those
                      after a colon, were said earlier by somebody who is no person. A changed value breaks the runs.
     one claim        A sentence that gave a strict claim gives no scored fact beside it.
-    confirmed        What a person claims of the world, for others, is confirmed where an internal tool's answer in the
-                     same transcript says so too: one sentence, or one object of JSON, that has its value, the thing and
-                     most of its words, and denies nothing. The answer is cited (`confirms`). One that has another
-                     figure for the same thing denies it, whomever the claim is for, and is cited, too (`contradicts`).
+    confirmed        What a person claims of the world, for others, is confirmed where a tool that the operator declares
+                     as reading (`confirming_fields`) answered the same in the same transcript: one object of JSON that
+                     has the thing and most of the claim's words, and the claim's value in a declared field. Nobody may
+                     have said that value before the answer came, the arguments of the calls included, because many
+                     tools repeat what they are given. The answer is cited (`confirms`). An internal tool's answer that
+                     has another figure for the same thing denies the claim, whomever it is for (`contradicts`).
 
 An eval failure is a record about the agent: a template over a failed scorer's name and reason
 (`ReplayedTranscript.eval_failures`: ``SCORER: REASON`` or ``SCORER``), with the user's last request as its evidence.
@@ -126,7 +128,7 @@ def _in_a_row(words: Sequence[str], length: int) -> Iterator[Run]:
     return zip(*(words[at:] for at in range(length)), strict=False)
 
 
-CONFIRMED_EXTRACTOR = "confirmed/2"
+CONFIRMED_EXTRACTOR = "confirmed/3"
 CONFIRMED_FRACTION = 0.5
 MAX_ANSWERS = 200
 """Answers of internal tools that are searched, the last ones."""
@@ -140,9 +142,49 @@ def confirmed(observations: Sequence[Observation], replayed: ReplayedTranscript)
         return list(observations)
     answers = [said for said in replayed.utterances if said.role == "tool" and said.trust == "tool_internal"]
     lines = [(said, line) for said in answers[-MAX_ANSWERS:] for line in _stated(said.text[:MAX_ANSWER_CHARS])]
+    read = [answer for said in answers[-MAX_ANSWERS:] for answer in _fields_read(said)]
     return [
-        one if claim is None else _checked(one, claim, lines) for one, claim in zip(observations, claims, strict=True)
+        one if claim is None else _checked(one, claim, lines, read, replayed)
+        for one, claim in zip(observations, claims, strict=True)
     ]
+
+
+class _FieldRead(NamedTuple):
+    """A declared field of one object of a tool's answer."""
+
+    said: ReplayedUtterance
+    value: str
+    """Name and value of the field."""
+    line: str
+    """All names and values of its object."""
+
+
+def _fields_read(said: ReplayedUtterance) -> Iterator[_FieldRead]:
+    """The declared fields in an answer; none where it is no JSON."""
+    if not said.confirming_fields or len(said.text) > MAX_ANSWER_CHARS:
+        return
+    try:
+        waiting: list[object] = [json.loads(said.text)]
+    except (ValueError, RecursionError):
+        return
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, dict):
+            plain = _plain_fields(value)
+            line = _in_a_line(plain)
+            named = ((name, plain[name]) for name in said.confirming_fields if name in plain)
+            yield from (_FieldRead(said, _in_a_line({name: told}), line) for name, told in named)
+            waiting += value.values()
+        elif isinstance(value, list):
+            waiting += value
+
+
+def _plain_fields(value: Mapping[str, object]) -> dict[str, object]:
+    return {name: told for name, told in value.items() if isinstance(told, str | int | float)}
+
+
+def _in_a_line(plain: Mapping[str, object]) -> str:
+    return " ".join(f"{name} {told}" for name, told in plain.items()).replace("_", " ")
 
 
 class _ToolClaim(NamedTuple):
@@ -178,11 +220,17 @@ def _claim_of(one: Observation) -> _ToolClaim | None:
     )  # fmt: skip
 
 
-def _checked(one: Observation, claim: _ToolClaim, lines: Sequence[tuple[ReplayedUtterance, str]]) -> Observation:
+def _checked(
+    one: Observation,
+    claim: _ToolClaim,
+    lines: Sequence[tuple[ReplayedUtterance, str]],
+    read: Sequence[_FieldRead],
+    replayed: ReplayedTranscript,
+) -> Observation:
     """The observation with the first answer that confirms it, else the last that denies it."""
     if claim.is_of_world:
-        said = next((said for said, line in lines if _says_the_same(line, claim)), None)
-        if said is not None:
+        said = next((field.said for field in read if _says_the_same(field, claim)), None)
+        if said is not None and not _is_said_before(said, claim, replayed):
             return _citing(one, said, "confirms")
     if claim.has_figure:
         said = next((said for said, line in reversed(lines) if _says_otherwise(line, claim)), None)
@@ -207,8 +255,8 @@ def _stated(text: str) -> list[str]:
     while waiting:
         value = waiting.pop()
         if isinstance(value, dict):
-            plain = {name: told for name, told in value.items() if isinstance(told, str | int | float)}
-            lines += [" ".join(f"{name} {told}" for name, told in plain.items()).replace("_", " ")]
+            plain = _plain_fields(value)
+            lines += [_in_a_line(plain)]
             waiting += [told for told in value.values() if isinstance(told, dict | list)]
             lines += [line for told in plain.values() if isinstance(told, str) for line in sentences_of(told)]
         elif isinstance(value, list):
@@ -218,10 +266,26 @@ def _stated(text: str) -> list[str]:
     return lines
 
 
-def _says_the_same(line: str, claim: _ToolClaim) -> bool:
-    if not (claim.figures or claim.value) or any(clause.sign < 0 for clause in clauses(line)):
+def _says_the_same(field: _FieldRead, claim: _ToolClaim) -> bool:
+    if not (claim.figures or claim.value) or any(clause.sign < 0 for clause in clauses(field.line)):
         return False
-    return claim.figures <= _figures_in(line) and _is_about(line, claim, claim.value | claim.thing)
+    told = read_statement(field.value).keys
+    has_value = claim.figures <= _figures_in(field.value) and all(is_kin_of(key, told) for key in claim.value)
+    return has_value and _is_about(field.line, claim, claim.value | claim.thing)
+
+
+def _is_said_before(answer: ReplayedUtterance, claim: _ToolClaim, replayed: ReplayedTranscript) -> bool:
+    """Whether the claim's value stands in anything before an answer: what somebody said, a call's arguments."""
+    numbers = {number for number, _ in claim.figures}
+    for said in replayed.utterances:
+        if said is answer:
+            return False
+        for text in (said.text, *(call.arguments for call in said.calls)):
+            if numbers and numbers <= {number for number, _ in _figures_in(text)}:
+                return True
+            if not numbers and all(is_kin_of(key, read_statement(text).keys) for key in claim.value):
+                return True
+    return False
 
 
 _AGO = re.compile(r"\bago\b|前")

@@ -314,6 +314,7 @@ _WINDOW_CHARS = 48
 def personal_finder() -> FinderFor:
     """Finds personal data. Raises `InputError` where the libraries are missing."""
     try:
+        import phonenumbers  # noqa: F401  # asked of each number that is found
         from datafog.processing.text_processing.regex_annotator import RegexAnnotator
     except ImportError as error:
         raise InputError("redaction needs datafog and phonenumbers: pip install 'ctxsteward[steward]'") from error

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 from typing import Any
@@ -58,11 +58,15 @@ class IngestSettings:
     """None: texts stay as they are."""
     internal_tools: frozenset[str] = frozenset()
     """Names of tools whose results are the operator's own."""
+    confirming_tools: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Tools that only read, by name: the fields of their answers that may confirm a claim."""
 
     @property
     def digest(self) -> str:
         """SHA-256 of everything that shapes what is read."""
-        parts = [VERSION, self.format, repr(self.redactor), *sorted(self.internal_tools)]
+        parts: list[object] = [VERSION, self.format, repr(self.redactor), *sorted(self.internal_tools)]
+        if self.confirming_tools:
+            parts.append(sorted((name, sorted(fields)) for name, fields in self.confirming_tools.items()))
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
@@ -188,7 +192,14 @@ def _replayed(
     meta: SessionMeta,
     settings: IngestSettings,
 ) -> Outcome:
-    result = replay(said, origin, meta, redact=settings.redactor, internal_tools=settings.internal_tools)
+    result = replay(
+        said,
+        origin,
+        meta,
+        redact=settings.redactor,
+        internal_tools=settings.internal_tools,
+        confirming_tools=settings.confirming_tools,
+    )
     if not result.utterances:
         return SkippedItem(source=loaded.source, name=loaded.name, reason="empty", session=result.session)
     return result

@@ -26,10 +26,11 @@ Source: the layered-envelope design (replay); the state design (trust labels).
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from math import inf
+from types import MappingProxyType
 from typing import NamedTuple
 
 from ctxsteward.envelope.transcripts import Transcript, formats_with
@@ -45,6 +46,7 @@ PEOPLE_FORMATS = formats_with("is_between_people")
 """Formats whose reader names two human speakers; the second one has the assistant's role."""
 TASK_FORMATS = formats_with("is_task_run")
 MAX_PRINCIPAL_CHARS = 200
+NO_TOOLS: Mapping[str, tuple[str, ...]] = MappingProxyType({})
 _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "tool": "tool"}
 
 
@@ -158,6 +160,7 @@ def replay(
     *,
     redact: Redactor | None = None,
     internal_tools: frozenset[str] = frozenset(),
+    confirming_tools: Mapping[str, tuple[str, ...]] = NO_TOOLS,
 ) -> ReplayedTranscript:
     """One transcript, ready to be harvested. What iterating the messages raises passes through."""
     every, source = dated(messages, meta.started, origin.written_seconds)
@@ -169,7 +172,8 @@ def replay(
     if principal is None:
         principal = f"task-{origin.task}" if origin.task is not None else session
     redacting = _CountingRedactor(redact, every)
-    utterances = tuple(_utterances(every, principal, meta.principal is not None, redacting, internal_tools))
+    owned = _OwnTools(internal_tools | confirming_tools.keys(), confirming_tools)
+    utterances = tuple(_utterances(every, principal, meta.principal is not None, redacting, owned))
     reached = None if origin.reward is None else Outcome(reward=origin.reward).verdict
     return ReplayedTranscript(
         source=origin.source,
@@ -211,6 +215,13 @@ def _of_two(said: TranscriptMessage, session: str) -> TranscriptMessage:
     return said._replace(principal=person(said.speaker, session), is_person=True)
 
 
+class _OwnTools(NamedTuple):
+    """Tools of the operator's."""
+
+    internal: frozenset[str]
+    confirming: Mapping[str, tuple[str, ...]]
+
+
 class _CountingRedactor:
     """Redacts and counts."""
 
@@ -245,7 +256,7 @@ def _utterances(
     principal: str,
     is_fixed: bool,
     redacting: _CountingRedactor,
-    internal_tools: frozenset[str],
+    owned: _OwnTools,
 ) -> Iterator[ReplayedUtterance]:
     tools: dict[str, str] = {}
     """Names of the tools called so far, by the id of the call; an id that is used again names the later one."""
@@ -255,7 +266,7 @@ def _utterances(
         for call in said.calls:
             tools[call.id] = call.name
         if said.results:
-            yield from _results(said, principal, tools, redacting, internal_tools)
+            yield from _results(said, principal, tools, redacting, owned)
         calls = tuple(
             ReplayedCall(id=call.id, name=call.name, arguments=redacting.json(call.arguments)) for call in said.calls
         )
@@ -292,11 +303,11 @@ def _results(
     principal: str,
     tools: dict[str, str],
     redacting: _CountingRedactor,
-    internal_tools: frozenset[str],
+    owned: _OwnTools,
 ) -> Iterator[ReplayedUtterance]:
     for number, result in enumerate(said.results, 1):
         tool = tools.get(result.call_id, result.name)
-        is_internal = tool is not None and tool in internal_tools and not said.is_injected
+        is_internal = tool is not None and tool in owned.internal and not said.is_injected
         yield ReplayedUtterance(
             ordinal=said.ordinal,
             ref=f"§{said.ordinal}" if said.role == "tool" else f"§{said.ordinal}.{number}",
@@ -308,6 +319,7 @@ def _results(
             call_id=result.call_id,
             tool=tool,
             is_error=result.is_error,
+            confirming_fields=owned.confirming.get(tool or "", ()) if is_internal and not result.is_error else (),
         )
 
 

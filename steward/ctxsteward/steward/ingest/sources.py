@@ -44,6 +44,7 @@ from urllib.parse import quote, unquote_to_bytes
 
 from ctxsteward.envelope import Store
 from ctxsteward.schemas import (
+    Damaged,
     Erased,
     InputError,
     InputTooLarge,
@@ -51,7 +52,7 @@ from ctxsteward.schemas import (
     ObjectMissing,
     Outcome,
     instant,
-    without_secrets,
+    shown_uri,
 )
 from ctxsteward.store import (
     JournalRecord,
@@ -63,6 +64,7 @@ from ctxsteward.store import (
     RecallSelected,
     SessionHead,
     SessionKey,
+    open_bucket,
     session_folder,
 )
 
@@ -126,7 +128,11 @@ class StoreSource:
     def items(self) -> Iterator[SourceItem]:
         for session in sorted(self.store.sessions(tenant=self.tenant)):
             key = SessionKey(self.tenant, session)
-            length = self.store.journal.length(key)
+            try:
+                length = self.store.journal.length(key)
+            except Damaged:  # reading it says so again, and it is quarantined; the others are read all the same
+                yield SourceItem(session, self._now_seconds, 0, "damaged")
+                continue
             if not length and self.store.write_behind is not None:
                 try:
                     self.store.at(self.tenant, session)  # brings it here
@@ -250,7 +256,7 @@ class FolderSource:
             yield self._item(self.path.name, self.path.stat(), self._is_there)
             return
         if not self.path.is_dir():
-            raise InputError(f"source {self.uri!r:.200}: no such folder; correct the path")
+            raise InputError(f"source {shown_uri(self.uri)!r}: no such folder; correct the path")
         yield from self._below("")
 
     def read(self, name: str, version: str, *, cap_bytes: int) -> LoadedItem:
@@ -283,7 +289,9 @@ class FolderSource:
             with os.scandir(self.path / inside) as entries:
                 found = sorted(entries, key=lambda entry: entry.name)
         except OSError as error:
-            raise InputError(f"source {self.uri!r:.200}: {inside!r:.80} cannot be listed: {error.strerror}") from error
+            raise InputError(
+                f"source {shown_uri(self.uri)!r}: {inside!r:.80} cannot be listed: {error.strerror}"
+            ) from error
         found = [entry for entry in found if not entry.name.startswith(".")]
         names = {entry.name for entry in found}
         strays = orphans(names)
@@ -448,12 +456,11 @@ def open_source(
             raise InputError("source 'store' needs a store and the time of the night")
         return StoreSource(store, tenant, profile=profile, now_seconds=now_seconds, settled_seconds=settled_seconds)
     if scheme == "s3" and rest.startswith("//"):
-        from ctxsteward.store import S3Objects
-
-        return ObjectSource(S3Objects.open(uri), owned=True)
+        return ObjectSource(open_bucket(uri), owned=True)
     if scheme == "file" and colon and rest:
         return FolderSource(Path(rest.removeprefix("//")), uri=uri)
     if colon and rest.startswith("//"):
-        shown = without_secrets(uri)
-        raise InputError(f"source {shown!r:.80} is none; write a folder, file:PATH, s3://BUCKET/PREFIX or store")
+        raise InputError(
+            f"source {shown_uri(uri)!r:.80} is none; write a folder, file:PATH, s3://BUCKET/PREFIX or store"
+        )
     return FolderSource(Path(uri), uri=uri)

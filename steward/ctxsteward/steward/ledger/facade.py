@@ -34,7 +34,16 @@ from typing import NamedTuple, Protocol, Self
 
 from ctxsteward.envelope import Store
 from ctxsteward.schemas import Evidence, InputError, MetaRecommendation, Slot
-from ctxsteward.store import AddressKey, Audience, Deletion, ErasureRequest, Fact, RecordSupport
+from ctxsteward.store import (
+    IN_MEMORY,
+    AddressKey,
+    Audience,
+    Deletion,
+    ErasureRequest,
+    Fact,
+    RecordSupport,
+    tell_ledger,
+)
 
 from ..admission import AdmissionPolicy
 from ..artifacts import Artifact, ArtifactStore, EvidenceQuote
@@ -206,7 +215,10 @@ class Ledger:
             database.close()
             raise
         try:
+            tombstones = sum(1 for _ in store.vault(tenant).buried())
             ledger.catch_up()
+            if Path(path) != IN_MEMORY:
+                tell_ledger(store.journal, tenant, agent, tombstones)
             ledger.absorb_kept(database.left)
         except BaseException:
             ledger.close()

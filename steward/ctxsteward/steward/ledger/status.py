@@ -25,6 +25,7 @@ from ctxsteward.schemas import RecommendationKind, Review, Status
 from ctxsteward.store import canonical
 
 from ..admission import (
+    ADMISSION,
     AdmissionPolicy,
     AdmissionVerdict,
     RecordStanding,
@@ -172,7 +173,7 @@ class RecordStatuses:
     def _due(self, policy: AdmissionPolicy, now_seconds: float | None, reviews: Mapping[str, Review]) -> list[str]:
         """Components to be judged; notes what they are judged by."""
         said = {component: _digest(review.model_dump_json()) for component, review in sorted(reviews.items())}
-        basis = canonical([policy.model_dump(mode="json"), now_seconds is None]).decode()
+        basis = canonical([ADMISSION, policy.model_dump(mode="json"), now_seconds is None]).decode()
         before, before_seconds = self._db.noted("judged by"), float(self._db.noted("judged at") or "-inf")
         at_seconds = float("-inf") if now_seconds is None else now_seconds
         if before is not None and (before != basis or at_seconds < before_seconds):
@@ -298,8 +299,7 @@ class _DraftJudgement:
         found = by_support(one.kind, one.width, backing, self._policy, FixAdvice(one.trigger, one.action))
         if not self._policy.rules or not is_subject_to_rules(found):
             return found
-        draft = drafts_of(self._db, (one.component,))[one.component]
-        return under_rules(found, draft.said["text"], one.width, self._policy)
+        return under_rules(found, drafts_of(self._db, (one.component,))[one.component], self._policy)
 
     def _until(self, one: _DraftRow, review: Review | None, since: float) -> float | None:
         """When time alone changes what its own verdict is; None: never."""

@@ -75,6 +75,8 @@ class HarvestedTranscript:
     """Version of the profile that the session was under; None: not known."""
     arm: Mapping[str, int]
     """What it showed of that version (`canary.CanaryArm`)."""
+    principal: str
+    """Whom it was with; empty: nobody knows."""
 
 
 HarvestResult = tuple[HarvestedTranscript | SkippedItem | QuarantinedItem, ...]
@@ -119,6 +121,7 @@ class HarvestWorker:
         return HarvestedTranscript(
             session=replayed.session, principals=replayed.principals, artifacts=artifacts, tally=counted,
             dated=replayed.dated, version=replayed.profile_version, arm=_arm(replayed, observations, counted),
+            principal="" if replayed.principal == replayed.session else replayed.principal,
         )  # fmt: skip
 
 
@@ -239,7 +242,13 @@ class _BatchTotals:
             reading = self._records.reading(item, transcript.session)
             subjects = self._records.subjects(transcript.session, transcript.principals)
             use = SessionUse(
-                reading, item.revision, transcript.tally.fates, subjects, transcript.version, transcript.arm
+                reading,
+                item.revision,
+                transcript.tally.fates,
+                subjects,
+                transcript.version,
+                transcript.arm,
+                self._records.voice(transcript.principal),
             )
             self._uses.append(use)
         for artifact in transcript.artifacts:

@@ -55,6 +55,8 @@ class ReplayedUtterance:
     """Name of the tool of a tool result."""
     is_error: bool = False
     """Whether the transcript flags a tool result as an error."""
+    confirming_fields: tuple[str, ...] = ()
+    """Of a tool result: fields whose values may confirm what a person claims, as the operator declares."""
 
 
 class ShownRecord(NamedTuple):

@@ -1,5 +1,4 @@
 from .claims import (
-    SKETCH as SKETCH,
     Claim as Claim,
     ClaimAudience as ClaimAudience,
     DisjointSets as DisjointSets,
@@ -8,9 +7,9 @@ from .claims import (
     ObservationOrigin as ObservationOrigin,
     ObservationTime as ObservationTime,
     Width as Width,
-    bands as bands,
     claims_of as claims_of,
     components as components,
+    is_named_slot as is_named_slot,
     is_paraphrase as is_paraphrase,
     relation as relation,
     seen_in as seen_in,
@@ -29,3 +28,4 @@ from .draft import (
     wilson_lower95 as wilson_lower95,
 )
 from .features import ClaimFeatures as ClaimFeatures
+from .sketches import SKETCH as SKETCH, bands as bands

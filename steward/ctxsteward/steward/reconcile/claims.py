@@ -11,11 +11,8 @@ Correction, preference and fact are one family: "I live in Bonn" and "no, I live
 (`eval_failure`) are equal or different, never alike; of a `tool_fix` the causes are compared, which are what its error
 says without values: several wordings of one cause are one claim, and two causes of one error code are two.
 
-Which claims are worth comparing is told by MinHash sketches of their words, cut into bands (locality-sensitive
-hashing); two that share a band are compared by `relation`, and `components` are closed under it, in whatever order they
-were compared. With 12 bands of two permutations, a pair that shares half of its words is found in 97 of 100 cases, six
-tenths in 995 of 1,000, a tenth in 11 of 100. Sketches do not depend on the process, the platform or the order of words:
-seed and algorithm are fixed, and `SKETCH` names both, so that an index made with other ones is made anew.
+Which claims are worth comparing is told by `sketches`; two of those are compared by `relation`, and `components` are
+closed under it, in whatever order they were compared.
 
 An `IndexedObservation` is one observation as the ledger holds it: what was claimed, by whom, in which session, with its
 spans. The order of observations is that of their times, then of their messages, then of their words; one without a time
@@ -23,21 +20,16 @@ comes before all that have one. Names of files and sessions say nothing about ti
 names, or read in another order, the same value is the newest. Of two that tell the same time in two sessions neither is
 known to be newer; the order between them is arbitrary and always the same.
 
-Source: the state design (gates by kind and scope); Broder 1997; Leskovec, Rajaraman, Ullman, Mining of Massive
-Datasets, chapter 3; `rensa` (R-MinHash); Tarjan 1975 (union by size, path halving).
+Source: the state design (gates by kind and scope); Tarjan 1975 (union by size, path halving).
 """
 
 from __future__ import annotations
 
-import hashlib
 import re
-import struct
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, NamedTuple, TypeVar
-
-from rensa import RMinHash
 
 from ctxsteward.schemas import CLAIM_ID_DIGITS, Polarity, RecommendationKind, Trust, instant
 from ctxsteward.store import AddressKey, address_of, canonical, skeleton
@@ -247,6 +239,11 @@ def _is_clear(one: Claim, other: Claim) -> bool:
     return len(shared) > 1 and same_words(one.wording, other.wording) >= NEARLY_ALL
 
 
+def is_named_slot(attribute: str) -> bool:
+    """Whether an attribute is one that the harvest knows by name, such as a home or a diet."""
+    return not _is_vague(attribute)
+
+
 def _is_vague(attribute: str) -> bool:
     return attribute.startswith(_VAGUE) or attribute in _SPEECHLESS
 
@@ -313,49 +310,6 @@ def components(
                 if union.find(one) != union.find(other) and same(one, other):
                     union.join(one, other)
     return {member: union.find(member) for member in sorted(members)}
-
-
-PERMUTATIONS = 24
-ROWS = 2
-SEED = 20_261_122
-_DIGEST = struct.Struct(f">{PERMUTATIONS}I")
-_BAND_BYTES = 4 * ROWS
-_PLACES = tuple((at.to_bytes(4, "big"), 4 * at) for at in range(0, PERMUTATIONS, ROWS))
-"""Of each band: what tells it apart, and where it begins in a digest."""
-SKETCH = f"rminhash/{RMinHash.ALGORITHM_VERSION}/{PERMUTATIONS}/{ROWS}/{SEED}"
-
-
-def bands(claims: Sequence[Claim]) -> list[tuple[int, ...]]:
-    """The bands of each claim, as 64-bit numbers: in blocks that a pair must have in common anyway."""
-    wordings = [sorted(claim.wording.content) if claim.wording is not None else [] for claim in claims]
-    digests = RMinHash.digests_from_token_sets(wordings, PERMUTATIONS, SEED) if claims else []
-    blocks = {about: canonical(about) for about in {_about(claim) for claim in claims}}
-    return [tuple(_bands(claim, digest, blocks[_about(claim)])) for claim, digest in zip(claims, digests, strict=True)]
-
-
-def _about(claim: Claim) -> tuple[str | None, ...]:
-    """What a pair must have in common: for whom, and of what."""
-    return (*claim.audience, claim.tool, claim.subject)
-
-
-def _bands(claim: Claim, digest: Sequence[int], block: bytes) -> Iterable[int]:
-    if claim.wording is None:
-        return
-    if claim.value is not None:
-        yield _number(block + canonical(["value", claim.attribute, claim.value]))
-    block += canonical(sorted(claim.wording.values)) if claim.wording.values else b"[]"
-    if not claim.wording.content:
-        yield _number(block + canonical(claim.wording.tokens))
-        return
-    start, rows = hashlib.blake2b(block, digest_size=8), _DIGEST.pack(*digest)
-    for place, at in _PLACES:
-        band = start.copy()
-        band.update(place + rows[at : at + _BAND_BYTES])
-        yield int.from_bytes(band.digest(), "big", signed=True)
-
-
-def _number(data: bytes) -> int:
-    return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "big", signed=True)
 
 
 class ObservationTime(NamedTuple):

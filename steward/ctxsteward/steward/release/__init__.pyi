@@ -1,4 +1,14 @@
-from .actors import NOBODY as NOBODY, Actor as Actor, Actors as Actors, Role as Role, token_signer as token_signer
+from .actors import (
+    NOBODY as NOBODY,
+    ActionRefused as ActionRefused,
+    Actor as Actor,
+    Actors as Actors,
+    RemovedActor as RemovedActor,
+    Role as Role,
+    signed_person as signed_person,
+    statements as statements,
+    token_signer as token_signer,
+)
 from .approvals import ApprovalRequest as ApprovalRequest, Verdict as Verdict, people_needed as people_needed
 from .assignment import (
     keeping as keeping,
@@ -12,6 +22,7 @@ from .changelog import (
     changelog_text as changelog_text,
     entry_lines as entry_lines,
     markdown_text as markdown_text,
+    named_approvers as named_approvers,
 )
 from .decision import DecisionStage as DecisionStage, Records as Records, in_force as in_force
 from .promotion import (

@@ -3,7 +3,12 @@
     salt: 8f0c…                     # random hex, 16 bytes and more, made once
     actors:
       ada: {roles: [reviewer], key: 3b1f…}
-      ben: {roles: [reviewer, operator], key: 90aa…}
+      ben: {roles: [reviewer, operator], key: 90aa…, by: ada, signature: 5c0e…}
+    removed:
+      eve: {key: 77b2…, by: ada, signature: 1d9f…}
+
+Whoever stands in the file before it has a reviewer needs nobody. After that a reviewer signs whoever is added, removed,
+or given another key or role (`signed_person`), and the store takes over nobody else (`ctxsteward.store` `people`).
 
 `key` is a public Ed25519 key in hex. A person with a token has the private key: it is derived from the token (scrypt,
 with the salt), so a token names its owner and signs, and what is written here and kept in the store can check a
@@ -18,13 +23,14 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field, StrictStr, model_validator
 
 from ctxsteward.schemas import InputError, Who
-from ctxsteward.store import skeleton, unseen
+from ctxsteward.store import PersonStatement, skeleton, statement_data, unseen
 
 from ..config_file import ConfigFileKind, parse, read
 
@@ -32,7 +38,7 @@ Role = Literal["reviewer", "operator"]
 """reviewer: approves and rejects. operator: promotes by hand and rolls back."""
 Refusal = Literal[
     "unknown_actor", "wrong_token", "wrong_role", "author", "same_person", "unknown_request", "changed", "stale",
-    "expired", "rejected",
+    "expired", "rejected", "not_enrolled",
 ]  # fmt: skip
 
 MIN_TOKEN_CHARS = 16
@@ -57,6 +63,21 @@ class Actor(BaseModel):
 
     roles: Annotated[tuple[Role, ...], Field(min_length=1)]
     key: PublicKey
+    replaces: PublicKey | None = None
+    """The key that they had before."""
+    by: Who | None = None
+    """The reviewer who vouches for this."""
+    signature: StrictStr | None = None
+
+
+class RemovedActor(BaseModel):
+    """One person who is not there any more."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
+
+    key: PublicKey
+    by: Who
+    signature: StrictStr
 
 
 class Actors(BaseModel):
@@ -66,6 +87,7 @@ class Actors(BaseModel):
 
     salt: Annotated[StrictStr, Field(pattern=r"^(?:[0-9a-f]{2}){16,64}$")]
     actors: Annotated[dict[Who, Actor], Field(max_length=1_000)]
+    removed: Annotated[dict[Who, RemovedActor], Field(max_length=1_000)] = {}
 
     @classmethod
     def load(cls, path: str | Path) -> Actors:
@@ -163,16 +185,26 @@ def token_signer(token: str, salt: str) -> KeySigner:
     return KeySigner(hashlib.scrypt(token.encode(), salt=bytes.fromhex(salt), **_SCRYPT))
 
 
-def is_signed(key: str, signature: str, data: bytes) -> bool:
-    """Whether this public key has signed these bytes."""
-    from cryptography.exceptions import InvalidSignature
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+def signed_person(
+    salt: str, name: str, actor: Actor | None, before: Actor | None, by: str, signer: Signer
+) -> PersonStatement:
+    """What a reviewer signs: that somebody is there with these roles and this key, or (None) not any more."""
+    roles, key = (actor.roles, actor.key) if actor else ((), None)
+    replaces = before.key if before else None
+    signature = signer.sign(statement_data(salt, name, roles, key, replaces))
+    return PersonStatement(who=name, roles=roles, key=key, replaces=replaces, by=by, signature=signature)
 
-    try:
-        Ed25519PublicKey.from_public_bytes(bytes.fromhex(key)).verify(bytes.fromhex(signature), data)
-    except (InvalidSignature, ValueError):
-        return False
-    return True
+
+def statements(actors: Actors) -> Iterator[PersonStatement]:
+    """What reviewers have signed in a file: whoever was added or changed, then whoever was removed."""
+    for name, actor in actors.actors.items():
+        if actor.by is not None and actor.signature is not None:
+            yield PersonStatement(
+                who=name, roles=actor.roles, key=actor.key, replaces=actor.replaces, by=actor.by,
+                signature=actor.signature,
+            )  # fmt: skip
+    for name, gone in actors.removed.items():
+        yield PersonStatement(who=name, roles=(), key=None, replaces=gone.key, by=gone.by, signature=gone.signature)
 
 
 _FORM = ConfigFileKind(

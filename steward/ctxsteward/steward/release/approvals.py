@@ -44,17 +44,24 @@ from ctxsteward.schemas import (
     VersionTaken,
 )
 from ctxsteward.store import (
+    REVIEW_FIELDS,
+    REVIEW_PURPOSE,
+    REVIEWS,
+    EnrolledPerson,
     MetaRecordVault,
+    PeopleRegister,
+    PeopleRoll,
     RecordRef,
     address_of,
-    canonical,
-    canonical_json,
+    challenger_address,
+    is_signed,
     numbered,
+    signed_data,
     skeleton,
     steward_folder,
 )
 
-from .actors import NOBODY, ActionRefused, Actors, Signer, is_signed, token_signer
+from .actors import NOBODY, ActionRefused, Actors, Signer, statements, token_signer
 
 if TYPE_CHECKING:  # a chat service imports this through `assignment`, and needs nothing else of the steward
     from ..settings import NightSettings
@@ -85,6 +92,9 @@ class SignedLog:
         self.folder: str = steward_folder(tenant, store.profiles(profile, tenant=tenant).name, self.folder_name)
         self._chain = store.chain(self.folder, tenant=tenant)
         self._key = store.keys.address_key(tenant)
+        self._register = PeopleRegister(store, profile, tenant)
+        self._versions = store.profiles(profile, tenant=tenant)
+        self._enrolled: PeopleRoll | None = None
 
     @classmethod
     def of(cls, store: Store, settings: NightSettings) -> Self:
@@ -93,17 +103,55 @@ class SignedLog:
         return cls(store, settings.profile, settings.tenant, actors=actors)
 
     def links(self) -> Iterator[tuple[int, Body]]:
-        """What every link says, by its number."""
+        """What every link says, by its number; who is enrolled is read anew."""
+        self._enrolled = self._register.read()
         for link in self._chain.links():
             found = link.body.get("schema_version")
             if found not in self.versions:
                 raise UnsupportedVersion(numbered(self.folder, link.number), found, self.versions[-1])
             yield link.number, link.body
 
+    def enrol(self) -> PeopleRoll:
+        """Take over into the store what the file of actors says and may say; see `ctxsteward.store` `people`.
+
+        Where nobody is enrolled yet, the people of the file are the first. After that only what an enrolled reviewer
+        has signed is taken over; the rest of the file has no effect.
+        """
+        enrolled = self._register.read()
+        if not enrolled.is_founded:
+            if any("reviewer" in actor.roles for actor in self.actors.actors.values()):
+                people = {name: EnrolledPerson(one.roles, one.key) for name, one in self.actors.actors.items()}
+                head = self._versions.head()
+                spent = [one.key for one in self.actors.removed.values()]
+                enrolled = self._register.found(
+                    self.actors.salt, people, versions=head.number if head else 0, spent=spent
+                )
+        else:
+            waiting = [one for one in statements(self.actors) if one.signature not in enrolled.signatures]
+            while sound := [one for one in waiting if enrolled.obstacle(one) is None]:
+                enrolled = self._register.state(sound[0])
+                waiting.remove(sound[0])
+        self._enrolled = enrolled
+        return enrolled
+
+    def is_enrolled(self, name: str) -> bool:
+        """Whether the store knows the person with the key and roles that the file has; yes, where it knows nobody."""
+        enrolled = self._enrolled or self._register.read()
+        actor = self.actors.actors.get(name)
+        if actor is None or not enrolled.is_founded:
+            return actor is not None
+        known = enrolled.now.get(name)
+        return known is not None and known.key == actor.key and set(known.roles) >= set(actor.roles)
+
     def reviewer(self, by: str | Signer, who: str | None) -> tuple[str, Signer]:
         """Name and signer of a reviewer, by a token or another signer; `who` is who they claim to be."""
         signer = token_signer(by, self.actors.salt) if isinstance(by, str) else by
-        return self.actors.whose(signer, "reviewer", who), signer
+        name = self.actors.whose(signer, "reviewer", who)
+        self.enrol()
+        if not self.is_enrolled(name):
+            text = f"{name!r} stands in the file of actors, and no reviewer of profile {self.profile} vouches for that"
+            raise ActionRefused("not_enrolled", f"{text}; `steward actors --add {name} --role reviewer --as REVIEWER`")
+        return name, signer
 
     def signed(self, body: Body, signer: Signer) -> Body:
         """The body with its signature."""
@@ -113,7 +161,7 @@ class SignedLog:
     def is_by_reviewer(self, body: Body) -> bool:
         """Whether somebody signed this who may still review."""
         actor = self.actors.actors.get(body["who"])
-        if actor is None or "reviewer" not in actor.roles:
+        if actor is None or "reviewer" not in actor.roles or not self.is_enrolled(body["who"]):
             return False
         return is_signed(actor.key, body["signature"], self._data(body))
 
@@ -132,7 +180,7 @@ class SignedLog:
                 continue
 
     def _data(self, body: Body) -> bytes:
-        return self.purpose + b"\x00" + canonical([self.tenant, self.profile, *(body[name] for name in self.fields)])
+        return signed_data(self.purpose, self.tenant, self.profile, [body[name] for name in self.fields])
 
 
 EXPIRES_DAYS = 7.0
@@ -195,10 +243,10 @@ def canary_of(store: Store, version: int, *, profile: str, tenant: str = "defaul
 class Approvals(SignedLog):
     """Requests and verdicts of one profile."""
 
-    purpose: bytes = b"ctxsteward review 1"
-    folder_name: str = "reviews"
+    purpose: bytes = REVIEW_PURPOSE
+    folder_name: str = REVIEWS
     link_name: str = "review"
-    fields: tuple[str, ...] = ("challenger", "verdict", "who", "when", "expires", "note")
+    fields: tuple[str, ...] = REVIEW_FIELDS
 
     def __init__(self, store: Store, profile: str, tenant: str = "default", *, actors: Actors = NOBODY) -> None:
         super().__init__(store, profile, tenant, actors=actors)
@@ -206,8 +254,7 @@ class Approvals(SignedLog):
 
     def address(self, challenger: ProfileDocument, parent: int, author: str) -> str:
         """What a verdict on this challenger is signed over."""
-        plain = ProfileDocument.model_validate(challenger.model_dump() | {"version": None, "name": self.profile})
-        return address_of(self._key, self.folder, "challenger", canonical([parent, author, canonical_json(plain)]))
+        return challenger_address(self._key, self.folder, self.profile, challenger, parent=parent, author=author)
 
     # -- asking -------------------------------------------------------------------------------------------------
 
@@ -219,6 +266,7 @@ class Approvals(SignedLog):
 
         `people`: how many must approve, where that is more than the report asks for. `note`: why, kept in plain.
         """
+        self.enrol()
         address = self.address(challenger, parent, author)
         plain = challenger.model_dump(mode="json")
         records = [self._shelf.keep_record(record, frozenset())._asdict() for record in challenger.meta]

@@ -6,14 +6,17 @@ gets which version is decided in `assignment`.
 **Deciding** is pure:
 
     rollback   a signal is worse at the level, or a replayed guard fell
-    extend     too few sessions yet, or a signal looks worse and could still be chance
+    extend     too few principals yet, or a signal looks worse and could still be chance
     keep       else; and after `max_nights`, when nothing was proved
 
 Signals of both arms are compared one-sided; the level is shared out over them (Bonferroni), so that `level` bounds the
 chance of a false rollback.
 
-**Counting.** `arms_of` counts what sessions showed. A session counts once, by its newest reading, under the version it
-was under then; a forgotten one does not count. `audits` counts requests that differ from the envelope that was built.
+**Counting.** `arms_of` counts principals, each once in an arm, however many sessions and turns they had: nobody can
+roll a version back, or keep it, by talking more. Who corrected the assistant in any turn corrected it; who saw it
+follow most of the records that came up saw it obey. A session of nobody known counts as a principal. A session counts
+by its newest reading, under the version it was under then; a forgotten one does not count. `audits` counts sessions
+with requests that differ from the envelope that was built.
 It reads what services logged with `ctxsteward.envelope.audit.sealed_request`: a file, or a folder with all below it,
 one JSON value a file (``.json``) or a line (``.jsonl``, ``.ndjson``). The newest count: `MAX_AUDITED` a version, out of
 the last `MAX_REQUESTS`. A request without a seal of this tenant, profile and store is left out, and its words go no
@@ -30,7 +33,7 @@ import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -57,18 +60,19 @@ class CanaryArm:
     """What the sessions of one version showed."""
 
     sessions: int = 0
+    """Principals; a session of nobody known counts as one. So are all that follow, but for what was audited."""
     audited: int = 0
-    """Envelopes that an auditor has seen."""
+    """Sessions of which an auditor has seen a request."""
     audit_findings: int = 0
     """Of those audited: with a finding."""
     turns: int = 0
-    """User turns."""
+    """Principals who said anything."""
     corrections: int = 0
-    """Of those turns: the user corrected the assistant."""
+    """Of those: who corrected the assistant."""
     fired: int = 0
-    """Times a shown record's trigger came up."""
+    """Principals with whom a shown record's trigger came up."""
     obeyed: int = 0
-    """Of those times: the assistant complied."""
+    """Of those: with whom the assistant complied most times."""
 
     def bad(self) -> tuple[tuple[int, int], ...]:
         """For each of `SIGNALS`: how many speak against the version, and of how many. Raises `InputError`."""
@@ -119,15 +123,16 @@ def decide(
         return CanaryDecision(kind="rollback", reasons=(*fell, *worse), tests=tests)
     if nights >= limits.max_nights:
         short = challenger.sessions < limits.min_sessions
-        why = f"nothing was proved against it in {nights} nights" + (", of few sessions" if short else "")
+        why = f"nothing was proved against it in {nights} nights" + (", of few principals" if short else "")
         return CanaryDecision(kind="keep", reasons=(why,), tests=tests)
     if challenger.sessions < limits.min_sessions:
-        why = f"{challenger.sessions} of {limits.min_sessions} sessions"
+        why = f"{challenger.sessions} of {limits.min_sessions} principals"
         return CanaryDecision(kind="extend", reasons=(why,), tests=tests)
     unclear = [f"{test.signal} looks worse (p = {test.p:.3g})" for test in tests if _gap(test) > limits.tolerance]
     if unclear:
         return CanaryDecision(kind="extend", reasons=tuple(unclear), tests=tests)
-    return CanaryDecision(kind="keep", reasons=(f"no signal is worse in {challenger.sessions} sessions",), tests=tests)
+    why = f"no signal is worse with {challenger.sessions} principals"
+    return CanaryDecision(kind="keep", reasons=(why,), tests=tests)
 
 
 def settle(
@@ -195,6 +200,9 @@ def _log_choose(n: int, k: int) -> float:
 
 
 MAX_AUDITED = 300
+"""Requests of one version."""
+MAX_OF_SESSION = 5
+"""Requests of one session, so that nobody can fill the audit by talking more."""
 MAX_REQUESTS = 5_000
 MAX_FILE_BYTES = 64 << 20
 """A larger log is not read: let the service begin a new one each day."""
@@ -202,39 +210,43 @@ ONE, LINES = (".json",), (".jsonl", ".ndjson")
 
 
 class AuditCounts(NamedTuple):
-    """Requests of one version."""
+    """Sessions of one version; of each a few requests are audited, the newest."""
 
     audited: int = 0
     findings: int = 0
-    """Of those: requests that are not what was built."""
+    """Of those: with a request that is not what was built."""
 
 
 def audits(uri: str, store: Store, tenant: str, profile: str, versions: Collection[int]) -> Mapping[int, AuditCounts]:
     """Audit the logged requests of sessions under these versions of a profile."""
-    found = dict.fromkeys(versions, AuditCounts())
+    looked_at: dict[int, Counter[str]] = {version: Counter() for version in versions}
+    differ: dict[int, set[str]] = {version: set() for version in versions}
     for request in islice(_logged(uri), MAX_REQUESTS):
-        if all(counts.audited >= MAX_AUDITED for counts in found.values()):
+        if all(sessions.total() >= MAX_AUDITED for sessions in looked_at.values()):
             break
         with suppress(InputError, ReferenceNotFound, Erased, Damaged, UnsupportedVersion):
-            version = _version(request, store, tenant, profile)
-            before = found.get(version) if version is not None else None
-            if before is not None and version is not None and before.audited < MAX_AUDITED:
-                found[version] = AuditCounts(before.audited + 1, before.findings + _differs(request, store, tenant))
-    return found
+            version, session = _version(request, store, tenant, profile)
+            sessions = looked_at.get(version)
+            if sessions is None or sessions.total() >= MAX_AUDITED or sessions[session] >= MAX_OF_SESSION:
+                continue
+            sessions[session] += 1
+            if _differs(request, store, tenant):
+                differ[version].add(session)
+    return {version: AuditCounts(len(looked_at[version]), len(differ[version])) for version in looked_at}
 
 
-def _version(request: dict[str, Any], store: Store, tenant: str, name: str) -> int | None:
-    """The version of this profile that the session was under when this request's envelope was built."""
+def _version(request: dict[str, Any], store: Store, tenant: str, name: str) -> tuple[int, str]:
+    """The version of this profile that the session was under when this request's envelope was built; 0: of none."""
     seal = request.get("seal")
     if not isinstance(seal, dict) or seal.get("tenant") != tenant:
-        return None
+        return 0, ""
     address, session = seal.get("address"), seal.get("session")
     if not isinstance(address, str) or not isinstance(session, str):
-        return None
+        return 0, ""
     manifest = store.manifest(address, tenant=tenant, session=session)
     profile = store.at(tenant, manifest["session"], manifest["position"]).state.head.profile
     version = profile.get("version") if profile is not None and profile.get("name") == name else None
-    return version if isinstance(version, int) else None
+    return (version, manifest["session"]) if isinstance(version, int) else (0, "")
 
 
 def _differs(request: dict[str, Any], store: Store, tenant: str) -> bool:
@@ -278,7 +290,7 @@ def arms_of(
     forgotten = frozenset(store.vault(settings.tenant).buried())
     uses = newest(use for one in read for use in one if forgotten.isdisjoint(use.rests))
     audited = audits(settings.sent, store, settings.tenant, settings.profile, versions) if settings.sent else {}
-    champion, challenger = (_arm(uses, number, audited.get(number, AuditCounts())) for number in versions)
+    champion, challenger = (arm_of(uses, number, audited.get(number, AuditCounts())) for number in versions)
     return champion, challenger
 
 
@@ -290,9 +302,19 @@ def newest(uses: Iterable[SessionUse]) -> list[SessionUse]:
     return [found[reading] for reading in sorted(found)]
 
 
-def _arm(uses: Sequence[SessionUse], version: int, audited: AuditCounts) -> CanaryArm:
-    total: Counter[str] = Counter()
+def arm_of(uses: Sequence[SessionUse], version: int, audited: AuditCounts) -> CanaryArm:
+    """What sessions, each by one reading, showed of a version; each principal counts once."""
+    shown: dict[str, Counter[str]] = {}
     for use in uses:
         if use.version == version:
-            total.update(use.arm)
-    return replace(CanaryArm(**total), audited=audited.audited, audit_findings=audited.findings)
+            shown.setdefault(use.voice or use.reading, Counter()).update(use.arm)
+    people = list(shown.values())
+    return CanaryArm(
+        sessions=len(people),
+        turns=sum(bool(one["turns"]) for one in people),
+        corrections=sum(bool(one["corrections"]) for one in people),
+        fired=sum(bool(one["fired"]) for one in people),
+        obeyed=sum(bool(one["fired"]) and 2 * one["obeyed"] > one["fired"] for one in people),
+        audited=audited.audited,
+        audit_findings=audited.findings,
+    )

@@ -59,12 +59,27 @@ def _was(kind: str, count: int = 1) -> str:
 
 def _agreement(promotion: Mapping[str, Any]) -> str:
     """How far it is from the version before, and who agreed."""
-    people = [
-        f"{markdown_text(each['who'])} ({markdown_text(each['when'])})" for each in promotion.get("approvals", ())
-    ]
+    people = [f"{markdown_text(who)} ({markdown_text(when)})" for who, when in named_approvers(promotion)]
     agreed = f"it was approved by {', '.join(people)}" if people else "nobody had to approve it"
     canary = f", and {promotion['canary']['share']:.0%} of sessions had it first" if "canary" in promotion else ""
-    return f"Drift is {promotion['level']}; {agreed}{canary}."
+    return f"Drift is {promotion.get('level', 'unknown')}; {agreed}{canary}."
+
+
+def named_approvers(promotion: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Who approved a version and when, as it says itself; `ProfileVersions.approval_checks` says whether that is so.
+
+    >>> named_approvers({"approvals": [{"who": "ada", "when": "2026-11-22", "link": 2}, "bo"]})
+    [('ada', '2026-11-22'), ('(unreadable)', '')]
+    """
+    approvals = promotion.get("approvals") or ()
+    if not isinstance(approvals, list | tuple):
+        return [("(unreadable)", "")]
+    return [
+        (each["who"], str(each.get("when", "")))
+        if isinstance(each, Mapping) and isinstance(each.get("who"), str)
+        else ("(unreadable)", "")
+        for each in approvals
+    ]
 
 
 def _evidence(promotion: Mapping[str, Any]) -> Iterator[str]:

@@ -376,6 +376,7 @@ def _agreed(approvals: Approvals | None, proposal: _Proposal, people: int) -> tu
         return ()
     if approvals is None:
         return _blocked(None, "needs_approval", f"{people} must approve, and nobody is configured to", people=people)
+    approvals.enrol()
     said = _valid(approvals, proposal)
     refusers = [each.who for each in said if each.verdict == "reject"]
     if refusers:

@@ -300,7 +300,7 @@ def authors(record: MetaRecommendation) -> frozenset[str]:
 
 
 def people_for(profile: ProfileDocument | None) -> Needed:
-    """How many must approve a record under this profile: two where it gainsays or touches a locked line, else one."""
+    """How many must approve a record under this profile: two where it plainly contradicts a locked line, else one."""
     locked = [rule for rule in rules_of(profile) if rule.locked]
 
     def needed(record: MetaRecommendation) -> int:

@@ -40,7 +40,7 @@ from ctxsteward.schemas import InputError, MetaRecommendation, MetaRecord, Profi
 from ctxsteward.store import META_LABELS, line_writer, meta_text, record_subject
 
 from ..admission import worth
-from ..drift import Rule, against, rules_of
+from ..drift import Rule, against, restates, rules_of
 from ..harvest import BatchRecords, RecordUse
 from ..ledger import Ledger, TriedFix
 from ..observations import KINDS
@@ -384,8 +384,17 @@ class MetaSliceBuilder:
         self._taken, self._reviews, self.left_out = taken_back(self._store, self._versions, base), reviews, {}
         self._rules, self.set_aside = rules_of(self._versions.at(base).profile if base else None), {}
         by_people = tuple(record for record in before if not is_claim_id(record.id))
-        shared = [record for record in active if record.scope.is_shared]
+        shared = [record for record in active if record.scope.is_shared and not self._must_wait(record)]
         return (*by_people, *self._chosen(shared, before, now))
+
+    def _must_wait(self, record: MetaRecommendation) -> bool:
+        """Whether a line was locked since the record was judged, so that a person has to see the record first."""
+        if KINDS[record.kind].is_template or (record.review is not None and record.review.state == "approved"):
+            return False
+        if record.slot.attribute in self._settings.admission.unrelated_slots:
+            return False  # judged so (`admission.under_rules`), whichever lines are locked
+        locked = [rule.text for rule in self._rules if rule.locked]
+        return bool(locked) and not any(restates(line, record.text) for line in locked)
 
     def why_left_out(self) -> Iterator[str]:
         """Lines of the report about records that a rollback or a rule kept out; a person may bring them back."""
@@ -425,8 +434,8 @@ class MetaSliceBuilder:
             self.left_out[record.id] = None
             return True
         conflict = None if record.approved else against(self._rules, record.text)
-        if conflict is not None and conflict.how == "gainsays":  # a rule that is newer than the night
-            self.set_aside[record.id] = conflict.rule.key
+        if conflict is not None:  # a rule that is newer than the night
+            self.set_aside[record.id] = conflict.key
             return True
         subject = record_subject(self._settings.profile, record)
         return self._vault.tombstone(self._vault.subject_address(subject)) is not None

@@ -200,6 +200,8 @@ class RecordWordings:
         except (InputError, ModelUnavailable) as error:
             self._fell_back.append(str(error)[:200])
             return None
+        except ImportError:
+            raise  # a package is missing: no fault of the model
         except Exception as error:  # whatever a model, its SDK or a reply brings about: the rule's words are there
             self._fell_back.append(type(error).__name__)
             return None

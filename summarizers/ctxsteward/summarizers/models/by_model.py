@@ -158,6 +158,8 @@ class ModelSummarizer:
                 for draft in self._drafts(part, source, share, prompt, prefix, tally):
                     given = {item.ref: texts[item.ref] for item in part}
                     bullets += _held(draft, given, plain.bullets, tally)
+        except ImportError:
+            raise  # a package is missing: no fault of the model, and no call after this one would do better
         except Exception as error:  # whatever a model, its SDK or a reply brings about: there is a summary
             tally.fell_back.append(fall_back(error))
         rows = joined(bullets, plain.bullets, source, budget_tokens)

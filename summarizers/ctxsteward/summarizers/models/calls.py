@@ -204,6 +204,8 @@ class GovernedModel:
         count_tokens: Callable[[str], int] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        """Raises ImportError without `stamina`, which the extras ``openai`` and ``anthropic`` bring."""
+        _check_retries()
         self.model: ChatModel = model
         self.spending: SpendingLedger = spending or SpendingLedger()
         self._count, self._clock = count_tokens or _estimate, clock
@@ -298,6 +300,16 @@ class GovernedModel:
             yield
         finally:
             slots.release()
+
+
+def _check_retries() -> None:
+    """Import what retries, so that a missing package is known before the first call, and not taken for its failure."""
+    try:
+        import stamina  # noqa: F401
+    except ImportError as error:
+        raise ImportError(
+            f"{error}; calls of a model are retried with it: pip install 'ctxsteward[openai]'", name=error.name
+        ) from error
 
 
 class _ModelCall:

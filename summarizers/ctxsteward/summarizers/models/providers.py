@@ -4,9 +4,11 @@
     OpenAIModel("gemma", base_url="http://127.0.0.1:8080/v1", api_key="none")
     AnthropicModel("claude-haiku-4-5")
 
-An adapter makes one try a call: retries, limits and prices are `calls.GovernedModel`'s. It forwards no tools; a request
-with a `prefix` sends that as it is, tools included, because they are the beginning of what is cached. The SDK is
-imported at the first call (extras `openai`, `anthropic`). Raises `InputError` where it is missing, `ModelUnavailable`.
+An adapter makes one try a call: retries, limits and prices are `calls.GovernedModel`'s. The request's deadline
+holds for the whole try, and the answer is bounded (`http`); usage that cannot be is not taken. It forwards no tools; a
+request with a `prefix` sends that as it is, tools included, because they are the beginning of what is cached. The SDK
+is imported when the adapter is made (extras `openai`, `anthropic`), which raises ImportError where it is missing. Calls
+raise `ModelUnavailable`.
 
 Source: the providers' published API references; errors and their meaning as in openai 3.57 and anthropic 2.13.
 """
@@ -14,8 +16,6 @@ Source: the providers' published API references; errors and their meaning as in 
 from __future__ import annotations
 
 import math
-import os
-import threading
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
@@ -28,13 +28,15 @@ _ANTHROPIC_ENDS: Mapping[str | None, ReplyEnd] = {
     "model_context_window_exceeded": "length",
 }  # fmt: skip
 MAX_ERROR_CHARS = 200
+MAX_USAGE_TOKENS = 100_000_000
+"""Of one call: ten times the longest context window on offer. More than that is no count."""
 
 
 class _SdkModel:
-    """What both have in common: a client of each kind, made at the first call, and errors told in our words."""
+    """What both have in common: a bounded call, and errors told in our words."""
 
     _package: str
-    _clients: tuple[str, str]
+    _async_client: str
 
     def __init__(
         self, name: str, *, base_url: str | None = None, api_key: str | None = None, http_client: Any = None,
@@ -44,88 +46,104 @@ class _SdkModel:
         if not name:
             raise InputError("a model has a name; write the provider's, such as 'gpt-4o-mini'")
         self.name: str = name
+        self._sdk()  # half a second, and a missing package is known before the first call
         self._given: dict[str, Any] = {"max_retries": 0}
         self._given |= {} if base_url is None else {"base_url": base_url}
         self._given |= {} if api_key is None else {"api_key": api_key}
         self._http = (http_client, async_http_client)
-        self._made: Any = None
-        self._lock, self._pid = threading.Lock(), os.getpid()
 
     def _sdk(self) -> Any:
         from importlib import import_module
 
         try:
             return import_module(self._package)
-        except ImportError:
+        except ImportError as error:
             extra = f"pip install 'ctxsteward[{self._package}]'"
-            raise InputError(f"model {self.name}: the {self._package} package is not installed; {extra}") from None
+            raise ImportError(
+                f"model {self.name}: the {self._package} package cannot be imported ({error}); {extra}", name=error.name
+            ) from error
 
-    def _client(self) -> Any:
-        if self._pid != os.getpid():  # in a child: lock and connections are the parent's
-            self._lock, self._pid, self._made = threading.Lock(), os.getpid(), None
-        with self._lock:
-            self._made = self._made or self._new(0)
-            return self._made
+    def _client(self, http: Any) -> Any:
+        sdk = self._sdk()
+        from .http import BoundedClient
 
-    def _new(self, kind: int) -> Any:
-        sdk, http = self._sdk(), self._http[kind]
-        given = self._given | ({} if http is None else {"http_client": http})
         try:
-            return getattr(sdk, self._clients[kind])(**given)
+            return getattr(sdk, self._async_client)(**self._given, http_client=BoundedClient(http))
         except Exception as error:  # no key, or a base_url that is none
-            raise ModelUnavailable(self.name, _first_line(error), is_billed=False) from None
+            told = ModelUnavailable(self.name, self._first_line(error), is_billed=False)
+        raise told
+
+    def _first_line(self, error: BaseException, *keys: object) -> str:
+        """What an error says, without the key, which a server can echo."""
+        text = str(error)
+        for key in (self._given.get("api_key"), *keys):
+            if isinstance(key, str) and key not in ("", "none"):
+                text = text.replace(key, "[key]")
+        return (text.splitlines() or [type(error).__name__])[0][:MAX_ERROR_CHARS]
 
     def close(self) -> None:
-        """Close the connections; the next call opens new ones."""
-        with self._lock:
-            made, self._made = self._made, None
-        if made is not None:
-            made.close()
+        """Close the `http_client` that was given; every other connection ends with its call."""
+        if self._http[0] is not None:
+            self._http[0].close()
 
-    def _told(self, error: Exception) -> ModelUnavailable:
+    def _told(self, error: Exception, key: object) -> ModelUnavailable:
         """An error of the SDK: whether asking again may help, and whether this try may be billed."""
+        from .http import AnswerRefused
+
         sdk, name = self._sdk(), self.name
+        if isinstance(error.__cause__, AnswerRefused):
+            return ModelUnavailable(name, str(error.__cause__))
         if isinstance(error, sdk.APITimeoutError):
             return ModelUnavailable(name, "no answer within the time", is_passing=True)
         if isinstance(error, sdk.APIStatusError):
             status, response = error.status_code, error.response
             passing = (status in (408, 409, 429) or status >= 500) and _code(error) != "insufficient_quota"
-            why = f"HTTP {status}: {_first_line(error)}"
+            why = f"HTTP {status}: {self._first_line(error, key)}"
             wait = _seconds(response.headers.get("retry-after"))
             billed = status >= 500
             return ModelUnavailable(name, why, is_passing=passing, is_billed=billed, wait_seconds=wait)
         if isinstance(error, sdk.APIConnectionError):
             cause = error.__cause__
             unsent = type(cause).__name__ in ("ConnectError", "ConnectTimeout", "PoolTimeout", "UnsupportedProtocol")
-            why = f"no connection: {_first_line(cause or error)}"
+            why = f"no connection: {self._first_line(cause or error, key)}"
             return ModelUnavailable(name, why, is_passing=True, is_billed=not unsent)
-        return ModelUnavailable(
-            name, f"its answer is none: {type(error).__name__}: {_first_line(error)}", is_passing=True
-        )
+        why = f"its answer is none: {type(error).__name__}: {self._first_line(error, key)}"
+        return ModelUnavailable(name, why, is_passing=True)
 
     # -- one call -------------------------------------------------------------------------------------------------
 
     def reply(self, request: ChatRequest) -> ChatReply:
-        """Answer; one try."""
-        try:
-            return self._read(self._create(self._client())(**self._body(request)))
-        except (InputError, ModelUnavailable):
-            raise
-        except Exception as error:
-            raise self._told(error) from error
+        """Answer; one try.
+
+        It runs `reply_async`'s steps in an event loop of its own: a blocking read of a socket has a time limit for
+        each packet, and no limit for all of them.
+        """
+        from anyio.from_thread import start_blocking_portal
+
+        with start_blocking_portal() as portal:
+            reply: ChatReply = portal.call(self._asked, request, self._http[0])
+        return reply
 
     async def reply_async(self, request: ChatRequest) -> ChatReply:
-        """`reply` for async callers; a client a call, because each belongs to its event loop."""
-        client = self._new(1)
+        """`reply` for async callers."""
+        return await self._asked(request, self._http[1])
+
+    async def _asked(self, request: ChatRequest, http: Any) -> ChatReply:
+        """One call, by a client of its own, because each belongs to its event loop."""
+        client = self._client(http)
+        from anyio import move_on_after
+
         try:
-            return self._read(await self._create(client)(**self._body(request)))
-        except (InputError, ModelUnavailable):
-            raise
+            with move_on_after(request.deadline_seconds):
+                return self._read(await self._create(client)(**self._body(request)))
+            told = ModelUnavailable(self.name, "no answer within the time", is_passing=True)
+        except (ImportError, InputError) as error:
+            raise error
         except Exception as error:
-            raise self._told(error) from error
+            told = self._told(error, client.api_key)
         finally:
-            if self._http[1] is None:
-                await client.close()
+            await client.close()
+        raise told  # out of the block: the SDK's error holds the request, with its key
 
     def _create(self, client: Any) -> Any:
         raise NotImplementedError
@@ -141,7 +159,7 @@ class OpenAIModel(_SdkModel):
     """A model behind OpenAI's chat completions, wherever they are served."""
 
     _package = "openai"
-    _clients = ("OpenAI", "AsyncOpenAI")
+    _async_client = "AsyncOpenAI"
 
     def __init__(self, name: str, *, structured: bool = True, **given: Any) -> None:
         """`structured`: the server takes JSON Schemas as `response_format`; else the prompt alone asks for JSON.
@@ -186,7 +204,7 @@ class AnthropicModel(_SdkModel):
     """A model behind Anthropic's messages."""
 
     _package = "anthropic"
-    _clients = ("Anthropic", "AsyncAnthropic")
+    _async_client = "AsyncAnthropic"
 
     def _create(self, client: Any) -> Any:
         return client.messages.create
@@ -234,32 +252,35 @@ def model_at(address: str, key: str | None = None) -> OpenAIModel | AnthropicMod
 
 
 def _openai_usage(usage: Any) -> TokenUsage | None:
-    if usage is None or type(getattr(usage, "prompt_tokens", None)) is not int:
-        return None
-    details = getattr(usage, "prompt_tokens_details", None)
-    return TokenUsage(
-        prompt_tokens=_count(usage.prompt_tokens),
-        cached_tokens=min(_count(getattr(details, "cached_tokens", 0)), _count(usage.prompt_tokens)),
-        output_tokens=_count(getattr(usage, "completion_tokens", 0)),
+    prompt, output, total = (
+        getattr(usage, name, None) for name in ("prompt_tokens", "completion_tokens", "total_tokens")
     )
+    details = getattr(usage, "prompt_tokens_details", None)
+    cached = getattr(details, "cached_tokens", None)
+    return _usage(prompt, cached, None, output, total=total)
 
 
 def _anthropic_usage(usage: Any) -> TokenUsage | None:
-    if usage is None:
+    names = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
+    counts: list[Any] = [getattr(usage, name, None) for name in names]
+    fresh, read, written = counts[0], counts[1] or 0, counts[2] or 0
+    if any(type(count) is not int or count < 0 for count in (fresh, read, written)):
         return None
-    read, written = (
-        _count(getattr(usage, name, 0)) for name in ("cache_read_input_tokens", "cache_creation_input_tokens")
-    )
-    return TokenUsage(
-        prompt_tokens=_count(usage.input_tokens) + read + written,
-        cached_tokens=read,
-        written_tokens=written,
-        output_tokens=_count(usage.output_tokens),
-    )
+    return _usage(fresh + read + written, read, written, counts[3])
 
 
-def _count(value: object) -> int:
-    return value if type(value) is int and value >= 0 else 0
+def _usage(prompt: Any, cached: Any, written: Any, output: Any, *, total: Any = None) -> TokenUsage | None:
+    """What a provider counted; None, and it is estimated, where one of the numbers cannot be.
+
+    The number of the prompt is required; the others are 0 where they are not told.
+    """
+    cached, written, output = cached or 0, written or 0, output or 0
+    counts = (prompt, cached, written, output)
+    if any(type(count) is not int or not 0 <= count <= MAX_USAGE_TOKENS for count in counts):
+        return None
+    if cached + written > prompt or (total is not None and (type(total) is not int or total < prompt + output)):
+        return None
+    return TokenUsage(prompt_tokens=prompt, cached_tokens=cached, written_tokens=written, output_tokens=output)
 
 
 def _seconds(text: str | None) -> float | None:
@@ -282,7 +303,3 @@ def _text(content: object) -> str:
         return content if isinstance(content, str) else ""
     parts = (part.get("text") if isinstance(part, dict) else getattr(part, "text", None) for part in content)
     return "".join(part for part in parts if isinstance(part, str))
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0][:MAX_ERROR_CHARS]

@@ -122,6 +122,8 @@ class ModelHandoffWriter:
                     HandoffLine(section=section_of(draft.section, line, "fact"), text=line.text, refs=line.refs)
                     for line in found.lines
                 ]
+        except ImportError:
+            raise  # a package is missing: no fault of the model
         except Exception as error:  # whatever a model, its SDK or a reply brings about: the rules' handoff stands
             fell_back.append("nothing to hand over" if isinstance(error, InputError) else fall_back(error))
         order = get_args(HandoffSection)

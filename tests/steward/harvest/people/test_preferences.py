@@ -11,6 +11,7 @@ from ctxsteward.steward.harvest.harvester import HARVESTERS
 from ctxsteward.steward.harvest.people.utterances import listen
 from ctxsteward.steward.ingest import TranscriptOrigin, replay, said_in
 
+from ....needs import PUBLIC_DATA
 from .said import cases, said_en, said_zh
 from .talk import found, said, strengths, talk, task
 
@@ -73,7 +74,7 @@ def test_nothing_strict_in_chinese_that_wishes_nothing(text: str) -> None:
     assert not any(seen.kind == "preference" for seen in found(text, "preferences") if seen.strength == "strict")
 
 
-@pytest.mark.skipif(not (DATA / "locomo").exists(), reason=f"no {DATA}")
+@pytest.mark.skipif(not (DATA / "locomo").exists(), reason=PUBLIC_DATA)
 def test_real_talk_gives_strict_wishes_only_where_there_are_some() -> None:
     """Thousands of turns: friends who chat, and customers of an airline, whose wishes are of their trip."""
     strict, turns, beyond = 0, 0, []

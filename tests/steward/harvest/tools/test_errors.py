@@ -26,6 +26,7 @@ from ctxsteward.steward.observations.observation import Observation
 from ctxsteward.steward.observations.transcript import ReplayedCall, ReplayedTranscript
 
 from ....examples import examples
+from ....needs import PUBLIC_DATA
 from .scenes import AIRLINE, DATA, SWE_AGENT, answers, asks, call, replayed, scene
 
 OK = '{"booked": true}'
@@ -246,7 +247,7 @@ def test_names_that_no_tools_author_would_choose_are_left_out() -> None:
     assert tool_errors(scene(call(invented, "Error: not found", id="a-1"), call(invented, OK, id="a-12"))) == ()
 
 
-@pytest.mark.skipif(not BIPIA.is_dir(), reason="no ../shared/data/bipia")
+@pytest.mark.skipif(not BIPIA.is_dir(), reason=PUBLIC_DATA)
 def test_attacks_in_tool_answers_give_no_record_with_their_words() -> None:
     attacks = [
         attack
@@ -343,7 +344,7 @@ def test_hostile_answers_and_arguments_take_no_time() -> None:
         assert_sound(transcript)
 
 
-@pytest.mark.skipif(not AIRLINE.is_file(), reason="no ../shared/data/tau_bench_airline")
+@pytest.mark.skipif(not AIRLINE.is_file(), reason=PUBLIC_DATA)
 def test_airline_runs_give_sound_observations_from_errors_alone() -> None:
     found = {run.session: assert_sound(run) for run in replayed(AIRLINE)}
     every = [one for observations in found.values() for one in observations]
@@ -354,7 +355,7 @@ def test_airline_runs_give_sound_observations_from_errors_alone() -> None:
     assert {one.tool for one in every} <= {"book_reservation", "update_reservation_flights"}
 
 
-@pytest.mark.skipif(not SWE_AGENT.is_dir(), reason="no ../shared/data/swe_agent")
+@pytest.mark.skipif(not SWE_AGENT.is_dir(), reason=PUBLIC_DATA)
 def test_shell_runs_give_sound_observations() -> None:
     every = [one for path in sorted(SWE_AGENT.glob("*.traj")) for run in replayed(path) for one in assert_sound(run)]
     assert "tool:edit error:syntax arg:command" in {one.trigger for one in every}

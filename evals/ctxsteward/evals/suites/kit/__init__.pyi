@@ -60,6 +60,7 @@ from .suite import (
     ScoreTally as ScoreTally,
     Setup as Setup,
     Split as Split,
+    SuiteExtra as SuiteExtra,
     UnscoredCheck as UnscoredCheck,
     add_to as add_to,
     drawn as drawn,

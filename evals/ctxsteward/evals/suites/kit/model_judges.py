@@ -311,6 +311,8 @@ class JudgePanel:
             rating = replace(rating, calls=rating.calls + 1)
             try:
                 reply = model.reply(prompt, repeat * TRIES + attempt)
+            except ImportError:
+                raise  # a package is missing: no fault of the model
             except Exception as error:  # a model is other people's code: whatever it raises, there is a reason
                 told = str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
                 rating = replace(rating, reason=f"{model.name} failed: {told}"[:REASON_CHARS])

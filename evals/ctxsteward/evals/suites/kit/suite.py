@@ -31,6 +31,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
+from importlib.util import find_spec
 from random import Random
 from typing import Literal, NamedTuple, Self, cast
 
@@ -437,6 +438,21 @@ Make = Callable[[Draw], Scenario]
 Play = Callable[[Scenario, Setup, PlayCounts], Scores]
 
 
+def _is_there(module: str) -> bool:
+    """Whether a top-level module is installed; it is not imported."""
+    try:
+        return find_spec(module) is not None
+    except (ImportError, ValueError):
+        return False
+
+
+class SuiteExtra(NamedTuple):
+    """An extra that a suite is played with."""
+
+    name: str
+    modules: tuple[str, ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvalSuite:
     """One suite."""
@@ -451,11 +467,22 @@ class EvalSuite:
     """How many CI runs."""
     ours_only: str | None = None
     """Why no other subject can be asked; None: any can."""
+    extra: SuiteExtra | None = None
+    """What has to be installed to play it."""
 
-    @property
-    def scenarios_of_ci(self) -> int:
-        """From so many on, a gate is decided."""
-        return self.scenarios
+    def unplayable(self) -> str | None:
+        """Why it cannot be played here, and what to install; None: it can."""
+        gone = [module for module in self.extra.modules if not _is_there(module)] if self.extra else []
+        if self.extra is None or not gone:
+            return None
+        names = ", ".join(gone)
+        return f"it needs the extra `{self.extra.name}` ({names}); pip install 'ctxsteward[{self.extra.name}]'"
+
+    def check(self, setup: Setup) -> None:
+        """Raise `InputError` where it cannot be played here; another subject than ours is not asked, then."""
+        reason = self.unplayable() if setup.subject is None or self.ours_only is None else None
+        if reason is not None:
+            raise InputError(f"eval suite {self.name}: {reason}")
 
     def scores(self, scenario: Scenario, setup: Setup, counts: PlayCounts) -> Scores:
         """Play and judge a scenario; a figure that the subject could not be asked for is unscored, with the reason."""

@@ -1,4 +1,4 @@
-from .claims import MAX_TEXT_CHARS as MAX_TEXT_CHARS
+from .claims import MAX_TEXT_CHARS as MAX_TEXT_CHARS, is_own_form as is_own_form
 from .corrections import CORRECTIONS_EXTRACTOR as CORRECTIONS_EXTRACTOR, corrections as corrections
 from .facts import (
     DECISIONS_EXTRACTOR as DECISIONS_EXTRACTOR,

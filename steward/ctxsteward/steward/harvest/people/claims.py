@@ -77,6 +77,7 @@ _MUST_NOT = _TOPIC_LISTS.pattern("must_not")
 _MUST = _TOPIC_LISTS.pattern("must")
 _CHINESE_HEAD = re.compile(r"[\u3400-\u9fffA-Za-z0-9]+")
 _CHINESE_SKIP = _TOPIC_LISTS.pattern("chinese_skip")
+_CHINESE = re.compile(r"[\u3400-\u9fff]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,18 +206,32 @@ _MANNER = frozenset(lists("claims").words("manner"))
 
 
 def is_form_alone(topic: ClaimTopic, sentence: Sentence) -> bool:
-    """Whether a wish says how answers are to be written and nothing besides.
+    """Whether a wish says how answers are to be written and nothing besides, whoever reads them."""
+    return topic.attribute in FORM and names_form_alone(
+        sentence.text, has_amount=topic.value is not None and topic.unit is not None
+    )
+
+
+def is_own_form(attribute: str, text: str, *, has_amount: bool) -> bool:
+    """Whether a wish says how answers to its author are to be written, or in which language, and nothing besides."""
+    return attribute in _OWN_FORM and names_form_alone(text, has_amount=has_amount)
+
+
+_OWN_FORM = FORM | {"answer_language"}
+
+
+def names_form_alone(text: str, *, has_amount: bool) -> bool:
+    """Whether a text has no other words than those about answers and about wishing.
 
     Then each word is about answers, about wishing, or a topic's: what claims something of the world has other words. A
     figure is the one that it wants. Of Chinese, which is not cut into words, it is one clause without a figure.
     """
-    amounts = topic.value is not None and topic.unit is not None
-    if topic.attribute not in FORM or len(typed_values(sentence.text)) > amounts:
+    if len(typed_values(text)) > has_amount:
         return False
-    if sentence.has_chinese:
-        return len(list(clause_spans(sentence.text.rstrip("。！!.")))) == 1
+    if _CHINESE.search(text):
+        return len(list(clause_spans(text.rstrip("。！!.")))) == 1
     about = ENGLISH_TOPICS.keys() | _TALK | _MANNER | _SKIPPED
-    return all(word in about for word in _PHRASE_WORD.findall(sentence.low) if not word.isdigit())
+    return all(word in about for word in _PHRASE_WORD.findall(text.lower()) if not word.isdigit())
 
 
 def value_of(text: str) -> str:

@@ -38,9 +38,10 @@ Whatever else differs makes it another text. Nothing of a text is told but its s
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 from .calls import FIGURES, SWITCHES
@@ -50,6 +51,7 @@ SHAPES = ("line numbers", "indentation", "quotes")
 MARK = r"[^\w\s`'\"\\;]{1,3}"
 """Signs before a value; none that a line of ours is made of."""
 MAX_LINES = 200
+NO_ARGUMENTS: Mapping[str, Collection[str]] = MappingProxyType({})
 _PREFIX = re.compile(r"(?P<indent>[ \t]+)|[ \t]*(?P<number>\d{1,6})[ \t]*(?:[\t|:→>.)-][ \t]*|[ \t]+)")
 _MARK = re.compile(MARK)
 
@@ -214,7 +216,12 @@ def parse_trigger(text: str) -> FixTrigger | None:
     return None if code is None else FixTrigger(match[1], code, match[3])
 
 
-def is_repair(trigger: str | None, advice: str | None, reading_tools: Collection[str] = ()) -> bool:
+def is_repair(
+    trigger: str | None,
+    advice: str | None,
+    reading_tools: Collection[str] = (),
+    tool_arguments: Mapping[str, Collection[str]] = NO_ARGUMENTS,
+) -> bool:
     """Whether advice mends how a call is written and not what it does: then nobody has to be asked.
 
     Its error says that the call was malformed (`MALFORMED`), not that it was refused: what gets past a refusal
@@ -222,13 +229,27 @@ def is_repair(trigger: str | None, advice: str | None, reading_tools: Collection
     What removes something, takes another value, a figure, a switch or nothing, or calls another tool, is for a person
     to say; of a call that changes nothing (`reading_tools`) only the last is.
 
+    An argument that was not given before is named by the error's text alone, which anybody may have written. So it must
+    stand among the arguments that the operator declares of the tool (`tool_arguments`).
+
     >>> is_repair("tool:book error:invalid_argument arg:day", "write day as YYYY-MM-DD")
     True
     >>> is_repair("tool:pay error:unexpected_argument arg:require_approval", "leave out require_approval")
     False
+    >>> [is_repair("tool:send error:missing_argument arg:bcc", "supply bcc", (), {"send": names})
+    ...  for names in (["to"], ["to", "bcc"])]
+    [False, True]
     """
     at, fixes = parse_trigger(trigger or ""), parse_action(advice or "")
-    return at is not None and bool(fixes) and all(_is_repair(at, fix, reading_tools) for fix in fixes)
+    if at is None or not fixes:
+        return False
+    declared = tool_arguments.get(at.tool, ())
+    return all(_is_repair(at, fix, reading_tools) and (not _may_add(fix) or fix.what in declared) for fix in fixes)
+
+
+def _may_add(fix: ArgumentFix) -> bool:
+    """Whether advice may be to give an argument that was not given before."""
+    return fix.verb in ("supply", "take") or (fix.verb == "write" and fix.source in SWITCHES)
 
 
 def _is_repair(at: FixTrigger, fix: ArgumentFix, reading_tools: Collection[str]) -> bool:

@@ -28,9 +28,9 @@ from ctxsteward.envelope import Budgets, EnvelopeBuilder, NewMessage, Selector, 
 from ctxsteward.language import passage_spans, terms
 from ctxsteward.schemas import InputError, InvalidTranscript
 
-from ..documents import check_markers, table, write_blocks
-from ..recall import asked, recall_budgets
-from ..selectors import rankings_on
+from .documents import check_markers, table, write_blocks
+from .recall import asked, recall_budgets
+from .selectors import rankings_on
 
 Half = Literal["development", "held-out"]
 BUDGETS_TOKENS = (900, 2_000, 4_000)

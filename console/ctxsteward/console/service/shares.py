@@ -1,0 +1,107 @@
+"""How tenants share one process: places for requests, bytes of bodies, and worker threads.
+
+No tenant takes more than its share, so that what one sends is never what another waits for. A request without a token
+has a place among its own kind alone: when those are full, the one that has waited longest for its body leaves.
+
+Used from the event loop alone. Raises `Refusal` (503, with the time after which to ask again).
+"""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from anyio import CapacityLimiter
+
+from .access import Refusal
+
+RETRY = {"Retry-After": "1"}
+
+
+class RequestPlaces:
+    """Requests under way, and the bytes of their bodies, of all tenants and of each."""
+
+    def __init__(self, requests: int, tenant_requests: int, body_bytes: int, tenant_body_bytes: int) -> None:
+        self._requests, self._tenant_requests = requests, tenant_requests
+        self._body_bytes, self._tenant_body_bytes = body_bytes, tenant_body_bytes
+        self._taken: Counter[str] = Counter()
+        self._bytes: Counter[str] = Counter()
+
+    @property
+    def taken(self) -> int:
+        """Requests under way."""
+        return self._taken.total()
+
+    def take(self, tenant: str) -> None:
+        """Take a place for a request of this tenant."""
+        if self.taken >= self._requests:
+            raise Refusal("unavailable", f"{self._requests} requests are under way; ask again", headers=RETRY)
+        if self._taken[tenant] >= self._tenant_requests:
+            most = self._tenant_requests
+            raise Refusal(
+                "unavailable", f"{most} requests of this tenant are under way, its share; ask again", headers=RETRY
+            )
+        self._taken[tenant] += 1
+
+    def hold(self, tenant: str, size: int) -> None:
+        """Count so many bytes of a body that is being read."""
+        if self._bytes.total() + size > self._body_bytes or self._bytes[tenant] + size > self._tenant_body_bytes:
+            raise Refusal("unavailable", "the bodies of requests under way are too large together; ask again",
+                          headers=RETRY)  # fmt: skip
+        self._bytes[tenant] += size
+
+    def leave(self, tenant: str, size: int) -> None:
+        """Give back the place of a request, and the bytes of its body."""
+        self._taken[tenant] -= 1
+        self._bytes[tenant] -= size
+        if not self._taken[tenant]:
+            del self._taken[tenant], self._bytes[tenant]
+
+
+class AnonymousPlaces:
+    """Requests without a token: each waits at most until so many newer ones have come."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._waiting: OrderedDict[int, Callable[[], None]] = OrderedDict()
+
+    @property
+    def taken(self) -> int:
+        """Requests under way."""
+        return len(self._waiting)
+
+    def take(self, number: int, leave: Callable[[], None]) -> None:
+        """Take a place; `leave` ends the request when it is the oldest of too many."""
+        self._waiting[number] = leave
+        if len(self._waiting) > self._most:
+            self._waiting.popitem(last=False)[1]()
+
+    def leave(self, number: int) -> None:
+        """Give back a place, if it was not given to another yet."""
+        self._waiting.pop(number, None)
+
+
+class ThreadShares:
+    """Worker threads: at most so many at once, and at most so many of one tenant."""
+
+    def __init__(self, threads: int, tenant_threads: int) -> None:
+        self._all = CapacityLimiter(threads)
+        self._tenant_threads = tenant_threads
+        self._by_tenant: dict[str, tuple[CapacityLimiter, int]] = {}
+
+    @asynccontextmanager
+    async def of(self, tenant: str) -> AsyncIterator[CapacityLimiter]:
+        """Wait until this tenant may have one more; gives the limit of all."""
+        share, users = self._by_tenant.get(tenant) or (CapacityLimiter(self._tenant_threads), 0)
+        self._by_tenant[tenant] = (share, users + 1)
+        try:
+            async with share:
+                yield self._all
+        finally:
+            self._left(tenant)
+
+    def _left(self, tenant: str) -> None:
+        share, users = self._by_tenant.pop(tenant)
+        if users > 1:
+            self._by_tenant[tenant] = (share, users - 1)

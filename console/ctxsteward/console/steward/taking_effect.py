@@ -1,0 +1,98 @@
+"""Bring an answer about a record into effect at once, where that needs no further person.
+
+A night does the same for all records. Between nights a record that is rejected, or approved for one person, would stay
+in prompts, or out of them, until the next one. So the answer rewrites what shows the record: the shelf of the person or
+project that it is for, or, where a rejected record stands in the version in force, the version after it.
+
+It holds the lease of the profile's writers. Where a night holds that, the night after it does what is left.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from ctxsteward.schemas import MetaRecommendation
+from ctxsteward.steward.night import CommitContext
+from ctxsteward.steward.release import DecisionStage
+from ctxsteward.store import Audience, Lease, WriterLease, address_of
+
+from .context import StewardContext
+from .records import LedgerView, records_at
+
+LEASE_SECONDS = 300.0
+LATER = "the next night"
+"""When an answer takes effect that could not at once."""
+
+
+@contextmanager
+def leased(place: StewardContext) -> Iterator[Lease | None]:
+    """The lease of the profile's writers; None where a night has it."""
+    lease = WriterLease(place.store, place.profile, place.tenant, owner=place.here.owner, clock=place.here.clock)
+    holder = lease.holder()
+    taken = lease.take(LEASE_SECONDS, force=holder is not None and place.here.abandoned(holder.owner))
+    try:
+        yield taken
+    finally:
+        if taken is not None:
+            lease.release()
+
+
+def writing_by_hand(place: StewardContext, date: str, id: str, who: str, lease: Lease) -> CommitContext:
+    """In whose name, and under which run, the deciding half of a night writes by day."""
+    key = place.store.keys.address_key(place.tenant)
+    named = re.sub(r"[^a-z0-9_.-]", "-", who.lower())
+    address = address_of(key, place.tenant, "by hand", f"{place.profile} {place.head} {id}".encode())
+    return CommitContext(
+        who=place.settings().who, when=place.here.when, epoch=lease.epoch, run=f"h{date}-{address[:12]}-{named}"[:64],
+        commit_id=address[:32], done=False,
+    )  # fmt: skip
+
+
+def take_effect(place: StewardContext, id: str, who: str) -> bool:
+    """Show a record, or show it no more, as people have decided; whether that is done.
+
+    False: a night is under way, or the version without the record may not come into force yet.
+    """
+    with leased(place) as lease:
+        if lease is None:
+            return False
+        with records_at(place) as records:
+            record = records.find(id)
+            if record.scope.is_shared:
+                return _without_rejected(place, records, record, who, lease)
+            _shelve(place, records, record, who)
+            return True
+
+
+def _shelve(place: StewardContext, records: LedgerView, record: MetaRecommendation, who: str) -> None:
+    """Write anew what is known of the one person or project that a record is for."""
+    scope = record.scope
+    audience = Audience("project", scope.project) if scope.project is not None else Audience("user", scope.user or "")
+    records.judge()
+    shelves = place.store.facts(place.profile, tenant=place.tenant)
+    why = f"{who} decided about record {record.id}"
+    shelves.commit(audience, records.ledger.facts(audience), who=who, why=why, when=place.here.when)
+
+
+def _without_rejected(
+    place: StewardContext, records: LedgerView, record: MetaRecommendation, who: str, lease: Lease
+) -> bool:
+    """Bring a version without a rejected record into force."""
+    if record.status != "rejected":
+        return True
+    if not _is_shown(place, record.id):
+        return True
+    deciding = DecisionStage(place.settings(canary_share=None), place.store, records.ledger)
+    writing = writing_by_hand(place, records.date, record.id, who, lease)
+    challenger = deciding.stage(deciding.fit(deciding.admit(records.date, writing.run), writing), writing)
+    if challenger is not None:
+        deciding.promote(challenger, deciding.drift(challenger, writing), deciding.gate(challenger), writing)
+    return not _is_shown(place, record.id)
+
+
+def _is_shown(place: StewardContext, id: str) -> bool:
+    """Whether the version in force has this record."""
+    head = place.versions.head()
+    return head is not None and any(entry.id == id for entry in head.profile.meta)

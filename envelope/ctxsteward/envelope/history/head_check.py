@@ -1,0 +1,143 @@
+"""What a caller's head says beside the profile that is in force: differences are findings, with both lines.
+
+A profile that a caller passes has a name. Where the store governs a profile of that name, the caller's text is compared
+with the version in force, or with the version that it says it is:
+
+    an entry whose text or rule is another one
+    a locked entry that is not there
+    an entry that stands beside locked ones and is in no version
+    a sentence of the application's own system text that speaks of what a locked line is about, and is not that line
+
+A meta record that the chain does not hold must cite what can be read. One whose sources do not resolve stays, says so,
+and does not speak in the operator's name.
+
+This is asked once, when a head is written into the log, and what is found is written with it: builds ask nothing. A
+store that does not answer in time is a finding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from ctxsteward.language import read_statement, sentences_of
+from ctxsteward.schemas import BLOCKS, Finding, ProfileDocument, ProfileEntry, StoreError
+from ctxsteward.store import FactLookup, SessionHead, resolver
+
+CONTRADICTED, UNRESOLVED, UNKNOWN = "profile_contradicted", "meta_source_unresolved", "profile_unchecked"
+MAX_LINE_CHARS = 200
+MAX_FINDINGS = 50
+
+
+def checked_head(lookup: FactLookup | None, tenant: str, head: SessionHead) -> SessionHead:
+    """The head as it is written, with what was found about it."""
+    if lookup is None or lookup.sessions is None or head.profile is None:
+        return head
+    given = ProfileDocument.model_validate(head.profile)
+    in_force: list[ProfileDocument] = []
+    unresolved: dict[str, list[str]] = {}
+
+    def look() -> None:
+        assert lookup.sessions is not None
+        versions = lookup.sessions.profiles(given.name, tenant=tenant)
+        newest = versions.head()
+        if newest is not None:
+            is_earlier = given.version is not None and 0 < given.version < newest.number
+            standing = versions.at(given.version).profile if is_earlier and given.version else newest.profile
+            in_force.append(standing)
+        known = {record.id: record for record in in_force[0].meta} if in_force else {}
+        resolves = resolver(lookup.sessions, tenant)
+        for record in given.meta:
+            if known.get(record.id) != record:
+                lacking = [pointer for pointer in record.sources if not resolves(pointer)]
+                unresolved.update({record.id: lacking} if lacking else {})
+
+    try:
+        lookup.ask(look)
+    except StoreError as error:
+        text = f"it is not known what is in force of profile {given.name}: {type(error).__name__}: {error}"
+        return _with(head, [Finding(kind=UNKNOWN, field="profile", text=text[:500])])
+    found = list(_differences(in_force[0], given)) if in_force else []
+    found += _beside(in_force[0], head.system) if in_force else ()
+    for id, lacking in unresolved.items():
+        ends = "it does not speak in the operator's name"
+        text = f"record {id}: {', '.join(lacking)} cannot be resolved; {ends}"
+        found.append(Finding(kind=UNRESOLVED, field="meta", text=text[:500]))
+    if any(record["id"] in unresolved and record.get("approved") for record in head.profile["meta"]):
+        records = [_demoted(record) if record["id"] in unresolved else record for record in head.profile["meta"]]
+        head = replace(head, profile={**head.profile, "meta": records})
+    return _with(head, found)
+
+
+def _with(head: SessionHead, found: list[Finding]) -> SessionHead:
+    return replace(head, findings=tuple(one.model_dump(mode="json") for one in found[:MAX_FINDINGS]))
+
+
+def findings_of(head: SessionHead) -> list[Finding]:
+    """What was found when the head was written."""
+    return [Finding.model_validate(one) for one in head.findings]
+
+
+def _demoted(record: Mapping[str, Any]) -> dict[str, Any]:
+    return {**record, "approved": False}
+
+
+def _differences(in_force: ProfileDocument, given: ProfileDocument) -> Iterator[Finding]:
+    version = f"version {in_force.version}"
+    for block in BLOCKS:
+        standing = {entry.id: entry for entry in getattr(in_force, block)}
+        said = {entry.id: entry for entry in getattr(given, block)}
+        locked = [entry for entry in standing.values() if entry.locked]
+        for id, entry in standing.items():
+            lock = " (locked)" if entry.locked else ""
+            name = f"{block}.{id}{lock}"
+            if id not in said:
+                if entry.locked:
+                    yield _finding(name, f"{version} says {_quoted(entry)}; the profile that was given leaves it out")
+            elif said[id] != entry:
+                yield _finding(
+                    name, f"{version} says {_quoted(entry)}; the profile that was given {_says(said[id], entry)}"
+                )
+        for id, entry in said.items():
+            if id not in standing and locked:
+                near = max(locked, key=lambda one: _shared(one.text, entry.text))
+                text = f"the profile that was given adds {_quoted(entry)} beside the locked {near.id}: {_quoted(near)}"
+                yield _finding(f"{block}.{id}", f"{version} does not have it; {text}")
+
+
+def _says(given: ProfileEntry, standing: ProfileEntry) -> str:
+    if given.text != standing.text:
+        return f"says {_quoted(given)}"
+    names = [name for name in ProfileEntry.model_fields if getattr(given, name) != getattr(standing, name)]
+    return f"has the same text with another {', '.join(names)}"
+
+
+def _beside(in_force: ProfileDocument, system: tuple[str, ...]) -> Iterator[Finding]:
+    """Sentences of the application's own system text that are about what a locked line is about, and are not it."""
+    locked = [(block, entry) for block in BLOCKS for entry in getattr(in_force, block) if entry.locked]
+    for text, sentence in ((whole, one) for whole in system for one in sentences_of(whole)):
+        for block, entry in locked:
+            if _shared(entry.text, sentence) > 1 and sentence not in sentences_of(entry.text):
+                at = text.lower().find(sentence)  # a sentence is read in lower case, and quoted as it was written
+                written = (text[at : at + len(sentence)] if at >= 0 else sentence)[:MAX_LINE_CHARS]
+                name = f"{block}.{entry.id} (locked)"
+                says = f"version {in_force.version} says {_quoted(entry)}; the system text says {written!r}"
+                yield _finding(name, says, field="system")
+
+
+def _shared(one: str, other: str) -> int:
+    """How many words of content two lines have in common."""
+    return len(_beginnings(one) & _beginnings(other))
+
+
+def _beginnings(text: str) -> frozenset[str]:
+    return frozenset(read_statement(" ".join(sentences_of(text))).beginnings)
+
+
+def _quoted(entry: ProfileEntry) -> str:
+    return repr(entry.text[:MAX_LINE_CHARS])
+
+
+def _finding(name: str, text: str, field: str | None = None) -> Finding:
+    return Finding(kind=CONTRADICTED, field=field or name.removesuffix(" (locked)"), text=f"{name}: {text}"[:500])

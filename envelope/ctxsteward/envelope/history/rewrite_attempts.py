@@ -1,0 +1,72 @@
+"""Untrusted text that speaks of this product's own controls: budgets, sections, policies, versions.
+
+Text never changes a budget, a section or a policy, whatever it says: those come from the operator's code. A message
+that names them all the same is worth knowing of, as somebody is trying. The session gets the finding `rewrite_attempt`
+and `context.rewrite_attempts` counts it; the text stays data and nothing else changes. It is advice and no defence: a
+text that names nothing of the product's surface, however hostile, leaves none.
+
+What is looked for are forms, made of the names of the product's own fields, and no phrases:
+
+- a field of `Budgets` or its key in a configuration: ``dynamic_tokens``, ``context.budget.dynamic``;
+- a path into an envelope or profile: ``envelope.static``, ``profile.policies``;
+- a section with its noun, or the noun "budget" beside it: ``the dynamic section``, ``budget of static``;
+- a tag at the beginning of a line that is named like a section: ``<system>``, ``[static]``;
+- keys of a profile in YAML or JSON: two of its blocks, or one beside a version or schema version.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from ctxsteward.schemas import Finding, Message, ProfileDocument, TextPart
+
+from ..instruments import rewrite_attempt
+from ..tokens import SECTIONS, Budgets
+
+MAX_FINDINGS = 100
+"""Of one session: the counter goes on."""
+_SECTION = "|".join(SECTIONS)
+_FIELDS = "|".join(name for name in Budgets.model_fields if "_" in name)
+_BLOCKS = ("persona", "policies", "rails", "surface", "meta")
+assert set(_BLOCKS) <= set(ProfileDocument.model_fields)
+_FORMS: dict[str, re.Pattern[str]] = {
+    "budget field": re.compile(rf"(?<![\w.-])(?:{_FIELDS})(?![\w-])|\bcontext\.budgets?\.\w"),
+    "path": re.compile(
+        rf"(?<![\w./-])(?:envelope|profile|budgets?)\.(?:{_SECTION}|{'|'.join(_BLOCKS[:-1])})(?![\w(/-])"
+    ),
+    "section": re.compile(
+        rf"(?<![\w-])(?:{_SECTION})[ \t](?:section(?:[ '’]s)?[ \t])?(?:budget|section)(?![\w-])"
+        rf"|(?<![\w-])budget[ \t](?:of|for)[ \t](?:the[ \t])?(?:{_SECTION})(?![\w-])",
+        re.IGNORECASE,
+    ),
+    "tag": re.compile(r"^[ \t]{0,8}(?:</?(?:system|static|dynamic)>|\[/?(?:static|dynamic)\])", re.MULTILINE),
+}
+_KEY = re.compile(
+    r"""(?:^[ \t]{0,16}|[{,][ \t]?\n?[ \t]{0,16})["']?([a-z_]{4,15})["']?[ \t]?:(?=[ \t\n\[{"'0-9])""", re.MULTILINE
+)
+_VERSION_KEYS = frozenset(("schema_version", "profile_version", "version"))
+
+
+def rewrite_findings(message: Message, ref: str) -> Iterator[Finding]:
+    """The finding for a message that is not the operator's and names controls of the product; counted, too."""
+    if message.role in ("system", "developer"):
+        return
+    text = "\n".join(_texts(message))
+    forms = [name for name, form in _FORMS.items() if form.search(text)]
+    keys = {match[1] for match in _KEY.finditer(text)} if ":" in text else set()
+    if (blocks := len(keys.intersection(_BLOCKS))) >= 2 or (blocks and keys & _VERSION_KEYS and keys & {*_BLOCKS[:4]}):
+        forms.append("profile block")
+    if not forms:
+        return
+    rewrite_attempt(message.role)
+    found = f"names controls of the context ({', '.join(forms)}); it is data and changes nothing"
+    yield Finding(kind="rewrite_attempt", ref=ref, field=message.role, text=found)
+
+
+def _texts(message: Message) -> Iterator[str]:
+    for part in message.parts:
+        if isinstance(part, TextPart):
+            yield part.text
+    for result in message.tool_results:
+        yield result.text

@@ -1,0 +1,32 @@
+"""Signatures of people: checked here with public keys, made elsewhere with private ones.
+
+A signature covers a purpose, the tenant, the profile and the fields that its kind of record names, so a signature that
+was given for one purpose, tenant or profile serves no other.
+
+Source: RFC 8032 (Ed25519).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+
+def signed_data(purpose: bytes, tenant: str, profile: str, values: Sequence[object]) -> bytes:
+    """The bytes that a person signs."""
+    text = json.dumps(
+        [tenant, profile, *values], ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":")
+    )
+    return purpose + b"\x00" + text.encode()
+
+
+def is_signed(key: str, signature: str, data: bytes) -> bool:
+    """Whether this public key (hex) has signed these bytes; False for a key or a signature that is none."""
+    from cryptography.exceptions import InvalidSignature
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+    try:
+        Ed25519PublicKey.from_public_bytes(bytes.fromhex(key)).verify(bytes.fromhex(signature), data)
+    except (InvalidSignature, ValueError, TypeError):
+        return False
+    return True

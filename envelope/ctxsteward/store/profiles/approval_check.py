@@ -1,0 +1,212 @@
+"""Whether the approvals that a version names were given: checked when it is committed, and whenever a store is checked.
+
+An approval is the address of a verdict in the log of reviews, `steward/<tenant>/<profile>/reviews/` (the steward's
+`release.approvals` writes it). It counts for a version where
+
+    the link is there and is a verdict, "approve", by this person and of this time;
+    it is signed with a key that the person has, or had, as a reviewer enrolled in the store (`people`);
+    it is about this text, made from the version before, by this author: a verdict names all three by one address;
+    the person is not the author, and counts once;
+    it had not expired.
+
+A version needs one such approval, two where it touches a locked entry, and as many as were asked for when the change
+was put before people. A version that was committed before people were enrolled in the store may name people whose keys
+were never stored: that is told apart (`unknown`), because nothing can be checked there but the log.
+
+Source: the state design (trust is raised by a signed approval of a person, and by nothing else).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from ctxsteward.schemas import BLOCKS, Damaged, ProfileDocument
+
+from ..backend import Backend
+from ..crypto import address_of, is_signed, signed_data
+from ..names import skeleton, steward_folder
+from .people import PeopleRegister, PeopleRoll
+from .text import canonical_json
+from .version_codec import canonical, stored_blocks
+
+REVIEW_PURPOSE = b"ctxsteward review 1"
+REVIEW_FIELDS = ("challenger", "verdict", "who", "when", "expires", "note")
+"""Fields of a verdict that are signed."""
+REVIEWS = "reviews"
+
+
+def challenger_address(
+    key: Any, folder: str, profile: str, document: ProfileDocument, *, parent: int, author: str
+) -> str:
+    """What a verdict on a text is signed over: the whole text, the version it was made from, and its author."""
+    plain = ProfileDocument.model_validate(document.model_dump() | {"version": None, "name": profile})
+    return address_of(key, folder, "challenger", canonical([parent, author, canonical_json(plain)]))
+
+
+class ProposedVersion(NamedTuple):
+    """A version whose approvals are checked."""
+
+    number: int
+    author: str
+    when: str
+    body: Mapping[str, Any]
+    """Its content, as stored."""
+    before: Mapping[str, Any] | None
+    """That of the version before; None: this is the first."""
+    document: ProfileDocument | None
+    """None: some of its records were erased, so that its address cannot be made again."""
+
+
+class ApprovalCheck(NamedTuple):
+    """What was found of a version's approvals."""
+
+    problems: tuple[str, ...]
+    """What is wrong, a line each; none: enough people have approved."""
+    unknown: tuple[str, ...]
+    """People of before anybody was enrolled, whose keys are not in the store."""
+
+
+class ApprovalChecker:
+    """Checks approvals of one profile against its log of reviews and the people enrolled in the store."""
+
+    def __init__(self, store: Backend, profile: str, tenant: str = "default") -> None:
+        self._profile, self._tenant = profile, tenant
+        self._folder = steward_folder(tenant, profile, REVIEWS)
+        self._chain = store.chain(self._folder, tenant=tenant)
+        self._key = store.keys.address_key(tenant)
+        self._register = PeopleRegister(store, profile, tenant)
+        self._links: dict[int, Mapping[str, Any]] | None = None
+
+    def was_before_people(self, number: int) -> bool:
+        """Whether this version was committed before people were enrolled in the store, or nobody is."""
+        enrolled = self._register.read()
+        return not enrolled.is_founded or number <= enrolled.versions
+
+    def check(self, version: ProposedVersion, approvals: object) -> ApprovalCheck:
+        """Check everything that the version names as an approval."""
+        if not isinstance(approvals, list | tuple):
+            return ApprovalCheck((f"its approvals are {type(approvals).__name__}, not a list",), ())
+        enrolled = self._register.read()
+        problems: list[str] = []
+        unknown: list[str] = []
+        counted: dict[str, Mapping[str, Any]] = {}
+        for at, named in enumerate(approvals, 1):
+            verdict = self._verdict(named)
+            if isinstance(verdict, str):
+                problems.append(f"approval {at}: {verdict}")
+                continue
+            who = skeleton(verdict["who"])
+            if who in counted:
+                problems.append(f"approval {at}: {verdict['who']!r} is named twice")
+            counted[who] = verdict
+            problems += (f"approval {at}: {why}" for why in self._obstacles(version, verdict))
+            why = self._unsigned(enrolled, version, verdict)
+            if why is None:
+                unknown.append(verdict["who"])
+            elif why:
+                problems.append(f"approval {at}: {why}")
+        needed = self._needed(version, list(counted.values()))
+        if len(counted) < needed and not problems:
+            problems.append(f"{needed} people must have approved it, and {len(counted)} have")
+        return ApprovalCheck(tuple(problems), tuple(unknown))
+
+    def _verdict(self, named: object) -> Mapping[str, Any] | str:
+        """The verdict that an approval names; a text says why there is none."""
+        if not isinstance(named, Mapping):
+            return f"it is {type(named).__name__}, not an object with who, when and link"
+        who, link = named.get("who"), named.get("link")
+        if not isinstance(who, str) or not isinstance(link, int) or isinstance(link, bool):
+            return "it names no person (`who`) or no verdict (`link`)"
+        body = self._reviews().get(link)
+        if body is None or body.get("kind") != "verdict":
+            return f"{who!r:.80} has given no verdict at {self._folder} {link}"
+        if not all(isinstance(body.get(name), str) for name in (*REVIEW_FIELDS, "signature")):
+            return f"link {link} of {self._folder} is no verdict that this program can read"
+        if body["who"] != who or body["when"] != named.get("when"):
+            return f"link {link} of {self._folder} is the verdict of {body['who']!r}, of another time or person"
+        return body
+
+    def _obstacles(self, version: ProposedVersion, verdict: Mapping[str, Any]) -> Iterator[str]:
+        who = verdict["who"]
+        if verdict["verdict"] != "approve":
+            yield f"the verdict of {who!r} is {verdict['verdict']!r}"
+        if skeleton(who) == skeleton(version.author):
+            yield f"{who!r} made the change; somebody else must approve it"
+        if not self._is_about(version, verdict["challenger"]):
+            yield f"{who!r} approved another text, parent or author"
+        if _moment(version.when) >= _moment(verdict["expires"]):
+            yield f"the approval of {who!r} expired on {verdict['expires']}"
+
+    def _is_about(self, version: ProposedVersion, challenger: str) -> bool:
+        parent = version.number - 1
+        if version.document is not None:
+            address = challenger_address(
+                self._key, self._folder, self._profile, version.document, parent=parent, author=version.author
+            )
+            return address == challenger
+        # a record was erased: the request that people saw has the operator's blocks inline still
+        asked = self._requests(challenger)
+        blocks = stored_blocks(version.body)
+        return any(
+            one.get("parent") == parent
+            and one.get("author") == version.author
+            and all(list(one["profile"].get(block, ())) == list(blocks[block]) for block in BLOCKS)
+            for one in asked
+        )
+
+    def _unsigned(self, enrolled: PeopleRoll, version: ProposedVersion, verdict: Mapping[str, Any]) -> str | None:
+        """Why a verdict is not signed; empty where it is; None where the keys of its time are not known."""
+        who = verdict["who"]
+        values = [verdict[name] for name in REVIEW_FIELDS]
+        data = signed_data(REVIEW_PURPOSE, self._tenant, self._profile, values)
+        keys = enrolled.keys.get(who, [])
+        if any(is_signed(key, verdict["signature"], data) for key in keys):
+            return ""
+        if version.number <= enrolled.versions and not keys:
+            return None
+        if not keys:
+            return f"{who!r} is no reviewer enrolled in this store"
+        return f"the verdict is not signed with a key of {who!r}"
+
+    def _needed(self, version: ProposedVersion, verdicts: Sequence[Mapping[str, Any]]) -> int:
+        asked = (one for verdict in verdicts for one in self._requests(verdict["challenger"]))
+        people: list[int] = [one["people"] for one in asked if isinstance(one.get("people"), int)]
+        if version.before is None:  # whoever makes the chain answers for the first version
+            return max(0, *people) if people else 0
+        return max(1, 2 if touches_locked(version.before, version.body) else 1, *people)
+
+    def _requests(self, challenger: str) -> list[Mapping[str, Any]]:
+        found = (body for body in self._reviews().values() if body.get("kind") == "request")
+        return [body for body in found if body.get("challenger") == challenger]
+
+    def _reviews(self) -> Mapping[int, Mapping[str, Any]]:
+        """The log of reviews, read once; a link that cannot be read is none."""
+        if self._links is None:
+            links = self._chain.readable()
+            self._links = {link.number: link.body for link in links if not isinstance(link, Damaged)}
+        return self._links
+
+
+def touches_locked(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
+    """Whether a locked entry of either was changed, added, moved or removed."""
+    old, new = _locked(before), _locked(after)
+    return any(old.get(name) != new.get(name) for name in {*old, *new})
+
+
+def _locked(body: Mapping[str, Any]) -> dict[tuple[str, str], Any]:
+    return {
+        (block, entry["id"]): entry
+        for block, entries in stored_blocks(body).items()
+        for entry in entries
+        if entry.get("locked")
+    }
+
+
+def _moment(when: str) -> datetime:
+    try:
+        moment = datetime.fromisoformat(when)
+    except ValueError:
+        return datetime.max.replace(tzinfo=UTC)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

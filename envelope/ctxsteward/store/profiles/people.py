@@ -1,0 +1,217 @@
+"""The public keys of the people of a profile, kept in the store, and who answers for each of them.
+
+    steward/<tenant>/<profile>/people/   chain of
+      {"kind": "founded", "salt", "people": {name: {"roles", "key"}}, "spent": [key], "versions"}
+      {"kind": "enrolled", "who", "roles", "key", "replaces", "by", "signature"}
+      {"kind": "removed", "who", "key", "by", "signature"}
+
+The first link is written when people are first needed, from the file of actors that the operator configured then. From
+then on the file alone decides nothing: whoever is added, removed, or given another key or role is so by the signature
+of a reviewer who is enrolled. The link says how many versions the profile had when its people were enrolled
+(`versions`); approvals of earlier versions may be by people whose keys were never stored.
+
+A statement is signed over the key that it replaces, a signature is taken once, and a key that was replaced or removed
+(`spent`) is never enrolled again, so an old statement cannot be repeated.
+
+Raises `Unapproved`, and what `Chain` raises. Source: the state design (trust is raised by a signature of a person).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from ctxsteward.schemas import Damaged, InputError, UnsupportedVersion, VersionTaken
+
+from ..backend import Backend
+from ..crypto import Link, is_signed, signed_data
+from ..names import numbered, skeleton, steward_folder
+
+PEOPLE_VERSION = 1
+PURPOSE = b"ctxsteward people 1"
+REVIEWER = "reviewer"
+
+
+class EnrolledPerson(NamedTuple):
+    """A person as the store knows them."""
+
+    roles: tuple[str, ...]
+    key: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PersonStatement:
+    """What a reviewer signs about a person: `key` None says that they are removed."""
+
+    who: str
+    roles: tuple[str, ...]
+    key: str | None
+    replaces: str | None
+    """The key that the person had before; None: the person is new."""
+    by: str
+    signature: str
+
+    def is_signed_with(self, key: str, salt: str) -> bool:
+        """Whether this key has signed the statement, in the file with this salt."""
+        return is_signed(key, self.signature, statement_data(salt, self.who, self.roles, self.key, self.replaces))
+
+
+def statement_data(salt: str, who: str, roles: Iterable[str], key: str | None, replaces: str | None) -> bytes:
+    """The bytes of a statement about a person.
+
+    The salt of the file of actors stands in the place of a tenant: one file serves several tenants and profiles.
+    """
+    return signed_data(PURPOSE, salt, "", [who, sorted(roles), key, replaces])
+
+
+class PeopleRoll:
+    """Everybody who is or was enrolled, as the links of the chain say it, each link checked."""
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+        self.now: dict[str, EnrolledPerson] = {}
+        self.keys: dict[str, list[str]] = {}
+        """Every key that a person had as a reviewer, by name."""
+        self.spent: set[str] = set()
+        """Keys that were replaced or removed."""
+        self.signatures: set[str] = set()
+        """Of the statements that were taken."""
+        self.versions = 0
+        """How many versions the profile had when its people were enrolled."""
+        self.salt = ""
+
+    @property
+    def is_founded(self) -> bool:
+        return bool(self.salt)
+
+    def take(self, link: Link) -> None:
+        """Apply a link; raises `Damaged` where it is not signed by a reviewer of then."""
+        where, body = numbered(self.folder, link.number), link.body
+        if body.get("schema_version") != PEOPLE_VERSION:
+            raise UnsupportedVersion(where, body.get("schema_version"), PEOPLE_VERSION)
+        try:
+            if body["kind"] == "founded":
+                self._found(where, link.number, body)
+            else:
+                why = self.obstacle(statement_of(body))
+                if why is not None:
+                    raise Damaged(f"{where}: {why}")
+                self._apply(statement_of(body))
+        except (KeyError, TypeError, ValueError) as error:
+            raise Damaged(f"{where}: it is no statement about people ({error})") from error
+
+    def obstacle(self, statement: PersonStatement) -> str | None:
+        """Why a statement does not hold; None: it holds."""
+        who = statement.who
+        if statement.signature in self.signatures:
+            return f"the statement about {who!r} was taken before"
+        signer = self.now.get(statement.by)
+        if signer is None or REVIEWER not in signer.roles:
+            return f"{who!r} is vouched for by {statement.by!r}, who is no reviewer enrolled in this store"
+        if not statement.is_signed_with(signer.key, self.salt):
+            return f"the statement about {who!r} is not signed with the key of {statement.by!r}"
+        standing = self.now.get(who)
+        if (standing.key if standing else None) != statement.replaces:
+            return f"the statement about {who!r} replaces another key than {who!r} has"
+        if statement.key is None:
+            left = [name for name, one in self.now.items() if REVIEWER in one.roles and name != who]
+            return None if left else f"{who!r} is the last reviewer, and cannot be removed"
+        if statement.key in self.spent:
+            return f"the key of {who!r} was replaced or removed before; make a new one"
+        same = next((name for name, one in self.now.items() if one.key == statement.key and name != who), None)
+        if same is not None:
+            return f"{who!r} has the key of {same!r}"
+        alike = next((name for name in self.now if name != who and skeleton(name) == skeleton(who)), None)
+        return None if alike is None else f"{who!r} looks like {alike!r}"
+
+    def _found(self, where: str, number: int, body: Mapping[str, Any]) -> None:
+        if number != 1:
+            raise Damaged(f"{where}: the people of a profile are founded once, by its first link")
+        self.salt, self.versions = str(body["salt"]), int(body["versions"])
+        self.spent.update(body["spent"])
+        for who, one in body["people"].items():
+            self._enrol(who, EnrolledPerson(tuple(one["roles"]), one["key"]))
+
+    def _apply(self, statement: PersonStatement) -> None:
+        self.signatures.add(statement.signature)
+        if statement.replaces is not None and statement.replaces != statement.key:
+            self.spent.add(statement.replaces)
+        if statement.key is None:
+            del self.now[statement.who]
+        else:
+            self._enrol(statement.who, EnrolledPerson(statement.roles, statement.key))
+
+    def _enrol(self, who: str, one: EnrolledPerson) -> None:
+        self.now[who] = one
+        if REVIEWER in one.roles:
+            self.keys.setdefault(who, []).append(one.key)
+
+
+def statement_of(body: Mapping[str, Any]) -> PersonStatement:
+    """The statement of a link."""
+    removed = body["kind"] == "removed"
+    return PersonStatement(
+        who=body["who"],
+        roles=() if removed else tuple(body["roles"]),
+        key=None if removed else body["key"],
+        replaces=body["key"] if removed else body["replaces"],
+        by=body["by"],
+        signature=body["signature"],
+    )
+
+
+class PeopleRegister:
+    """The chain of one profile."""
+
+    def __init__(self, store: Backend, profile: str, tenant: str = "default") -> None:
+        self.folder: str = steward_folder(tenant, profile, "people")
+        self._chain = store.chain(self.folder, tenant=tenant)
+
+    def read(self) -> PeopleRoll:
+        """Everybody, every link checked; raises `Damaged` where a link is not signed as it must be."""
+        return self._read()[0]
+
+    def found(
+        self, salt: str, people: Mapping[str, EnrolledPerson], *, versions: int, spent: Iterable[str] = ()
+    ) -> PeopleRoll:
+        """Enrol the first people; where some are enrolled already, nothing is written."""
+        enrolled, last = self._read()
+        if enrolled.is_founded:
+            return enrolled
+        if not any(REVIEWER in one.roles for one in people.values()):
+            raise InputError("nobody in the file of actors is a reviewer; add one first")
+        named = {who: {"roles": list(one.roles), "key": one.key} for who, one in sorted(people.items())}
+        body = {"kind": "founded", "salt": salt, "people": named, "spent": sorted(spent), "versions": versions}
+        self._append(last, body)
+        return self.read()
+
+    def state(self, statement: PersonStatement) -> PeopleRoll:
+        """Write a statement down, where it holds; raises `InputError` that says why it does not."""
+        while True:
+            enrolled, last = self._read()
+            why = enrolled.obstacle(statement)
+            if why is not None:
+                raise InputError(f"{self.folder}: {why}")
+            body = {"who": statement.who, "by": statement.by, "signature": statement.signature}
+            if statement.key is None:
+                body |= {"kind": "removed", "key": str(statement.replaces)}
+            else:
+                body |= {"kind": "enrolled", "key": statement.key}
+            more = {} if statement.key is None else {"roles": list(statement.roles), "replaces": statement.replaces}
+            if self._append(last, {**body, **more}):
+                return self.read()
+
+    def _read(self) -> tuple[PeopleRoll, Link | None]:
+        enrolled, last = PeopleRoll(self.folder), None
+        for last in self._chain.links():
+            enrolled.take(last)
+        return enrolled, last
+
+    def _append(self, after: Link | None, body: Mapping[str, Any]) -> bool:
+        """Commit a link; False where another writer was first."""
+        try:
+            self._chain.append(after, {"schema_version": PEOPLE_VERSION, **body})
+        except VersionTaken:
+            return False
+        return True

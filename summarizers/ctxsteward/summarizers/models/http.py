@@ -1,0 +1,92 @@
+"""The HTTP client that every model is asked through: a bounded answer, without compression, without redirects.
+
+The answer is read here, whole, before an SDK sees it. The wall-clock deadline of a call is a cancel scope around this
+client (`providers`), so it holds for a server that sends one byte at a time, headers included. Compression is declined
+and a compressed answer refused: one chunk of it can expand a thousandfold before its length can be checked. A redirect
+is an error of its status: following it would send the conversation, and perhaps the key, to another host.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import anyio.to_thread
+import httpx2
+
+MAX_ANSWER_BYTES = 8 * 2**20
+"""Several times the longest reply that a model writes."""
+
+
+class AnswerRefused(Exception):
+    """An answer that is not read to its end; the message is safe to log."""
+
+
+class BoundedClient(httpx2.AsyncClient):
+    """Reads answers within `MAX_ANSWER_BYTES`; `through` is a client of the caller's that sends instead."""
+
+    def __init__(self, through: httpx2.AsyncClient | httpx2.Client | None = None) -> None:
+        transport = _InThread(through) if isinstance(through, httpx2.Client) else None
+        super().__init__(transport=transport)
+        self._through = through if isinstance(through, httpx2.AsyncClient) else None
+
+    async def send(self, request: httpx2.Request, **how: Any) -> httpx2.Response:
+        """Send the request and read its answer."""
+        request.headers["accept-encoding"] = "identity"
+        how |= {"stream": True, "follow_redirects": False}
+        send = super().send if self._through is None else self._through.send
+        response = await send(request, **how)
+        body = bytearray()
+        try:
+            _refuse_compression(response)
+            async for chunk in response.aiter_bytes():
+                body += chunk
+                _refuse_length(body)
+        finally:
+            await response.aclose()
+        return _read(response, body, request)
+
+
+class _InThread(httpx2.AsyncBaseTransport):
+    """Sends through a synchronous client. A call past its deadline leaves its thread to that client's timeouts."""
+
+    def __init__(self, client: httpx2.Client) -> None:
+        self._client = client
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        await request.aread()
+        return await anyio.to_thread.run_sync(self._send, request, abandon_on_cancel=True)
+
+    def _send(self, request: httpx2.Request) -> httpx2.Response:
+        sent = httpx2.Request(
+            request.method,
+            request.url,
+            headers=request.headers,
+            content=request.content,
+            extensions=request.extensions,
+        )
+        response = self._client.send(sent, stream=True, follow_redirects=False)
+        body = bytearray()
+        try:
+            _refuse_compression(response)
+            for chunk in response.iter_bytes():
+                body += chunk
+                _refuse_length(body)
+        finally:
+            response.close()
+        return _read(response, body, request)
+
+
+def _refuse_compression(response: httpx2.Response) -> None:
+    encoding = response.headers.get("content-encoding", "identity").strip().lower()
+    if encoding not in ("", "identity"):
+        raise AnswerRefused(f"its answer is compressed ({encoding[:40]!r}), which was declined; turn compression off")
+
+
+def _refuse_length(body: bytearray) -> None:
+    if len(body) > MAX_ANSWER_BYTES:
+        raise AnswerRefused(f"its answer is longer than {MAX_ANSWER_BYTES:,} bytes; no reply of a model is")
+
+
+def _read(response: httpx2.Response, body: bytearray, request: httpx2.Request) -> httpx2.Response:
+    headers = [(name, value) for name, value in response.headers.multi_items() if name != "transfer-encoding"]
+    return httpx2.Response(response.status_code, headers=headers, content=bytes(body), request=request)

@@ -1,0 +1,343 @@
+"""The erasure table: every way in which words come in, and what forgetting a session or a principal does to them.
+
+Each way has a word of its own, said by Ann in a session of its own. All of them are brought into one store, all is
+forgotten at once, and every byte below the test's folder and in the database is searched. The table in
+`docs/durability.md` is this one.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable, Iterator
+from itertools import count
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+import psycopg
+import pytest
+from openai import OpenAI
+
+from ctxsteward.console.service.bodies import BuildInput
+from ctxsteward.envelope import Budgets, Store, open_store, wrap
+from ctxsteward.envelope.history.tool_groups import NewMessage
+from ctxsteward.steward.setup import ledger_path
+from ctxsteward.store import Erasure, PostgresUri, file_keys
+from ctxsteward.store.erasure.forget import forget
+from ctxsteward.store.erasure.steward_records import subjects_by_session
+
+from ...console.service.serving import FREE, served
+from ...model_server import ModelServer, Reply
+from ...postgres import PostgresServer
+from ...steward.night import desk
+from .scenes import CHARS, builder, contents_of, hits
+
+Promise = Literal["erased", "stays"]
+TENANT = "default"
+TOLD = {"tenant": TENANT, "who": "dpo", "why": "request 7", "when": "2026-11-23T00:00:00Z"}
+DOCUMENT = Path(__file__).parents[3] / "docs" / "durability.md"
+_databases = count(1)
+
+
+class Entry(NamedTuple):
+    """A way in which words come in."""
+
+    way: str
+    session: Promise
+    principal: Promise
+    bring: Callable[[Store, str, str], None]
+    """Brings a word into a session of this name."""
+    remark: str = ""
+    xfail: tuple[str, ...] = ()
+    """Promises that a defect breaks today, and why."""
+
+
+def user(word: str) -> dict[str, str]:
+    return {"role": "user", "content": f"{word} is my number"}
+
+
+def append(store: Store, session: str, word: str) -> None:
+    store.session(session, tenant=TENANT, counter=CHARS).append(user(word), principal="ann")
+
+
+def extend(store: Store, session: str, word: str) -> None:
+    rows = [NewMessage(message=user(word), principal="ann"), NewMessage(message={"role": "assistant", "content": "ok"})]
+    store.session(session, tenant=TENANT, counter=CHARS).extend(rows)
+
+
+def tool(store: Store, session: str, word: str) -> None:
+    function = {"name": "look_up", "arguments": json.dumps({"q": word})}
+    said = (
+        {"role": "user", "content": "look it up"},
+        {"role": "assistant", "content": None, "tool_calls": [{"id": "c1", "type": "function", "function": function}]},
+        {"role": "tool", "tool_call_id": "c1", "content": f"found {word}"},
+    )
+    opened = store.session(session, tenant=TENANT, counter=CHARS)
+    opened.extend(NewMessage(message=message, principal="ann") for message in said)
+
+
+def note(store: Store, session: str, word: str) -> None:
+    opened = store.session(session, tenant=TENANT, counter=CHARS)
+    opened.append({"role": "user", "content": "hello"}, principal="ann")
+    opened.note("plan", f"{word} is her number")
+
+
+def follow(store: Store, session: str, word: str) -> None:
+    opened = store.session(session, tenant=TENANT, counter=CHARS)
+    history = [user(word), {"role": "assistant", "content": "ok"}]
+    opened.follow(history, principal="ann")
+    opened.follow([*history, {"role": "user", "content": f"again {word}"}], principal="ann")
+
+
+def edited(store: Store, session: str, word: str) -> None:
+    opened = store.session(session, tenant=TENANT, counter=CHARS)
+    opened.follow([{"role": "user", "content": "first"}, {"role": "assistant", "content": "ok"}], principal="ann")
+    opened.follow([user(word)], principal="ann")
+
+
+def fork(store: Store, session: str, word: str) -> None:
+    opened = store.session(session, tenant=TENANT, counter=CHARS)
+    opened.append(user(word), principal="ann")
+    opened.fork(id=f"{session}-fork").append(user(word), principal="ann")
+
+
+def compaction(store: Store, session: str, word: str) -> None:
+    opened = store.session(session, tenant=TENANT, counter=CHARS)
+    for turn in range(8):
+        opened.append({"role": "user", "content": f"{word} is my number, {turn} times " + "x" * 200}, principal="ann")
+        opened.append({"role": "assistant", "content": f"noted, {turn} " + "y" * 200})
+        builder(1_200).build(opened)
+    assert any(row.kind == "compaction" for row in store.journal.read(opened.key, 0))
+
+
+def cards(store: Store, session: str, word: str) -> None:
+    append(store, session, word)
+    assert store.cards().flush(60)
+
+
+def wrapped(store: Store, session: str, word: str) -> None:
+    with ModelServer(lambda request: Reply(text="fine")) as server:
+        plain = OpenAI(base_url=f"{server.url}/v1", api_key="none")
+        client = wrap(
+            plain, store, session=session, tenant=TENANT, principal="ann", budgets=Budgets(dynamic_tokens=900)
+        )
+        client.chat.completions.create(model="gpt-4o", messages=[user(word)])  # type: ignore[list-item]
+        plain.close()
+
+
+def http_messages(store: Store, session: str, word: str) -> None:
+    rows = [{"message": user(word), "principal": "ann"}]
+    served(store, limits=FREE).post(f"/api/sessions/{session}/messages", {"messages": rows})
+
+
+def http_follow(store: Store, session: str, word: str) -> None:
+    rows = [{"message": user(word), "principal": "ann"}]
+    body = {"messages": rows, "follow": True}
+    served(store, limits=FREE).post(f"/api/sessions/{session}/messages", body)
+
+
+def http_history(store: Store, session: str, word: str) -> None:
+    on = served(store, limits=FREE)
+    rows = [{"message": {"role": "user", "content": "hello"}, "principal": "ann"}]
+    on.post(f"/api/sessions/{session}/messages", {"messages": rows})
+    history = [{"role": "user", "content": "hello"}, {"role": "assistant", "content": "hi"}, user(word)]
+    who = {"principal": "ann"} if "principal" in BuildInput.model_fields else {}
+    on.post(f"/api/sessions/{session}/build", {"history": history, **who})
+
+
+def others(store: Store, session: str, word: str) -> None:
+    opened = store.session(session, tenant=TENANT, counter=CHARS)
+    opened.append({"role": "user", "content": "hello"}, principal="ann")
+    opened.append({"role": "assistant", "content": f"you said {word}"})
+
+
+def harvested(store: Store, session: str, word: str) -> None:
+    """A night reads it after all have spoken; see `filled`."""
+    opened = store.session(session, tenant=TENANT)
+    for role, text in (("user", f"I always prefer the table {word}."), ("assistant", "Noted.")):
+        opened.append({"role": role, "content": text}, principal="ann" if role == "user" else None)
+
+
+def outside(store: Store, session: str, word: str) -> None:
+    """A transcript from outside, in the folder that the night reads; `filled` deletes it where it lies."""
+
+
+_FOLLOWS = "the HTTP service drops `principal` of a followed history"
+TABLE = (
+    Entry("`session.append`", "erased", "erased", append),
+    Entry("`session.extend`", "erased", "erased", extend),
+    Entry("tool calls and results", "erased", "erased", tool, "where appended under the principal"),
+    Entry("`session.note`", "erased", "erased", note, "all notes of a session in which the principal spoke"),
+    Entry("`session.follow`", "erased", "erased", follow),
+    Entry("`session.follow` of an edited history", "erased", "erased", edited, "with the fork that it makes"),
+    Entry("`session.fork`", "erased", "erased", fork, "with all forks"),
+    Entry("compactions, bullets, losses", "erased", "erased", compaction),
+    Entry("context cards", "erased", "erased", cards),
+    Entry(
+        "`wrap`, and the framework integrations", "erased", "erased", wrapped, "the session goes on under another id"
+    ),
+    Entry("HTTP: messages", "erased", "erased", http_messages),
+    Entry("HTTP: messages with `follow`", "erased", "erased", http_follow, xfail=("principal", _FOLLOWS)),
+    Entry("HTTP: `history` of a build", "erased", "erased", http_history, xfail=("principal", _FOLLOWS)),
+    Entry("what others said, the model included", "erased", "stays", others, "goes where appended under the principal"),
+    Entry("nights over the store: records, drafts, facts, ledger", "erased", "erased", harvested),
+    Entry("nights over transcripts from outside", "erased", "erased", outside, "the transcript itself is out of reach"),
+)
+OUT_OF_REACH = (
+    ("exported pages, reports, timelines", "out of reach, named", "delete the files"),
+    ("transcripts outside the store", "out of reach, named", "delete them where they lie, or mark them deleted"),
+    ("recordings of model calls and of cascade runs; handoffs", "out of reach, named", "files of the application"),
+    (
+        "suites drafted from transcripts, kept eval runs, replay reports",
+        "out of reach, named",
+        "files of the application",
+    ),
+    ("Prefect's persisted results", "skipped", "hold addresses, no words"),
+    ("profiles, `backfill`, snapshots", "skipped", "hold texts of the operator; records in them are withdrawn"),
+    ("requests to a provider, logs, traces", "out of reach, named", "register an eraser for those you hold"),
+)
+
+
+def word_of(number: int) -> str:
+    return f"MARKERann{7000 + number}q"
+
+
+@pytest.fixture(scope="module")
+def postgres_place(whom: str, shared_postgres: PostgresServer) -> tuple[str, Path]:
+    plain, name = shared_postgres.uri("a"), f"table{next(_databases)}"
+    with psycopg.connect(PostgresUri.parse(plain).conninfo, autocommit=True) as db:
+        db.execute(f"CREATE DATABASE {name}")  # type: ignore[arg-type]
+        ((oid,),) = db.execute("SELECT oid FROM pg_database WHERE datname = %s", (name,)).fetchall()
+    return plain.replace("/postgres?", f"/{name}?"), shared_postgres.home / "data/base" / str(oid)
+
+
+class Forgotten(NamedTuple):
+    """What is left of each word, by way, before and after."""
+
+    before: dict[str, list[str]]
+    after: dict[str, list[str]]
+    erasures: tuple[Erasure, ...]
+    ledger: Path
+
+
+@pytest.fixture(scope="module", params=["file", "postgres"])
+def where(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(scope="module", params=["session", "principal"])
+def whom(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def forgotten(
+    where: str, whom: str, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Forgotten]:
+    root = tmp_path_factory.mktemp("table")
+    if where == "postgres":  # before the temporary folder moves: a server has one of its own
+        request.getfixturevalue("postgres_place")
+    with pytest.MonkeyPatch.context() as patch:
+        (root / "tmp").mkdir()
+        patch.setattr(tempfile, "tempdir", str(root / "tmp"))
+        patch.setenv("SQLITE_TMPDIR", str(root / "tmp"))
+        patch.chdir(root)
+        yield _filled(where, whom, root, request)
+
+
+def _filled(where: str, whom: str, root: Path, request: pytest.FixtureRequest) -> Forgotten:
+    database: Path | None = None
+    uri = f"file:{root / 'store'}"
+    keys = file_keys(root / "keys")
+    if where == "postgres":
+        uri, database = request.getfixturevalue("postgres_place")
+        uri += f"&keys={root / 'keys'}"
+    journal = root / "journal" if where == "postgres" else None
+    settings = desk.settings_of(
+        root,
+        store=uri,
+        journal=None if journal is None else str(journal),
+        sources=("store", str(root / "in")),
+        tenant=TENANT,
+    )
+    with open_store(uri, journal=journal, keys=keys if where == "postgres" else None) as store:
+        for number, entry in enumerate(TABLE):
+            entry.bring(store, f"s-{number}", word_of(number))
+    number = next(n for n, entry in enumerate(TABLE) if entry.bring is outside)
+    transcript = desk.say(
+        root / "in", f"s-{number}", f"Please always send my tickets to {word_of(number)}.", principal="ann"
+    )
+    desk.fill(root / "in", 3)
+    desk.night(settings)
+    transcript.unlink()
+    words = tuple(word_of(n) for n in range(len(TABLE)))
+
+    def left(store: Store) -> dict[str, list[str]]:
+        if database is not None:
+            store.journal.database.execute("CHECKPOINT")  # type: ignore[attr-defined]
+        found = contents_of(store, root)
+        if database is not None:
+            found |= {str(path): path.read_bytes() for path in sorted(database.rglob("*")) if path.is_file()}
+        return hits(found, words)
+
+    with open_store(uri, journal=journal, keys=keys if where == "postgres" else None) as store:
+        before = left(store)
+        if whom == "principal":
+            done = [forget(store, principal="ann", **TOLD)]
+        else:
+            harvest = list(_sessions(store))
+            done = [forget(store, session=name, **TOLD) for name in harvest]
+        return Forgotten(before, left(store), tuple(done), ledger_path(settings))
+
+
+def _sessions(store: Store) -> Iterator[str]:
+    """Those of the table, and the one that the night knows from outside."""
+    known: dict[str, set[str]] = {}
+    assert subjects_by_session(store, TENANT, known) == []
+    forks = {name for name in store.journal.sessions(TENANT) if "fork" in name}
+    return iter(sorted({*known, *store.journal.sessions(TENANT)} - forks))
+
+
+@pytest.mark.parametrize("number", range(len(TABLE)), ids=[entry.way for entry in TABLE])
+def test_what_the_table_promises_is_done(
+    number: int, forgotten: Forgotten, whom: str, request: pytest.FixtureRequest
+) -> None:
+    entry, word = TABLE[number], word_of(number)
+    if whom in entry.xfail:
+        request.applymarker(pytest.mark.xfail(strict=False, reason=entry.xfail[-1]))
+    assert forgotten.before.get(word)  # it was there
+    promise = entry.session if whom == "session" else entry.principal
+    assert bool(forgotten.after.get(word)) == (promise == "stays"), forgotten.after.get(word)
+
+
+def test_the_erasure_is_complete_and_the_ledger_was_among_what_it_reached(forgotten: Forgotten) -> None:
+    assert [done.findings for done in forgotten.erasures if not done.complete] == []
+    assert any(str(forgotten.ledger) in places for places in forgotten.before.values())
+
+
+def table() -> str:
+    """As it stands in the document."""
+    rows = ["| words come in by | forget a session | forget a principal | remark |", "|---|---|---|---|"]
+    rows += [f"| {one.way} | {one.session} | {one.principal} | {one.remark} |" for one in TABLE]
+    rows += [f"| {way} | {promise} | {promise} | {todo} |" for way, promise, todo in OUT_OF_REACH]
+    return "\n".join(rows)
+
+
+def test_the_document_has_this_table() -> None:
+    assert table() in DOCUMENT.read_text(encoding="utf-8")
+
+
+def test_an_erasure_without_the_ledger_s_folder_is_not_complete_until_the_ledger_was_told(tmp_path: Path) -> None:
+    """Nights with one journal folder, an erasure from Python that names none."""
+    settings = desk.settings_of(
+        tmp_path, journal=str(tmp_path / "journal"), sources=(str(tmp_path / "in"),), tenant=TENANT
+    )
+    path = desk.say(tmp_path / "in", "t", "I always prefer the table MARKERann1q.", principal="ann")
+    desk.fill(tmp_path / "in", 3)
+    desk.night(settings)
+    path.unlink()
+    with open_store(settings.store) as store:
+        done = forget(store, principal="ann", **TOLD)
+    assert not done.complete
+    assert [finding.kind for finding in done.findings] == ["ledger_elsewhere"]
+    assert hits({str(p): p.read_bytes() for p in [ledger_path(settings)]}, ("MARKERann1q",))
