@@ -290,8 +290,7 @@ def test_the_wheel_holds_what_is_read_at_run_time(wheel: Path) -> None:
         "ctxsteward/envelope/tokens/models.toml",
         "ctxsteward/language/data/words.yaml",
         "ctxsteward/language/lists.schema.json",
-        "ctxsteward/summarizers/templates/summarize_history.md",
-        "ctxsteward/summarizers/templates/summarize_tool_log.md",
+        "ctxsteward/summarizers/templates/history_bullets.md",
     }
 
     assert needed - set(zipfile.ZipFile(wheel).namelist()) == set()

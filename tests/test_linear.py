@@ -48,7 +48,6 @@ from ctxsteward.schemas import InputError
 from ctxsteward.steward.harvest.people import utterances as masking
 from ctxsteward.steward.ingest.redaction import Redactor, redacted_json
 from ctxsteward.steward.reconcile.features import claim_features
-from ctxsteward.summarizers import strip_analysis
 from ctxsteward.summarizers.bullets import quote, without_opening
 from ctxsteward.summarizers.salience import read_sentence
 
@@ -327,7 +326,6 @@ READERS: dict[str, Callable[[str], object]] = {
     "quote": quote,
     "opening": without_opening,
     "values": typed_values,
-    "analysis": strip_analysis,
     "heard": masking.mask_foreign_text,
     "redacted": Redactor(),
     "redacted JSON": lambda text: redacted_json(text, Redactor()),

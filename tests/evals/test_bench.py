@@ -55,7 +55,6 @@ def test_every_bench_goes_by_its_own_name() -> None:
         "import",
         "runs",
         "models",
-        "remembered",
         "warm",
         "cold",
         "first",

@@ -9,9 +9,7 @@ def test_public_names() -> None:
     assert room.__all__ == [
         "Reader",
         "extractive",
-        "fill_template",
         "read_parts",
-        "strip_analysis",
         "structured",
         "unsupported",
     ]

@@ -186,7 +186,6 @@ from .summary import (
     Loss as Loss,
     LossKind as LossKind,
     ObservationCounts as ObservationCounts,
-    Reflection as Reflection,
     ReplacementReader as ReplacementReader,
     ResumableReader as ResumableReader,
     SourceMessage as SourceMessage,

@@ -19,9 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from .errors import InputError
 from .message import Wire
 
-ModelPurpose = Literal[
-    "summary", "observations", "reflection", "selection", "card", "wording", "handoff", "judge", "phase"
-]
+ModelPurpose = Literal["summary", "selection", "card", "wording", "handoff", "judge", "phase"]
 """What a model is asked for; a closed list, because spending is told by it."""
 ReplyEnd = Literal["complete", "length", "refused", "other"]
 """complete: the model was done; length: cut off; refused: it, or a filter, would not; other: tool calls, or nothing."""

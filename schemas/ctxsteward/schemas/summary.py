@@ -145,22 +145,11 @@ class SummaryOrigin(BaseModel):
     usage: TokenUsage = TokenUsage.model_construct()
 
 
-class Reflection(BaseModel):
-    """An observation that takes the place of several older ones."""
-
-    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
-
-    observation: Bullet
-    """It cites all originals of those that it stands for."""
-    merges: Annotated[tuple[int, ...], Field(min_length=2)]
-    """Their positions in `SummarizerInput.observations`."""
-
-
 class Summary(BaseModel):
     """What a summarizer returns."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
-    LATER: ClassVar[frozenset[str]] = frozenset(("origin", "observed", "reflected"))
+    LATER: ClassVar[frozenset[str]] = frozenset(("origin",))
 
     bullets: tuple[Bullet, ...]
     """New bullets, in ordinal order of their first citation."""
@@ -169,9 +158,6 @@ class Summary(BaseModel):
     last_raw_turn: LastRawTurn = LastRawTurn.model_construct()
     origin: SummaryOrigin | None = None
     """None: no model was asked."""
-    observed: tuple[Bullet, ...] | None = None
-    """New observations of `SummarizerInput.unobserved`; None: it keeps no observation log."""
-    reflected: tuple[Reflection, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,12 +182,6 @@ class SummarizerInput:
     """Messages that stay verbatim in the window, in ordinal order: they may supersede, and need no bullet."""
     count_tokens: Callable[[str], int] = len
     """Tokens of a text; the default counts characters so that a reader can do the arithmetic."""
-    observations: tuple[Bullet, ...] = ()
-    """The observation log as it stands; never to be rewritten but by a reflection."""
-    unobserved: tuple[SourceMessage, ...] = ()
-    """To be observed, in ordinal order; some may have left the window before."""
-    observations_tokens: int = 0
-    """What the whole log may take."""
 
 
 class ReplacementReader(Protocol):
@@ -254,7 +234,7 @@ class Loss(BaseModel):
 
 
 class ObservationCounts(BaseModel):
-    """What became of an observation log."""
+    """Changes of an observation log. Reports of earlier versions hold it; none is written any more."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
@@ -270,7 +250,7 @@ class ObservationCounts(BaseModel):
 
 
 class CompressionReport(BaseModel):
-    """The published view of one compaction; tokens are those of its section without the observation log."""
+    """The published view of one compaction; tokens are those of its section."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
     LATER: ClassVar[frozenset[str]] = frozenset(("origin", "observations"))
@@ -292,4 +272,4 @@ class CompressionReport(BaseModel):
     origin: SummaryOrigin | None = Field(default=None, exclude_if=lambda origin: origin is None)
     """What a model had to do with the bullets; left out where none was asked."""
     observations: ObservationCounts | None = Field(default=None, exclude_if=lambda counts: counts is None)
-    """What came of the observation log with it; left out where nothing did."""
+    """Changes of the observation log, in reports of earlier versions."""

@@ -76,32 +76,6 @@ class WordingSettings(BaseModel):
         return self
 
 
-class ObservingSettings(BaseModel):
-    """Whether idle sessions of this store get observations at night (`summarizers.models.ObservationLog`)."""
-
-    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
-
-    builds_for: Annotated[StrictStr, Field(min_length=1, max_length=200)]
-    """The model that these sessions talk to: its tokens are counted."""
-    dynamic_tokens: Annotated[StrictInt, Field(ge=200, le=10_000_000)]
-    """As their builder has it: a builder with a smaller budget cuts the log."""
-    observations_tokens: Annotated[StrictInt, Field(ge=100, le=5_000_000)] | None = None
-    """What a log may take; None: a quarter of dynamic."""
-    model: Annotated[StrictStr, Field(min_length=1, max_length=500)] | None = None
-    """Who observes: an address as of `wording.model`; None: observations are extractive."""
-    max_sessions: Annotated[StrictInt, Field(ge=1, le=1_000_000)] = 1_000
-    """That a night observes; the others wait for the next."""
-
-    @model_validator(mode="after")
-    def _has_room(self) -> ObservingSettings:
-        if self.observations_tokens is not None and 2 * self.observations_tokens > self.dynamic_tokens:
-            raise ValueError(
-                f"observing.observations_tokens {self.observations_tokens} is more than half of "
-                f"observing.dynamic_tokens {self.dynamic_tokens}; lower it, or raise those"
-            )
-        return self
-
-
 class NightSettings(BaseModel):
     """One profile's nights."""
 
@@ -158,8 +132,6 @@ class NightSettings(BaseModel):
     """How champion and challenger are replayed."""
     wording: WordingSettings | None = None
     """A model that may reword lines of the slice; None: nothing asks a model."""
-    observing: ObservingSettings | None = None
-    """Observation logs of idle sessions; None: a night writes none."""
     internal_tools: Annotated[tuple[StrictStr, ...], Field(max_length=1_000)] = ()
     """Tools whose results are the operator's own; of all others they come from outside."""
     confirming_tools: Annotated[
@@ -178,8 +150,6 @@ HINTS = MappingProxyType({
     "runner": "write threads or dask",
     "workers": "write a whole number from 1 to 256",
     "wording.model": "write https://HOST/v1#MODEL, openai:MODEL or anthropic:MODEL",
-    "observing.builds_for": "write the model's name, such as gpt-4o",
-    "observing.model": "write https://HOST/v1#MODEL, openai:MODEL or anthropic:MODEL",
     "canary_share": "write a share over 0 and up to 1, such as 0.1",
 })  # fmt: skip
 """What to do about a wrong value."""

@@ -20,10 +20,9 @@ from datetime import datetime
 from functools import cache
 from pathlib import Path
 
-from ctxsteward.envelope import Budgets, EnvelopeBuilder, Store, open_store
-from ctxsteward.schemas import ContextError, InputError, StoreError, Wire, shown_uri
+from ctxsteward.envelope import Store, open_store
+from ctxsteward.schemas import InputError, Wire, shown_uri
 from ctxsteward.store import IN_MEMORY, ErasureRequest, WriterLease, local_folder, part_of, profile_names
-from ctxsteward.summarizers.models import ObservationLog
 
 from .artifacts import ArtifactStore
 from .harvest import (
@@ -60,7 +59,6 @@ from .night import (
     Marks,
     NightChain,
     NightContext,
-    ObservingReport,
     ProcessEnvironment,
     Stages,
     Tell,
@@ -159,7 +157,6 @@ def open_night(
             due=taking.due, harvest=harvesting, absorb=taking.absorb, reconcile=taking.reconcile, admit=deciding.admit,
             fit=deciding.fit, stage=deciding.stage, drift=deciding.drift, gate=deciding.gate,
             promote=deciding.promote, canary=deciding.canary, wording=deciding.wording,
-            observe=ObservingStage(settings, store, here),
         )  # fmt: skip
         yield OpenedNight(
             store=store, ledger=ledger, stages=stages, results=home_of(settings) / "results",
@@ -253,42 +250,6 @@ def _closing(uri: str, settings: NightSettings, store: Store, here: ProcessEnvir
         yield source
     finally:
         source.close()
-
-
-class ObservingStage:
-    """Idle sessions of the store get observations of what was said since; repeated, it appends nothing."""
-
-    def __init__(self, settings: NightSettings, store: Store, here: ProcessEnvironment) -> None:
-        self._settings, self._store, self._here = settings, store, here
-
-    def __call__(self) -> ObservingReport | None:
-        """One pass; a session that cannot be read, or was forgotten meanwhile, stops no other."""
-        asked = self._settings.observing
-        if asked is None or self._settings.dry_run:
-            return None
-        budgets = Budgets(dynamic_tokens=asked.dynamic_tokens, observations_tokens=asked.observations_tokens)
-        model = None if asked.model is None else self._here.models(asked.model)
-        try:
-            builder = EnvelopeBuilder(asked.builds_for, budgets=budgets, summarizer=ObservationLog(model))
-        except ContextError as error:
-            raise InputError(f"observing.builds_for {asked.builds_for}: {error}") from error
-        sessions = observations = failed = 0
-        with _closing(STORE, self._settings, self._store, self._here) as source:
-            for item in source.items():
-                try:
-                    session = self._store.session(item.name, tenant=self._settings.tenant)
-                    if not _is_of(session.state.head.profile, self._settings.profile):
-                        continue
-                    appended, findings = builder.observe(session)
-                except (ContextError, StoreError):
-                    failed += 1
-                    continue
-                sessions, observations = sessions + bool(appended), observations + appended
-                failed += bool(findings)
-                if sessions >= asked.max_sessions:
-                    break
-        name = None if model is None else model.name
-        return ObservingReport(model=name, sessions=sessions, observations=observations, failed=failed)
 
 
 class IngestStage:

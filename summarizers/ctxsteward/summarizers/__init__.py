@@ -2,7 +2,7 @@
 
 `extractive` is the default summarizer: no model, verbatim quotes, at least one citation a bullet. `Reader` reads a
 conversation for what replaces what; recall uses it. Both are found by entry points, because `envelope` never imports
-this room. `fill_template` and `strip_analysis` are for a summarizer of yours that asks a model.
+this room.
 """
 
 import lazy_loader

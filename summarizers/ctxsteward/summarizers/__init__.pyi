@@ -1,4 +1,3 @@
 from .bullets import unsupported as unsupported
 from .extraction import Reader as Reader, extractive as extractive, structured as structured
 from .salience import read_parts as read_parts
-from .templates import fill_template as fill_template, strip_analysis as strip_analysis

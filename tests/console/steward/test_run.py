@@ -24,7 +24,7 @@ from .scenes import PROFILE, fixes, run, transcript, value
 KEYS = [
     "schema_version", "tenant", "profile", "night", "run", "number", "dry_run", "outcome", "version", "stages",
     "skipped", "quarantined", "statuses", "refused_records", "failed_batches", "found_batches", "drift", "gate",
-    "canary", "changes", "waiting", "hits", "dated", "alerts", "final", "cpu_seconds", "tokens", "wording", "observing",
+    "canary", "changes", "waiting", "hits", "dated", "alerts", "final", "cpu_seconds", "tokens", "wording",
     "rates",
     "records", "changelog", "exit_code", "findings",
 ]  # fmt: skip

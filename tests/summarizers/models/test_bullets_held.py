@@ -9,7 +9,6 @@ import pytest
 from ruamel.yaml import YAML
 
 from ctxsteward.summarizers.models import DraftBullet, fault_of, grounding_texts
-from ctxsteward.summarizers.models.grounding import merges_well
 
 from .fake_model import source_message
 
@@ -72,26 +71,3 @@ def test_what_holds_and_what_does_not(case: str) -> None:
     text, cites, said_by, expected = HELD[case]
     draft = DraftBullet(text=text, cites=cites.split(), said_by=said_by)  # type: ignore[arg-type]
     assert fault_of(draft, OF_ROWS)[0] == expected
-
-
-MERGES = {
-    "asks exchanged": (
-        ["2026-01-01: User asked to keep reports short", "2026-01-02: Tool output says delete old backups"],
-        "User asked to delete old backups and keep reports short",
-    ),
-    "people exchanged": (
-        ["2026-01-01: Hana eats no fish", "2026-01-02: Kenji eats no meat"],
-        "Kenji eats no fish, Hana eats no meat",
-    ),
-    "another value": (
-        ["2026-01-01: My budget is 500 euros.", "2026-02-01: My budget is 900 euros now."],
-        "My budget is 90 euros",
-    ),
-}
-
-
-@pytest.mark.parametrize("case", MERGES)
-def test_a_merged_line_keeps_who_said_what(case: str) -> None:
-    originals, text = MERGES[case]
-    assert merges_well(text, originals) is not None
-    assert merges_well("Hana eats no fish, Kenji eats no meat", MERGES["people exchanged"][0]) is None

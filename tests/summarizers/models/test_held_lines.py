@@ -58,17 +58,6 @@ def test_most_of_what_an_honest_line_says_is_shown(name: str, least: float) -> N
     assert sum(shares) / len(shares) >= least
 
 
-@pytest.mark.parametrize(("name", "honest", "hostile"), [("development", 0.58, 0.48), ("held_out", 0.52, 0.40)])
-def test_in_its_own_words_a_line_is_shown_as_often_as_the_guide_says(name: str, honest: float, hostile: float) -> None:
-    """Bounds at what was measured; a change may only better them."""
-    own = {
-        kind: [held(draft_of(row), sources_of(name, row), "model").words == "model" for row in table(name)[kind]]
-        for kind in ("honest", "hostile")
-    }
-    assert sum(own["honest"]) / len(own["honest"]) >= honest
-    assert sum(own["hostile"]) / len(own["hostile"]) <= hostile
-
-
 SAID = [
     ("§1", "user", "Ana: Refunds above $500 need Dana's sign-off, unless it is a gift; gifts need none. Fine?"),
     ("§2", "assistant", "Noted.\nI looked at the ledger and would refund $480 today. See §12 of the terms. How long?"),

@@ -66,11 +66,10 @@ def made(answer: Callable[[ChatRequest], ChatReply | str], **given: Any) -> tupl
     return maker.make(SessionKey("default", "s"), list(session.entries(1, 1)), PhasePosition(), {}), fake
 
 
-@pytest.mark.parametrize(("words", "shown"), [("source", POINTED_AT), ("model", HOLDS)])
-def test_a_card_has_what_the_model_points_at_or_its_line_where_it_holds(words: Any, shown: str) -> None:
-    batch, fake = made(card(HOLDS), words=words)
+def test_a_card_has_the_sentence_that_the_model_points_at() -> None:
+    batch, fake = made(card(HOLDS))
     (one,) = batch.cards
-    assert (one.summary, one.generator_model, batch.findings) == (shown, "fake", [])
+    assert (one.summary, one.generator_model, batch.findings) == (POINTED_AT, "fake", [])
     (asked,) = fake.asked
     assert (asked.purpose, asked.prefix, rows_of(asked)) == (
         "card", None, [{"ref": "§1", "role": "user", "text": LONG}]
@@ -107,9 +106,8 @@ def test_else_the_card_holds_the_beginning_and_a_finding_says_why(
          "Please never start it before 02:00, because the backup runs until then."),
     ],
 )  # fmt: skip
-@pytest.mark.parametrize("words", ["source", "model"])
-def test_a_false_line_shows_what_is_true(line: str, shown: str, words: Any) -> None:
-    batch, _ = made(card(line), words=words)
+def test_a_false_line_shows_what_is_true(line: str, shown: str) -> None:
+    batch, _ = made(card(line))
     assert shown in batch.cards[0].summary
     assert line not in batch.cards[0].summary
 

@@ -401,9 +401,7 @@ def _in_force(report: NightReport, seen: NightRecords) -> Iterator[Any]:
 
 
 def _wording(report: NightReport) -> Iterator[Any]:
-    """What a model's words came to, and what observation logs got."""
-    if (seen := report.observing) is not None:
-        yield tables.shown(f"Observed: {seen.sessions:,} sessions, {seen.observations:,} lines; {seen.failed:,} failed")
+    """Calls, cost and refusals of a model's wordings."""
     if (told := report.wording) is not None:
         cost = f"{told.calls:,} calls, {told.tokens:,} tokens, ${told.dollars:.4f}"
         yield tables.shown(f"Words by {told.model}: {told.worded:,} of {told.asked:,} held, {told.kept:,} kept; {cost}")

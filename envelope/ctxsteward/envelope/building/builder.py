@@ -263,7 +263,7 @@ class EnvelopeBuilder:
         _check_session(session)
         _check_policy(policy)
         with session.lock, Deadline(deadline_seconds) as deadline:
-            if not _is_observed():
+            if not _is_recorded():
                 return self._built(session, policy, deadline)
             reserve = self.output_reserve_tokens
             prompt_tokens = self.window_tokens and self.window_tokens - reserve
@@ -323,23 +323,6 @@ class EnvelopeBuilder:
         layout = decider.run(scratch, progress, head.estimated_tokens, self._guard_tokens(head))
         groups = self._newest_groups(scratch, decider, layout, head, progress)
         return self._envelope(scratch, layout, replace(progress, selection_seconds=0.0), sealed=False, groups=groups)
-
-    def observe(self, session: Session) -> tuple[int, tuple[Finding, ...]]:
-        """Append to the observation log what was said up to the newest reply, as a night does; how many observations.
-
-        Nothing leaves the window, and what was observed before is not observed again. Raises `InputError` where
-        no summarizer of this builder keeps a log.
-        """
-        _check_session(session)
-        appended = 0
-        for _ in range(_TRIES):
-            session.refresh()
-            with session.lock, suppress(Conflict):
-                found = self._decider_under(self._head(session)).observe(session)
-                if found is None or isinstance(found, Finding):
-                    return appended, () if found is None else (found,)
-                appended += len(found.appended)
-        return appended, ()
 
     def rebuild(
         self,
@@ -585,7 +568,7 @@ def _check_session(session: object) -> None:
         raise InputError(f"an envelope is built of a session, not of {what}; write: {hint}")
 
 
-def _is_observed() -> bool:
+def _is_recorded() -> bool:
     """Whether builds are recorded: the process has loaded OpenTelemetry, or the log of builds is on."""
     logging = sys.modules.get("logging")
     return API in sys.modules or (logging is not None and logging.getLogger(LOGGER).isEnabledFor(logging.INFO))

@@ -1,8 +1,7 @@
 """What one build decides and writes to the log: at most one compaction, first in a user turn one selection.
 
 Each decision is an event, so that a rebuild from the log decides nothing. `BuildProgress` remembers over a retry what
-was already written. With an observation log, what a compaction adds to it is an event of its own that stands before the
-compaction: cut off between the two, nothing is observed twice.
+was already written.
 """
 
 from __future__ import annotations
@@ -12,19 +11,18 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from ctxsteward.schemas import CompressionReport, ContextError, Finding, InputError, SourceMessage, Summarizer
+from ctxsteward.schemas import CompressionReport, ContextError, Finding
 from ctxsteward.store import (
     CompactionRefused,
     Deadline,
     DeadlinePassed,
-    ObservationsAppended,
     RecallSelected,
     WindowCompacted,
     address_of,
 )
 
 from ..compaction import Compactor, PlannedCompaction, Policy, SummaryAhead, Window
-from ..history import MAX_OBSERVED, Session, State
+from ..history import Session, State
 from ..layout import FORM, DynamicLayout, LayoutForm, lay_dynamic
 from ..recall import (
     LEAST_EXCERPT_TOKENS,
@@ -83,13 +81,6 @@ class Decider:
         it is compacted though its budget is not.
         """
         layout = self.lay(session, session.state)
-        if layout.observations_tokens > self.budgets.log_tokens:
-            before = len(session.state.observations)
-            session.commit(self.compactor.trimmed(session.state))
-            left = before - len(session.state.observations)
-            text = f"the observation log is over {self.budgets.log_tokens} tokens: {left} of {before} lines left it"
-            progress.findings.append(Finding(kind="observations_trimmed", field="observations_tokens", text=text))
-            layout = self.lay(session, session.state)
         own, window = self.beside_log(session.state, layout, head_tokens)
         if not progress.compacted:
             guard = None if guard_tokens is None else guard_tokens - layout.observations_tokens
@@ -102,38 +93,10 @@ class Decider:
         return layout
 
     def beside_log(self, state: State, layout: DynamicLayout, head_tokens: int = 0) -> tuple[Decider, Window]:
-        """What decides of the rest of dynamic, as though the observation log were a part of the head; and the rest."""
+        """This decider and the window without the observation log of an earlier version, which counts as head."""
         tokens = layout.observations_tokens
         own = self.with_budgets(self.budgets.beside(tokens)) if tokens else self
         return own, Window(state, layout, own.budgets, head_tokens + tokens)
-
-    @property
-    def observer(self) -> Summarizer | None:
-        """The summarizer that keeps an observation log; None: none does."""
-        known = (self.compactor.summarizer, *(() if self.ahead is None else (self.ahead.summarizer,)))
-        return next((one for one in reversed(known) if getattr(one, "observes", False)), None)
-
-    def unseen(self, session: Session) -> tuple[SourceMessage, ...]:
-        """Messages that left the window and are not observed, the oldest of many; none where there is no log."""
-        state = session.state
-        if self.observer is None or state.observed_to >= state.compacted_to:
-            return ()
-        upto = min(state.compacted_to, state.observed_to + MAX_OBSERVED)
-        here = {entry.ordinal for group in state.groups for entry in group.entries}
-        entries = [session.shown(n) for n in range(state.observed_to + 1, upto + 1) if n not in here]
-        return tuple(SourceMessage(ref=entry.ref, message=entry.message, ts=entry.event.ts) for entry in entries)
-
-    def observe(self, session: Session) -> ObservationsAppended | Finding | None:
-        """Append observations of what was said up to the newest reply; None: all of that was observed."""
-        state, observer = session.state, self.observer
-        if observer is None:
-            raise InputError("nothing keeps an observation log; give the builder ahead=ObservationLog(…)")
-        charged = getattr(observer, "charged", None)
-        observer = observer if charged is None else charged(session=session.id, tenant=session.tenant)
-        found = self.compactor.observing(state, self.unseen(session), observer, state.last_text)
-        if isinstance(found, ObservationsAppended):
-            session.commit(found)
-        return found
 
     def _guarding(self, window: Window, guard_tokens: int | None) -> Decider | None:
         """This one with no more dynamic than the guard leaves; None where it has nothing to do, or did just now.
@@ -187,17 +150,15 @@ class Decider:
         if window.budgets is not self.budgets:
             window = Window(session.state, window.layout, self.budgets, window.head_tokens)
         prepared = None if self.ahead is None else self.ahead.landing(session, window)
-        unseen = self.unseen(session)
         from ctxsteward.schemas import validate  # noqa: F401  # now: an import must not be cut off
 
         try:
             with progress.deadline.bounding():
-                event, findings, observed = self._full(window).run(
+                event, findings = self.compactor.run(
                     session.state,
                     window,
                     lambda kind, data: address_of(key, session.id, kind, place + data),
                     prepared,
-                    unseen,
                 )
         except DeadlinePassed:
             progress.compacted = progress.is_late = True
@@ -205,15 +166,13 @@ class Decider:
             if guard_tokens is None or window.section_tokens <= guard_tokens:
                 session.commit(CompactionRefused(reason=progress.deadline.reason, section_tokens=window.section_tokens))
             return False
-        if observed is not None:
-            session.commit(observed)
         session.commit(event)
         if self.ahead is not None:
             self.ahead.settle(session, event)
         progress.compacted = True
         progress.findings += findings
         progress.reports += (event.report,) if isinstance(event, WindowCompacted) else ()
-        return isinstance(event, WindowCompacted) or observed is not None
+        return isinstance(event, WindowCompacted)
 
     def _told_late(self, window: Window, deadline: Deadline) -> Finding:
         tokens, budget = window.section_tokens, self.budgets.dynamic_tokens
@@ -223,12 +182,7 @@ class Decider:
 
     def planned(self, session: Session, window: Window, more_tokens: int) -> PlannedCompaction | None:
         """What a compaction would take, were there so many more tokens."""
-        return self._full(window).planned(session.state, window, self.unseen(session), more_tokens)
-
-    def _full(self, window: Window) -> Compactor:
-        """Compacts as though the observation log took all it may: what it gets now has its room."""
-        more = self.budgets.log_tokens - window.layout.observations_tokens if self.observer is not None else 0
-        return self.compactor.with_budgets(self.budgets.beside(more)) if more > 0 else self.compactor
+        return self.compactor.planned(session.state, window, more_tokens)
 
     # -- recalling ----------------------------------------------------------------------------------------------
 

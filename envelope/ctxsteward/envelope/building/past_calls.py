@@ -69,7 +69,7 @@ class PastCall(BaseModel):
     task_tokens: int = 0
     """Of dynamic, as the next five."""
     bullets_tokens: int = 0
-    """The observation log's, too."""
+    """With those of an earlier version's observation log."""
     verbatim_tokens: int = 0
     """Closed turns."""
     recall_tokens: int = 0

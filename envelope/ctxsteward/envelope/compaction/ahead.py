@@ -32,7 +32,7 @@ from functools import partial
 from typing import Any, Protocol
 from weakref import WeakSet
 
-from ctxsteward.schemas import Bullet, Finding, SummarizerInput, Summary, Wire
+from ctxsteward.schemas import Finding, SummarizerInput, Summary, Wire
 from ctxsteward.store import (
     Deletion,
     DraftJournal,
@@ -81,15 +81,11 @@ class _Base:
     generation: int
     compactions: int
     compacted_at: int
-    observed_to: int
-    observations: tuple[Bullet, ...]
-    """A reflection names them by their positions."""
 
     @classmethod
     def of(cls, session: Session) -> _Base:
         state = session.state
-        told = state.observed_to, state.observations
-        return cls(state.nonce, session.generation, state.compactions, state.compacted_at, *told)
+        return cls(state.nonce, session.generation, state.compactions, state.compacted_at)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -316,7 +312,7 @@ def _landed(job: _Job, session: Session, window: Window) -> PreparedSummary | Fi
         return fell_back(f"it failed: {type(error).__name__}")
     summary = job.future.result()
     origin = summary.origin if isinstance(summary, Summary) else None
-    if origin is not None and not origin.grounded and not summary.observed:
+    if origin is not None and not origin.grounded:
         return fell_back("; ".join(origin.fell_back) or f"none of its bullets holds: {origin.refused}")
     rows = {row.group.first: row for row in window.candidates}
     if not job.drop | job.mask <= {first for first, row in rows.items() if not row.must}:

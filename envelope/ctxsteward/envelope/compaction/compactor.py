@@ -30,7 +30,7 @@ from ctxsteward.schemas import (
     SummarizerInput,
     Summary,
 )
-from ctxsteward.store import CompactionRefused, ObservationsAppended, WindowCompacted
+from ctxsteward.store import CompactionRefused, WindowCompacted
 
 from ..history import LogEntry, State, ToolGroup
 from ..layout import Fragment, RenderOptions, bullet_line, bullets_text, group_fragment, heading_lines, one_line
@@ -44,7 +44,6 @@ from ..tokens import (
 )
 from .ahead import PlannedCompaction, PreparedSummary, fell_back
 from .losses import account, shown_texts
-from .observation_log import counts_of, fault_of_log, observed, trimmed
 from .policy import CompactionChoice, Policy, Window
 
 
@@ -54,8 +53,6 @@ class CompactionOutcome(NamedTuple):
     event: WindowCompacted | CompactionRefused
     findings: tuple[Finding, ...]
     """What is to be said of it."""
-    observed: ObservationsAppended | None = None
-    """What comes to the observation log, made or not; it is written first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,16 +93,16 @@ class Compactor:
         window: Window,
         address: Callable[[str, bytes], str],
         prepared: PreparedSummary | Finding | None = None,
-        unseen: Sequence[SourceMessage] = (),
     ) -> CompactionOutcome:
-        """Try one compaction of this state; `address` names a stored artifact, `unseen` left without being observed.
+        """Try one compaction of this state; `address` names a stored artifact.
 
-        `prepared` was chosen and made ahead, or says why nothing was: then, and where it does not do, it is as without.
+        `prepared` is a summary made ahead, or the reason why there is none. Without one, or where it does not fit what
+        leaves now, the summarizer is called.
         """
         if self.policy.within is not None:
             own = replace(self, budgets=self.policy.within(window), policy=replace(self.policy, within=None))
             inner = Window(state, window.layout, own.budgets, window.head_tokens)
-            return own.run(state, inner, address, prepared, unseen)
+            return own.run(state, inner, address, prepared)
         frame = self.counter.framed(bullets_text(state, (), state.ordinal))
         new_tokens, all_tokens = self._bullets_share(window)
         choice = self._choice(window, all_tokens)
@@ -113,36 +110,32 @@ class Compactor:
             return self._refuse(window, "nothing may leave the window")
         summary: Summary | str | None = None
         told: tuple[Finding, ...] = ()
-        logged: ObservationsAppended | None = None
         if choice.is_summarized:
             budget_tokens = max(0, new_tokens - frame)
-            source = self._source(state, choice, unseen)
-            landed = None if prepared is None else self._landed(state, choice, prepared, budget_tokens, unseen)
+            source = self._source(state, choice)
+            landed = None if prepared is None else self._landed(state, choice, prepared, budget_tokens)
             if isinstance(landed, tuple):
                 choice, summary, source = landed
             else:
                 told = () if landed is None else (landed,)
                 summary = self._summary(source, budget_tokens)
-            if isinstance(summary, Summary) and summary.observed is not None:
-                logged = observed(state, summary, source, self.counter)
         if isinstance(summary, str):
             return self._refuse(window, summary)
-        event, findings, _ = self._assemble(state, window, choice, summary, all_tokens, frame, address, logged)
+        event, findings = self._assemble(state, window, choice, summary, all_tokens, frame, address)
         findings = (*told, *findings)
         if choice.fell_back and isinstance(event, WindowCompacted):
             text = f"{self.policy.name}: {choice.fell_back}"
             findings = (*findings, Finding(kind="policy_fell_back", field="policy", text=text))
-        return CompactionOutcome(event, findings, logged)
+        return CompactionOutcome(event, findings)
 
     def _landed(
-        self, state: State, choice: CompactionChoice, prepared: PreparedSummary | Finding, budget_tokens: int,
-        unseen: Sequence[SourceMessage],
-    ) -> tuple[CompactionChoice, Summary | str, SummarizerInput] | Finding:  # fmt: skip
+        self, state: State, choice: CompactionChoice, prepared: PreparedSummary | Finding, budget_tokens: int
+    ) -> tuple[CompactionChoice, Summary | str, SummarizerInput] | Finding:
         """What was made ahead and what must leave beside it, that summarized now; or why there is nothing to land."""
         if isinstance(prepared, Finding):
             return prepared
         ahead, summary = prepared
-        source = self._source(state, ahead, unseen)
+        source = self._source(state, ahead)
         try:
             fault = _fault(summary, source)
         except Exception as error:  # whatever it is that the summarizer gave for a summary
@@ -163,7 +156,7 @@ class Compactor:
             return taken, summary, source
         used = sum(self.counter.text(bullet_line(bullet)) for bullet in summary.bullets)
         share = max(budget_tokens - used, budget_tokens * len(left) // len(whole.messages))
-        return taken, _beside(summary, self._summary(replace(whole, messages=left, unobserved=()), share)), source
+        return taken, _beside(summary, self._summary(replace(whole, messages=left), share)), source
 
     def _needed(self, window: Window, bullets_tokens: int) -> int:
         """What must be freed so that the history comes to its target."""
@@ -176,41 +169,18 @@ class Compactor:
         window.price_masks()
         return self.policy.choose(window, self._needed(window, bullets_tokens) + more_tokens)
 
-    def planned(
-        self, state: State, window: Window, unseen: Sequence[SourceMessage], more_tokens: int
-    ) -> PlannedCompaction | None:
+    def planned(self, state: State, window: Window, more_tokens: int) -> PlannedCompaction | None:
         """What a compaction would take, were there so many more tokens; None: nothing that becomes bullets."""
         if self.policy.within is not None:
             own = replace(self, budgets=self.policy.within(window), policy=replace(self.policy, within=None))
-            return own.planned(
-                state, Window(state, window.layout, own.budgets, window.head_tokens), unseen, more_tokens
-            )
+            return own.planned(state, Window(state, window.layout, own.budgets, window.head_tokens), more_tokens)
         frame = self.counter.framed(bullets_text(state, (), state.ordinal))
         new_tokens, all_tokens = self._bullets_share(window)
         choice = self._choice(window, all_tokens, more_tokens)
         if not choice.is_summarized or not (choice.drop or choice.mask):
             return None
-        source = self._source(state, choice, unseen)
+        source = self._source(state, choice)
         return PlannedCompaction(choice=choice, source=source, budget_tokens=max(0, new_tokens - frame))
-
-    def observing(
-        self, state: State, unseen: Sequence[SourceMessage], summarizer: Summarizer, upto: int
-    ) -> ObservationsAppended | Finding | None:
-        """What messages up to this one add to the log while all of them stay where they are; None: nothing is new."""
-        visible = [SourceMessage(ref=e.ref, message=e.message, ts=e.event.ts) for g in state.groups for e in g.entries]
-        source = SummarizerInput(
-            messages=(), standing=state.bullets, visible=tuple(visible), count_tokens=self.counter.text,
-            observations=state.observations, unobserved=state.unobserved(unseen, upto),
-            observations_tokens=self.budgets.log_tokens,
-        )  # fmt: skip
-        if not source.unobserved:
-            return None
-        summary = replace(self, summarizer=summarizer)._summary(source, 0)
-        return fell_back(summary) if isinstance(summary, str) else observed(state, summary, source, self.counter)
-
-    def trimmed(self, state: State) -> ObservationsAppended:
-        """The log within its budget, which is less than it was."""
-        return trimmed(state, self.budgets.log_tokens, self.counter)
 
     def with_budgets(self, budgets: Budgets) -> Compactor:
         """The same compactor under other budgets."""
@@ -241,7 +211,7 @@ class Compactor:
         except Exception as error:  # a summarizer is the caller's code: whatever it raises, the history stays
             return f"the summarizer failed: {type(error).__name__}: {error}"
 
-    def _source(self, state: State, choice: CompactionChoice, unseen: Sequence[SourceMessage] = ()) -> SummarizerInput:
+    def _source(self, state: State, choice: CompactionChoice) -> SummarizerInput:
         dropped = {group.first for group in choice.drop}
         masked = {group.first for group in choice.mask}
         leaving: list[SourceMessage] = []
@@ -251,15 +221,11 @@ class Compactor:
                 item = SourceMessage(ref=entry.ref, message=entry.message, ts=entry.event.ts)
                 gone = group.first in dropped or (group.first in masked and bool(entry.message.tool_results))
                 (leaving if gone else visible).append(item)
-        upto = max((Ref.parse(item.ref).ordinal for item in leaving), default=0)
         return SummarizerInput(
             messages=tuple(leaving),
             standing=state.bullets,
             visible=tuple(visible),
             count_tokens=self.counter.text,
-            observations=state.observations,
-            unobserved=state.unobserved(unseen, upto),
-            observations_tokens=self.budgets.log_tokens,
         )
 
     def _assemble(
@@ -271,7 +237,6 @@ class Compactor:
         share: int,
         frame: int,
         address: Callable[[str, bytes], str],
-        logged: ObservationsAppended | None,
     ) -> CompactionOutcome:
         after = self._after(state, choice)
         fixed_tokens = after.tokens + window.notes_tokens + window.context_tokens
@@ -283,7 +248,7 @@ class Compactor:
         text = bullets_text(state, bullets, after.compacted_to) if bullets else ""
         pre, post = window.section_tokens, fixed_tokens + (self.counter.framed(text) if text else 0)
         if pre - post < pre * MIN_PROGRESS_FRACTION and not (window.forced and post < pre):
-            return self._refuse(window, f"it would save {pre - post} of {pre} tokens", logged)
+            return self._refuse(window, f"it would save {pre - post} of {pre} tokens")
         report = CompressionReport(
             id="",
             section="dynamic",
@@ -296,18 +261,14 @@ class Compactor:
             artifact="",
             created_at=self.now() if self.now else None,
             origin=None if summary is None else summary.origin,
-            observations=None if logged is None else counts_of(state, logged, self.counter),
         )
-        noted = state.copy()
-        if logged is not None:
-            noted.observe(logged)
         event = WindowCompacted(
             bullets=bullets,
             kept=tuple(group.ordinals for group in after.kept),
             masked=tuple(sorted(after.masked)),
             shortened=after.shortened,
             report=report,
-            checkpoint={**noted.checkpoint(), "compacted_to": after.compacted_to},
+            checkpoint={**state.checkpoint(), "compacted_to": after.compacted_to},
         )
         name = address("compaction", _canonical(event))
         compaction = replace(event, report=report.model_copy(update={"id": name, "artifact": name}))
@@ -316,7 +277,7 @@ class Compactor:
         try:
             validate("compression_report", compaction.report.model_dump(mode="json"))
         except InputError as error:
-            return self._refuse(window, str(error), logged)
+            return self._refuse(window, str(error))
         findings = tuple(_rules_left_out(lost_bullets, len(summary.superseded) if summary else 0))
         return CompactionOutcome(compaction, findings)
 
@@ -377,11 +338,11 @@ class Compactor:
         lost += [rows[index] for index in sorted(out)]
         return tuple(bullet for index, bullet in enumerate(rows) if index not in out), lost
 
-    def _refuse(self, window: Window, reason: str, logged: ObservationsAppended | None = None) -> CompactionOutcome:
+    def _refuse(self, window: Window, reason: str) -> CompactionOutcome:
         text = f"a compaction was due at {window.section_tokens} tokens and not made: {reason}; the history stays"
         finding = Finding(kind="compaction_refused", field="dynamic", text=text)
         refused = CompactionRefused(reason=reason, section_tokens=window.section_tokens)
-        return CompactionOutcome(refused, (finding,), logged)
+        return CompactionOutcome(refused, (finding,))
 
 
 def task_bullet(task: LogEntry, counter: Counter, room_tokens: int) -> Bullet:
@@ -423,8 +384,6 @@ def _fault(summary: object, source: SummarizerInput) -> str:
         return str(error)
     known = {item.ref for item in (*source.messages, *source.visible)}
     known |= {f"§{Ref.parse(ref).ordinal}" for bullet in source.standing for ref in bullet.citations}
-    if (summary.observed is not None or summary.reflected) and (fault := fault_of_log(summary, source)):
-        return fault
     for bullet in summary.bullets:
         for ref in bullet.citations:
             if f"§{Ref.parse(ref).ordinal}" not in known:

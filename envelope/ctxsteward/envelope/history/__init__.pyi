@@ -3,7 +3,7 @@ from .follow import CONTEXT_PASTED as CONTEXT_PASTED, ERASED_SKIPPED as ERASED_S
 from .originals import META_REPORT as META_REPORT, report_in as report_in
 from .session import Session as Session
 from .session_head import head_of as head_of
-from .state import MAX_OBSERVED as MAX_OBSERVED, Day as Day, Pin as Pin, State as State
+from .state import Day as Day, Pin as Pin, State as State
 from .tool_groups import (
     LogEntry as LogEntry,
     NewMessage as NewMessage,

@@ -8,11 +8,11 @@ knows budgets: what the window shows is `layout`'s business.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from ctxsteward.schemas import Bullet, Ref, SourceMessage
+from ctxsteward.schemas import Bullet
 from ctxsteward.store import (
     BlankRecord,
     CompactionRefused,
@@ -42,9 +42,6 @@ from .tool_groups import (
     mended,
     unanswered,
 )
-
-MAX_OBSERVED = 200
-"""Messages that a summarizer is given to observe at once."""
 
 
 class Pin(NamedTuple):
@@ -177,12 +174,6 @@ class State:
         """Take what the observation log has more."""
         standing = self.observations if event.standing is None else event.standing
         self.observations, self.observed_to = (*standing, *event.appended), event.upto
-
-    def unobserved(self, unseen: Sequence[SourceMessage], upto: int) -> tuple[SourceMessage, ...]:
-        """The oldest of what was not observed: what left without (`unseen`), and the window's up to this message."""
-        here = (entry for group in self.groups for entry in group.entries if self.observed_to < entry.ordinal <= upto)
-        rows = [*unseen, *(SourceMessage(ref=one.ref, message=one.message, ts=one.event.ts) for one in here)]
-        return tuple(sorted(rows, key=lambda item: Ref.parse(item.ref).ordinal)[:MAX_OBSERVED])
 
     def skip(self, kind: str) -> None:
         """Pass over a record that says nothing (any more); a compaction that was there still counts."""

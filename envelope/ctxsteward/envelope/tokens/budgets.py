@@ -76,9 +76,6 @@ GUARD_WARNS_FRACTION, GUARD_COMPACTS_FRACTION = 0.8, 0.9
 """Of what the window leaves a request beside the output's reserve: a finding says so; dynamic is compacted, whatever
 its own budget."""
 
-LOG_OF_DYNAMIC = 4
-"""The observation log may take a part in so many of dynamic."""
-
 WORKING_TOKENS = 4_000
 """Of dynamic, where no model is named."""
 
@@ -115,8 +112,6 @@ class Budgets(BaseModel):
     """A longer tool result is excerpted on first sight; None: min(1000, dynamic / 4)."""
     facts_fraction: float = 0.5
     """Part of recall's room that facts about the user, project or session may take; messages take the rest."""
-    observations_tokens: int | None = None
-    """What the observation log may take of dynamic, where a summarizer keeps one; None: a quarter."""
 
     def __init__(self, *given: object, **values: Any) -> None:
         if given:
@@ -152,9 +147,6 @@ class Budgets(BaseModel):
             raise InvalidBudget("compact_to_fraction", self.compact_to_fraction, "less than `compact_at_fraction`")
         if self.arrival_cap_tokens is not None and self.arrival_cap_tokens < 16:
             raise InvalidBudget("arrival_cap_tokens", self.arrival_cap_tokens, "at least 16 tokens, or None")
-        if self.observations_tokens is not None and not 0 < self.observations_tokens <= self.dynamic_tokens // 2:
-            least = f"at least 1 token and at most half of dynamic ({self.dynamic_tokens // 2}), or None"
-            raise InvalidBudget("observations_tokens", self.observations_tokens, least)
 
     @classmethod
     def for_model(cls, model: str, *, output_reserve_tokens: int | None = None) -> Budgets:
@@ -222,25 +214,18 @@ class Budgets(BaseModel):
         """All section budgets times `factor`; what was fixed stays fixed, and the arrival cap stays what it is."""
         tokens = {f"{name}_tokens": getattr(self, f"{name}_tokens") for name in (*SECTIONS, "tools")}
         values = {field: max(1, round(value * factor)) for field, value in tokens.items() if value is not None}
-        if self.observations_tokens is not None:
-            values["observations_tokens"] = max(1, round(self.observations_tokens * factor))
         return self._with({**values, "arrival_cap_tokens": self.cap_tokens})
 
     def limited(self, dynamic_tokens: int) -> Budgets:
         """The same budgets with at most so much for dynamic."""
         if self.dynamic_tokens <= dynamic_tokens:
             return self
-        log = (
-            {}
-            if self.observations_tokens is None
-            else {"observations_tokens": min(self.log_tokens, dynamic_tokens // 2)}
-        )
-        return self._with({"dynamic_tokens": dynamic_tokens, **log})
+        return self._with({"dynamic_tokens": dynamic_tokens})
 
-    def beside(self, log_tokens: int) -> Budgets:
-        """What an observation log of so many tokens leaves of dynamic; no message is shown otherwise for it."""
-        rest = {"dynamic_tokens": max(1, self.dynamic_tokens - log_tokens), "arrival_cap_tokens": self.cap_tokens}
-        return self._with({**rest, "observations_tokens": self.log_tokens})
+    def beside(self, observations_tokens: int) -> Budgets:
+        """Budgets of the rest of dynamic beside an earlier version's observation log; the arrival cap stays."""
+        rest_tokens = max(1, self.dynamic_tokens - observations_tokens)
+        return self._with({"dynamic_tokens": rest_tokens, "arrival_cap_tokens": self.cap_tokens})
 
     def without_recall(self) -> Budgets:
         """The history gets recall's share, unless the caller set it."""
@@ -253,22 +238,18 @@ class Budgets(BaseModel):
 
     def document(self) -> dict[str, Any]:
         """All values and which of them the caller set, as JSON."""
-        values = self.model_dump(exclude={"observations_tokens"} if self.observations_tokens is None else None)
-        return {"values": values, "fixed": sorted(self.model_fields_set)}
+        return {"values": self.model_dump(), "fixed": sorted(self.model_fields_set)}
 
     @classmethod
     def from_document(cls, document: dict[str, Any]) -> Budgets:
-        """The inverse of `document`."""
-        return cls.model_construct(_fields_set=set(document["fixed"]), **document["values"])
+        """Read what `document` wrote; a budget that earlier versions had and this one has not is left out."""
+        known = cls.model_fields.keys()
+        values = {name: value for name, value in document["values"].items() if name in known}
+        return cls.model_construct(_fields_set=known & set(document["fixed"]), **values)
 
     def _with(self, values: dict[str, Any]) -> Budgets:
         """Other values; what counts as set by the caller stays as it is."""
         return type(self).model_construct(_fields_set=set(self.model_fields_set), **{**self.model_dump(), **values})
-
-    @property
-    def log_tokens(self) -> int:
-        """The most that the observation log may take."""
-        return self.observations_tokens or max(1, self.dynamic_tokens // LOG_OF_DYNAMIC)
 
     @property
     def history_tokens(self) -> int:

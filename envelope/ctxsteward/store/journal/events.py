@@ -145,7 +145,7 @@ class WindowCompacted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservationsAppended:
-    """What a session's observation log has more, or, after a reflection, what it is now."""
+    """Lines of a session's observation log. Earlier versions wrote it; none is written any more."""
 
     appended: tuple[Bullet, ...]
     """Behind those that stand."""

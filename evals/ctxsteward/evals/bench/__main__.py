@@ -23,7 +23,6 @@ from . import (
     flips,
     model_calls,
     outage,
-    remembered_talks,
     steward,
     telemetry,
     transcripts,
@@ -50,7 +49,6 @@ BENCHES: dict[str, Callable[[Path | None], Iterator[BenchmarkRow]]] = {
     "telemetry": telemetry.run,
     "runs": cascade_runs.run,
     "models": model_calls.run,
-    "remembered": remembered_talks.run,
 }
 
 NAME = "bench"

@@ -16,7 +16,6 @@ from .history import (
     Night as Night,
     NightChain as NightChain,
     NightReport as NightReport,
-    ObservingReport as ObservingReport,
     Outcome as Outcome,
     WordingReport as WordingReport,
     alerts_of as alerts_of,

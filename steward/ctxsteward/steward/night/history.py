@@ -35,7 +35,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, model_validator
 
 from ctxsteward.envelope import Store
 from ctxsteward.schemas import Count, UnsupportedVersion
@@ -116,19 +116,14 @@ class WordingReport(ReportValue):
     dollars: Annotated[float, Field(ge=0)] = 0.0
 
 
-class ObservingReport(ReportValue):
-    """What a night appended to the observation logs of idle sessions."""
-
-    model: str | None
-    """None: extractive."""
-    sessions: Count
-    observations: Count
-    failed: Count = 0
-    """Sessions that could not be observed; the next night tries again."""
-
-
 class NightReport(ReportValue):
     """One night."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_earlier(cls, values: Any) -> Any:
+        # Earlier versions counted observation logs here. The count means nothing without the logs.
+        return {k: v for k, v in values.items() if k != "observing"} if isinstance(values, dict) else values
 
     schema_version: Literal[1] = 1
     tenant: str
@@ -170,8 +165,6 @@ class NightReport(ReportValue):
     """Tokens of models."""
     wording: WordingReport | None = None
     """None: no model was named."""
-    observing: ObservingReport | None = None
-    """None: it writes no observation logs."""
 
     def count(self, stage: str) -> int:
         """What this stage left; 0 where it did not run."""

@@ -48,7 +48,6 @@ from .history import (
     NightChain,
     NightOutcome,
     NightReport,
-    ObservingReport,
     Outcome,
     QuarantinedTranscript,
     StageYield,
@@ -177,8 +176,6 @@ class Stages:
     """None: none is under way."""
     wording: Callable[[], WordingReport | None] = lambda: None
     """What came of a model's wordings."""
-    observe: Callable[[], ObservingReport | None] = lambda: None
-    """Append to the observation logs of idle sessions; first, so that what is due is listed with it."""
 
 
 T = TypeVar("T")
@@ -238,7 +235,6 @@ class _NightRun:
     def through(self) -> NightReport:
         """Every stage once, in order."""
         stages, passed = self._stages, self._passed
-        observing = stages.observe()
         due = self._due()
         read = self._read(due)
         absorbed = passed("absorbed", stages.absorb(self._artifacts(read), tuple(read.gone)), self._new)
@@ -275,7 +271,6 @@ class _NightRun:
             waiting=promoted.waiting, hits=dict(read.hits), dated=dict(read.dated), alerts=lines, final=night.final,
             cpu_seconds=self._shell.cpu_seconds() - self._started + read.cpu_seconds,
             tokens=read.tokens + (wording.tokens if wording else 0), wording=wording,
-            observing=observing,
         )  # fmt: skip
 
     def _due(self) -> DueTranscripts:

@@ -14,7 +14,6 @@ from .grounding import (
     grounding_texts as grounding_texts,
 )
 from .held_lines import HeldLine as HeldLine, HeldLines as HeldLines, held as held
-from .observations import ObservationLog as ObservationLog
 from .prompts import PromptFile as PromptFile, PromptFolder as PromptFolder, marked as marked
 from .providers import AnthropicModel as AnthropicModel, OpenAIModel as OpenAIModel, model_at as model_at
 from .recordings import (

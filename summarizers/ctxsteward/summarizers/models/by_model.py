@@ -21,7 +21,6 @@ or its server does raises: whatever fails is told there.
 from __future__ import annotations
 
 import re
-import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -60,7 +59,7 @@ from .grounding import (
     grounding_texts,
     says,
 )
-from .held_lines import RULES, HeldLine, Words, held, section_of
+from .held_lines import RULES, HeldLine, held, section_of
 from .prompts import SLOTS, PromptFile, PromptFolder, marked
 
 MAX_REPLY_CHARS = 200_000
@@ -70,8 +69,6 @@ BEGINNING_CHARS = 40
 """Of a message, where it is only pointed at."""
 MODEL_WORTH = 45.0
 """At least, of what a model points at: less than rules and what replaces something, more than most facts."""
-HOLD_SECONDS = 5.0
-"""For holding a model's own words; lines that come behind it point."""
 
 
 class UnusableReply(Exception):
@@ -110,7 +107,6 @@ class _Tally:
 
     grounded: set[str] = field(default_factory=set)
     """Texts of bullets."""
-    pointed: set[str] = field(default_factory=set)
     refused: Counter[str] = field(default_factory=Counter)
     fell_back: list[str] = field(default_factory=list)
     calls: int = 0
@@ -130,16 +126,13 @@ class ModelSummarizer:
         self,
         model: ChatModel,
         *,
-        words: Words = "source",
         sections: bool = False,
         fallback: Summarizer | None = None,
         prompts: PromptFolder | None = None,
         max_input_tokens: int = 12_000,
         deadline_seconds: float = 60.0,
     ) -> None:
-        """`words`: those of the originals, or the model's where its lines pass the checks of `grounding`."""
         self.model: GovernedModel = model if isinstance(model, GovernedModel) else GovernedModel(model)
-        self._words: Words = words
         self._sections = sections
         self._fallback = fallback or (structured if sections else extractive)
         self._prompts = prompts or PromptFolder()
@@ -160,13 +153,11 @@ class ModelSummarizer:
         tally, bullets = _Tally(), list[Bullet]()
         try:
             texts = grounding_texts(source.messages)
-            until = time.monotonic() + HOLD_SECONDS
             for part in [source.messages] if prefix is not None else self._parts(source, tally):
                 share = max(40, budget_tokens * _size(part, source) // max(1, _size(source.messages, source)))
                 for draft in self._drafts(part, source, share, prompt, prefix, tally):
                     given = {item.ref: texts[item.ref] for item in part}
-                    words = self._words if time.monotonic() < until else "source"
-                    bullets += _held(draft, given, words, plain.bullets, tally)
+                    bullets += _held(draft, given, plain.bullets, tally)
         except ImportError:
             raise  # a package is missing: no fault of the model, and no call after this one would do better
         except Exception as error:  # whatever a model, its SDK or a reply brings about: there is a summary
@@ -175,12 +166,17 @@ class ModelSummarizer:
         if self._sections:
             rows = in_sections(rows, source.messages)
             plain = plain.model_copy(update={"superseded": _with_states(plain.superseded, rows, source.standing)})
-        there = {bullet.text for bullet in rows}
+        grounded = len(tally.grounded & {bullet.text for bullet in rows})
         origin = SummaryOrigin(
-            model=self.model.name, template=prompt.label, grounded=len(tally.grounded & there),
-            pointed=len(tally.pointed & there), refused=dict(tally.refused), fell_back=tuple(tally.fell_back),
-            calls=tally.calls, usage=tally.usage,
-        )  # fmt: skip
+            model=self.model.name,
+            template=prompt.label,
+            grounded=grounded,
+            pointed=grounded,
+            refused=dict(tally.refused),
+            fell_back=tuple(tally.fell_back),
+            calls=tally.calls,
+            usage=tally.usage,
+        )
         return plain.model_copy(update={"bullets": rows, "origin": origin})
 
     # -- asking -------------------------------------------------------------------------------------------------
@@ -225,18 +221,16 @@ class ModelSummarizer:
 
 
 def _held(
-    draft: DraftBullet, given: Mapping[str, GroundingText], words: Words, plain: Sequence[Bullet], tally: _Tally
+    draft: DraftBullet, given: Mapping[str, GroundingText], plain: Sequence[Bullet], tally: _Tally
 ) -> list[Bullet]:
     """The bullets of a line, and what it counts for."""
-    found = held(draft, given, words)
+    found = held(draft, given)
     if found.fault is not None:
         tally.refused[found.fault] += 1
     if found.lines and not set(draft.cites) <= given.keys():
         tally.refused["unknown_reference"] += 1
     bullets = [_bullet(line, draft, plain) for line in found.lines]
-    texts = {bullet.text for bullet in bullets}
-    tally.grounded |= texts
-    tally.pointed |= texts if found.words == "source" else set()
+    tally.grounded |= {bullet.text for bullet in bullets}
     return bullets
 
 
@@ -325,7 +319,7 @@ def read_bullets(reply: ChatReply, form: type[DraftBullets] = DraftBullets) -> S
 def unfit(error: ValidationError) -> str:
     """What of an object is not as asked for: the kind of error and our own names; none that a model made up."""
     first = error.errors(include_url=False, include_input=False)[0]
-    ours = {*DraftBullets.model_fields, *SectionedBullet.model_fields, "observations", "merges"}
+    ours = {*DraftBullets.model_fields, *SectionedBullet.model_fields}
     where = ".".join(str(part) if isinstance(part, int) or part in ours else "…" for part in first["loc"])
     return f"{where or 'the object'}: {first['type'].replace('_', ' ')}"
 

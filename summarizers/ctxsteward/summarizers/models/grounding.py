@@ -61,8 +61,6 @@ MIN_WORDS = 0.6
 """Of a bullet's content words, in what it cites."""
 MIN_IN_SENTENCE = 0.34
 """Of them, in the one cited sentence that has most of them."""
-MIN_OF_ONE = 0.75
-"""Of a part of a merged line, in one of those it stands for."""
 SAYS_THE_SAME = 0.8
 """Of an extractive bullet's content words."""
 MIN_LIKENESS = 0.4
@@ -72,7 +70,6 @@ MIN_QUOTE_CHARS = 3
 _QUOTED = re.compile(
     r"\"([^\"\n]{1,600})\"|“([^“”\n]{1,600})”|「([^「」\n]{1,600})」|『([^『』\n]{1,600})』|`([^`\n]{1,600})`|‘([^‘’\n]{8,600})’"
 )
-_PARTS = re.compile(r"(?<![,;:，；。、])[,;:，；。、]++(?=\s|[^\x00-\x7f])| (?:and|but|while) ")
 _LIKE_REF = re.compile(r"§\s?\d")
 _WIDE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _ALIKE = frozenset(("LATIN", "CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE"))
@@ -172,35 +169,6 @@ def fault_of(draft: DraftBullet, sources: Mapping[str, GroundingText]) -> tuple[
         ("sign", _signs_hold(text, cited) and _is_meant(text, own)),
     )
     return next((name for name, holds in checks if not holds), None), refs
-
-
-def merges_well(text: str, originals: Sequence[str]) -> Fault | None:
-    """What is wrong with a line that stands for several others; `speaker` and `cited` are theirs already."""
-    cited = [_read_text("user", "user", original) for original in originals]
-    text = unicodedata.normalize("NFC", text).strip()
-    if not _is_line(text) or not _is_spelled(text, " ".join(originals)):
-        return "line"
-    checks: tuple[tuple[Fault, bool], ...] = (
-        ("language", _is_wide(text) == _is_wide(" ".join(originals))),
-        ("quotes", all(any(quote in original for original in originals) for quote in quotes_of(text))),
-        ("values", _values_hold(text, content_words(text), cited)),
-        ("words", _words_hold(text, content_words(_without_values(text)), cited)),
-        ("words", all(_is_told(content_words(text), one.terms) for one in cited)),
-        ("words", all(_is_of_one(part, cited) for part in _PARTS.split(text))),
-        ("sign", _signs_hold(text, cited)),
-    )
-    return next((name for name, holds in checks if not holds), None)
-
-
-def _is_of_one(part: str, cited: Sequence[GroundingText]) -> bool:
-    """Whether a part of a merged line is one original's, so that nobody gets another's words or values."""
-    words = spoken_words(part)
-    return any(len(words & spoken_words(one.text)) >= MIN_OF_ONE * len(words) for one in cited)
-
-
-def _is_told(words: frozenset[str], of: frozenset[str]) -> bool:
-    """Whether a merged line says something of one that it stands for."""
-    return len(words & of) >= MIN_IN_SENTENCE * len(of)
 
 
 def content_words(text: str) -> frozenset[str]:

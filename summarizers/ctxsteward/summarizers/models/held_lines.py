@@ -1,7 +1,7 @@
 """`held`: what is shown for a line that a model wrote: what its originals say about it, in their own words.
 
 A model reads well and writes what nobody can check: of false lines made of a source's own words the rules of
-`grounding` find little more than half. So by default a model *points*. Its line says which sentences matter; shown are
+`grounding` find little more than half. So a model *points*. Its line says which sentences matter; shown are
 those sentences, each behind the name of who said it where that is no user. Nothing that a model writes is then shown at
 all: what it invents, turns round, dates wrongly or puts in another's mouth points at the sentence that says it right,
 or at nothing.
@@ -13,8 +13,6 @@ stands its neighbour, or the question that it answers. A long one keeps its firs
 the line, and those that deny, bound or make conditions. A mark ("…") says where something is left out. Which sentence
 matters is the model's judgement, and that may be bad.
 
-With `words="model"` a line that passes the checks of `grounding` is shown as the model wrote it: shorter, and not safe.
-
 Source: extractive rationales in place of abstractive ones, as in Lehman et al. 2019 and DeYoung et al. 2020 (ERASER).
 """
 
@@ -25,16 +23,14 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from ctxsteward.language import SentenceSpan, sentences, term_stem, tokens
 from ctxsteward.schemas import HandoffSection, LossKind
 
 from ..bullets import ELLIPSIS, condensed, quote
-from .grounding import MIN_IN_SENTENCE, DraftBullet, Fault, GroundingText, Speaker, fault_of, plain_words, spoken_words
+from .grounding import DraftBullet, Fault, GroundingText, Speaker, plain_words, spoken_words
 
-Words = Literal["source", "model"]
-"""Whose words a line is shown in."""
 SHOWN_CHARS = 240
 """Of a sentence; of a longer one clauses are left out. Scripts without blanks: five ninths."""
 MIN_SHARED = 0.25
@@ -75,7 +71,6 @@ class HeldLines(NamedTuple):
     """Lines, in the order of the conversation, and what is wrong with the model's."""
 
     lines: tuple[HeldLine, ...]
-    words: Words
     fault: Fault | None = None
 
 
@@ -97,51 +92,21 @@ class _Sentence(NamedTuple):
     told: _ToldSentence
 
 
-def held(draft: DraftBullet, sources: Mapping[str, GroundingText], words: Words = "source") -> HeldLines:
+def held(draft: DraftBullet, sources: Mapping[str, GroundingText]) -> HeldLines:
     """What is shown for a draft; `sources` by reference, in the order of the conversation.
 
     Without lines where it cites nothing that it was given, or points at nothing.
     """
-    if words == "source":
-        return _pointed(draft, sources)
-    fault, refs = fault_of(draft, sources)
-    if fault is not None:
-        return _pointed(draft, sources)._replace(fault=fault)
-    refs = _supporting(draft, refs, sources)
-    text = unicodedata.normalize("NFC", draft.text).strip()
-    return HeldLines((HeldLine(text, refs, frozenset(sources[ref].role for ref in refs)),), "model")
-
-
-def section_of(section: HandoffSection, line: HeldLine, kind: LossKind) -> HandoffSection:
-    """What the user wants is the user's to say, and no state of the work; what a tool says is not settled, nor open."""
-    if section == "intent" and "user" not in line.roles:
-        return "state"
-    if section == "state" and kind in RULES and "user" in line.roles:
-        return "intent"
-    is_told = line.roles.isdisjoint(("user", "assistant")) and section in ("decisions", "pending")
-    return "technical" if is_told else section
-
-
-def _supporting(draft: DraftBullet, refs: Sequence[str], sources: Mapping[str, GroundingText]) -> tuple[str, ...]:
-    """Of a bullet's references, those whose originals share a good part of its words; all, if it needs all to hold."""
-    words = spoken_words(draft.text)
-    shares = {ref: len(words & spoken_words(sources[ref].text)) for ref in refs}
-    kept = tuple(ref for ref in refs if shares[ref] >= MIN_IN_SENTENCE * len(words))
-    holds = bool(kept) and fault_of(draft, {ref: sources[ref] for ref in kept})[0] is None
-    return kept if holds else tuple(refs)
-
-
-def _pointed(draft: DraftBullet, sources: Mapping[str, GroundingText]) -> HeldLines:
     cites = set(draft.cites)
     cited = list(_numbered({ref: source for ref, source in sources.items() if ref in cites}))
     if not cited:
-        return HeldLines((), "source", "cited")
+        return HeldLines((), "cited")
     spread = Counter(word for sentence in cited for word in sentence.told.words)
     said = plain_words(draft.text) or spoken_words(draft.text)
     weights = {word: 1 / max(1, spread[word]) ** 0.5 for word in said}
     first = _nearest(cited, weights, draft.said_by)
     if first is None:
-        return HeldLines((), "source", "words")
+        return HeldLines((), "words")
     rest = {word: weight for word, weight in weights.items() if word not in first.told.words}
     second = _nearest([one for one in cited if one != first], rest, draft.said_by) if rest else None
     if second is not None and len(rest.keys() & second.told.words) < FEW_WORDS:
@@ -153,7 +118,17 @@ def _pointed(draft: DraftBullet, sources: Mapping[str, GroundingText]) -> HeldLi
     names = _names(sources)
     shown = [_shown(part, frozenset(weights), names) for part in parts]
     lines = tuple(line for line in shown if line is not None)
-    return HeldLines(lines, "source", None if lines else "words")
+    return HeldLines(lines, None if lines else "words")
+
+
+def section_of(section: HandoffSection, line: HeldLine, kind: LossKind) -> HandoffSection:
+    """What the user wants is the user's to say, and no state of the work; what a tool says is not settled, nor open."""
+    if section == "intent" and "user" not in line.roles:
+        return "state"
+    if section == "state" and kind in RULES and "user" in line.roles:
+        return "intent"
+    is_told = line.roles.isdisjoint(("user", "assistant")) and section in ("decisions", "pending")
+    return "technical" if is_told else section
 
 
 def _nearest(cited: Sequence[_Sentence], weights: Mapping[str, float], said_by: Speaker) -> _Sentence | None:

@@ -31,7 +31,6 @@ SLOTS = {
     "card_summary": frozenset(("most_chars", "messages", "mark")),
     "handoff_sections": frozenset(("most_lines", "messages", "mark")),
     "record_wording": frozenset(("most_chars", "messages", "mark")),
-    "reflect_observations": frozenset(("budget_tokens", "messages", "mark")),
     "repair": frozenset(("fault",)),
 }
 """Of each prompt."""

@@ -3,9 +3,9 @@
     CardMaker(now=…, summarize=ModelCardSummarizer(model))
     handoff_of(session, sections=ModelHandoffWriter(model))
 
-Both are shown in the words of the originals that the model's lines point at (`held_lines`), or with `words="model"` in
-its own where they pass the checks. A card that points at nothing raises, and its maker keeps the beginning of the
-message; of a handoff such a line is left out and counted, and where nothing can be had that by rules stands alone.
+Both are shown in the words of the originals that the model's lines point at (`held_lines`). A card that points at
+nothing raises, and its maker keeps the beginning of the message. A line of a handoff that points at nothing is left
+out and counted; where no line can be had, the handoff by rules stands alone.
 
 Source: the continuity design (seven sections); the auto-context design (cards).
 """
@@ -35,7 +35,7 @@ from ..bullets import ELLIPSIS
 from .by_model import UnusableReply, fall_back, row_of, whole_object
 from .calls import GovernedModel
 from .grounding import DraftBullet, Speaker, grounding_texts
-from .held_lines import Words, held, section_of
+from .held_lines import held, section_of
 from .prompts import PromptFolder, marked
 
 MAX_LINES = 40
@@ -53,10 +53,9 @@ class ModelCardSummarizer:
     """A summarizer of cards; raises `UnusableReply` and `ModelUnavailable`, and its maker falls back."""
 
     def __init__(
-        self, model: ChatModel, *, words: Words = "source", prompts: PromptFolder | None = None,
-        deadline_seconds: float = 30.0,
-    ) -> None:  # fmt: skip
-        self._model, self._words = model if isinstance(model, GovernedModel) else GovernedModel(model), words
+        self, model: ChatModel, *, prompts: PromptFolder | None = None, deadline_seconds: float = 30.0
+    ) -> None:
+        self._model = model if isinstance(model, GovernedModel) else GovernedModel(model)
         self._prompt, self._deadline = (prompts or PromptFolder()).get("card_summary"), deadline_seconds
 
     @property
@@ -75,7 +74,7 @@ class ModelCardSummarizer:
         text = _CardText.read(whole_object(reply)).text
         texts = grounding_texts([source])
         draft = DraftBullet(text=text, cites=[source.ref], said_by=texts[source.ref].speaker)
-        found = held(draft, texts, self._words)
+        found = held(draft, texts)
         shown = ELLIPSIS.join(line.text.removeprefix(f"{texts[source.ref].role}: ") for line in found.lines)
         if not shown or len(shown) > MAX_SUMMARY_CHARS:
             raise UnusableReply(f"its line does not hold: {found.fault or 'line'}")
@@ -86,10 +85,9 @@ class ModelHandoffWriter:
     """Writes the sections of a handoff; nothing that a model does raises."""
 
     def __init__(
-        self, model: ChatModel, *, words: Words = "source", prompts: PromptFolder | None = None,
-        deadline_seconds: float = 60.0,
-    ) -> None:  # fmt: skip
-        self._model, self._words = model if isinstance(model, GovernedModel) else GovernedModel(model), words
+        self, model: ChatModel, *, prompts: PromptFolder | None = None, deadline_seconds: float = 60.0
+    ) -> None:
+        self._model = model if isinstance(model, GovernedModel) else GovernedModel(model)
         self._prompt, self._deadline = (prompts or PromptFolder()).get("handoff_sections"), deadline_seconds
 
     def charged(self, **accounts: str | None) -> ModelHandoffWriter:
@@ -101,7 +99,7 @@ class ModelHandoffWriter:
     def __call__(self, messages: Sequence[SourceMessage]) -> tuple[tuple[HandoffLine, ...], SummaryOrigin]:
         """Lines that hold, in the order of the sections, and what came of the rest."""
         refused: Counter[str] = Counter()
-        usage, fell_back, lines, pointed, calls = TokenUsage(), list[str](), list[HandoffLine](), set[str](), 0
+        usage, fell_back, lines, calls = TokenUsage(), list[str](), list[HandoffLine](), 0
         try:
             rows = _newest(messages)
             shown, mark = marked(row for _, row in rows)
@@ -115,12 +113,11 @@ class ModelHandoffWriter:
             usage = reply.usage or usage
             texts = grounding_texts(list(given.values()))
             for draft in _DraftLines.read(whole_object(reply)).lines:
-                found = held(DraftBullet(text=draft.text, cites=draft.cites, said_by=draft.said_by), texts, self._words)
+                found = held(DraftBullet(text=draft.text, cites=draft.cites, said_by=draft.said_by), texts)
                 if found.fault is not None:
                     refused[found.fault] += 1
                 if found.lines and not set(draft.cites) <= texts.keys():
                     refused["unknown_reference"] += 1
-                pointed |= {line.text for line in found.lines} if found.words == "source" else set()
                 lines += [
                     HandoffLine(section=section_of(draft.section, line, "fact"), text=line.text, refs=line.refs)
                     for line in found.lines
@@ -133,7 +130,7 @@ class ModelHandoffWriter:
         kept = {(line.section, line.text): line for line in lines}
         origin = SummaryOrigin(
             model=self._model.name, template=self._prompt.label, grounded=len(kept),
-            pointed=sum(line.text in pointed for line in kept.values()), refused=dict(refused),
+            pointed=len(kept), refused=dict(refused),
             fell_back=tuple(fell_back), calls=calls, usage=usage,
         )  # fmt: skip
         return tuple(sorted(kept.values(), key=lambda line: order.index(line.section))), origin
