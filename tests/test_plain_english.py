@@ -47,7 +47,7 @@ def test_entry_pages_have_no_riddles(riddle: str) -> None:
 @pytest.mark.parametrize("riddle", RIDDLES)
 def test_the_tree_gets_no_more_riddles(riddle: str) -> None:
     count = len(found(RIDDLES[riddle]))
-    assert len(said()) > 500
+    assert len(said()) > 400
     assert count <= AT_MOST[riddle], "write it plainly: subject, verb, object"
     print(f"{riddle}: {count} of at most {AT_MOST[riddle]}")
 
