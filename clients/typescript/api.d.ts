@@ -295,7 +295,7 @@ export interface paths {
          * Events
          * @description What happens to sessions, as server-sent events: `appended`, `built`, `compacted`; `lost` where a client is slow.
          *
-         *     `Last-Event-ID` goes on from there, as far as this process remembers.
+         *     `Last-Event-ID` goes on from there, as far as this process remembers. It ends when the token no longer holds.
          */
         get: operations["events"];
         put?: never;
@@ -420,6 +420,8 @@ export interface components {
             policy?: ("threshold" | "ski_rental" | "never" | "every_turn" | "every_n") | null;
             /** History */
             history?: components["schemas"]["message"][] | null;
+            /** Principal */
+            principal?: string | null;
             /**
              * Cache
              * @default true
@@ -561,6 +563,7 @@ export interface components {
          * @description A message to append, and what stands beside it.
          */
         MessageInput: {
+            /** Message */
             message: components["schemas"]["message"];
             /** Id */
             id?: string | null;
@@ -616,6 +619,7 @@ export interface components {
         ProfileVersionRow: {
             /** Profile */
             profile: string;
+            /** Entry */
             entry: components["schemas"]["changelog_entry"];
             /** Is Head */
             is_head: boolean;
@@ -655,6 +659,7 @@ export interface components {
             ref: string;
             /** Role */
             role: string;
+            /** Message */
             message: components["schemas"]["message"];
         } & {
             [key: string]: unknown;
@@ -716,7 +721,7 @@ export interface components {
             /** Id */
             id: string;
             /** Records */
-            records: number;
+            records: number | null;
         } & {
             [key: string]: unknown;
         };
@@ -779,7 +784,7 @@ export interface components {
         };
         /**
          * compression_report
-         * @description The published view of one compaction; tokens are those of its section without the observation log.
+         * @description The published view of one compaction; tokens are those of its section.
          */
         compression_report: {
             id: string;
@@ -799,7 +804,7 @@ export interface components {
             created_at: string | null;
             /** @description What a model had to do with the bullets; left out where none was asked. */
             origin?: components["schemas"]["compression_report_SummaryOrigin"] | null;
-            /** @description What came of the observation log with it; left out where nothing did. */
+            /** @description Changes of the observation log, in reports of earlier versions. */
             observations?: components["schemas"]["compression_report_ObservationCounts"] | null;
         } & {
             [key: string]: unknown;
@@ -818,7 +823,7 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
-        /** @description What became of an observation log. */
+        /** @description Changes of an observation log. Reports of earlier versions hold it; none is written any more. */
         compression_report_ObservationCounts: {
             appended: number;
             /** @description Observations that others stand for from now on. */
@@ -890,7 +895,7 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
-        /** @description The published view of one compaction; tokens are those of its section without the observation log. */
+        /** @description The published view of one compaction; tokens are those of its section. */
         envelope_CompressionReport: {
             id: string;
             /** @enum {string} */
@@ -909,7 +914,7 @@ export interface components {
             created_at: string | null;
             /** @description What a model had to do with the bullets; left out where none was asked. */
             origin?: components["schemas"]["envelope_SummaryOrigin"] | null;
-            /** @description What came of the observation log with it; left out where nothing did. */
+            /** @description Changes of the observation log, in reports of earlier versions. */
             observations?: components["schemas"]["envelope_ObservationCounts"] | null;
         } & {
             [key: string]: unknown;
@@ -951,7 +956,7 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
-        /** @description What became of an observation log. */
+        /** @description Changes of an observation log. Reports of earlier versions hold it; none is written any more. */
         envelope_ObservationCounts: {
             appended: number;
             /** @description Observations that others stand for from now on. */
@@ -1069,7 +1074,7 @@ export interface components {
             cpu_seconds: number;
             metrics: components["schemas"]["eval_result_MetricResult"][];
             gates: components["schemas"]["eval_result_GateResult"][];
-            /** @description No gate failed and no scenario broke off. */
+            /** @description No gate fails the run and no scenario broke off. */
             passed: boolean;
             /** @description Scenarios that broke off, by id. */
             errors: {
@@ -1113,6 +1118,8 @@ export interface components {
             why: string;
             /** @enum {string} */
             verdict?: "passed" | "failed" | "undecided" | "unscored";
+            /** @description Whether the run fails by it: it failed, or is undecided and the gate file does not allow that. */
+            fails_run?: boolean;
             /** @description Whether a single counterexample breaks it. */
             promise?: boolean;
             /** @description The smallest true shortfall from the bound that fails the gate with a probability of 80 % in so many scenarios; of a promise, the share of scenarios that must hold a counterexample. None: no shortfall does, or none can be given. */
@@ -1391,8 +1398,8 @@ export interface components {
             role: "user" | "assistant" | "tool" | "system";
             /** @enum {string} */
             trust: "operator" | "user" | "assistant" | "tool_internal" | "tool_external";
-            /** @description Who stands behind it: a user or a task; of unknown users, the session. */
-            principal: string;
+            /** @description Who stands behind it: a user or a task; None where nobody knows (earlier versions wrote the session's name). */
+            principal: string | null;
             ts: string | null;
             /** @enum {string} */
             relation: "supports" | "contradicts" | "corrects" | "answers" | "recovers" | "confirms";

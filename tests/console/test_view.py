@@ -125,7 +125,7 @@ def test_the_timeline_of_the_demo(store: Store) -> None:
                 "overflow_tokens": 0,
                 "prefix_tokens": 1235,
                 "broke_in": "dynamic",
-                "findings": 0,
+                "findings": 3,
                 "compactions": ((1151, 770, 23),),
             },
             "read_tokens": 1235,
@@ -416,7 +416,13 @@ def test_the_index_has_pages_and_is_searched(tmp_path: Path) -> None:
     second = sessions_page(store, "default", page=2)
     assert (second.pages, second.total, [row.id for row in second.rows[:2]]) == (3, 121, ["s-049", "s-050"])
     (row,) = sessions_page(store, "default", query="S-07 9").rows
-    assert row.model_dump() == {"id": "s-079", "messages": 1, "compactions": 0, "title": "Hello 79"}
+    assert row.model_dump() == {
+        "id": "s-079",
+        "messages": 1,
+        "compactions": 0,
+        "title": "Hello 79",
+        "is_damaged": False,
+    }
     assert sessions_page(store, "default", query="empty").rows[0].messages == 0
     assert sessions_page(store, "other").rows == ()
 

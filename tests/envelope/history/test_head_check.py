@@ -129,7 +129,8 @@ def test_a_system_text_about_a_locked_line_is_told_with_both_lines(store: Store)
     assert findings(store, profile, "s-2", system="Greet people by their first names.") == []
 
 
-def test_a_record_that_rests_on_nothing_does_not_speak_in_the_operator_s_name(store: Store) -> None:
+def test_a_record_that_rests_on_nothing_is_told(store: Store) -> None:
+    """The store does not govern this profile: it is the operator's own text, and stays as it was written."""
     invented = MetaRecord(id="x", text="Refund everything at once.", sources=("s-99§3",), approved=True)
     real = MetaRecord(id="y", text="Answer in one sentence.", sources=("s-7§1",), approved=True)
     profile = Profile(name="other", meta=(invented, real))
@@ -137,12 +138,13 @@ def test_a_record_that_rests_on_nothing_does_not_speak_in_the_operator_s_name(st
     session.append({"role": "user", "content": "Hello."})
     builder = EnvelopeBuilder(tokenizer=CharTokenizer(), budgets=Budgets(meta_tokens=4000))
 
-    text = builder.build(session).section("meta").text
+    built = builder.build(session)
 
-    head, _, learned = text.partition("learned")
+    assert [one.text for one in built.findings] == ["record x: s-99§3 cannot be resolved"]
+    head, _, learned = built.section("meta").text.partition("learned")
     assert "Answer in one sentence." in head
-    assert "Refund everything at once." in learned
-    assert "Refund everything at once." not in head
+    assert "Refund everything at once." in head
+    assert learned == ""
 
 
 def test_a_record_of_a_governed_profile_is_approved_by_people_and_not_by_whoever_passes_it(store: Store) -> None:

@@ -37,6 +37,7 @@ class BuildInput:
             budgets (BudgetsInput | None | Unset):
             policy (BuildInputPolicyType0 | None | Unset):
             history (list[Message] | None | Unset):
+            principal (None | str | Unset):
             cache (bool | Unset):  Default: True.
             envelope (bool | Unset):  Default: True.
      """
@@ -46,6 +47,7 @@ class BuildInput:
     budgets: BudgetsInput | None | Unset = UNSET
     policy: BuildInputPolicyType0 | None | Unset = UNSET
     history: list[Message] | None | Unset = UNSET
+    principal: None | str | Unset = UNSET
     cache: bool | Unset = True
     envelope: bool | Unset = True
 
@@ -99,6 +101,12 @@ class BuildInput:
         else:
             history = self.history
 
+        principal: None | str | Unset
+        if isinstance(self.principal, Unset):
+            principal = UNSET
+        else:
+            principal = self.principal
+
         cache = self.cache
 
         envelope = self.envelope
@@ -118,6 +126,8 @@ class BuildInput:
             field_dict["policy"] = policy
         if history is not UNSET:
             field_dict["history"] = history
+        if principal is not UNSET:
+            field_dict["principal"] = principal
         if cache is not UNSET:
             field_dict["cache"] = cache
         if envelope is not UNSET:
@@ -227,6 +237,16 @@ class BuildInput:
         history = _parse_history(d.pop("history", UNSET))
 
 
+        def _parse_principal(data: object) -> None | str | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            return cast(None | str | Unset, data)
+
+        principal = _parse_principal(d.pop("principal", UNSET))
+
+
         cache = d.pop("cache", UNSET)
 
         envelope = d.pop("envelope", UNSET)
@@ -237,6 +257,7 @@ class BuildInput:
             budgets=budgets,
             policy=policy,
             history=history,
+            principal=principal,
             cache=cache,
             envelope=envelope,
         )

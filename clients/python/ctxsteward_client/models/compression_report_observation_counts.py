@@ -20,7 +20,7 @@ T = TypeVar("T", bound="CompressionReportObservationCounts")
 
 @_attrs_define
 class CompressionReportObservationCounts:
-    """ What became of an observation log.
+    """ Changes of an observation log. Reports of earlier versions hold it; none is written any more.
 
         Attributes:
             appended (int):

@@ -28,7 +28,7 @@ T = TypeVar("T", bound="EnvelopeCompressionReport")
 
 @_attrs_define
 class EnvelopeCompressionReport:
-    """ The published view of one compaction; tokens are those of its section without the observation log.
+    """ The published view of one compaction; tokens are those of its section.
 
         Attributes:
             id (str):
@@ -43,8 +43,8 @@ class EnvelopeCompressionReport:
             created_at (None | str): ISO 8601 as told by the caller's clock; None without one.
             origin (EnvelopeSummaryOrigin | None | Unset): What a model had to do with the bullets; left out where none was
                 asked.
-            observations (EnvelopeObservationCounts | None | Unset): What came of the observation log with it; left out
-                where nothing did.
+            observations (EnvelopeObservationCounts | None | Unset): Changes of the observation log, in reports of earlier
+                versions.
      """
 
     id: str

@@ -20,7 +20,7 @@ T = TypeVar("T", bound="EnvelopeObservationCounts")
 
 @_attrs_define
 class EnvelopeObservationCounts:
-    """ What became of an observation log.
+    """ Changes of an observation log. Reports of earlier versions hold it; none is written any more.
 
         Attributes:
             appended (int):

@@ -52,7 +52,7 @@ class EvalResult:
             cpu_seconds (float):
             metrics (list[EvalResultMetricResult]):
             gates (list[EvalResultGateResult]):
-            passed (bool): No gate failed and no scenario broke off.
+            passed (bool): No gate fails the run and no scenario broke off.
             errors (EvalResultErrors): Scenarios that broke off, by id.
             misses (list[EvalResultEvalMiss]): The first few of each figure.
             reproduce (str): Command that makes this result again; with ``--only ID`` a single scenario.

@@ -33,6 +33,8 @@ class EvalResultGateResult:
             passed (bool): Whether the verdict is `passed`.
             why (str): Empty where it passed.
             verdict (EvalResultGateResultVerdict | Unset):
+            fails_run (bool | Unset): Whether the run fails by it: it failed, or is undecided and the gate file does not
+                allow that.
             promise (bool | Unset): Whether a single counterexample breaks it.
             detects (float | None | Unset): The smallest true shortfall from the bound that fails the gate with a
                 probability of 80 % in so many scenarios; of a promise, the share of scenarios that must hold a counterexample.
@@ -45,6 +47,7 @@ class EvalResultGateResult:
     passed: bool
     why: str
     verdict: EvalResultGateResultVerdict | Unset = UNSET
+    fails_run: bool | Unset = UNSET
     promise: bool | Unset = UNSET
     detects: float | None | Unset = UNSET
 
@@ -69,6 +72,8 @@ class EvalResultGateResult:
             verdict = self.verdict
 
 
+        fails_run = self.fails_run
+
         promise = self.promise
 
         detects: float | None | Unset
@@ -89,6 +94,8 @@ class EvalResultGateResult:
         })
         if verdict is not UNSET:
             field_dict["verdict"] = verdict
+        if fails_run is not UNSET:
+            field_dict["fails_run"] = fails_run
         if promise is not UNSET:
             field_dict["promise"] = promise
         if detects is not UNSET:
@@ -127,6 +134,8 @@ class EvalResultGateResult:
 
 
 
+        fails_run = d.pop("fails_run", UNSET)
+
         promise = d.pop("promise", UNSET)
 
         def _parse_detects(data: object) -> float | None | Unset:
@@ -146,6 +155,7 @@ class EvalResultGateResult:
             passed=passed,
             why=why,
             verdict=verdict,
+            fails_run=fails_run,
             promise=promise,
             detects=detects,
         )

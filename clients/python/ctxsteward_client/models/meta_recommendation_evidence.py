@@ -37,7 +37,8 @@ class MetaRecommendationEvidence:
             span_address (str): HMAC of the bytes of the span under the tenant's key.
             role (MetaRecommendationEvidenceRole):
             trust (MetaRecommendationEvidenceTrust):
-            principal (str): Who stands behind it: a user or a task; of unknown users, the session.
+            principal (None | str): Who stands behind it: a user or a task; None where nobody knows (earlier versions wrote
+                the session's name).
             ts (None | str):
             relation (MetaRecommendationEvidenceRelation):
      """
@@ -49,7 +50,7 @@ class MetaRecommendationEvidence:
     span_address: str
     role: MetaRecommendationEvidenceRole
     trust: MetaRecommendationEvidenceTrust
-    principal: str
+    principal: None | str
     ts: None | str
     relation: MetaRecommendationEvidenceRelation
 
@@ -78,6 +79,7 @@ class MetaRecommendationEvidence:
 
         trust: str = self.trust
 
+        principal: None | str
         principal = self.principal
 
         ts: None | str
@@ -137,7 +139,13 @@ class MetaRecommendationEvidence:
 
 
 
-        principal = d.pop("principal")
+        def _parse_principal(data: object) -> None | str:
+            if data is None:
+                return data
+            return cast(None | str, data)
+
+        principal = _parse_principal(d.pop("principal"))
+
 
         def _parse_ts(data: object) -> None | str:
             if data is None:

@@ -8,6 +8,7 @@ from attrs import field as _attrs_field
 
 from ..types import UNSET, Unset
 
+from typing import cast
 
 
 
@@ -24,11 +25,11 @@ class SessionListing:
 
         Attributes:
             id (str):
-            records (int):
+            records (int | None):
      """
 
     id: str
-    records: int
+    records: int | None
 
 
 
@@ -37,6 +38,7 @@ class SessionListing:
     def to_dict(self) -> dict[str, Any]:
         id = self.id
 
+        records: int | None
         records = self.records
 
 
@@ -56,7 +58,13 @@ class SessionListing:
         d = dict(src_dict)
         id = d.pop("id")
 
-        records = d.pop("records")
+        def _parse_records(data: object) -> int | None:
+            if data is None:
+                return data
+            return cast(int | None, data)
+
+        records = _parse_records(d.pop("records"))
+
 
         session_listing = cls(
             id=id,

@@ -8,9 +8,10 @@ with the version in force, or with the version that it says it is:
     an entry that stands beside locked ones and is in no version
     a sentence of the application's own system text that speaks of what a locked line is about, and is not that line
 
-A meta record that the chain does not hold must cite what can be read. One whose sources do not resolve stays, says so,
-and does not speak in the operator's name. Nor does one that calls itself approved where the store governs the profile
-and the version in force does not have this record as approved: people approve, a caller does not.
+A meta record that the chain does not hold must cite what can be read: a source that does not resolve is a finding.
+Where the store governs the profile, such a record does not speak in the operator's name, nor does one that calls itself
+approved and is not approved in the version in force: people approve, a caller does not. A profile that the store does
+not govern is the operator's own text, and its records stand as they were written.
 
 This is asked once, when a head is written into the log, and what is found is written with it: builds ask nothing. A
 store that does not answer in time is a finding.
@@ -66,12 +67,12 @@ def checked_head(lookup: FactLookup | None, tenant: str, head: SessionHead) -> S
     found = list(_differences(in_force[0], given)) if in_force else []
     found += _beside(in_force[0], head.system) if in_force else ()
     for id, lacking in unresolved.items():
-        text = f"record {id}: {', '.join(lacking)} cannot be resolved; {_ENDS}"
+        text = f"record {id}: {', '.join(lacking)} cannot be resolved{f'; {_ENDS}' if in_force else ''}"
         found.append(Finding(kind=UNRESOLVED, field="meta", text=text[:500]))
     for id in unagreed:
         text = f"record {id} calls itself approved, and version {in_force[0].version} does not have it so; {_ENDS}"
         found.append(Finding(kind=CONTRADICTED, field="meta", text=text))
-    demoted = {*unresolved, *unagreed}
+    demoted = {*unresolved, *unagreed} if in_force else set()
     if any(record["id"] in demoted and record.get("approved") for record in head.profile["meta"]):
         records = [_demoted(record) if record["id"] in demoted else record for record in head.profile["meta"]]
         head = replace(head, profile={**head.profile, "meta": records})

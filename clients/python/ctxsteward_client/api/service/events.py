@@ -80,7 +80,8 @@ def sync_detailed(
      What happens to sessions, as server-sent events: `appended`, `built`, `compacted`; `lost` where a
     client is slow.
 
-    `Last-Event-ID` goes on from there, as far as this process remembers.
+    `Last-Event-ID` goes on from there, as far as this process remembers. It ends when the token no
+    longer holds.
 
     Args:
         session (None | str | Unset): Of this one alone.
@@ -116,7 +117,8 @@ def sync(
      What happens to sessions, as server-sent events: `appended`, `built`, `compacted`; `lost` where a
     client is slow.
 
-    `Last-Event-ID` goes on from there, as far as this process remembers.
+    `Last-Event-ID` goes on from there, as far as this process remembers. It ends when the token no
+    longer holds.
 
     Args:
         session (None | str | Unset): Of this one alone.
@@ -147,7 +149,8 @@ async def asyncio_detailed(
      What happens to sessions, as server-sent events: `appended`, `built`, `compacted`; `lost` where a
     client is slow.
 
-    `Last-Event-ID` goes on from there, as far as this process remembers.
+    `Last-Event-ID` goes on from there, as far as this process remembers. It ends when the token no
+    longer holds.
 
     Args:
         session (None | str | Unset): Of this one alone.
@@ -183,7 +186,8 @@ async def asyncio(
      What happens to sessions, as server-sent events: `appended`, `built`, `compacted`; `lost` where a
     client is slow.
 
-    `Last-Event-ID` goes on from there, as far as this process remembers.
+    `Last-Event-ID` goes on from there, as far as this process remembers. It ends when the token no
+    longer holds.
 
     Args:
         session (None | str | Unset): Of this one alone.
