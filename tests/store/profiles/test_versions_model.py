@@ -107,7 +107,7 @@ class VersionsMachine(RuleBasedStateMachine):
     @rule(handle=st.integers(0, 1))
     def reopen(self, handle: int) -> None:
         other = Store(MemoryJournal(), self.store.objects, self.store.keys, uri="memory:")
-        self.handles[handle] = other.profiles("support")
+        self.handles[handle] = EarlierVersions(other, "support")
 
     @invariant()
     def every_handle_reads_the_model(self) -> None:

@@ -25,8 +25,9 @@ from typing import Any, NamedTuple
 from ctxsteward.schemas import Damaged, InputError, UnsupportedVersion, VersionTaken
 
 from ..backend import Backend
-from ..crypto import Link, is_signed, signed_data
+from ..crypto import Link, address_of, is_signed, signed_data
 from ..names import numbered, skeleton, steward_folder
+from .version_codec import canonical
 
 PEOPLE_VERSION = 1
 PURPOSE = b"ctxsteward people 1"
@@ -125,6 +126,16 @@ class PeopleRoll:
         alike = next((name for name in self.now if name != who and skeleton(name) == skeleton(who)), None)
         return None if alike is None else f"{who!r} looks like {alike!r}"
 
+    def take_over(self, statements: Iterable[PersonStatement]) -> list[PersonStatement]:
+        """Apply the statements that hold and were not taken before; return them in an order in which they hold."""
+        waiting = [one for one in statements if one.signature not in self.signatures]
+        taken: list[PersonStatement] = []
+        while (sound := next((one for one in waiting if self.obstacle(one) is None), None)) is not None:
+            self._apply(sound)
+            waiting.remove(sound)
+            taken.append(sound)
+        return taken
+
     def _found(self, where: str, number: int, body: Mapping[str, Any]) -> None:
         if number != 1:
             raise Damaged(f"{where}: the people of a profile are founded once, by its first link")
@@ -167,6 +178,7 @@ class PeopleRegister:
     def __init__(self, store: Backend, profile: str, tenant: str = "default") -> None:
         self.folder: str = steward_folder(tenant, profile, "people")
         self._chain = store.chain(self.folder, tenant=tenant)
+        self._key = store.keys.address_key(tenant)
 
     def read(self) -> PeopleRoll:
         """Everybody, every link checked; raises `Damaged` where a link is not signed as it must be."""
@@ -209,9 +221,14 @@ class PeopleRegister:
         return enrolled, last
 
     def _append(self, after: Link | None, body: Mapping[str, Any]) -> bool:
-        """Commit a link; False where another writer was first."""
+        """Commit a link; False where another writer was first.
+
+        The id of the commit follows from the link before and the body, so a try that is repeated commits once.
+        """
+        whole = {"schema_version": PEOPLE_VERSION, **body}
+        data = canonical([after.mac if after else "", whole])
         try:
-            self._chain.append(after, {"schema_version": PEOPLE_VERSION, **body})
+            self._chain.append(after, whole, commit_id=address_of(self._key, self.folder, "people", data))
         except VersionTaken:
             return False
         return True

@@ -127,10 +127,8 @@ class SignedLog:
                     self.actors.salt, people, versions=head.number if head else 0, spent=spent
                 )
         else:
-            waiting = [one for one in statements(self.actors) if one.signature not in enrolled.signatures]
-            while sound := [one for one in waiting if enrolled.obstacle(one) is None]:
-                enrolled = self._register.state(sound[0])
-                waiting.remove(sound[0])
+            for statement in enrolled.take_over(statements(self.actors)):
+                enrolled = self._register.state(statement)
         self._enrolled = enrolled
         return enrolled
 
@@ -144,10 +142,14 @@ class SignedLog:
         return known is not None and known.key == actor.key and set(known.roles) >= set(actor.roles)
 
     def reviewer(self, by: str | Signer, who: str | None) -> tuple[str, Signer]:
-        """Name and signer of a reviewer, by a token or another signer; `who` is who they claim to be."""
+        """Name and signer of a reviewer, by a token or another signer; `who` is who they claim to be.
+
+        Nothing is written: what they say may still be refused. `append` enrols people together with what it commits.
+        """
         signer = token_signer(by, self.actors.salt) if isinstance(by, str) else by
         name = self.actors.whose(signer, "reviewer", who)
-        self.enrol()
+        self._enrolled = self._register.read()
+        self._enrolled.take_over(statements(self.actors))
         if not self.is_enrolled(name):
             text = f"{name!r} stands in the file of actors, and no reviewer of profile {self.profile} vouches for that"
             raise ActionRefused("not_enrolled", f"{text}; `steward actors --add {name} --role reviewer --as REVIEWER`")
@@ -166,7 +168,10 @@ class SignedLog:
         return is_signed(actor.key, body["signature"], self._data(body))
 
     def append(self, body: Body, same: Callable[[Body], bool] | None = None) -> int:
-        """Commit a link; its number, or that of a link that says the same (`same`; None: equal bytes) already."""
+        """Commit a link; its number, or that of a link that says the same (`same`; None: equal bytes) already.
+
+        People are enrolled right before the link is committed (`enrol`), so that a refused call enrols nobody.
+        """
         data = json.dumps(body, sort_keys=True).encode()
         commit_id = address_of(self._key, self.folder, self.link_name, data)
         while True:
@@ -174,6 +179,7 @@ class SignedLog:
             for link in links:
                 if same(link.body) if same else link.commit_id == commit_id:
                     return link.number
+            self.enrol()
             try:
                 return self._chain.append(links[-1] if links else None, body, commit_id=commit_id).number
             except VersionTaken:
@@ -266,7 +272,6 @@ class Approvals(SignedLog):
 
         `people`: how many must approve, where that is more than the report asks for. `note`: why, kept in plain.
         """
-        self.enrol()
         address = self.address(challenger, parent, author)
         plain = challenger.model_dump(mode="json")
         records = [self._shelf.keep_record(record, frozenset())._asdict() for record in challenger.meta]

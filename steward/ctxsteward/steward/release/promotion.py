@@ -376,12 +376,12 @@ def _agreed(approvals: Approvals | None, proposal: _Proposal, people: int) -> tu
         return ()
     if approvals is None:
         return _blocked(None, "needs_approval", f"{people} must approve, and nobody is configured to", people=people)
-    approvals.enrol()
     said = _valid(approvals, proposal)
     refusers = [each.who for each in said if each.verdict == "reject"]
     if refusers:
         return _blocked(None, "rejected", f"{', '.join(refusers)} rejected it", people=people, approvals=said)
     if len(said) >= people:
+        approvals.enrol()  # the commit asks the store who is a reviewer; an earlier program took answers without that
         return said
     return _lacking(approvals, proposal, people)
 
