@@ -16,7 +16,7 @@ from inline_snapshot import snapshot
 
 from ctxsteward.console.cli import cli
 from ctxsteward.console.commands.store import read_grace
-from ctxsteward.envelope import open_store
+from ctxsteward.envelope import Profile, open_store
 from ctxsteward.schemas import InputError
 
 from ..s3_servers import S3Server
@@ -43,7 +43,8 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert built.exit_code == 0, built.stderr
     with open_store(f"file:{path}") as store:
         orphan = store.vault().put("demo", "meta", b"nobody refers to this")
-        store.chain("profiles/default/p/versions", tenant="default").append(None, {"persona": "x"})
+        profile = Profile.from_text("You are brief.", name="p")
+        store.profiles("p").commit(profile, who="ops", why="first", when="2026-11-22T04:00:00Z")
     (path / "objects" / "blobs" / "default" / orphan[:2] / f"x.{'0' * 16}.tmp").write_bytes(b"half")
     return path
 
@@ -131,7 +132,7 @@ def test_gc_of_a_damaged_chain_removes_nothing(folder: Path) -> None:
 def test_ls_lists_objects_and_sessions(folder: Path) -> None:
     lines = [json.loads(line) for line in run("ls", "--json", "--store", f"file:{folder}").stdout.splitlines()]
 
-    assert all(list(line) == ["name", "kind", "size", "modified_seconds"] for line in lines)
+    assert all(list(line) == ["name", "kind", "size", "modified_seconds", "fault"] for line in lines)
     assert [(line["kind"], line["name"][:22]) for line in lines] == [
         ("blobs", lines[0]["name"][:22]),
         ("log", "journal/default/demo"),

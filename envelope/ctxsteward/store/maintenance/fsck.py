@@ -47,7 +47,7 @@ from ..crypto import Chain, CheckableKeys, KeyFileMissing, Link, Vault, check_ke
 from ..journal import CheckedJournal, DrainMark, SessionKey
 from ..names import check_name, data_key_name, numbered, part_of
 from ..objects import ObjectInfo
-from ..profiles import ApprovalCheck, PeopleRegister, ProfileVersions
+from ..profiles import PeopleRegister, ProfileVersions
 from ..replication import NewSegments
 from .checks import (
     check_blobs,
@@ -312,21 +312,24 @@ def _check_approvals(store: Backend, tenant: str, objects: TenantObjects, tally:
         register = PeopleRegister(store, profile, tenant)
         with tally.reading(register.folder, "people_forged", "it is not signed by a reviewer of then"):
             register.read()
-            for number, check in _approval_checks(ProfileVersions(store, profile, tenant), tally):
-                key = numbered(folder, number)
-                for problem in check.problems:
-                    tally.found("approval_forged", key, problem)
-                for who in check.unknown:
-                    tally.found("approval_unknown", key, f"approved by {who}")
+            _check_versions(ProfileVersions(store, profile, tenant), tally)
 
 
-def _approval_checks(versions: ProfileVersions, tally: CheckTally) -> Iterator[tuple[int, ApprovalCheck]]:
-    """The checks that find something; nothing more where a version cannot be read, which is found where it lies."""
+def _check_versions(versions: ProfileVersions, tally: CheckTally) -> None:
+    """Check that people approved each version; one that cannot be read is found where it lies, and ends the check."""
     try:
-        yield from versions.approval_checks()
-    except (Damaged, UnsupportedVersion):
+        for number, check in versions.approval_checks():
+            key = numbered(versions.folder, number)
+            for problem in check.problems:
+                tally.found("approval_forged", key, problem)
+            for who in check.unknown:
+                tally.found("approval_unknown", key, f"approved by {who}")
+    except UnsupportedVersion as error:
+        if all(finding.field != error.what for finding in tally.findings):
+            tally.found("later_version", error.what, str(error))
+    except Damaged as error:
         if not tally.findings:
-            raise
+            tally.found("link_altered", versions.folder, str(error))
 
 
 def _altered_rows(store: Backend, tenant: str, tally: CheckTally) -> Set[str]:
