@@ -186,6 +186,11 @@ def by_hand(original: Original, store: Store) -> None:
         versions.commit(Profile.from_text(text, name="older"), who="ops", why="x", when="2026-11-22")
 
 
+def unknown_form(original: Original, store: Store) -> None:
+    """A version whose form this program does not know."""
+    store.chain("profiles/acme/odd/versions", tenant="acme").append(None, {"persona": "x"})
+
+
 def _overwritten(path: Path) -> None:
     path.write_bytes(b"x" * 32)
 
@@ -279,6 +284,7 @@ CASES = (
     Broken(id="a dead key back", kind="key_after_tombstone", objects=dead_key),
     Broken(id="an erasure that did not finish", kind="content_after_erasure", anything=unfinished_erasure),
     Broken(id="a later program's link", kind="later_version", objects=later_link),
+    Broken(id="a version of an unknown form", kind="later_version", anything=unknown_form),
     Broken(id="a folder of nobody", kind="tenant_unknown", objects=add(f"blobs/~{'0' * 64}/aa/aa{'0' * 62}")),
     Broken(id="a forgotten subject's blob", kind="blob_erased"),
     Broken(id="an unfinished write", kind="temporary_left", anything=temporary),
@@ -319,6 +325,14 @@ def test_damage_says_what_to_do(original: Original) -> None:
             f"{VERSIONS}/000000000003.json",
             f"{VERSIONS}/000000000003.json: it is not there; the chain ends at 2, not at 3; restore it from a backup",
         )
+    ]
+
+
+def test_a_version_of_an_unknown_form_is_named_where_it_lies(original: Original) -> None:
+    found = check(Broken(id="", kind="", anything=unknown_form).store(original))
+
+    assert [(one.kind, one.field) for one in found.damage] == [
+        ("later_version", "profiles/acme/odd/versions/000000000001.json")
     ]
 
 

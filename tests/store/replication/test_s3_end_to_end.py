@@ -21,6 +21,8 @@ from ...s3_servers import S3Server
 from .machines import user
 
 KEYS = MasterKeys(b"s" * 32)
+WHEN = "2026-11-22T04:00:00+00:00"
+"""When every report is made: its time is part of an envelope, and stores are filled one after the other."""
 
 
 pytestmark = pytest.mark.usefixtures("aws_environment")
@@ -29,7 +31,7 @@ pytestmark = pytest.mark.usefixtures("aws_environment")
 def chat(store: Store, turns: int = 40) -> tuple[str, dict[str, object], list[str]]:
     """A conversation with a build before every answer: address and document of the last envelope, its reports."""
     session = store.session("chat", tenant="acme", system="Be exact.")
-    builder = EnvelopeBuilder(model="gpt-4o", budgets=Budgets(dynamic_tokens=300))
+    builder = EnvelopeBuilder(model="gpt-4o", budgets=Budgets(dynamic_tokens=300), now=lambda: WHEN)
     reports: list[str] = []
     for turn in range(turns):
         session.append(user(f"question {turn}: what is {turn} times 7, and where is file_{turn}.txt?"), principal="ann")
