@@ -11,7 +11,7 @@ from zlib import crc32
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from ctxsteward.envelope import Budgets, EnvelopeBuilder, Profile, Store
+from ctxsteward.envelope import Budgets, EnvelopeBuilder, Profile, Store, Session
 from ctxsteward.envelope.layout.composition import lay_head
 from ctxsteward.envelope.testing import CharTokenizer, memory_store
 from ctxsteward.envelope.tokens.tokenizer import Counter, Tokenizer, load_tokenizer
@@ -238,11 +238,18 @@ def test_never_over_the_limit_and_the_same_whatever_the_order(
 HEX = st.lists(st.text("0123456789abcdef", min_size=4, max_size=4), unique=True, max_size=7)
 
 
+def session_with(records: tuple[MetaRecord, ...]) -> Session:
+    """A session of this profile, in a store that holds what its records cite: else they lose the operator's voice."""
+    store = memory_store()
+    for cited in sorted({source.split("§")[0] for record in records for source in record.sources}):
+        store.session(cited).append({"role": "user", "content": "Please do."})
+    return store.session("shown", profile=Profile.from_document(ProfileDocument(meta=records)))
+
+
 def in_prompt(records: tuple[MetaRecord, ...]) -> int:
     """Tokens of the section that a session of this profile is shown."""
     builder = EnvelopeBuilder(tokenizer="o200k_base", budgets=Budgets(meta_tokens=5_000))
-    session = memory_store().session("s", profile=Profile.from_document(ProfileDocument(meta=records)))
-    return builder.build(session).section("meta").tokens
+    return builder.build(session_with(records)).section("meta").tokens
 
 
 @settings(max_examples=examples(30), deadline=None)
@@ -431,7 +438,7 @@ def test_slice_tokens_are_those_of_the_section(approved: tuple[bool, ...]) -> No
         for at, one in enumerate(approved)
     )
     builder = EnvelopeBuilder(tokenizer="o200k_base")
-    session = memory_store().session("s", profile=Profile.from_document(ProfileDocument(meta=records)))
+    session = session_with(records)
     session.append({"role": "user", "content": "Hi"})
     assert slice_tokens(records, O200K) == builder.build(session).section("meta").tokens
 
