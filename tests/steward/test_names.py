@@ -6,6 +6,7 @@ import pytest
 
 from ctxsteward.envelope.testing import memory_store as envelope_store
 from ctxsteward.schemas import InputError
+from ctxsteward.steward.admission import AdmissionPolicy
 from ctxsteward.steward.artifacts import build_artifact
 from ctxsteward.steward.drift import report
 from ctxsteward.steward.harvest.tools.errors import tool_errors
@@ -45,14 +46,19 @@ def test_three_people_agree() -> None:
     assert wide(("eve", "ada", "ben")) == {("active", 3)}
 
 
-def fixed(*principals: str, bad: dict[str, object], good: dict[str, object], says: str) -> list[tuple[str, str, str]]:
-    """What becomes of a fix that recovered once in a session of each of these."""
+def fixed(
+    *principals: str | None, bad: dict[str, object], good: dict[str, object], says: str, declared: tuple[str, ...] = ()
+) -> list[tuple[str, str, str]]:
+    """What becomes of a fix that recovered once in a session of each of these; the tool declares these arguments."""
+    policy = AdmissionPolicy(tool_arguments={"pay": declared})
     with memory_store() as store, Ledger.open(":memory:", store, TENANT, AGENT) as ledger:
         key = store.keys.address_key(TENANT)
         for number, principal in enumerate(principals):
             talk = scene(call("pay", says, **bad), call("pay", "{}", **good), session=f"s{number}", principal=principal)
             ledger.absorb(*build_artifact(talk, tool_errors(talk), extractor="harvest/1", key=key))
-        return [(one.status, *one.reasons, one.text) for one in ledger.records(JudgementContext(now=WHEN))]  # type: ignore[misc]
+        return [
+            (one.status, *one.reasons, one.text) for one in ledger.records(JudgementContext(now=WHEN, policy=policy))
+        ]  # type: ignore[misc]
 
 
 DAY = {
@@ -86,13 +92,14 @@ REQUIRED = {
     [
         pytest.param(("ann",) * 3, ("candidate", "needs_principals"), id="three sessions of one person"),
         pytest.param(EVES, ("candidate", "needs_principals"), id="one person under many names"),
-        pytest.param(("s0", "s1", "s2"), ("candidate", "needs_principals"), id="three sessions of nobody known"),
+        pytest.param((None,) * 3, ("candidate", "needs_principals"), id="three sessions of nobody known"),
+        pytest.param(("s0", "s1", "s2"), ("active", "fix_worked"), id="three people named like their sessions"),
         pytest.param(("ann",), ("candidate", "needs_recovery"), id="once"),
         pytest.param(("ann", "ben"), ("candidate", "needs_recovery"), id="two people"),
         pytest.param(("ann", "ben", "cleo"), ("active", "fix_worked"), id="three people"),
     ],
 )
-def test_a_fix_is_admitted_when_it_helped_three_people(who: tuple[str, ...], becomes: tuple[str, str]) -> None:
+def test_a_fix_is_admitted_when_it_helped_three_people(who: tuple[str | None, ...], becomes: tuple[str, str]) -> None:
     ((status, reason, text),) = fixed(*who, **DAY)  # type: ignore[arg-type]
     assert ((status, reason), text) == (becomes, "`pay` rejects `day`: write it as YYYY-MM-DD.")
 
@@ -105,7 +112,8 @@ def test_a_fix_is_admitted_when_it_helped_three_people(who: tuple[str, ...], bec
         pytest.param(LIMIT, "vetted", id="raises a limit"),
         pytest.param(RECIPIENT, "vetted", id="pays somebody else"),
         pytest.param(DAY, "active", id="writes a date otherwise"),
-        pytest.param(REQUIRED, "active", id="adds what was required"),
+        pytest.param(REQUIRED | {"declared": ("order", "reason")}, "active", id="adds what was required"),
+        pytest.param(REQUIRED, "vetted", id="adds what only an error asked for"),
     ],
 )
 def test_a_fix_that_changes_what_a_call_does_waits_for_a_person(scene_: dict[str, object], status: str) -> None:

@@ -11,7 +11,7 @@ from zlib import crc32
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from ctxsteward.envelope import Budgets, EnvelopeBuilder, Profile, Store, Session
+from ctxsteward.envelope import Budgets, EnvelopeBuilder, Profile, Session, Store
 from ctxsteward.envelope.layout.composition import lay_head
 from ctxsteward.envelope.testing import CharTokenizer, memory_store
 from ctxsteward.envelope.tokens.tokenizer import Counter, Tokenizer, load_tokenizer
