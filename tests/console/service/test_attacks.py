@@ -258,6 +258,14 @@ def asked(service: Running, token: str, session: str) -> float:
     return time.monotonic() - began
 
 
+def wait_for_requests(service: Running, count: int, token: str) -> None:
+    """Until so many are under way, the one that asks for it included."""
+    until = time.monotonic() + 60
+    while f"under_way {count}\n" not in service.ask("GET", "/metrics", authorization=f"Bearer {token}")[1]:
+        assert time.monotonic() < until, f"{count} requests were not under way within 60 s"
+        time.sleep(0.02)
+
+
 def slow(port: int, head: str, held: ExitStack, first: bytes = b"") -> socket.socket:
     """A request whose body does not come."""
     connection = held.enter_context(socket.create_connection(("127.0.0.1", port), timeout=60))
@@ -297,8 +305,7 @@ def test_slow_requests_of_one_tenant_take_nothing_from_another(tmp_path: Path) -
         head = "POST /api/sessions/s/messages HTTP/1.1\r\ncontent-type: application/json\r\n"
         for _ in range(64):
             slow(service.port, f"{head}authorization: Bearer {acme}\r\n", held, b"{")
-        while service.ask("GET", "/metrics", authorization=f"Bearer {other}")[1].count("under_way 33") != 1:
-            pass  # acme's share, and this one
+        wait_for_requests(service, 32 + 1, other)
         for number in range(5):
             assert asked(service, other, f"s{number}") < 10
         said = {"messages": [{"message": {"role": "user", "content": "Hi"}}]}
@@ -366,7 +373,7 @@ def test_a_signal_ends_the_process_in_time_whatever_runs(tmp_path: Path) -> None
         connections = [http.client.HTTPConnection("127.0.0.1", service.port, timeout=60) for _ in range(4)]
         for number, connection in enumerate(connections):
             connection.request("POST", f"/api/sessions/slow{number}/build", b'{"model": "gpt-4.1"}', auth)
-        time.sleep(0.3)
+        wait_for_requests(service, 4 + 1, acme)
         began = time.monotonic()
         service.process.send_signal(signal.SIGTERM)
         service.process.communicate(timeout=60)
