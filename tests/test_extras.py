@@ -30,7 +30,7 @@ TABLE: dict[str, dict[str, list[str]]] = PROJECT["tool"]["ctxsteward"]["extras"]
 ASKED: dict[str, list[str]] = PROJECT["project"]["optional-dependencies"]
 OWNED = {f"ctxsteward.{owner}" for row in TABLE.values() for owner in row["owners"]}
 NO_EXTRA = {"litellm"}
-"""Rows of the table for packages that whoever uses an integration has already."""
+"""Rows of the table for packages that a user of an integration has already."""
 
 
 def canonical(requirement: str) -> str:
