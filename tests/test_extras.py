@@ -30,7 +30,7 @@ TABLE: dict[str, dict[str, list[str]]] = PROJECT["tool"]["ctxsteward"]["extras"]
 ASKED: dict[str, list[str]] = PROJECT["project"]["optional-dependencies"]
 OWNED = {f"ctxsteward.{owner}" for row in TABLE.values() for owner in row["owners"]}
 NO_EXTRA = {"litellm"}
-"""Rows of the table for packages that whoever uses an integration has already."""
+"""Rows of the table for packages that a user of an integration has already."""
 
 
 def canonical(requirement: str) -> str:
@@ -285,14 +285,23 @@ def test_what_asks_a_model_says_what_is_missing_when_it_is_made() -> None:
 
 EMBEDDING = """
 from ctxsteward.envelope.recall import Multilingual, Semantic, selector_named
+from ctxsteward.schemas import InputError
+
+
+class Mine:
+    name, dimensions = "mine", 2
+
+    def __call__(self, texts):
+        return [[1.0, 0.0] for _ in texts]
+
 
 told = {}
 for name, make in {
-    "weights": Multilingual, "selector": lambda: selector_named("semantic"), "own": lambda: Semantic(lambda texts: []),
+    "weights": Multilingual, "selector": lambda: selector_named("semantic"), "own": lambda: Semantic(Mine()),
 }.items():
     try:
         make()
-    except ImportError as error:
+    except (ImportError, InputError) as error:
         told[name] = str(error)
 print(json.dumps(told))
 """

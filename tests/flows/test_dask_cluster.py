@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,19 @@ from ctxsteward.steward.setup import home_of, open_night
 from .transcripts import founded, write
 
 pytestmark = pytest.mark.usefixtures("prefect")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def the_environment_of_workers_is_taken_back() -> Iterator[None]:
+    """`distributed` sets variables for its workers (threads of BLAS, hash seed) in this process, and leaves them there.
+
+    Workers are processes, and what is set before they start is the only way to give them these.
+    """
+    before = dict(os.environ)
+    yield
+    for name in os.environ.keys() - before.keys():
+        del os.environ[name]
+    os.environ.update(before)
 
 
 def test_a_local_cluster_listens_on_the_loopback_and_has_no_dashboard() -> None:

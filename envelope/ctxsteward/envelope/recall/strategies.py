@@ -33,7 +33,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
-from importlib.util import find_spec
 from string import Template
 from typing import Annotated, ClassVar
 
@@ -52,7 +51,7 @@ from ctxsteward.schemas import (
 )
 
 from ..history import LogEntry, text_of
-from .dense import E5, EMBEDDER_PACKAGES, Multilingual, QueryEmbedder, Semantic
+from .dense import E5, Multilingual, QueryEmbedder, Semantic
 from .heuristic import Heuristic
 from .selection import (
     FELL_BACK,
@@ -157,13 +156,13 @@ def selector_named(name: str) -> Selector:
     if name == "heuristic":
         return lexical
     if name in ("semantic", "hybrid"):
-        missing = [package for package in EMBEDDER_PACKAGES if find_spec(package) is None]
-        if missing:
+        try:
+            near = Semantic(Multilingual(), fallback=lexical)
+        except ImportError as error:
             raise InputError(
-                f"selector {name!r} needs {', '.join(missing)}, which is not installed: pip install "
-                "'ctxsteward[dense]', or take selector='heuristic'"
-            )
-        near = Semantic(Multilingual(), fallback=lexical)
+                f"selector {name!r} needs {error.name}, which is not installed: pip install 'ctxsteward[dense]', "
+                "or take selector='heuristic'"
+            ) from error
         return near if name == "semantic" else Hybrid(lexical, near)
     hint = "ctxsteward.envelope.recall.ModelSelector(model)" if name == "llm" else "a callable"
     raise InputError(f"no selector is named {name!r:.60}; known: heuristic, semantic, hybrid; or pass {hint}")
