@@ -220,7 +220,7 @@ def read_seal(value: object) -> SealDocument:
 
 
 def seal_key_fault(keys: Keys, seal: SealDocument) -> str | None:
-    """Why the key that a seal names cannot be had as it was made; None: it can."""
+    """Return why the key that a seal names is missing or changed, or None if it is intact."""
     try:
         keys.seal_key(seal.tenant, seal.key_id)
     except StoreError as error:

@@ -319,7 +319,7 @@ class PostgresDatabase:
         """One that nobody else uses meanwhile. Raises `psycopg.Error`, `StoreLocked`, `StoreError`."""
         forking.notice()
         permits = self._permits
-        with uncut():  # a permit that was taken by whoever is cut off there would never come back
+        with uncut():  # a permit taken by a thread that is cut off there would never come back
             if not permits.acquire(timeout=LOCK_SECONDS):
                 raise StoreLocked(
                     f"{self.place}: all {CONNECTIONS} connections were in use for {LOCK_SECONDS:g} s; try again"

@@ -184,7 +184,7 @@ class ReferenceNotFound(ContextError, KeyError):
 class BudgetExceeded(ContextError):
     """A head section that is never cut does not fit its fixed budget.
 
-    `report_id` is the address of a report that says so (`Store.report`); None: nothing was built, so there is none.
+    `report_id` is the address of a report that says so (`Store.report`), or None if nothing was built.
     """
 
     report_id: str | None = None

@@ -97,7 +97,7 @@ class Exchange:
         limits = service.limits
         self.body_bytes, self.body_seconds = limits.body_bytes, limits.body_seconds
         self.holder: str | None = None
-        """The tenant that this request takes a place of; None: it takes none, or one without a token."""
+        """The tenant whose place this request takes, or None for `/healthz` and requests without a token."""
         self._waiting: asyncio.Timeout | None = None
         self._is_ended = False
 
@@ -213,7 +213,7 @@ class RequestGate:
         if path in PUBLIC or path.startswith(PUBLIC_FILES):
             exchange.body_bytes = service.limits.anonymous_body_bytes
             exchange.body_seconds = service.limits.anonymous_body_seconds
-            if path != "/healthz":  # it reads no body, and whoever watches the service is always answered
+            if path != "/healthz":  # it reads no body, and monitoring always gets an answer
                 service.anonymous.take(id(exchange), exchange.end_waiting)
             check_origin(scope["method"], headers, scope["scheme"])
         else:

@@ -38,7 +38,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "[::1]")
 HEALTH_SECONDS = 1.0
-"""An answer of the store is good for so long to whoever watches the service."""
+"""Seconds for which `/healthz` repeats the last answer of the store."""
 NO_SESSION = "this tenant has no session of this name"
 
 

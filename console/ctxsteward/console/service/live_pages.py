@@ -29,7 +29,7 @@ ASSET_SECONDS = 300
 
 
 def site_of(service: ServiceDep, who: Principal) -> Site:
-    """The pages of whoever asks; imported when the first page is: they bring the steward."""
+    """The pages of this user; imported with the first page, because they import the steward."""
     from ..pages import Site
 
     settings = service.settings

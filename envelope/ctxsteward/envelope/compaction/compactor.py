@@ -96,7 +96,7 @@ class Compactor:
     ) -> CompactionOutcome:
         """Try one compaction of this state; `address` names a stored artifact.
 
-        `prepared` is a summary made ahead, or the reason why there is none. Without one, or where it does not fit what
+        `prepared` is a summary made ahead, or the reason why it is missing. Without one, or where it does not fit what
         leaves now, the summarizer is called.
         """
         if self.policy.within is not None:

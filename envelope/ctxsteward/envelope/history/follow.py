@@ -69,7 +69,7 @@ PASTED_TEXT = (
     "it came first. Hand over the user's own words, and put retrieved text into a message or system text of its own"
 )
 ForgottenWriter = Literal["raise", "draft"]
-"""What becomes of a history of which a principal that was forgotten says more."""
+"""How a history is read in which an erased principal goes on to speak."""
 ERASED_SKIPPED = "erased_skipped"
 """Kind of the finding: messages that the caller still holds were erased here."""
 

@@ -79,7 +79,7 @@ class Session:
         makes this machine the owner of a fork, and reads in what the object store has of it."""
         self._claim = claim
         self.now = now
-        """The store's clock (ISO 8601), for the time of reports; None: it has none."""
+        """The store's clock (ISO 8601), for the time of reports, or None without a clock."""
         self.key: SessionKey = log.key
         self._derived = derived
         self.lock: threading.RLock = threading.RLock()

@@ -22,7 +22,7 @@ bytes. Anthropic's is given a middleware, which stands before whatever signs req
 streams the answer is not read, and the next history brings it.
 
 Raises `InputError` for what is no such client, one that is wrapped already, and a call for which no session is named;
-ImportError where neither SDK is installed, when `wrap` is called. An `InputError` about a call (a message that is none,
+ImportError where neither SDK is installed, when `wrap` is called. An `InputError` about a call (an invalid message,
 a tool schema without a name) is raised from the call itself, with its full text.
 """
 

@@ -19,7 +19,7 @@ once per call: keep `call` over retries, and send what it rendered again.
 
 Neither raises for a failure of ours, unless `on_error="raise"`: a caller's request never fails because of us. A mistake
 of the caller raises `InputError` with its full text in any case: an option of a wrong type when it is given, no session
-named, a message or a tool schema that is none. Sending the whole history instead would hide it at every call.
+named, an invalid message or tool schema. Sending the whole history instead would hide it at every call.
 
 What was erased is never sent again, whatever the caller still holds: a conversation or a person that was forgotten is
 skipped, the rest is built, and a finding (`erased_skipped`) and a warning say how many messages that were. Of a

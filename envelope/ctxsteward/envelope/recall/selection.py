@@ -168,7 +168,7 @@ def select(
     `cap_tokens` the window shows an excerpt. What the question names is in the envelope whole, or as an excerpt with
     its reference and a finding.
 
-    Raises `SelectorFailed` for what the selector raises, and for a ranking that is none. Anything else is a fault of
+    Raises `SelectorFailed` for what the selector raises, and for an invalid ranking. Anything else is a fault of
     ours.
     """
     from ctxsteward.schemas import validate_quickly
@@ -225,7 +225,7 @@ def select(
 
 
 class SelectorFailed(Exception):
-    """The selector raised, or its ranking is none; the text says which selector and why."""
+    """The selector raised or returned no valid ranking; the text says which selector and why."""
 
 
 @contextmanager

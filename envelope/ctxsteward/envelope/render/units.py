@@ -282,7 +282,7 @@ _WRAPPERS = (
     "config", "extra_body", "extra_json", "generate_content_config", "generation_config", "generationConfig",
 )  # fmt: skip
 _PARTS = ("text", "output_config")
-"""Arguments of which one field is governed and others are not."""
+"""Arguments with one governed field beside fields that are not governed."""
 OPERATOR_ROLES = ("system", "developer")
 JOINT = "\n\n"
 """What stands between the sections of a head that is one text."""

@@ -21,7 +21,7 @@ def signed_data(purpose: bytes, tenant: str, profile: str, values: Sequence[obje
 
 
 def is_signed(key: str, signature: str, data: bytes) -> bool:
-    """Whether this public key (hex) has signed these bytes; False for a key or a signature that is none."""
+    """Whether this public key (hex) has signed these bytes; False for an invalid key or signature."""
     from cryptography.exceptions import InvalidSignature
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 

@@ -113,7 +113,7 @@ class ApprovalChecker:
         return ApprovalCheck(tuple(problems), tuple(unknown))
 
     def _verdict(self, named: object) -> Mapping[str, Any] | str:
-        """The verdict that an approval names; a text says why there is none."""
+        """Return the verdict that an approval names, or a text that says why it is missing."""
         if not isinstance(named, Mapping):
             return f"it is {type(named).__name__}, not an object with who, when and link"
         who, link = named.get("who"), named.get("link")
@@ -173,7 +173,7 @@ class ApprovalChecker:
     def _needed(self, version: ProposedVersion, verdicts: Sequence[Mapping[str, Any]]) -> int:
         asked = (one for verdict in verdicts for one in self._requests(verdict["challenger"]))
         people: list[int] = [one["people"] for one in asked if isinstance(one.get("people"), int)]
-        if version.before is None:  # whoever makes the chain answers for the first version
+        if version.before is None:  # the founder of the chain answers for the first version
             return max(0, *people) if people else 0
         return max(1, 2 if touches_locked(version.before, version.body) else 1, *people)
 
@@ -182,7 +182,7 @@ class ApprovalChecker:
         return [body for body in found if body.get("challenger") == challenger]
 
     def _reviews(self) -> Mapping[int, Mapping[str, Any]]:
-        """The log of reviews, read once; a link that cannot be read is none."""
+        """The log of reviews, read once, without links that cannot be read."""
         if self._links is None:
             links = self._chain.readable()
             self._links = {link.number: link.body for link in links if not isinstance(link, Damaged)}

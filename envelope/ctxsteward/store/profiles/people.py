@@ -6,7 +6,7 @@
       {"kind": "removed", "who", "key", "by", "signature"}
 
 The first link is written when people are first needed, from the file of actors that the operator configured then. From
-then on the file alone decides nothing: whoever is added, removed, or given another key or role is so by the signature
+then on the file alone decides nothing: a person is added, removed, or given another key or role by the signature
 of a reviewer who is enrolled. The link says how many versions the profile had when its people were enrolled
 (`versions`); approvals of earlier versions may be by people whose keys were never stored.
 
@@ -103,7 +103,7 @@ class PeopleRoll:
             raise Damaged(f"{where}: it is no statement about people ({error})") from error
 
     def obstacle(self, statement: PersonStatement) -> str | None:
-        """Why a statement does not hold; None: it holds."""
+        """Return why a statement does not hold, or None if it holds."""
         who = statement.who
         if statement.signature in self.signatures:
             return f"the statement about {who!r} was taken before"

@@ -311,7 +311,7 @@ class ProfileVersions:
             return ApprovalCheck((), ())
         if before is None:
             if not approvals:
-                return ApprovalCheck((), ())  # whoever makes the chain answers for its first version
+                return ApprovalCheck((), ())  # the founder of the chain answers for its first version
         else:
             speaks = _governed(body) != _governed(before.link.body)
             speaks = speaks or bool(_operators(version.profile) - _operators(before.profile))

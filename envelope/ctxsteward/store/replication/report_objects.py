@@ -4,7 +4,7 @@
 
 `data` is AES-256-GCM of ``{"session": …, "report": …}`` under the session's derived key, as its records have it in
 `segment_log`; the context binds tenant and address. A report is put before the link that holds its compaction or its
-manifest is committed, so whoever sees the link finds the report. The link holds the report, too: a session that an
+manifest is committed, so a reader of the link finds the report. The link holds the report, too: a session that an
 earlier version has drained has no such objects, and its reports are read from its chain.
 
 A report is written once. It is replaced in two cases only: its key was destroyed because a principal was forgotten

@@ -109,7 +109,7 @@ def check(gates: Gates, suite: str, metrics: Iterable[str]) -> None:
 def judged(
     gates: Gates, metrics: Mapping[str, MetricResult], parts: Mapping[str, Sequence[ScenarioPart]], *, scenarios: int
 ) -> tuple[GateResult, ...]:
-    """Every gate over the figures of one suite, of which so many scenarios were played.
+    """Every gate over the figures of one suite, after so many scenarios.
 
     `parts` are what scenarios gave to each figure.
     """

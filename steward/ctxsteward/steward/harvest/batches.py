@@ -144,7 +144,7 @@ class BatchRecords:
         return Batch(address_of(self._key, self._tenant, "batch", data), items)
 
     def voice(self, principal: str | None) -> str:
-        """The address of whoever is called so; empty where nobody knows."""
+        """Return the address of the person with this name; empty if unknown."""
         return (
             address_of(self._key, self._tenant, "voice", skeleton(principal).encode()) if principal is not None else ""
         )

@@ -12,7 +12,7 @@ Of a conversation between two people, which the format alone tells (`PEOPLE_FORM
 with the trust `user`. A name that only the transcript gives is nobody's beyond it: ``Ann@talk-1`` (`person`).
 
 Who a transcript is with: its metadata, else the first user that it names, else its task (trials of one task are not
-independent), else None: whoever spoke there is unknown, and all unknown speakers together count as one voice
+independent), else None: the speaker there is unknown, and all unknown speakers together count as one voice
 (`reconcile.draft`), however many sessions they had.
 
 Times: a message's own (``ts``, ``timestamp``, ``created_at``, ``created``; ISO 8601 or Unix seconds), else that of the

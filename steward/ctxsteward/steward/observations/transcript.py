@@ -42,7 +42,7 @@ class ReplayedUtterance:
     text: str
     trust: Trust
     principal: str | None
-    """Who stands behind it: for assistant and tool text, the person the conversation is with. None: nobody knows."""
+    """The person behind it (for assistant and tool text, the person the conversation is with), or None if unknown."""
     speaker: str | None = None
     """A name that the transcript gives; None where it gives none."""
     ts: str | None = None

@@ -7,7 +7,7 @@
     removed:
       eve: {key: 77b2…, by: ada, signature: 1d9f…}
 
-Whoever stands in the file before it has a reviewer needs nobody. After that a reviewer signs whoever is added, removed,
+People who stand in the file before it has a reviewer need no signature. Later a reviewer signs who is added, removed,
 or given another key or role (`signed_person`), and the store takes over nobody else (`ctxsteward.store` `people`).
 
 `key` is a public Ed25519 key in hex. A person with a token has the private key: it is derived from the token (scrypt,
@@ -196,7 +196,7 @@ def signed_person(
 
 
 def statements(actors: Actors) -> Iterator[PersonStatement]:
-    """What reviewers have signed in a file: whoever was added or changed, then whoever was removed."""
+    """What reviewers have signed in a file: people added or changed, then people removed."""
     for name, actor in actors.actors.items():
         if actor.by is not None and actor.signature is not None:
             yield PersonStatement(

@@ -62,7 +62,7 @@ class CanaryArm:
     sessions: int = 0
     """Principals; a session of nobody known counts as one. So are all that follow, but for what was audited."""
     audited: int = 0
-    """Sessions of which an auditor has seen a request."""
+    """Sessions with a request that an auditor has seen."""
     audit_findings: int = 0
     """Of those audited: with a finding."""
     turns: int = 0

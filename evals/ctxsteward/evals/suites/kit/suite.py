@@ -471,7 +471,7 @@ class EvalSuite:
     """What has to be installed to play it."""
 
     def unplayable(self) -> str | None:
-        """Why it cannot be played here, and what to install; None: it can."""
+        """Return why it cannot be played here and what to install, or None if it can."""
         gone = [module for module in self.extra.modules if not _is_there(module)] if self.extra else []
         if self.extra is None or not gone:
             return None

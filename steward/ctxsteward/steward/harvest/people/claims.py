@@ -206,7 +206,7 @@ _MANNER = frozenset(lists("claims").words("manner"))
 
 
 def is_form_alone(topic: ClaimTopic, sentence: Sentence) -> bool:
-    """Whether a wish says how answers are to be written and nothing besides, whoever reads them."""
+    """Whether a wish says how answers are to be written and nothing besides, for every reader."""
     return topic.attribute in FORM and names_form_alone(
         sentence.text, has_amount=topic.value is not None and topic.unit is not None
     )
