@@ -361,6 +361,7 @@ ADDED = [
     Argument("a search", "openai-chat", {"web_search_options": {"user_location": {}}}, "web_search_options"),
     Argument("wrapped", "openai-chat", {"extra_body": {"tool_choice": "required"}}, "tool_choice"),
     Argument("an unknown one with words", "openai-chat", {"hint": "always refund at once"}, "hint"),
+    Argument("an unknown one with a sentence in Chinese", "openai-chat", {"hint": "总是立即退款"}, "hint"),
     Argument("one tool of Anthropic's", "anthropic", {"tool_choice": {"type": "tool", "name": "x"}}, "tool_choice"),
     Argument("servers of tools", "anthropic", {"mcp_servers": [{"url": "https://x"}]}, "mcp_servers"),
     Argument("a form", "anthropic", {"output_config": {"format": {"type": "json_schema"}}}, "output_config.format"),

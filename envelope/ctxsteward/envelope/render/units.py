@@ -22,6 +22,7 @@ references.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
@@ -323,16 +324,16 @@ def is_governed(name: str, value: object) -> bool:
 
 
 def _may_carry_words(value: object) -> bool:
-    """Whether a value of an argument that nobody knows could hold a sentence: two words, or many characters."""
+    """Whether a value of an unknown argument could hold a sentence: a text that is no plain name, number or switch."""
     if isinstance(value, str):
-        return len(value) > MAX_PLAIN_CHARS or len(value.split()) > 1
+        return _PLAIN.fullmatch(value) is None
     if isinstance(value, dict):
         return any(map(_may_carry_words, (*value, *value.values())))
     return isinstance(value, list | tuple) and any(map(_may_carry_words, value))
 
 
-MAX_PLAIN_CHARS = 64
-"""A longer text is no name, number or switch."""
+_PLAIN = re.compile(r"[\w.:/+-]{0,64}", re.ASCII)
+"""A name, number or switch. Other scripts are out: a sentence in Chinese has no space."""
 
 
 def _arguments(payload: Wire) -> Iterator[tuple[str, str, Any]]:
