@@ -27,10 +27,8 @@ POISONS = tuple(poisons())
 
 
 def session_of(number: int, who: str | None, texts: Sequence[str]) -> ReplayedTranscript:
-    name = f"s{number}"
-    principal = who or name
-    lines = [said(text, ordinal=2 * at + 1, principal=principal) for at, text in enumerate(texts)]
-    return replayed(name, *lines, principal=principal)
+    lines = [said(text, ordinal=2 * at + 1, principal=who) for at, text in enumerate(texts)]
+    return replayed(f"s{number}", *lines, principal=who)
 
 
 def worst(transcript: ReplayedTranscript) -> tuple[Observation, ...]:

@@ -410,7 +410,8 @@ def shown_uri(uri: str) -> str:
     if at and not (scheme.startswith("file:") and ":" not in before):
         user, colon, _ = before.partition(":")
         user = f"{_URI_REST.split(user)[0]}:{HIDDEN}" if colon and is_whole else HIDDEN
-        is_path = is_whole and not colon and not _URI_REST.search(before)
+        is_known = scheme.lower() in ("postgresql://", "postgres://", "s3://")
+        is_path = is_known and not colon and not _URI_REST.search(before)
         shown = f"{scheme}{before if is_path else user}@{_URI_REST.split(host)[0]}"
     else:
         name, colon, secret = _URI_REST.split(rest)[0].partition(":")

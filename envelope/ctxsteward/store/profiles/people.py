@@ -78,9 +78,9 @@ class PeopleRoll:
         """Keys that were replaced or removed."""
         self.signatures: set[str] = set()
         """Of the statements that were taken."""
-        self.versions = 0
+        self.versions: int = 0
         """How many versions the profile had when its people were enrolled."""
-        self.salt = ""
+        self.salt: str = ""
 
     @property
     def is_founded(self) -> bool:
