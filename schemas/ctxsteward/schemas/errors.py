@@ -407,10 +407,10 @@ def shown_uri(uri: str) -> str:
     scheme, rest = head[0], uri[head.end() :]
     before, at, host = rest.rpartition("@")
     is_whole = scheme.endswith("://") and not scheme.lower().startswith(("http", "otlp"))
+    is_known = scheme.lower() in ("postgresql://", "postgres://", "s3://")
     if at and not (scheme.startswith("file:") and ":" not in before):
         user, colon, _ = before.partition(":")
-        user = f"{_URI_REST.split(user)[0]}:{HIDDEN}" if colon and is_whole else HIDDEN
-        is_known = scheme.lower() in ("postgresql://", "postgres://", "s3://")
+        user = f"{_URI_REST.split(user)[0]}:{HIDDEN}" if colon and is_known else HIDDEN
         is_path = is_known and not colon and not _URI_REST.search(before)
         shown = f"{scheme}{before if is_path else user}@{_URI_REST.split(host)[0]}"
     else:

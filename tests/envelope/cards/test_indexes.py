@@ -220,7 +220,7 @@ class BadUri(NamedTuple):
         BadUri("sqlite:", "name no index"),
         BadUri("memory:x", r"'memory:\*{3}' name no index"),
         BadUri("cards.sqlite", "'cards.sqlite' name no index"),
-        BadUri("mysql://user:secret@host/db", r"'mysql://user:\*{3}@host/db' name no index"),
+        BadUri("mysql://user:secret@host/db", r"'mysql://\*{3}@host/db' name no index"),
         BadUri("postgresql:secret", r"'postgresql:\*{3}' name no index"),
         BadUri("postgres:user:secret@host/db", r"'postgres:\*{3}@host/db' name no index"),
         BadUri("user:secret@host/db", r"'user:\*{3}@host/db' name no index"),
