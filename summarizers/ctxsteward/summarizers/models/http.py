@@ -21,9 +21,12 @@ class AnswerRefused(Exception):
     """An answer that is not read to its end; the message is safe to log."""
 
 
-class BoundedClient(httpx2.AsyncClient):
-    """Reads answers within `MAX_ANSWER_BYTES`; `through` is a client of the caller's that sends instead."""
+def bounded_client(through: httpx2.AsyncClient | httpx2.Client | None = None) -> httpx2.AsyncClient:
+    """Return a client that reads answers within `MAX_ANSWER_BYTES`; `through` is the caller's, and sends instead."""
+    return _BoundedClient(through)
 
+
+class _BoundedClient(httpx2.AsyncClient):
     def __init__(self, through: httpx2.AsyncClient | httpx2.Client | None = None) -> None:
         transport = _InThread(through) if isinstance(through, httpx2.Client) else None
         super().__init__(transport=transport)

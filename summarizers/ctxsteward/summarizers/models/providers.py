@@ -65,10 +65,10 @@ class _SdkModel:
 
     def _client(self, http: Any) -> Any:
         sdk = self._sdk()
-        from .http import BoundedClient
+        from .http import bounded_client
 
         try:
-            return getattr(sdk, self._async_client)(**self._given, http_client=BoundedClient(http))
+            return getattr(sdk, self._async_client)(**self._given, http_client=bounded_client(http))
         except Exception as error:  # no key, or a base_url that is none
             told = ModelUnavailable(self.name, self._first_line(error), is_billed=False)
         raise told
