@@ -82,7 +82,8 @@ def install(patch: Callable[[Any, str, Any], None] = setattr) -> None:
     }
     for package, (name, client) in clients.items():
         with suppress(ModuleNotFoundError):
-            patch(import_module(package), name, lambda client=client: client)
+            # A class, because other packages name the SDK's client in annotations.
+            patch(import_module(package), name, type(name, (), {"__new__": lambda cls, client=client: client}))
     google = ModuleType("google")  # no extra brings its SDK
     google.genai = Namespace(Client=lambda: Namespace(models=GeminiModels()))  # type: ignore[attr-defined]
     sys.modules["google"] = google
