@@ -125,9 +125,10 @@ def _reports(store: Store, ids: Sequence[str], tenant: str) -> tuple[tuple[Compr
 
 
 _TRIES = 100
-ENOUGH_TRIES = 12
 ENOUGH_STEP_TOKENS = 50
 """A budget that is named is a multiple of it."""
+WIDEST_DYNAMIC_TOKENS = 1_000_000
+"""Results are whole on arrival under it as far as they ever are."""
 SELECTOR_HINT = "pass 'heuristic', 'semantic', 'hybrid', a callable (request) -> ranking, or None"
 
 
@@ -400,7 +401,7 @@ class EnvelopeBuilder:
             notices = (*notices, limited_notice(self._target, scale.stated, self._scale.stated))
         size = measure_envelope(session, head, layout, self._target, scale)
         if size.dynamic.overflow_tokens:
-            enough = self._enough_tokens(session, layout, scale)
+            enough = self._enough_tokens(session, scale)
             notices = (*notices, overflow_finding(size.dynamic, enough, self.window_tokens))
         if keep:
             decided = self._with_meta_report(whole, head, decided)
@@ -435,23 +436,20 @@ class EnvelopeBuilder:
         progress.findings.append(left_out_finding(state, groups, self.window_tokens))
         return groups
 
-    def _enough_tokens(self, session: Session, layout: DynamicLayout, scale: Scale) -> int | None:
+    def _enough_tokens(self, session: Session, scale: Scale) -> int | None:
         """A budget of dynamic that holds what is there now; None where the model's window leaves less.
 
-        What is never cut grows with the budget: longer results are whole on arrival, and bullets may take more.
+        What is never cut grows with the budget, because longer results are whole on arrival. So the layout under the
+        widest budget bounds what is needed, and the layout under that bound gives a lower one.
         """
         facts = partial(lines_of, session)
-        tokens = scale.provider_tokens(layout.tokens)
-        for _ in range(ENOUGH_TRIES):
-            wider = scale.with_dynamic(tokens)
-            budgets = wider.effective
-            counter, form = self.counter, self._decider.form
-            laid = lay_dynamic(session.state, budgets, counter, session.shown, {}, facts, form)
-            bullets = 0 if laid.bullets is None else laid.bullets.tokens
-            needed = wider.provider_tokens(laid.tokens + max(0, budgets.bullets_tokens - bullets))
-            if needed <= tokens:
-                break
-            tokens = needed
+        kept = session.cache.setdefault(("widest layout", self.counter.name), {})
+        assert isinstance(kept, dict)
+        tokens = WIDEST_DYNAMIC_TOKENS
+        for cache in (kept, {}):  # kept from build to build: each group is laid out once for the widest layout
+            budgets = scale.with_dynamic(tokens).effective
+            laid = lay_dynamic(session.state, budgets, self.counter, session.shown, cache, facts, self._decider.form)
+            tokens = _holding(laid, scale)
         room = dynamic_room(self._target, self._head(session).tokens)
         rounded = -(-tokens // ENOUGH_STEP_TOKENS) * ENOUGH_STEP_TOKENS
         return rounded if room is None or rounded <= room else None
@@ -559,6 +557,19 @@ def _policy_named(name: PolicyName, prices: Prices | None) -> Policy:
 
 def _check_policy(policy: object) -> None:
     check_argument("policy", policy, Policy, "pass Policy(…), or price_policy(name, prices)", optional=True)
+
+
+def _holding(layout: DynamicLayout, scale: Scale) -> int:
+    """The least budget of dynamic that holds this layout with all the bullets that it may have under that budget."""
+    bullets_tokens = 0 if layout.bullets is None else layout.bullets.tokens
+    tokens = scale.provider_tokens(layout.tokens)
+    while True:  # bullets take a part of the budget below 1, so this ends
+        wider = scale.with_dynamic(tokens)
+        more_tokens = max(0, wider.effective.bullets_tokens - bullets_tokens)
+        needed = wider.provider_tokens(layout.tokens + more_tokens)
+        if needed <= tokens:
+            return tokens
+        tokens = needed
 
 
 def _check_session(session: object) -> None:
