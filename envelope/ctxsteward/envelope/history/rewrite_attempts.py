@@ -42,6 +42,15 @@ _FORMS: dict[str, re.Pattern[str]] = {
     ),
     "tag": re.compile(r"^[ \t]{0,8}(?:</?(?:system|static|dynamic)>|\[/?(?:static|dynamic)\])", re.MULTILINE),
 }
+# Every append looks for every form. A pattern is slow over a long text, and most texts hold none of these words.
+_WORDS: dict[str, tuple[str, ...]] = {
+    "budget field": ("_tokens", "_fraction", "context.budget"),
+    "path": ("envelope.", "profile.", "budget.", "budgets."),
+    "section": ("sect", "budget"),
+    "tag": ("system>", "static>", "dynamic>", "static]", "dynamic]"),
+}
+"""A text with a form holds one of these words, in lower case."""
+assert all(name.endswith(("_tokens", "_fraction")) for name in Budgets.model_fields if "_" in name)
 _KEY = re.compile(
     r"""(?:^[ \t]{0,16}|[{,][ \t]?\n?[ \t]{0,16})["']?([a-z_]{4,15})["']?[ \t]?:(?=[ \t\n\[{"'0-9])""", re.MULTILINE
 )
@@ -53,8 +62,10 @@ def rewrite_findings(message: Message, ref: str) -> Iterator[Finding]:
     if message.role in ("system", "developer"):
         return
     text = "\n".join(_texts(message))
-    forms = [name for name, form in _FORMS.items() if form.search(text)]
-    keys = {match[1] for match in _KEY.finditer(text)} if ":" in text else set()
+    folded = text.casefold()
+    possible = [name for name in _FORMS if any(word in folded for word in _WORDS[name])]
+    forms = [name for name in possible if _FORMS[name].search(text)]
+    keys = {match[1] for match in _KEY.finditer(text)} if any(block in text for block in _BLOCKS) else set()
     if (blocks := len(keys.intersection(_BLOCKS))) >= 2 or (blocks and keys & _VERSION_KEYS and keys & {*_BLOCKS[:4]}):
         forms.append("profile block")
     if not forms:
