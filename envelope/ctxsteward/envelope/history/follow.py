@@ -36,6 +36,7 @@ from __future__ import annotations
 
 import hashlib
 import marshal
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -46,6 +47,8 @@ from .said_message import SaidMessage, is_reduced, said_message, without_own_tex
 from .tool_groups import NewMessage, check_meta
 
 if TYPE_CHECKING:
+    from ctxsteward.store import SessionKey
+
     from .session import Session
 
 TRIES = 100
@@ -133,6 +136,8 @@ class Follower:
         """Those that came with more, and where they are in the history."""
         self.forks_made: int = 0
         """By histories that went another way, since this process follows them."""
+        self._erased: tuple[tuple[SessionKey, int], Sequence[int]] | None = None
+        """Ordinals of erased messages of one log, at one generation: they are read once, not at each call."""
         self._left_out: int = 0
         """Messages of the last history that may be copies of erased ones."""
 
@@ -373,8 +378,11 @@ class Follower:
         return draft
 
     def _tell_erased(self, session: Session, history: HandedHistory) -> None:
-        shared = range(1, min(len(session), len(history.messages)) + 1)
-        erased = sum(session.shown(ordinal).event.erased for ordinal in shared) + self._left_out
+        log = session.key, session.generation
+        if self._erased is None or self._erased[0] != log:  # what comes later is not erased in this generation
+            gone = [ordinal for ordinal in range(1, len(session) + 1) if session.shown(ordinal).event.erased]
+            self._erased = log, gone
+        erased = bisect_right(self._erased[1], len(history.messages)) + self._left_out
         if erased:
             text = (
                 f"{erased} of the {len(history.messages)} messages handed over were erased on purpose; they are not "
