@@ -48,10 +48,20 @@ settings.load_profile("counted")
 """Property tests that name no number of examples: a fifth of hypothesis's own on every run, as those that do."""
 
 LONG = (
-    "tests/flows/", "tests/steward/night/", "tests/store/crashes/", "tests/steward/ingest/", "tests/store/replication/",
-    "tests/evals/", "tests/test_guide_", "tests/test_docs.py", "tests/test_distribution.py", "tests/test_linear.py",
-    "tests/test_site.py", "tests/console/service/test_attacks.py", "tests/store/",
-)  # fmt: skip
+    "tests/flows/",
+    "tests/steward/night/",
+    "tests/store/crashes/",
+    "tests/steward/ingest/",
+    "tests/store/replication/",
+    "tests/evals/",
+    "tests/test_guide_",
+    "tests/test_docs.py",
+    "tests/test_distribution.py",
+    "tests/test_linear.py",
+    "tests/test_site.py",
+    "tests/console/service/test_attacks.py",
+    "tests/store/",
+)
 """Where few tests take long: they begin first, so that no process is left alone with one at the end."""
 
 

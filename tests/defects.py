@@ -106,8 +106,11 @@ def played(suite: str, scenarios: Iterable[int] | None, first: Sequence[Path] = 
     options = ["--gate", "--workers", "1", "--json", "--split", split]
     done = subprocess.run(
         [sys.executable, "-c", program, "evals", "run", suite, *options, *only],
-        env=os.environ | {"PYTHONPATH": path}, capture_output=True, text=True, timeout=3_600,
-    )  # fmt: skip
+        env=os.environ | {"PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        timeout=3_600,
+    )
     if done.returncode not in (0, 1) or not done.stdout:
         raise RuntimeError(f"{suite}: {done.stderr[-3_000:]}")
     result = json.loads(done.stdout)

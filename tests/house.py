@@ -78,8 +78,11 @@ class Module(NamedTuple):
 def tracked(*patterns: str) -> list[Path]:
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", *patterns],
-        cwd=ROOT, capture_output=True, text=True, check=True,
-    ).stdout.split("\0")  # fmt: skip
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.split("\0")
     return [ROOT / name for name in listed if name and (ROOT / name).is_file()]
 
 

@@ -86,11 +86,19 @@ ELSEWHERE = {
 }
 """Beginnings of commands that are not run here, and why."""
 STANDS_FOR = {
-    "DATA…": "runs.jsonl", "RUN.traj": "runs.jsonl", "transcript.jsonl": "runs.jsonl", "FOLDER": "chats",
-    "--linger 60": "", "prometheus": "prometheus=127.0.0.1:0",
-    "--write docs/cost.md": "", "--write docs/selection.md": "",
-    "/etc/ctxsteward/": "", "--gate  ": "  ", "logs/chats": "runs.jsonl", " --profile profile.yaml": "",
-}  # fmt: skip
+    "DATA…": "runs.jsonl",
+    "RUN.traj": "runs.jsonl",
+    "transcript.jsonl": "runs.jsonl",
+    "FOLDER": "chats",
+    "--linger 60": "",
+    "prometheus": "prometheus=127.0.0.1:0",
+    "--write docs/cost.md": "",
+    "--write docs/selection.md": "",
+    "/etc/ctxsteward/": "",
+    "--gate  ": "  ",
+    "logs/chats": "runs.jsonl",
+    " --profile profile.yaml": "",
+}
 """Placeholders of indented lines, and what is there in their place."""
 
 
@@ -215,9 +223,18 @@ class Environment:
         kept = {name: value for name, value in os.environ.items() if name.startswith((*KEPT, "HOME", "XDG_"))}
         commands: list[list[str | Path]] = [
             [uv, "venv", "--quiet", "--python", sys.executable, folder / "venv"],
-            [uv, "pip", "install", "--quiet", "--python", self.bin / "python", *constraints, f"{wheel}{extras}",
-             *needs.beside],
-        ]  # fmt: skip
+            [
+                uv,
+                "pip",
+                "install",
+                "--quiet",
+                "--python",
+                self.bin / "python",
+                *constraints,
+                f"{wheel}{extras}",
+                *needs.beside,
+            ],
+        ]
         for command in commands:
             done = subprocess.run(command, env=kept, capture_output=True, text=True, timeout=900, check=False)
             if done.returncode:
@@ -227,10 +244,15 @@ class Environment:
     def variables(self) -> dict[str, str]:
         kept = {name: value for name, value in os.environ.items() if name in ("LANG", "LC_ALL", "TMPDIR")}
         return kept | {
-            "PATH": f"{self.bin}{os.pathsep}/usr/local/bin{os.pathsep}/usr/bin{os.pathsep}/bin", "HOME": str(self.home),
-            "NO_COLOR": "1", "COLUMNS": "100", "PYTHONIOENCODING": "utf-8", "CTXSTEWARD_MASTER_KEY": "5a" * 32,
-            "OPENAI_API_KEY": "none", "ANTHROPIC_API_KEY": "none",
-        }  # fmt: skip
+            "PATH": f"{self.bin}{os.pathsep}/usr/local/bin{os.pathsep}/usr/bin{os.pathsep}/bin",
+            "HOME": str(self.home),
+            "NO_COLOR": "1",
+            "COLUMNS": "100",
+            "PYTHONIOENCODING": "utf-8",
+            "CTXSTEWARD_MASTER_KEY": "5a" * 32,
+            "OPENAI_API_KEY": "none",
+            "ANTHROPIC_API_KEY": "none",
+        }
 
     def data(self) -> Path:
         """The shipped demo's files."""
@@ -262,15 +284,26 @@ class Environment:
             for command in commands_of(block, part.page.name)
         ]
         asked = {
-            "modules": list(modules), "python": python, "commands": commands, "absent": ABSENT,
-            "environment": {"DATA": "console/ctxsteward/console/data", "COLUMNS": "100",
-                            "CTXSTEWARD_MASTER_KEY": "5a" * 32},
-        }  # fmt: skip
+            "modules": list(modules),
+            "python": python,
+            "commands": commands,
+            "absent": ABSENT,
+            "environment": {
+                "DATA": "console/ctxsteward/console/data",
+                "COLUMNS": "100",
+                "CTXSTEWARD_MASTER_KEY": "5a" * 32,
+            },
+        }
         (work / "blocks.json").write_text(json.dumps(asked), encoding="utf-8")
         done = subprocess.run(
             [self.bin / "python", work / "reader.py", work / "blocks.json"],
-            cwd=work / "page", env=self.variables, capture_output=True, text=True, timeout=600, check=False,
-        )  # fmt: skip
+            cwd=work / "page",
+            env=self.variables,
+            capture_output=True,
+            text=True,
+            timeout=600,
+            check=False,
+        )
         try:
             failed: list[str] = json.loads(done.stdout.splitlines()[-1])
         except (IndexError, ValueError):
@@ -304,9 +337,12 @@ class Environment:
         for arguments in (["--demo"], ["--store", "file:./.ctxsteward"]):
             command: list[str | Path] = [self.bin / "ctxsteward", "serve", *arguments, "--port", "0", "--json"]
             work = Path(tempfile.mkdtemp(dir=self.folder))
-            with (work / "errors").open("w") as errors, subprocess.Popen(
-                command, cwd=work, env=self.variables, stdout=subprocess.PIPE, stderr=errors, text=True
-            ) as service:  # fmt: skip
+            with (
+                (work / "errors").open("w") as errors,
+                subprocess.Popen(
+                    command, cwd=work, env=self.variables, stdout=subprocess.PIPE, stderr=errors, text=True
+                ) as service,
+            ):
                 try:
                     assert service.stdout is not None
                     told = json.loads(service.stdout.readline())
@@ -333,13 +369,18 @@ LOCOMO = [
     {
         "sample_id": 1,
         "conversation": {
-            "speaker_a": "Ada", "speaker_b": "Otto", "session_1_date_time": "1:56 pm on 8 May, 2023", "session_1": TALK,
+            "speaker_a": "Ada",
+            "speaker_b": "Otto",
+            "session_1_date_time": "1:56 pm on 8 May, 2023",
+            "session_1": TALK,
         },
         "qa": [{"question": "Where is the key?", "category": 4, "evidence": ["D1:1"]}],
     }
-]  # fmt: skip
-TURN = [{"role": "user", "id": 0, "content": "The spare key hangs in the shed. ->-> 1,0"},
-        {"role": "assistant", "id": 1, "content": "Noted: in the shed."}]  # fmt: skip
+]
+TURN = [
+    {"role": "user", "id": 0, "content": "The spare key hangs in the shed. ->-> 1,0"},
+    {"role": "assistant", "id": 1, "content": "Noted: in the shed."},
+]
 CHAT = {
     "chat": [{"batch_number": 1, "turns": [TURN]}],
     "probing_questions": {"information_extraction": [{"question": "Where is the key?", "source_chat_ids": [0]}]},

@@ -190,16 +190,25 @@ def _loaded(process: subprocess.Popen[str], port: int, clients: int, seconds: fl
     last = max((turn for turn, _ in builds), default=0)
     times = [ms for _, ms in builds]
     return LoadReport(
-        clients=clients, seconds=round(took, 1), requests=requests, per_second=round(requests / took, 1),
-        errors=len(errors), first_errors=tuple(errors[:MAX_ERRORS_SHOWN]),
-        append_p50_ms=percentile(appends, 0.5), append_p99_ms=percentile(appends, 0.99),
-        build_p50_ms=percentile(times, 0.5), build_p99_ms=percentile(times, 0.99),
+        clients=clients,
+        seconds=round(took, 1),
+        requests=requests,
+        per_second=round(requests / took, 1),
+        errors=len(errors),
+        first_errors=tuple(errors[:MAX_ERRORS_SHOWN]),
+        append_p50_ms=percentile(appends, 0.5),
+        append_p99_ms=percentile(appends, 0.99),
+        build_p50_ms=percentile(times, 0.5),
+        build_p99_ms=percentile(times, 0.99),
         early_build_p50_ms=_median(ms for turn, ms in builds if turn * 3 < last),
         middle_build_p50_ms=_median(ms for turn, ms in builds if last <= turn * 3 < 2 * last),
         late_build_p50_ms=_median(ms for turn, ms in builds if turn * 3 >= 2 * last),
-        start_cpu_seconds=start_cpu, memory_start_mb=memory_start,
-        memory_middle_mb=memory_middle, memory_end_mb=memory_end, exit_code=code,
-    )  # fmt: skip
+        start_cpu_seconds=start_cpu,
+        memory_start_mb=memory_start,
+        memory_middle_mb=memory_middle,
+        memory_end_mb=memory_end,
+        exit_code=code,
+    )
 
 
 def _median(values: Any) -> float:

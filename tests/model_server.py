@@ -26,8 +26,11 @@ CHARS_PER_TOKEN = 4
 BLOCK_TOKENS = 16
 Kind = Literal["chat", "responses", "anthropic", "other"]
 PATHS: dict[str, Kind] = {
-    "/chat/completions": "chat", "/responses": "responses", "/v1/messages": "anthropic", "/invoke": "anthropic",
-}  # fmt: skip
+    "/chat/completions": "chat",
+    "/responses": "responses",
+    "/v1/messages": "anthropic",
+    "/invoke": "anthropic",
+}
 """By the end of a path; the last one is Bedrock's, with the model in the path."""
 
 
@@ -210,10 +213,13 @@ class _Handler(BaseHTTPRequestHandler):
 
 def _chat(request: SeenRequest, reply: Reply) -> Wire:
     calls = [
-        {"id": f"call_{request.number}_{at}", "type": "function",
-         "function": {"name": name, "arguments": json.dumps(arguments)}}
+        {
+            "id": f"call_{request.number}_{at}",
+            "type": "function",
+            "function": {"name": name, "arguments": json.dumps(arguments)},
+        }
         for at, (name, arguments) in enumerate(reply.calls)
-    ]  # fmt: skip
+    ]
     message: Wire = {"role": "assistant", "content": reply.text or None, "refusal": None, "annotations": []}
     if calls:
         message["tool_calls"] = calls
@@ -224,38 +230,71 @@ def _chat(request: SeenRequest, reply: Reply) -> Wire:
         for at in range(max(reply.choices, request.body.get("n") or 1))
     ]
     return {
-        "id": f"chatcmpl-{request.number}", "object": "chat.completion", "created": 1, "model": request.body["model"],
-        "choices": choices, "usage": _openai_usage(request, "prompt", "completion"),
-    }  # fmt: skip
+        "id": f"chatcmpl-{request.number}",
+        "object": "chat.completion",
+        "created": 1,
+        "model": request.body["model"],
+        "choices": choices,
+        "usage": _openai_usage(request, "prompt", "completion"),
+    }
 
 
 def _openai_usage(request: SeenRequest, read: str, written: str) -> Wire:
     return {
-        f"{read}_tokens": request.prompt_tokens, f"{written}_tokens": 7, "total_tokens": request.prompt_tokens + 7,
+        f"{read}_tokens": request.prompt_tokens,
+        f"{written}_tokens": 7,
+        "total_tokens": request.prompt_tokens + 7,
         f"{read}_tokens_details": {"cached_tokens": request.cached_tokens},
         f"{written}_tokens_details": {"reasoning_tokens": 0},
-    }  # fmt: skip
+    }
 
 
 def _responses(request: SeenRequest, reply: Reply) -> Wire:
     output: list[Wire] = []
     if reply.thinking:
-        output.append({"type": "reasoning", "id": f"rs_{request.number}", "summary": [],
-                       "encrypted_content": reply.thinking})  # fmt: skip
+        output.append(
+            {"type": "reasoning", "id": f"rs_{request.number}", "summary": [], "encrypted_content": reply.thinking}
+        )
     if reply.text:
         text = {"type": "output_text", "text": reply.text, "annotations": [], "logprobs": []}
-        output.append({"type": "message", "id": f"msg_{request.number}", "role": "assistant", "status": "completed",
-                       "content": [text]})  # fmt: skip
+        output.append(
+            {
+                "type": "message",
+                "id": f"msg_{request.number}",
+                "role": "assistant",
+                "status": "completed",
+                "content": [text],
+            }
+        )
     for at, (name, arguments) in enumerate(reply.calls):
-        output.append({"type": "function_call", "id": f"fc_{request.number}_{at}", "status": "completed",
-                       "call_id": f"call_{request.number}_{at}", "name": name,
-                       "arguments": json.dumps(arguments)})  # fmt: skip
+        output.append(
+            {
+                "type": "function_call",
+                "id": f"fc_{request.number}_{at}",
+                "status": "completed",
+                "call_id": f"call_{request.number}_{at}",
+                "name": name,
+                "arguments": json.dumps(arguments),
+            }
+        )
     return {
-        "id": f"resp_{request.number}", "object": "response", "created_at": 1, "status": "completed", "error": None,
-        "incomplete_details": None, "instructions": request.body.get("instructions"), "metadata": {},
-        "model": request.body["model"], "output": output, "parallel_tool_calls": True, "temperature": 1.0,
-        "tool_choice": "auto", "tools": [], "top_p": 1.0, "usage": _openai_usage(request, "input", "output"),
-    }  # fmt: skip
+        "id": f"resp_{request.number}",
+        "object": "response",
+        "created_at": 1,
+        "status": "completed",
+        "error": None,
+        "incomplete_details": None,
+        "instructions": request.body.get("instructions"),
+        "metadata": {},
+        "model": request.body["model"],
+        "output": output,
+        "parallel_tool_calls": True,
+        "temperature": 1.0,
+        "tool_choice": "auto",
+        "tools": [],
+        "top_p": 1.0,
+        "usage": _openai_usage(request, "input", "output"),
+    }
 
 
 def _anthropic(request: SeenRequest, reply: Reply) -> Wire:
@@ -267,19 +306,28 @@ def _anthropic(request: SeenRequest, reply: Reply) -> Wire:
     for at, (name, arguments) in enumerate(reply.calls):
         content.append({"type": "tool_use", "id": f"toolu_{request.number}_{at}", "name": name, "input": arguments})
     usage = {
-        "input_tokens": request.prompt_tokens - request.cached_tokens, "cache_read_input_tokens": request.cached_tokens,
-        "cache_creation_input_tokens": 0, "output_tokens": 7,
-    }  # fmt: skip
+        "input_tokens": request.prompt_tokens - request.cached_tokens,
+        "cache_read_input_tokens": request.cached_tokens,
+        "cache_creation_input_tokens": 0,
+        "output_tokens": 7,
+    }
     return {
-        "id": f"msg_{request.number}", "type": "message", "role": "assistant", "model": request.body.get("model"),
-        "content": content, "stop_reason": "tool_use" if reply.calls else "end_turn", "stop_sequence": None,
+        "id": f"msg_{request.number}",
+        "type": "message",
+        "role": "assistant",
+        "model": request.body.get("model"),
+        "content": content,
+        "stop_reason": "tool_use" if reply.calls else "end_turn",
+        "stop_sequence": None,
         "usage": usage,
-    }  # fmt: skip
+    }
 
 
 ANSWERS: dict[Kind, Callable[[SeenRequest, Reply], Wire]] = {
-    "chat": _chat, "responses": _responses, "anthropic": _anthropic,
-}  # fmt: skip
+    "chat": _chat,
+    "responses": _responses,
+    "anthropic": _anthropic,
+}
 
 
 # -- streams -----------------------------------------------------------------------------------------------
@@ -334,8 +382,10 @@ def _responses_stream(request: SeenRequest, answer: Wire) -> list[str]:
             part = item["content"][0]
             where = {"item_id": item["id"], "output_index": index, "content_index": 0}
             made.append({"type": "response.content_part.added", **where, "part": {**part, "text": ""}})
-            made += [{"type": "response.output_text.delta", **where, "delta": piece, "logprobs": []}
-                     for piece in _pieces(part["text"])]  # fmt: skip
+            made += [
+                {"type": "response.output_text.delta", **where, "delta": piece, "logprobs": []}
+                for piece in _pieces(part["text"])
+            ]
             made.append({"type": "response.output_text.done", **where, "text": part["text"], "logprobs": []})
         made.append({"type": "response.output_item.done", "output_index": index, "item": item})
     made.append({"type": "response.completed", "response": answer})
@@ -351,8 +401,10 @@ def _anthropic_stream(request: SeenRequest, answer: Wire) -> list[str]:
         made.append({"type": "content_block_start", "index": index, "content_block": {**block, **empty}})
         told = {"text": block.get("text", ""), "thinking": block.get("thinking", "")}
         for name in ("text", "thinking"):
-            made += [{"type": "content_block_delta", "index": index, "delta": {"type": f"{name}_delta", name: piece}}
-                     for piece in _pieces(told[name])]  # fmt: skip
+            made += [
+                {"type": "content_block_delta", "index": index, "delta": {"type": f"{name}_delta", name: piece}}
+                for piece in _pieces(told[name])
+            ]
         if kind == "thinking":
             delta: Wire = {"type": "signature_delta", "signature": block["signature"]}
             made.append({"type": "content_block_delta", "index": index, "delta": delta})
@@ -366,5 +418,7 @@ def _anthropic_stream(request: SeenRequest, answer: Wire) -> list[str]:
 
 
 STREAMS: dict[Kind, Callable[[SeenRequest, Wire], list[str]]] = {
-    "chat": _chat_stream, "responses": _responses_stream, "anthropic": _anthropic_stream,
-}  # fmt: skip
+    "chat": _chat_stream,
+    "responses": _responses_stream,
+    "anthropic": _anthropic_stream,
+}

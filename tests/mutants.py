@@ -157,10 +157,15 @@ class Copy:
         shutil.rmtree(cache, ignore_errors=True)
         options = ("-q", "-x", "--tb=no", "-o", f"cache_dir={cache}", "--basetemp", str(self.root.parent / "tmp"))
         process = subprocess.Popen(
-            [sys.executable, "-m", "pytest", *options, *tests], cwd=self.root, env=environment, text=True,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
+            [sys.executable, "-m", "pytest", *options, *tests],
+            cwd=self.root,
+            env=environment,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
             preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (LIMIT_SECONDS, LIMIT_SECONDS)),
-        )  # fmt: skip
+        )
         try:
             said, _ = process.communicate(timeout=STALLED_SECONDS)
         except subprocess.TimeoutExpired:
@@ -197,8 +202,12 @@ def drawn(seed: int, count: int, only: str) -> list[tuple[str, Mutant]]:
     for name, area in AREAS.items():
         paths = [path for pattern in area.modules for path in sorted(ROOT.glob(pattern))]
         modules = [path.relative_to(ROOT).as_posix() for path in paths]
-        found = [mutant for module in modules if only in (name, "") or only in module
-                 for mutant in mutants_of(ROOT / module, module)]  # fmt: skip
+        found = [
+            mutant
+            for module in modules
+            if only in (name, "") or only in module
+            for mutant in mutants_of(ROOT / module, module)
+        ]
         if found:
             pools[name] = _shuffled(found, random.Random(f"{seed} {name}"))
     if not pools:
@@ -253,8 +262,9 @@ def report(seed: int, results: list[Result]) -> Iterator[str]:
 
     def row(name: str, part: list[Result]) -> list[str]:
         real = [result for result in part if result.equivalent is None]
-        killed = [sum(by is not None for by in found) for found in
-                  ([r.at_first for r in real], [r.killed_by for r in real])]  # fmt: skip
+        killed = [
+            sum(by is not None for by in found) for found in ([r.at_first for r in real], [r.killed_by for r in real])
+        ]
         shares = [text for count in killed for text in (str(count), f"{100 * count / max(1, len(real)):.0f}")]
         return [name, str(len(part)), str(len(part) - len(real)), *shares]
 
@@ -289,8 +299,11 @@ def main(
     KEPT.mkdir(exist_ok=True)
     log, mutants = KEPT / f"{seed}.jsonl", drawn(seed, count, only)
     before = {result.key: result for result in results_of(log, mutants)}
-    due = [(area, mutant) for area, mutant in mutants if (known := before.get(mutant.key)) is None
-           or (survivors and not (known.killed_by or known.equivalent))]  # fmt: skip
+    due = [
+        (area, mutant)
+        for area, mutant in mutants
+        if (known := before.get(mutant.key)) is None or (survivors and not (known.killed_by or known.equivalent))
+    ]
     with (
         tempfile.TemporaryDirectory() as folder,
         ThreadPoolExecutor(workers) as pool,

@@ -38,9 +38,17 @@ class Mutant(NamedTuple):
 
 
 COMPARED = {
-    ast.Lt: ("<=", ">="), ast.LtE: ("<", ">"), ast.Gt: (">=", "<="), ast.GtE: (">", "<"), ast.Eq: ("!=",),
-    ast.NotEq: ("==",), ast.In: ("not in",), ast.NotIn: ("in",), ast.Is: ("is not",), ast.IsNot: ("is",),
-}  # fmt: skip
+    ast.Lt: ("<=", ">="),
+    ast.LtE: ("<", ">"),
+    ast.Gt: (">=", "<="),
+    ast.GtE: (">", "<"),
+    ast.Eq: ("!=",),
+    ast.NotEq: ("==",),
+    ast.In: ("not in",),
+    ast.NotIn: ("in",),
+    ast.Is: ("is not",),
+    ast.IsNot: ("is",),
+}
 CALLED = {"min": "max", "max": "min", "any": "all", "all": "any"}
 COUNTED = {ast.Add: "-", ast.Sub: "+", ast.Mult: "+", ast.FloorDiv: "*", ast.Div: "*"}
 

@@ -105,12 +105,23 @@ def try_demo(wheel: Path) -> str:
         home.mkdir()
         work.mkdir()
         environment = {name: value for name, value in os.environ.items() if name.startswith(KEPT)}
-        environment |= {"HOME": str(home), "UV_SYSTEM_CERTS": "1", "NO_COLOR": "1", "COLUMNS": "100",
-                        "PYTHONIOENCODING": "utf-8"}  # fmt: skip
+        environment |= {
+            "HOME": str(home),
+            "UV_SYSTEM_CERTS": "1",
+            "NO_COLOR": "1",
+            "COLUMNS": "100",
+            "PYTHONIOENCODING": "utf-8",
+        }
         done = subprocess.run(
             [uv, "tool", "run", "--quiet", "--python", sys.executable, "--from", wheel.resolve(), "ctxsteward", "demo"],
-            cwd=work, env=environment, capture_output=True, text=True, encoding="utf-8", timeout=300, check=False,
-        )  # fmt: skip
+            cwd=work,
+            env=environment,
+            capture_output=True,
+            text=True,
+            encoding="utf-8",
+            timeout=300,
+            check=False,
+        )
         if done.returncode:
             raise Refused(f"the demo of {wheel.name} ended with {done.returncode}\n{done.stdout}\n{done.stderr}")
         if list(work.iterdir()):

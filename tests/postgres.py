@@ -56,9 +56,14 @@ def _command(*command: str | Path) -> None:
     """Run one of its programs, as a user it accepts; its output goes to a file, as a server would hold a pipe open."""
     with tempfile.TemporaryFile() as output:
         done = subprocess.run(
-            [*_as_user(), *map(str, command)], stdin=subprocess.DEVNULL, stdout=output, stderr=output, timeout=SECONDS,
-            check=False, cwd="/",
-        )  # fmt: skip
+            [*_as_user(), *map(str, command)],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            timeout=SECONDS,
+            check=False,
+            cwd="/",
+        )
         output.seek(0)
         assert done.returncode == 0, output.read().decode(errors="replace")
 
@@ -125,9 +130,18 @@ def running(settings: str = _SETTINGS) -> Iterator[PostgresServer]:
         if os.geteuid() == 0:
             shutil.chown(home, "postgres")
         _command(
-            folder / "initdb", "-D", home / "data", "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C",
+            folder / "initdb",
+            "-D",
+            home / "data",
+            "-U",
+            "postgres",
+            "-A",
+            "trust",
+            "-E",
+            "UTF8",
+            "--locale=C",
             "--no-sync",
-        )  # fmt: skip
+        )
         server = PostgresServer(home, settings)
         server.start()
         try:
@@ -169,9 +183,11 @@ def pooled(server: PostgresServer) -> Iterator[str]:
             shutil.chown(folder, "postgres")
             (folder / "pgbouncer.ini").chmod(0o644)
         with subprocess.Popen(
-            [*_as_user(), program, "-q", folder / "pgbouncer.ini"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            [*_as_user(), program, "-q", folder / "pgbouncer.ini"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-        ) as running_pooler:  # fmt: skip
+        ) as running_pooler:
             try:
                 until = time.monotonic() + SECONDS
                 while not (folder / ".s.PGSQL.6432").exists():

@@ -61,8 +61,9 @@ class Shell:
             (bin / "ctxsteward").write_text(PROGRAM)
             (bin / "ctxsteward").chmod(0o755)
         environment = self._environment | {
-            "PATH": f"{bin}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": os.pathsep.join(sys.path),
-        }  # fmt: skip
+            "PATH": f"{bin}{os.pathsep}{os.environ['PATH']}",
+            "PYTHONPATH": os.pathsep.join(sys.path),
+        }
         done = subprocess.run(
             ["sh", "-c", command], cwd=self._folder, env=environment, capture_output=True, encoding="utf-8", timeout=300
         )

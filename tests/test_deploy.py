@@ -214,9 +214,13 @@ def test_pods_are_restricted_have_bounds_and_name_secrets_only() -> None:
 def test_a_pod_that_is_less_restricted_is_found() -> None:
     pod = {"hostNetwork": True, "volumes": [{"hostPath": {}}], "containers": [{"securityContext": {}}]}
     assert restricted_faults(pod) == [
-        "may run as root", "no seccomp profile", "uses hostNetwork", "mounts the host", "may escalate",
+        "may run as root",
+        "no seccomp profile",
+        "uses hostNetwork",
+        "mounts the host",
+        "may escalate",
         "keeps capabilities",
-    ]  # fmt: skip
+    ]
 
 
 def test_a_service_that_restarts_takes_no_request_with_it() -> None:

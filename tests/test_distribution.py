@@ -93,8 +93,12 @@ def test_targets_that_workflows_and_ci_call_exist() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     targets = set(re.findall(r"^([a-z-]+):", makefile, re.MULTILINE))
     called = [*WORKFLOWS, ROOT / ".ci" / "run"]
-    asked = {name for path in called for line in re.findall(r"\bmake ([a-z -]+)", path.read_text(encoding="utf-8"))
-             for name in line.split()}  # fmt: skip
+    asked = {
+        name
+        for path in called
+        for line in re.findall(r"\bmake ([a-z -]+)", path.read_text(encoding="utf-8"))
+        for name in line.split()
+    }
     assert {"docs", "package", "test"} <= asked
     assert asked - targets == set()
 
@@ -174,9 +178,12 @@ def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A wheel and a source distribution of this checkout."""
     folder = tmp_path_factory.mktemp("dist")
     subprocess.run(
-        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-t", "sdist", "-d", folder], cwd=ROOT, check=True,
-        capture_output=True, timeout=120,
-    )  # fmt: skip
+        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-t", "sdist", "-d", folder],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        timeout=120,
+    )
     return folder
 
 

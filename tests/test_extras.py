@@ -82,8 +82,14 @@ def always_there() -> set[str]:
     """Top-level modules of the packages that every installation has."""
     wanted = {canonical(one) for one in PROJECT["project"]["dependencies"]}
     found = {name for name, owners in packages_distributions().items() if wanted & {canonical(one) for one in owners}}
-    return found - {"opentelemetry"} | {"opentelemetry.trace", "opentelemetry.metrics", "opentelemetry.context",
-        "opentelemetry.util", "opentelemetry.propagate", *PROJECT["tool"]["ctxsteward"]["always"]}  # fmt: skip
+    return found - {"opentelemetry"} | {
+        "opentelemetry.trace",
+        "opentelemetry.metrics",
+        "opentelemetry.context",
+        "opentelemetry.util",
+        "opentelemetry.propagate",
+        *PROJECT["tool"]["ctxsteward"]["always"],
+    }
 
 
 def faults(found: Iterator[Imported], always: set[str]) -> list[str]:
@@ -101,9 +107,10 @@ def faults(found: Iterator[Imported], always: set[str]) -> list[str]:
 
 
 def test_a_package_of_an_extra_is_imported_only_where_the_table_says() -> None:
-    always, found = always_there(), [
-        one for module, path in sources() for one in imports(ast.parse(path.read_text(encoding="utf-8")), module)
-    ]  # fmt: skip
+    always, found = (
+        always_there(),
+        [one for module, path in sources() for one in imports(ast.parse(path.read_text(encoding="utf-8")), module)],
+    )
     assert len(found) > 300
     assert faults(iter(found), always) == []
 

@@ -141,8 +141,10 @@ def test_the_sizing_of_a_deployment_stands_on_measured_figures() -> None:
         ("NIGHT_BATCHES_MS", "of the full night, its batches: reading, harvest, artifacts, a transcript"),
     ):
         assert float(re.findall(rf"^{name} = ([\d.]+)", page, re.MULTILINE)[0]) == measured[row], name
-    night, times = (measured[row] for row in ("CPU of the full night, 10,000 transcripts",
-                                              "store / its input, bytes, made-up transcripts"))  # fmt: skip
+    night, times = (
+        measured[row]
+        for row in ("CPU of the full night, 10,000 transcripts", "store / its input, bytes, made-up transcripts")
+    )
     assert f"NIGHT_MS = {night:.2f} * 1000 / 10_000" in page
     assert f"NIGHT_STORE_TIMES_INPUT, TRANSCRIPT_KB = {times}, 6.3" in page
 

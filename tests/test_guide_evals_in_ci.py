@@ -59,10 +59,14 @@ def repository(tmp_path: Path) -> Path:
 def run(repository: Path, suite: str, scenarios: int) -> int:
     """Run the workflow's commands as a runner does: a step that fails ends the job, but for what always runs."""
     environment = {key: value for key, value in os.environ.items() if not key.startswith("CTXSTEWARD_")} | {
-        "PATH": f"{repository / 'bin'}{os.pathsep}{os.environ['PATH']}", "SCENARIOS": str(scenarios), "SUITE": suite,
-        "GITHUB_SHA": "4f2a9c1", "GITHUB_STEP_SUMMARY": str(repository / "summary.md"), "PYTHONIOENCODING": "utf-8",
+        "PATH": f"{repository / 'bin'}{os.pathsep}{os.environ['PATH']}",
+        "SCENARIOS": str(scenarios),
+        "SUITE": suite,
+        "GITHUB_SHA": "4f2a9c1",
+        "GITHUB_STEP_SUMMARY": str(repository / "summary.md"),
+        "PYTHONIOENCODING": "utf-8",
         "PYTHONPATH": os.pathsep.join(sys.path),
-    }  # fmt: skip
+    }
     failed = 0
     for step in steps():
         if "run" not in step or step.get("name") == "install" or (failed and step.get("if") != "always()"):

@@ -50,15 +50,24 @@ def test_what_the_guide_says_of_limits_is_so() -> None:
     limits, text = ServiceLimits(), " ".join(GUIDE.read_text(encoding="utf-8").split())
     assert limits.body_bytes == 4 << 20
     for said in (
-        f"{limits.messages:,} messages a request", f"{limits.requests} requests at once",
-        f"headers within {HEADER_SECONDS:g} s", f"a body within {limits.body_seconds:g} s",
-        f"{limits.open_sessions} open sessions", f"{limits.listeners} listeners",
-        f"{MAX_VALUES:,} JSON values", f"a history of {bodies.MAX_HISTORY:,}", f"{bodies.MAX_PARTS} parts",
-        f"{bodies.MAX_FIELDS} fields a message", f"{bodies.MAX_TEXT_CHARS:,} characters a text",
-        f"{bodies.MAX_TOOLS} tools", f"{limits.bodies_bytes >> 20} MB of bodies", f"{limits.threads} worker threads",
+        f"{limits.messages:,} messages a request",
+        f"{limits.requests} requests at once",
+        f"headers within {HEADER_SECONDS:g} s",
+        f"a body within {limits.body_seconds:g} s",
+        f"{limits.open_sessions} open sessions",
+        f"{limits.listeners} listeners",
+        f"{MAX_VALUES:,} JSON values",
+        f"a history of {bodies.MAX_HISTORY:,}",
+        f"{bodies.MAX_PARTS} parts",
+        f"{bodies.MAX_FIELDS} fields a message",
+        f"{bodies.MAX_TEXT_CHARS:,} characters a text",
+        f"{bodies.MAX_TOOLS} tools",
+        f"{limits.bodies_bytes >> 20} MB of bodies",
+        f"{limits.threads} worker threads",
         f"{limits.anonymous_body_bytes >> 10} KB and {limits.anonymous_body_seconds:g} s",
-        f"{limits.anonymous_requests} places of their own", f"(`--build-seconds`, {limits.build_seconds:g})",
-    ):  # fmt: skip
+        f"{limits.anonymous_requests} places of their own",
+        f"(`--build-seconds`, {limits.build_seconds:g})",
+    ):
         assert said in text, said
     assert limits.tenant_requests * 2 == limits.requests
     assert limits.tenant_threads * 2 == limits.threads

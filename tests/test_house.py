@@ -69,8 +69,9 @@ def test_a_room_holds_its_typed_packages_and_nothing_else(room: str) -> None:
 
 def test_models_are_frozen_and_take_no_field_they_do_not_know() -> None:
     """A watermark alone reads on behind fields of a later version."""
-    classes = [(module.name, node) for module in house.modules() for node in module.nodes
-               if isinstance(node, ast.ClassDef)]  # fmt: skip
+    classes = [
+        (module.name, node) for module in house.modules() for node in module.nodes if isinstance(node, ast.ClassDef)
+    ]
     models = [(name, node) for name, node in classes if "BaseModel" in map(ast.unparse, node.bases)]
     assert len(models) > 30
     open_ones = []

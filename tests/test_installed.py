@@ -38,8 +38,13 @@ def parts(text: str) -> list[Part]:
 
 def test_the_nearest_install_line_above_says_what_a_block_needs_and_lines_together_are_alternatives() -> None:
     found = [(part.needs, len(part.blocks), part.own) for part in parts(PAGE)]
-    assert found == [(BARE, 1, 1), (STEWARD, 2, 1), (FLOWS, 2, 1), (Requirements((), ("litellm>=1.109",)), 3, 1),
-                     (Requirements(("s3",)), 3, 1)]  # fmt: skip
+    assert found == [
+        (BARE, 1, 1),
+        (STEWARD, 2, 1),
+        (FLOWS, 2, 1),
+        (Requirements((), ("litellm>=1.109",)), 3, 1),
+        (Requirements(("s3",)), 3, 1),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -59,8 +64,9 @@ def test_what_an_install_line_asks_for(words: str, needs: Requirements | None) -
 def test_a_command_may_fail_only_where_the_page_shows_that_it_does() -> None:
     (console,) = (block for block in parts(PAGE)[1].blocks if block.kind == "console")
     assert [(one["command"], one["fails"]) for one in commands_of(console, "page.md")] == [
-        ("ctxsteward steward status", False), ("ctxsteward resolve §9", True),
-    ]  # fmt: skip
+        ("ctxsteward steward status", False),
+        ("ctxsteward resolve §9", True),
+    ]
 
 
 def test_every_extra_has_an_environment_of_its_own_that_has_something_to_play() -> None:

@@ -28,8 +28,13 @@ def run(*arguments: str, seed: str = "17") -> str:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider", "--rootdir", str(ROOT), *arguments],
-        cwd=ROOT, env=environment | {"CTXSTEWARD_DRAW": seed}, capture_output=True, text=True, timeout=240, check=False,
-    )  # fmt: skip
+        cwd=ROOT,
+        env=environment | {"CTXSTEWARD_DRAW": seed},
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
     return done.stdout
 
 

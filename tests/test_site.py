@@ -133,8 +133,15 @@ def test_every_document_and_example_is_on_the_site_once(site: object) -> None:
 def test_the_navigation_begins_with_what_users_do(site: object) -> None:
     groups = site.navigation()  # type: ignore[attr-defined]
     assert [next(iter(group)) for group in groups] == [
-        "Start", "Guides", "Concepts", "Reference", "Figures", "Design notes", "Examples", "Project"
-    ]  # fmt: skip
+        "Start",
+        "Guides",
+        "Concepts",
+        "Reference",
+        "Figures",
+        "Design notes",
+        "Examples",
+        "Project",
+    ]
     assert paths(groups[1])[:3] == ["guide-chat-service.md", "guide-nightly-steward.md", "guide-evals-in-ci.md"]
 
 

@@ -53,9 +53,11 @@ def install(folder: Path) -> None:
     """Copy packages as a wheel lays them out; the folder over them is a package as well, which one run can judge."""
     for room in FOLDERS:
         shutil.copytree(
-            ROOT / room / PACKAGE, folder / PACKAGE, dirs_exist_ok=True,
+            ROOT / room / PACKAGE,
+            folder / PACKAGE,
+            dirs_exist_ok=True,
             ignore=shutil.ignore_patterns("__pycache__", "*.json", "*.jsonl", "*.yaml"),
-        )  # fmt: skip
+        )
     (folder / PACKAGE / "__init__.py").touch()
     (folder / PACKAGE / "py.typed").touch()
 
@@ -64,9 +66,14 @@ def judge(rooms: Sequence[str], folder: Path) -> list[RoomTypes]:
     """Judge these rooms of the packages in a folder."""
     command = [CHECKER, "--pythonpath", sys.executable, "--verifytypes", PACKAGE, "--ignoreexternal", "--outputjson"]
     done = subprocess.run(
-        command, cwd=folder.parent, env={**os.environ, "PYTHONPATH": str(folder)}, capture_output=True, text=True,
-        timeout=300, check=False,
-    )  # fmt: skip
+        command,
+        cwd=folder.parent,
+        env={**os.environ, "PYTHONPATH": str(folder)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
     try:
         found = json.loads(done.stdout)["typeCompleteness"]["symbols"]
     except (ValueError, KeyError):

@@ -212,8 +212,11 @@ class BuiltPage(HTMLParser):
             self.loads.append(given.get("href", ""))
         self.loads += [one.split()[0] for one in given.get("srcset", "").split(",") if one.strip()]
         self.loads += re.findall(r"url\(\s*['\"]?([^'\")]+)", given.get("style", ""))
-        self.loads += [f"{name}: a script from elsewhere" for name in given.get("class", "").split()
-                       if name in NEEDS_SCRIPTS_FROM_ELSEWHERE]  # fmt: skip
+        self.loads += [
+            f"{name}: a script from elsewhere"
+            for name in given.get("class", "").split()
+            if name in NEEDS_SCRIPTS_FROM_ELSEWHERE
+        ]
 
 
 def faults(out: Path, url: str) -> list[str]:

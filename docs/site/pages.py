@@ -149,8 +149,17 @@ def example_pages() -> Iterator[SitePage]:
         body = f"# {name}\n\n{said}\n\n```{kind}\n{text.rstrip()}\n```\n"
         yield SitePage(page, name, body, source)
         rows.append(f"| [{name}]({name}.md) | {said.splitlines()[0] if said else ''} |")
-    listed = "\n".join(["# Examples", "", "Each Python file runs as it is, and a test compares what it prints.", "",
-                        "| file | shows |", "|---|---|", *rows])  # fmt: skip
+    listed = "\n".join(
+        [
+            "# Examples",
+            "",
+            "Each Python file runs as it is, and a test compares what it prints.",
+            "",
+            "| file | shows |",
+            "|---|---|",
+            *rows,
+        ]
+    )
     yield SitePage("examples/index.md", "Examples", listed + "\n", "docs/examples")
 
 
@@ -214,8 +223,10 @@ class Site:
 
     def navigation(self) -> list[dict[str, object]]:
         """Groups of pages, in the order of the site."""
-        groups: dict[str, list[str]] = {name: [] for name in (
-            "Start", "Guides", "Concepts", "Reference", "Figures", "Design notes", "Examples", "Project")}  # fmt: skip
+        groups: dict[str, list[str]] = {
+            name: []
+            for name in ("Start", "Guides", "Concepts", "Reference", "Figures", "Design notes", "Examples", "Project")
+        }
         for page in self.pages.values():
             groups[self._group(page)].append(page.path)
         order = {f"{name}.md": at for at, name in enumerate(FIRST_GUIDES)}
@@ -283,19 +294,29 @@ def flow_chart(text: str) -> str:
         for at, name in enumerate(row)
     }
     parts = [f'<svg viewBox="0 0 {width} {GAP + (max(rows) + 1) * ROW}" role="img" style="max-width:{width}px">']
-    parts.append('<defs><marker id="tip" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="8" markerHeight="8" '
-                 'orient="auto"><path d="M0 0L8 4L0 8z" fill="currentColor"/></marker></defs>')  # fmt: skip
+    parts.append(
+        '<defs><marker id="tip" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="8" markerHeight="8" '
+        'orient="auto"><path d="M0 0L8 4L0 8z" fill="currentColor"/></marker></defs>'
+    )
     for above, kind, below in arrows:
         (x1, y1), (x2, y2) = place[above], place[below]
         dashes = "" if kind == "-->" else ' stroke-dasharray="4 4"'
-        parts.append(f'<path d="M{x1:.0f} {y1 + HIGH:.0f}L{x2:.0f} {y2:.0f}" fill="none" stroke="currentColor"{dashes} '
-                     'marker-end="url(#tip)"/>')  # fmt: skip
+        parts.append(
+            f'<path d="M{x1:.0f} {y1 + HIGH:.0f}L{x2:.0f} {y2:.0f}" fill="none" stroke="currentColor"{dashes} '
+            'marker-end="url(#tip)"/>'
+        )
     for name, (x, y) in place.items():
         head, about = boxes[name]
-        parts.append(f'<rect x="{x - WIDE / 2:.0f}" y="{y}" width="{WIDE}" height="{HIGH}" rx="6" fill="none" '
-                     'stroke="currentColor"/>')  # fmt: skip
-        parts.append(f'<text x="{x:.0f}" y="{y + 19}" text-anchor="middle" font-weight="600" font-size="14" '
-                     f'fill="currentColor">{escape(head)}</text>')  # fmt: skip
-        parts.append(f'<text x="{x:.0f}" y="{y + 36}" text-anchor="middle" font-size="12" '
-                     f'fill="currentColor">{escape(about)}</text>')  # fmt: skip
+        parts.append(
+            f'<rect x="{x - WIDE / 2:.0f}" y="{y}" width="{WIDE}" height="{HIGH}" rx="6" fill="none" '
+            'stroke="currentColor"/>'
+        )
+        parts.append(
+            f'<text x="{x:.0f}" y="{y + 19}" text-anchor="middle" font-weight="600" font-size="14" '
+            f'fill="currentColor">{escape(head)}</text>'
+        )
+        parts.append(
+            f'<text x="{x:.0f}" y="{y + 36}" text-anchor="middle" font-size="12" '
+            f'fill="currentColor">{escape(about)}</text>'
+        )
     return f"<div>{''.join(parts)}</svg></div>"

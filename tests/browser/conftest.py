@@ -82,23 +82,28 @@ def _attack(store: Store) -> None:
             "type": "function",
             "function": {"name": "run<script>", "arguments": json.dumps({"x": text})},
         }
-        session.extend([
-            {"role": "user", "content": f"We decided: {text} is {at} ms, never more. What of {text}?"},
-            {"role": "assistant", "content": text, "tool_calls": [call]},
-            {"role": "tool", "tool_call_id": f"c{at}", "content": f"Error: {text}"},
-            {"role": "assistant", "content": f"Noted {text}"},
-        ])  # fmt: skip
+        session.extend(
+            [
+                {"role": "user", "content": f"We decided: {text} is {at} ms, never more. What of {text}?"},
+                {"role": "assistant", "content": text, "tool_calls": [call]},
+                {"role": "tool", "tool_call_id": f"c{at}", "content": f"Error: {text}"},
+                {"role": "assistant", "content": f"Noted {text}"},
+            ]
+        )
         if at % 8 == 7 or at == len(ATTACKS) - 1:
             session.note("plan", "\n".join(f"- [ ] {each}" for each in ATTACKS))
             builder.build(session)
     session.append({"role": "user", "content": "And now?"})
     builder.build(session)
     said, changed = (
-        Profile.model_validate({"name": "hostile", "persona": [
-            {"id": f"a{at}", "text": " ".join(text.split()) + more} for at, text in enumerate(ATTACKS)
-        ]})
+        Profile.model_validate(
+            {
+                "name": "hostile",
+                "persona": [{"id": f"a{at}", "text": " ".join(text.split()) + more} for at, text in enumerate(ATTACKS)],
+            }
+        )
         for more in ("", " again")
-    )  # fmt: skip
+    )
     when = utc_now()
     store.profiles("hostile").commit(said, who=ATTACKS[9][:80], why=ATTACKS[0], when=when, parent=0)
     Approvals(store, "hostile").request(
@@ -127,9 +132,17 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     _hostile_transcripts(folder / "said")
     shipped = Path(__file__).parents[2] / "console/ctxsteward/console/data/steward"
     run_steward(
-        "run", "--store", uri, "--profile", str(shipped / "profile.yaml"),
-        "--transcripts", str(shipped / "transcripts"), "--transcripts", str(folder / "said"), code=None,
-    )  # fmt: skip
+        "run",
+        "--store",
+        uri,
+        "--profile",
+        str(shipped / "profile.yaml"),
+        "--transcripts",
+        str(shipped / "transcripts"),
+        "--transcripts",
+        str(folder / "said"),
+        code=None,
+    )
     with open_store(uri) as store:
         _fill(store)
     roles = {"ada": ("reviewer",), "ben": ("reviewer",), "otto": ("operator",)}
@@ -149,9 +162,13 @@ def _running(folder: Path, uri: str, *options: str) -> Iterator[str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("CTXSTEWARD_")}
     log = (folder / "log").open("w")
     process = subprocess.Popen(
-        [*COMMAND, "--store", uri, "--rate", "0", "--budget", "dynamic_tokens=2000", *options], cwd=folder, text=True,
-        stdout=subprocess.PIPE, stderr=log, env=kept,
-    )  # fmt: skip
+        [*COMMAND, "--store", uri, "--rate", "0", "--budget", "dynamic_tokens=2000", *options],
+        cwd=folder,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=log,
+        env=kept,
+    )
     try:
         assert process.stdout is not None
         line = process.stdout.readline()
@@ -170,9 +187,10 @@ def browser() -> Iterator[Browser]:
         pytest.skip(CHROMIUM)
     with tempfile.TemporaryDirectory() as home, sync_playwright() as playwright:
         started = playwright.chromium.launch(
-            executable_path=chromium, args=["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"],
+            executable_path=chromium,
+            args=["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"],
             env={**os.environ, "HOME": home},
-        )  # fmt: skip
+        )
         yield started
         started.close()
 

@@ -272,8 +272,11 @@ def test_the_widget_asks_prunes_and_leaves_nothing_behind(window: Watched, serve
     live.get_by_role("button", name="Prune", exact=True).click()
     live.locator("dialog[open]").get_by_role("button", name="Prune now").click()
     expect(live.locator("[role=status]")).to_contain_text("Compacted")
-    page.wait_for_function("(was) => Number(document.querySelector('context-meter[session]').shadowRoot"
-                           ".querySelector('[role=meter]').ariaValueNow) < was", arg=before)  # fmt: skip
+    page.wait_for_function(
+        "(was) => Number(document.querySelector('context-meter[session]').shadowRoot"
+        ".querySelector('[role=meter]').ariaValueNow) < was",
+        arg=before,
+    )
     live.evaluate("(one) => one.setAttribute('refresh', '1')")
     page.wait_for_timeout(1_300)
     count = len(asked)

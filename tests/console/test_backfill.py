@@ -18,8 +18,16 @@ from ctxsteward.schemas.publish import validate
 PROFILE = files("ctxsteward.console") / "data" / "demo-profile.yaml"
 NAME = "fernhollow-oncall"
 ROW_KEYS = [
-    "profile", "version", "snapshot", "written", "address", "tokens", "findings", "error", "committed",
-]  # fmt: skip
+    "profile",
+    "version",
+    "snapshot",
+    "written",
+    "address",
+    "tokens",
+    "findings",
+    "error",
+    "committed",
+]
 
 
 def run(*args: str, code: int = 0) -> Result:

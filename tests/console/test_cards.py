@@ -51,8 +51,10 @@ def test_cards_are_rebuilt_and_listed(store: str) -> None:
     assert value("cards", "rebuild", "--store", store) == {"sessions": 2, "messages": 6, "cards": 6, "findings": []}
     listed = value("cards", "ls", "one", "--store", store)
     assert [(card["ref"], card["phase_name"], card["generator_model"]) for card in listed] == [
-        ("§1", "research", "extractive"), ("§2", "research", "fast-path"), ("§3", "write", "fast-path"),
-    ]  # fmt: skip
+        ("§1", "research", "extractive"),
+        ("§2", "research", "fast-path"),
+        ("§3", "write", "fast-path"),
+    ]
     assert "Refunds above $500 need Dana's sign-off." in listed[0]["summary"]
     for card in listed:
         validate("context_card", card)

@@ -29,17 +29,44 @@ LINES = (DATA / "demo.jsonl").read_text(encoding="utf-8").splitlines()[1:]
 SMALL = ("--budget", "dynamic_tokens=2000")
 
 LINE_KEYS = [
-    "transcript", "call", "turn", "prompt_tokens", "prefix_tokens", "tokens_by_section", "overflow_tokens",
-    "compacted", "report_ids", "build_ms", "selection_ms", "findings", "envelope",
-]  # fmt: skip
+    "transcript",
+    "call",
+    "turn",
+    "prompt_tokens",
+    "prefix_tokens",
+    "tokens_by_section",
+    "overflow_tokens",
+    "compacted",
+    "report_ids",
+    "build_ms",
+    "selection_ms",
+    "findings",
+    "envelope",
+]
 ENVELOPE_KEYS = [
-    "schema_version", "address", "tenant", "session", "profile_version", "sections", "reports", "findings",
-    "metrics", "seal",
-]  # fmt: skip
+    "schema_version",
+    "address",
+    "tenant",
+    "session",
+    "profile_version",
+    "sections",
+    "reports",
+    "findings",
+    "metrics",
+    "seal",
+]
 REPORT_KEYS = [
-    "id", "section", "pre_tokens", "post_tokens", "losses", "kept_refs", "policy", "source_addresses",
-    "artifact", "created_at",
-]  # fmt: skip
+    "id",
+    "section",
+    "pre_tokens",
+    "post_tokens",
+    "losses",
+    "kept_refs",
+    "policy",
+    "source_addresses",
+    "artifact",
+    "created_at",
+]
 
 
 def run(*args: str, stdin: str | None = None, code: int = 0) -> Result:
@@ -219,8 +246,17 @@ def test_every_transcript_of_a_file_is_replayed_or_the_one_that_is_named(tmp_pat
 
 def test_replay_tells_people_what_it_cost() -> None:
     out = run("replay", DEMO, *SMALL, "--store", "memory:").stdout
-    for word in ("model calls", "compactions", "calls over budget", "build p50 / p95", "1 tools_inferred",
-                 "whole history", "cached prefix at 0.1", "^ compacted", "last envelope"):  # fmt: skip
+    for word in (
+        "model calls",
+        "compactions",
+        "calls over budget",
+        "build p50 / p95",
+        "1 tools_inferred",
+        "whole history",
+        "cached prefix at 0.1",
+        "^ compacted",
+        "last envelope",
+    ):
         assert word in out
 
 

@@ -19,8 +19,16 @@ from ctxsteward.schemas.publish import validate
 
 DEMO = str(files("ctxsteward.console") / "data" / "demo-cascade.yaml")
 DOCUMENT_KEYS = [
-    "cascade", "phase", "mode", "messages", "origins", "instructions", "tokens", "selection_log", "findings",
-]  # fmt: skip
+    "cascade",
+    "phase",
+    "mode",
+    "messages",
+    "origins",
+    "instructions",
+    "tokens",
+    "selection_log",
+    "findings",
+]
 CASCADE = """\
 cascade_id: tiny
 phases:

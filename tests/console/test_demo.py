@@ -16,11 +16,27 @@ from ctxsteward.envelope import open_store
 from ctxsteward.envelope.testing import FirstLine
 
 KEYS = [
-    "session", "messages", "calls", "compactions", "losses", "full_history_tokens", "sent_tokens",
-    "full_history_priced_tokens", "sent_priced_tokens", "window_tokens", "window_priced_tokens",
-    "over_budget_calls", "openai_valid_calls", "anthropic_valid_calls", "refs_resolved", "build_ms_p50",
-    "build_ms_p95", "last_envelope", "checks", "passed",
-]  # fmt: skip
+    "session",
+    "messages",
+    "calls",
+    "compactions",
+    "losses",
+    "full_history_tokens",
+    "sent_tokens",
+    "full_history_priced_tokens",
+    "sent_priced_tokens",
+    "window_tokens",
+    "window_priced_tokens",
+    "over_budget_calls",
+    "openai_valid_calls",
+    "anthropic_valid_calls",
+    "refs_resolved",
+    "build_ms_p50",
+    "build_ms_p95",
+    "last_envelope",
+    "checks",
+    "passed",
+]
 
 
 def demo(*args: str) -> dict[str, Any]:
@@ -94,9 +110,18 @@ def test_its_figures_are_those_of_replay(told: Told) -> None:
     shipped = Path(story.__file__).parent.with_name("data")
     replayed = CliRunner().invoke(
         cli,
-        ["replay", str(shipped / "demo.jsonl"), "--profile", str(shipped / "demo-profile.yaml"), "--json",
-         "--budget", f"dynamic_tokens={story.DYNAMIC_TOKENS}", "--store", told.store],
-    )  # fmt: skip
+        [
+            "replay",
+            str(shipped / "demo.jsonl"),
+            "--profile",
+            str(shipped / "demo-profile.yaml"),
+            "--json",
+            "--budget",
+            f"dynamic_tokens={story.DYNAMIC_TOKENS}",
+            "--store",
+            told.store,
+        ],
+    )
     calls = [json.loads(line) for line in replayed.stdout.splitlines()]
     assert told.summary["session"] == "demo"
     assert {call["transcript"] for call in calls} == {"demo@2"}
@@ -111,9 +136,19 @@ def test_the_story_fits_the_terminal_without_colour(columns: int) -> None:
     assert result.exit_code == 0
     assert "\x1b" not in result.stdout
     assert max(map(len, result.stdout.splitlines())) <= columns
-    for word in ("One question, two prompts", "nothing", "40 of 250", "250 of 250", "What comes in",
-                 "Compactions, as they happened", "Change of plan: retry budget is 2, not 5.",
-                 "identical", "byte for byte the same", "whole history", "build, p50 / p95"):  # fmt: skip
+    for word in (
+        "One question, two prompts",
+        "nothing",
+        "40 of 250",
+        "250 of 250",
+        "What comes in",
+        "Compactions, as they happened",
+        "Change of plan: retry budget is 2, not 5.",
+        "identical",
+        "byte for byte the same",
+        "whole history",
+        "build, p50 / p95",
+    ):
         assert word in result.stdout
     assert "✗" not in result.stdout
 

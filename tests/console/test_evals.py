@@ -124,10 +124,23 @@ def test_two_runs_are_compared_by_scenario(tmp_path: Path) -> None:
     (row,) = [
         json.loads(line) for line in run("compare", *files, "--json", "--metric", "last_user").stdout.splitlines()
     ]
-    assert row["figures"] == [{
-        "metric": "last_user", "kind": "rate", "better": "higher", "unit": "", "before": 1.0, "after": 1.0,
-        "difference": 0.0, "low": None, "high": None, "p": 1.0, "scenarios": 1, "differing": 0, "is_surely": None,
-    }]  # fmt: skip
+    assert row["figures"] == [
+        {
+            "metric": "last_user",
+            "kind": "rate",
+            "better": "higher",
+            "unit": "",
+            "before": 1.0,
+            "after": 1.0,
+            "difference": 0.0,
+            "low": None,
+            "high": None,
+            "p": 1.0,
+            "scenarios": 1,
+            "differing": 0,
+            "is_surely": None,
+        }
+    ]
     assert row["meant"] == [{"name": "budgets.dynamic_tokens", "before": "not set", "after": "1500"}]
     assert (row["before"]["revision"], row["scenario_ids"]) == ("a", ["verbatim/docs-1"])
 
@@ -217,9 +230,19 @@ def test_a_benchmark_runs_by_name_and_its_rows_are_printed() -> None:
 
 
 RECALL_KEYS = [
-    "suite", "strategy", "defaults", "budget_tokens", "questions", "mean", "all_shown", "reachable", "by_category",
-    "select_ms_p50", "select_ms_p99", "context_tokens_mean",
-]  # fmt: skip
+    "suite",
+    "strategy",
+    "defaults",
+    "budget_tokens",
+    "questions",
+    "mean",
+    "all_shown",
+    "reachable",
+    "by_category",
+    "select_ms_p50",
+    "select_ms_p99",
+    "context_tokens_mean",
+]
 
 
 @pytest.fixture(scope="module")

@@ -74,16 +74,19 @@ def test_a_client_sees_three_read_only_bounded_tools_of_this_session_alone(store
             assert all(tool.annotations and tool.annotations.read_only_hint for tool in tools)
             assert "session" not in str([tool.input_schema for tool in tools])
             assert await said(client, "search_context", {"query": "vault code", "k": 1}) == (
-                "2026-01-01 §1-§2:\n§1 user: the vault code is 4711", False,
-            )  # fmt: skip
+                "2026-01-01 §1-§2:\n§1 user: the vault code is 4711",
+                False,
+            )
             assert await said(client, "resolve_reference", {"ref": "§1"}) == ("the vault code is 4711", False)
             for query in ("9999", "1234"):
                 assert await said(client, "search_context", {"query": query}) == (
-                    "nothing found; try other words", False,
-                )  # fmt: skip
+                    "nothing found; try other words",
+                    False,
+                )
             assert await said(client, "what_was_dropped", {}) == (
-                "no compaction has left anything out of this conversation's window", False,
-            )  # fmt: skip
+                "no compaction has left anything out of this conversation's window",
+                False,
+            )
             text, _ = await said(client, "resolve_reference", {"ref": "§1-§2"})
             assert len(text) <= DEFAULT_LIMIT_CHARS + 60
             text, _ = await said(client, "resolve_reference", {"ref": "§2", "limit": 10**9})
@@ -135,8 +138,9 @@ def test_what_compactions_dropped_is_listed_newest_first_by_words_and_in_pages(c
         async with connected(compacted) as client:
             text, failed = await said(client, "what_was_dropped", {"k": 3})
             assert (failed, text.splitlines()) == (
-                False, [f"{head}, the newest first:", *newest[:3], f"[{len(losses) - 3} more; offset=3]"],
-            )  # fmt: skip
+                False,
+                [f"{head}, the newest first:", *newest[:3], f"[{len(losses) - 3} more; offset=3]"],
+            )
             paged: list[str] = []
             while len(paged) < len(losses):
                 text, _ = await said(client, "what_was_dropped", {"k": 100, "offset": len(paged)})

@@ -195,8 +195,20 @@ def judged_desk(desk: Path) -> Path:
 
 
 def test_model_judges_from_end_to_end(judged_desk: Path) -> None:
-    result = played("support-desk.yaml", *BOTH, "--repeat", "3", "--markdown", "m.md", "--html", "h.html",
-                    "--junit", "j.xml", "--history", "history.jsonl")  # fmt: skip
+    result = played(
+        "support-desk.yaml",
+        *BOTH,
+        "--repeat",
+        "3",
+        "--markdown",
+        "m.md",
+        "--html",
+        "h.html",
+        "--junit",
+        "j.xml",
+        "--history",
+        "history.jsonl",
+    )
     assert result.setup["judges"] == "judges.py:flaky (prompt 1), judges.py:strict (prompt 1)"
     assert result.judging is not None
     flaky, strict = result.judging.models
@@ -206,10 +218,15 @@ def test_model_judges_from_end_to_end(judged_desk: Path) -> None:
     assert flaky.cost == pytest.approx((2 * flaky.tokens_in + 8 * flaky.tokens_out) / 1e6, abs=1e-6)
     pairs = {(one.first, one.second): one for one in result.judging.agreement}
     assert list(pairs) == [
-        ("code", "label"), ("code", "judges.py:flaky"), ("code", "judges.py:strict"), ("label", "judges.py:flaky"),
-        ("label", "judges.py:strict"), ("judges.py:flaky", "judges.py:flaky"),
-        ("judges.py:flaky", "judges.py:strict"), ("judges.py:strict", "judges.py:strict"),
-    ]  # fmt: skip
+        ("code", "label"),
+        ("code", "judges.py:flaky"),
+        ("code", "judges.py:strict"),
+        ("label", "judges.py:flaky"),
+        ("label", "judges.py:strict"),
+        ("judges.py:flaky", "judges.py:flaky"),
+        ("judges.py:flaky", "judges.py:strict"),
+        ("judges.py:strict", "judges.py:strict"),
+    ]
     assert (pairs["code", "label"].agree, pairs["code", "label"].cases) == (0, 1)
     assert (pairs["code", "judges.py:strict"].table, pairs["code", "judges.py:strict"].agree) == (
         (6, 3, 0, 0),
@@ -256,8 +273,10 @@ def test_processes_change_no_verdict(judged_desk: Path) -> None:
     assert verdicts(EvalResult.model_validate_json(two)) == verdicts(one)
 
 
-@pytest.mark.parametrize(("bound", "told"), [("max_calls: 5", "max_calls 5 is reached"),
-                                             ("max_cost: 0.0000001", "max_cost 1e-07 could be passed")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("bound", "told"),
+    [("max_calls: 5", "max_calls 5 is reached"), ("max_cost: 0.0000001", "max_cost 1e-07 could be passed")],
+)
 def test_a_bound_leaves_the_rest_unscored_and_says_so(bound: str, told: str, judged_desk: Path) -> None:
     text = (judged_desk / "support-desk.yaml").read_text(encoding="utf-8")
     (judged_desk / "support-desk.yaml").write_text(
@@ -331,9 +350,10 @@ def test_a_killed_run_goes_on_where_it_ended(desk: Path) -> None:
     args = ["run", "support-desk.yaml", "--subject", "slow.py:newest", "--resume", "r.jsonl", "--workers", "1"]
     program = "from ctxsteward.console.cli import main; main()"
     process = subprocess.Popen(
-        [sys.executable, "-c", program, "evals", *args], cwd=desk,
+        [sys.executable, "-c", program, "evals", *args],
+        cwd=desk,
         env=os.environ | {"PYTHONPATH": SOURCES, "PAUSE_SECONDS": "0.05"},
-    )  # fmt: skip
+    )
     record = desk / "r.jsonl"
     until = time.monotonic() + 60
     while time.monotonic() < until and (not record.exists() or record.read_bytes().count(b"\n") < 4):
@@ -363,8 +383,11 @@ def test_transcripts_become_a_suite_that_is_played_and_kept_by_people(desk: Path
     text = (desk / "mine.yaml").read_text(encoding="utf-8")
     (desk / "mine.yaml").write_text(text.replace("status: draft", "status: kept"), encoding="utf-8")
     assert {gate.metric for gate in played("mine.yaml", "--gate").gates} == {
-        "shown", "reachable", "within_budget", "valid",
-    }  # fmt: skip
+        "shown",
+        "reachable",
+        "within_budget",
+        "valid",
+    }
     assert "conversations" in run(*args, "--out", "mine.yaml", "--overwrite").stdout
 
 

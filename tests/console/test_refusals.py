@@ -53,14 +53,20 @@ FILES = {
     "agents-gates.yaml": "schema_version: 1\ngates: {agents: {last_turn: {at_least: 1}}}\n",
     "seven.json": made(played(7, 8, 10)).model_dump_json(),
     "locomo.json": json.dumps(
-        [{
-            "sample_id": 1,
-            "conversation": {"speaker_a": "Ann", "speaker_b": "Bob", "session_1_date_time": "1:56 pm on 8 May, 2023",
-                             "session_1": [{"speaker": "Ann", "dia_id": "D1:1", "text": "The key hangs in the shed."}]},
-            "qa": [{"question": "Where is the key?", "category": 4, "evidence": ["D1:1"]}],
-        }]
+        [
+            {
+                "sample_id": 1,
+                "conversation": {
+                    "speaker_a": "Ann",
+                    "speaker_b": "Bob",
+                    "session_1_date_time": "1:56 pm on 8 May, 2023",
+                    "session_1": [{"speaker": "Ann", "dia_id": "D1:1", "text": "The key hangs in the shed."}],
+                },
+                "qa": [{"question": "Where is the key?", "category": 4, "evidence": ["D1:1"]}],
+            }
+        ]
     ),
-}  # fmt: skip
+}
 
 
 class Folder(NamedTuple):
@@ -113,11 +119,19 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Folder:
         of_desk, of_fern = people(Path("store")), people(Path("fern"))
         held = value("review", "--all", "--store", "file:fern")["records"]
         records = {one["for"] == "everybody": one["id"] for one in held}
-    return Folder(root, {
-        "TOKEN_ADA": of_desk["ada"], "TOKEN_OTTO": of_desk["otto"], "TOKEN_FERN": of_fern["ada"],
-        "DESK": night["records"]["new"][0]["id"], "RECORD": records[True], "PERSONAL": records[False],
-        "NINES": "9" * 5_000, "LONG": "x" * 501,
-    })  # fmt: skip
+    return Folder(
+        root,
+        {
+            "TOKEN_ADA": of_desk["ada"],
+            "TOKEN_OTTO": of_desk["otto"],
+            "TOKEN_FERN": of_fern["ada"],
+            "DESK": night["records"]["new"][0]["id"],
+            "RECORD": records[True],
+            "PERSONAL": records[False],
+            "NINES": "9" * 5_000,
+            "LONG": "x" * 501,
+        },
+    )
 
 
 @pytest.fixture(scope="module")
@@ -188,9 +202,13 @@ for args in ("review", "why 0123456789abcdef"):
         print(ended.code)
 """
     done = subprocess.run(
-        [sys.executable, "-c", without], cwd=folder.path, capture_output=True, text=True, check=False,
+        [sys.executable, "-c", without],
+        cwd=folder.path,
+        capture_output=True,
+        text=True,
+        check=False,
         env=os.environ | {"PYTHONPATH": os.pathsep.join(part for part in sys.path if part)},
-    )  # fmt: skip
+    )
     assert done.stdout.split()[-2:] == ["0", "2"]  # nothing waits; no record has that id
     assert len(done.stderr.splitlines()) == 1
     assert "0123456789abcdef" in done.stderr

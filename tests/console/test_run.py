@@ -84,13 +84,23 @@ def test_a_cascade_is_played_against_a_script_and_priced(folder: Path) -> None:
 
     assert list(found) == ["run", "status", "phases", "state", "efficiency"]
     assert [(one["phase"], one["status"], one["calls"], one["tries"]) for one in found["phases"]] == [
-        ("dig", "done", 3, 2), ("write", "done", 1, 1),
-    ]  # fmt: skip
+        ("dig", "done", 3, 2),
+        ("write", "done", 1, 1),
+    ]
     assert [row["phase"] for row in found["efficiency"]] == ["dig", "write", "all"]
     assert list(found["efficiency"][-1]) == [
-        "phase", "calls", "compactions", "sent_tokens", "everything_tokens", "saved", "sent_priced",
-        "everything_priced", "priced_ratio", "cached_tokens", "dollars",
-    ]  # fmt: skip
+        "phase",
+        "calls",
+        "compactions",
+        "sent_tokens",
+        "everything_tokens",
+        "saved",
+        "sent_priced",
+        "everything_priced",
+        "priced_ratio",
+        "cached_tokens",
+        "dollars",
+    ]
 
 
 LONG = """\
@@ -123,10 +133,16 @@ def test_a_model_structures_the_compactions_of_a_run_and_what_that_took_is_told(
         said = request.body["messages"][-1]["content"].splitlines()
         shown = [json.loads(line) for line in said if line.startswith('{"ref"')]
         lines = [
-            {"section": "decisions", "text": row["text"].split(".")[0], "cites": [row["ref"]], "said_by": "assistant",
-             "kind": "fact"}
-            for row in shown if row["role"] == "assistant"
-        ]  # fmt: skip
+            {
+                "section": "decisions",
+                "text": row["text"].split(".")[0],
+                "cites": [row["ref"]],
+                "said_by": "assistant",
+                "kind": "fact",
+            }
+            for row in shown
+            if row["role"] == "assistant"
+        ]
         return Reply(text=json.dumps({"bullets": lines}))
 
     with ModelServer(script) as server:
@@ -241,9 +257,11 @@ def test_an_endpoint_is_asked_with_tools_and_its_usage_is_kept(
     monkeypatch.setenv("CTXSTEWARD_API_KEY", "sk-test")
     call = {"id": "c1", "type": "function", "function": {"name": "search", "arguments": '{"q": "tea"}'}}
     Endpoint.replies = [
-        completion(None, tool_calls=[call]), completion("Port 7."), completion("Port 8, by the ledger."),
+        completion(None, tool_calls=[call]),
+        completion("Port 7."),
+        completion("Port 8, by the ledger."),
         completion("Done."),
-    ]  # fmt: skip
+    ]
     found = json.loads(run("run", "tea.yaml", "--base-url", f"{endpoint}#tiny", *TOPIC, *PLAYED, "--json").stdout)
 
     assert found["status"] == "done"
@@ -260,20 +278,24 @@ def test_an_endpoint_is_asked_with_tools_and_its_usage_is_kept(
 def test_an_answer_that_is_none_is_refused(folder: Path, endpoint: str, reply: bytes) -> None:
     Endpoint.replies = [reply]
 
-    assert "its answer is no chat completion" in run(
-        "run", "tea.yaml", "--base-url", endpoint, *TOPIC, *PLAYED, code=2
-    ).stderr  # fmt: skip
+    assert (
+        "its answer is no chat completion"
+        in run("run", "tea.yaml", "--base-url", endpoint, *TOPIC, *PLAYED, code=2).stderr
+    )
 
 
 def test_the_endpoint_selects_where_a_strategy_asks_for_a_model(folder: Path, endpoint: str) -> None:
-    (folder / "auto.yaml").write_text("""\
+    (folder / "auto.yaml").write_text(
+        """\
 cascade_id: auto
 phases:
   - {name: look, instructions: Look.}
   - name: tell
     instructions: Tell.
     context: {mode: auto, anchors: {include: []}, selection: {strategy: llm, selector_model: cheap}}
-""", encoding="utf-8")  # fmt: skip
+""",
+        encoding="utf-8",
+    )
     chosen = json.dumps({"selected": ["§2", "§9"], "reasoning": "it says"})
     Endpoint.replies = [completion("The relay stalls."), completion(chosen), completion("Told.")]
     found = json.loads(run("run", "auto.yaml", "--base-url", f"{endpoint}#large", "--json").stdout)
@@ -316,7 +338,7 @@ def test_soundings_are_chosen_by_a_function(folder: Path) -> None:
         (("tea.yaml", "--script", "replies.yaml", "--summary-model", "small"), "model small: no address; write https:"),
         (("tea.yaml", "--script", "replies.yaml", "--model", "gpt-4p"), "--model gpt-4p: no such model"),
     ],
-)  # fmt: skip
+)
 def test_what_is_asked_wrongly_is_refused_in_one_line(folder: Path, args: tuple[str, ...], says: str) -> None:
     told = run("run", *args, *(() if "--input" in args else TOPIC), code=2).stderr
 
@@ -367,8 +389,16 @@ def test_a_header_that_python_refuses_is_not_quoted() -> None:
     assert SECRET not in str(refused.value)
 
 
-@pytest.mark.parametrize("address", ["http://u:hush@127.0.0.1:9/v1", "http://u:hush@example.com/v1", "u:hush@host",
-                                     "ftp://u:hush@host/", "http://[u:hush@x"])  # fmt: skip
+@pytest.mark.parametrize(
+    "address",
+    [
+        "http://u:hush@127.0.0.1:9/v1",
+        "http://u:hush@example.com/v1",
+        "u:hush@host",
+        "ftp://u:hush@host/",
+        "http://[u:hush@x",
+    ],
+)
 def test_a_password_in_an_address_is_refused_and_not_shown(folder: Path, address: str) -> None:
     told = run("run", "tea.yaml", "--base-url", address, *PLAYED, code=2).stderr
 
@@ -399,11 +429,14 @@ def test_a_run_is_handed_over_with_its_phases_and_what_its_scratchpad_says(folde
 
     validate("handoff", found)
     assert (found["completed_items"], found["remaining_items"]) == (
-        ["find it", "phase dig", "phase write"], ["write it"],
-    )  # fmt: skip
+        ["find it", "phase dig", "phase write"],
+        ["write it"],
+    )
     assert (found["key_decisions"], found["blocking_issues"], found["branch"]) == (
-        ["use port 8"], ["the ledger is closed"], None,
-    )  # fmt: skip
+        ["use port 8"],
+        ["the ledger is closed"],
+        None,
+    )
 
 
 def test_a_handoff_begins_a_new_session(folder: Path) -> None:
@@ -433,8 +466,11 @@ def test_the_workspace_s_branch_head_and_changed_files_are_told(folder: Path) ->
     found = json.loads(run("handoff", "tea", "--json").stdout)
 
     assert (found["branch"], len(found["head_commit"]), found["modified_files"], found["created_files"]) == (
-        "fix", 40, ["tools.py"], ["new file.txt"],
-    )  # fmt: skip
+        "fix",
+        40,
+        ["tools.py"],
+        ["new file.txt"],
+    )
 
 
 @pytest.mark.parametrize(

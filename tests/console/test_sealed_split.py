@@ -24,16 +24,41 @@ GATE = GateResult(metric="last_user", rule="at least 1", value=0.5, passed=False
 
 def made(split: Any, value: float) -> EvalResult:
     metric = MetricResult(
-        name="last_user", about="", kind="rate", better="higher", unit="", value=value, low=0.4, high=0.6,
-        method="wilson", checks=8, scenarios=2, unscored={},
-    )  # fmt: skip
+        name="last_user",
+        about="",
+        kind="rate",
+        better="higher",
+        unit="",
+        value=value,
+        low=0.4,
+        high=0.6,
+        method="wilson",
+        checks=8,
+        scenarios=2,
+        unscored={},
+    )
     miss = EvalMiss(scenario=f"verbatim/{split}-1", metric="last_user", at="turn 3", why=SECRET)
     return EvalResult(
-        suite="verbatim", about="", product="ctxsteward 0.1.0", when="2026-01-02T00:00:00+00:00", revision="abc",
-        split=split, setup={"summarizer": "extractive"}, scenarios=2, long_scenarios=0, turns=100, messages=200,
-        builds=100, cpu_seconds=1.0, metrics=(metric,), gates=(GATE,), passed=False,
-        errors={f"verbatim/{split}-0": f"ValueError: {SECRET}"}, misses=(miss,), reproduce="",
-    )  # fmt: skip
+        suite="verbatim",
+        about="",
+        product="ctxsteward 0.1.0",
+        when="2026-01-02T00:00:00+00:00",
+        revision="abc",
+        split=split,
+        setup={"summarizer": "extractive"},
+        scenarios=2,
+        long_scenarios=0,
+        turns=100,
+        messages=200,
+        builds=100,
+        cpu_seconds=1.0,
+        metrics=(metric,),
+        gates=(GATE,),
+        passed=False,
+        errors={f"verbatim/{split}-0": f"ValueError: {SECRET}"},
+        misses=(miss,),
+        reproduce="",
+    )
 
 
 @pytest.fixture
@@ -62,8 +87,9 @@ def test_an_opening_is_recorded_and_the_next_one_is_told_of_it(folder: Path) -> 
     second = run("--sealed", "--only", "verbatim/sealed-3", "--show-misses")
     assert f"was opened once before, last {row.when} (verbatim); recorded in sealed-openings.jsonl" in second.stderr
     assert [(one.only, one.misses_shown) for one in read(folder / "sealed-openings.jsonl")] == [
-        ((), False), (("verbatim/sealed-3",), True)
-    ]  # fmt: skip
+        ((), False),
+        (("verbatim/sealed-3",), True),
+    ]
 
 
 def test_what_was_missed_is_told_to_nobody_who_did_not_ask(folder: Path) -> None:
@@ -89,12 +115,16 @@ def test_the_figures_are_written_beside_those_of_ci(folder: Path) -> None:
     append(folder / "h.jsonl", [made("ci", 1.0)])
     run("--sealed", "--gate", "--history", "h.jsonl", "--write", "page.md")
     assert (folder / "page.md").read_text().splitlines() == [
-        "before", "<!-- sealed -->", "ctxsteward 0.1.0, revision abc, 2026-01-02.", "",
+        "before",
+        "<!-- sealed -->",
+        "ctxsteward 0.1.0, revision abc, 2026-01-02.",
+        "",
         "| suite | figure | gate | `ci` | `sealed` | `sealed`, 95 % |",
         "|---|---|---|---:|---:|---:|",
         "| `verbatim` | `last_user` | **falls short:** at least 1 | 100 % | 50 % | 40 % to 60 % |",
-        "<!-- /sealed -->", "behind",
-    ]  # fmt: skip
+        "<!-- /sealed -->",
+        "behind",
+    ]
 
 
 @pytest.mark.parametrize(

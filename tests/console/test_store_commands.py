@@ -148,9 +148,18 @@ def test_stats_count(folder: Path) -> None:
     found = value("stats", "--store", f"file:{folder}")
 
     assert list(found) == [
-        "tenants", "sessions", "messages", "compactions", "stored_sessions", "versions", "objects", "waiting_sessions",
-        "waiting_bytes", "oldest_waiting", "forgotten",
-    ]  # fmt: skip
+        "tenants",
+        "sessions",
+        "messages",
+        "compactions",
+        "stored_sessions",
+        "versions",
+        "objects",
+        "waiting_sessions",
+        "waiting_bytes",
+        "oldest_waiting",
+        "forgotten",
+    ]
     with open_store(f"file:{folder}") as store:
         session = store.session("demo")
         assert (found["messages"], found["compactions"]) == (len(session), len(session.reports()))

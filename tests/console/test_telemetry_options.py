@@ -22,9 +22,12 @@ MAIN = "from ctxsteward.console.cli import main; main()"
 def lingering(*arguments: str, env: dict[str, str] | None = None) -> Iterator[tuple[str, subprocess.Popen[str]]]:
     """A command that is done and stays: where its metrics are."""
     process = subprocess.Popen(
-        [sys.executable, "-c", MAIN, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+        [sys.executable, "-c", MAIN, *arguments],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
         env={**os.environ, **(env or {})},
-    )  # fmt: skip
+    )
     with process:
         assert process.stderr is not None
         try:
@@ -76,9 +79,12 @@ def test_a_run_of_a_suite_tells_its_figures() -> None:
 
 def test_the_console_gets_json_lines() -> None:
     done = subprocess.run(
-        [sys.executable, "-c", MAIN, "demo", "--json", "--telemetry", "console"], capture_output=True, text=True,
-        timeout=120, check=True,
-    )  # fmt: skip
+        [sys.executable, "-c", MAIN, "demo", "--json", "--telemetry", "console"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
     note, *rest = done.stderr.splitlines()
     lines = [json.loads(line) for line in rest]
     spans = [line for line in lines if line.get("name") == "context.build"]
@@ -97,9 +103,12 @@ def test_a_missing_package_is_named_with_its_extra(kind: str) -> None:
     gone = "('opentelemetry.sdk.metrics.export', 'opentelemetry.exporter.prometheus', 'opentelemetry.exporter.otlp')"
     code = f"import sys; sys.modules.update(dict.fromkeys({gone})); {MAIN}"
     done = subprocess.run(
-        [sys.executable, "-c", code, "demo", "--telemetry", kind], capture_output=True, text=True, timeout=60,
+        [sys.executable, "-c", code, "demo", "--telemetry", kind],
+        capture_output=True,
+        text=True,
+        timeout=60,
         check=False,
-    )  # fmt: skip
+    )
 
     assert done.returncode == 2
     assert "pip install 'ctxsteward[telemetry]'" in done.stderr
@@ -118,9 +127,14 @@ def test_without_it_nothing_is_loaded() -> None:
 
 def test_a_collector_that_is_down_spoils_nothing_and_no_attempt_is_told_of(tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", MAIN, "demo", "--telemetry", "otlp=http://127.0.0.1:9"], cwd=tmp_path,
-        env=os.environ | {"OTEL_EXPORTER_OTLP_TIMEOUT": "1"}, capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
+        [sys.executable, "-c", MAIN, "demo", "--telemetry", "otlp=http://127.0.0.1:9"],
+        cwd=tmp_path,
+        env=os.environ | {"OTEL_EXPORTER_OTLP_TIMEOUT": "1"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
     assert done.returncode == 0
     told = {re.split(r" due to | code: ", line)[0] for line in done.stderr.splitlines()[1:]}
     assert told == {"Failed to export spans batch", "Failed to export metrics batch"}

@@ -65,8 +65,9 @@ def store(folder: Path) -> Store:
     builder = EnvelopeBuilder("gpt-4o", budgets=Budgets(dynamic_tokens=2000))
     profile = Profile.load(str(DATA / "demo-profile.yaml"))
     (transcript,) = read_transcripts(Path(str(DATA / "demo.jsonl")))
-    session = store.session("demo", profile=profile, tools=transcript.tools, system=transcript.system,
-                            counter=builder.counter)  # fmt: skip
+    session = store.session(
+        "demo", profile=profile, tools=transcript.tools, system=transcript.system, counter=builder.counter
+    )
     assert len(list(islice(replay_calls(builder, session, transcript), 40))) == 40
     return store
 
@@ -169,8 +170,9 @@ def test_pages_of_a_timeline_begin_with_the_newest_and_the_overview_has_all(stor
     calls = past_calls(store, "demo")
     first, second = (timeline_page("demo", calls, page=page, size=30) for page in (1, 2))
     assert ([one.call.number for one in first.calls], [one.call.number for one in second.calls]) == (
-        list(range(11, 41)), list(range(1, 11)),
-    )  # fmt: skip
+        list(range(11, 41)),
+        list(range(1, 11)),
+    )
     assert (first.pages, first.totals, timeline_page("demo", calls, page=9, size=30)) == (2, second.totals, second)
     assert [point.first for point in first.overview] == list(range(1, 41))
     long = timeline_page("demo", calls * 30, size=30).overview
@@ -439,14 +441,17 @@ def test_a_long_tail_of_other_records_does_not_hide_the_number_of_messages() -> 
 QUOTES = {
     "as it stands": ("Keep it. Never book before ten. Thanks.", "Never book before ten.", ["Never book before ten."]),
     "over a line": ("never book\nbefore ten", "Never book before ten", ["never book\nbefore ten"]),
-    "two parts": ("Budget is 5 now. Then tea in the garden.", "Budget is 5 now…tea in the garden",
-                  ["Budget is 5 now.", "tea in the garden."]),
+    "two parts": (
+        "Budget is 5 now. Then tea in the garden.",
+        "Budget is 5 now…tea in the garden",
+        ["Budget is 5 now.", "tea in the garden."],
+    ),
     "not there": ("Budget is 5 now.", "Retries are unlimited", []),
     "too short": ("a b c d", "b c", []),
     "short, but all": ("Make it 5.", "Make it 5.", ["Make it 5."]),
     "nothing": ("Budget", "", []),
     "of a pattern": ("costs (about $5.00) [net]", "costs (about $5.00) [net]", ["costs (about $5.00) [net]"]),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("text", "quote", "marked"), QUOTES.values(), ids=QUOTES)
@@ -463,9 +468,13 @@ NAMES = st.text(st.characters(exclude_categories=("C", "Z")), min_size=1, max_si
 def test_a_live_link_leads_to_its_place(name: str, session: str, number: int, page: int) -> None:
     pattern = ROUTES[name].live
     place = Place(
-        name, session if "{session}" in pattern else "", number if "{number}" in pattern else 0,
-        number + 1 if "{since}" in pattern else 0, page, (("q", session),),
-    )  # fmt: skip
+        name,
+        session if "{session}" in pattern else "",
+        number if "{number}" in pattern else 0,
+        number + 1 if "{since}" in pattern else 0,
+        page,
+        (("q", session),),
+    )
     link = urlsplit(Frame(at=Place("sessions"), root="/view").href(place))
     asked = dict(pair.split("=") for pair in link.query.split("&") if pair)
     decoded = {key: unquote(value.replace("+", " ")) for key, value in asked.items()}
@@ -510,8 +519,10 @@ def test_what_has_no_shape_is_written_out() -> None:
 
 def test_a_bar_of_page_numbers_names_the_ends_and_what_is_near() -> None:
     assert [list(window(*one)) for one in ((1, 1), (5, 3), (40, 20))] == [
-        [1], [1, 2, 3, 4, 5], [1, 0, 17, 18, 19, 20, 21, 22, 23, 0, 40],
-    ]  # fmt: skip
+        [1],
+        [1, 2, 3, 4, 5],
+        [1, 0, 17, 18, 19, 20, 21, 22, 23, 0, 40],
+    ]
     assert [pages_of(count, 50) for count in (0, 1, 50, 51)] == [1, 1, 1, 2]
 
 
@@ -596,16 +607,32 @@ def test_every_page_of_the_demo_holds_together(pages: Path) -> None:
     apart = taken_apart(pages)
     check(pages, apart)
     session = "sessions/demo"
-    one = [f"{session}/{name}" for name in (
-        "call-38", "call-39", "call-40", "diff-37-38", "diff-38-39", "diff-39-40", "health", "index", "losses",
-        "message-22", "messages", "messages-2",
-    )]  # fmt: skip
-    assert sorted(apart) == sorted([
-        "index.html", *(f"{tag}/{name}.html" for tag in LANGUAGES for name in ("index", "widget", *one))
-    ])  # fmt: skip
+    one = [
+        f"{session}/{name}"
+        for name in (
+            "call-38",
+            "call-39",
+            "call-40",
+            "diff-37-38",
+            "diff-38-39",
+            "diff-39-40",
+            "health",
+            "index",
+            "losses",
+            "message-22",
+            "messages",
+            "messages-2",
+        )
+    ]
+    assert sorted(apart) == sorted(
+        ["index.html", *(f"{tag}/{name}.html" for tag in LANGUAGES for name in ("index", "widget", *one))]
+    )
     assert {path.name for path in (pages / "assets").iterdir()} == {
-        "pages.css", "pages.js", "context-meter.js", "icon.svg",
-    }  # fmt: skip
+        "pages.css",
+        "pages.js",
+        "context-meter.js",
+        "icon.svg",
+    }
 
 
 def test_each_page_is_in_its_language_and_leads_to_the_other(pages: Path) -> None:
@@ -651,11 +678,22 @@ def test_files_that_a_forged_list_names_outside_stay(store: Store, tmp_path: Pat
 
 
 HOSTILE = [
-    "<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "javascript:alert(1)", "<svg onload=alert(1)>",
-    "{{7*7}} {% raw %} ${7*7}", "nul \x00 esc \x1b[31m", "bidi \u202e\u2066evil\u2069", "</style><style>*{}</style>",
-    "<!--", "]]>", "' onmouseover='x", "</main></body>", "&lt;b&gt;", "[x](javascript:alert(1))",
+    "<script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    "javascript:alert(1)",
+    "<svg onload=alert(1)>",
+    "{{7*7}} {% raw %} ${7*7}",
+    "nul \x00 esc \x1b[31m",
+    "bidi \u202e\u2066evil\u2069",
+    "</style><style>*{}</style>",
+    "<!--",
+    "]]>",
+    "' onmouseover='x",
+    "</main></body>",
+    "&lt;b&gt;",
+    "[x](javascript:alert(1))",
     '§12 §x" onclick="y',
-]  # fmt: skip
+]
 SESSION = '"><script>alert(1)</script>{{7*7}}'
 
 
@@ -668,8 +706,10 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Store:
     builder = EnvelopeBuilder("gpt-4o", budgets=Budgets(dynamic_tokens=400))
     for turn in range(40):
         text = HOSTILE[turn % len(HOSTILE)]
-        session.append({"role": "user", "content": f"We decided: {text} is {turn} ms, never more. What of {text}?"},
-                       principal=plain(text)[:60])  # fmt: skip
+        session.append(
+            {"role": "user", "content": f"We decided: {text} is {turn} ms, never more. What of {text}?"},
+            principal=plain(text)[:60],
+        )
         call = {
             "id": f"c{turn}",
             "type": "function",
@@ -704,9 +744,12 @@ def test_hostile_requests_are_answered_with_pages(hostile: Store) -> None:
     site = Site(store=hostile, root="/view")
     for text in (*HOSTILE, SESSION):
         for path, asked in (
-            (f"sessions/{text}", {}), ("sessions", {"q": text, "page": text, "lang": text}), (text, {}),
-            (f"assets/{text}", {}), (f"sessions/{SESSION}/losses", {"q": text, "kind": text}),
-        ):  # fmt: skip
+            (f"sessions/{text}", {}),
+            ("sessions", {"q": text, "page": text, "lang": text}),
+            (text, {}),
+            (f"assets/{text}", {}),
+            (f"sessions/{SESSION}/losses", {"q": text, "kind": text}),
+        ):
             answer = site.answer(path, asked)
             page = Page(answer.body.decode())
             assert answer.status in (200, 404), (path, asked)
@@ -771,10 +814,20 @@ def test_a_browser_runs_the_pages_from_the_disk(pages: Path, tmp_path: Path) -> 
         pytest.skip(CHROMIUM)
     page = pages / "en/sessions/demo/losses.html"
     done = subprocess.run(
-        [chromium, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path}", "--dump-dom",
-         page.as_uri()],
-        capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
+        [
+            chromium,
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            f"--user-data-dir={tmp_path}",
+            "--dump-dom",
+            page.as_uri(),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
     rows = page.read_text(encoding="utf-8").count("<tr data-kind")
     assert rows > 100
     assert re.search(rf'<output class="dim"[^>]*>{rows} / {rows}</output>', done.stdout), done.stderr[-2000:]

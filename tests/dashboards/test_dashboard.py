@@ -48,9 +48,11 @@ def test_every_instrument_is_shown_or_watched() -> None:
 def test_labels_of_a_query_are_labels_of_its_instrument() -> None:
     labels = {label for one in INSTRUMENTS for label in one.labels} | {"job", "le"}
     used = {
-        label.strip() for query in queries() for names in re.findall(r"by \(([^)]+)\)", query)
+        label.strip()
+        for query in queries()
+        for names in re.findall(r"by \(([^)]+)\)", query)
         for label in names.split(",")
-    }  # fmt: skip
+    }
 
     assert used - labels == set()
 
@@ -82,9 +84,11 @@ def test_panels_lie_side_by_side_within_the_grid() -> None:
     assert [
         (one, other)
         for one, other in combinations(places, 2)
-        if one["x"] < other["x"] + other["w"] and other["x"] < one["x"] + one["w"]
-        and one["y"] < other["y"] + other["h"] and other["y"] < one["y"] + one["h"]
-    ] == []  # fmt: skip
+        if one["x"] < other["x"] + other["w"]
+        and other["x"] < one["x"] + one["w"]
+        and one["y"] < other["y"] + other["h"]
+        and other["y"] < one["y"] + one["h"]
+    ] == []
 
 
 def test_every_rule_has_a_name_and_every_alert_a_limit() -> None:

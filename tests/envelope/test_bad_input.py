@@ -291,7 +291,7 @@ CASES = {
     "nothing": Case(lambda: open_store(""), InputError, "file:PATH, s3://BUCKET/PREFIX, postgresql://"),
     "an address of no envelope": Case(lambda: TAKEN.manifest("ab" * 32), ReferenceNotFound, "no envelope of tenant"),
     "an address of no compaction": Case(lambda: TAKEN.compaction("ab" * 32), ReferenceNotFound, "no compaction"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())

@@ -47,9 +47,16 @@ def test_a_seal_verifies_against_its_envelope_and_after_a_round_trip() -> None:
 
 
 CHANGES = {
-    "tenant": "globex", "session": "s-2", "profile_version": None, "position": 99, "address": "0" * 64,
-    "schema_version": 2, "renderer_version": 9, "key_id": "2", "mac": "0" * 64,
-}  # fmt: skip
+    "tenant": "globex",
+    "session": "s-2",
+    "profile_version": None,
+    "position": 99,
+    "address": "0" * 64,
+    "schema_version": 2,
+    "renderer_version": 9,
+    "key_id": "2",
+    "mac": "0" * 64,
+}
 
 
 @pytest.mark.parametrize("field", CHANGES)
@@ -87,8 +94,14 @@ def test_a_seal_of_another_envelope_is_not_this_one_s() -> None:
 def test_a_sound_seal_that_says_something_else_of_this_envelope_is_not_its_seal(field: str) -> None:
     envelope = built()
     said = {name: getattr(envelope, name) for name in ("tenant", "session", "profile_version", "position", "address")}
-    other = {"tenant": "globex", "session": "s-2", "profile_version": "7", "position": envelope.position + 1,
-             "address": "0" * 64, "renderer": 1}[field]  # fmt: skip
+    other = {
+        "tenant": "globex",
+        "session": "s-2",
+        "profile_version": "7",
+        "position": envelope.position + 1,
+        "address": "0" * 64,
+        "renderer": 1,
+    }[field]
     told = said | {field: other}
     seal = seal_envelope(KEYS.seal_key(told["tenant"]), **told)
     assert is_authentic(KEYS, seal)

@@ -153,7 +153,7 @@ CASES = {
     "budgets of a number": Case(lambda: Budgets(4000), "Budgets takes its values by name"),  # type: ignore[call-arg]
     "budgets for a number": Case(lambda: Budgets.for_model(4), "model is int; pass a model's name"),  # type: ignore[arg-type]
     "budgets from no table": Case(lambda: Budgets.from_config([]), "config is list; pass a table"),  # type: ignore[arg-type]
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", CASES)

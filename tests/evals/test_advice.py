@@ -50,14 +50,20 @@ def fix(verb: str, what: str | None = None, source: str | None = None) -> Argume
         (FAILED, [LOOKS], {fix("stop")}),  # it did without the call
         (FAILED, [FAILED], {fix("stop")}),  # it tried once, and let it be
         (FAILED, [call("pay", "{}", order="A17")], {fix("omit", "day")}),
-        (call("pay", "Error: card not found", order="A17", card_id="x_1"),
-         [LOOKS, call("pay", "{}", order="A17", card_id="c_88121")], {fix("take", "card_id", "get_order")}),
-        (call("pay", "Error: locked", order="A17"), [LOOKS, call("pay", "{}", order="A17")],
-         {fix("first", None, "get_order"), fix("repeat")}),
+        (
+            call("pay", "Error: card not found", order="A17", card_id="x_1"),
+            [LOOKS, call("pay", "{}", order="A17", card_id="c_88121")],
+            {fix("take", "card_id", "get_order")},
+        ),
+        (
+            call("pay", "Error: locked", order="A17"),
+            [LOOKS, call("pay", "{}", order="A17")],
+            {fix("first", None, "get_order"), fix("repeat")},
+        ),
         (call("pay", "Error: timeout", order="A17"), [call("pay", "{}", order="A17")], {fix("repeat")}),
         (FAILED, [call("pay", "{}", order="B9", day="2026-03-03"), WORKED], {fix("write", "day", "YYYY-MM-DD")}),
     ],
-)  # fmt: skip
+)
 def test_the_truth_is_what_a_run_that_succeeded_did(failed: Any, passing: list[Any], truth: set[ArgumentFix]) -> None:
     (step,) = steps(scene(failed))
     assert done_instead(step, scene("Please pay.", *passing)) == truth
@@ -119,11 +125,15 @@ def test_the_table_has_a_row_of_each(rows: dict[str, AdviceRow]) -> None:
     ("text", "says"),
     [
         ("", "0 tasks"),
-        (json.dumps({"task_id": 1, "trial": 0, "reward": 1.0, "info": {}, "traj": [{"role": "user", "content": "Hi"}]}),
-         "1 tasks"),
+        (
+            json.dumps(
+                {"task_id": 1, "trial": 0, "reward": 1.0, "info": {}, "traj": [{"role": "user", "content": "Hi"}]}
+            ),
+            "1 tasks",
+        ),
         (json.dumps({"messages": [{"role": "user", "content": "Hi"}]}), "0 tasks"),
     ],
-)  # fmt: skip
+)
 def test_a_file_without_runs_of_known_outcome_is_refused(tmp_path: Path, text: str, says: str) -> None:
     path = tmp_path / "runs.jsonl"
     path.write_text(text)

@@ -25,10 +25,12 @@ def chat(turn_count: int = 30) -> list[dict[str, Any]]:
     for n in range(turn_count):
         said = FACTS.get(2 * n, f"What of walk number {n}?")
         reply = "\n\n".join(f"Step {m} of walk {n}: shoes, water, a map and the hill. " * 6 for m in range(6))
-        turns.append([
-            {"role": "user", "id": 2 * n, "content": f"{said} ->-> 1,{n}"},
-            {"role": "assistant", "id": 2 * n + 1, "content": reply},
-        ])  # fmt: skip
+        turns.append(
+            [
+                {"role": "user", "id": 2 * n, "content": f"{said} ->-> 1,{n}"},
+                {"role": "assistant", "id": 2 * n + 1, "content": reply},
+            ]
+        )
     return [{"batch_number": 1, "turns": turns}]
 
 

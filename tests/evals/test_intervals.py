@@ -25,8 +25,9 @@ from ..examples import examples
 
 PARTS = st.lists(
     st.tuples(st.integers(0, 9), st.integers(1, 9)).map(lambda row: ScenarioPart(min(row), row[1])),
-    min_size=1, max_size=30,
-)  # fmt: skip
+    min_size=1,
+    max_size=30,
+)
 
 
 @pytest.mark.parametrize(

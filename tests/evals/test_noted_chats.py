@@ -51,8 +51,10 @@ def folder(tmp_path: Path) -> Path:
 def test_a_note_is_found_where_a_record_of_its_session_says_it(folder: Path) -> None:
     sessions = read_noted(folder, "development")
     assert {place: len(session.notes) for place, session in sessions.items()} == {
-        ("Ada", 0): 2, ("Ada", 1): 0, ("Ben", 0): 2,
-    }  # fmt: skip
+        ("Ada", 0): 2,
+        ("Ada", 1): 0,
+        ("Ben", 0): 2,
+    }
     at_once, ours, *baselines, every = measure_noted(sessions, "development")
     assert at_once == NotedRow("development", "ours, at once", records=0, noted=0, notes=4, found=0)
     assert ours == NotedRow("development", "ours, with what waits", records=2, noted=2, notes=4, found=2)
@@ -131,10 +133,13 @@ def test_what_needs_no_reader_is_noticed(tmp_path: Path, monkeypatch: pytest.Mon
     path = tmp_path / "talk.json"
     told = {"role": "user", "content": "No, the deposit is 90 EUR, not 30 EUR."}
     answer = [
-        {"role": "assistant", "content": None,
-         "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "look_up", "arguments": "{}"}}]},
+        {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "look_up", "arguments": "{}"}}],
+        },
         {"role": "tool", "tool_call_id": "c1", "content": "The deposit is 30 EUR."},
-    ]  # fmt: skip
+    ]
     path.write_text(json.dumps({"messages": [told, *answer], "ctxsteward": {"principal": "ada"}}))
     ours, _ = measure_worth(path, "development")
     assert ours.number == 1, "a tool from outside denies nothing"
@@ -154,7 +159,11 @@ def test_the_labels_that_are_kept_are_labels_and_hold_no_text() -> None:
     found = noted_chats.judged_lines()
     assert len(found) > 400
     assert {label for one in found.values() for label in one.labels} <= {
-        "useful", "useless", "junk", "wrong", "harmful",
-    }  # fmt: skip
+        "useful",
+        "useless",
+        "junk",
+        "wrong",
+        "harmful",
+    }
     assert all(len(key) == 16 and int(key, 16) >= 0 for key in found)
     assert {one.taken for one in found.values()} == {"record", "sentence"}

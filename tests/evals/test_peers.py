@@ -127,10 +127,16 @@ def parsed(wire: dict[str, Any]) -> dict[str, Any]:
 def inputs(timed: tuple[int, ...] = (4, 8)) -> Inputs:
     """One agent run of three calls, one canary, one question."""
     run = AgentRun(
-        name="run", format="openai", system=SIZER.pieces([said("system", "You mend things.")]), tools_tokens=10,
-        messages=SIZER.pieces([said("user", TASK), *looked(1), *looked(2)]), seen=(1, 3, 5), task=TASK, task_ordinal=1,
+        name="run",
+        format="openai",
+        system=SIZER.pieces([said("system", "You mend things.")]),
+        tools_tokens=10,
+        messages=SIZER.pieces([said("user", TASK), *looked(1), *looked(2)]),
+        seen=(1, 3, 5),
+        task=TASK,
+        task_ordinal=1,
         ours={},
-    )  # fmt: skip
+    )
     case = CanaryScenario(
         name="port",
         messages=(
@@ -350,9 +356,10 @@ def test_inputs_of_real_data_are_canonical_and_sampled(tmp_path: Path) -> None:
     assert len(made.runs) == 5
     keys = {frozenset(row.wire) for run in made.runs for said in calls_of(run) for row in said}
     assert keys <= {
-        frozenset({"role", "content"}), frozenset({"role", "content", "tool_calls"}),
+        frozenset({"role", "content"}),
+        frozenset({"role", "content", "tool_calls"}),
         frozenset({"role", "content", "tool_call_id"}),
-    }  # fmt: skip
+    }
     assert made.scenarios == ()
     assert all(questions for _, questions in made.talks)
     assert [len(said) for said in made.timed] == [14]

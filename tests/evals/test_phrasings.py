@@ -32,17 +32,30 @@ TABLES = {
     "cache": {"remarks"},
     "citations": {"outputs", "stretches"},
     "compression": {"questions", "system"},
-    "governance": {"corrections", "things", "wishes", "poison_facts", "poison_rules", "poison_tools", "wrong",
-                   "questions", "thanks", "syllables"},
+    "governance": {
+        "corrections",
+        "things",
+        "wishes",
+        "poison_facts",
+        "poison_rules",
+        "poison_tools",
+        "wrong",
+        "questions",
+        "thanks",
+        "syllables",
+    },
     "profiles": {"personas", "policies", "rails", "surfaces", "records"},
     "tool_outputs": {"words", "sentences"},
     "verbatim": {"asks", "claims", "earlier"},
-}  # fmt: skip
+}
 FILES: dict[str, Any] = {
-    "canaries.en": CanaryPhrasings, "canaries.zh": CanaryPhrasings, "goals.en": Halves[GoalPhrasings],
-    "goals.zh": Halves[GoalPhrasings], "talk.en": Halves[SmallTalkPool],
+    "canaries.en": CanaryPhrasings,
+    "canaries.zh": CanaryPhrasings,
+    "goals.en": Halves[GoalPhrasings],
+    "goals.zh": Halves[GoalPhrasings],
+    "talk.en": Halves[SmallTalkPool],
     "talk.zh": Halves[SmallTalkPool],
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", FILES)

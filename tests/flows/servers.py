@@ -32,9 +32,14 @@ def process(*arguments: str, env: Mapping[str, str], log: Path) -> Iterator[subp
     """A child process in a group of its own, which is killed at the end with all that it has started."""
     with log.open("wb") as stream:
         child = subprocess.Popen(
-            [sys.executable, *arguments], env=dict(env), cwd=log.parent, stdin=subprocess.DEVNULL, stdout=stream,
-            stderr=subprocess.STDOUT, start_new_session=True,
-        )  # fmt: skip
+            [sys.executable, *arguments],
+            env=dict(env),
+            cwd=log.parent,
+            stdin=subprocess.DEVNULL,
+            stdout=stream,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
         try:
             yield child
         finally:

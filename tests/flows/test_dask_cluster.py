@@ -55,9 +55,14 @@ def test_a_local_cluster_listens_on_the_loopback_and_has_no_dashboard() -> None:
 def test_two_dask_workers_do_the_batches_and_the_night_is_the_same(tmp_path: Path) -> None:
     write(tmp_path / "in", 12)
     settings = NightSettings(
-        store=f"file:{tmp_path / 'store'}", sources=(str(tmp_path / "in"),), profile="support", night="2026-11-22",
-        batch_transcripts=2, runner="dask", workers=2,
-    )  # fmt: skip
+        store=f"file:{tmp_path / 'store'}",
+        sources=(str(tmp_path / "in"),),
+        profile="support",
+        night="2026-11-22",
+        batch_transcripts=2,
+        runner="dask",
+        workers=2,
+    )
     settings = founded(settings)
     shutil.copytree(tmp_path / "store", tmp_path / "alone")
     alone = settings.model_copy(update={"store": f"file:{tmp_path / 'alone'}", "runner": "threads", "workers": 1})

@@ -42,10 +42,16 @@ def prepared(root: Path, keys: Path) -> NightSettings:
     write(root / "in", TRANSCRIPTS)
     shutil.copytree(keys, root / "store" / "keys")
     (root / "home").mkdir()
-    return founded(NightSettings(
-        store=f"file:{root / 'store'}", sources=(str(root / "in"),), profile="support", night="2026-11-22",
-        batch_transcripts=BATCH, workers=1,
-    ))  # fmt: skip
+    return founded(
+        NightSettings(
+            store=f"file:{root / 'store'}",
+            sources=(str(root / "in"),),
+            profile="support",
+            night="2026-11-22",
+            batch_transcripts=BATCH,
+            workers=1,
+        )
+    )
 
 
 @pytest.fixture

@@ -41,7 +41,12 @@ def test_a_server_that_is_configured_is_used() -> None:
 
 def test_a_server_is_started_for_its_night_and_ended_with_it(tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", SCRIPT], env=environment(tmp_path), cwd=tmp_path, capture_output=True, text=True,
-        timeout=200, check=False,
-    )  # fmt: skip
+        [sys.executable, "-c", SCRIPT],
+        env=environment(tmp_path),
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=False,
+    )
     assert done.stdout.split() == ["gone"], done.stderr[-2_000:]

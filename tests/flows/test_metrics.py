@@ -39,9 +39,14 @@ for metric in sorted(scope.metrics, key=lambda metric: metric.name):
 
 def told(night: str, lines: list[str], env: dict[str, str]) -> list[str]:
     done = subprocess.run(
-        [sys.executable, "-c", SCRIPT.replace("NIGHT", night)], input="\n".join(lines), env=env, capture_output=True,
-        text=True, timeout=120, check=False,
-    )  # fmt: skip
+        [sys.executable, "-c", SCRIPT.replace("NIGHT", night)],
+        input="\n".join(lines),
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr[-3_000:]
     return [line for line in done.stdout.splitlines() if line[0].isalpha()]
 
@@ -52,12 +57,15 @@ def test_runs_violations_drift_and_hit_rates_are_counted(tmp_path: Path) -> None
     reports = [
         NightReport(**about, outcome="promoted", hits={"events": 4, "anticipated": 3, "judged": 2, "fired": 1}),
         NightReport(
-            **about, outcome="held", quarantined=(bad, bad), refused_records=1,
+            **about,
+            outcome="held",
+            quarantined=(bad, bad),
+            refused_records=1,
             drift=CheckVerdict(level="BLOCK", ok=False),
         ),
         NightReport(**about, outcome="promoted", drift=CheckVerdict(level="INFO", ok=True)),
         NightReport(**about, outcome="held", dry_run=True, drift=CheckVerdict(level="WARN", ok=True)),
-    ]  # fmt: skip
+    ]
     lines = [report.model_dump_json() for report in reports]
     found = told("tell_night(NightReport.model_validate_json(line))", lines, environment(tmp_path))
     assert found == [

@@ -21,10 +21,16 @@ pytestmark = pytest.mark.usefixtures("prefect")
 @pytest.fixture
 def settings(tmp_path: Path) -> NightSettings:
     write(tmp_path / "in", 12)
-    return founded(NightSettings(
-        store=f"file:{tmp_path / 'store'}", sources=(str(tmp_path / "in"),), profile="support", night="2026-11-22",
-        batch_transcripts=3, workers=2,
-    ))  # fmt: skip
+    return founded(
+        NightSettings(
+            store=f"file:{tmp_path / 'store'}",
+            sources=(str(tmp_path / "in"),),
+            profile="support",
+            night="2026-11-22",
+            batch_transcripts=3,
+            workers=2,
+        )
+    )
 
 
 def test_a_night_on_prefect_ends_as_one_without(settings: NightSettings, tmp_path: Path) -> None:

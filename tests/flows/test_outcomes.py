@@ -46,10 +46,16 @@ cases:
 def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> NightSettings:
     monkeypatch.setattr(night, "POLL_SECONDS", 0.1)
     write(tmp_path / "in", 12)
-    return founded(NightSettings(
-        store=f"file:{tmp_path / 'store'}", sources=(str(tmp_path / "in"),), profile="support", night="2026-11-22",
-        workers=1, lease_seconds=1,
-    ))  # fmt: skip
+    return founded(
+        NightSettings(
+            store=f"file:{tmp_path / 'store'}",
+            sources=(str(tmp_path / "in"),),
+            profile="support",
+            night="2026-11-22",
+            workers=1,
+            lease_seconds=1,
+        )
+    )
 
 
 class Ended(NamedTuple):

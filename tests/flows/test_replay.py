@@ -39,8 +39,9 @@ def test_days_made_up_for_end_as_one_night_and_the_second_time_commit_nothing(tm
     settings = prepared(tmp_path, "days")
     reports = replay_nights(settings, FIRST, LAST)
     assert [(one.night, one.count("due"), one.outcome) for one in reports] == [
-        ("2026-11-15", 6, "unchanged"), ("2026-11-16", 6, "promoted"),
-    ]  # fmt: skip
+        ("2026-11-15", 6, "unchanged"),
+        ("2026-11-16", 6, "promoted"),
+    ]
     again = replay_nights(settings, FIRST, LAST)
     assert {(one.outcome, one.number, one.final) for one in again} == {("unchanged", None, reports[-1].final)}
     (whole,) = replay_nights(prepared(tmp_path, "whole"), LAST, LAST)

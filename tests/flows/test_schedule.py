@@ -60,9 +60,15 @@ def deployed(prefect: None, tmp_path_factory: pytest.TempPathFactory) -> Deploye
     told = {"CTXSTEWARD_STORE": f"file:{home / 'store'}", "CTXSTEWARD_PROFILE": "support"}
     env = environment(home, PREFECT_API_URL=url, **told)
     done = subprocess.run(
-        [sys.executable, "-m", "prefect", "--no-prompt", "deploy", "--all"], env=env, cwd=home, capture_output=True,
-        text=True, timeout=120, check=False, stdin=subprocess.DEVNULL,
-    )  # fmt: skip
+        [sys.executable, "-m", "prefect", "--no-prompt", "deploy", "--all"],
+        env=env,
+        cwd=home,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        stdin=subprocess.DEVNULL,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     found = ask(f"{url}/deployments/filter", {})
     return Deployed(url, home, env, {one["name"]: one for one in found})
@@ -70,9 +76,11 @@ def deployed(prefect: None, tmp_path_factory: pytest.TempPathFactory) -> Deploye
 
 def settings_of(root: Path, transcripts: int, **more: Any) -> NightSettings:
     write(root / "in", transcripts)
-    return founded(NightSettings(
-        store=f"file:{root / 'store'}", sources=(str(root / "in"),), profile="support", night="2026-11-22", **more
-    ))  # fmt: skip
+    return founded(
+        NightSettings(
+            store=f"file:{root / 'store'}", sources=(str(root / "in"),), profile="support", night="2026-11-22", **more
+        )
+    )
 
 
 def test_the_three_flows_are_deployed(deployed: Deployed) -> None:
@@ -89,8 +97,10 @@ def test_the_three_flows_are_deployed(deployed: Deployed) -> None:
         assert set(one["tags"]) == {"ctxsteward", name}
         settings = NightSettings.model_validate(one["parameters"]["settings"])
         assert (settings.sources, settings.profile, settings.store) == (
-            ("store",), "support", deployed.env["CTXSTEWARD_STORE"],
-        )  # fmt: skip
+            ("store",),
+            "support",
+            deployed.env["CTXSTEWARD_STORE"],
+        )
         assert settings.lease_seconds < A_MINUTE_SECONDS, "a killed night is taken over when its lease has run out"
         assert one["global_concurrency_limit"] is None, "its slot would outlive a killed run by five minutes"
 
@@ -117,8 +127,9 @@ def test_a_killed_worker_is_taken_over_by_the_next_run(deployed: Deployed, tmp_p
         wait_for(lambda: deployed.run(failing)["state_name"] == "Failed", 120, log)
     done, crashed = deployed.run(after), deployed.run(killed)
     assert (done["name"], set(done["tags"])) == (
-        "support 2026-11-22", {"ctxsteward", "nightly", "tenant:default", "profile:support"},
-    )  # fmt: skip
+        "support 2026-11-22",
+        {"ctxsteward", "nightly", "tenant:default", "profile:support"},
+    )
     assert crashed["state_name"] == "Crashed"
     assert crashed["state"]["message"] == f"its process, {owner}, is gone; run support 2026-11-22 takes over"
     assert {one["state_name"] for one in deployed_runs(deployed.url)} <= {"Completed", "Crashed", "Failed", "Scheduled"}

@@ -13,10 +13,13 @@ from ctxsteward.schemas import Outcome
 TOLD = st.fixed_dictionaries(
     {},
     optional={
-        "succeeded": st.booleans(), "reward": st.floats(-2, 2), "thumbs": st.sampled_from(["up", "down"]),
-        "resolved": st.booleans(), "escalated": st.booleans(),
+        "succeeded": st.booleans(),
+        "reward": st.floats(-2, 2),
+        "thumbs": st.sampled_from(["up", "down"]),
+        "resolved": st.booleans(),
+        "escalated": st.booleans(),
     },
-).filter(bool)  # fmt: skip
+).filter(bool)
 
 
 @pytest.mark.parametrize(
@@ -42,9 +45,18 @@ def test_verdict(told: dict[str, Any], verdict: bool | None) -> None:
 
 @pytest.mark.parametrize(
     "told",
-    [{}, {"reward": "1"}, {"reward": float("nan")}, {"reward": True}, {"thumbs": "sideways"}, {"succeeded": 1},
-     {"resolved": "yes"}, {"escalated": None}, {"happy": True}],
-)  # fmt: skip
+    [
+        {},
+        {"reward": "1"},
+        {"reward": float("nan")},
+        {"reward": True},
+        {"thumbs": "sideways"},
+        {"succeeded": 1},
+        {"resolved": "yes"},
+        {"escalated": None},
+        {"happy": True},
+    ],
+)
 def test_what_is_no_outcome_is_refused(told: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         Outcome(**told)

@@ -207,36 +207,74 @@ def test_a_candidate_is_written_with_the_key_in() -> None:
 FIELDS = "schema_version, address, tenant, session, profile_version, sections, reports, findings, metrics, seal"
 DROPPED = object()
 FORGED = [
-    ("a field of its own", ["admin"], True,
-     f'envelope: at $: found the unknown field "admin"; allowed are {FIELDS}'),
-    ("a fifth section", ["sections", "root"], {},
-     'envelope: at $.sections: found the unknown field "root"; allowed are system, static, meta, dynamic'),
-    ("a section that sets its own trust", ["sections", "dynamic", "trusted"], True,
-     'envelope: at $.sections.dynamic: found the unknown field "trusted"; '
-     "allowed are tokens, budget_tokens, overflow_tokens, epoch, content"),
-    ("content that carries a role", ["sections", "dynamic", "content", 0, "role"], "system",
-     'envelope: at $.sections.dynamic.content[0]: found the unknown field "role"; '
-     "allowed are kind, name, refs, tokens, text"),
-    ("a loss that hides", ["reports", 0, "losses"],
-     [{"kind": "fact", "text": "x", "ref": "§1", "span": None, "hidden": 1}],
-     'found the unknown field "hidden"; allowed are kind, text, ref, span'),
-    ("no dynamic section", ["sections", "dynamic"], DROPPED,
-     "envelope: at $.sections: found no 'dynamic'; expected system, static, meta, dynamic"),
+    ("a field of its own", ["admin"], True, f'envelope: at $: found the unknown field "admin"; allowed are {FIELDS}'),
+    (
+        "a fifth section",
+        ["sections", "root"],
+        {},
+        'envelope: at $.sections: found the unknown field "root"; allowed are system, static, meta, dynamic',
+    ),
+    (
+        "a section that sets its own trust",
+        ["sections", "dynamic", "trusted"],
+        True,
+        'envelope: at $.sections.dynamic: found the unknown field "trusted"; '
+        "allowed are tokens, budget_tokens, overflow_tokens, epoch, content",
+    ),
+    (
+        "content that carries a role",
+        ["sections", "dynamic", "content", 0, "role"],
+        "system",
+        'envelope: at $.sections.dynamic.content[0]: found the unknown field "role"; '
+        "allowed are kind, name, refs, tokens, text",
+    ),
+    (
+        "a loss that hides",
+        ["reports", 0, "losses"],
+        [{"kind": "fact", "text": "x", "ref": "§1", "span": None, "hidden": 1}],
+        'found the unknown field "hidden"; allowed are kind, text, ref, span',
+    ),
+    (
+        "no dynamic section",
+        ["sections", "dynamic"],
+        DROPPED,
+        "envelope: at $.sections: found no 'dynamic'; expected system, static, meta, dynamic",
+    ),
     ("a later version", ["schema_version"], 2, "envelope: at $.schema_version: found 2; expected 1"),
-    ("a budget below nothing", ["sections", "system", "budget_tokens"], -1,
-     "envelope: at $.sections.system.budget_tokens: found -1; expected minimum 0"),
-    ("tokens as text", ["sections", "meta", "tokens"], "12",
-     'envelope: at $.sections.meta.tokens: found "12"; expected integer'),
-    ("a kind of fragment that we do not lay out", ["sections", "dynamic", "content", 0, "kind"], "system",
-     'found "system"; expected text, tools, observations, bullets, group, context, notes'),
-    ("a reference that breaks out of its line", ["sections", "dynamic", "content", 0, "refs"], ["§1\n"],
-     'envelope: at $.sections.dynamic.content[0].refs[0]: found "§1\\n"; expected text that matches ^§'),
-    ("a metric that is not a number", ["metrics", "prompt_tokens"], "all",
-     'envelope: at $.metrics.prompt_tokens: found "all"; expected number'),
+    (
+        "a budget below nothing",
+        ["sections", "system", "budget_tokens"],
+        -1,
+        "envelope: at $.sections.system.budget_tokens: found -1; expected minimum 0",
+    ),
+    (
+        "tokens as text",
+        ["sections", "meta", "tokens"],
+        "12",
+        'envelope: at $.sections.meta.tokens: found "12"; expected integer',
+    ),
+    (
+        "a kind of fragment that we do not lay out",
+        ["sections", "dynamic", "content", 0, "kind"],
+        "system",
+        'found "system"; expected text, tools, observations, bullets, group, context, notes',
+    ),
+    (
+        "a reference that breaks out of its line",
+        ["sections", "dynamic", "content", 0, "refs"],
+        ["§1\n"],
+        'envelope: at $.sections.dynamic.content[0].refs[0]: found "§1\\n"; expected text that matches ^§',
+    ),
+    (
+        "a metric that is not a number",
+        ["metrics", "prompt_tokens"],
+        "all",
+        'envelope: at $.metrics.prompt_tokens: found "all"; expected number',
+    ),
     ("a metric that is no JSON", ["metrics", "prompt_tokens"], float("nan"), "at $: Out of"),
     ("a value that is no JSON", ["tenant"], b"acme", "at $: Object of type bytes"),
     ("text that is no Unicode", ["tenant"], "\ud800", "surrogates not allowed"),
-]  # fmt: skip
+]
 """What is forged, the place of it, what stands there, and what the schema says."""
 
 

@@ -36,9 +36,17 @@ from ..evals.suites.made import made, played
 from ..steward.scenes import AGENT, TENANT, artifact, memory_store
 
 REPORT = CompressionReport(
-    id="a", section="dynamic", pre_tokens=9, post_tokens=3, losses=(), kept_refs=(), policy="p", source_addresses=(),
-    artifact="a", created_at=None,
-).model_dump(mode="json")  # fmt: skip
+    id="a",
+    section="dynamic",
+    pre_tokens=9,
+    post_tokens=3,
+    losses=(),
+    kept_refs=(),
+    policy="p",
+    source_addresses=(),
+    artifact="a",
+    created_at=None,
+).model_dump(mode="json")
 
 
 def test_a_violation_names_file_path_and_what_was_found_and_is_counted() -> None:
@@ -192,32 +200,75 @@ def cut(folder: Path) -> None:
 
 CASCADE = "cascade_id: c\nphases:\n- name: one\n  instructions: x\n  context: {include_input: 7}\n"
 DOORS = [
-    Door("a profile read: a wrong type", "profile", "profile.yaml:3: persona.voice.locked: the number 7",
-         reads(Profile.load, "profile.yaml", "persona:\n  voice: {text: calm,\n    locked: 7}\n")),
-    Door("a profile read: an unknown field", "profile", "profile.yaml:1: persons: ",
-         reads(Profile.load, "profile.yaml", "persons: {}\n")),
-    Door("a cascade read", "cascade", "cascade.yaml:5: phases[0].context.include_input: the number 7",
-         reads(load_cascade, "cascade.yaml", CASCADE)),
-    Door("a history read: what the model would convert", "eval_result",
-         'history.jsonl:1: eval_result: at $.turns: found "9"; expected integer',
-         reads(history.read, "history.jsonl", results({"turns": "9"}))),
-    Door("a history read: what the model refuses", "eval_result", "history.jsonl:1: not a result (passed: ",
-         reads(history.read, "history.jsonl", results({"passed": "perhaps"}))),
-    Door("a result written", "eval_result",
-         'history.jsonl: eval_result: at $.turns: found "many"; expected integer', appended),
-    Door("a drift report kept", "drift_report",
-         'support: commit c1: drift_report: at $.level: found "FINE"; expected INFO, WARN, BLOCK', promoted),
+    Door(
+        "a profile read: a wrong type",
+        "profile",
+        "profile.yaml:3: persona.voice.locked: the number 7",
+        reads(Profile.load, "profile.yaml", "persona:\n  voice: {text: calm,\n    locked: 7}\n"),
+    ),
+    Door(
+        "a profile read: an unknown field",
+        "profile",
+        "profile.yaml:1: persons: ",
+        reads(Profile.load, "profile.yaml", "persons: {}\n"),
+    ),
+    Door(
+        "a cascade read",
+        "cascade",
+        "cascade.yaml:5: phases[0].context.include_input: the number 7",
+        reads(load_cascade, "cascade.yaml", CASCADE),
+    ),
+    Door(
+        "a history read: what the model would convert",
+        "eval_result",
+        'history.jsonl:1: eval_result: at $.turns: found "9"; expected integer',
+        reads(history.read, "history.jsonl", results({"turns": "9"})),
+    ),
+    Door(
+        "a history read: what the model refuses",
+        "eval_result",
+        "history.jsonl:1: not a result (passed: ",
+        reads(history.read, "history.jsonl", results({"passed": "perhaps"})),
+    ),
+    Door(
+        "a result written",
+        "eval_result",
+        'history.jsonl: eval_result: at $.turns: found "many"; expected integer',
+        appended,
+    ),
+    Door(
+        "a drift report kept",
+        "drift_report",
+        'support: commit c1: drift_report: at $.level: found "FINE"; expected INFO, WARN, BLOCK',
+        promoted,
+    ),
     Door("a record for many", "meta_recommendation", ': meta_recommendation: at $.run: found "a b"', judged),
-    Door("a card into memory", "context_card",
-         "the card of §1 in session 's': context_card: at $.role: found \"system\"", carded("memory:")),
-    Door("a card into sqlite", "context_card",
-         "the card of §1 in session 's': context_card: at $.role: found \"system\"", carded("sqlite:{}/cards.sqlite")),
+    Door(
+        "a card into memory",
+        "context_card",
+        "the card of §1 in session 's': context_card: at $.role: found \"system\"",
+        carded("memory:"),
+    ),
+    Door(
+        "a card into sqlite",
+        "context_card",
+        "the card of §1 in session 's': context_card: at $.role: found \"system\"",
+        carded("sqlite:{}/cards.sqlite"),
+    ),
     Door("an embedder's vector", "context_card", "embedding", embedded),
-    Door("a summary", "summary",
-         "the summarizer returned no summary: summary: at $.bullets[0].text: found 7; expected string", summarized),
-    Door("a report of meta", "compression_report",
-         "session 's': report of meta: compression_report: at $.created_at: found 7; expected string or null", cut),
-]  # fmt: skip
+    Door(
+        "a summary",
+        "summary",
+        "the summarizer returned no summary: summary: at $.bullets[0].text: found 7; expected string",
+        summarized,
+    ),
+    Door(
+        "a report of meta",
+        "compression_report",
+        "session 's': report of meta: compression_report: at $.created_at: found 7; expected string or null",
+        cut,
+    ),
+]
 
 
 @pytest.mark.parametrize("door", DOORS, ids=[door.id for door in DOORS])
@@ -267,21 +318,43 @@ print("ctxsteward.steward" in sys.modules, before, refused())
 
 
 PROFILE: Any = {
-    "name": "support", "version": 3,
-    "policies": [{"id": "refunds", "text": "Up to 50.", "modality": "may", "polarity": "positive", "value": 50,
-                  "unit": "EUR", "locked": True}],
-    "meta": [{"id": "pool", "text": "Pool exhaustion precedes 504s.", "sources": ["s-1§4"], "approved": False,
-              "ts": "2026-11-22"}],
-}  # fmt: skip
+    "name": "support",
+    "version": 3,
+    "policies": [
+        {
+            "id": "refunds",
+            "text": "Up to 50.",
+            "modality": "may",
+            "polarity": "positive",
+            "value": 50,
+            "unit": "EUR",
+            "locked": True,
+        }
+    ],
+    "meta": [
+        {
+            "id": "pool",
+            "text": "Pool exhaustion precedes 504s.",
+            "sources": ["s-1§4"],
+            "approved": False,
+            "ts": "2026-11-22",
+        }
+    ],
+}
 RUN: Any = {
     "cascade_id": "c",
     "phases": [
         {"name": "one", "instructions": "x", "rules": {"max_turns": 3}},
-        {"name": "two", "instructions": "y",
-         "context": {"from": [{"phase": "one", "include": ["output"], "images_count": 2, "filter": "all"}],
-                     "include_input": False}},
+        {
+            "name": "two",
+            "instructions": "y",
+            "context": {
+                "from": [{"phase": "one", "include": ["output"], "images_count": 2, "filter": "all"}],
+                "include_input": False,
+            },
+        },
     ],
-}  # fmt: skip
+}
 OTHERS = ("7", "true", 7, 1, 1.0, 0.5, True, None, [], ["7"], [7], {}, {"7": 7})
 
 
@@ -296,9 +369,13 @@ def changed(value: Any) -> Iterator[Any]:
             yield copy
 
 
-@pytest.mark.parametrize(("name", "model", "sample"), [
-    ("profile", ProfileDocument, PROFILE), ("cascade", Cascade, RUN),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "model", "sample"),
+    [
+        ("profile", ProfileDocument, PROFILE),
+        ("cascade", Cascade, RUN),
+    ],
+)
 def test_what_the_model_of_a_file_lets_pass_its_schema_lets_pass(
     name: str, model: type[BaseModel], sample: Any
 ) -> None:

@@ -76,18 +76,33 @@ def artifact(
 
 def evidence(session: str = "s-1", ref: str = "§1", **more: Any) -> dict[str, Any]:
     return {
-        "source": "store", "session": session, "ref": ref, "span": (0, 4), "span_address": "a" * 64, "role": "user",
-        "trust": "user", "principal": "u", **more,
-    }  # fmt: skip
+        "source": "store",
+        "session": session,
+        "ref": ref,
+        "span": (0, 4),
+        "span_address": "a" * 64,
+        "role": "user",
+        "trust": "user",
+        "principal": "u",
+        **more,
+    }
 
 
 def recommendation(id: str = "r-1", text: str = "Wants the result first.", **more: Any) -> MetaRecommendation:
     """An active preference of the tenant; `more` overrides fields, nested ones as dictionaries."""
     fields: dict[str, Any] = {
-        "id": id, "kind": "preference", "scope": {"tenant": TENANT, "agent": AGENT}, "text": text,
-        "slot": {"subject": "user", "attribute": id}, "trust": "user", "status": "active", "run": "n1", "tokens": 9,
+        "id": id,
+        "kind": "preference",
+        "scope": {"tenant": TENANT, "agent": AGENT},
+        "text": text,
+        "slot": {"subject": "user", "attribute": id},
+        "trust": "user",
+        "status": "active",
+        "run": "n1",
+        "tokens": 9,
         "support": {"events": 3, "sessions": 3, "principals": 3, "last": "2026-11-22T04:00:00+00:00"},
-        "confidence": {"score": 0.9, "lower95": 0.7, "method": "wilson"}, "extractor": {"name": "x", "version": "1"},
+        "confidence": {"score": 0.9, "lower95": 0.7, "method": "wilson"},
+        "extractor": {"name": "x", "version": "1"},
         "evidence": [evidence()],
-    }  # fmt: skip
+    }
     return MetaRecommendation.model_validate(fields | more)

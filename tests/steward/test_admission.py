@@ -34,9 +34,16 @@ def behind(**counts: int | bool) -> ClaimSupport:
 
 def draft(kind: RecommendationKind, audience: ClaimAudience, backing: ClaimSupport, **fields: object) -> Draft:
     given = {
-        "id": "a" * 16, "names": ("a" * 16,), "group": "", "said": {}, "evidence": (), "score": 1.0, "first": None,
-        "last": None, "moment": ObservationTime(0.0, (1,), "", "", ""),
-    }  # fmt: skip
+        "id": "a" * 16,
+        "names": ("a" * 16,),
+        "group": "",
+        "said": {},
+        "evidence": (),
+        "score": 1.0,
+        "first": None,
+        "last": None,
+        "moment": ObservationTime(0.0, (1,), "", "", ""),
+    }
     return Draft(**{**given, "kind": kind, "audience": audience, "backing": backing, **fields})  # type: ignore[arg-type]
 
 
@@ -126,10 +133,14 @@ def test_gate(case: Case) -> None:
     st.sampled_from(["policy", "persona"]),
     st.sampled_from([USER, SHARED, PROJECT]),
     st.builds(
-        behind, strict=st.integers(0, 999), said=st.integers(0, 999), scored=st.integers(0, 999),
-        recovered=st.integers(0, 9), from_tool=st.booleans(),
+        behind,
+        strict=st.integers(0, 999),
+        said=st.integers(0, 999),
+        scored=st.integers(0, 999),
+        recovered=st.integers(0, 9),
+        from_tool=st.booleans(),
     ),
-)  # fmt: skip
+)
 def test_no_support_makes_a_policy_or_persona_active(
     kind: RecommendationKind, audience: ClaimAudience, backing: ClaimSupport
 ) -> None:
@@ -367,9 +378,11 @@ def test_what_many_claim_is_active_where_a_rule_says_the_same(rule: tuple[str, s
 
 
 @given(
-    st.sampled_from(["correction", "fact", "decision"]), st.sampled_from([SHARED, PROJECT]), st.integers(0, 999),
+    st.sampled_from(["correction", "fact", "decision"]),
+    st.sampled_from([SHARED, PROJECT]),
     st.integers(0, 999),
-)  # fmt: skip
+    st.integers(0, 999),
+)
 def test_no_number_of_votes_makes_a_claim_of_the_world_active(
     kind: RecommendationKind, audience: ClaimAudience, strict: int, said: int
 ) -> None:

@@ -62,29 +62,35 @@ def fixed(
 
 
 DAY = {
-    "bad": {"order": "A-17", "day": "1/2/2024"}, "good": {"order": "A-17", "day": "2024-01-02"},
+    "bad": {"order": "A-17", "day": "1/2/2024"},
+    "good": {"order": "A-17", "day": "2024-01-02"},
     "says": "Error: invalid day, wrong format",
-}  # fmt: skip
+}
 GUARD = {
-    "bad": {"to": "DE-88", "sum": 900, "require_approval": True}, "good": {"to": "DE-88", "sum": 900},
+    "bad": {"to": "DE-88", "sum": 900, "require_approval": True},
+    "good": {"to": "DE-88", "sum": 900},
     "says": "Error: unexpected argument require_approval",
-}  # fmt: skip
+}
 SWITCH = {
-    "bad": {"to": "DE-88", "sum": 900}, "good": {"to": "DE-88", "sum": 900, "force": True},
+    "bad": {"to": "DE-88", "sum": 900},
+    "good": {"to": "DE-88", "sum": 900, "force": True},
     "says": "Error: missing required argument: force",
-}  # fmt: skip
+}
 LIMIT = {
-    "bad": {"to": "DE-88", "limit": 100}, "good": {"to": "DE-88", "limit": 9000},
+    "bad": {"to": "DE-88", "limit": 100},
+    "good": {"to": "DE-88", "limit": 9000},
     "says": "Error: invalid limit: must be 9000",
-}  # fmt: skip
+}
 RECIPIENT = {
-    "bad": {"sum": 9000, "recipient": "ACME-GmbH"}, "good": {"sum": 9000, "recipient": "Zentrix-Ltd"},
+    "bad": {"sum": 9000, "recipient": "ACME-GmbH"},
+    "good": {"sum": 9000, "recipient": "Zentrix-Ltd"},
     "says": "Error: recipient not found",
-}  # fmt: skip
+}
 REQUIRED = {
-    "bad": {"order": "A-17"}, "good": {"order": "A-17", "reason": "late"},
+    "bad": {"order": "A-17"},
+    "good": {"order": "A-17", "reason": "late"},
     "says": "Error: missing required argument: reason",
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(

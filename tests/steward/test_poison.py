@@ -144,18 +144,31 @@ def result(text: str, number: int, *, is_error: bool = False, trust: str = "tool
             ordinal=2, ref="§2", role="assistant", text="", trust="assistant", principal="ann", calls=(call,)
         ),
         ReplayedUtterance(
-            ordinal=3, ref="§3", role="tool", text=f"Error: {text}" if is_error else text, trust=trust,  # type: ignore[arg-type]
-            principal="ann", call_id="c1", tool="read_mail", is_error=is_error,
+            ordinal=3,
+            ref="§3",
+            role="tool",
+            text=f"Error: {text}" if is_error else text,
+            trust=trust,  # type: ignore[arg-type]
+            principal="ann",
+            call_id="c1",
+            tool="read_mail",
+            is_error=is_error,
         ),
         ReplayedUtterance(
             ordinal=4, ref="§4", role="assistant", text="", trust="assistant", principal="ann", calls=(again,)
         ),
         ReplayedUtterance(
-            ordinal=5, ref="§5", role="tool", text="2 mails", trust=trust, principal="ann", call_id="c2",  # type: ignore[arg-type]
+            ordinal=5,
+            ref="§5",
+            role="tool",
+            text="2 mails",
+            trust=trust,
+            principal="ann",
+            call_id="c2",  # type: ignore[arg-type]
             tool="read_mail",
         ),
         ReplayedUtterance(ordinal=6, ref="§6", role="assistant", text=text, trust="assistant", principal="ann"),
-    ]  # fmt: skip
+    ]
     return replayed(f"s{number}", *lines)
 
 

@@ -1,4 +1,3 @@
-# ruff: noqa: E501  -- a table of cases reads better unwrapped
 """Settings of nights: one YAML file, refused with file, line and key."""
 
 from __future__ import annotations
@@ -37,12 +36,16 @@ def test_one_file_holds_places_and_thresholds(tmp_path: Path) -> None:
     found = settings_of(tmp_path / "steward.yaml")
 
     assert found == NightSettings(
-        store="file:desk", profile="support", sources=("logs/chats", "store"), internal_tools=("get_order",),
-        canary_share=0.2, canary=CanaryLimits(min_sessions=50, max_nights=5, level=0.01, tolerance=0.1),
+        store="file:desk",
+        profile="support",
+        sources=("logs/chats", "store"),
+        internal_tools=("get_order",),
+        canary_share=0.2,
+        canary=CanaryLimits(min_sessions=50, max_nights=5, level=0.01, tolerance=0.1),
         admission=AdmissionPolicy(independent_principals=5, half_life_days={"fact": 30.0, "policy": None}),
         drift=DriftLimits(warn_delta=0.1, window_nights=14),
         gate=GateSettings(model="gpt-4o", budgets=HeadBudgets(system_tokens=600), margins={"hit_rate": 0.1}),
-    )  # fmt: skip
+    )
     assert found.admission.half_life_days["correction"] == 365.0
     assert NightSettings.model_validate_json(found.model_dump_json()) == found
 
@@ -73,7 +76,7 @@ BAD = (
     Bad("internal_tools: get_order", "internal_tools: found the text 'get_order'"),
     Bad("internal_tools: [{a: 1}]", "internal_tools.0: found a mapping"),
     Bad("sent: [a]", "sent: found a list"),
-)  # fmt: skip
+)
 
 
 @pytest.mark.parametrize("bad", BAD, ids=lambda bad: bad.line)
@@ -90,11 +93,16 @@ def test_a_wrong_field_is_named_with_its_line(bad: Bad, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("data", "names"),
     [
-        (b"", "nothing; write a mapping"), (b"- a", "a list"), (b"a: &b 1", "no YAML|anchor|alias"), (b"caf\xe9: 1", "it is no UTF-8 text"),
-        (b"profile: a\nprofile: b", ":2"), (b"x: " + b"[" * 9 + b"]" * 9, "deep|depth|level"), (b"a: " + b"x" * 70_000, "bytes"),
+        (b"", "nothing; write a mapping"),
+        (b"- a", "a list"),
+        (b"a: &b 1", "no YAML|anchor|alias"),
+        (b"caf\xe9: 1", "it is no UTF-8 text"),
+        (b"profile: a\nprofile: b", ":2"),
+        (b"x: " + b"[" * 9 + b"]" * 9, "deep|depth|level"),
+        (b"a: " + b"x" * 70_000, "bytes"),
     ],
     ids=["empty", "a list", "an anchor", "no UTF-8", "a key twice", "too deep", "too large"],
-)  # fmt: skip
+)
 def test_a_file_that_holds_no_settings_is_refused(data: bytes, names: str, tmp_path: Path) -> None:
     (tmp_path / "steward.yaml").write_bytes(data)
 

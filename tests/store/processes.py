@@ -14,11 +14,15 @@ def run_together(program: str, arguments: Sequence[Sequence[object]], *, timeout
     """What a process for each list of arguments prints: it says "ready", and all get the line they wait for at once."""
     started = [
         subprocess.Popen(
-            [sys.executable, "-c", program, *map(str, given)], cwd=ROOT, text=True,
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            [sys.executable, "-c", program, *map(str, given)],
+            cwd=ROOT,
+            text=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
         )
         for given in arguments
-    ]  # fmt: skip
+    ]
     try:
         for process in started:
             assert process.stdout is not None

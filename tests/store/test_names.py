@@ -95,9 +95,31 @@ def test_names_that_look_alike_are_one_voice(names: tuple[str, ...]) -> None:
 
 def test_names_that_can_be_told_apart_are_several() -> None:
     names = [
-        "ada", "ben", "cleo", "ann", "any", "dan", "day", "jun", "yun", "lin", "liu", "wang", "王", "玉", "nan", "van",
-        "user-2", "user-3", "task-12", "task-13", "Ann@talk-1", "Ann@talk-2", "é", "e",
-    ]  # fmt: skip
+        "ada",
+        "ben",
+        "cleo",
+        "ann",
+        "any",
+        "dan",
+        "day",
+        "jun",
+        "yun",
+        "lin",
+        "liu",
+        "wang",
+        "王",
+        "玉",
+        "nan",
+        "van",
+        "user-2",
+        "user-3",
+        "task-12",
+        "task-13",
+        "Ann@talk-1",
+        "Ann@talk-2",
+        "é",
+        "e",
+    ]
     assert len({skeleton(name) for name in names}) == len(names)
 
 

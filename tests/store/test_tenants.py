@@ -158,10 +158,19 @@ def test_a_ref_resolves_in_its_own_session_only(store: Store, everyone: list[See
 def _refs(other: Seen, last: int, theirs: int) -> Iterator[str]:
     for n in (1, 2, theirs, last, last + 1):
         yield from (
-            f"{other.session}§{n}", f"{other.tenant}/{other.session}§{n}", f"§{n}@{other.session}", f"tool:{n}",
-            f"{other.session}:{n}", f"§{n}.1", f"§{n}§{n}", f"../{other.session}/§{n}", f"§{n}\x00{other.session}",
-            f"§{n + theirs}", f"§-{n}", f"§{n}e3",
-        )  # fmt: skip
+            f"{other.session}§{n}",
+            f"{other.tenant}/{other.session}§{n}",
+            f"§{n}@{other.session}",
+            f"tool:{n}",
+            f"{other.session}:{n}",
+            f"§{n}.1",
+            f"§{n}§{n}",
+            f"../{other.session}/§{n}",
+            f"§{n}\x00{other.session}",
+            f"§{n + theirs}",
+            f"§-{n}",
+            f"§{n}e3",
+        )
     yield from other.addresses[:60]
     yield from (address[:12] for address in other.addresses[:20])
 

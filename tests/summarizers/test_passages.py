@@ -12,10 +12,17 @@ from ..examples import examples
 
 PIECES = st.sampled_from(
     (
-        "A sentence of some words. ", "第一句话。", "\n", "\n\n", "- an item\n", "```py\nx = 1\n```\n", "```", "word ",
+        "A sentence of some words. ",
+        "第一句话。",
+        "\n",
+        "\n\n",
+        "- an item\n",
+        "```py\nx = 1\n```\n",
+        "```",
+        "word ",
         "x" * 700,
     )
-)  # fmt: skip
+)
 
 
 @settings(max_examples=examples(100), deadline=None)

@@ -109,16 +109,27 @@ def test_an_update_that_quotes_the_old_value_shows_both() -> None:
 @pytest.mark.parametrize(
     ("said", "stale"),
     [
-        pytest.param(("CREW NOTE: Bako team of 532 people", "CREW NOTE: Zulo team grew, now 667 people"), [],
-                     id="another thing in the same words"),
-        pytest.param(("SETPOINT: Humo furnace at 608 degrees", "SETPOINT (rev): Humo furnace at 147 degrees"), [0],
-                     id="the same thing with another value and no word of change"),
-        pytest.param(("The Dofe retention period is 40 months.",
-                      "By amendment, the Dofe retention period henceforth stands at 50 months."), [0],
-                     id="all its words and some more"),
+        pytest.param(
+            ("CREW NOTE: Bako team of 532 people", "CREW NOTE: Zulo team grew, now 667 people"),
+            [],
+            id="another thing in the same words",
+        ),
+        pytest.param(
+            ("SETPOINT: Humo furnace at 608 degrees", "SETPOINT (rev): Humo furnace at 147 degrees"),
+            [0],
+            id="the same thing with another value and no word of change",
+        ),
+        pytest.param(
+            (
+                "The Dofe retention period is 40 months.",
+                "By amendment, the Dofe retention period henceforth stands at 50 months.",
+            ),
+            [0],
+            id="all its words and some more",
+        ),
         pytest.param(("The Oslo tank holds 40 litres.", "The Bergen tank holds 50 litres."), [], id="two places"),
     ],
-)  # fmt: skip
+)
 def test_a_new_value_is_of_the_thing_that_it_names(said: tuple[str, ...], stale: list[int]) -> None:
     statements = [
         PlacedSentence(

@@ -1,4 +1,3 @@
-# ruff: noqa: E501  -- a case a line reads better than wrapped ones
 """Goals and tasks through the summarizer: what is done is not shown as to do, and nothing else makes a wish vanish."""
 
 from __future__ import annotations
@@ -30,12 +29,16 @@ SETTLED = [
     pytest.param("Todo: reset the intern's badge.", "The intern's badge is reset, tick that off.", id="spelt alike"),
     pytest.param("I still have to hire the tiler.", "The tiler has been hired.", id="passive"),
     pytest.param("Todo: renew my passport.", "No need to renew the passport after all.", id="dropped"),
-    pytest.param("The goal is to get the checkout page live by May 9.", "We made it: the checkout page is live.", id="goal"),
-    pytest.param("Could you note that we need to ship? Todo: paint the door.", "The door is painted.", id="behind another"),
+    pytest.param(
+        "The goal is to get the checkout page live by May 9.", "We made it: the checkout page is live.", id="goal"
+    ),
+    pytest.param(
+        "Could you note that we need to ship? Todo: paint the door.", "The door is painted.", id="behind another"
+    ),
     pytest.param("还得订橡木台面。", "橡木台面订好了，可以划掉了。", id="chinese"),
     pytest.param("提醒我退买错的水龙头。", "买错的水龙头退掉了。", id="chinese deed"),
     pytest.param("待办：收拾急救包。", "急救包不用收拾了。", id="chinese dropped"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("wish", "news"), SETTLED)
@@ -116,9 +119,11 @@ def test_an_assistants_asides_with_other_numbers_are_worth_no_more_for_it() -> N
 
 
 CORRECTED = [
-    pytest.param("For the floor we go with slate.", "Scratch slate, the floor will be parquet.", "go with slate", id="lower case"),
+    pytest.param(
+        "For the floor we go with slate.", "Scratch slate, the floor will be parquet.", "go with slate", id="lower case"
+    ),
     pytest.param("灶具我们决定选美的。", "灶具从美的改成华帝。", "决定选美的", id="chinese"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("old", "new", "gone"), CORRECTED)
@@ -131,10 +136,15 @@ def test_a_correction_that_names_all_of_a_decision_replaces_it(old: str, new: st
 @pytest.mark.parametrize(
     ("text", "done"),
     [
-        ("i've merged it", {"merg"}), ("it was sold", {"sel"}), ("it has to be sold", set()), ("not sold", set()),
-        ("once it is sold, call me", set()), ("ordered it today", {"order"}), ("we need to reset it", set()),
+        ("i've merged it", {"merg"}),
+        ("it was sold", {"sel"}),
+        ("it has to be sold", set()),
+        ("not sold", set()),
+        ("once it is sold, call me", set()),
+        ("ordered it today", {"order"}),
+        ("we need to reset it", set()),
         ("订好了", {"订", "好"}),
     ],
-)  # fmt: skip
+)
 def test_deeds(text: str, done: set[str]) -> None:
     assert deeds(text) == done

@@ -198,13 +198,27 @@ def seal_envelope(
 ) -> SealDocument:
     """Seal the envelope with this address, as made by this renderer."""
     fields = (
-        key.id, str(SCHEMA_VERSION), str(renderer), tenant, session, profile_version, str(position), address,
-    )  # fmt: skip
+        key.id,
+        str(SCHEMA_VERSION),
+        str(renderer),
+        tenant,
+        session,
+        profile_version,
+        str(position),
+        address,
+    )
     return SealDocument(
-        alg=ALGORITHM, key_id=key.id, mac=_code(key, fields), schema_version=SCHEMA_VERSION,
-        renderer_version=renderer, tenant=tenant, session=session, profile_version=profile_version,
-        position=position, address=address,
-    )  # fmt: skip
+        alg=ALGORITHM,
+        key_id=key.id,
+        mac=_code(key, fields),
+        schema_version=SCHEMA_VERSION,
+        renderer_version=renderer,
+        tenant=tenant,
+        session=session,
+        profile_version=profile_version,
+        position=position,
+        address=address,
+    )
 
 
 def read_seal(value: object) -> SealDocument:
@@ -238,9 +252,15 @@ def is_authentic(keys: Keys, seal: SealDocument) -> bool:
     except StoreError:
         return False
     fields = (
-        seal.key_id, str(seal.schema_version), str(seal.renderer_version), seal.tenant, seal.session,
-        seal.profile_version, str(seal.position), seal.address,
-    )  # fmt: skip
+        seal.key_id,
+        str(seal.schema_version),
+        str(seal.renderer_version),
+        seal.tenant,
+        seal.session,
+        seal.profile_version,
+        str(seal.position),
+        seal.address,
+    )
     return hmac.compare_digest(_code(key, fields), seal.mac)
 
 

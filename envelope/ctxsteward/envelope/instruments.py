@@ -201,13 +201,19 @@ INSTRUMENTS = (
 )
 
 BUILD_DURATION = Instrument(
-    name="context.build.duration", kind="histogram", unit="s", about="What a build took, selection left out.",
+    name="context.build.duration",
+    kind="histogram",
+    unit="s",
+    about="What a build took, selection left out.",
     labels={"outcome": get_args(Outcome)},
-)  # fmt: skip
+)
 SELECTION_DURATION = Instrument(
-    name="context.selection.duration", kind="histogram", unit="s", about="What choosing what is recalled took.",
+    name="context.selection.duration",
+    kind="histogram",
+    unit="s",
+    about="What choosing what is recalled took.",
     labels={},
-)  # fmt: skip
+)
 
 
 @cache

@@ -352,10 +352,18 @@ def open_store(
     check_argument("cards", cards, str, "pass a URI: sqlite:PATH or postgresql://USER@HOST/DATABASE", optional=True)
     parts = open_location(uri, journal=journal, keys=keys, queue_bytes=queue_bytes)
     return Store(
-        parts.journal, parts.objects, parts.keys, uri=parts.uri, folder=parts.folder, cards=cards,
-        own_cards=parts.cards, write_behind=parts.drains is not None, behind=parts.drains, derived=parts.derived,
+        parts.journal,
+        parts.objects,
+        parts.keys,
+        uri=parts.uri,
+        folder=parts.folder,
+        cards=cards,
+        own_cards=parts.cards,
+        write_behind=parts.drains is not None,
+        behind=parts.drains,
+        derived=parts.derived,
         now=now,
-    )  # fmt: skip
+    )
 
 
 def _no_counter() -> Counter:

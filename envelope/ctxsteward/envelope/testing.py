@@ -43,9 +43,19 @@ from .recall import ScoredOriginal, SelectionRequest
 from .store import Store
 
 FaultKind = Literal[
-    "pass", "lost_reply", "late", "dropped", "error_before", "error_after", "conflict_409", "false_conflict", "slow",
-    "crash_before", "crash_after", "crash_late",
-]  # fmt: skip
+    "pass",
+    "lost_reply",
+    "late",
+    "dropped",
+    "error_before",
+    "error_after",
+    "conflict_409",
+    "false_conflict",
+    "slow",
+    "crash_before",
+    "crash_after",
+    "crash_late",
+]
 Method = Literal["put", "get", "list"]
 
 
@@ -69,9 +79,18 @@ class Crashed(BaseException):
 
 
 PUT_WEIGHTS: dict[FaultKind, float] = {
-    "lost_reply": 6, "late": 4, "dropped": 4, "error_before": 4, "error_after": 4, "conflict_409": 4,
-    "false_conflict": 4, "slow": 3, "crash_before": 0.5, "crash_after": 0.5, "crash_late": 0.5,
-}  # fmt: skip
+    "lost_reply": 6,
+    "late": 4,
+    "dropped": 4,
+    "error_before": 4,
+    "error_after": 4,
+    "conflict_409": 4,
+    "false_conflict": 4,
+    "slow": 3,
+    "crash_before": 0.5,
+    "crash_after": 0.5,
+    "crash_late": 0.5,
+}
 
 
 class SeededFaults:

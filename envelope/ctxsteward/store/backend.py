@@ -96,9 +96,12 @@ class Backend:
         vault = self._vaults.get(tenant)
         if vault is None:
             vault = Vault(
-                self.objects, self.keys, checked_name("tenant", tenant), patience=self.patience,
+                self.objects,
+                self.keys,
+                checked_name("tenant", tenant),
+                patience=self.patience,
                 erasures=partial(self.erasures, tenant),
-            )  # fmt: skip
+            )
             vault = self._vaults.setdefault(tenant, vault)
         return vault
 

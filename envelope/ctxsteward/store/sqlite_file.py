@@ -53,9 +53,12 @@ class Connection(sqlite3.Connection):
         """Device and inode; None: it is in memory, or closed."""
         forking.renew_in_child(self)  # first: another thread may fork while this one opens
         super().__init__(
-            str(path) if in_memory else f"{path.absolute().as_uri()}?mode=rw", uri=not in_memory, timeout=busy_seconds,
-            isolation_level=None, check_same_thread=False,
-        )  # fmt: skip
+            str(path) if in_memory else f"{path.absolute().as_uri()}?mode=rw",
+            uri=not in_memory,
+            timeout=busy_seconds,
+            isolation_level=None,
+            check_same_thread=False,
+        )
 
     @property
     def is_foreign(self) -> bool:

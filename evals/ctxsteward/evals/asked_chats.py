@@ -39,9 +39,14 @@ _MARK, _MARKED_CHARS = "->->", 40
 """Before what a generator left behind a message, which is short."""
 _NUMBER = re.compile(r"-(\d+)-chat\.json\Z")
 _ANSWERS = (
-    "answer", "ideal_answer", "ideal_response", "ideal_summary", "instruction_being_tested", "preference_being_tested",
+    "answer",
+    "ideal_answer",
+    "ideal_response",
+    "ideal_summary",
+    "instruction_being_tested",
+    "preference_being_tested",
     "rubric",
-)  # fmt: skip
+)
 PASSAGE_SHOWN = 0.8
 """So much of a passage in one piece: it is shown."""
 Roles = Literal["user", "assistant"]
@@ -204,10 +209,15 @@ def measure_chats(
                 shares.passages.append(passages)
         rows.append(
             ChatRecall(
-                budget_tokens, _mean(users.whole), _mean(assistants.whole), _mean(users.passages),
-                _mean(assistants.passages), len(users.whole), len(assistants.whole),
+                budget_tokens,
+                _mean(users.whole),
+                _mean(assistants.whole),
+                _mean(users.passages),
+                _mean(assistants.passages),
+                len(users.whole),
+                len(assistants.whole),
             )
-        )  # fmt: skip
+        )
     return rows
 
 
@@ -292,8 +302,15 @@ def chats_table(halves: Mapping[Half, Sequence[AskedChat]], tell: Callable[[str]
         counted = (
             f"{' / '.join(counts)} questions about what users and the assistant said; percent; development / held out."
         )
-    return [counted, "", *table(["ranking", *head], whole), "", "By the passage that answers:", "",
-            *table(["ranking, by passage", *head], passages)]  # fmt: skip
+    return [
+        counted,
+        "",
+        *table(["ranking", *head], whole),
+        "",
+        "By the passage that answers:",
+        "",
+        *table(["ranking, by passage", *head], passages),
+    ]
 
 
 def _told(tell: Callable[[str], None], name: str, text: str) -> None:

@@ -175,9 +175,15 @@ def filled(template: str, rng: random.Random, slots: Mapping[str, Texts]) -> str
 
 
 RANGES = {
-    "n1": (3, 9), "m1": (3, 9), "n2": (11, 49), "n3": (120, 480), "m3": (510, 980), "n4": (1200, 4900),
-    "m4": (5100, 9900), "port": (3000, 9999),
-}  # fmt: skip
+    "n1": (3, 9),
+    "m1": (3, 9),
+    "n2": (11, 49),
+    "n3": (120, 480),
+    "m3": (510, 980),
+    "n4": (1200, 4900),
+    "m4": (5100, 9900),
+    "port": (3000, 9999),
+}
 """Slots that are a number, from and to."""
 
 

@@ -285,9 +285,14 @@ def measure(
         tell(f"run {number}: {run.name}, {len(run.seen)} calls")
         for name, prompts in _sent(run, sizer, prices, first.budgets.dynamic_tokens):
             judge = PromptJudge(
-                sizer=sizer, prices=prices, budget_tokens=first.budgets.dynamic_tokens, task=run.task,
-                tools_tokens=run.tools_tokens, task_ordinal=run.task_ordinal, found_values=run.found_values,
-            )  # fmt: skip
+                sizer=sizer,
+                prices=prices,
+                budget_tokens=first.budgets.dynamic_tokens,
+                task=run.task,
+                tools_tokens=run.tools_tokens,
+                task_ordinal=run.task_ordinal,
+                found_values=run.found_values,
+            )
             for prompt in prompts:
                 judge.read(prompt)
             bills.setdefault(run.format, {}).setdefault(name, Bill()).add(judge.bill)
@@ -330,11 +335,14 @@ def policy_builders(builder: EnvelopeBuilder, prices: Prices) -> dict[str, Envel
         budgets = budgets.model_copy(update={"arrival_cap_tokens": max(16, cap)})
     return {
         f"{AGENT}, {name}": EnvelopeBuilder(
-            builder.model, tokenizer=None if builder.model else builder.counter.tokenizer, budgets=budgets,
-            policy=price_policy(name, prices), selector=None,
+            builder.model,
+            tokenizer=None if builder.model else builder.counter.tokenizer,
+            budgets=budgets,
+            policy=price_policy(name, prices),
+            selector=None,
         )
         for name in get_args(PolicyName)
-    }  # fmt: skip
+    }
 
 
 def spent_so_far(transcript: Transcript, builder: EnvelopeBuilder) -> dict[str, list[int]]:
@@ -406,9 +414,13 @@ def missed_bars(rows: Sequence[CostRow]) -> list[str]:
             ("calls a provider would refuse", row.invalid, "0", row.invalid == 0),
             ("runs whose task is lost", round(1 - row.task_reachable, 4), "0", row.task_reachable == 1),
             ("raw tokens to sending everything", row.raw_ratio, "≤ 1", row.raw_ratio <= 1),
-            ("cache-priced tokens to sending everything", row.priced_ratio, f"≤ {MOST_PRICED_RATIO:g}",
-             row.priced_ratio <= MOST_PRICED_RATIO),
-        ):  # fmt: skip
+            (
+                "cache-priced tokens to sending everything",
+                row.priced_ratio,
+                f"≤ {MOST_PRICED_RATIO:g}",
+                row.priced_ratio <= MOST_PRICED_RATIO,
+            ),
+        ):
             if not ok:
                 missed.append(f"{row.runs_of}: {what}: {value:g}, held to {bar}")
     return missed
@@ -416,22 +428,41 @@ def missed_bars(rows: Sequence[CostRow]) -> list[str]:
 
 NAME = "cost"
 HEAD = (
-    "sent", "raw tokens", "to everything", "cache-priced", "to everything", "to best in hindsight", "to best in budget",
+    "sent",
+    "raw tokens",
+    "to everything",
+    "cache-priced",
+    "to everything",
+    "to best in hindsight",
+    "to best in budget",
     "from cache, %",
-    "compactions", "over budget, %", "refused, %", "task shown, %", "task reachable, %",
+    "compactions",
+    "over budget, %",
+    "refused, %",
+    "task shown, %",
+    "task reachable, %",
     "used values shown, %",
-)  # fmt: skip
+)
 
 
 def cells(row: CostRow) -> tuple[str, ...]:
     """A row's figures as `HEAD` names them."""
     return (
-        row.strategy, f"{row.raw_tokens:,}", f"{row.raw_ratio:.2f}", f"{row.priced_tokens:,.0f}",
-        f"{row.priced_ratio:.2f}", f"{row.hindsight_ratio:.2f}", f"{row.budget_ratio:.2f}",
-        _percent(row.prefix_reuse), f"{row.compactions:,}",
-        _percent(row.over_budget), _percent(row.invalid), _percent(row.task_shown), _percent(row.task_reachable),
+        row.strategy,
+        f"{row.raw_tokens:,}",
+        f"{row.raw_ratio:.2f}",
+        f"{row.priced_tokens:,.0f}",
+        f"{row.priced_ratio:.2f}",
+        f"{row.hindsight_ratio:.2f}",
+        f"{row.budget_ratio:.2f}",
+        _percent(row.prefix_reuse),
+        f"{row.compactions:,}",
+        _percent(row.over_budget),
+        _percent(row.invalid),
+        _percent(row.task_shown),
+        _percent(row.task_reachable),
         "–" if row.values_shown is None else _percent(row.values_shown),
-    )  # fmt: skip
+    )
 
 
 def _percent(share: float) -> str:

@@ -112,9 +112,10 @@ def measure(
         for tokens in budgets_tokens:
             for fraction in fractions:
                 budgets = Budgets(
-                    dynamic_tokens=round(tokens / RECALL_FRACTION), recall_fraction=RECALL_FRACTION,
+                    dynamic_tokens=round(tokens / RECALL_FRACTION),
+                    recall_fraction=RECALL_FRACTION,
                     facts_fraction=fraction,
-                )  # fmt: skip
+                )
                 builder = EnvelopeBuilder(tokenizer=tokenizer, budgets=budgets)
                 answered = [one for talk in talks for one in _answers(builder, talk)]
                 shares = [round(_mean(values), 3) for values in zip(*answered, strict=True)]
@@ -151,12 +152,14 @@ def _active(path: Path) -> list[Fact]:
     firsts = [(record, record.evidence[0]) for record in records]
     return [
         Fact(
-            id=record.id, text=record.text, ts=first.ts or record.support.last,
+            id=record.id,
+            text=record.text,
+            ts=first.ts or record.support.last,
             answers=answers.get((first.source, first.session, first.ref, *first.span)),
             sources=(FactSource(session=first.session, ref=first.ref),),
         )
         for record, first in firsts
-    ]  # fmt: skip
+    ]
 
 
 def _tokens_share(transcripts: Sequence[Transcript], facts: Sequence[str], counter: Counter) -> float:
@@ -201,9 +204,13 @@ def _answers(builder: EnvelopeBuilder, talk: SplitConversation) -> Iterator[tupl
 
 
 def _answer(
-    builder: EnvelopeBuilder, session: Session, talk: SplitConversation, rests: dict[str, str], asked: Question,
+    builder: EnvelopeBuilder,
+    session: Session,
+    talk: SplitConversation,
+    rests: dict[str, str],
+    asked: Question,
     answer: str,
-) -> tuple[float | None, ...]:  # fmt: skip
+) -> tuple[float | None, ...]:
     """Of one question: evidence shown, of the past half, of the present one; words of the answer; facts shown."""
     text = builder.preview(session, asked.text).section("dynamic").text
     shown = [id for id in _FACT.findall(text) if id in rests]

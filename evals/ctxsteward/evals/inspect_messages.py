@@ -67,9 +67,12 @@ def _call(call: Wire) -> ToolCall:
     except ValueError as problem:
         arguments, error = {}, str(problem)
     return ToolCall(
-        id=call["id"], function=function["name"], arguments=arguments if error is None else {}, parse_error=error,
+        id=call["id"],
+        function=function["name"],
+        arguments=arguments if error is None else {},
+        parse_error=error,
         type=kind,
-    )  # fmt: skip
+    )
 
 
 def _text(content: object) -> str:

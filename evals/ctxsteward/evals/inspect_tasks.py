@@ -82,10 +82,11 @@ def samples_of(scenario: Scenario, setup: Setup, asks: int = ASKS) -> Iterator[S
     for number, moment in enumerate(found[::step]):
         ask = moment.ask
         yield Sample(
-            id=f"{scenario.id}#{number}", input=messages_of(request_of(moment)["messages"]),
+            id=f"{scenario.id}#{number}",
+            input=messages_of(request_of(moment)["messages"]),
             target=list(answer_of(ask)),
             metadata={"metric": ask.metric, "kind": ask.kind, "after": ask.after, "avoids": list(ask.avoids)},
-        )  # fmt: skip
+        )
 
 
 def answer_of(ask: Ask) -> tuple[str, ...]:

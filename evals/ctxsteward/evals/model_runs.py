@@ -58,9 +58,13 @@ class ModelRun:
     """One model over a run of suites."""
 
     def __init__(
-        self, model: ChatModel, *, price: ModelPrice | None = None, max_dollars: float | None = None,
+        self,
+        model: ChatModel,
+        *,
+        price: ModelPrice | None = None,
+        max_dollars: float | None = None,
         limits: CallLimits | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """`max_dollars`: of each suite."""
         if max_dollars is not None and price is None:
             raise InputError(f"a bound of ${max_dollars:g} without a price of {model.name}; give its price, too")
@@ -75,9 +79,11 @@ class ModelRun:
         counts = self._counts.setdefault(suite, Counter())
         model = self._model.charged(suite=suite)
         return replace(
-            base, in_loop=model.name, summarizer=_CountedSummarizer(ModelSummarizer(model), counts),
+            base,
+            in_loop=model.name,
+            summarizer=_CountedSummarizer(ModelSummarizer(model), counts),
             selector=_CountedSelector(ModelSelector(model, deadline_seconds=SELECTION_SECONDS), counts),
-        )  # fmt: skip
+        )
 
     def told(self, suite: str) -> list[str]:
         """What was asked for a suite, what it cost, how often rules stood in: a line each."""

@@ -237,9 +237,12 @@ def _cost(opened: Opener, runs: Sequence[AgentRun], sizer: Sizer, prices: Prices
     for run in runs:
         dialogue = opened(RUN_BUDGET_TOKENS)
         judge = PromptJudge(
-            sizer=sizer, prices=prices, budget_tokens=RUN_BUDGET_TOKENS, task=run.task,
+            sizer=sizer,
+            prices=prices,
+            budget_tokens=RUN_BUDGET_TOKENS,
+            task=run.task,
             tools_tokens=run.tools_tokens,
-        )  # fmt: skip
+        )
         for said in calls_of(run):
             sent = _sent(dialogue, said)
             pieces = (*run.system, *sizer.pieces(sent.messages))

@@ -254,9 +254,12 @@ def recall_table(data: Path, budgets_tokens: Sequence[int], tell: Callable[[str]
     questions = 0
     for name, ranking in rankings_on("talk").items():
         for row in measure(
-            data, selector=ranking.make, budgets_tokens=budgets_tokens, defaults=ranking.defaults,
+            data,
+            selector=ranking.make,
+            budgets_tokens=budgets_tokens,
+            defaults=ranking.defaults,
             tell=_prefixed(tell, name),
-        ):  # fmt: skip
+        ):
             questions = row.questions
             figures = (
                 f"{figure:.1f}" for figure in (row.mean, row.all_shown, row.reachable, *row.by_category.values())

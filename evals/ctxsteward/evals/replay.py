@@ -401,11 +401,17 @@ def read_run(transcript: Transcript, builders: Mapping[str, EnvelopeBuilder], si
             task = call.session.entry(ordinal).message.text if ordinal else ""
     messages = whole[leading:]
     return AgentRun(
-        name=transcript.session, format=transcript.format, system=whole[:leading], messages=messages,
-        seen=tuple(seen), tools_tokens=tools_tokens, task=task, task_ordinal=ordinal,
+        name=transcript.session,
+        format=transcript.format,
+        system=whole[:leading],
+        messages=messages,
+        seen=tuple(seen),
+        tools_tokens=tools_tokens,
+        task=task,
+        task_ordinal=ordinal,
         found_values=tuple(_found_values(whole[:leading], transcript.tools, messages, seen)),
         ours={name: tuple(_prompts(transcript, builder, sizer)) for name, builder in builders.items()},
-    )  # fmt: skip
+    )
 
 
 def _prompts(transcript: Transcript, builder: EnvelopeBuilder, sizer: Sizer) -> Iterator[PricedPrompt]:

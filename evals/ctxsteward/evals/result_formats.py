@@ -293,10 +293,15 @@ def _junit_suite(result: EvalResult) -> Xml.Element:
     failed = [gate for gate in result.gates if gate.fails_run]
     skipped = [gate for gate in result.gates if not gate.passed and not gate.fails_run]
     suite = Xml.Element(
-        "testsuite", name=result.suite, tests=str(len(result.gates) + len(result.errors)), failures=str(len(failed)),
-        skipped=str(len(skipped)), errors=str(len(result.errors)), time=f"{result.cpu_seconds:.3f}",
+        "testsuite",
+        name=result.suite,
+        tests=str(len(result.gates) + len(result.errors)),
+        failures=str(len(failed)),
+        skipped=str(len(skipped)),
+        errors=str(len(result.errors)),
+        time=f"{result.cpu_seconds:.3f}",
         timestamp=result.when,
-    )  # fmt: skip
+    )
     properties = Xml.SubElement(suite, "properties")
     told = {metric.name: "unscored" if metric.value is None else f"{metric.value:g}" for metric in result.metrics}
     told |= {f"{one.name}, {REPEATS}": deviations(one) for one in result.metrics if one.within_sd is not None}

@@ -287,10 +287,16 @@ def compare(before: EvalResult, after: EvalResult, *, meant: Sequence[str] = ())
     if all(figure.difference is None for figure in figures):
         raise InputError(f"{before.suite}: no figure has a value in both runs over the scenarios that both played")
     return ResultComparison(
-        suite=after.suite, split=after.split, before=before, after=after, scenario_ids=common, broke_off=broke_off,
-        meant=differences, figures=figures,
+        suite=after.suite,
+        split=after.split,
+        before=before,
+        after=after,
+        scenario_ids=common,
+        broke_off=broke_off,
+        meant=differences,
+        figures=figures,
         gates=tuple(_gates(before, after)),
-    )  # fmt: skip
+    )
 
 
 def read_runs(named: str) -> dict[str, EvalResult]:
@@ -379,10 +385,20 @@ def _figure(metric: MetricResult, before: EvalResult, after: EvalResult, common:
     if low is not None and high is not None and (low > 0 or high < 0) and p is not None and p <= SURE:
         surely = "better" if (low > 0) == (metric.better == "higher") else "worse"
     return FigureComparison(
-        metric=metric.name, kind=metric.kind, better=metric.better, unit=metric.unit, before=values[0],
-        after=values[1], difference=difference, low=low, high=high, p=p, scenarios=len(pairs),
-        differing=len(_differing(pairs)), is_surely=surely,
-    )  # fmt: skip
+        metric=metric.name,
+        kind=metric.kind,
+        better=metric.better,
+        unit=metric.unit,
+        before=values[0],
+        after=values[1],
+        difference=difference,
+        low=low,
+        high=high,
+        p=p,
+        scenarios=len(pairs),
+        differing=len(_differing(pairs)),
+        is_surely=surely,
+    )
 
 
 def _value(metric: MetricResult, parts: Sequence[ScenarioPart]) -> float:

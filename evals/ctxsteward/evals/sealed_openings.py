@@ -51,9 +51,16 @@ def opening(result: EvalResult, *, when: str, only: Iterable[str], misses_shown:
     """The row of a result."""
     figures = {metric.name: metric.value for metric in result.metrics}
     return SealedOpening(
-        when=when, suite=result.suite, scenarios=result.scenarios, only=tuple(only), product=result.product,
-        revision=result.revision, setup=result.setup, figures=figures, misses_shown=misses_shown,
-    )  # fmt: skip
+        when=when,
+        suite=result.suite,
+        scenarios=result.scenarios,
+        only=tuple(only),
+        product=result.product,
+        revision=result.revision,
+        setup=result.setup,
+        figures=figures,
+        misses_shown=misses_shown,
+    )
 
 
 def read(path: Path) -> tuple[SealedOpening, ...]:
@@ -120,10 +127,14 @@ def figures_beside(results: Sequence[EvalResult], ci: Mapping[str, EvalResult]) 
             before = seen.get(metric.name)
             rows.append(
                 (
-                    f"`{result.suite}`", f"`{metric.name}`", ", ".join(map(_gate, gates)),
-                    figure(before, before.value) if before else "", figure(metric, metric.value), interval(metric),
+                    f"`{result.suite}`",
+                    f"`{metric.name}`",
+                    ", ".join(map(_gate, gates)),
+                    figure(before, before.value) if before else "",
+                    figure(metric, metric.value),
+                    interval(metric),
                 )
-            )  # fmt: skip
+            )
     yield from table(("suite", "figure", "gate", "`ci`", "`sealed`", "`sealed`, 95 %"), rows, texts=3)
 
 

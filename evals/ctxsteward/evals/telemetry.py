@@ -19,13 +19,28 @@ from ctxsteward.schemas import EvalResult, Verdict
 MOST = 100
 OUTCOMES = ("passed", "failed", "undecided")
 INSTRUMENTS = (
-    Instrument(name="eval.score", kind="gauge", unit="1", about="Figures of eval suites in their last run.",
-               labels={"suite": MOST, "metric": MOST}),
-    Instrument(name="eval.gate", kind="gauge", unit="1", about="Whether a figure passed its gates in the last run.",
-               labels={"suite": MOST, "metric": MOST}),
-    Instrument(name="eval.run.count", kind="counter", unit="1", about="Runs of eval suites.",
-               labels={"suite": MOST, "outcome": OUTCOMES}),
-)  # fmt: skip
+    Instrument(
+        name="eval.score",
+        kind="gauge",
+        unit="1",
+        about="Figures of eval suites in their last run.",
+        labels={"suite": MOST, "metric": MOST},
+    ),
+    Instrument(
+        name="eval.gate",
+        kind="gauge",
+        unit="1",
+        about="Whether a figure passed its gates in the last run.",
+        labels={"suite": MOST, "metric": MOST},
+    ),
+    Instrument(
+        name="eval.run.count",
+        kind="counter",
+        unit="1",
+        about="Runs of eval suites.",
+        labels={"suite": MOST, "outcome": OUTCOMES},
+    ),
+)
 
 
 @cache

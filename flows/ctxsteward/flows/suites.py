@@ -41,9 +41,13 @@ def long_horizon(name: str, settings: NightSettings) -> dict[str, Any]:
     with open_store(settings.store, journal=settings.journal, keys=of_this_process().keys()) as store:
         profile = store.profiles(settings.profile, tenant=settings.tenant).newest().profile
     found = played(
-        name, list(drawn(name, "ci", suite_named(name).scenarios)), Setup(profile=profile), workers=settings.workers,
-        gates=shipped_gates().get(name, {}), when=of_this_process().when,
-    )  # fmt: skip
+        name,
+        list(drawn(name, "ci", suite_named(name).scenarios)),
+        Setup(profile=profile),
+        workers=settings.workers,
+        gates=shipped_gates().get(name, {}),
+        when=of_this_process().when,
+    )
     document: dict[str, Any] = found.model_dump(mode="json")
     return document
 

@@ -46,9 +46,7 @@ FINDING_KINDS: dict[str, FindingKind] = {
         "a tool call was followed by another message; a placeholder result stands in"
     ),
     "tool_result_without_call": FindingKind("a tool result answers no open call; it is shown as fenced text"),
-    "tool_call_id_replaced": FindingKind(
-        "a tool call's id was missing, unusable or already taken; it goes by another"
-    ),
+    "tool_call_id_replaced": FindingKind("a tool call's id was missing, unusable or already taken; it goes by another"),
     "empty_assistant_message": FindingKind("an assistant message says nothing and calls nothing; it is not shown"),
     "untrusted_system_message": FindingKind(
         "a system message arrived by append; it is shown as fenced text, not as the operator's"
@@ -58,7 +56,8 @@ FINDING_KINDS: dict[str, FindingKind] = {
     ),
     "original_damaged": FindingKind(
         "an original is damaged or missing and cannot be shown; a line that says so stands in",
-        is_log_damage=True, is_loss=True,
+        is_log_damage=True,
+        is_loss=True,
     ),
     # the log
     "record_damaged": FindingKind(is_log_damage=True, is_loss=True),
@@ -66,7 +65,7 @@ FINDING_KINDS: dict[str, FindingKind] = {
     "record_restored": FindingKind(is_log_damage=True),
     "compaction_regenerated": FindingKind(is_log_damage=True),
     "rebuilt_differs": FindingKind(is_loss=True),
-}  # fmt: skip
+}
 _WRITTEN_WHERE_FOUND = """
 anchors_over_budget auto_context_disabled budget_limited_by_window build_deadline card_not_embedded card_not_made
 card_not_summarized cards_failed compaction_refused condition_false constraint_left_out context_over_budget

@@ -40,10 +40,24 @@ _OPENAI_KEYS = frozenset(
 _ANTHROPIC_KEYS = frozenset(("cache_control", "stop_reason", "stop_sequence", "usage"))
 CONTROL_FIELDS = frozenset(
     (
-        "approved", "budget", "budgets", "ctxsteward", "nonce", "pin", "policy", "principal", "profile",
-        "profile_version", "seal", "sections", "tenant", "trust", "versions", *BLOCKS,
+        "approved",
+        "budget",
+        "budgets",
+        "ctxsteward",
+        "nonce",
+        "pin",
+        "policy",
+        "principal",
+        "profile",
+        "profile_version",
+        "seal",
+        "sections",
+        "tenant",
+        "trust",
+        "versions",
+        *BLOCKS,
     )
-)  # fmt: skip
+)
 """What an operator sets beside messages and in profiles, in lower case; no provider has a field of such a name in a
 message. In one, it comes from whoever wrote the message, and governs nothing."""
 FRAMEWORK_FIELDS = frozenset(("langchain", "openai_agents", "pydantic_ai"))

@@ -20,9 +20,17 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool, S
 from .profile import EntryId, Hex, Modality, OneLine, Polarity, RecordText, Scalar, Timestamp
 
 RecommendationKind = Literal[
-    "correction", "preference", "fact", "decision", "tool_fix", "eval_failure", "policy", "persona", "environment",
+    "correction",
+    "preference",
+    "fact",
+    "decision",
+    "tool_fix",
+    "eval_failure",
+    "policy",
+    "persona",
+    "environment",
     "practice",
-]  # fmt: skip
+]
 Status = Literal["candidate", "vetted", "active", "superseded", "expired", "quarantined", "rejected"]
 Trust = Literal["operator", "user", "assistant", "tool_internal", "tool_external"]
 Relation = Literal["supports", "contradicts", "corrects", "answers", "recovers", "confirms"]

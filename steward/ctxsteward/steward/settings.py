@@ -143,20 +143,25 @@ class NightSettings(BaseModel):
     """In whose name it commits."""
 
 
-HINTS = MappingProxyType({
-    "night": "write a date such as 2026-11-22",
-    "since": "write an ISO 8601 time such as 2026-11-22T03:00:00+00:00",
-    "until": "write an ISO 8601 time such as 2026-11-22T03:00:00+00:00",
-    "runner": "write threads or dask",
-    "workers": "write a whole number from 1 to 256",
-    "wording.model": "write https://HOST/v1#MODEL, openai:MODEL or anthropic:MODEL",
-    "canary_share": "write a share over 0 and up to 1, such as 0.1",
-})  # fmt: skip
+HINTS = MappingProxyType(
+    {
+        "night": "write a date such as 2026-11-22",
+        "since": "write an ISO 8601 time such as 2026-11-22T03:00:00+00:00",
+        "until": "write an ISO 8601 time such as 2026-11-22T03:00:00+00:00",
+        "runner": "write threads or dask",
+        "workers": "write a whole number from 1 to 256",
+        "wording.model": "write https://HOST/v1#MODEL, openai:MODEL or anthropic:MODEL",
+        "canary_share": "write a share over 0 and up to 1, such as 0.1",
+    }
+)
 """What to do about a wrong value."""
 FORM = ConfigFileKind(
-    what="settings", max_bytes=64 * 1024, max_depth=5, expected="write a mapping of settings, such as profile: support",
+    what="settings",
+    max_bytes=64 * 1024,
+    max_depth=5,
+    expected="write a mapping of settings, such as profile: support",
     hints=HINTS,
-)  # fmt: skip
+)
 
 
 def settings_of(path: str | Path, named: str | None = None) -> NightSettings:

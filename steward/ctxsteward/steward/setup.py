@@ -154,26 +154,44 @@ def open_night(
         taking = IngestStage(settings, store, ledger, harvesting, here)
         deciding = DecisionStage(settings, store, ledger, model=here.models)
         stages = Stages(
-            due=taking.due, harvest=harvesting, absorb=taking.absorb, reconcile=taking.reconcile, admit=deciding.admit,
-            fit=deciding.fit, stage=deciding.stage, drift=deciding.drift, gate=deciding.gate,
-            promote=deciding.promote, canary=deciding.canary, wording=deciding.wording,
-        )  # fmt: skip
+            due=taking.due,
+            harvest=harvesting,
+            absorb=taking.absorb,
+            reconcile=taking.reconcile,
+            admit=deciding.admit,
+            fit=deciding.fit,
+            stage=deciding.stage,
+            drift=deciding.drift,
+            gate=deciding.gate,
+            promote=deciding.promote,
+            canary=deciding.canary,
+            wording=deciding.wording,
+        )
         yield OpenedNight(
-            store=store, ledger=ledger, stages=stages, results=home_of(settings) / "results",
+            store=store,
+            ledger=ledger,
+            stages=stages,
+            results=home_of(settings) / "results",
             shell=_shell(settings, store, here, harvesting, tell),
-        )  # fmt: skip
+        )
 
 
 def _shell(
     settings: NightSettings, store: Store, here: ProcessEnvironment, harvesting: BatchHarvester, tell: Tell
 ) -> NightContext:
     return NightContext(
-        settings=settings, night=settings.night or here.today, when=here.when,
-        nights=NightChain(store, settings.tenant, settings.profile), records=harvesting.records,
+        settings=settings,
+        night=settings.night or here.today,
+        when=here.when,
+        nights=NightChain(store, settings.tenant, settings.profile),
+        records=harvesting.records,
         lease=WriterLease(store, settings.profile, settings.tenant, owner=here.owner, clock=here.clock),
-        key=store.keys.address_key(settings.tenant), cpu_seconds=here.cpu_seconds,
-        run=in_threads(harvesting, settings.workers, harvesting.close), abandoned=here.abandoned, tell=tell,
-    )  # fmt: skip
+        key=store.keys.address_key(settings.tenant),
+        cpu_seconds=here.cpu_seconds,
+        run=in_threads(harvesting, settings.workers, harvesting.close),
+        abandoned=here.abandoned,
+        tell=tell,
+    )
 
 
 def harvest_in_process(
@@ -243,9 +261,7 @@ def _ledger_here(settings: NightSettings, store: Store, stack: ExitStack) -> Cal
 
 @contextmanager
 def _closing(uri: str, settings: NightSettings, store: Store, here: ProcessEnvironment) -> Iterator[TranscriptSource]:
-    source = open_source(
-        uri, store=store, tenant=settings.tenant, profile=settings.profile, now_seconds=here.clock()
-    )  # fmt: skip
+    source = open_source(uri, store=store, tenant=settings.tenant, profile=settings.profile, now_seconds=here.clock())
     try:
         yield source
     finally:
@@ -289,14 +305,22 @@ class IngestStage:
     def _due(self, uri: str, items: Iterable[SourceItem], watermark: Watermark) -> tuple[SourceItem, ...]:
         settings = self._settings
         return due(
-            items, watermark, mark=marker(self._key, uri), since_seconds=_seconds(settings.since),
-            until_seconds=_seconds(settings.until), full=settings.full,
-        )  # fmt: skip
+            items,
+            watermark,
+            mark=marker(self._key, uri),
+            since_seconds=_seconds(settings.since),
+            until_seconds=_seconds(settings.until),
+            full=settings.full,
+        )
 
     def _advanced(
-        self, uri: str, watermark: Watermark, items: tuple[SourceItem, ...], tonight: tuple[SourceItem, ...],
+        self,
+        uri: str,
+        watermark: Watermark,
+        items: tuple[SourceItem, ...],
+        tonight: tuple[SourceItem, ...],
         undone: set[tuple[str, str]],
-    ) -> Mapping[str, object]:  # fmt: skip
+    ) -> Mapping[str, object]:
         left = [item for item in tonight if (uri, item.name) in undone]
         mark = marker(self._key, uri)
         return advanced(watermark, items, tonight, left, mark=mark, now_seconds=self._now_seconds).to_json()

@@ -58,12 +58,16 @@ def _clauses(sentence: str) -> Iterator[Clause]:
         content = _content(part)
         if content:
             yield Clause(
-                sentence=sentence, content=content, sign=sign_of(part), modality=_modality(part),
-                condition=bool(opened), order=opened in ("before", "past"),
+                sentence=sentence,
+                content=content,
+                sign=sign_of(part),
+                modality=_modality(part),
+                condition=bool(opened),
+                order=opened in ("before", "past"),
                 only=any(token.key in _ONLY for token in part),
                 spoken=frozenset(token.key for token in part),
                 waived=_is_waived(part),
-            )  # fmt: skip
+            )
 
 
 _ONLY = ("only", "solely", "nobody but", "no one but", "none but", "nobody other than", "只", "仅", "只有")

@@ -37,11 +37,24 @@ MEASURED = frozenset(("seconds", "months", *CURRENCIES.values()))
 _MONTH_NAMES = {
     name: month
     for month, names in enumerate(
-        ("jan january", "feb february", "mar march", "apr april", "may", "jun june", "jul july", "aug august",
-         "sep sept september", "oct october", "nov november", "dec december"), 1,
+        (
+            "jan january",
+            "feb february",
+            "mar march",
+            "apr april",
+            "may",
+            "jun june",
+            "jul july",
+            "aug august",
+            "sep sept september",
+            "oct october",
+            "nov november",
+            "dec december",
+        ),
+        1,
     )
     for name in names.split()
-}  # fmt: skip
+}
 _MONTH = "|".join(sorted(_MONTH_NAMES, key=len, reverse=True))
 _WORDS = "|".join(sorted(NUMBER_WORDS, key=len, reverse=True))
 _SPELLED = re.compile(rf"\b(?:{_WORDS})(?:(?:[ -]| and )(?:{_WORDS}))*\b")

@@ -64,9 +64,21 @@ def chinese_number(numeral: str) -> float | int:
 
 
 ValueKind = Literal[
-    "url", "email", "path", "identifier", "address", "phone", "version", "date", "time", "money", "percent",
-    "quantity", "number", "name",
-]  # fmt: skip
+    "url",
+    "email",
+    "path",
+    "identifier",
+    "address",
+    "phone",
+    "version",
+    "date",
+    "time",
+    "money",
+    "percent",
+    "quantity",
+    "number",
+    "name",
+]
 
 DISTINCTIVE = frozenset(("url", "email", "path", "identifier", "address", "phone", "version"))
 """Kinds of which one mention names one thing, whatever the sentence around it says."""

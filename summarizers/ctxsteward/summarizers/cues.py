@@ -37,9 +37,22 @@ from typing import Literal, NamedTuple, cast
 from ctxsteward.language import STOP, lists
 
 CueKind = Literal[
-    "rule", "bound", "decision", "update", "revoke", "error", "open", "goal", "todo", "over", "again", "preference",
-    "label", "event", "chatter",
-]  # fmt: skip
+    "rule",
+    "bound",
+    "decision",
+    "update",
+    "revoke",
+    "error",
+    "open",
+    "goal",
+    "todo",
+    "over",
+    "again",
+    "preference",
+    "label",
+    "event",
+    "chatter",
+]
 GAP_WORDS = 7
 GAP_CHARS = 14
 

@@ -127,11 +127,20 @@ async def asked(
         return {"type": "http.disconnect"}
 
     scope = {
-        "type": "http", "asgi": {"version": "3.0", "spec_version": "2.3"}, "http_version": "1.1", "method": "GET",
-        "scheme": "http", "path": path, "raw_path": path.encode(), "query_string": query.encode(), "root_path": "",
+        "type": "http",
+        "asgi": {"version": "3.0", "spec_version": "2.3"},
+        "http_version": "1.1",
+        "method": "GET",
+        "scheme": "http",
+        "path": path,
+        "raw_path": path.encode(),
+        "query_string": query.encode(),
+        "root_path": "",
         "headers": [(b"host", b"127.0.0.1"), *((k.encode(), v.encode()) for k, v in (headers or {}).items())],
-        "client": ("127.0.0.1", 1), "server": ("127.0.0.1", 80), "state": {},
-    }  # fmt: skip
+        "client": ("127.0.0.1", 1),
+        "server": ("127.0.0.1", 80),
+        "state": {},
+    }
     task = asyncio.create_task(app(scope, receive, listening.messages.put))  # type: ignore[arg-type]
     try:
         yield listening

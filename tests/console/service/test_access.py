@@ -188,16 +188,25 @@ def test_an_address_of_another_tenant_s_envelope_is_not_found(two: Tenants) -> N
 
 
 SPOKEN_FOR = {
-    "x-tenant": "acme", "x-forwarded-user": "acme app", "x-forwarded-for": "127.0.0.1", "x-real-ip": "127.0.0.1",
-    "x-principal": "acme app", "x-scopes": "read write steward", "x-original-url": "/api/sessions/secret/envelope",
-    "forwarded": "for=127.0.0.1;proto=https", "cookie": "ctxsteward=acme",
-}  # fmt: skip
+    "x-tenant": "acme",
+    "x-forwarded-user": "acme app",
+    "x-forwarded-for": "127.0.0.1",
+    "x-real-ip": "127.0.0.1",
+    "x-principal": "acme app",
+    "x-scopes": "read write steward",
+    "x-original-url": "/api/sessions/secret/envelope",
+    "forwarded": "for=127.0.0.1;proto=https",
+    "cookie": "ctxsteward=acme",
+}
 
 
 def test_no_header_but_the_token_says_who_asks(two: Tenants) -> None:
     on = two.served
-    on.post("/api/sessions/secret/messages", {"messages": [{"message": {"role": "user", "content": "hi"}}]},
-            headers=two.as_(two.acme))  # fmt: skip
+    on.post(
+        "/api/sessions/secret/messages",
+        {"messages": [{"message": {"role": "user", "content": "hi"}}]},
+        headers=two.as_(two.acme),
+    )
     for name, value in SPOKEN_FOR.items():
         on.get("/api/sessions/secret/envelope", 401, headers={name: value})
         on.get("/api/sessions/secret/envelope", 404, headers={**two.as_(two.other), name: value})
@@ -289,9 +298,18 @@ def test_where_no_token_is_asked_for_there_is_nothing_to_log_in_to() -> None:
 # -- pages of other sites ---------------------------------------------------------------------------------------------
 
 HOSTS = {
-    "127.0.0.1": 200, "127.0.0.1:8731": 200, "localhost:80": 200, "LOCALHOST": 200, "[::1]:8731": 200, "desk.lan": 200,
-    "evil.example": 421, "127.0.0.1.evil.example": 421, "": 421, "127.0.0.1@evil.example": 421, "[::1].evil": 421,
-}  # fmt: skip
+    "127.0.0.1": 200,
+    "127.0.0.1:8731": 200,
+    "localhost:80": 200,
+    "LOCALHOST": 200,
+    "[::1]:8731": 200,
+    "desk.lan": 200,
+    "evil.example": 421,
+    "127.0.0.1.evil.example": 421,
+    "": 421,
+    "127.0.0.1@evil.example": 421,
+    "[::1].evil": 421,
+}
 
 
 @pytest.mark.parametrize(("host", "code"), HOSTS.items())

@@ -48,13 +48,17 @@ def test_a_service_whose_store_does_not_answer_is_not_well(tmp_path: Path) -> No
 
 def test_messages_are_appended_in_their_order_and_an_id_only_once() -> None:
     on = served(limits=FREE)
-    rows = [{"message": {"role": "user", "content": "One."}, "id": "a"},
-            {"message": {"role": "assistant", "content": "Two."}, "id": "b", "ts": NOON, "pin": "soft"}]  # fmt: skip
+    rows = [
+        {"message": {"role": "user", "content": "One."}, "id": "a"},
+        {"message": {"role": "assistant", "content": "Two."}, "id": "b", "ts": NOON, "pin": "soft"},
+    ]
     first = on.post("/api/sessions/s/messages", {"messages": rows})
     assert first == {
-        "session": "s", "length": 2, "findings": [],
+        "session": "s",
+        "length": 2,
+        "findings": [],
         "messages": [{"ref": "§1", "ordinal": 1, "is_new": True}, {"ref": "§2", "ordinal": 2, "is_new": True}],
-    }  # fmt: skip
+    }
     again = on.post("/api/sessions/s/messages", {"messages": [*rows, {"message": {"role": "user", "content": "3"}}]})
     assert [(row["ref"], row["is_new"]) for row in again["messages"]] == [("§1", False), ("§2", False), ("§3", True)]
     session = on.store.session("s")
@@ -100,8 +104,10 @@ def test_a_profile_that_is_not_there_makes_no_session() -> None:
 
 def test_a_whole_history_is_followed_and_a_changed_past_is_a_fork() -> None:
     on = served(limits=FREE)
-    said = [{"message": {"role": role, "content": text}} for role, text in
-            (("user", "One."), ("assistant", "Two."), ("user", "Three."), ("assistant", "Four."))]  # fmt: skip
+    said = [
+        {"message": {"role": role, "content": text}}
+        for role, text in (("user", "One."), ("assistant", "Two."), ("user", "Three."), ("assistant", "Four."))
+    ]
     first = on.post("/api/sessions/s/messages", {"messages": said[:2], "follow": True})
     assert (first["session"], first["length"], first["messages"]) == ("s", 2, [])
     grown = on.post("/api/sessions/s/messages", {"messages": said, "follow": True})
@@ -167,8 +173,10 @@ def test_whoever_is_forgotten_is_forgotten_however_their_words_came(by: str, tmp
             history = [{"role": "user", "content": "Hello."}, {"role": "assistant", "content": "Noted: Hello."}, said]
             on.post("/api/sessions/s/build", {"history": history, "principal": "ann"})
         else:
-            on.post("/api/sessions/s/messages",
-                    {"messages": [{"message": said, "principal": "ann"}], "follow": by == "follow"})  # fmt: skip
+            on.post(
+                "/api/sessions/s/messages",
+                {"messages": [{"message": said, "principal": "ann"}], "follow": by == "follow"},
+            )
     with open_store(uri) as store:
         done = forget(store, tenant="default", principal="ann", who="ann", when=NOON, why="asked")
         assert len(done.sessions) == 1
@@ -180,19 +188,31 @@ def test_whoever_is_forgotten_is_forgotten_however_their_words_came(by: str, tmp
 @pytest.mark.parametrize(
     ("path", "body", "where"),
     [
-        ("messages", {"messages": [{"message": {"role": "user", "content": "a"}, "principle": "ann"}]},
-         "body.messages[0].principle"),
-        ("messages", {"messages": [{"message": {"role": "user", "content": "a"}, "pin": "always"}]},
-         "body.messages[0].pin"),
+        (
+            "messages",
+            {"messages": [{"message": {"role": "user", "content": "a"}, "principle": "ann"}]},
+            "body.messages[0].principle",
+        ),
+        (
+            "messages",
+            {"messages": [{"message": {"role": "user", "content": "a"}, "pin": "always"}]},
+            "body.messages[0].pin",
+        ),
         ("messages", {"messages": [{"role": "user", "content": "a", "principal": "ann"}]}, "body.messages[0].message"),
-        ("messages", {"messages": [{"message": {"role": "user", "content": "a"}, "principal": ""}]},
-         "body.messages[0].principal"),
-        ("messages", {"messages": [{"message": {"role": "user", "content": "a"}, "principal": "a" * 201}]},
-         "body.messages[0].principal"),
+        (
+            "messages",
+            {"messages": [{"message": {"role": "user", "content": "a"}, "principal": ""}]},
+            "body.messages[0].principal",
+        ),
+        (
+            "messages",
+            {"messages": [{"message": {"role": "user", "content": "a"}, "principal": "a" * 201}]},
+            "body.messages[0].principal",
+        ),
         ("build", {"history": [], "principals": "ann"}, "body.principals"),
         ("build", {"principal": 7}, "body.principal"),
     ],
-)  # fmt: skip
+)
 def test_what_would_be_lost_is_refused(path: str, body: Any, where: str) -> None:
     on = served(limits=FREE)
     on.say("s", "Hi")
@@ -372,13 +392,18 @@ def test_versions_of_profiles_come_newest_first() -> None:
     planner = on.store.profiles("planner")
     planner.rollback(1, who="bob", why="back", when=NOON)
     page = on.get("/api/profile/versions")
-    entries = {name: [entry.model_dump(mode="json") for entry in on.store.profiles(name).changelog()][::-1]
-               for name in ("clerk", "planner")}  # fmt: skip
+    entries = {
+        name: [entry.model_dump(mode="json") for entry in on.store.profiles(name).changelog()][::-1]
+        for name in ("clerk", "planner")
+    }
     assert page == {
         "next": None,
-        "items": [{"profile": name, "entry": entry, "is_head": at == 0}
-                  for name, rows in entries.items() for at, entry in enumerate(rows)],
-    }  # fmt: skip
+        "items": [
+            {"profile": name, "entry": entry, "is_head": at == 0}
+            for name, rows in entries.items()
+            for at, entry in enumerate(rows)
+        ],
+    }
     validate("changelog_entry", page["items"][0]["entry"])
     assert len(on.get("/api/profile/versions?profile=planner")["items"]) == len(entries["planner"])
     assert on.get("/api/profile/versions?profile=nobody", 404)["status"] == 404
@@ -412,8 +437,18 @@ def test_records_are_those_that_the_steward_harvested(tmp_path: Path) -> None:
     for name in ("ada", "hana"):
         said = ("Never use emojis in your answers, please.", "Understood.", "What is the return window?", "30 days.")
         transcript(tmp_path / "chats" / f"{name}.json", *said, principal=name)
-    run("run", *where, "--transcripts", str(tmp_path / "chats"), "--profile", str(tmp_path / "desk.yaml"),
-        "--workers", "1", "--night", "2026-11-22")  # fmt: skip
+    run(
+        "run",
+        *where,
+        "--transcripts",
+        str(tmp_path / "chats"),
+        "--profile",
+        str(tmp_path / "desk.yaml"),
+        "--workers",
+        "1",
+        "--night",
+        "2026-11-22",
+    )
     told = value("review", "--all", *where)["records"]
     with open_store(f"file:{tmp_path / 'store'}") as store:
         on = served(store, limits=FREE)

@@ -106,40 +106,58 @@ SHAPES: dict[str, tuple[Callable[[], bytes], tuple[int, ...]]] = {
     "a list of empty texts": (lambda: filled('{"messages":[""', ',""', "]}"), (422,)),
     "a list of fractions": (lambda: filled('{"messages":[1e9', ",1e9", "]}"), (422,)),
     "faults in as many messages as are read": (
-        lambda: filled('{"messages":[{"a":1}', ',{"a":1}', "]}")[:600_000] + b'}]}', (422,)),
+        lambda: filled('{"messages":[{"a":1}', ',{"a":1}', "]}")[:600_000] + b"}]}",
+        (422,),
+    ),
     "deep lists": (lambda: b'{"messages":' + b"[" * (SIZE // 2) + b"]" * (SIZE // 2) + b"}", (422,)),
     "deep objects": (lambda: filled('{"messages":', '{"a":', "1"), (422,)),
     "unknown keys": (lambda: keys("{", "}"), (422,)),
     "fewer unknown keys than are counted": (
-        lambda: ("{" + ",".join(f'"{n:x}":0' for n in range(99_000)) + "}").encode(), (422,)),
+        lambda: ("{" + ",".join(f'"{n:x}":0' for n in range(99_000)) + "}").encode(),
+        (422,),
+    ),
     "keys of a message": (lambda: keys('{"messages":[{"message":{', "}}]}"), (422,)),
     "keys inside a part": (
         lambda: keys('{"messages":[{"message":{"role":"user","content":[{"type":"text","text":"a","x":{', "}}]}}]}"),
-        (422,)),
+        (422,),
+    ),
     "parts of a message": (
-        lambda: filled('{"messages":[{"message":{"role":"user","content":[{"type":"text","text":"a"}',
-                       ',{"type":"text","text":"a"}', "]}}]}")[: SIZE], (422,)),
+        lambda: filled(
+            '{"messages":[{"message":{"role":"user","content":[{"type":"text","text":"a"}',
+            ',{"type":"text","text":"a"}',
+            "]}}]}",
+        )[:SIZE],
+        (422,),
+    ),
     "one long text": (lambda: filled('{"messages":[{"message":{"role":"user","content":"', "word ", '"}}]}'), (422,)),
     "one long text within a part": (
         lambda: filled('{"messages":[{"message":{"role":"user","content":[{"type":"text","text":"', "word ", '"}]}}]}'),
-        (422,)),
+        (422,),
+    ),
     "a long text": (lambda: wide("word " * 399_000), (200,)),
     "a long text without a space": (lambda: wide("a" * 1_999_000), (200,)),
     "two long texts": (
         lambda: json.dumps({"messages": [{"message": {"role": "user", "content": "a b" * 660_000}}] * 2}).encode(),
-        (200,)),
+        (200,),
+    ),
     "a long text of wide letters": (lambda: wide("\U0001f600" * ((SIZE - 100) // 4)), (200,)),
     "one wide letter in a long text": (lambda: wide("b \U0001f600" + "ab, " * 499_000), (200,)),
     "a large image": (
-        lambda: filled('{"messages":[{"message":{"role":"user","content":[{"type":"image_url","image_url":{"url":'
-                       '"data:image/png;base64,', "iVBORw0K", '"}}]}}]}'), (200,)),
+        lambda: filled(
+            '{"messages":[{"message":{"role":"user","content":[{"type":"image_url","image_url":{"url":'
+            '"data:image/png;base64,',
+            "iVBORw0K",
+            '"}}]}}]}',
+        ),
+        (200,),
+    ),
     "escaped quotes without an end": (lambda: b'{"messages":"' + b'\\"' * (SIZE // 2 - 10), (422,)),
     "one huge number": (lambda: b'{"messages":' + b"9" * (SIZE - 20) + b"}", (422,)),
     "many huge numbers": (lambda: filled('{"messages":[1', "," + "9" * 4_000, "]}"), (422,)),
     "a key twice": (lambda: filled('{"messages":[],"a":1', ',"a":1', "}"), (422,)),
     "no JSON": (lambda: b"\x00" * SIZE, (422,)),
     "bytes that are no UTF-8": (lambda: b'"' + b"\xff" * (SIZE - 2) + b'"', (422,)),
-}  # fmt: skip
+}
 
 
 @pytest.fixture(scope="module")
@@ -187,16 +205,22 @@ LEFT: dict[str, Callable[[], list[dict[str, Any]]]] = {
     "a text without a space": lambda: [{"role": "user", "content": "a" * 1_999_000}],
     "a text of words": lambda: [{"role": "user", "content": "the order is late. " * 105_000}],
     "a tool result": lambda: [
-        {"role": "assistant", "content": None,
-         "tool_calls": [{"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}]},
+        {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [{"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}],
+        },
         {"role": "tool", "tool_call_id": "c", "content": "row 1,2,3;\n" * 180_000},
-        {"role": "user", "content": "Go on."}],
+        {"role": "user", "content": "Go on."},
+    ],
     "a thousand messages": lambda: [
-        {"role": "user", "content": f"{n}: " + "words of it, " * 300} for n in range(1_000)],
+        {"role": "user", "content": f"{n}: " + "words of it, " * 300} for n in range(1_000)
+    ],
     "as many parts as are taken": lambda: [
         {"role": "user", "content": [{"type": "text", "text": f"{n} {m} costs {m * 3} euros."} for m in range(256)]}
-        for n in range(40)],
-}  # fmt: skip
+        for n in range(40)
+    ],
+}
 
 
 @pytest.mark.parametrize("shape", LEFT)
@@ -324,10 +348,14 @@ def test_slow_requests_of_one_tenant_take_nothing_from_another(tenants: tuple[Ru
 
 def expensive(service: Running, token: str, session: str) -> None:
     """A session whose next build takes long."""
-    parts = [{"type": "text", "text": f"{n}: the part {n * 7} costs {n * 3} euros and comes on Friday."}
-             for n in range(250)]  # fmt: skip
-    rows = [{"message": {"role": role, "content": [{**part, "text": f"{turn} {part['text']}"} for part in parts]}}
-            for turn in range(40) for role in ("user", "assistant")]  # fmt: skip
+    parts = [
+        {"type": "text", "text": f"{n}: the part {n * 7} costs {n * 3} euros and comes on Friday."} for n in range(250)
+    ]
+    rows = [
+        {"message": {"role": role, "content": [{**part, "text": f"{turn} {part['text']}"} for part in parts]}}
+        for turn in range(40)
+        for role in ("user", "assistant")
+    ]
     auth = {"authorization": f"Bearer {token}"}
     assert service.ask("POST", f"/api/sessions/{session}/messages", {"messages": rows}, **auth)[0] == 200
 
@@ -342,9 +370,11 @@ def test_expensive_builds_of_one_tenant_stall_no_other_and_end_at_their_deadline
         def build(number: int) -> None:
             began = time.monotonic()
             status, answer = service.ask(
-                "POST", f"/api/sessions/slow{number}/build", {"model": "gpt-4.1", "provider": "openai-chat"},
+                "POST",
+                f"/api/sessions/slow{number}/build",
+                {"model": "gpt-4.1", "provider": "openai-chat"},
                 authorization=f"Bearer {acme}",
-            )  # fmt: skip
+            )
             built.append((status, answer, time.monotonic() - began))
 
         building = [threading.Thread(target=build, args=(number,)) for number in range(6)]
@@ -368,8 +398,9 @@ def test_a_message_of_too_many_parts_is_refused_with_its_field_and_the_cap(attac
     said = {"messages": [{"message": {"role": "user", "content": content}}]}
     status, problem = attacked.ask("POST", "/api/sessions/parts/messages", said)
     assert (status, problem["errors"]) == (
-        422, [{"where": "body.messages[0].message", "what": "`content` has 257 parts; a message may have 256"}]
-    )  # fmt: skip
+        422,
+        [{"where": "body.messages[0].message", "what": "`content` has 257 parts; a message may have 256"}],
+    )
     said["messages"][0]["message"]["content"] = content[1:]
     assert attacked.ask("POST", "/api/sessions/parts/messages", said)[0] == 200
 

@@ -96,13 +96,17 @@ def test_one_altered_log_is_named_and_the_others_are_listed(statement: str, alte
     assert html.text.count("Its log cannot be read") == 1
     rows = sessions_page(found.store, "default").rows
     assert [(row.id, row.messages, row.is_damaged) for row in rows] == [
-        ("a", 2, False), ("b", None, True), ("c", 2, False)
-    ]  # fmt: skip
+        ("a", 2, False),
+        ("b", None, True),
+        ("c", 2, False),
+    ]
 
     listed = [json.loads(line) for line in found.run("store", "ls", "journal/", "--json", code=1).splitlines()]
     assert [(row["name"], row["size"], row["fault"] is None) for row in listed] == [
-        ("journal/default/a", 4, True), ("journal/default/b", None, False), ("journal/default/c", 4, True)
-    ]  # fmt: skip
+        ("journal/default/a", 4, True),
+        ("journal/default/b", None, False),
+        ("journal/default/c", 4, True),
+    ]
     assert "the journal's row of its log is not what was written" in found.run("store", "ls", "journal/", code=1)
     assert found.run("store", "ls", "journal/default/a", code=0).count("\n") == 1
     assert json.loads(found.run("store", "stats", "--json", code=0))["sessions"] == 3

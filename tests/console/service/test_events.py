@@ -46,8 +46,9 @@ def test_a_listener_is_told_in_order_and_of_its_own_session_alone() -> None:
 
     text = asyncio.run(listen())
     assert events_in(text) == [
-        ("appended", {"session": "s", "ref": "§1"}), ("built", {"session": "s", "address": "ab", "tokens": 3}),
-    ]  # fmt: skip
+        ("appended", {"session": "s", "ref": "§1"}),
+        ("built", {"session": "s", "address": "ab", "tokens": 3}),
+    ]
     assert "id: 1\n" in text
 
 
@@ -60,18 +61,23 @@ def test_requests_tell_what_they_did() -> None:
     on.say("s", "One.")
     built = on.post("/api/sessions/s/build")
     assert told == [
-        ("appended", {"ref": "§1"}), ("appended", {"ref": "§2"}),
+        ("appended", {"ref": "§1"}),
+        ("appended", {"ref": "§2"}),
         ("built", {"address": built["address"], "tokens": built["tokens"]}),
-    ]  # fmt: skip
+    ]
     on.say("s", *(f"A long walk along the river number {at}, and tea in a garden." for at in range(12)))
     told.clear()
     (report,) = on.post("/api/sessions/s/build")["envelope"]["reports"]
     kind, data = told[0]
     assert (kind, data) == (
         "compacted",
-        {"report": report["id"], "pre_tokens": report["pre_tokens"], "post_tokens": report["post_tokens"],
-         "losses": len(report["losses"])},
-    )  # fmt: skip
+        {
+            "report": report["id"],
+            "pre_tokens": report["pre_tokens"],
+            "post_tokens": report["post_tokens"],
+            "losses": len(report["losses"]),
+        },
+    )
 
 
 def test_what_another_process_appends_is_told(tmp_path: Path) -> None:

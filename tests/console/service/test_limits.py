@@ -227,9 +227,16 @@ def test_so_many_builders_are_kept() -> None:
 
 @pytest.mark.parametrize(
     ("given_id", "is_kept"),
-    [("trace-12345678", True), ("a" * 64, True), ("short", False), ("a" * 65, False), ("with space in", False),
-     ("<script>alert(1)</script>", False), ("", False)],
-)  # fmt: skip
+    [
+        ("trace-12345678", True),
+        ("a" * 64, True),
+        ("short", False),
+        ("a" * 65, False),
+        ("with space in", False),
+        ("<script>alert(1)</script>", False),
+        ("", False),
+    ],
+)
 def test_a_request_id_is_taken_where_it_is_well_formed(given_id: str, is_kept: bool) -> None:
     on = limited()
     for path in ("/healthz", "/nothing"):
@@ -244,11 +251,20 @@ def test_a_request_id_is_taken_where_it_is_well_formed(given_id: str, is_kept: b
 
 def scope(app: Any, method: str = "POST", path: str = "/api/sessions/s/messages") -> dict[str, Any]:
     return {
-        "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": method, "scheme": "http",
-        "path": path, "raw_path": path.encode(), "query_string": b"", "root_path": "", "client": ("127.0.0.1", 1),
-        "server": ("127.0.0.1", 80), "state": {},
+        "type": "http",
+        "asgi": {"version": "3.0"},
+        "http_version": "1.1",
+        "method": method,
+        "scheme": "http",
+        "path": path,
+        "raw_path": path.encode(),
+        "query_string": b"",
+        "root_path": "",
+        "client": ("127.0.0.1", 1),
+        "server": ("127.0.0.1", 80),
+        "state": {},
         "headers": [(b"host", b"127.0.0.1"), (b"content-type", b"application/json"), (b"content-length", b"99")],
-    }  # fmt: skip
+    }
 
 
 def test_a_body_that_does_not_come_ends_the_request() -> None:

@@ -181,8 +181,10 @@ def test_pages_of_the_steward_as_files(desk: Desk, tmp_path: Path) -> None:
     apart = taken_apart(out)
     check(out, apart)
     assert {name for name in apart if name.startswith("en/steward")} == {
-        "en/steward.html", "en/steward/fernhollow-desk/index.html", "en/steward/fernhollow-desk/version-1-2.html",
-    }  # fmt: skip
+        "en/steward.html",
+        "en/steward/fernhollow-desk/index.html",
+        "en/steward/fernhollow-desk/version-1-2.html",
+    }
     page = apart["en/steward/fernhollow-desk/index.html"]
     assert page.tags["form"] == 0
     assert [one.record.text for one in shown.questions if one.record.text not in "".join(page.text)] == []
@@ -194,5 +196,7 @@ def test_pages_of_the_steward_as_files(desk: Desk, tmp_path: Path) -> None:
 def test_what_two_texts_differ_in() -> None:
     found = text_changes({"a": "1", "b": "2", "c": "3"}, {"c": "3", "b": "9", "d": "4"})
     assert [tuple(one) for one in found] == [
-        ("dropped", "a", "1", ""), ("changed", "b", "2", "9"), ("new", "d", "", "4"),
-    ]  # fmt: skip
+        ("dropped", "a", "1", ""),
+        ("changed", "b", "2", "9"),
+        ("new", "d", "", "4"),
+    ]

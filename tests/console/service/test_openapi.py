@@ -37,20 +37,30 @@ from .serving import FREE, Served, served
 ROOT = Path(__file__).parents[3]
 CLIENTS = ROOT / "clients"
 ROUTES = {
-    ("get", "/healthz"), ("get", "/metrics"), ("get", "/api/sessions"), ("get", "/api/events"),
-    ("get", "/api/sessions/{session}/envelope"), ("get", "/api/sessions/{session}/reports"),
-    ("get", "/api/sessions/{session}/handoff"), ("get", "/api/sessions/{session}/refs/{ref}"),
-    ("get", "/api/sessions/{session}/preview"), ("get", "/api/sessions/{session}/health"),
+    ("get", "/healthz"),
+    ("get", "/metrics"),
+    ("get", "/api/sessions"),
+    ("get", "/api/events"),
+    ("get", "/api/sessions/{session}/envelope"),
+    ("get", "/api/sessions/{session}/reports"),
+    ("get", "/api/sessions/{session}/handoff"),
+    ("get", "/api/sessions/{session}/refs/{ref}"),
+    ("get", "/api/sessions/{session}/preview"),
+    ("get", "/api/sessions/{session}/health"),
     ("post", "/api/sessions/{session}/messages"),
-    ("post", "/api/sessions/{session}/build"), ("post", "/api/sessions/{session}/compact"),
-    ("get", "/api/profile/versions"), ("get", "/api/recommendations"), ("get", "/api/evals"),
-}  # fmt: skip
+    ("post", "/api/sessions/{session}/build"),
+    ("post", "/api/sessions/{session}/compact"),
+    ("get", "/api/profile/versions"),
+    ("get", "/api/recommendations"),
+    ("get", "/api/evals"),
+}
 CASES = 100 if SOAK else 8
 """Of each operation and mode."""
 PLAIN_MESSAGE = {
-    "type": "object", "required": ["role", "content"],
+    "type": "object",
+    "required": ["role", "content"],
     "properties": {"role": {"enum": ["user", "assistant"]}, "content": {"type": "string"}},
-}  # fmt: skip
+}
 
 
 @cache
@@ -98,9 +108,18 @@ def inlined(node: Any, components: dict[str, Any], seen: tuple[str, ...] = ()) -
 
 
 @pytest.mark.parametrize(
-    "name", ["message", "envelope", "compression_report", "finding", "handoff", "changelog_entry",
-             "meta_recommendation", "eval_result"],
-)  # fmt: skip
+    "name",
+    [
+        "message",
+        "envelope",
+        "compression_report",
+        "finding",
+        "handoff",
+        "changelog_entry",
+        "meta_recommendation",
+        "eval_result",
+    ],
+)
 def test_a_published_schema_stands_in_the_document_as_it_is_published(name: str) -> None:
     published, components = schema(name), document()["components"]["schemas"]
     here = inlined(components[name], components)
@@ -164,11 +183,17 @@ def test_all_that_may_be_sent_has_a_bound() -> None:
 
 @pytest.mark.parametrize(
     "schema",
-    [{"type": "array", "items": {"type": "boolean"}}, {"type": "string"}, {"type": "object"}, {"type": "integer"},
-     {"$ref": "#/components/schemas/message"}, {"anyOf": [{"type": "string"}, {"type": "null"}]},
-     {"type": "array", "maxItems": 3, "items": {"type": "string"}},
-     {"type": "object", "additionalProperties": False, "properties": {"a": {"type": "string"}}}],
-)  # fmt: skip
+    [
+        {"type": "array", "items": {"type": "boolean"}},
+        {"type": "string"},
+        {"type": "object"},
+        {"type": "integer"},
+        {"$ref": "#/components/schemas/message"},
+        {"anyOf": [{"type": "string"}, {"type": "null"}]},
+        {"type": "array", "maxItems": 3, "items": {"type": "string"}},
+        {"type": "object", "additionalProperties": False, "properties": {"a": {"type": "string"}}},
+    ],
+)
 def test_what_has_no_bound_is_found(schema: dict[str, Any]) -> None:
     assert len(unbounded(schema, {}, "here")) == 1
 
@@ -227,9 +252,13 @@ def test_a_generated_request_finds_no_error_and_an_answer_that_fits(
 
     @given(case=operation.as_strategy(generation_mode=mode))
     @settings(
-        max_examples=CASES, deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate],
-        database=None, derandomize=True,
-    )  # fmt: skip
+        max_examples=CASES,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+        phases=[Phase.generate],
+        database=None,
+        derandomize=True,
+    )
     def play(case: Any) -> None:
         if mode is GenerationMode.POSITIVE and len(str((case.path_parameters or {}).get("session", ""))) % 2:
             case.path_parameters["session"] = "s"  # one that is there
@@ -269,15 +298,30 @@ def test_the_document_beside_the_clients_is_current() -> None:
 
 
 def test_the_python_client_is_current(tmp_path: Path) -> None:
-    command = [generator("openapi-python-client"), "generate", "--path", str(CLIENTS / "openapi.json"), "--config",
-               str(CLIENTS / "python.yaml"), "--meta", "none", "--output-path", str(tmp_path / "made")]  # fmt: skip
+    command = [
+        generator("openapi-python-client"),
+        "generate",
+        "--path",
+        str(CLIENTS / "openapi.json"),
+        "--config",
+        str(CLIENTS / "python.yaml"),
+        "--meta",
+        "none",
+        "--output-path",
+        str(tmp_path / "made"),
+    ]
     subprocess.run(command, check=True, capture_output=True)
     assert files_below(tmp_path / "made") == files_below(CLIENTS / "python" / "ctxsteward_client")
 
 
 def test_the_typescript_types_are_current(tmp_path: Path) -> None:
-    command = [generator("openapi-typescript"), str(CLIENTS / "openapi.json"), "--additional-properties", "-o",
-               str(tmp_path / "api.d.ts")]  # fmt: skip
+    command = [
+        generator("openapi-typescript"),
+        str(CLIENTS / "openapi.json"),
+        "--additional-properties",
+        "-o",
+        str(tmp_path / "api.d.ts"),
+    ]
     subprocess.run(command, check=True, capture_output=True)
     kept = (CLIENTS / "typescript" / "api.d.ts").read_text(encoding="utf-8")
     assert (tmp_path / "api.d.ts").read_text(encoding="utf-8") == kept

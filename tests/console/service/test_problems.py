@@ -84,9 +84,11 @@ class FailingStore:
 def test_an_error_is_a_problem_of_its_kind_and_gives_away_nothing(error: Exception, status: int, kind: str) -> None:
     on = served(FailingStore(error), limits=FREE)  # type: ignore[arg-type]
     for method, path, body in (
-        ("GET", "/api/sessions/s/envelope", None), ("POST", "/api/sessions/s/messages", MESSAGE),
-        ("GET", "/api/sessions", None), ("POST", "/api/sessions/s/build", None),
-    ):  # fmt: skip
+        ("GET", "/api/sessions/s/envelope", None),
+        ("POST", "/api/sessions/s/messages", MESSAGE),
+        ("GET", "/api/sessions", None),
+        ("POST", "/api/sessions/s/build", None),
+    ):
         answer = on.client.request(method, path, json=body)
         problem = Problem.model_validate_json(answer.text)
         assert answer.headers["content-type"] == "application/problem+json"
@@ -131,7 +133,7 @@ FRAMEWORK: dict[str, tuple[str, str, dict[str, Any], int]] = {
     "a page too large": ("GET", "/api/sessions?limit=201", {}, 422),
     "a status that is none": ("GET", "/api/recommendations?status=hunter2", {}, 422),
     "an address that is none": ("GET", "/api/sessions/s/envelope?address=hunter2", {}, 422),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("method", "path", "more", "status"), FRAMEWORK.values(), ids=FRAMEWORK)
@@ -167,7 +169,7 @@ STRICT = {
     "very deep": '{"messages": ' + "[" * 100_000 + "]" * 100_000 + "}",
     "no UTF-8": '{"messages": "\xff"}'.encode("latin-1"),
     "a very long number": '{"messages": ' + "9" * 5_000 + "}",
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("body", STRICT.values(), ids=STRICT)
@@ -189,18 +191,27 @@ def test_a_forgotten_session_is_gone_and_says_no_more() -> None:
 
 
 HEADERS = {
-    "x-content-type-options": "nosniff", "x-frame-options": "DENY", "referrer-policy": "same-origin",
-    "cross-origin-opener-policy": "same-origin", "cross-origin-resource-policy": "same-origin",
-}  # fmt: skip
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+}
 
 
 def test_every_answer_has_the_security_headers_and_none_names_the_server() -> None:
     on: Served = served(limits=ServiceLimits(requests_per_second=None, requests=64))
     on.say("s", "Hi")
     for method, path in (
-        ("GET", "/healthz"), ("GET", "/api/sessions"), ("GET", "/nothing"), ("DELETE", "/api/sessions"),
-        ("GET", "/"), ("GET", "/assets/pages.css"), ("GET", "/metrics"), ("POST", "/api/sessions/s/build"),
-    ):  # fmt: skip
+        ("GET", "/healthz"),
+        ("GET", "/api/sessions"),
+        ("GET", "/nothing"),
+        ("DELETE", "/api/sessions"),
+        ("GET", "/"),
+        ("GET", "/assets/pages.css"),
+        ("GET", "/metrics"),
+        ("POST", "/api/sessions/s/build"),
+    ):
         answer = on.client.request(method, path)
         assert {name: answer.headers.get(name) for name in HEADERS} == HEADERS, path
         policy = dict(part.strip().partition(" ")[::2] for part in answer.headers["content-security-policy"].split(";"))

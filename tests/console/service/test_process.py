@@ -169,13 +169,12 @@ def test_a_line_of_the_log_is_json_without_query_body_or_token(tmp_path: Path) -
         assert service.ask("GET", "/api/sessions", authorization="Bearer wrong")[0] == 401
         _, log = service.stop()
     assert [(row["method"], row["path"], row["status"], row["tenant"]) for row in log] == [
-        ("POST", "/api/sessions/s/messages", 200, "acme"), ("GET", "/api/sessions/s/preview", 200, "acme"),
+        ("POST", "/api/sessions/s/messages", 200, "acme"),
+        ("GET", "/api/sessions/s/preview", 200, "acme"),
         ("GET", "/api/sessions", 401, None),
-    ]  # fmt: skip
+    ]
     assert log[0]["request_id"] == "trace-0001"
-    assert list(log[0]) == [
-        "time", "request_id", "method", "path", "route", "status", "ms", "bytes", "tenant"
-    ]  # fmt: skip
+    assert list(log[0]) == ["time", "request_id", "method", "path", "route", "status", "ms", "bytes", "tenant"]
     text = json.dumps(log)
     assert not [word for word in (token, "hunter2", "wrong", '"Hi"') if word in text]
 
@@ -264,8 +263,10 @@ def test_tokens_are_added_listed_and_revoked(tmp_path: Path) -> None:
 
     made = json.loads(token("add", "app", "--tenant", "acme", "--scope", "read", "--json"))
     assert {name: made[name] for name in ("name", "tenant", "scopes")} == {
-        "name": "app", "tenant": "acme", "scopes": ["read"]
-    }  # fmt: skip
+        "name": "app",
+        "tenant": "acme",
+        "scopes": ["read"],
+    }
     token("add", "boss", "--scope", "steward", "--scope", "read")
     assert token("list") == "app  acme  read\nboss  default  read, steward\n"
     assert token("revoke", "app") == "revoked app\n"

@@ -82,14 +82,16 @@ def fixes(folder: Path, number: int, *, payment: str = "card_1") -> None:
         id_ = f"call_{name}_{len(arguments.get('payment_id', ''))}"
         return [
             {
-                "role": "assistant", "content": None,
+                "role": "assistant",
+                "content": None,
                 "tool_calls": [{"id": id_, "type": "function", "function": call}],
             },
             {
-                "role": "tool", "tool_call_id": id_,
+                "role": "tool",
+                "tool_call_id": id_,
                 "content": answer if isinstance(answer, str) else json.dumps(answer),
             },
-        ]  # fmt: skip
+        ]
 
     right = f"gift_card_{number:04}"
     messages = [

@@ -35,24 +35,32 @@ def test_the_digest_of_a_week_says_what_happened_in_sentences(desk: Desk, tmp_pa
     begin, _, rest = text.partition("## What waits for people: ")
     first = NOW.date() - timedelta(days=NOW.weekday())
     assert begin.splitlines() == [
-        f"# Week {WEEK} of fernhollow-desk", "",
-        f"From {first} to {first + timedelta(days=6)}.", "",
-        "## What came into force", "",
+        f"# Week {WEEK} of fernhollow-desk",
+        "",
+        f"From {first} to {first + timedelta(days=6)}.",
+        "",
+        "## What came into force",
+        "",
         f"- On {TODAY}, version 1 by shipped demo: the first, with 9 entries",
-        f"- On {TODAY}, in version 2 by steward: “Never use emojis in your messages, please.”", "",
-        "## What was taken out", "",
+        f"- On {TODAY}, in version 2 by steward: “Never use emojis in your messages, please.”",
+        "",
+        "## What was taken out",
+        "",
         f"- On {TODAY}, in version 3: “Never use emojis in your messages, please.”, because otto brought version 1 "
         "back: ask the depot first.",
         "",
-    ]  # fmt: skip
+    ]
     waits, _, rest = rest.partition("## What was rejected\n")
     count, *rows = filter(None, waits.splitlines())
     assert (int(count), len(rows)) == (6, 6), "what the rollback took back waits, too"
     assert rest.splitlines() == [
-        "", f"- On {TODAY} ada rejected “{PICKUP}”: “only until \\*May\\*”", "",
-        "## Errors that came up most in its transcripts", "",
+        "",
+        f"- On {TODAY} ada rejected “{PICKUP}”: “only until \\*May\\*”",
+        "",
+        "## Errors that came up most in its transcripts",
+        "",
         rest.splitlines()[-1],
-    ]  # fmt: skip
+    ]
     assert re.findall(r"\b[0-9a-f]{12,}\b", text) == [], "no hash"
 
 
@@ -73,13 +81,30 @@ def test_the_errors_of_a_week_are_those_of_its_transcripts(desk: Desk) -> None:
 def test_a_week_in_which_nothing_happened_says_so(desk: Desk) -> None:
     text = digest_text(value("digest", "--week", "2020-W01", *desk.where) | {"waiting": []})
     assert text.splitlines() == [
-        "# Week 2020-W01 of fernhollow-desk", "", "From 2019-12-30 to 2020-01-05.", "",
-        "## What came into force", "", "Nothing came into force.", "",
-        "## What was taken out", "", "Nothing was taken out.", "",
-        "## What waits for people: 0", "", "Nothing waits.", "",
-        "## What was rejected", "", "Nothing was rejected.", "",
-        "## Errors that came up most in its transcripts", "", "None of which a remedy was seen.",
-    ]  # fmt: skip
+        "# Week 2020-W01 of fernhollow-desk",
+        "",
+        "From 2019-12-30 to 2020-01-05.",
+        "",
+        "## What came into force",
+        "",
+        "Nothing came into force.",
+        "",
+        "## What was taken out",
+        "",
+        "Nothing was taken out.",
+        "",
+        "## What waits for people: 0",
+        "",
+        "Nothing waits.",
+        "",
+        "## What was rejected",
+        "",
+        "Nothing was rejected.",
+        "",
+        "## Errors that came up most in its transcripts",
+        "",
+        "None of which a remedy was seen.",
+    ]
 
 
 def test_a_night_writes_the_digest_of_its_week(desk: Desk, tmp_path: Path) -> None:
@@ -97,5 +122,7 @@ def test_a_week_that_is_none_is_refused(text: str) -> None:
 
 def test_without_a_week_it_is_that_of_today() -> None:
     assert [str(week_of(None, day)) for day in ("2026-11-23", "2026-11-29", "2026-11-30")] == [
-        "2026-11-23", "2026-11-23", "2026-11-30",
-    ]  # fmt: skip
+        "2026-11-23",
+        "2026-11-23",
+        "2026-11-30",
+    ]

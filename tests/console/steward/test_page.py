@@ -23,9 +23,19 @@ RECORD = recommendation("r-1", "The airport fee is 12 EUR.", kind="correction")
 
 def page_of(*nights: Night, report: NightReport | None = None, uses: Mapping[str, RecordUse] | None = None) -> str:
     told = Figures(
-        profile="support", tenant="acme", when="2026-11-22", version=1, nights=tuple(enumerate(nights, 1)), drifts=(),
-        records=(RECORD,), slice=(), versions=(), waiting=(), report=report, uses=uses or {},
-    )  # fmt: skip
+        profile="support",
+        tenant="acme",
+        when="2026-11-22",
+        version=1,
+        nights=tuple(enumerate(nights, 1)),
+        drifts=(),
+        records=(RECORD,),
+        slice=(),
+        versions=(),
+        waiting=(),
+        report=report,
+        uses=uses or {},
+    )
     return page(told)
 
 
@@ -62,11 +72,20 @@ def test_a_record_stands_with_the_use_that_it_was() -> None:
 def test_hostile_text_is_escaped_wherever_a_template_puts_it() -> None:
     hostile = """</style><script>alert("x")</script>'&"""
     told = Figures(
-        profile=hostile, tenant=hostile, when=hostile, version=1, nights=(), drifts=(),
-        records=(RECORD.model_copy(update={"text": hostile}),), slice=((hostile, hostile, True),),
-        versions=(), waiting=(hostile,), report=None, quotes={hostile: (hostile,)},
+        profile=hostile,
+        tenant=hostile,
+        when=hostile,
+        version=1,
+        nights=(),
+        drifts=(),
+        records=(RECORD.model_copy(update={"text": hostile}),),
+        slice=((hostile, hostile, True),),
+        versions=(),
+        waiting=(hostile,),
+        report=None,
+        quotes={hostile: (hostile,)},
         questions=((hostile, (hostile, hostile)),),
-    )  # fmt: skip
+    )
     found = page(told)
     assert "<script" not in found
     assert found.count("&lt;script&gt;") >= 16

@@ -95,9 +95,14 @@ def test_a_rollback_is_a_new_version_and_an_operators(desk: Desk) -> None:
     assert "is no operator" in run("rollback", "1", "--as", "ada", *desk.where, **desk.as_("ada"), code=2).stderr
     found = value("rollback", "1", "--as", "otto", "--note", "too early", *desk.where, code=4, **desk.as_("otto"))
     assert found == {
-        "version": 3, "restores": 1, "written": True, "who": "otto", "moved": 0, "open_sessions": [],
+        "version": 3,
+        "restores": 1,
+        "written": True,
+        "who": "otto",
+        "moved": 0,
+        "open_sessions": [],
         "unknown_sessions": 0,
-    }  # fmt: skip
+    }
     assert value("rollback", "1", "--as", "otto", *desk.where, **desk.as_("otto"))["written"] is False
     newest = value("log", *desk.where)[0]
     assert (newest["restores"], newest["who"], newest["why"]) == (1, "otto", "too early")
@@ -144,8 +149,9 @@ def test_the_file_of_people_holds_no_token(tmp_path: Path) -> None:
     other = value("actors", "--add", "ben", *both, "--as", "ada", input=f"{token}\n")
     assert other["token"] not in path.read_text()
     assert {name: actor.roles for name, actor in Actors.load(path).actors.items()} == {
-        "ada": ("reviewer",), "ben": ("reviewer", "operator"),
-    }  # fmt: skip
+        "ada": ("reviewer",),
+        "ben": ("reviewer", "operator"),
+    }
     assert value("actors", "--actors", str(path)) == {"ada": ["reviewer"], "ben": ["reviewer", "operator"]}
     more = ("--role", "operator", "--actors", str(path), "--token-file", str(kept))
     again = run("actors", "--add", "cleo", *more, code=2)

@@ -10,9 +10,24 @@ from ctxsteward.console.steward.context import shipped_folder
 from .scenes import Desk, run, value
 
 KEYS = [
-    "outcome", "profile", "parent", "author", "request", "state", "people", "level", "touched", "touches_locked",
-    "obstacle", "why", "changes", "drift", "gate", "findings", "dry_run",
-]  # fmt: skip
+    "outcome",
+    "profile",
+    "parent",
+    "author",
+    "request",
+    "state",
+    "people",
+    "level",
+    "touched",
+    "touches_locked",
+    "obstacle",
+    "why",
+    "changes",
+    "drift",
+    "gate",
+    "findings",
+    "dry_run",
+]
 HOURS = "meta:\n  hours: {text: The desk answers until eight in the evening., sources: [SOURCE]}\n"
 
 
@@ -47,8 +62,11 @@ def test_a_change_of_the_persona_goes_from_a_file_into_force_with_one_other_pers
 
     assert list(found) == KEYS
     assert (found["outcome"], found["author"], found["people"], found["touched"]) == (
-        "staged", "ada", 1, ["persona.voice"],
-    )  # fmt: skip
+        "staged",
+        "ada",
+        1,
+        ["persona.voice"],
+    )
     assert found["changes"] == [
         "~ persona.voice: friendly and brief; short sentences → calm and brief; short sentences"
     ]

@@ -138,8 +138,9 @@ def test_a_fix_that_worked_for_too_few_says_for_how_many(desk: Desk, tmp_path: P
     night(desk, "--transcripts", str(tmp_path / "logs"))
     (fix,) = (one for text, one in asked(desk).items() if text.startswith("`reserve` "))
     assert (fix["reasons"], fix["waits"]) == (
-        ["needs_principals"], "It has worked for 1 person or task, and it takes 3 to reach everybody without you.",
-    )  # fmt: skip
+        ["needs_principals"],
+        "It has worked for 1 person or task, and it takes 3 to reach everybody without you.",
+    )
 
 
 def test_the_page_begins_with_lines_and_their_evidence_and_says_what_review_says(desk: Desk, tmp_path: Path) -> None:
@@ -210,15 +211,24 @@ def test_an_edit_keeps_its_sources_and_survives_nights_until_it_is_in_force(desk
     before = value("why", id_, *desk.where)
     made = decide(desk, "ada", "--edit", id_, "--text", WORDS, "--reason", "plainer")
     assert {name: made[name] for name in ("verdict", "who", "state", "text", "approved", "people")} == {
-        "verdict": "edit", "who": "ada", "state": "waiting", "text": WORDS, "approved": 0, "people": 1,
-    }  # fmt: skip
+        "verdict": "edit",
+        "who": "ada",
+        "state": "waiting",
+        "text": WORDS,
+        "approved": 0,
+        "people": 1,
+    }
     night(desk)
     after = value("why", id_, *desk.where)
     assert (after["record"]["text"], after["spans"]) == (WORDS, before["spans"])
     assert (after["record"]["status"], after["record"]["reasons"]) == ("vetted", ["edited"])
     assert after["record"]["review"] == {
-        "state": "awaiting", "who": ["ada"], "when": made["when"], "note": "plainer", "text": WORDS,
-    }  # fmt: skip
+        "state": "awaiting",
+        "who": ["ada"],
+        "when": made["when"],
+        "note": "plainer",
+        "text": WORDS,
+    }
     waits = f"ada gave it these words on {made['when'][:10]}; somebody else must approve them."
     assert (asked(desk)[WORDS]["waits"], PICKUP in asked(desk)) == (waits, False)
 
@@ -322,9 +332,13 @@ def terminal(desk: Desk, *args: str, **more: str) -> Iterator[Terminal]:
     env = plain | {"TERM": "dumb", "COLUMNS": "400", "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **more}
     code = "from ctxsteward.console.cli import main; main()"
     process = subprocess.Popen(
-        [sys.executable, "-c", code, "steward", *args, *desk.where], stdin=inside, stdout=inside, stderr=inside,
-        env=env, start_new_session=True,
-    )  # fmt: skip
+        [sys.executable, "-c", code, "steward", *args, *desk.where],
+        stdin=inside,
+        stdout=inside,
+        stderr=inside,
+        env=env,
+        start_new_session=True,
+    )
     os.close(inside)
     try:
         yield Terminal(outside, process)
@@ -366,9 +380,10 @@ def test_on_a_terminal_one_key_answers_each_question(desk: Desk) -> None:
     states = {one["id"]: value("why", one["id"], *desk.where)["record"] for one in before[:5]}
     reviews = [(one["review"] or {}).get("state") for one in states.values()]
     assert reviews == ["rejected", None, "awaiting", "approved", None]
-    assert [one["id"] for one in value("review", *desk.where)["records"]] == [before[2]["id"], *[
-        one["id"] for one in before[4:]
-    ]]  # fmt: skip
+    assert [one["id"] for one in value("review", *desk.where)["records"]] == [
+        before[2]["id"],
+        *[one["id"] for one in before[4:]],
+    ]
     assert desk.tokens["ada"] not in screen.screen
 
 

@@ -22,12 +22,40 @@ from ctxsteward.store.profiles.versions import WriterLease
 from .scenes import PROFILE, fixes, run, transcript, value
 
 KEYS = [
-    "schema_version", "tenant", "profile", "night", "run", "number", "dry_run", "outcome", "version", "stages",
-    "skipped", "quarantined", "statuses", "refused_records", "failed_batches", "found_batches", "drift", "gate",
-    "canary", "changes", "waiting", "hits", "dated", "alerts", "final", "cpu_seconds", "tokens", "wording",
+    "schema_version",
+    "tenant",
+    "profile",
+    "night",
+    "run",
+    "number",
+    "dry_run",
+    "outcome",
+    "version",
+    "stages",
+    "skipped",
+    "quarantined",
+    "statuses",
+    "refused_records",
+    "failed_batches",
+    "found_batches",
+    "drift",
+    "gate",
+    "canary",
+    "changes",
+    "waiting",
+    "hits",
+    "dated",
+    "alerts",
+    "final",
+    "cpu_seconds",
+    "tokens",
+    "wording",
     "rates",
-    "records", "changelog", "exit_code", "findings",
-]  # fmt: skip
+    "records",
+    "changelog",
+    "exit_code",
+    "findings",
+]
 
 
 class First(NamedTuple):
@@ -125,8 +153,10 @@ def test_the_page_begins_with_the_lines_and_draws_what_one_night_can_show(first:
     headings = re.findall(r"<h2[^>]*>([^<]+)</h2>", first.page)
     assert headings[0] == "In force for everybody"
     assert headings[-3:] == [
-        "Yield of each stage, last night", "Quarantine, by reason", "Records by kind and status",
-    ]  # fmt: skip
+        "Yield of each stage, last night",
+        "Quarantine, by reason",
+        "Records by kind and status",
+    ]
     assert first.page.count("<svg") == 3
 
 
@@ -218,9 +248,16 @@ def test_text_of_a_transcript_moves_no_terminal_and_starts_no_script(tmp_path: P
     transcript(tmp_path / "logs" / "evil.json", evil, "No.", principal="<b>mallory</b>")
     page = tmp_path / "page.html"
     told = run(
-        "run", "--transcripts", str(tmp_path / "logs"), "--profile", str(tmp_path / "profile.yaml"),
-        "--store", f"file:{tmp_path / 'store'}", "--html", str(page),
-    )  # fmt: skip
+        "run",
+        "--transcripts",
+        str(tmp_path / "logs"),
+        "--profile",
+        str(tmp_path / "profile.yaml"),
+        "--store",
+        f"file:{tmp_path / 'store'}",
+        "--html",
+        str(page),
+    )
     assert "\x1b" not in told.stdout
     assert "\u202e" not in told.stdout
     text = page.read_text(encoding="utf-8")

@@ -40,9 +40,18 @@ def records(where: tuple[str, str]) -> list[dict[str, Any]]:
 def test_status_says_how_it_stands(where: tuple[str, str]) -> None:
     found = value("status", *where)
     assert list(found) == [
-        "tenant", "profile", "version", "records", "nights", "last", "sources", "running", "lapsed", "waiting",
+        "tenant",
+        "profile",
+        "version",
+        "records",
+        "nights",
+        "last",
+        "sources",
+        "running",
+        "lapsed",
+        "waiting",
         "canary",
-    ]  # fmt: skip
+    ]
     assert (found["version"], found["records"], found["nights"], found["running"]) == (2, 1, 1, None)
     assert found["last"][0]["outcome"] == "promoted"
     assert "the shipped transcripts" in run("status", *where).stdout
@@ -87,8 +96,10 @@ def test_why_quotes_every_span_with_session_reference_and_trust(where: tuple[str
     found = value("why", wish[0], *where)
     assert found["in_force_in_version"] == told["version"]
     assert sorted((s["session"], s["ref"], s["trust"], s["verified"]) for s in found["spans"]) == [
-        ("ben-3", "§3", "user", True), ("emil-1", "§9", "user", True), ("hana-2", "§5", "user", True),
-    ]  # fmt: skip
+        ("ben-3", "§3", "user", True),
+        ("emil-1", "§9", "user", True),
+        ("hana-2", "§5", "user", True),
+    ]
     assert all("emojis in your messages" in span["text"] for span in found["spans"])
     text = run("why", wish[0][:6], *where).stdout
     assert "ben-3§3  user, trust user, supports, ben" in text
@@ -137,9 +148,21 @@ def test_quarantine_reads_again_and_says_why(where: tuple[str, str]) -> None:
 def test_doctor_names_every_check_and_what_to_do(where: tuple[str, str], folder: Path) -> None:
     found = {one["name"]: one for one in value("doctor", *where)}
     assert list(found) == [
-        "extra steward", "extra flows", "extra s3", "keys", "prefect", "people", "store", "profile", "approvals",
-        "lease", "nights", "quarantine", "ledger", "spans",
-    ]  # fmt: skip
+        "extra steward",
+        "extra flows",
+        "extra s3",
+        "keys",
+        "prefect",
+        "people",
+        "store",
+        "profile",
+        "approvals",
+        "lease",
+        "nights",
+        "quarantine",
+        "ledger",
+        "spans",
+    ]
     assert all(set(one) == {"name", "state", "found", "do"} for one in found.values())
     assert found["spans"]["found"].endswith("active records verify")
     assert "actors --add" in found["people"]["do"]
@@ -249,18 +272,39 @@ def test_status_fits_eighty_columns_whatever_the_nights_were(where: tuple[str, s
 
     found = value("status", *where)
     row = found["last"][0] | {
-        "outcome": "unchanged", "version": 123_456, "rates": {"used": 1.0, "obeyed": 1.0}, "drift": "BLOCK",
-        "gate": "passed", "quarantined": {"invalid": 150_000}, "counts": {"due": 150_000, "absorbed": 999_999},
-    }  # fmt: skip
+        "outcome": "unchanged",
+        "version": 123_456,
+        "rates": {"used": 1.0, "obeyed": 1.0},
+        "drift": "BLOCK",
+        "gate": "passed",
+        "quarantined": {"invalid": 150_000},
+        "counts": {"due": 150_000, "absorbed": 999_999},
+    }
     told = StringIO()
     show_status(Console(file=told, width=80, markup=False), found | {"last": [row] * 2})
 
     lines = told.getvalue().splitlines()
     assert max(map(len, lines)) <= 80
     assert "…" not in told.getvalue()
-    assert sum(line.split() == [
-        row["night"], "unchanged", "123456", "150000", "999999", "150000", "100%", "100%", "BLOCK", "passed",
-    ] for line in lines) == 2  # fmt: skip
+    assert (
+        sum(
+            line.split()
+            == [
+                row["night"],
+                "unchanged",
+                "123456",
+                "150000",
+                "999999",
+                "150000",
+                "100%",
+                "100%",
+                "BLOCK",
+                "passed",
+            ]
+            for line in lines
+        )
+        == 2
+    )
 
 
 def test_quarantine_and_review_name_the_record_the_reason_and_the_locked_line(folder: Path, tmp_path: Path) -> None:

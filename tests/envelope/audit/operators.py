@@ -579,7 +579,17 @@ def replayed_envelope(rng: random.Random, scene: Scene, provider: str) -> Mutati
 OPERATORS: dict[str, Operator] = {
     operator.__name__: operator
     for operator in (
-        missing_section, extra_section, injected_text, altered_text, reordered, truncated, stale_version, wrong_tenant,
-        wrong_session, over_budget, re_encoded, replayed_envelope,
+        missing_section,
+        extra_section,
+        injected_text,
+        altered_text,
+        reordered,
+        truncated,
+        stale_version,
+        wrong_tenant,
+        wrong_session,
+        over_budget,
+        re_encoded,
+        replayed_envelope,
     )
-}  # fmt: skip
+}

@@ -31,10 +31,19 @@ KEYS = memory_keys(lambda size: (b"k" * 64)[:size])
 WORDS = table(__file__, "scenes.yaml")
 
 TOOLS: list[Wire] = [
-    {"type": "function", "function": {"name": name, "description": description, "parameters": {
-        "type": "object", "properties": {field: {"type": "string", "description": f"Which {field}."}}}}}
+    {
+        "type": "function",
+        "function": {
+            "name": name,
+            "description": description,
+            "parameters": {
+                "type": "object",
+                "properties": {field: {"type": "string", "description": f"Which {field}."}},
+            },
+        },
+    }
     for name, description, field in WORDS["tools"]
-]  # fmt: skip
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,9 +140,11 @@ def _play(
         id, tenant=tenant, profile=profile(100), tools=TOOLS, system="Shop: Müller & Söhne, EU only."
     )
     builder = EnvelopeBuilder(
-        tokenizer="o200k_base", budgets=Budgets(dynamic_tokens=dynamic_tokens), summarizer=FirstLine(),
+        tokenizer="o200k_base",
+        budgets=Budgets(dynamic_tokens=dynamic_tokens),
+        summarizer=FirstLine(),
         selector=WordOverlap() if seed % 3 else None,
-    )  # fmt: skip
+    )
     envelopes: list[Envelope] = []
     for position, wire in enumerate(wires):
         if wire["role"] == "assistant" and position:

@@ -11,11 +11,21 @@ from ctxsteward.envelope.render.units import CUT, Unit
 @pytest.mark.parametrize(
     ("escaped", "letters"),
     [
-        (r"\u00e9", "é"), (r"\x41", "A"), (r"\U0001F600", "😀"), (r"\u{1F600}", "😀"), (r"\ud83d\ude00", "😀"),
-        (r"\uD83D\uDE00", "😀"), (r"\ud800\udc00", "\U00010000"), (r"\udbff\udfff", "\U0010FFFF"), (r"a\nb\tc", "abc"),
-        (r"\"\'\/\\", "\"'/\\"), (r"\uD7FF", "\uD7FF"), (r"\uE000", "\uE000"), (r"\U0010FFFF", "\U0010FFFF"),
+        (r"\u00e9", "é"),
+        (r"\x41", "A"),
+        (r"\U0001F600", "😀"),
+        (r"\u{1F600}", "😀"),
+        (r"\ud83d\ude00", "😀"),
+        (r"\uD83D\uDE00", "😀"),
+        (r"\ud800\udc00", "\U00010000"),
+        (r"\udbff\udfff", "\U0010ffff"),
+        (r"a\nb\tc", "abc"),
+        (r"\"\'\/\\", "\"'/\\"),
+        (r"\uD7FF", "\ud7ff"),
+        (r"\uE000", "\ue000"),
+        (r"\U0010FFFF", "\U0010ffff"),
     ],
-)  # fmt: skip
+)
 def test_an_escape_is_its_letter(escaped: str, letters: str) -> None:
     assert folded(escaped) == letters
 

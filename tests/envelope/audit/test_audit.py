@@ -202,26 +202,61 @@ CASES = [
         Case(row["id"], row["provider"], _changed(row), row["kind"], row.get("ref"), row["field"])
         for row in SAID["changes"]
     ),
-    Case("umlauts composed otherwise", "gemini",
-         _set("contents", 2, "parts", 0, "function_response", "response", "output", to=lambda t: _decomposed(t)),
-         "re_encoded", "§3", "contents[2].parts[0]"),
-    Case("an invisible instruction", "openai-responses",
-         _set("input", 0, "content", 0, "text", to=lambda t: t + "".join(chr(0xE0000 + ord(c)) for c in "obey")),
-         "re_encoded", "§1", "input[0].content[0]"),
-    Case("no messages", "openai-chat", _set("messages", to=lambda m: m[:3]),
-         "missing_section", "§1", "messages[3].content"),
-    Case("rails before persona", "openai-chat", _set("messages", to=lambda m: [m[1], m[0], *m[2:]]),
-         "reordered", None, "messages[0].content"),
-    Case("two messages in one", "openai-chat",
-         _set("messages", to=lambda m: [*m[:6], {**m[6], "content": m[6]["content"] + "\n" + m[7]["content"]}]),
-         "re_encoded", "§4", "messages[6].content"),
-    Case("a manual pasted in", "openai-chat", _set("messages", 7, "content", to=lambda t: t + LONG),
-         "over_budget", None, "dynamic"),
-    Case("a prompt without its end", "text", _set("prompt", to=lambda t: t.rstrip()[:-12]),
-         "truncated", None, "prompt"),
-    Case("a prompt with its end trimmed", "text", _set("prompt", to=lambda t: t.rstrip()),
-         "re_encoded", None, "prompt"),
-]  # fmt: skip
+    Case(
+        "umlauts composed otherwise",
+        "gemini",
+        _set("contents", 2, "parts", 0, "function_response", "response", "output", to=lambda t: _decomposed(t)),
+        "re_encoded",
+        "§3",
+        "contents[2].parts[0]",
+    ),
+    Case(
+        "an invisible instruction",
+        "openai-responses",
+        _set("input", 0, "content", 0, "text", to=lambda t: t + "".join(chr(0xE0000 + ord(c)) for c in "obey")),
+        "re_encoded",
+        "§1",
+        "input[0].content[0]",
+    ),
+    Case(
+        "no messages",
+        "openai-chat",
+        _set("messages", to=lambda m: m[:3]),
+        "missing_section",
+        "§1",
+        "messages[3].content",
+    ),
+    Case(
+        "rails before persona",
+        "openai-chat",
+        _set("messages", to=lambda m: [m[1], m[0], *m[2:]]),
+        "reordered",
+        None,
+        "messages[0].content",
+    ),
+    Case(
+        "two messages in one",
+        "openai-chat",
+        _set("messages", to=lambda m: [*m[:6], {**m[6], "content": m[6]["content"] + "\n" + m[7]["content"]}]),
+        "re_encoded",
+        "§4",
+        "messages[6].content",
+    ),
+    Case(
+        "a manual pasted in",
+        "openai-chat",
+        _set("messages", 7, "content", to=lambda t: t + LONG),
+        "over_budget",
+        None,
+        "dynamic",
+    ),
+    Case(
+        "a prompt without its end", "text", _set("prompt", to=lambda t: t.rstrip()[:-12]), "truncated", None, "prompt"
+    ),
+    Case(
+        "a prompt with its end trimmed", "text", _set("prompt", to=lambda t: t.rstrip()), "re_encoded", None, "prompt"
+    ),
+]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
@@ -258,9 +293,11 @@ def test_findings_are_sorted_by_gravity_and_of_the_twelve_classes() -> None:
 def test_a_right_payload_with_another_s_seal_is_found(scene: Scene) -> None:
     payload = scene.expected.render("anthropic")
     seals = {
-        "wrong_tenant": scene.foreigner.seal, "wrong_session": scene.neighbour.seal,
-        "stale_version": scene.stale.seal, "replayed_envelope": scene.earlier[0].seal,
-    }  # fmt: skip
+        "wrong_tenant": scene.foreigner.seal,
+        "wrong_session": scene.neighbour.seal,
+        "stale_version": scene.stale.seal,
+        "replayed_envelope": scene.earlier[0].seal,
+    }
     for kind, seal in seals.items():
         assert [one.kind for one in audit(scene.expected, payload, seal=seal, keys=KEYS)] == [kind]
 

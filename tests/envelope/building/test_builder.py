@@ -78,11 +78,13 @@ def test_an_unknown_summarizer_is_refused_with_the_installed_ones() -> None:
         pytest.param({"tokenizer": CharTokenizer()}, None, 0, id="no window, no limit"),
         pytest.param({"tokenizer": CharTokenizer(), "window_tokens": 1_000}, 1_000, 0, id="a window without a reserve"),
         pytest.param(
-            {"tokenizer": CharTokenizer(), "window_tokens": 1_000, "output_reserve_tokens": 800}, 1_000, 800,
+            {"tokenizer": CharTokenizer(), "window_tokens": 1_000, "output_reserve_tokens": 800},
+            1_000,
+            800,
             id="the caller's reserve is the caller's, however large",
         ),
     ],
-)  # fmt: skip
+)
 def test_window_and_reserve(given: dict[str, Any], window: int | None, reserve: int) -> None:
     made = EnvelopeBuilder(**given)
     assert (made.window_tokens, made.output_reserve_tokens) == (window, reserve)
@@ -359,16 +361,18 @@ BLOCKS: Wire = {"role": "user", "content": [_text("hi")]}
     [
         pytest.param([HI], [{"role": "user", "content": [_text("hi"), _text(PLAN)]}], id="in the user's message"),
         pytest.param(
-            [HI, LOOK, FOUND], [BLOCKS, USE, {"role": "user", "content": [RESULT, _text(PLAN)]}],
+            [HI, LOOK, FOUND],
+            [BLOCKS, USE, {"role": "user", "content": [RESULT, _text(PLAN)]}],
             id="after all results of the newest group",
         ),
         pytest.param(
-            [HI, reply("Well,")], [{"role": "user", "content": [_text("hi"), _text(PLAN)]}, reply("Well,")],
+            [HI, reply("Well,")],
+            [{"role": "user", "content": [_text("hi"), _text(PLAN)]}, reply("Well,")],
             id="before a reply to go on with",
         ),
         pytest.param([], [{"role": "user", "content": [_text(PLAN)]}], id="alone"),
     ],
-)  # fmt: skip
+)
 def test_notes_are_a_text_block_of_the_last_user_message_for_anthropic(
     messages: list[Wire], expected: list[Wire]
 ) -> None:
@@ -378,8 +382,10 @@ def test_notes_are_a_text_block_of_the_last_user_message_for_anthropic(
     assert [
         {**m, "content": [_text(m["content"])]} if isinstance(m["content"], str) and m["role"] == "user" else m
         for m in shown
-    ] == [m if isinstance(m["content"], list) or m["role"] != "user" else {**m, "content": [_text(m["content"])]}
-          for m in expected]  # fmt: skip
+    ] == [
+        m if isinstance(m["content"], list) or m["role"] != "user" else {**m, "content": [_text(m["content"])]}
+        for m in expected
+    ]
 
 
 def test_the_latest_note_of_a_name_wins_and_an_empty_one_goes() -> None:

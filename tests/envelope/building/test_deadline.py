@@ -96,8 +96,11 @@ def test_it_is_not_tried_again_until_more_was_said() -> None:
 
 
 WINDOW: dict[str, Any] = {
-    "tokenizer": "o200k_base", "window_tokens": 3_000, "output_reserve_tokens": 500, "budgets": BUDGETS,
-}  # fmt: skip
+    "tokenizer": "o200k_base",
+    "window_tokens": 3_000,
+    "output_reserve_tokens": 500,
+    "budgets": BUDGETS,
+}
 
 
 def failing(source: SummarizerInput, *, budget_tokens: int) -> Summary:

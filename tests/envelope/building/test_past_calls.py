@@ -14,10 +14,15 @@ from ctxsteward.store import forget
 
 NOTE = "key 4417 opens the shed"
 TURNS = [
-    "A week in Kyoto, please; we decided on 3 days for Nara.", "Never book a flight before 10:00.", NOTE,
-    "My budget is 90,000 yen.", "My sister Hana joins us.", "Which days are left for Uji and Kurama?",
-    "Change of plan: my budget is 120,000 yen.", "Who comes along, and which key opens the shed?",
-]  # fmt: skip
+    "A week in Kyoto, please; we decided on 3 days for Nara.",
+    "Never book a flight before 10:00.",
+    NOTE,
+    "My budget is 90,000 yen.",
+    "My sister Hana joins us.",
+    "Which days are left for Uji and Kurama?",
+    "Change of plan: my budget is 120,000 yen.",
+    "Who comes along, and which key opens the shed?",
+]
 
 
 def builder(model: str = "gpt-4o") -> EnvelopeBuilder:
@@ -55,17 +60,43 @@ def test_each_row_says_what_its_envelope_was(store: Store) -> None:
         before = built[number - 2] if number > 1 else None
         section = {name: one.tokens for name, one in envelope.sections.items()}
         made = [CallCompaction(r.id, r.pre_tokens, r.post_tokens, len(r.losses)) for r in envelope.reports]
-        expected.append((
-            number, envelope.address, envelope.position, "gpt-4o", "", envelope.tokens, section["system"],
-            section["static"], section["meta"], section["dynamic"], envelope.head.tools_tokens,
-            prefix_tokens(before, envelope, builder().counter.text), tuple(made), number,
-        ))  # fmt: skip
+        expected.append(
+            (
+                number,
+                envelope.address,
+                envelope.position,
+                "gpt-4o",
+                "",
+                envelope.tokens,
+                section["system"],
+                section["static"],
+                section["meta"],
+                section["dynamic"],
+                envelope.head.tools_tokens,
+                prefix_tokens(before, envelope, builder().counter.text),
+                tuple(made),
+                number,
+            )
+        )
     found = [
-        (call.number, call.address, call.position, call.model, call.fault, call.prompt_tokens, call.system_tokens,
-         call.static_tokens, call.meta_tokens, call.dynamic_tokens, call.tools_tokens, call.prefix_tokens,
-         call.compactions, call.turn)
+        (
+            call.number,
+            call.address,
+            call.position,
+            call.model,
+            call.fault,
+            call.prompt_tokens,
+            call.system_tokens,
+            call.static_tokens,
+            call.meta_tokens,
+            call.dynamic_tokens,
+            call.tools_tokens,
+            call.prefix_tokens,
+            call.compactions,
+            call.turn,
+        )
         for call in calls
-    ]  # fmt: skip
+    ]
     assert found == expected
     assert sum(len(call.compactions) for call in calls) > 2
     assert {call.broke_in for call in calls if call.compactions} == {"dynamic"}
@@ -78,8 +109,11 @@ def test_the_parts_of_dynamic_are_those_of_the_layout(store: Store) -> None:
         recalled = layout.context.tokens if layout.context else 0
         live = sum(fragment.tokens for fragment in (*layout.live, *layout.after))
         assert (call.bullets_tokens, call.recall_tokens, call.live_tokens, call.notes_tokens) == (
-            layout.bullets_tokens, recalled, live, 0,
-        )  # fmt: skip
+            layout.bullets_tokens,
+            recalled,
+            live,
+            0,
+        )
         dynamic = envelope.section("dynamic")
         head = envelope.tokens - dynamic.tokens
         assert (call.limit_tokens, call.threshold_tokens) == (head + 220, head + int(220 * 0.9))

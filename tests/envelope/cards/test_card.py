@@ -65,8 +65,12 @@ def test_the_published_schema_takes_real_cards() -> None:
 
 
 def test_times_are_kept_in_utc_and_embeddings_as_32_bit_floats() -> None:
-    one = card(1, generated_at=datetime(2026, 3, 1, 12, tzinfo=timezone(timedelta(hours=2))),
-               embedding=(0.1,), embedding_model="m")  # fmt: skip
+    one = card(
+        1,
+        generated_at=datetime(2026, 3, 1, 12, tzinfo=timezone(timedelta(hours=2))),
+        embedding=(0.1,),
+        embedding_model="m",
+    )
     assert one.model_dump(mode="json")["generated_at"] == "2026-03-01T10:00:00Z"
     assert one.embedding == (0.10000000149011612,)
 

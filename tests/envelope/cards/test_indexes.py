@@ -103,8 +103,10 @@ def test_embeddings_of_another_space_are_refused(opener: Opener, case: Refused) 
     opener().put([card(1, embedding=(1.0, 2.0), embedding_model="m")])
     with pytest.raises(InputError, match=case.says):
         opener().put([card(2, embedding=case.embedding, embedding_model=case.model)])
-    both = [card(1, embedding=(1.0, 2.0), embedding_model="m"),
-            card(3, embedding=case.embedding, embedding_model=case.model)]  # fmt: skip
+    both = [
+        card(1, embedding=(1.0, 2.0), embedding_model="m"),
+        card(3, embedding=case.embedding, embedding_model=case.model),
+    ]
     with pytest.raises(InputError, match="the card of §3"):
         MemoryCards().put(both)
     assert opener().put([card(2)]) == 1

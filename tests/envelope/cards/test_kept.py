@@ -279,8 +279,10 @@ def test_two_processes_keep_the_cards_of_one_store_without_an_error(tmp_path: Pa
         cards = store.cards()
         assert cards.flush(WAIT)
         assert [(row.session, row.carded) for row in cards.index.sessions()] == [
-            ("one", 200), ("shared", 400), ("two", 200),
-        ]  # fmt: skip
+            ("one", 200),
+            ("shared", 400),
+            ("two", 200),
+        ]
         shared = store.session("shared", counter=CHARS)
         wanted = [n for n in range(1, 401) if shared.entry(n).message.role != "system"]
         assert ordinals(cards, "shared") == wanted

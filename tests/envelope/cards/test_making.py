@@ -61,12 +61,23 @@ def test_a_card_has_every_field_of_its_message() -> None:
 
     assert findings == []
     assert cards[0].model_dump(exclude={"address", "keywords"}) == {
-        "tenant": "default", "session": "s", "ref": "§2", "summary": "Where is the order 4711 of billing_eu?",
-        "embedding": None, "embedding_model": None, "estimated_tokens": cards[0].estimated_tokens, "role": "user",
-        "phase_name": "research", "turn_number": 1, "is_anchor": False, "is_callout": True,
-        "callout_name": "the question", "generated_at": START, "generator_model": "fast-path",
+        "tenant": "default",
+        "session": "s",
+        "ref": "§2",
+        "summary": "Where is the order 4711 of billing_eu?",
+        "embedding": None,
+        "embedding_model": None,
+        "estimated_tokens": cards[0].estimated_tokens,
+        "role": "user",
+        "phase_name": "research",
+        "turn_number": 1,
+        "is_anchor": False,
+        "is_callout": True,
+        "callout_name": "the question",
+        "generated_at": START,
+        "generator_model": "fast-path",
         "message_timestamp": "2026-03-01T09:00:00Z",
-    }  # fmt: skip
+    }
     assert [(c.ref, c.role, c.phase_name, c.turn_number, c.is_anchor, c.generator_model) for c in cards] == [
         ("§2", "user", "research", 1, False, "fast-path"),
         ("§3", "assistant", "research", 1, False, "fast-path"),
@@ -111,13 +122,16 @@ SUMMARIES = [
     Case("a block of another kind", say("user", [{"type": "document", "x": 1}]), "[document]"),
     Case(
         "Anthropic results in a user message",
-        {"role": "user", "content": [
-            {"type": "tool_result", "tool_use_id": "a", "content": "boom", "is_error": True},
-            {"type": "tool_result", "tool_use_id": "b", "content": "fine"},
-        ]},
+        {
+            "role": "user",
+            "content": [
+                {"type": "tool_result", "tool_use_id": "a", "content": "boom", "is_error": True},
+                {"type": "tool_result", "tool_use_id": "b", "content": "fine"},
+            ],
+        },
         "Tool error: boom; Tool result: fine",
     ),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("case", SUMMARIES, ids=[case.id for case in SUMMARIES])
@@ -144,9 +158,10 @@ def test_a_long_original_is_never_in_its_card() -> None:
 
 def test_the_extractive_summarizer_fits_the_port() -> None:
     extractive = BulletSummarizer(load_summarizer("extractive"), "extractive")
-    card = one(say("user", "Hello there. " * 20 + "Refunds above $500 need Dana's sign-off."), CardMaker(
-        now=clock, summarize=extractive
-    ))  # fmt: skip
+    card = one(
+        say("user", "Hello there. " * 20 + "Refunds above $500 need Dana's sign-off."),
+        CardMaker(now=clock, summarize=extractive),
+    )
     assert "Refunds above $500 need Dana's sign-off." in card.summary
     assert card.generator_model == "extractive"
 
@@ -204,8 +219,9 @@ class BadEmbedder:
 def test_summaries_are_embedded_in_one_go() -> None:
     cards, findings = made([say("user", "red red"), say("user", "green")], CardMaker(now=clock, embed=HashEmbedder(4)))
     assert [(card.embedding_model, card.embedding) for card in cards] == [
-        ("hash", (0.0, 0.0, 0.0, 1.0)), ("hash", (0.0, 1.0, 0.0, 0.0)),
-    ]  # fmt: skip
+        ("hash", (0.0, 0.0, 0.0, 1.0)),
+        ("hash", (0.0, 1.0, 0.0, 0.0)),
+    ]
     assert findings == []
 
 

@@ -34,10 +34,12 @@ FOREIGN = [
     Foreign("a table of the same name", "CREATE TABLE context_cards (x int)", "of something else"),
     Foreign("tables without a version", "DELETE FROM context_cards_about", "unknown version"),
     Foreign(
-        "a later version", "UPDATE context_cards_about SET version = 2",
-        "has schema_version 2; this program reads up to 1", UnsupportedVersion,
+        "a later version",
+        "UPDATE context_cards_about SET version = 2",
+        "has schema_version 2; this program reads up to 1",
+        UnsupportedVersion,
     ),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("case", FOREIGN, ids=[case.id for case in FOREIGN])
@@ -134,9 +136,7 @@ def test_the_catalog_keeps_no_statistics_of_what_cards_say(postgres_dsn: str) ->
         rows = db.execute("SELECT attname FROM pg_stats WHERE tablename = 'context_cards'").fetchall()
     kept = {name for (name,) in rows}
     assert "session" in kept
-    assert kept.isdisjoint(
-        {"summary", "keywords", "embedding", "phase_name", "callout_name", "message_timestamp"}
-    )  # fmt: skip
+    assert kept.isdisjoint({"summary", "keywords", "embedding", "phase_name", "callout_name", "message_timestamp"})
     index.erase("default", "gone")  # other tests look for these words in all files of the server
     index.close()
 

@@ -43,8 +43,9 @@ def test_a_rebuild_replaces_what_stands_and_leaves_erased_messages_out() -> None
     done = rebuild(store, index, later)
     assert (done.messages, done.cards) == (3, 2)
     assert [(c.ordinal, c.summary, c.embedding_model) for c in index.of_session("default", "s")] == [
-        (1, "better", "hash"), (3, "three", "hash"),
-    ]  # fmt: skip
+        (1, "better", "hash"),
+        (3, "three", "hash"),
+    ]
 
 
 def test_a_session_that_does_not_exist_and_embeddings_that_do_not_fit_are_refused() -> None:

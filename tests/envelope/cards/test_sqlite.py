@@ -47,8 +47,10 @@ def test_two_processes_write_one_file_without_an_error(tmp_path: Path) -> None:
     assert [(out.strip(), err) for out, err in ends] == [("done", "")] * 2
     rows = SqliteCards(path).sessions()
     assert [(row.session, row.cards, row.carded) for row in rows] == [
-        ("one", 1000, 1000), ("shared", 1000, 1000), ("two", 1000, 1000),
-    ]  # fmt: skip
+        ("one", 1000, 1000),
+        ("shared", 1000, 1000),
+        ("two", 1000, 1000),
+    ]
 
 
 def _env() -> dict[str, str]:
@@ -207,11 +209,15 @@ for path in sys.stdin:
 def test_processes_may_make_the_file_at_the_same_time(tmp_path: Path) -> None:
     openers = [
         subprocess.Popen(
-            [sys.executable, "-c", OPENER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            text=True, env=_env(),
+            [sys.executable, "-c", OPENER],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=_env(),
         )
         for _ in range(3)
-    ]  # fmt: skip
+    ]
     for opener in openers:
         assert opener.stdout is not None
         assert opener.stdout.readline() == "ready\n"

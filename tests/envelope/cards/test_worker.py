@@ -76,8 +76,10 @@ def test_what_was_appended_before_the_start_is_found_in_the_journal(store: Store
         assert worker.flush(WAIT)
     assert (ordinals(index, "a"), ordinals(index, "b")) == (carded_of(3), carded_of(45))
     assert [(row.tenant, row.session, row.carded) for row in index.sessions()] == [
-        ("acme", "c", 12), ("default", "a", 3), ("default", "b", 45),
-    ]  # fmt: skip
+        ("acme", "c", 12),
+        ("default", "a", 3),
+        ("default", "b", 45),
+    ]
 
 
 def test_cards_of_the_worker_are_those_of_a_rebuild(store: Store) -> None:
@@ -151,8 +153,10 @@ def test_thousands_of_cards_in_bursts(store: Store) -> None:
         )
         started = time.perf_counter()
         assert worker.flush(4 * WAIT)
-        print(f"{400 * BURSTS:,} messages: {plain:.2f} s alone, {beside:.2f} s beside the worker, then {behind} behind "
-              f"and took {time.perf_counter() - started:.2f} s more")  # fmt: skip
+        print(
+            f"{400 * BURSTS:,} messages: {plain:.2f} s alone, {beside:.2f} s beside the worker, then {behind} behind "
+            f"and took {time.perf_counter() - started:.2f} s more"
+        )
         assert list(worker.findings) == []
     assert [row.cards for row in index.sessions()] == [len(carded_of(100 * BURSTS))] * 4
 
@@ -232,7 +236,7 @@ def test_an_index_that_is_down_is_tried_again(store: Store) -> None:
         assert worker.flush(WAIT)
         assert [finding.text for finding in worker.findings] == [
             "session 's': the server is away; it is tried again"
-        ] * 2  # fmt: skip
+        ] * 2
     assert ordinals(index) == carded_of(25)
 
 
@@ -263,7 +267,7 @@ def test_an_unforeseen_error_leaves_a_finding_and_the_others_go_on(store: Store)
         assert worker.flush(WAIT)
         assert [(f.kind, f.text) for f in worker.findings] == [
             ("cards_failed", "session 'bad': ZeroDivisionError: a bug")
-        ]  # fmt: skip
+        ]
     assert ordinals(index, "good") == carded_of(25)
 
 
@@ -322,8 +326,11 @@ def test_a_fork_reads_its_parent_s_cards_up_to_where_it_began(store: Store) -> N
     ]
     found = cards_of(index, again)
     assert [(card.session, card.ordinal) for card in found] == [
-        *(("s", n) for n in range(1, 6)), ("f", 6), ("f", 7), ("ff", 8),
-    ]  # fmt: skip
+        *(("s", n) for n in range(1, 6)),
+        ("f", 6),
+        ("f", 7),
+        ("ff", 8),
+    ]
     assert [card.ordinal for card in found if card.is_callout] == [2, 7]
     assert [card.callout_name for card in found if card.is_anchor] == ["the call"]
     assert [card.turn_number for card in found] == [1, 1, 1, 1, 2, 3, 3, 4]

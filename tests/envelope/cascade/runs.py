@@ -121,12 +121,14 @@ def texts(shown: PhaseContext) -> list[str]:
     return [content if isinstance(content, str) else str(content[0].get("text", "")) for content in contents]
 
 
-SIBLINGS = cascade_of({
-    "cascade_id": "c",
-    "phases": [{"name": "main", "sub_cascades": [{"ref": "a"}]}],
-    "cascades": [
-        {"cascade_id": "a", "phases": [{"name": "pa", "sub_cascades": [{"ref": "b"}]}]},
-        {"cascade_id": "b", "phases": [{"name": "pb", "instructions": "Go."}]},
-    ],
-})  # fmt: skip
+SIBLINGS = cascade_of(
+    {
+        "cascade_id": "c",
+        "phases": [{"name": "main", "sub_cascades": [{"ref": "a"}]}],
+        "cascades": [
+            {"cascade_id": "a", "phases": [{"name": "pa", "sub_cascades": [{"ref": "b"}]}]},
+            {"cascade_id": "b", "phases": [{"name": "pb", "instructions": "Go."}]},
+        ],
+    }
+)
 """One sub-cascade names its sibling."""

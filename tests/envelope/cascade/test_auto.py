@@ -54,8 +54,9 @@ SEMANTIC = {"strategy": "semantic"}
 
 
 def test_anchors_are_the_input_the_previous_output_and_callouts() -> None:
-    shown = context(automatic(selection=SEMANTIC), "c", past_of(ROWS, pins=[1]), input={"x": 1},
-                    selector=Ranked("semantic"))  # fmt: skip
+    shown = context(
+        automatic(selection=SEMANTIC), "c", past_of(ROWS, pins=[1]), input={"x": 1}, selector=Ranked("semantic")
+    )
 
     assert texts(shown) == [
         '[Original Input]:\n{\n  "x": 1\n}',
@@ -78,9 +79,11 @@ def test_errors_are_anchored_where_asked_for_and_come_with_their_call() -> None:
 def test_a_phase_that_is_opened_again_sees_its_own_newest_steps() -> None:
     rows: Rows = [("c", user("task")), *((("c"), says(f"step {n}")) for n in range(1, 6)), ("a", says("x"))]
     shown = context(
-        automatic(anchors={"window": 2, "include": []}, selection=SEMANTIC), "c", past_of(rows),
+        automatic(anchors={"window": 2, "include": []}, selection=SEMANTIC),
+        "c",
+        past_of(rows),
         selector=Ranked("semantic"),
-    )  # fmt: skip
+    )
     assert texts(shown) == ["[Conversation from c]:", "step 4", "step 5"]
 
 
@@ -95,8 +98,9 @@ def test_a_selected_message_brings_its_tool_group_and_keeps_the_order_of_the_pas
 
 def test_the_selector_is_asked_for_the_phases_task() -> None:
     selector = Ranked("semantic")
-    context(automatic(selection={"max_tokens": 500}), "c", past_of(ROWS, pins=[5]), selector=selector,
-            budget_tokens=300)  # fmt: skip
+    context(
+        automatic(selection={"max_tokens": 500}), "c", past_of(ROWS, pins=[5]), selector=selector, budget_tokens=300
+    )
     (request,) = selector.asked
 
     assert (request.query.text, request.last, request.visible) == ("pot", 7, frozenset((5, 8)))
@@ -108,8 +112,9 @@ def test_the_selector_is_asked_for_the_phases_task() -> None:
 def test_from_limits_the_candidates_and_exclude_takes_out_of_them() -> None:
     def candidates(**auto: Any) -> set[int]:
         selector = Ranked("semantic", *range(1, 9))
-        shown = context(automatic(selection=SEMANTIC, anchors={"include": []}, **auto), "c", past_of(ROWS),
-                        selector=selector)  # fmt: skip
+        shown = context(
+            automatic(selection=SEMANTIC, anchors={"include": []}, **auto), "c", past_of(ROWS), selector=selector
+        )
         return {number for message in shown.messages for number in message.numbers}
 
     assert candidates() == set(range(1, 9))

@@ -123,9 +123,17 @@ def test_embeddings_of_another_dimension_leave_the_ranking_to_the_words(vector: 
 
 def card_of(past: Any, number: int, summary: str, **more: Any) -> ContextCard:
     message = past.messages[number - 1]
-    fields = {"tenant": message.session.tenant, "session": message.session.id, "ref": f"§{message.ordinal}",
-              "address": message.entry.event.address, "summary": summary, "estimated_tokens": 9, "role": "user",
-              "generator_model": "m", "generated_at": "2026-03-01T00:00:00Z"}  # fmt: skip
+    fields = {
+        "tenant": message.session.tenant,
+        "session": message.session.id,
+        "ref": f"§{message.ordinal}",
+        "address": message.entry.event.address,
+        "summary": summary,
+        "estimated_tokens": 9,
+        "role": "user",
+        "generator_model": "m",
+        "generated_at": "2026-03-01T00:00:00Z",
+    }
     return ContextCard.model_validate(fields | more)
 
 
@@ -213,8 +221,9 @@ def test_a_question_of_a_megabyte_costs_no_more_than_a_long_one(strategy: str, f
     pasted = filler * (1_000_000 // len(filler.encode()))
     past = past_of(ROWS)
     started = time.process_time()
-    shown = context(example, "b", past, input={"pasted": pasted}, strategies=strategies, budget_tokens=10_000_000,
-                    state={})  # fmt: skip
+    shown = context(
+        example, "b", past, input={"pasted": pasted}, strategies=strategies, budget_tokens=10_000_000, state={}
+    )
 
     assert time.process_time() - started < 3
     assert "the red pot is in the shed" in texts(shown)

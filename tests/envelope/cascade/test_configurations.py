@@ -83,8 +83,11 @@ def label(text: str, *images: str) -> Wire:
 
 
 CHART = label("[Images from generate_chart]:", "red0")
-THREE = [{"name": "generate_chart", "instructions": "Draw."}, {"name": "validate_chart", "instructions": "Check."},
-         {"name": "research", "instructions": "Study."}]  # fmt: skip
+THREE = [
+    {"name": "generate_chart", "instructions": "Draw."},
+    {"name": "validate_chart", "instructions": "Check."},
+    {"name": "research", "instructions": "Study."},
+]
 
 
 def reading(**last: Any) -> Cascade:
@@ -93,8 +96,14 @@ def reading(**last: Any) -> Cascade:
 
 # -- the three ways in -----------------------------------------------------------------------------------------
 
-SNOWBALL = [user("Draw."), *LEFT["generate_chart"], user("Check."), *LEFT["validate_chart"], user("Study."),
-            *LEFT["research"]]  # fmt: skip
+SNOWBALL = [
+    user("Draw."),
+    *LEFT["generate_chart"],
+    user("Check."),
+    *LEFT["validate_chart"],
+    user("Study."),
+    *LEFT["research"],
+]
 SENT = table(__file__, "sent.yaml")
 
 
@@ -130,8 +139,11 @@ def test_a_source_that_the_caller_vouches_for_speaks_as_system() -> None:
     cascade = reading(context={"from": [{"phase": "validate_chart", "as_role": "system"}]})
     store = ran(cascade, *cascade.names[:3])
     assert request(store, cascade, "last", trusted={"validate_chart"})["messages"] == [
-        SYSTEM, {"role": "system", "content": "[Output from validate_chart]:\nit is right"}, ASKED, user("Go on."),
-    ]  # fmt: skip
+        SYSTEM,
+        {"role": "system", "content": "[Output from validate_chart]:\nit is right"},
+        ASKED,
+        user("Go on."),
+    ]
 
 
 @pytest.mark.parametrize("provider", SENT["providers"])
@@ -147,19 +159,30 @@ def test_what_is_injected_is_sent_in_each_provider_s_own_form(provider: str) -> 
 
 
 def test_what_is_extracted_from_an_output_is_state_of_the_next_phase() -> None:
-    counting = {"name": "count", "instructions": "Count.",
-                "output_extraction": {"pattern": "total: (\\d+)", "store_as": "total", "required": True}}  # fmt: skip
-    cascade = phases(counting, {
-        "name": "last",
-        "instructions": "There are {{ state.total }} {{ input.data }}.",
-        "context": {"include_input": False, "from": [{"phase": "count", "include": ["state"], "if": "state.total"}]},
-    })  # fmt: skip
+    counting = {
+        "name": "count",
+        "instructions": "Count.",
+        "output_extraction": {"pattern": "total: (\\d+)", "store_as": "total", "required": True},
+    }
+    cascade = phases(
+        counting,
+        {
+            "name": "last",
+            "instructions": "There are {{ state.total }} {{ input.data }}.",
+            "context": {
+                "include_input": False,
+                "from": [{"phase": "count", "include": ["state"], "if": "state.total"}],
+            },
+        },
+    )
     store = ran(cascade, "count", left={"count": [says("total: 42")]})
     close_phase(store, cascade, "count", run="r")
 
     assert request(store, cascade, "last")["messages"] == [
-        SYSTEM, user('[State from count]:\n{\n  "total": "42"\n}'), user("There are 42 pots."),
-    ]  # fmt: skip
+        SYSTEM,
+        user('[State from count]:\n{\n  "total": "42"\n}'),
+        user("There are 42 pots."),
+    ]
 
 
 def test_both_ways_in_at_once_are_refused() -> None:
@@ -177,8 +200,11 @@ def test_a_source_that_did_not_run_is_left_out_of_what_is_sent() -> None:
     cascade = reading(context={"from": ["generate_chart", "validate_chart"]})
     store = ran(cascade, "validate_chart")
     assert request(store, cascade, "last")["messages"] == [
-        SYSTEM, ASKED, user("[Output from validate_chart]:\nit is right"), user("Go on."),
-    ]  # fmt: skip
+        SYSTEM,
+        ASKED,
+        user("[Output from validate_chart]:\nit is right"),
+        user("Go on."),
+    ]
 
 
 def test_every_attempt_is_sent_the_same_sources_and_its_images_carry_its_number() -> None:
@@ -199,9 +225,16 @@ def test_every_attempt_is_sent_the_same_sources_and_its_images_carry_its_number(
 
 
 def test_a_sub_cascade_is_sent_what_flows_in_and_sends_back_what_flows_out() -> None:
-    inner = {"cascade_id": "inner", "phases": [{
-        "name": "dig", "context": {}, "instructions": "Dig for {{ input.what }}, {{ state.depth }}{{ state.secret }}.",
-    }]}  # fmt: skip
+    inner = {
+        "cascade_id": "inner",
+        "phases": [
+            {
+                "name": "dig",
+                "context": {},
+                "instructions": "Dig for {{ input.what }}, {{ state.depth }}{{ state.secret }}.",
+            }
+        ],
+    }
     sub = {"ref": "inner", "input_map": {"what": "{{ input.data }}"}, "context_in": ["depth"], "context_out": ["found"]}
     outer = phases(
         {"name": "plan", "sub_cascades": [sub]},
@@ -211,8 +244,15 @@ def test_a_sub_cascade_is_sent_what_flows_in_and_sends_back_what_flows_out() -> 
     store, state = memory_store(), {"depth": 3, "secret": "!"}
     called = outer.phases[0].sub_cascades[0]
     given = sub_input(called, input=INPUT, state=state)
-    dug = open_phase(store, outer.cascades[0], "dig", run="r.inner", input=given, counter=CHARS,
-                     state=sub_state(called.context_in, state))  # fmt: skip
+    dug = open_phase(
+        store,
+        outer.cascades[0],
+        "dig",
+        run="r.inner",
+        input=given,
+        counter=CHARS,
+        state=sub_state(called.context_in, state),
+    )
 
     messages = EnvelopeBuilder(tokenizer=CharTokenizer(), budgets=ROOMY).build(dug.session).render("openai-chat")
     assert messages["messages"] == [user('[Original Input]:\n{\n  "what": "pots"\n}'), user("Dig for pots, 3.")]
@@ -223,14 +263,21 @@ def test_a_sub_cascade_is_sent_what_flows_in_and_sends_back_what_flows_out() -> 
 # -- automatic context -----------------------------------------------------------------------------------------
 
 AUTO = {
-    "intra_phase": {"enabled": True, "window": 5, "mask_observations_after": 3, "compress_loops": True,
-                    "loop_history_limit": 3},
+    "intra_phase": {
+        "enabled": True,
+        "window": 5,
+        "mask_observations_after": 3,
+        "compress_loops": True,
+        "loop_history_limit": 3,
+    },
     "inter_phase": {
-        "enabled": True, "strategy": "hybrid", "selector_model": "a/cheap-model",
+        "enabled": True,
+        "strategy": "hybrid",
+        "selector_model": "a/cheap-model",
         "anchors": {"window": 3, "from_phases": ["previous"], "include": ["output", "callouts", "input"]},
         "selection": {"max_tokens": 30_000, "recency_weight": 0.3, "keyword_weight": 0.4, "callout_weight": 0.3},
     },
-}  # fmt: skip
+}
 
 
 def answering(reply: str, prompts: list[str]) -> Any:
@@ -253,15 +300,21 @@ def test_the_cascade_s_block_selects_by_hybrid_with_its_model() -> None:
     strategies = Strategies(embedder=HashEmbedder(64), models={"a/cheap-model": ask, "dear": pytest.fail})
 
     assert auto(store, cascade, "last", strategies=strategies) == [
-        ASKED, user("[Output from research]:\nfour"), user("[Conversation from validate_chart]:"),
-        says("it is right"), user("Go on."),
-    ]  # fmt: skip
+        ASKED,
+        user("[Output from research]:\nfour"),
+        user("[Conversation from validate_chart]:"),
+        says("it is right"),
+        user("Go on."),
+    ]
     assert len(prompts) == 1
 
 
 def test_a_block_of_the_cascade_s_is_overridden_by_the_phase_field_by_field() -> None:
-    own = {"mode": "auto", "anchors": {"include": []}, "selection": {"strategy": "heuristic", "max_messages": 1,
-           "recency_weight": 1.0, "keyword_weight": 0.0}}  # fmt: skip
+    own = {
+        "mode": "auto",
+        "anchors": {"include": []},
+        "selection": {"strategy": "heuristic", "max_messages": 1, "recency_weight": 1.0, "keyword_weight": 0.0},
+    }
     cascade = phases(*THREE, {"name": "last", "instructions": "Go on.", "context": own}, auto_context=AUTO)
     store = ran(cascade, *cascade.names[:3])
     assert auto(store, cascade, "last") == [user("[Conversation from research]:"), says("four"), user("Go on.")]
@@ -272,11 +325,16 @@ def test_the_synthesis_block_shows_the_outputs_it_names_and_what_is_similar() ->
         {"name": "research", "instructions": "Study the old kiln again."},
         {"name": "analysis", "instructions": "Weigh it."},
         {"name": "chatter", "instructions": "Talk of lunch."},
-        {"name": "synthesis", "instructions": "Study the old kiln again.", "context": {
-            "mode": "auto",
-            "anchors": {"window": 5, "from_phases": ["research", "analysis"], "include": ["output", "callouts"]},
-            "selection": {"strategy": "semantic", "max_tokens": 40_000}}},
-    )  # fmt: skip
+        {
+            "name": "synthesis",
+            "instructions": "Study the old kiln again.",
+            "context": {
+                "mode": "auto",
+                "anchors": {"window": 5, "from_phases": ["research", "analysis"], "include": ["output", "callouts"]},
+                "selection": {"strategy": "semantic", "max_tokens": 40_000},
+            },
+        },
+    )
     said = {
         "research": [says("Again: study the old kiln."), says("found")],
         "analysis": [says("weighed")],
@@ -285,25 +343,35 @@ def test_the_synthesis_block_shows_the_outputs_it_names_and_what_is_similar() ->
     store = ran(cascade, "research", "analysis", "chatter", left=said)
 
     assert auto(store, cascade, "synthesis", strategies=Strategies(embedder=HashEmbedder(512))) == [
-        user("[Output from research]:\nfound"), user("[Output from analysis]:\nweighed"),
-        user("[Conversation from research]:"), user("Study the old kiln again."), says("Again: study the old kiln."),
+        user("[Output from research]:\nfound"),
+        user("[Output from analysis]:\nweighed"),
+        user("[Conversation from research]:"),
         user("Study the old kiln again."),
-    ]  # fmt: skip
+        says("Again: study the old kiln."),
+        user("Study the old kiln again."),
+    ]
 
 
 def test_a_long_phase_with_a_block_of_its_own_masks_what_is_older_than_it_says() -> None:
-    cascade = phases({
-        "name": "long_research", "instructions": "Study.", "rules": {"max_turns": 30},
-        "intra_context": {"window": 3, "mask_observations_after": 2},
-    }, auto_context=AUTO)  # fmt: skip
+    cascade = phases(
+        {
+            "name": "long_research",
+            "instructions": "Study.",
+            "rules": {"max_turns": 30},
+            "intra_context": {"window": 3, "mask_observations_after": 2},
+        },
+        auto_context=AUTO,
+    )
     settings = intra_context(cascade, cascade.phases[0])
     assert settings is not None
     assert (settings.window, settings.mask_observations_after, settings.loop_history_limit) == (3, 2, 3)
     session = open_phase(memory_store(), cascade, "long_research", run="r", counter=CHARS).session
     builder = EnvelopeBuilder(
-        tokenizer=CharTokenizer(), budgets=ROOMY.model_copy(update={"dynamic_tokens": 5_000, "recall_fraction": 0.0}),
-        policy=intra_policy(settings), selector=None,
-    )  # fmt: skip
+        tokenizer=CharTokenizer(),
+        budgets=ROOMY.model_copy(update={"dynamic_tokens": 5_000, "recall_fraction": 0.0}),
+        policy=intra_policy(settings),
+        selector=None,
+    )
     for step in range(1, 21):
         session.append(calls("look", f"c{step}"), phase="long_research")
         session.append(answers(f"seen {step} " + "much " * 40, f"c{step}"), phase="long_research")
@@ -316,11 +384,14 @@ def test_a_long_phase_with_a_block_of_its_own_masks_what_is_older_than_it_says()
 
 
 def test_a_loop_s_block_bounds_what_the_next_attempt_is_sent() -> None:
-    cascade = phases({
-        "name": "iterative_fix", "instructions": "Mend the {{ input.data }}.",
-        "rules": {"loop_until": "tests_pass_validator", "max_attempts": 10},
-        "intra_context": {"compress_loops": True, "loop_history_limit": 2},
-    })  # fmt: skip
+    cascade = phases(
+        {
+            "name": "iterative_fix",
+            "instructions": "Mend the {{ input.data }}.",
+            "rules": {"loop_until": "tests_pass_validator", "max_attempts": 10},
+            "intra_context": {"compress_loops": True, "loop_history_limit": 2},
+        }
+    )
     settings = intra_context(cascade, cascade.phases[0])
     assert settings is not None
     assert (settings.loop_history_limit, settings.window, settings.enabled) == (2, 5, True)
@@ -331,11 +402,14 @@ def test_a_loop_s_block_bounds_what_the_next_attempt_is_sent() -> None:
     again.extend(retry_messages(settings, task, [RefusedAttempt(f"patch {n}", f"{n} fail") for n in (1, 2, 3)]))
 
     assert EnvelopeBuilder(tokenizer=CharTokenizer(), budgets=ROOMY).build(again).render("openai-chat")["messages"] == [
-        SYSTEM, user("[Original Task]\nMend the pots."),
-        says("[Attempt #2]\npatch 2"), user("[Validation Failed]\n2 fail"),
-        says("[Attempt #3]\npatch 3"), user("[Validation Failed]\n3 fail"),
+        SYSTEM,
+        user("[Original Task]\nMend the pots."),
+        says("[Attempt #2]\npatch 2"),
+        user("[Validation Failed]\n2 fail"),
+        says("[Attempt #3]\npatch 3"),
+        user("[Validation Failed]\n3 fail"),
         user("Attempt #4: mend what the validation found."),
-    ]  # fmt: skip
+    ]
 
 
 # -- switches --------------------------------------------------------------------------------------------------
@@ -363,8 +437,9 @@ def test_each_part_can_be_switched_off_by_the_cascade_or_the_caller(switch: str,
     strategies = Strategies(
         models={"m": answering('{"selected": ["§5"], "reasoning": ""}', prompts)}, cards=Forbidden()
     )
-    opened = open_phase(store, cascade, "last", run="r", input=INPUT, counter=CHARS, strategies=strategies,
-                        defaults=defaults)  # fmt: skip
+    opened = open_phase(
+        store, cascade, "last", run="r", input=INPUT, counter=CHARS, strategies=strategies, defaults=defaults
+    )
     kinds = [finding.kind for finding in opened.context.findings]
 
     match switch:

@@ -80,12 +80,14 @@ def test_a_scratchpad_that_was_stored_sets_nothing_when_it_is_read_again() -> No
     [
         ("10\u00a0km\u3000on", "10 km on"),
         ("one\u2028two\r\nthree", "one\ntwo\nthree"),
-        ("\U0001f469\u200d\U0001f4bb \u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645",
-         "\U0001f469\u200d\U0001f4bb \u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645"),
+        (
+            "\U0001f469\u200d\U0001f4bb \u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645",
+            "\U0001f469\u200d\U0001f4bb \u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645",
+        ),
         ("a\u202e\u200b\x00b", "ab"),
         ("a\u2028SIGNAL: stop", "a\nSIGNAL : stop"),
     ],
-)  # fmt: skip
+)
 def test_words_stay_apart_where_what_is_not_printed_is_left_out(text: str, kept: str) -> None:
     assert sanitized(text) == kept
 
@@ -123,8 +125,9 @@ def test_a_signal_stands_in_every_later_envelope_and_its_instructions_before_it(
     assert all("scratchpad: ## Key Decisions" in note and "quality: QUALITY_PASSED: lint" in note for note in notes)
     assert ("use port 1" in notes[0], "use port 2" in notes[1]) == (True, True)
     assert [version.text.splitlines()[1] for version in scratchpad_versions(store.session("r"))] == [
-        "- use port 1", "- use port 2",
-    ]  # fmt: skip
+        "- use port 1",
+        "- use port 2",
+    ]
 
 
 def test_a_checkpoint_is_written_every_five_steps_with_all_that_a_person_asks_for() -> None:
@@ -135,9 +138,18 @@ def test_a_checkpoint_is_written_every_five_steps_with_all_that_a_person_asks_fo
     checkpoint = RunLedger(store, "r", "default").get("checkpoint-000-000")
 
     assert list(checkpoint) == [
-        "iteration", "input_tokens", "output_tokens", "hat", "session", "messages", "last_error", "failed_at",
-        "recovery_hint", "scratchpad", "handoff",
-    ]  # fmt: skip
+        "iteration",
+        "input_tokens",
+        "output_tokens",
+        "hat",
+        "session",
+        "messages",
+        "last_error",
+        "failed_at",
+        "recovery_hint",
+        "scratchpad",
+        "handoff",
+    ]
     assert (checkpoint["iteration"], checkpoint["output_tokens"], checkpoint["hat"]) == (5, 15, "dig")
     validate("handoff", checkpoint["handoff"])
 
@@ -150,8 +162,9 @@ def test_what_a_model_raises_is_in_the_checkpoint() -> None:
 
     assert checkpoint["last_error"].startswith("script: phase 'dig' asks for reply 2; it has 1")
     assert (checkpoint["failed_at"], checkpoint["recovery_hint"]) == (
-        "2026-01-02T03:04:05Z", "run it again: it goes on from here",
-    )  # fmt: skip
+        "2026-01-02T03:04:05Z",
+        "run it again: it goes on from here",
+    )
     assert checkpoint["handoff"]["blocking_issues"] == [checkpoint["last_error"]]
 
 
@@ -167,8 +180,9 @@ def working(**notes: str) -> Session:
 
 def test_a_handoff_is_read_from_scratchpad_and_task() -> None:
     workspace = Workspace("main", "0f" * 20, ("a.py",), ("b.py",))
-    found = handoff_of(working(scratchpad=SCRATCHPAD), role="builder", workspace=workspace,
-                       now=lambda: "2026-01-02T03:04:05Z")  # fmt: skip
+    found = handoff_of(
+        working(scratchpad=SCRATCHPAD), role="builder", workspace=workspace, now=lambda: "2026-01-02T03:04:05Z"
+    )
     document = found.model_dump(mode="json")
 
     validate("handoff", document)
@@ -202,8 +216,11 @@ def test_a_handoff_is_read_from_scratchpad_and_task() -> None:
     ("notes", "field", "value"),
     [
         ({}, "key_decisions", ("I decided to use port 9.",)),
-        ({}, "continuation_prompt",
-         "Continue working on: Mend the relay.\nCurrent phase: -\nNext step: Complete the task"),
+        (
+            {},
+            "continuation_prompt",
+            "Continue working on: Mend the relay.\nCurrent phase: -\nNext step: Complete the task",
+        ),
         ({"plan": "- [x] one\n- [ ] two"}, "remaining_items", ("two",)),
         ({"plan": "just do it"}, "remaining_items", ("just do it",)),
         ({"scratchpad": "## Blockers\nNone currently."}, "blocking_issues", ()),
@@ -211,7 +228,7 @@ def test_a_handoff_is_read_from_scratchpad_and_task() -> None:
         ({"scratchpad": "no headings at all"}, "blocking_issues", ()),
         ({"scratchpad": "## Key Decisions\n- a\n- a"}, "key_decisions", ("a",)),
     ],
-)  # fmt: skip
+)
 def test_what_is_not_written_down_is_left_out_or_taken_from_what_was_said(
     notes: dict[str, str], field: str, value: Any
 ) -> None:

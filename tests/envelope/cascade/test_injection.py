@@ -36,8 +36,9 @@ Rows = list[tuple[str | None, Wire]]
 
 def reading(*sources: Any, **more: Any) -> Any:
     """Phases a, b, then c, which is shown these sources and no input."""
-    return cascade({"name": "a"}, {"name": "b"}, {"name": "c", "context": {
-        "from": list(sources), "include_input": False, **more}})  # fmt: skip
+    return cascade(
+        {"name": "a"}, {"name": "b"}, {"name": "c", "context": {"from": list(sources), "include_input": False, **more}}
+    )
 
 
 ROWS: Rows = [
@@ -170,9 +171,14 @@ def test_images_carry_the_number_of_the_attempt_that_made_them() -> None:
     shown = context(reading("b"), "c", past)
 
     assert [block.get("text", "image") for block in shown.wires[0]["content"]] == [
-        "[Images from b]:", "[Attempt 1, image 1]:", "image", "[Attempt 1, image 2]:", "image",
-        "[Attempt 2, image 1]:", "image",
-    ]  # fmt: skip
+        "[Images from b]:",
+        "[Attempt 1, image 1]:",
+        "image",
+        "[Attempt 1, image 2]:",
+        "image",
+        "[Attempt 2, image 1]:",
+        "image",
+    ]
     assert shown.messages[0].origin == "s.b.1§1,s.b.2§1"
 
 

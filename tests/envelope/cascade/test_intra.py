@@ -225,10 +225,12 @@ def test_a_retry_sees_the_task_the_newest_attempts_and_why_they_failed() -> None
 
     assert messages[:2] == [{"role": "system", "content": "You mend code."}, user("[Original Task]\nMend the code.")]
     assert [(m["role"], m["content"].splitlines()[0]) for m in messages[2:]] == [
-        ("assistant", "[Attempt #4]"), ("user", "[Validation Failed]"),
-        ("assistant", "[Attempt #5]"), ("user", "[Validation Failed]"),
+        ("assistant", "[Attempt #4]"),
+        ("user", "[Validation Failed]"),
+        ("assistant", "[Attempt #5]"),
+        ("user", "[Validation Failed]"),
         ("user", "Attempt #6: mend what the validation found."),
-    ]  # fmt: skip
+    ]
     assert messages[3] == user("[Validation Failed]\n4 tests fail")
     assert len(messages[2]["content"]) == len("[Attempt #4]\n") + 500
 
@@ -236,8 +238,9 @@ def test_a_retry_sees_the_task_the_newest_attempts_and_why_they_failed() -> None
 def test_a_short_output_is_whole_and_no_attempt_is_made_up() -> None:
     assert retry_messages(IntraContext(), "Mend.", [RefusedAttempt("done", "no")])[1] == says("[Attempt #1]\ndone")
     assert [wire["content"].split("\n")[0] for wire in retry_messages(IntraContext(), "Mend.", [])] == [
-        "[Original Task]", "Attempt #1: mend what the validation found.",
-    ]  # fmt: skip
+        "[Original Task]",
+        "Attempt #1: mend what the validation found.",
+    ]
     assert len(retry_messages(IntraContext(loop_history_limit=0), "Mend.", FAILURES)) == 2
 
 

@@ -91,8 +91,12 @@ def test_what_is_injected_keeps_its_origin_and_is_nobodys_own() -> None:
     events = [entry.event for entry in checked.session.entries()]
 
     assert [(event.origin, event.phase) for event in events] == [
-        ("input", None), ("r§2", None), ("r§3", None), (None, "check"), (None, "check"),
-    ]  # fmt: skip
+        ("input", None),
+        ("r§2", None),
+        ("r§3", None),
+        (None, "check"),
+        (None, "check"),
+    ]
     assert [m.origin for m in read_run(store, EXAMPLE, "r").of("check")] == ["r.check§4", "r.check§5"]
 
 

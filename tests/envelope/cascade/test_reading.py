@@ -52,21 +52,40 @@ def test_yaml_and_json_say_the_same(tmp_path: Path) -> None:
 def test_defaults_are_the_published_ones() -> None:
     source, auto = Source(phase="p"), Context.model_validate({"mode": "auto"})
     assert source.model_dump(exclude={"phase"}) == {
-        "include": ("images", "output"), "images_filter": "all", "images_count": 1, "messages_filter": "all",
-        "as_role": "user", "condition": None,
-    }  # fmt: skip
+        "include": ("images", "output"),
+        "images_filter": "all",
+        "images_count": 1,
+        "messages_filter": "all",
+        "as_role": "user",
+        "condition": None,
+    }
     assert (auto.include_input, auto.from_, auto.anchors, auto.selection) == (True, (), None, None)
     assert Anchors().model_dump() == {
-        "window": 3, "from_phases": ("previous",), "include": ("output", "callouts", "input"),
-    }  # fmt: skip
+        "window": 3,
+        "from_phases": ("previous",),
+        "include": ("output", "callouts", "input"),
+    }
     assert Selection().model_dump() == {
-        "strategy": "heuristic", "max_tokens": 30_000, "max_messages": 50, "selector_model": None,
-        "recency_weight": 0.3, "keyword_weight": 0.4, "callout_weight": 0.3, "similarity_threshold": 0.7,
-    }  # fmt: skip
+        "strategy": "heuristic",
+        "max_tokens": 30_000,
+        "max_messages": 50,
+        "selector_model": None,
+        "recency_weight": 0.3,
+        "keyword_weight": 0.4,
+        "callout_weight": 0.3,
+        "similarity_threshold": 0.7,
+    }
     assert IntraContext().model_dump() == {
-        "enabled": True, "window": 5, "mask_observations_after": 3, "compress_loops": True, "loop_history_limit": 3,
-        "preserve_reasoning": True, "preserve_errors": True, "policy": "threshold", "every_steps": 10,
-    }  # fmt: skip
+        "enabled": True,
+        "window": 5,
+        "mask_observations_after": 3,
+        "compress_loops": True,
+        "loop_history_limit": 3,
+        "preserve_reasoning": True,
+        "preserve_errors": True,
+        "policy": "threshold",
+        "every_steps": 10,
+    }
 
 
 def test_second_names_are_the_same_fields() -> None:
@@ -163,9 +182,14 @@ class Case:
 
 BAD = [
     *(Case(**row) for row in table(__file__, "refused.yaml")),
-    Case("condition of a megabyte", "phases[1].inject_from[0].if", "100,000 characters", "at most 2,000",
-         second=f"inject_from: [{{phase: a, if: {'x' * 100_000}}}]"),
-]  # fmt: skip
+    Case(
+        "condition of a megabyte",
+        "phases[1].inject_from[0].if",
+        "100,000 characters",
+        "at most 2,000",
+        second=f"inject_from: [{{phase: a, if: {'x' * 100_000}}}]",
+    ),
+]
 
 
 @pytest.mark.parametrize("case", BAD, ids=lambda case: case.id)
@@ -194,11 +218,17 @@ PLACES = {
 @pytest.mark.parametrize(
     ("ref", "refused"),
     [
-        ("p1", ""), ("previous", ""), ("'*'", ""), ("'p*'", ""), ("b", "is this phase itself"),
-        ("p2", "comes after 'b'"), ("'*2'", "comes after 'b'"), ("nobody", "is no phase of this cascade"),
+        ("p1", ""),
+        ("previous", ""),
+        ("'*'", ""),
+        ("'p*'", ""),
+        ("b", "is this phase itself"),
+        ("p2", "comes after 'b'"),
+        ("'*2'", "comes after 'b'"),
+        ("nobody", "is no phase of this cascade"),
         ("'x*'", "matches no phase"),
     ],
-)  # fmt: skip
+)
 def test_a_source_has_run_by_then_and_what_is_excluded_need_not_have(place: str, ref: str, refused: str) -> None:
     text = f"cascade_id: c\nphases:\n- name: p1\n- {{name: b, {PLACES[place].format(ref=ref)}}}\n- name: p2\n"
     may_be_later = place == "exclude" and refused in ("is this phase itself", "comes after 'b'")
@@ -295,9 +325,10 @@ def test_an_input_of_a_sub_cascade_may_be_as_long_as_instructions_and_is_no_cond
 ) -> None:
     long = "Dig on. " * 1_000 + "{{ input.x }}"
     outer = {
-        "cascade_id": "c", "phases": [{"name": "a", "sub_cascades": [{"ref": "in", "input_map": {"q": long}}]}],
+        "cascade_id": "c",
+        "phases": [{"name": "a", "sub_cascades": [{"ref": "in", "input_map": {"q": long}}]}],
         "cascades": [{"cascade_id": "in", "phases": [{"name": "p"}]}],
-    }  # fmt: skip
+    }
     (tmp_path / "c.json").write_text(json.dumps(outer))
     (sub,) = load_cascade(tmp_path / "c.json").phases[0].sub_cascades
     assert sub_input(sub, input={"x": 1}, state={}) == {"q": "Dig on. " * 1_000 + "1"}

@@ -74,9 +74,15 @@ def runner_of(
         return EnvelopeBuilder(tokenizer=CharTokenizer(), budgets=budgets, summarizer=FirstLine(), policy=policy)
 
     return CascadeRunner(
-        store=store or memory_store(), cascade=cascade, model=model or script, builder=builder, run="r",
-        answer=script.tool, validate=script.verdict, **({"tools": {"search": None}, "workers": 1} | more),
-    )  # fmt: skip
+        store=store or memory_store(),
+        cascade=cascade,
+        model=model or script,
+        builder=builder,
+        run="r",
+        answer=script.tool,
+        validate=script.verdict,
+        **({"tools": {"search": None}, "workers": 1} | more),
+    )
 
 
 def play(cascade: Cascade, rows: Sequence[Mapping[str, Any]], **more: Any) -> tuple[RunEnd, Heard]:
@@ -90,16 +96,20 @@ def said(request: ModelRequest) -> list[str]:
     return [str(message["content"]) for message in request.request["messages"] if message["role"] != "system"]
 
 
-TWO = cascade_of({
-    "cascade_id": "tea",
-    "phases": [
-        {
-            "name": "dig", "instructions": "Find {{ input.topic }}.", "tackle": ["search"],
-            "output_extraction": {"pattern": r"port (\d+)", "store_as": "port"},
-        },
-        {"name": "write", "instructions": "Write of {{ state.port }}.", "context": {"from": ["dig"]}},
-    ],
-})  # fmt: skip
+TWO = cascade_of(
+    {
+        "cascade_id": "tea",
+        "phases": [
+            {
+                "name": "dig",
+                "instructions": "Find {{ input.topic }}.",
+                "tackle": ["search"],
+                "output_extraction": {"pattern": r"port (\d+)", "store_as": "port"},
+            },
+            {"name": "write", "instructions": "Write of {{ state.port }}.", "context": {"from": ["dig"]}},
+        ],
+    }
+)
 TWO_ROWS = [row("dig", "I look.", search(q="tea")), row("dig", "It is port 8."), row("write", "Port 8 it is.")]
 
 
@@ -206,13 +216,15 @@ def test_without_compressed_loops_the_history_goes_on() -> None:
 
 
 def test_later_phases_see_what_was_accepted_and_no_attempt_s_history() -> None:
-    cascade = cascade_of({
-        "cascade_id": "c",
-        "phases": [
-            {"name": "mend", "instructions": "Mend.", "rules": {"loop_until": "tests"}, "intra_context": {}},
-            {"name": "tell", "instructions": "Tell.", "context": {"from": ["mend"]}},
-        ],
-    })  # fmt: skip
+    cascade = cascade_of(
+        {
+            "cascade_id": "c",
+            "phases": [
+                {"name": "mend", "instructions": "Mend.", "rules": {"loop_until": "tests"}, "intra_context": {}},
+                {"name": "tell", "instructions": "Tell.", "context": {"from": ["mend"]}},
+            ],
+        }
+    )
     _, heard = play(cascade, [*REFUSED_TWICE, row("tell", "Told.")], scratchpad=False)
 
     assert said(heard.asked[-1]) == ["[Output from mend]:\nThird.", "Tell."]
@@ -222,24 +234,36 @@ def test_later_phases_see_what_was_accepted_and_no_attempt_s_history() -> None:
 
 
 def sounding(**more: Any) -> Cascade:
-    return cascade_of({
-        "cascade_id": "c",
-        "phases": [
-            {"name": "look", "instructions": "Look."},
-            {"name": "plan", "instructions": "Plan.", "tackle": ["search"], "soundings": {"factor": 3, **more},
-             "context": {"mode": "auto", "anchors": {"include": []}}},
-            {"name": "do", "instructions": "Do.", "context": {"from": ["plan"]}},
-        ],
-    })  # fmt: skip
+    return cascade_of(
+        {
+            "cascade_id": "c",
+            "phases": [
+                {"name": "look", "instructions": "Look."},
+                {
+                    "name": "plan",
+                    "instructions": "Plan.",
+                    "tackle": ["search"],
+                    "soundings": {"factor": 3, **more},
+                    "context": {"mode": "auto", "anchors": {"include": []}},
+                },
+                {"name": "do", "instructions": "Do.", "context": {"from": ["plan"]}},
+            ],
+        }
+    )
 
 
 SOUNDED = [
     row("look", "The relay stalls."),
-    *(one for n in (1, 2, 3) for one in (
-        row("plan", f"Secret {n}.", search(f"only {n}"), attempt=n), row("plan", f"Plan {n}.", attempt=n),
-    )),
+    *(
+        one
+        for n in (1, 2, 3)
+        for one in (
+            row("plan", f"Secret {n}.", search(f"only {n}"), attempt=n),
+            row("plan", f"Plan {n}.", attempt=n),
+        )
+    ),
     row("do", "Done."),
-]  # fmt: skip
+]
 
 
 def chosen_of(end: RunEnd) -> tuple[int | None, list[str]]:
@@ -288,10 +312,12 @@ def test_a_function_may_choose_and_sees_only_what_its_validator_let_pass() -> No
         seen.append(attempts)
         return attempts[-1].attempt
 
-    cascade = cascade_of({
-        "cascade_id": "c",
-        "phases": [{"name": "plan", "soundings": {"factor": 3}, "rules": {"loop_until": "v", "max_attempts": 1}}],
-    })  # fmt: skip
+    cascade = cascade_of(
+        {
+            "cascade_id": "c",
+            "phases": [{"name": "plan", "soundings": {"factor": 3}, "rules": {"loop_until": "v", "max_attempts": 1}}],
+        }
+    )
     rows = [row("plan", f"Plan {n}.", attempt=n, **({"refused": "no"} if n == 3 else {})) for n in (1, 2, 3)]
     end, _ = play(cascade, rows, evaluate=last)
 
@@ -302,21 +328,38 @@ def test_a_function_may_choose_and_sees_only_what_its_validator_let_pass() -> No
 # -- sub-cascades ----------------------------------------------------------------------------------------------------
 
 
-NESTED = cascade_of({
-    "cascade_id": "outer",
-    "phases": [
-        {"name": "gather", "sub_cascades": [
-            {"ref": "inner", "input_map": {"q": "{{ input.topic }}!"}, "context_in": ["house"],
-             "context_out": ["port"]},
-        ]},
-        {"name": "tell", "instructions": "Tell of {{ state.port }}.", "context": {"from": []}},
-    ],
-    "cascades": [{"cascade_id": "inner", "phases": [
-        {"name": "dig", "instructions": "Dig {{ input.q }}",
-         "output_extraction": {"pattern": r"port (\d+)", "store_as": "port"}},
-        {"name": "tell", "instructions": "Note it."},
-    ]}],
-})  # fmt: skip
+NESTED = cascade_of(
+    {
+        "cascade_id": "outer",
+        "phases": [
+            {
+                "name": "gather",
+                "sub_cascades": [
+                    {
+                        "ref": "inner",
+                        "input_map": {"q": "{{ input.topic }}!"},
+                        "context_in": ["house"],
+                        "context_out": ["port"],
+                    },
+                ],
+            },
+            {"name": "tell", "instructions": "Tell of {{ state.port }}.", "context": {"from": []}},
+        ],
+        "cascades": [
+            {
+                "cascade_id": "inner",
+                "phases": [
+                    {
+                        "name": "dig",
+                        "instructions": "Dig {{ input.q }}",
+                        "output_extraction": {"pattern": r"port (\d+)", "store_as": "port"},
+                    },
+                    {"name": "tell", "instructions": "Note it."},
+                ],
+            }
+        ],
+    }
+)
 NESTED_ROWS = [
     row("dig", "port 9", cascade="inner"),
     row("tell", "Noted.", cascade="inner"),
@@ -336,13 +379,15 @@ def test_a_sub_cascade_is_a_run_of_its_own_and_its_state_flows_out() -> None:
 
 def test_a_failed_sub_cascade_says_where_and_why() -> None:
     inner = {"cascade_id": "i", "phases": [{"name": "dig", "rules": {"loop_until": "v", "max_attempts": 1}}]}
-    cascade = cascade_of({"cascade_id": "o", "phases": [{"name": "g", "sub_cascades": [{"ref": "i"}]}],
-                          "cascades": [inner]})  # fmt: skip
+    cascade = cascade_of(
+        {"cascade_id": "o", "phases": [{"name": "g", "sub_cascades": [{"ref": "i"}]}], "cascades": [inner]}
+    )
     end, _ = play(cascade, [row("dig", "x", refused="wrong")])
 
     assert (end.status, end.phases[0].reason) == (
-        "failed", "sub-cascade 'i' failed in 'dig': 'v' refused 1 attempts, the last one: wrong",
-    )  # fmt: skip
+        "failed",
+        "sub-cascade 'i' failed in 'dig': 'v' refused 1 attempts, the last one: wrong",
+    )
 
 
 # -- limits ----------------------------------------------------------------------------------------------------------
@@ -352,22 +397,36 @@ LOOPING = [row("dig", f"Again {n}.", search(f"hit {n}")) for n in range(1, 9)]
 
 
 def test_max_turns_cuts_a_phase_with_its_calls_answered() -> None:
-    cascade = cascade_of({"cascade_id": "c", "phases": [
-        {"name": "dig", "instructions": "Dig.", "tackle": ["search"], "rules": {"max_turns": 3}}, {"name": "tell"},
-    ]})  # fmt: skip
+    cascade = cascade_of(
+        {
+            "cascade_id": "c",
+            "phases": [
+                {"name": "dig", "instructions": "Dig.", "tackle": ["search"], "rules": {"max_turns": 3}},
+                {"name": "tell"},
+            ],
+        }
+    )
     end, heard = play(cascade, [*LOOPING, row("tell", "Told.")])
 
     assert (end.status, end.phases[0].status, end.phases[0].calls, end.phases[0].reason) == (
-        "done", "cut", 3, "no answer within 3 turns",
-    )  # fmt: skip
+        "done",
+        "cut",
+        3,
+        "no answer within 3 turns",
+    )
     assert said(heard.asked[-1])[-3:] == ["Again 3.", "hit 3", "[Phase tell]"]
 
 
 def test_a_try_that_takes_too_many_turns_is_refused_and_max_attempts_ends_the_run() -> None:
-    cascade = cascade_of({"cascade_id": "c", "phases": [
-        {"name": "dig", "tackle": ["search"], "rules": {"max_turns": 2, "loop_until": "v", "max_attempts": 2}},
-        {"name": "tell"},
-    ]})  # fmt: skip
+    cascade = cascade_of(
+        {
+            "cascade_id": "c",
+            "phases": [
+                {"name": "dig", "tackle": ["search"], "rules": {"max_turns": 2, "loop_until": "v", "max_attempts": 2}},
+                {"name": "tell"},
+            ],
+        }
+    )
     end, heard = play(cascade, LOOPING)
 
     assert (end.status, len(end.phases), len(heard.asked)) == ("failed", 1, 4)
@@ -441,30 +500,60 @@ def mortal_store() -> tuple[Store, MortalJournal]:
     return Store(journal, MemoryObjects(), keys, uri="memory:", draw_nonce=lambda: "000000000"), journal
 
 
-KILLED = cascade_of({
-    "cascade_id": "all",
-    "auto_context": {"intra_phase": {"window": 2, "mask_observations_after": 1, "loop_history_limit": 2}},
-    "phases": [
-        {"name": "dig", "instructions": "Find it.", "tackle": ["search"]},
-        {"name": "mend", "instructions": "Mend it.", "tackle": ["search"], "rules": {"loop_until": "tests"},
-         "context": {"from": ["dig"]}},
-        {"name": "plan", "instructions": "Plan.", "soundings": {"factor": 2, "evaluator_instructions": "Which?"}},
-        {"name": "sub", "sub_cascades": [{"ref": "inner"}]},
-        {"name": "tell", "instructions": "Tell of {{ state.port }}."},
-    ],
-    "cascades": [{"cascade_id": "inner", "phases": [
-        {"name": "note", "instructions": "Note.", "output_extraction": {"pattern": r"\d+", "store_as": "port"}}]}],
-})  # fmt: skip
+KILLED = cascade_of(
+    {
+        "cascade_id": "all",
+        "auto_context": {"intra_phase": {"window": 2, "mask_observations_after": 1, "loop_history_limit": 2}},
+        "phases": [
+            {"name": "dig", "instructions": "Find it.", "tackle": ["search"]},
+            {
+                "name": "mend",
+                "instructions": "Mend it.",
+                "tackle": ["search"],
+                "rules": {"loop_until": "tests"},
+                "context": {"from": ["dig"]},
+            },
+            {"name": "plan", "instructions": "Plan.", "soundings": {"factor": 2, "evaluator_instructions": "Which?"}},
+            {"name": "sub", "sub_cascades": [{"ref": "inner"}]},
+            {"name": "tell", "instructions": "Tell of {{ state.port }}."},
+        ],
+        "cascades": [
+            {
+                "cascade_id": "inner",
+                "phases": [
+                    {
+                        "name": "note",
+                        "instructions": "Note.",
+                        "output_extraction": {"pattern": r"\d+", "store_as": "port"},
+                    }
+                ],
+            }
+        ],
+    }
+)
 PAD = "\nSCRATCHPAD:## Key Decisions\n- use port {n}\n## Blockers\n- None"
 KILLED_ROWS = [
-    *(row("dig", f"I look {n}.{PAD.format(n=n)}", search(LONG + str(n)), search("QUALITY_PASSED: lint"),
-          usage={"prompt_tokens": 900 * n, "completion_tokens": 9}) for n in range(1, 8)),
+    *(
+        row(
+            "dig",
+            f"I look {n}.{PAD.format(n=n)}",
+            search(LONG + str(n)),
+            search("QUALITY_PASSED: lint"),
+            usage={"prompt_tokens": 900 * n, "completion_tokens": 9},
+        )
+        for n in range(1, 8)
+    ),
     row("dig", "Found."),
-    row("mend", "Try.", search(LONG)), row("mend", "First.", refused="2 fail"),
-    row("mend", "Second.", refused="1 fails"), row("mend", "Third." + PAD.format(n=9)),
-    row("plan", "A.", attempt=1), row("plan", "B.", attempt=2), row("plan", "2", evaluator=True),
-    row("note", "port 9"), row("tell", "Told."),
-]  # fmt: skip
+    row("mend", "Try.", search(LONG)),
+    row("mend", "First.", refused="2 fail"),
+    row("mend", "Second.", refused="1 fails"),
+    row("mend", "Third." + PAD.format(n=9)),
+    row("plan", "A.", attempt=1),
+    row("plan", "B.", attempt=2),
+    row("plan", "2", evaluator=True),
+    row("note", "port 9"),
+    row("tell", "Told."),
+]
 
 
 def runs(store: Store) -> list[dict[str, Any]]:
@@ -606,23 +695,33 @@ def test_functions_play_tools_and_validators_and_what_they_raise_is_told() -> No
             raise LookupError("too far")
         return {"at": place}
 
-    cascade = cascade_of({"cascade_id": "c", "phases": [
-        {"name": "dig", "tackle": ["look"], "rules": {"loop_until": "short", "max_attempts": 2}}]})  # fmt: skip
+    cascade = cascade_of(
+        {
+            "cascade_id": "c",
+            "phases": [{"name": "dig", "tackle": ["look"], "rules": {"loop_until": "short", "max_attempts": 2}}],
+        }
+    )
     wants = [{"tool": "look", "arguments": arguments} for arguments in ({"place": "sea"}, {"place": "moon"}, "[1]")]
     script = script_of([row("dig", "", *wants), row("dig", "Far too long."), row("dig", "Ok.")])
     heard = Heard(script)
     runner = CascadeRunner(
-        store=memory_store(), cascade=cascade, model=heard, run="r", tools={"look": look},
+        store=memory_store(),
+        cascade=cascade,
+        model=heard,
+        run="r",
+        tools={"look": look},
         builder=lambda policy: EnvelopeBuilder(tokenizer=CharTokenizer(), budgets=ROOMY),
         answer=lambda use: called(look, use),
         validate=lambda output: judged(lambda text: (len(text) < 5, f"{len(text)} characters"), output),
-    )  # fmt: skip
+    )
     end = runner.play()
 
     assert end.phases[0].tries == 2
     assert said(heard.asked[1])[-3:] == [
-        '{"at": "sea"}', "error: LookupError: too far", "error: arguments are a JSON object",
-    ]  # fmt: skip
+        '{"at": "sea"}',
+        "error: LookupError: too far",
+        "error: arguments are a JSON object",
+    ]
     assert "[Validation Failed]\n13 characters" in said(heard.asked[2])
     schema = heard.asked[0].request["tools"][0]["function"]
     assert (schema["description"], schema["parameters"]["required"]) == ("Look there.", ["place"])
@@ -631,10 +730,13 @@ def test_functions_play_tools_and_validators_and_what_they_raise_is_told() -> No
 @pytest.mark.parametrize(
     ("given", "verdict"),
     [
-        (True, None), (False, "not valid"), ((False, "why"), "why"), ({"valid": False, "reason": "why"}, "why"),
+        (True, None),
+        (False, "not valid"),
+        ((False, "why"), "why"),
+        ({"valid": False, "reason": "why"}, "why"),
         ({"valid": True}, None),
     ],
-)  # fmt: skip
+)
 def test_verdicts_are_read(given: object, verdict: str | None) -> None:
     from ctxsteward.envelope.cascade import PhaseOutput
 
@@ -667,22 +769,37 @@ BAD = [
     Bad("another version", "schema_version: 2\nreplies: []\n", "schema_version: the number 2; write 1"),
     Bad("a row that is no mapping", "replies: [hi]\n", "s.yaml:1: replies[0]: the text 'hi'; write {phase, text}"),
     Bad("a row without a phase", "replies: [{text: hi}]\n", "replies[0].phase: nothing; add this key"),
-    Bad("an unknown key of a row", "replies:\n  - {phase: a, txt: hi}\n",
-        "s.yaml:2: replies[0].txt: unknown key; allowed: phase, cascade"),
-    Bad("a text that is none", "replies: [{phase: a, text: 7}]\n",
-        "s.yaml:1: replies[0].text: the number 7; write a valid string"),
-    Bad("attempt 0", "replies: [{phase: a, attempt: 0}]\n",
-        "attempt: the number 0; write a number greater than or equal to 1"),
+    Bad(
+        "an unknown key of a row",
+        "replies:\n  - {phase: a, txt: hi}\n",
+        "s.yaml:2: replies[0].txt: unknown key; allowed: phase, cascade",
+    ),
+    Bad(
+        "a text that is none",
+        "replies: [{phase: a, text: 7}]\n",
+        "s.yaml:1: replies[0].text: the number 7; write a valid string",
+    ),
+    Bad(
+        "attempt 0",
+        "replies: [{phase: a, attempt: 0}]\n",
+        "attempt: the number 0; write a number greater than or equal to 1",
+    ),
     Bad("a call without a tool", "replies: [{phase: a, calls: [{arguments: {}}]}]\n", "calls[0].tool: nothing; add"),
-    Bad("an unknown key of a call", "replies: [{phase: a, calls: [{tool: t, args: {}}]}]\n",
-        "replies[0].calls[0].args: unknown key; allowed: tool, arguments"),
-    Bad("usage that is none", "replies: [{phase: a, usage: {prompt_tokens: many}}]\n",
-        "usage.prompt_tokens: the text 'many'; write a valid integer"),
+    Bad(
+        "an unknown key of a call",
+        "replies: [{phase: a, calls: [{tool: t, args: {}}]}]\n",
+        "replies[0].calls[0].args: unknown key; allowed: tool, arguments",
+    ),
+    Bad(
+        "usage that is none",
+        "replies: [{phase: a, usage: {prompt_tokens: many}}]\n",
+        "usage.prompt_tokens: the text 'many'; write a valid integer",
+    ),
     Bad("YAML that does not parse", "replies: [\n", "s.yaml"),
     Bad("a line that is no JSON", '{"phase": "a"}\n{phase: b}\n', "s.jsonl: line 2", ".jsonl"),
     Bad("a line that is no row", '{"phase": "a"}\n[1]\n', "s.jsonl: line 2: a list; write {phase, text}", ".jsonl"),
     Bad("a line with an unknown key", '{"phase": "a", "say": 1}\n', "s.jsonl: line 1: say: unknown key", ".jsonl"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("case", BAD, ids=lambda case: case.id)
@@ -716,13 +833,25 @@ def one(name: str = "dig", **more: Any) -> Cascade:
 
 STOPS = [
     Stops("the script ends", one(), [], "script: phase 'dig' asks for reply 1; it has 0; add the rows"),
-    Stops("it ends in an attempt", one(soundings={"factor": 2}), [row("dig", "a", attempt=1)],
-          "phase 'dig', attempt 2 asks for reply 1"),
-    Stops("a call without a result", one(tackle=["search"]), [row("dig", "", {"tool": "search"})],
-          "phase 'dig', call 1: nobody plays the tool 'search'; name a function for it"),
-    Stops("no row of the evaluator", one(soundings={"factor": 2, "evaluator_instructions": "Which?"}),
-          [row("dig", "a", attempt=1), row("dig", "b", attempt=2)], "asks for the choice among attempts"),
-]  # fmt: skip
+    Stops(
+        "it ends in an attempt",
+        one(soundings={"factor": 2}),
+        [row("dig", "a", attempt=1)],
+        "phase 'dig', attempt 2 asks for reply 1",
+    ),
+    Stops(
+        "a call without a result",
+        one(tackle=["search"]),
+        [row("dig", "", {"tool": "search"})],
+        "phase 'dig', call 1: nobody plays the tool 'search'; name a function for it",
+    ),
+    Stops(
+        "no row of the evaluator",
+        one(soundings={"factor": 2, "evaluator_instructions": "Which?"}),
+        [row("dig", "a", attempt=1), row("dig", "b", attempt=2)],
+        "asks for the choice among attempts",
+    ),
+]
 
 
 @pytest.mark.parametrize("case", STOPS, ids=lambda case: case.id)

@@ -42,8 +42,11 @@ REFUSED = [row("dig", f"Port {n}.", refused="no source") for n in range(2)]
 
 @pytest.mark.parametrize("intra", [None, {}])
 def test_killed_after_its_last_refusal_it_asks_no_more(intra: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    script, store, cascade = script_of([*REFUSED, row("dig", "Fine.")]), memory_store(), dig(
-        rules=STRICT, intra_context=intra)  # fmt: skip
+    script, store, cascade = (
+        script_of([*REFUSED, row("dig", "Fine.")]),
+        memory_store(),
+        dig(rules=STRICT, intra_context=intra),
+    )
     put = RunLedger.put
 
     def killed(self: RunLedger, name: str, value: object) -> None:

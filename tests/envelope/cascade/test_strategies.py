@@ -67,8 +67,11 @@ def shown_for(text: str, strategies: Strategies | None = None, pins: Sequence[in
 def said(shown: PhaseContext, provider: str = "openai-chat") -> list[str]:
     """What a provider is sent of the past, labels and calls left out."""
     wires = rendered(shown, provider)
-    texts = [wire["content"] if isinstance(wire["content"], str) else json.dumps(wire["content"]) for wire in wires
-             if wire["content"]]  # fmt: skip
+    texts = [
+        wire["content"] if isinstance(wire["content"], str) else json.dumps(wire["content"])
+        for wire in wires
+        if wire["content"]
+    ]
     return [text for text in texts if "[Conversation from" not in text]
 
 
@@ -357,8 +360,14 @@ def test_the_menu_shows_the_summaries_of_cards_of_every_session_of_a_run() -> No
             opened.session.append(says(f"short {phase}"), phase=phase)
             worker.hint(opened.session.key)
         assert worker.flush(5)
-    opened = open_phase(store, parse_cascade(text), "report", run="r", counter=CHARS,
-                        strategies=Strategies(models={"m": model}, cards=index))  # fmt: skip
+    opened = open_phase(
+        store,
+        parse_cascade(text),
+        "report",
+        run="r",
+        counter=CHARS,
+        strategies=Strategies(models={"m": model}, cards=index),
+    )
 
     assert [line.partition(": ")[2] for line in model.menu] == ["about §1", "short gather", "about §1", "short chat"]
     assert [line.split()[2].strip("(,") for line in model.menu] == ["gather", "gather", "chat", "chat"]

@@ -14,9 +14,17 @@ from ctxsteward.schemas import InputError
 from ...tables import table
 
 STATE: dict[str, Any] = {
-    "yes": True, "no": False, "word": "False", "n": 3, "zero": 0, "list": ["a"], "empty": [], "items": 5,
-    "nested": {"deep": "x"}, "none": None,
-}  # fmt: skip
+    "yes": True,
+    "no": False,
+    "word": "False",
+    "n": 3,
+    "zero": 0,
+    "list": ["a"],
+    "empty": [],
+    "items": 5,
+    "nested": {"deep": "x"},
+    "none": None,
+}
 
 TABLE = table(__file__, "templates.yaml")
 CONDITIONS: dict[str, bool] = TABLE["conditions"]
@@ -138,11 +146,16 @@ def costly_data() -> dict[str, Any]:
     """Equal values that are not one object, which Python would compare by identity."""
     numbers = list(range(5_000))
     return {
-        "text": LONG, "same": "".join(list(LONG)), "texts": ["".join(list(LONG)) + str(n)[:0] + "b" for n in range(20)],
-        "numbers": numbers, "alike": [*numbers], "lists": [[*numbers[:-1], n + 60_000] for n in range(20)],
-        "mapping": {str(n): [n] for n in numbers}, "mirror": {str(n): [n] for n in numbers},
+        "text": LONG,
+        "same": "".join(list(LONG)),
+        "texts": ["".join(list(LONG)) + str(n)[:0] + "b" for n in range(20)],
+        "numbers": numbers,
+        "alike": [*numbers],
+        "lists": [[*numbers[:-1], n + 60_000] for n in range(20)],
+        "mapping": {str(n): [n] for n in numbers},
+        "mirror": {str(n): [n] for n in numbers},
         "strange": "".join(map(chr, range(1_000, 30_000))) + "a",
-    }  # fmt: skip
+    }
 
 
 @pytest.mark.parametrize("expression", COSTLY)
@@ -160,11 +173,22 @@ def test_what_reads_much_is_paid_for_and_stops_soon(expression: str) -> None:
 def test_comparisons_are_what_they_were() -> None:
     data = {"n": 3, "text": "a long text", "list": [1, 2, 3], "map": {"a": 1}, "log": "x" * 300_000 + "error"}
     for condition, expected in {
-        "1 < input.n < 5": True, "1 < input.n < 2": False, "'long' in input.text": True, "'a' in input.map": True,
-        "2 not in input.list": False, "input.list[1:] == [2, 3]": True, "input.text[:6] == 'a long'": True,
-        "input.absent in input.list": False, "'x' in input.absent": False, "input.n is in input.list": True,
-        "input.list | select('>', 1) | list == [2, 3]": True, "2 in input.list | map('int')": True,
-        "'error' in input.log": True, "input.n is eq 3 and input.n is ne 4": True, "5 in range(9)": True,
-        "input.text.strip('a').strip() == 'long text'": True, "'xay' | trim('xy') == 'a'": True,
-    }.items():  # fmt: skip
+        "1 < input.n < 5": True,
+        "1 < input.n < 2": False,
+        "'long' in input.text": True,
+        "'a' in input.map": True,
+        "2 not in input.list": False,
+        "input.list[1:] == [2, 3]": True,
+        "input.text[:6] == 'a long'": True,
+        "input.absent in input.list": False,
+        "'x' in input.absent": False,
+        "input.n is in input.list": True,
+        "input.list | select('>', 1) | list == [2, 3]": True,
+        "2 in input.list | map('int')": True,
+        "'error' in input.log": True,
+        "input.n is eq 3 and input.n is ne 4": True,
+        "5 in range(9)": True,
+        "input.text.strip('a').strip() == 'long text'": True,
+        "'xay' | trim('xy') == 'a'": True,
+    }.items():
         assert holds(condition, input=data, state={}) is expected, condition

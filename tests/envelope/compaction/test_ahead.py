@@ -59,9 +59,15 @@ def opened(store: Store | None = None, id: str = "s") -> Session:
 
 
 def talk(
-    session: Session, building: EnvelopeBuilder, ahead: SummaryAhead | None, until: Callable[[], bool] = bool,
-    *, name: str = "OPS", turns: int = 60, wait: bool = True,
-) -> Iterator[Envelope]:  # fmt: skip
+    session: Session,
+    building: EnvelopeBuilder,
+    ahead: SummaryAhead | None,
+    until: Callable[[], bool] = bool,
+    *,
+    name: str = "OPS",
+    turns: int = 60,
+    wait: bool = True,
+) -> Iterator[Envelope]:
     """Turns until that is so; each envelope."""
     for number in range(turns):
         text = f"Order {name}-{number} costs {number} euros. " + "Some more talk about it. " * 40

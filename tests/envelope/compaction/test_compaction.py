@@ -585,8 +585,10 @@ def test_a_live_turn_loses_its_tool_results_before_its_text() -> None:
     assert len(tools) == len(masked) + 1, "the results the model has not seen stay, all others are masked"
     newest = session.state.ordinal
     first = newest - 2 * len(masked)
-    assert masked == [f"[text result, {len(f'row {n} ') + 200} characters, §{2 * n + 3}]" for n in
-                      range((first - 3) // 2, (newest - 3) // 2)]  # fmt: skip
+    assert masked == [
+        f"[text result, {len(f'row {n} ') + 200} characters, §{2 * n + 3}]"
+        for n in range((first - 3) // 2, (newest - 3) // 2)
+    ]
     said = [message["content"] for message in messages if message["role"] == "assistant"]
     assert said == [f"Step {n}: I try door {n}." for n in range((first - 3) // 2, (newest - 1) // 2)]
     assert unaccounted(session) == set()
@@ -772,8 +774,16 @@ def test_losses_are_typed_and_quote_the_original() -> None:
     made = compacted(only_numbers)
     losses = made.event.report.losses
     assert {loss.kind for loss in losses} >= {
-        "constraint", "decision", "error", "identifier", "number", "open_item", "path", "preference", "url",
-    }  # fmt: skip
+        "constraint",
+        "decision",
+        "error",
+        "identifier",
+        "number",
+        "open_item",
+        "path",
+        "preference",
+        "url",
+    }
     for loss in losses:
         if loss.span is not None:
             start, stop = loss.span

@@ -76,9 +76,15 @@ def test_weights_can_be_others() -> None:
 # -- pruning -----------------------------------------------------------------------------------------------------------
 
 HISTORY = [
-    system("be brief"), user("the task"), reply("ok " * 40), user("more " * 40), reply("ERROR: Failed " * 12),
-    user("again " * 40), reply("fine " * 40), user("the last"),
-]  # fmt: skip
+    system("be brief"),
+    user("the task"),
+    reply("ok " * 40),
+    user("more " * 40),
+    reply("ERROR: Failed " * 12),
+    user("again " * 40),
+    reply("fine " * 40),
+    user("the last"),
+]
 
 
 def test_what_fits_is_the_same_list_and_nobody_is_told() -> None:
@@ -109,9 +115,15 @@ def test_what_always_stays_stays_over_the_limit_and_the_result_says_so() -> None
 
 def test_a_call_and_its_results_leave_together_and_a_pending_call_stays() -> None:
     history = [
-        user("task"), call("a", "b"), result("a", "x" * 200), result("b", "y" * 200), reply("so"), user("go on"),
-        call("c", "d"), result("c", "z" * 200),
-    ]  # fmt: skip
+        user("task"),
+        call("a", "b"),
+        result("a", "x" * 200),
+        result("b", "y" * 200),
+        reply("so"),
+        user("go on"),
+        call("c", "d"),
+        result("c", "z" * 200),
+    ]
     done = prune_context(history, 330, counter=CHARS)
     assert [wire["role"] for wire in done.pruned] == ["user", "assistant", "user", "assistant", "tool"]
     assert [wire["role"] for wire in done.removed] == ["assistant", "tool", "tool"]
@@ -196,9 +208,11 @@ def test_subscribers_are_told_in_order_until_they_end_it() -> None:
     pruner.on("context:pruned", lambda payload: told.append(("second", dict(payload))))
     done = pruner.prune(HISTORY, 250)
     payload = {
-        "original": done.stats.original, "final": done.stats.final, "removed": 4,
+        "original": done.stats.original,
+        "final": done.stats.final,
+        "removed": 4,
         "token_reduction": done.stats.original - done.stats.final,
-    }  # fmt: skip
+    }
     assert told == [("first", payload), ("second", payload)]
     end()
     pruner.prune(HISTORY, 250)
@@ -294,10 +308,17 @@ def test_where_all_of_them_are_not_enough_the_rest_is_summarized() -> None:
 @pytest.mark.parametrize(
     ("count", "percent", "expected"),
     [
-        (0, 50, []), (1, 10, [0]), (1, 100, [0]), (2, 50, [0]), (3, 34, [0]), (3, 100, [0, 1, 2]),
-        (10, 20, [4, 5]), (9, 50, [3, 4, 2, 5]), (4, 0, []),
+        (0, 50, []),
+        (1, 10, [0]),
+        (1, 100, [0]),
+        (2, 50, [0]),
+        (3, 34, [0]),
+        (3, 100, [0, 1, 2]),
+        (10, 20, [4, 5]),
+        (9, 50, [3, 4, 2, 5]),
+        (4, 0, []),
     ],
-)  # fmt: skip
+)
 def test_middle_out_alternates_and_takes_at_least_one(count: int, percent: int, expected: list[int]) -> None:
     assert sorted(middle_out(range(count), percent)) == sorted(expected)
 
@@ -337,7 +358,7 @@ ONE = user("x")
         pytest.param(lambda: summarize_context([ONE], 0), InputError, "max_items=0: expected", id="no items"),
         pytest.param(lambda: ContextPruner().on(cast("Any", "x"), print), InputError, "known: context", id="event"),
     ],
-)  # fmt: skip
+)
 def test_bad_input_is_refused(attempt: Callable[[], Any], error: type[Exception], told: str) -> None:
     with pytest.raises(error, match=told):
         attempt()

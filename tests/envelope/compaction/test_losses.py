@@ -32,8 +32,19 @@ def test_a_text_says_these_things_and_no_others(case: dict[str, Any]) -> None:
 
 
 SAYINGS = (
-    "We must ship", "never", ". ", "\n", "OPS-12", " 30 days", "  ", "必须", "。", "/srv/a/b", "x" * 170, "failed",
-)  # fmt: skip
+    "We must ship",
+    "never",
+    ". ",
+    "\n",
+    "OPS-12",
+    " 30 days",
+    "  ",
+    "必须",
+    "。",
+    "/srv/a/b",
+    "x" * 170,
+    "failed",
+)
 
 
 @settings(max_examples=examples(300), deadline=None, derandomize=True, database=None)
@@ -121,7 +132,9 @@ FULL = "word " * (PROBED_CHARS // 5)
         pytest.param(["See OPS-12."], "§1", ("It is ops-12.",), [], id="a bullet says it"),
         pytest.param(["See OPS-12."], "§1", ("Noted.", "OPS-12"), [], id="what stays visible says it"),
         pytest.param(
-            ["OPS-12 and OPS-13", "OPS-12", "OPS-14"], "§1 §2 §3", (),
+            ["OPS-12 and OPS-13", "OPS-12", "OPS-14"],
+            "§1 §2 §3",
+            (),
             [("identifier", "OPS-13", "§1"), ("identifier", "OPS-12", "§2"), ("identifier", "OPS-14", "§3")],
             id="in order, each value once, at the newest message that has it",
         ),
@@ -129,7 +142,7 @@ FULL = "word " * (PROBED_CHARS // 5)
         pytest.param(["OPS-12 " + FULL[8:]], "§1", (), [("identifier", "OPS-12", "§1")], id="the last that is probed"),
         pytest.param(["OPS-12 " + FULL[7:]], "§1", (), [("fact", ("OPS-12 " + FULL[7:])[:80], "§1")], id="and not"),
     ],
-)  # fmt: skip
+)
 def test_what_is_lost_is_told_by_value_or_by_message(
     texts: list[str], cited: str, shown: tuple[str, ...], losses: Losses
 ) -> None:

@@ -174,7 +174,7 @@ def test_one_call_may_be_built_under_another_policy() -> None:
         pytest.param("every_n", {"every_steps": 1.5}, "every_steps=1.5: expected", id="a part of a step"),
         pytest.param("every_n", {"every_steps": "x" * 99}, "every_steps='xxx", id="a text"),
     ],
-)  # fmt: skip
+)
 def test_what_is_no_policy_is_refused(name: Any, more: dict[str, Any], told: str) -> None:
     with pytest.raises(InputError, match=told.replace("(", r"\(")):
         price_policy(name, **more)
@@ -247,8 +247,10 @@ def test_what_is_asked_for_is_made_though_nothing_is_due() -> None:
     assert session.reports() == [], "a preview writes nothing"
     (report,) = builder.build(session, policy=asked_policy()).reports
     assert (report.policy, report.pre_tokens, report.post_tokens) == (
-        "asked/1", shown.reports[0].pre_tokens, shown.reports[0].post_tokens
-    )  # fmt: skip
+        "asked/1",
+        shown.reports[0].pre_tokens,
+        shown.reports[0].post_tokens,
+    )
     assert report.post_tokens < report.pre_tokens * 0.75
     assert builder.build(session).reports == (), "it is for one call"
     assert builder.build(session).section("dynamic").budget_tokens == 100_000

@@ -98,21 +98,31 @@ NOISE: dict[str, Callable[[Wire], Wire]] = {
     "nulls": lambda wire: {**wire, "refusal": None, "function_call": None, "audio": None},
     "key order": lambda wire: dict(reversed(wire.items())),
     "blocks": lambda wire: {
-        **wire, "content": [{"type": "text", "text": wire["content"]}] if wire.get("content") else wire.get("content"),
-    },
-    "cache marks": lambda wire: {
-        **wire, "content": [{"type": "text", "text": wire["content"], "cache_control": {"type": "ephemeral"}}],
-    } if wire["role"] == "user" else wire,
-    "an id of the framework": lambda wire: {**wire, "id": "lc-7"},
-    "arguments spaced": lambda wire: {
         **wire,
-        "tool_calls": [
-            {**one, "index": 0, "function": {**one["function"], "arguments": '{  "city":"Kyoto"}'}}
-            for one in wire["tool_calls"]
-        ],
-    } if "tool_calls" in wire else wire,
+        "content": [{"type": "text", "text": wire["content"]}] if wire.get("content") else wire.get("content"),
+    },
+    "cache marks": lambda wire: (
+        {
+            **wire,
+            "content": [{"type": "text", "text": wire["content"], "cache_control": {"type": "ephemeral"}}],
+        }
+        if wire["role"] == "user"
+        else wire
+    ),
+    "an id of the framework": lambda wire: {**wire, "id": "lc-7"},
+    "arguments spaced": lambda wire: (
+        {
+            **wire,
+            "tool_calls": [
+                {**one, "index": 0, "function": {**one["function"], "arguments": '{  "city":"Kyoto"}'}}
+                for one in wire["tool_calls"]
+            ],
+        }
+        if "tool_calls" in wire
+        else wire
+    ),
     "empty text beside calls": lambda wire: {**wire, "content": ""} if "tool_calls" in wire else wire,
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("noise", NOISE)
@@ -335,14 +345,18 @@ def test_two_branches_that_end_alike_are_kept_apart() -> None:
         ),
         pytest.param({**user("yes"), "name": "alice"}, {**user("yes"), "name": "bob"}, id="another speaker"),
         pytest.param(
-            user([{"type": "tool_result", "tool_use_id": "c", "content": "a long result"},
-                  {"type": "text", "text": "A: book it"}]),
+            user(
+                [
+                    {"type": "tool_result", "tool_use_id": "c", "content": "a long result"},
+                    {"type": "text", "text": "A: book it"},
+                ]
+            ),
             user([{"type": "tool_result", "tool_use_id": "c", "content": "a long"}, {"type": "text", "text": "B: no"}]),
             id="other words beside a result",
         ),
         pytest.param(result("c", "Error: no connection after 30 s"), result("c", "sunny"), id="a tool that ran again"),
     ],
-)  # fmt: skip
+)
 def test_what_says_something_else_is_an_edit(logged: Wire, handed: Wire) -> None:
     root = open_store("memory:").session("s")
     root.follow([call("c"), logged, answer("one")])
@@ -480,8 +494,9 @@ def test_what_is_erased_hides_nothing_new_and_comes_back_in_no_fork() -> None:
     assert "a wholly different question" in [entry.message.text for entry in new.entries()]
     with pytest.raises(Erased):
         root.follow([user("a"), answer("regenerated"), user("my secret is 42")], principal="mia")
-    assert "secret" not in str([record.wire for name in store.sessions()
-                                for record in store.journal.read(store.session(name).key, 0)])  # fmt: skip
+    assert "secret" not in str(
+        [record.wire for name in store.sessions() for record in store.journal.read(store.session(name).key, 0)]
+    )
 
 
 def test_a_fork_that_was_forgotten_makes_room_for_another() -> None:
@@ -517,8 +532,10 @@ def test_arguments_that_are_too_deep_to_read_are_text() -> None:
 def test_ids_tell_nothing_of_what_was_said() -> None:
     """The same words in another session, or of another tenant, go by other ids."""
     store = open_store("memory:")
-    ids = [store.session(name, tenant=tenant).follow([user("yes")]).entries()[0].event.id
-           for name, tenant in (("a", "t"), ("b", "t"), ("a", "u"))]  # fmt: skip
+    ids = [
+        store.session(name, tenant=tenant).follow([user("yes")]).entries()[0].event.id
+        for name, tenant in (("a", "t"), ("b", "t"), ("a", "u"))
+    ]
     assert len(set(ids)) == 3
 
 

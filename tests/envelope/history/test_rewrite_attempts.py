@@ -107,8 +107,10 @@ def real_messages() -> Iterator[str]:
             yield from (turn.get("text", "") for turn in turns if isinstance(turns, list))
     with (SHARED / "data/tau_bench_airline/runs_even_tasks.jsonl").open(encoding="utf-8") as file:
         runs = [json.loads(line) for line in file]
-    runs += [{"traj": json.loads(path.read_text(encoding="utf-8")).get("history", [])}
-             for path in sorted((SHARED / "data/swe_agent").glob("*.traj"))]  # fmt: skip
+    runs += [
+        {"traj": json.loads(path.read_text(encoding="utf-8")).get("history", [])}
+        for path in sorted((SHARED / "data/swe_agent").glob("*.traj"))
+    ]
     for run in runs:
         for message in run["traj"]:
             if message.get("role") != "system" and isinstance(message.get("content"), str):

@@ -76,8 +76,13 @@ def test_what_is_told_beside_a_message_is_kept_beside_it(store: Store) -> None:
     )
     event = opened(store).entry("§1").event
     assert (event.id, event.phase, event.pin, event.ts, event.principal, event.origin) == (
-        "m-1", "draft", "soft", "2026-11-03T10:00:00Z", "dana", "s-7§3",
-    )  # fmt: skip
+        "m-1",
+        "draft",
+        "soft",
+        "2026-11-03T10:00:00Z",
+        "dana",
+        "s-7§3",
+    )
     assert opened(store).resolve("§1").wire == said
 
 

@@ -80,10 +80,13 @@ class ScriptedClient(FunctionInvocationLayer, ChatMiddlewareLayer, BaseChatClien
     def _inner_get_response(
         self, *, messages: Sequence[Message], stream: bool, options: Mapping[str, Any], **kwargs: Any
     ) -> Any:
-        self.requests.append({
-            "wires": [wire for message in messages for wire in ours.wires_of(message)],
-            "instructions": options.get("instructions"), "stream": stream,
-        })  # fmt: skip
+        self.requests.append(
+            {
+                "wires": [wire for message in messages for wire in ours.wires_of(message)],
+                "instructions": options.get("instructions"),
+                "stream": stream,
+            }
+        )
         contents = reply(messages)
         if self.fails and messages[-1].role == "tool" and "turn 6." in str(self.requests[-1]["wires"]):
             self.fails = False
@@ -130,9 +133,14 @@ def agent_for(mode: str, store: Any, client: Any, calls: list[Any]) -> Any:
     providers += [Tuesday("day")] if mode == "aside" else []
     middleware = [CtxstewardView(store, **options)] if mode == "view" else None
     return Agent(
-        client, HEAD, name="books", tools=[look], context_providers=providers, middleware=middleware,
+        client,
+        HEAD,
+        name="books",
+        tools=[look],
+        context_providers=providers,
+        middleware=middleware,
         require_per_service_call_history_persistence=mode == "per_call",
-    )  # fmt: skip
+    )
 
 
 @contextmanager
@@ -179,14 +187,19 @@ async def played(mode: str, uri: str, first: int, last: int) -> dict[str, Any]:
         entries = EntryLog(store, "chat-1/ctxsteward").read()
         forks = [name for name in store.sessions() if "-fork-" in name]
         return {
-            "requests": client.requests, "state": session.to_dict()["state"], "history": entries, "forks": forks,
-            "log": [entry.message.wire for entry in log.entries()], "warned": warned,
+            "requests": client.requests,
+            "state": session.to_dict()["state"],
+            "history": entries,
+            "forks": forks,
+            "log": [entry.message.wire for entry in log.entries()],
+            "warned": warned,
             "tokens": [sum(COUNTER.message(OurMessage.from_wire(w)) for w in one["wires"]) for one in client.requests],
             "dynamic": [call.envelope.section("dynamic").tokens for call in calls],
             "overflow": [call.envelope.section("dynamic").overflow_tokens for call in calls],
             "calibration": calls[-1].builder.calibration if calls else None,
-            "reports": len(log.reports()), "replaced": list(REPLACED),
-        }  # fmt: skip
+            "reports": len(log.reports()),
+            "replaced": list(REPLACED),
+        }
 
 
 REPLACED: list[tuple[str, int]] = []

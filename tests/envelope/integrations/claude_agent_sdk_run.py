@@ -51,20 +51,31 @@ def script(request: SeenRequest) -> Reply:
 def environment(server: ModelServer, folder: Path) -> dict[str, str]:
     """In which the program talks to the loopback alone."""
     return {
-        "ANTHROPIC_BASE_URL": server.url, "ANTHROPIC_API_KEY": "none", "CLAUDE_CONFIG_DIR": str(folder / "config"),
-        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "DISABLE_TELEMETRY": "1", "DISABLE_AUTOUPDATER": "1",
+        "ANTHROPIC_BASE_URL": server.url,
+        "ANTHROPIC_API_KEY": "none",
+        "CLAUDE_CONFIG_DIR": str(folder / "config"),
+        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+        "DISABLE_TELEMETRY": "1",
+        "DISABLE_AUTOUPDATER": "1",
         "DISABLE_ERROR_REPORTING": "1",
-    }  # fmt: skip
+    }
 
 
 def options(server: ModelServer, folder: Path, mirror: Any, **more: Any) -> ClaudeAgentOptions:
     (folder / "work").mkdir(exist_ok=True)
     return ClaudeAgentOptions(
-        cwd=folder / "work", env=environment(server, folder), session_store=mirror, session_store_flush="eager",
+        cwd=folder / "work",
+        env=environment(server, folder),
+        session_store=mirror,
+        session_store_flush="eager",
         hooks=mirror.hooks(),
-        allowed_tools=["Bash"], setting_sources=[], model="claude-sonnet-4-5", system_prompt="You are a tester.",
-        max_turns=6, **more,
-    )  # fmt: skip
+        allowed_tools=["Bash"],
+        setting_sources=[],
+        model="claude-sonnet-4-5",
+        system_prompt="You are a tester.",
+        max_turns=6,
+        **more,
+    )
 
 
 async def ask(client: Any, prompt: str) -> None:
@@ -96,7 +107,7 @@ async def played(folder: Path, phase: str) -> dict[str, Any]:
             "listed": [one["session_id"] for one in await mirror.list_sessions(project)],
             "requests": [one.body["messages"] for one in server.requests if one.kind == "anthropic"],
             "output": session.resolve(f"tool:{_call_id(session)}").tool_results[0].text,
-        }  # fmt: skip
+        }
 
 
 def is_subsequence(entries: list[Any], lines: list[Any]) -> bool:

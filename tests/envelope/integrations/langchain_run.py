@@ -72,8 +72,9 @@ def answer_to(messages: list[BaseMessage]) -> AIMessage:
     if isinstance(messages[-1], ToolMessage) or "look" not in asked:
         return AIMessage(f"Answer {number}: " + " ".join(f"word{number}" for _ in range(25)))
     calls = [{"id": f"c{number}{at}", "name": "look", "args": {"at": number}} for at in "ab"[: 1 + ("both" in asked)]]
-    return AIMessage([{"type": "thinking", "thinking": f"Let me see {number}.", "signature": f"sig{number}"}],
-                     tool_calls=calls)  # fmt: skip
+    return AIMessage(
+        [{"type": "thinking", "thinking": f"Let me see {number}.", "signature": f"sig{number}"}], tool_calls=calls
+    )
 
 
 def look(at: str) -> str:
@@ -336,8 +337,9 @@ def test_a_message_comes_back_out_of_the_log_as_it_was(message: BaseMessage) -> 
 
 def test_a_call_that_its_provider_also_has_as_a_block_is_one_call() -> None:
     block = {"type": "tool_use", "id": "c1", "name": "look", "input": {"at": 1}}
-    message = AIMessage([{"type": "text", "text": "Let me see."}, block],
-                        tool_calls=[{"id": "c1", "name": "look", "args": {"at": 1}}])  # fmt: skip
+    message = AIMessage(
+        [{"type": "text", "text": "Let me see."}, block], tool_calls=[{"id": "c1", "name": "look", "args": {"at": 1}}]
+    )
     assert [call.id for call in Message.from_wire(wire_of(message)).tool_calls] == ["c1"]
 
 
@@ -371,8 +373,10 @@ def test_the_model_may_search_and_read_what_left_the_window() -> None:
         def _generate(self, messages: list[BaseMessage], *_: Any, **__: Any) -> ChatResult:
             calls: list[Any] = []
             if messages[-1].text.startswith("Find"):
-                calls = [{"id": "s1", "name": "search_context", "args": {"query": "thing2", "k": 3}},
-                         {"id": "s2", "name": "resolve_reference", "args": {"ref": "1"}}]  # fmt: skip
+                calls = [
+                    {"id": "s1", "name": "search_context", "args": {"query": "thing2", "k": 3}},
+                    {"id": "s2", "name": "resolve_reference", "args": {"ref": "1"}},
+                ]
             answer = AIMessage("Here." if not calls else "", tool_calls=calls)
             return ChatResult(generations=[ChatGeneration(message=answer)])
 

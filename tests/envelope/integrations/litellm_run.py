@@ -48,9 +48,13 @@ async def chat(base: str) -> list[Any]:
         history.append(question(turn))
         while True:
             made = await litellm.acompletion(
-                **CHAT, api_base=base, messages=history, tools=[TOOL], stream=turn % 2 == 1,
+                **CHAT,
+                api_base=base,
+                messages=history,
+                tools=[TOOL],
+                stream=turn % 2 == 1,
                 metadata={"session_id": "chat"},
-            )  # fmt: skip
+            )
             if turn % 2:
                 made = litellm.stream_chunk_builder([chunk async for chunk in made])
             message = made.choices[0].message
@@ -69,21 +73,25 @@ async def others(server: ModelServer) -> None:
         history.append(question(turn))
         made = await litellm.aresponses(
             **CHAT, api_base=base, input=history, instructions="Be brief.", litellm_metadata={"session_id": "items"}
-        )  # fmt: skip
+        )
         history += made.output
     history = []
     for turn in range(3):
         history.append(question(turn))
         answer = await litellm.anthropic_messages(
-            model="anthropic/claude-opus-4-1", max_tokens=9, api_key="none", api_base=server.url, messages=history,
+            model="anthropic/claude-opus-4-1",
+            max_tokens=9,
+            api_key="none",
+            api_base=server.url,
+            messages=history,
             litellm_metadata={"session_id": "claude"},
-        )  # fmt: skip
+        )
         history.append({"role": "assistant", "content": answer["content"]})
     with conversation("through-a-chat", tenant="acme", principal="ada"):  # Anthropic's API over another provider
         await litellm.anthropic_messages(**CHAT, max_tokens=9, api_base=base, messages=[question(1)])
     router = litellm.Router(
         model_list=[{"model_name": "m", "litellm_params": {**CHAT, "api_base": base}}], num_retries=2
-    )  # fmt: skip
+    )
     server.faults.append(Fault("status", 1, status=500))
     await router.acompletion(model="m", messages=[question(1)], metadata={"session_id": "routed"})
     await litellm.acompletion(**CHAT, api_base=base, messages=[question(99)])
@@ -100,9 +108,10 @@ async def proxied(handler: Any, base: str) -> None:
     }
     for name, key in keys.items():
         data: dict[str, Any] = {
-            "model": "m", "messages": [{"role": "user", "content": f"I am {name}."}],
+            "model": "m",
+            "messages": [{"role": "user", "content": f"I am {name}."}],
             "metadata": {"session_id": "same", "ctxsteward_session": ["same", "team-red"]},
-        }  # fmt: skip
+        }
         if name == "two":
             data["proxy_server_request"] = {"headers": {"X-Ctxsteward-Session": "same"}}
             data["metadata"]["session_id"] = "other"
@@ -116,7 +125,7 @@ def in_sync(handler: Any, base: str) -> None:
         history.append(question(turn))
         made = handler.completion(
             **CHAT, api_base=base, messages=history, stream=turn % 2 == 1, metadata={"session_id": "sync"}
-        )  # fmt: skip
+        )
         made = litellm.stream_chunk_builder(list(made)) if turn % 2 else made
         history.append(made.choices[0].message)
 
@@ -134,7 +143,7 @@ async def main(folder: str) -> dict[str, Any]:
     with open_store(f"file:{folder}/store") as store, ModelServer(script) as server:
         handler: Any = session_handler(
             store, budgets=Budgets(dynamic_tokens=500), on_error="raise", on_call=finished.append
-        )  # fmt: skip
+        )
         litellm.callbacks = [handler]
         base = f"{server.url}/v1"
         history = await chat(base)
@@ -143,8 +152,10 @@ async def main(folder: str) -> dict[str, Any]:
         session = store.session("chat")
         kept = [session.resolve(at).text for at in range(1, len(session) + 1)]
         said = [(m["content"] if isinstance(m, dict) else m.content) or "" for m in history[1:]]
-        said = ["" if isinstance(m, dict) and m["role"] == "tool" else text
-                for m, text in zip(history[1:], said, strict=True)]  # fmt: skip
+        said = [
+            "" if isinstance(m, dict) and m["role"] == "tool" else text
+            for m, text in zip(history[1:], said, strict=True)
+        ]
         await others(server)
         await proxied(handler, base)
         await asyncio.to_thread(in_sync, handler, base)
@@ -153,16 +164,24 @@ async def main(folder: str) -> dict[str, Any]:
         faults = [f for r in server.requests if r.kind == "chat" for f in openai_faults(r.body)]
         faults += [f for r in server.requests if r.kind == "anthropic" for f in anthropic_faults(r.body)]
         tenants = {tenant: store.sessions(tenant=tenant) for tenant in store.journal.tenants()}
-        logs = {f"{tenant}/{name}": store.session(name, tenant=tenant) for tenant, names in tenants.items()
-                for name in names}  # fmt: skip
+        logs = {
+            f"{tenant}/{name}": store.session(name, tenant=tenant)
+            for tenant, names in tenants.items()
+            for name in names
+        }
         return {
-            "kept": kept == said, "reports": len(session.reports()), "longest": max(len(r.raw) for r in sent),
-            "calls": len(calls), "cached": sum(call.cached_tokens or 0 for call in calls) > 0, "faults": faults,
-            "printed": printed, "proxy": proxy_handler(folder),
+            "kept": kept == said,
+            "reports": len(session.reports()),
+            "longest": max(len(r.raw) for r in sent),
+            "calls": len(calls),
+            "cached": sum(call.cached_tokens or 0 for call in calls) > 0,
+            "faults": faults,
+            "printed": printed,
+            "proxy": proxy_handler(folder),
             "lengths": {name: len(log) for name, log in logs.items()},
             "unnamed": any("parcel 3663" in request.prompt for request in server.requests),
             "people": sorted({str(entry.event.principal) for log in logs.values() for entry in log.entries()}),
-        }  # fmt: skip
+        }
 
 
 def example(base: str) -> list[str]:
@@ -182,10 +201,11 @@ def proxy_handler(folder: str) -> dict[str, Any]:
     handler = get_instance_fn(path)
     handler.conversations.store.close()
     return {
-        "is_one": handler is get_instance_fn(path), "uri": handler.conversations.store.uri == uri,
+        "is_one": handler is get_instance_fn(path),
+        "uri": handler.conversations.store.uri == uri,
         "dynamic_tokens": handler.conversations.budgets.dynamic_tokens,
         "hooks": [name for name in vars(type(handler)) if name.startswith("async_")],
-    }  # fmt: skip
+    }
 
 
 if __name__ == "__main__":

@@ -104,8 +104,14 @@ async def _chat_async(client: Any, history: list[Any], stream: bool) -> Any:
 def _responses_arguments(history: list[Any]) -> Any:
     """A long history goes around the SDK's own walk over `input`, which takes it milliseconds an item."""
     told = {"input": history} if len(history) < LONG else {"extra_body": {"input": history}}
-    return {"model": "gpt-5", **told, "instructions": SYSTEM, "tools": [RESPONSES_TOOL], "store": False,
-            "include": ["reasoning.encrypted_content"]}  # fmt: skip
+    return {
+        "model": "gpt-5",
+        **told,
+        "instructions": SYSTEM,
+        "tools": [RESPONSES_TOOL],
+        "store": False,
+        "include": ["reasoning.encrypted_content"],
+    }
 
 
 def _responses_added(response: Any) -> Any:
@@ -158,8 +164,14 @@ def responses_faults(request: Wire) -> list[str]:
 
 
 def _anthropic_arguments(history: list[Any]) -> Any:
-    return {"model": "claude-opus-4-1", "max_tokens": 100, "system": SYSTEM, "messages": history,
-            "tools": [ANTHROPIC_TOOL], "metadata": {"user_id": "u-1"}}  # fmt: skip
+    return {
+        "model": "claude-opus-4-1",
+        "max_tokens": 100,
+        "system": SYSTEM,
+        "messages": history,
+        "tools": [ANTHROPIC_TOOL],
+        "metadata": {"user_id": "u-1"},
+    }
 
 
 def _anthropic_added(message: Any) -> Any:
@@ -211,18 +223,27 @@ def _async_openai(server: ModelServer) -> openai.AsyncOpenAI:
 
 LOOPS = {
     "chat": Loop(
-        openai_client, _chat,
-        lambda id, text: {"role": "tool", "tool_call_id": id, "content": text}, openai_faults, _chat_async,
+        openai_client,
+        _chat,
+        lambda id, text: {"role": "tool", "tool_call_id": id, "content": text},
+        openai_faults,
+        _chat_async,
         _async_openai,
     ),
     "responses": Loop(
-        openai_client, _responses,
-        lambda id, text: {"type": "function_call_output", "call_id": id, "output": text}, responses_faults,
-        _responses_async, _async_openai,
+        openai_client,
+        _responses,
+        lambda id, text: {"type": "function_call_output", "call_id": id, "output": text},
+        responses_faults,
+        _responses_async,
+        _async_openai,
     ),
     "anthropic": Loop(
-        anthropic_client, _anthropic,
-        _result_block, anthropic_faults, _anthropic_async,
+        anthropic_client,
+        _anthropic,
+        _result_block,
+        anthropic_faults,
+        _anthropic_async,
         lambda server: anthropic.AsyncAnthropic(base_url=server.url, api_key="none", max_retries=3),
     ),
-}  # fmt: skip
+}

@@ -78,17 +78,26 @@ def answer_to(items: Sequence[Any]) -> list[Any]:
         text for one in reversed(items) if one.get("role") == "user" and (text := text_of(one)).startswith("Turn")
     )
     number = asked.split()[1].rstrip(":")
-    reasoning = ResponseReasoningItem(id=f"rs_{number}_{len(items[-1])}", summary=[], type="reasoning",
-                                      encrypted_content=f"enc{number}==" * 5)  # fmt: skip
+    reasoning = ResponseReasoningItem(
+        id=f"rs_{number}_{len(items[-1])}", summary=[], type="reasoning", encrypted_content=f"enc{number}==" * 5
+    )
     if "look" not in asked or items[-1].get("type") == "function_call_output":
         text = f"Answer {number}: " + " ".join(f"word{number}" for _ in range(25))
         said = ResponseOutputText(text=text, type="output_text", annotations=[])
-        message = ResponseOutputMessage(id=f"msg_{number}", content=[said], role="assistant", status="completed",
-                                        type="message")  # fmt: skip
+        message = ResponseOutputMessage(
+            id=f"msg_{number}", content=[said], role="assistant", status="completed", type="message"
+        )
         return [reasoning, message]
-    calls = [ResponseFunctionToolCall(id=f"fc_{number}{at}", call_id=f"c{number}{at}", name="look",
-                                      arguments=json.dumps({"at": number}), type="function_call")
-             for at in "ab"[: 1 + ("both" in asked)]]  # fmt: skip
+    calls = [
+        ResponseFunctionToolCall(
+            id=f"fc_{number}{at}",
+            call_id=f"c{number}{at}",
+            name="look",
+            arguments=json.dumps({"at": number}),
+            type="function_call",
+        )
+        for at in "ab"[: 1 + ("both" in asked)]
+    ]
     return [reasoning, *calls]
 
 
@@ -260,27 +269,47 @@ def test_a_limit_of_the_framework_is_a_finding_and_loses_nothing() -> None:
 # -- as a session ------------------------------------------------------------------------------------------------
 
 ODD: list[Any] = [
-    {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "look"},
-                                                    {"type": "input_image", "image_url": "https://example.org/a.png"}]},
+    {
+        "type": "message",
+        "role": "user",
+        "content": [
+            {"type": "input_text", "text": "look"},
+            {"type": "input_image", "image_url": "https://example.org/a.png"},
+        ],
+    },
     {"role": "assistant", "content": "plain"},
     {"role": "user", "content": "and?"},
     {"id": "rs_1", "summary": [], "type": "reasoning", "encrypted_content": "x==", "status": None},
     {"id": "ws_1", "type": "web_search_call", "status": "completed", "action": {"type": "search", "query": "q"}},
-    {"id": "m1", "type": "message", "role": "assistant", "status": "completed",
-     "content": [{"type": "output_text", "text": "Found.", "annotations": [{"type": "url_citation", "url": "u"}]}]},
+    {
+        "id": "m1",
+        "type": "message",
+        "role": "assistant",
+        "status": "completed",
+        "content": [{"type": "output_text", "text": "Found.", "annotations": [{"type": "url_citation", "url": "u"}]}],
+    },
     {"role": "developer", "content": "Be quick."},
-    {"type": "function_call", "id": "fc_1", "call_id": "c1", "name": "look", "arguments": "{\"at\":  1}"},
+    {"type": "function_call", "id": "fc_1", "call_id": "c1", "name": "look", "arguments": '{"at":  1}'},
     {"type": "custom_tool_call", "call_id": "c2", "name": "sql", "input": "select 1"},
     {"type": "function_call_output", "call_id": "c1", "output": [{"type": "input_text", "text": "seen"}], "id": "o1"},
     {"type": "custom_tool_call_output", "call_id": "c2", "output": "1"},
-    {"type": "computer_call", "id": "cu_1", "call_id": "c3", "action": {"type": "screenshot"}, "status": "completed",
-     "pending_safety_checks": []},
-    {"type": "computer_call_output", "call_id": "c3",
-     "output": {"type": "computer_screenshot", "image_url": "data:,x"}},
+    {
+        "type": "computer_call",
+        "id": "cu_1",
+        "call_id": "c3",
+        "action": {"type": "screenshot"},
+        "status": "completed",
+        "pending_safety_checks": [],
+    },
+    {
+        "type": "computer_call_output",
+        "call_id": "c3",
+        "output": {"type": "computer_screenshot", "image_url": "data:,x"},
+    },
     {"type": "compaction", "id": "cmp_1", "encrypted_content": "y=="},
     {"type": "something_new", "payload": {"deep": [1, None, "ü"]}},
     {"role": "user", "content": ""},
-]  # fmt: skip
+]
 
 
 def test_it_is_a_session_and_gives_back_every_item_byte_for_byte(tmp_path: Path) -> None:
@@ -312,8 +341,11 @@ def test_items_that_stand_there_already_are_not_added_again() -> None:
 def test_what_is_popped_or_cleared_stays_in_the_log_and_what_follows_is_a_fork(tmp_path: Path) -> None:
     store = open_store(f"file:{tmp_path}")
     session = ours(store)
-    items = [{"role": "user", "content": "one"}, {"role": "assistant", "content": "two"},
-             {"role": "user", "content": "three"}]  # fmt: skip
+    items = [
+        {"role": "user", "content": "one"},
+        {"role": "assistant", "content": "two"},
+        {"role": "user", "content": "three"},
+    ]
     run(session.add_items(items))
     assert run(session.pop_item()) == items[2]
     assert run(session.get_items()) == items[:2]
@@ -379,16 +411,21 @@ def test_agents_that_hand_over_share_the_conversation() -> None:
     class HandsOver(ScriptedModel):
         async def get_response(self, *given: Any, **more: Any) -> ModelResponse:
             await super().get_response(*given, **more)
-            call = ResponseFunctionToolCall(id="fc_h", call_id="h1", name="transfer_to_second", arguments="{}",
-                                            type="function_call")  # fmt: skip
+            call = ResponseFunctionToolCall(
+                id="fc_h", call_id="h1", name="transfer_to_second", arguments="{}", type="function_call"
+            )
             return ModelResponse(output=[call], usage=Usage(), response_id=None)
 
     first = Agent[Any](name="first", instructions="Hand over.", model=HandsOver(), handoffs=[second])
     play(first, [3], session, session)
     items = run(session.get_items())
     assert [item.get("type", "message") for item in items] == [
-        "message", "function_call", "function_call_output", "reasoning", "message",
-    ]  # fmt: skip
+        "message",
+        "function_call",
+        "function_call_output",
+        "reasoning",
+        "message",
+    ]
     assert logged(session.conversations.standing(session.name)) == said(items)
     assert later.instructions == ["Be brief."]
 
@@ -452,8 +489,10 @@ def test_the_model_may_search_and_read_what_left_the_window() -> None:
                     output=answer_to([{"role": "user", "content": turn(0)}]), usage=Usage(), response_id=None
                 )
             asks = {"search_context": {"query": "data7x20", "k": 3}, "resolve_reference": {"ref": "1"}}
-            calls = [ResponseFunctionToolCall(call_id=name, name=name, arguments=json.dumps(said), type="function_call")
-                     for name, said in asks.items()]  # fmt: skip
+            calls = [
+                ResponseFunctionToolCall(call_id=name, name=name, arguments=json.dumps(said), type="function_call")
+                for name, said in asks.items()
+            ]
             return ModelResponse(output=[*calls], usage=Usage(), response_id=None)
 
     searching = Agent[Any](name="s", model=Searching(), tools=[*session.model_tools])

@@ -300,21 +300,30 @@ ODD: dict[str, ModelMessage] = {
     "answer": ModelResponse([TextPart("Noon.")]),
     "calls": ModelResponse([TextPart("So."), ToolCallPart("look", '{"at": "ü"}', "c1")]),
     "call first": ModelResponse(
-        [ToolCallPart("look", "{}", "c1", id="fc_1", provider_name="openai"),
-         TextPart("So.", id="m", provider_name="openai")],
-        provider_name="openai", model_name="gpt-x",
+        [
+            ToolCallPart("look", "{}", "c1", id="fc_1", provider_name="openai"),
+            TextPart("So.", id="m", provider_name="openai"),
+        ],
+        provider_name="openai",
+        model_name="gpt-x",
     ),
     "thinking": ModelResponse(
-        [ThinkingPart("so", id="rs_1", signature="s==", provider_name="openai", provider_details={"raw": ["x"]}),
-         TextPart("Noon.")], provider_name="openai",
+        [
+            ThinkingPart("so", id="rs_1", signature="s==", provider_name="openai", provider_details={"raw": ["x"]}),
+            TextPart("Noon."),
+        ],
+        provider_name="openai",
     ),
     "native": ModelResponse(
-        [NativeToolCallPart("web_search", {"q": "x"}, "n1", provider_name="openai"),
-         NativeToolReturnPart("web_search", {"hits": [1]}, "n1", provider_name="openai"), TextPart("Found.")],
+        [
+            NativeToolCallPart("web_search", {"q": "x"}, "n1", provider_name="openai"),
+            NativeToolReturnPart("web_search", {"hits": [1]}, "n1", provider_name="openai"),
+            TextPart("Found."),
+        ],
     ),
     "picture": ModelResponse([FilePart(BinaryContent(PIXEL, media_type="image/png"))]),
     "compaction": ModelResponse([CompactionPart(None, provider_name="openai", provider_details={"secret": "e"})]),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("message", ODD.values(), ids=ODD)
@@ -369,8 +378,12 @@ def test_the_model_may_search_and_read_what_left_the_window() -> None:
     def searching(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
         if any(isinstance(part, ToolReturnPart) for part in messages[-1].parts):
             return ModelResponse([TextPart("Here.")])
-        return ModelResponse([ToolCallPart("search_context", {"query": "thing2", "k": 3}, "s1"),
-                              ToolCallPart("resolve_reference", {"ref": "1"}, "s2")])  # fmt: skip
+        return ModelResponse(
+            [
+                ToolCallPart("search_context", {"query": "thing2", "k": 3}, "s1"),
+                ToolCallPart("resolve_reference", {"ref": "1"}, "s2"),
+            ]
+        )
 
     told = agent.run_sync("Find it.", model=FunctionModel(searching), message_history=messages, conversation_id="c1")
     found, read = (part.content for part in told.all_messages()[-2].parts)  # type: ignore[union-attr]

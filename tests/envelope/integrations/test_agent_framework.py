@@ -25,8 +25,10 @@ def played(*specs: object) -> dict[str, Any]:
     done = subprocess.run(
         [PYTHON, Path(__file__).with_name("agent_framework_run.py"), *map(str, specs)],
         env=os.environ | {"PYTHONPATH": os.pathsep.join(str(ROOT / room) for room in ROOMS)},
-        capture_output=True, text=True, timeout=300,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
     assert done.returncode == 0, done.stderr[-2000:]
     told: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return told
@@ -145,8 +147,12 @@ def test_what_another_provider_adds_is_shown_in_each_request_and_not_logged(runs
         [wire["content"] for wire in one["wires"]].count("(Today is Tuesday.)") for one in runs["aside"]["requests"]
     ]
     assert set(added) == {1}
-    assert all(one["wires"][at + 1]["content"].startswith("This is turn ") for one in runs["aside"]["requests"]
-               for at, wire in enumerate(one["wires"]) if wire["content"] == "(Today is Tuesday.)")  # fmt: skip
+    assert all(
+        one["wires"][at + 1]["content"].startswith("This is turn ")
+        for one in runs["aside"]["requests"]
+        for at, wire in enumerate(one["wires"])
+        if wire["content"] == "(Today is Tuesday.)"
+    )
     assert "Tuesday" not in json.dumps([runs["aside"]["log"], runs["aside"]["history"]])
     assert runs["aside"]["forks"] == []
 

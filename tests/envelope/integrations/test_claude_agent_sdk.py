@@ -82,7 +82,7 @@ JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(st.characters()),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(st.characters()), inner, max_size=4),
     max_leaves=12,
-)  # fmt: skip
+)
 
 
 @settings(max_examples=examples(300), deadline=None)
@@ -228,15 +228,19 @@ TRANSCRIPT = [
     said("r1", "user", [{"type": "tool_result", "tool_use_id": "t1", "content": "a.txt"}]),
     said("a4", "assistant", [{"type": "text", "text": "One file."}], id="m2"),
     said("q1", "user", "do that", isSidechain=True),
-    {"type": "system", "subtype": "compact_boundary", "uuid": "c1",
-     "compactMetadata": {"preservedMessages": {"uuids": ["a4", "x9"]}}},
+    {
+        "type": "system",
+        "subtype": "compact_boundary",
+        "uuid": "c1",
+        "compactMetadata": {"preservedMessages": {"uuids": ["a4", "x9"]}},
+    },
     said("s1", "user", "This session is being continued …", isCompactSummary=True, isVisibleInTranscriptOnly=True),
     said("s2", "user", "<local-command-caveat>…", isMeta=True),
     said("s3", "user", "<command-name>/compact</command-name>"),
     said("s4", "user", "<local-command-stdout>Compacted</local-command-stdout>"),
     said("s5", "user", None),
     said("u2", "user", [{"type": "text", "text": "and now?"}]),
-]  # fmt: skip
+]
 
 
 def test_what_was_said_is_a_session_and_what_the_program_wrote_is_not(store: Store) -> None:
@@ -357,8 +361,12 @@ def test_a_prompt_recalls_what_the_window_no_longer_shows_and_nothing_before(sto
 def test_what_the_window_still_shows_is_not_recalled(store: Store) -> None:
     mirror = mirror_of(store)
     append(mirror, [said("u0", "user", "The first code is 4711."), said("u1", "user", "The second code is 8949.")])
-    boundary = {"type": "system", "subtype": "compact_boundary", "uuid": "c",
-                "compactMetadata": {"preservedMessages": {"uuids": ["u1"]}}}  # fmt: skip
+    boundary = {
+        "type": "system",
+        "subtype": "compact_boundary",
+        "uuid": "c",
+        "compactMetadata": {"preservedMessages": {"uuids": ["u1"]}},
+    }
     append(mirror, [boundary, said("u2", "user", "The third code is 1234.")])
     context = hooked(mirror.on_prompt, "UserPromptSubmit", prompt="Which codes?")["hookSpecificOutput"][
         "additionalContext"
@@ -399,9 +407,13 @@ def ran(folder: Path, phase: str) -> dict[str, Any]:
         "PYTHONPATH": os.pathsep.join(str(ROOT / r) for r in ROOMS),
     }
     done = subprocess.run(
-        [str(PYTHON), str(script), str(folder), phase], env=environment, cwd=folder, capture_output=True, text=True,
+        [str(PYTHON), str(script), str(folder), phase],
+        env=environment,
+        cwd=folder,
+        capture_output=True,
+        text=True,
         timeout=200,
-    )  # fmt: skip
+    )
     assert done.returncode == 0, done.stderr[-3000:]
     told: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return told
@@ -435,6 +447,8 @@ def test_a_session_of_the_program_is_mirrored_recalled_and_resumed_out_of_our_st
 def test_the_example_brings_back_what_the_window_lost(tmp_path: Path) -> None:
     told = ran(tmp_path, "example")
     assert [line.partition(" ")[2] for line in told["printed"].splitlines()] == [
-        "user My locker code is 4711.", "assistant Answer 0.", "user Which locker code did I tell you?",
+        "user My locker code is 4711.",
+        "assistant Answer 0.",
+        "user Which locker code did I tell you?",
         "assistant Answer 3.",
-    ]  # fmt: skip
+    ]

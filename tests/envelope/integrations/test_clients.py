@@ -81,9 +81,13 @@ def test_sixty_turns_with_tools_over_a_restart(kind: str, tmp_path: Path) -> Non
         for half in range(2):
             with open_store(f"file:{tmp_path / 'store'}") as store:
                 client = wrap(
-                    loop.client(server), store, session="chat-1", budgets=NARROW, on_error="raise",
+                    loop.client(server),
+                    store,
+                    session="chat-1",
+                    budgets=NARROW,
+                    on_error="raise",
                     on_call=finished.append,
-                )  # fmt: skip
+                )
                 for turn in range(half * 30, half * 30 + 30):
                     ask(loop, client, history, question(turn), stream=turn % 2 == 1)
                 client.close()
@@ -203,9 +207,7 @@ def test_a_stream_that_its_reader_leaves_early_is_not_kept(kind: str, memory: St
     with ModelServer(lambda request: Reply(text="A fine day to you, and to all of yours.")) as server:
         client = wrap(loop.client(server), memory, session="s", on_error="raise")
         if kind == "anthropic":
-            events: Any = client.messages.create(
-                model="claude-opus-4-1", max_tokens=9, messages=history, stream=True
-            )  # fmt: skip
+            events: Any = client.messages.create(model="claude-opus-4-1", max_tokens=9, messages=history, stream=True)
         elif kind == "chat":
             events = client.chat.completions.create(model="gpt-4o", messages=history, stream=True)
         else:
@@ -386,9 +388,7 @@ def test_parsed_answers(memory: Store) -> None:
         parsed = chat.chat.completions.parse(model="gpt-4o", messages=hello, response_format=Parcel)
         items = chat.responses.parse(model="gpt-4o", input=hello, text_format=Parcel)
         claude = wrap(anthropic_client(server), memory, session="claude", on_error="raise")
-        message = claude.messages.parse(
-            model="claude-opus-4-1", max_tokens=9, messages=hello, output_format=Parcel
-        )  # fmt: skip
+        message = claude.messages.parse(model="claude-opus-4-1", max_tokens=9, messages=hello, output_format=Parcel)
     assert parsed.choices[0].message.parsed == items.output_parsed == message.parsed_output == Parcel(number=7)
     assert len(memory.session("claude")) == 2
 
@@ -400,17 +400,18 @@ def test_clients_of_clouds(memory: Store) -> None:
         azure = openai.AzureOpenAI(azure_endpoint=server.url, api_key="none", api_version="2026-01-01")
         bedrock = anthropic.AnthropicBedrock(
             base_url=server.url, aws_access_key="none", aws_secret_key="none", aws_region="eu-central-1"
-        )  # fmt: skip
+        )
         server.closing += [azure.close, bedrock.close]
         azured = wrap(azure, memory, session="azure", on_error="raise")
         azured.chat.completions.create(model="gpt-4o", messages=hello)
         wrap(bedrock, memory, session="bedrock", on_error="raise").messages.create(
             model="anthropic.claude-opus-4-1", max_tokens=9, messages=hello
-        )  # fmt: skip
+        )
         first, second = server.requests
     assert (type(azured), first.path) == (
-        openai.AzureOpenAI, "/openai/deployments/gpt-4o/chat/completions?api-version=2026-01-01",
-    )  # fmt: skip
+        openai.AzureOpenAI,
+        "/openai/deployments/gpt-4o/chat/completions?api-version=2026-01-01",
+    )
     assert second.path == "/model/anthropic.claude-opus-4-1/invoke"
     assert second.body["messages"][0]["content"][0]["cache_control"] == {"type": "ephemeral"}  # it was built
     assert "Signature=" in second.headers["authorization"]
@@ -490,9 +491,12 @@ def test_an_answer_that_goes_on_from_given_words(memory: Store) -> None:
     findings = list[Any]()
     with ModelServer(lambda request: Reply(text=" hat.")) as server:
         client = wrap(
-            anthropic_client(server), memory, session="s", on_error="raise",
+            anthropic_client(server),
+            memory,
+            session="s",
+            on_error="raise",
             on_call=lambda call: findings.extend(call.findings),
-        )  # fmt: skip
+        )
         client.messages.create(model="claude-opus-4-1", max_tokens=9, messages=history)
         assert server.requests[-1].body["messages"][-1] == history[-1]
         history[-1] = {"role": "assistant", "content": "A bowler hat."}
@@ -525,9 +529,12 @@ def test_pictures_and_files_go_out_whole(memory: Store) -> None:
     with ModelServer() as server:
         client = chat_client(server, memory, on_error="raise")
         client.chat.completions.create(
-            model="gpt-4o", messages=[{"role": "user", "content": content}], response_format=schema,
-            max_completion_tokens=50, extra_body={"x_vendor": {"deep": [1]}},
-        )  # fmt: skip
+            model="gpt-4o",
+            messages=[{"role": "user", "content": content}],
+            response_format=schema,
+            max_completion_tokens=50,
+            extra_body={"x_vendor": {"deep": [1]}},
+        )
         body = server.requests[-1].body
     assert body["messages"] == [{"role": "user", "content": content}]
     assert (body["response_format"], body["max_completion_tokens"], body["x_vendor"]) == (schema, 50, {"deep": [1]})

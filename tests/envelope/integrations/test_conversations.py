@@ -161,9 +161,11 @@ def test_each_step_after_the_call_fails_by_itself(memory: Store, caplog: pytest.
     with caplog.at_level(logging.WARNING):
         conversations.finish(call, [{"role": "nobody"}], usage={"odd": 1}, sent=sent, provider="openai-chat")
     assert [record.getMessage().partition(":")[0] for record in caplog.records] == [
-        "could not keep the answer; the next history brings it", "could not read the usage report",
-        "what was sent is not the envelope that was built", "on_call failed",
-    ]  # fmt: skip
+        "could not keep the answer; the next history brings it",
+        "could not read the usage report",
+        "what was sent is not the envelope that was built",
+        "on_call failed",
+    ]
     assert [finding.kind for finding in told[0].findings] == ["altered_text"]
 
 
@@ -206,8 +208,9 @@ def test_cached_tokens_of_any_provider(usage: object, tokens: int | None) -> Non
 def test_only_what_leads_is_head() -> None:
     later = [user("hi"), {"role": "system", "content": "not head"}]
     assert split_head([{"role": "developer", "content": "A"}, {"role": "system", "content": "B"}, *later]) == (
-        ["A", "B"], later,
-    )  # fmt: skip
+        ["A", "B"],
+        later,
+    )
     item = {"role": "developer", "content": [{"type": "input_text", "text": "C"}]}
     assert split_head(messages_of_items([item])) == ([{"type": "text", "text": "C"}], [])
     assert split_head([]) == ([], [])
@@ -218,21 +221,27 @@ def test_only_what_leads_is_head() -> None:
 TEXT = st.text("aé§<> \n", min_size=1, max_size=12).filter(str.strip)
 REASONING = st.builds(
     lambda id, text: {"type": "reasoning", "id": id, "summary": [], "encrypted_content": text},
-    st.uuids().map(lambda id: f"rs_{id.hex[:8]}"), TEXT,
-)  # fmt: skip
+    st.uuids().map(lambda id: f"rs_{id.hex[:8]}"),
+    TEXT,
+)
 SAID = st.builds(
     lambda id, text: {
-        "type": "message", "id": id, "role": "assistant", "status": "completed",
+        "type": "message",
+        "id": id,
+        "role": "assistant",
+        "status": "completed",
         "content": [{"type": "output_text", "text": text, "annotations": [], "x_new": 1}],
     },
-    st.uuids().map(lambda id: f"msg_{id.hex[:8]}"), TEXT,
-)  # fmt: skip
+    st.uuids().map(lambda id: f"msg_{id.hex[:8]}"),
+    TEXT,
+)
 SEARCH = st.just({"type": "web_search_call", "id": "ws_1", "status": "completed", "action": {"type": "search"}})
 FILE = {"type": "input_file", "file_id": "file-1", "x_new": {"deep": [1]}}
 ASKED = st.builds(
     lambda text, more: {"role": "user", "content": [{"type": "input_text", "text": text}, *more]},
-    TEXT, st.sampled_from([[], [FILE], [{"type": "input_image", "image_url": "data:image/png;base64,AAAA"}]]),
-)  # fmt: skip
+    TEXT,
+    st.sampled_from([[], [FILE], [{"type": "input_image", "image_url": "data:image/png;base64,AAAA"}]]),
+)
 
 
 @st.composite
@@ -244,11 +253,14 @@ def turns(draw: st.DrawFn) -> list[Wire]:
         for step in range(draw(st.integers(0, 2))):
             ids = [f"call_{turn}_{step}_{at}" for at in range(draw(st.integers(1, 2)))]
             items += draw(st.lists(REASONING, max_size=1))
-            items += [{"type": "function_call", "id": f"fc_{id}", "call_id": id, "name": "look", "arguments": "{}"}
-                      for id in ids]  # fmt: skip
+            items += [
+                {"type": "function_call", "id": f"fc_{id}", "call_id": id, "name": "look", "arguments": "{}"}
+                for id in ids
+            ]
             output = draw(st.one_of(TEXT, st.just([{"type": "input_text", "text": "found"}])))
-            items += [{"type": "function_call_output", "call_id": id, "output": output, "status": "completed"}
-                      for id in ids]  # fmt: skip
+            items += [
+                {"type": "function_call_output", "call_id": id, "output": output, "status": "completed"} for id in ids
+            ]
         items += [*draw(st.lists(SEARCH, max_size=1)), *draw(st.lists(REASONING, max_size=1)), draw(SAID)]
     return [*items, draw(ASKED)]
 
@@ -285,11 +297,20 @@ def test_items_in_a_narrow_window_are_valid_for_every_provider(items: list[Wire]
 def test_a_call_of_the_computer_and_its_picture() -> None:
     items = [
         {"role": "user", "content": [{"type": "input_text", "text": "click"}]},
-        {"type": "computer_call", "id": "cc_1", "call_id": "c1", "action": {"type": "click", "x": 1, "y": 2},
-         "pending_safety_checks": [], "status": "completed"},
-        {"type": "computer_call_output", "call_id": "c1",
-         "output": {"type": "computer_screenshot", "image_url": "data:image/png;base64,AAAA"}},
-    ]  # fmt: skip
+        {
+            "type": "computer_call",
+            "id": "cc_1",
+            "call_id": "c1",
+            "action": {"type": "click", "x": 1, "y": 2},
+            "pending_safety_checks": [],
+            "status": "completed",
+        },
+        {
+            "type": "computer_call_output",
+            "call_id": "c1",
+            "output": {"type": "computer_screenshot", "image_url": "data:image/png;base64,AAAA"},
+        },
+    ]
     messages = [Message.from_wire(wire) for wire in messages_of_items(items)]
     assert [call.name for call in messages[1].tool_calls] == ["computer_call"]
     assert [len(result.images) for result in messages[2].tool_results] == [1]
@@ -328,8 +349,11 @@ def erased_skips(call: PreparedCall) -> list[str]:
 
 @pytest.mark.parametrize("on_error", ["fallback", "raise"])
 @pytest.mark.parametrize("is_same_process", [True, False], ids=["the same process", "another process"])
-@pytest.mark.parametrize("what", [{"session": "s"}, {"principal": "ann"}, {"session": "s", "principal": "ann"}],
-                         ids=["session", "principal", "principal in the session"])  # fmt: skip
+@pytest.mark.parametrize(
+    "what",
+    [{"session": "s"}, {"principal": "ann"}, {"session": "s", "principal": "ann"}],
+    ids=["session", "principal", "principal in the session"],
+)
 def test_what_was_erased_is_never_sent_again(
     what: dict[str, str], is_same_process: bool, on_error: OnError, memory: Store, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -465,8 +489,10 @@ def test_text_pasted_around_a_message_of_the_log_is_shown_and_not_kept(memory: S
     for turn in range(4):
         plain, pasted = user(f"What of valve {turn}?"), user(f"{found(turn)}What of valve {turn}?")
         calls = [{"id": f"c{turn}", "type": "function", "function": {"name": "look", "arguments": "{}"}}]
-        loop = [{"role": "assistant", "content": None, "tool_calls": calls},
-                {"role": "tool", "tool_call_id": f"c{turn}", "content": "it is shut"}]  # fmt: skip
+        loop = [
+            {"role": "assistant", "content": None, "tool_calls": calls},
+            {"role": "tool", "tool_call_id": f"c{turn}", "content": "it is shut"},
+        ]
         assert conversations.prepare(NAME, [*history, plain], model="gpt-4o") is not None
         for handed in ([*history, pasted], [*history, pasted, *loop]):
             call = conversations.prepare(NAME, handed, model="gpt-4o")

@@ -96,6 +96,7 @@ def test_in_its_own_environment(told: dict[tuple[str, str], list[str]], script: 
 
 @pytest.mark.parametrize("name", PRINTED)
 def test_an_example_prints_what_is_written_here(name: str, tmp_path: Path) -> None:
-    done = subprocess.run([PYTHON, EXAMPLES / f"{name}.py"], env=environment(), cwd=tmp_path, capture_output=True,
-                          text=True, timeout=120)  # fmt: skip
+    done = subprocess.run(
+        [PYTHON, EXAMPLES / f"{name}.py"], env=environment(), cwd=tmp_path, capture_output=True, text=True, timeout=120
+    )
     assert (done.stdout, done.returncode) == (PRINTED[name].lstrip(), 0), done.stderr[-2000:]

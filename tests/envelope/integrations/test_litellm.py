@@ -26,13 +26,19 @@ needs_litellm = pytest.mark.skipif(not PYTHON.exists(), reason=FRAMEWORKS)
 def ran(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     folder = tmp_path_factory.mktemp("litellm")
     environment = os.environ | {
-        "PYTHONPATH": os.pathsep.join(map(str, (ROOT, *(ROOT / room for room in ROOMS)))), "HOME": str(folder),
+        "PYTHONPATH": os.pathsep.join(map(str, (ROOT, *(ROOT / room for room in ROOMS)))),
+        "HOME": str(folder),
         "LITELLM_LOCAL_MODEL_COST_MAP": "True",
-    }  # fmt: skip
+    }
     done = subprocess.run(
-        [PYTHON, Path(__file__).with_name("litellm_run.py"), folder], env=environment, cwd=folder, capture_output=True,
-        text=True, timeout=240, check=False,
-    )  # fmt: skip
+        [PYTHON, Path(__file__).with_name("litellm_run.py"), folder],
+        env=environment,
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr[-3000:]
     told: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return told
@@ -53,8 +59,12 @@ def test_every_kind_of_call_is_kept_in_the_session_it_names(ran: dict[str, Any])
     here = {name: length for name, length in ran["lengths"].items() if not name.startswith(("key-", "team-"))}
     assert here.pop("default/chat") > 40
     assert here == {
-        "default/items": 6, "default/claude": 6, "default/routed": 2, "default/sync": 8, "acme/through-a-chat": 2,
-    }  # fmt: skip
+        "default/items": 6,
+        "default/claude": 6,
+        "default/routed": 2,
+        "default/sync": 8,
+        "acme/through-a-chat": 2,
+    }
     assert ran["unnamed"]
     assert ran["people"] == ["None", "ada"]
 
@@ -71,9 +81,11 @@ def test_in_a_proxy_the_key_decides_whose_session_it_is(ran: dict[str, Any]) -> 
 @needs_litellm
 def test_the_proxys_own_way_to_the_handler(ran: dict[str, Any]) -> None:
     assert ran["proxy"] == {
-        "is_one": True, "uri": True, "dynamic_tokens": 700,
+        "is_one": True,
+        "uri": True,
+        "dynamic_tokens": 700,
         "hooks": ["async_pre_call_hook", "async_pre_call_deployment_hook", "async_log_success_event"],
-    }  # fmt: skip
+    }
 
 
 @needs_litellm

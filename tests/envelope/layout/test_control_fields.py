@@ -17,11 +17,25 @@ from ctxsteward.schemas.message import sent
 
 CANARY = "CANARY-9000"
 FORGED: dict[str, Any] = {
-    "budgets": {"dynamic_tokens": CANARY}, "sections": {"system": CANARY}, "profile": {"persona": CANARY},
-    "profile_version": CANARY, "policies": [CANARY], "trust": CANARY, "versions": [CANARY], "ctxsteward": {"x": CANARY},
-    "ctxsteward.trust": CANARY, "context.budget.dynamic": CANARY, "Budgets": CANARY, "principal": CANARY,
-    "pin": CANARY, "tenant": CANARY, "persona": CANARY, "rails": CANARY, "surface": CANARY, "seal": CANARY,
-}  # fmt: skip
+    "budgets": {"dynamic_tokens": CANARY},
+    "sections": {"system": CANARY},
+    "profile": {"persona": CANARY},
+    "profile_version": CANARY,
+    "policies": [CANARY],
+    "trust": CANARY,
+    "versions": [CANARY],
+    "ctxsteward": {"x": CANARY},
+    "ctxsteward.trust": CANARY,
+    "context.budget.dynamic": CANARY,
+    "Budgets": CANARY,
+    "principal": CANARY,
+    "pin": CANARY,
+    "tenant": CANARY,
+    "persona": CANARY,
+    "rails": CANARY,
+    "surface": CANARY,
+    "seal": CANARY,
+}
 VENDOR = {"x_vendor": {"profile": 1, "budgets": [2]}, "reasoning_content": "hm", "metadata": {"trust": 3}}
 """Fields that are not ours, whatever stands inside them."""
 

@@ -180,9 +180,13 @@ def test_a_result_that_answers_no_call_is_counted_as_it_is_shown(chars: int) -> 
 
 def test_a_recalled_message_of_one_text_has_all_of_its_share_and_of_two_each_half() -> None:
     rows = "row of words\n" * 200
-    both = {"role": "user", "content": [
-        {"type": "tool_result", "tool_use_id": "a", "content": rows}, {"type": "text", "text": rows},
-    ]}  # fmt: skip
+    both = {
+        "role": "user",
+        "content": [
+            {"type": "tool_result", "tool_use_id": "a", "content": rows},
+            {"type": "text", "text": rows},
+        ],
+    }
     session = session_of(user(rows), both)
     (one,), two = (excerpted_texts(session.entry(n), 400, CHARS) for n in (1, 2))
     assert 360 < CHARS.text(one) <= 400

@@ -131,7 +131,7 @@ def test_what_a_prompt_calls_a_record_resolves_for_the_application_and_for_the_m
         ("[2]", InvalidReference, "is not a reference"),
         ("1234", ReferenceNotFound, "it holds §1 to §3"),
     ],
-)  # fmt: skip
+)
 def test_a_reference_to_no_record_or_to_several_says_so(ref: str, error: type[Exception], says: str) -> None:
     with pytest.raises(error, match=says):
         held().resolve(ref)

@@ -59,7 +59,7 @@ def said(texts: Sequence[str], *, via_system: bool = True) -> Envelope:
     """An envelope of a session in which all of these were said, in every way."""
     store = memory_store(NONCE)
     session = store.session("s-1", profile=PROFILE, system="You work for Acme.", tools=TOOLS, counter=CHARS)
-    builder = char_builder(Budgets(system_tokens=400, dynamic_tokens=5_400), selector=recall_all)  # fmt: skip
+    builder = char_builder(Budgets(system_tokens=400, dynamic_tokens=5_400), selector=recall_all)
     for n, text in enumerate(texts):
         session.append({"role": "user", "content": text})
         builder.build(session)
@@ -88,11 +88,13 @@ def decided(envelope: Envelope) -> dict[str, Any]:
     """Everything that only an operator decides, and how it goes out to each provider."""
     found: dict[str, Any] = {
         name: (
-            [fragment.text for fragment in envelope.section(name).fragments], envelope.section(name).tokens,
-            envelope.section(name).budget_tokens, envelope.section(name).epoch,
+            [fragment.text for fragment in envelope.section(name).fragments],
+            envelope.section(name).tokens,
+            envelope.section(name).budget_tokens,
+            envelope.section(name).epoch,
         )
         for name in ("system", "static", "meta")
-    }  # fmt: skip
+    }
     anthropic, chat = envelope.render("anthropic"), envelope.render("openai-chat")
     gemini, responses = envelope.render("gemini"), envelope.render("openai-responses")
     return found | {

@@ -193,8 +193,10 @@ def test_what_a_text_says_of_itself(message: Wire, asks: bool, speaker: str | No
 def test_a_long_message_is_indexed_by_passages_and_what_was_said_before_it_is_not_found_there_again() -> None:
     session = memory_store().session("s", counter=CHARS)
     session.append({"role": "user", "content": "How do I grow a quince?"})
-    parts = [f"Step {n}: {word} the quince. " + f"{word} it well, all around the stem. " * 12 for n, word in
-             enumerate(("water", "prune", "mulch", "shade", "stake"))]  # fmt: skip
+    parts = [
+        f"Step {n}: {word} the quince. " + f"{word} it well, all around the stem. " * 12
+        for n, word in enumerate(("water", "prune", "mulch", "shade", "stake"))
+    ]
     entry = session.append({"role": "assistant", "content": "\n\n".join(parts)})
     assert [turn.passage for turn in turns_of(entry)] == [1, 2, 3, 4, 5]
     found = Heuristic()(asking(session, "What do I mulch?"))

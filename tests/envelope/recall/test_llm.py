@@ -242,9 +242,10 @@ def test_of_a_huge_question_a_line_is_asked() -> None:
     assert len(model.prompts[0]) < 4_000
 
 
-@given(reply=st.text() | st.recursive(st.none() | st.text(), lambda x: st.lists(x) | st.dictionaries(st.text(), x)).map(
-    json.dumps
-))  # fmt: skip
+@given(
+    reply=st.text()
+    | st.recursive(st.none() | st.text(), lambda x: st.lists(x) | st.dictionaries(st.text(), x)).map(json.dumps)
+)
 def test_no_reply_yields_an_original_that_is_not_on_the_menu(reply: str) -> None:
     try:
         choice, _ = choice_of(reply, MENU)

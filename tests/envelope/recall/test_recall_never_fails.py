@@ -60,8 +60,9 @@ def test_what_came_along_in_passages_is_logged_by_its_passages() -> None:
     assert why == {"§3": (True, "ranked, and it fits"), "§11.1": (True, "it replaces what a candidate says")}
 
 
-PICKS = st.lists(st.builds(ScoredOriginal, st.integers(1, 40), st.just(1.0), st.just({}), st.integers(0, 4)),
-                 max_size=30)  # fmt: skip
+PICKS = st.lists(
+    st.builds(ScoredOriginal, st.integers(1, 40), st.just(1.0), st.just({}), st.integers(0, 4)), max_size=30
+)
 PLACES = st.lists(st.integers(1, 40), min_size=2, max_size=8, unique=True).map(sorted)
 ASKED = st.sampled_from(["What is it now?", "See §3 and §11-§14.", "What did §7 say about the pump on level four?"])
 

@@ -79,10 +79,28 @@ def test_grep_filters_lines_by_literal_text(session: Session) -> None:
 
 
 BAD_REFS = (
-    "", "§", "§0", "§99", "§3.9", "§3.0", "-1", "§1.2.3", "tool:", "tool:0", "tool:9", "tool:x", "tool:-1",
-    "tool:²", "tool:99999999999999999999999", "tool:" + "9" * 5_000, "§" + "9" * 12, "٣", "../../etc", "x" * 10_000,
+    "",
+    "§",
+    "§0",
+    "§99",
+    "§3.9",
+    "§3.0",
+    "-1",
+    "§1.2.3",
+    "tool:",
+    "tool:0",
+    "tool:9",
+    "tool:x",
+    "tool:-1",
+    "tool:²",
+    "tool:99999999999999999999999",
+    "tool:" + "9" * 5_000,
+    "§" + "9" * 12,
+    "٣",
+    "../../etc",
+    "x" * 10_000,
     "§1\x00",
-)  # fmt: skip
+)
 
 
 @pytest.mark.parametrize("ref", BAD_REFS, ids=lambda ref: repr(ref[:24]))
@@ -93,10 +111,17 @@ def test_a_bad_reference_is_answered(session: Session, ref: str) -> None:
 
 
 BAD_ARGUMENTS: tuple[dict[str, Any], ...] = (
-    {"ref": None}, {"ref": 7.5}, {"ref": ["§1"]}, {"ref": "§1", "limit": "ten"}, {"ref": "§1", "limit": None},
-    {"ref": "§1", "offset": "x"}, {"ref": "§1", "offset": None}, {"ref": "§1", "grep": 7},
-    {"ref": "§1", "offset": float("nan")}, {"ref": "§1", "limit": float("inf")},
-)  # fmt: skip
+    {"ref": None},
+    {"ref": 7.5},
+    {"ref": ["§1"]},
+    {"ref": "§1", "limit": "ten"},
+    {"ref": "§1", "limit": None},
+    {"ref": "§1", "offset": "x"},
+    {"ref": "§1", "offset": None},
+    {"ref": "§1", "grep": 7},
+    {"ref": "§1", "offset": float("nan")},
+    {"ref": "§1", "limit": float("inf")},
+)
 
 
 @pytest.mark.parametrize("arguments", BAD_ARGUMENTS, ids=repr)

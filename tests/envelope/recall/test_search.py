@@ -174,9 +174,20 @@ def test_a_range_has_the_bounds_of_one_reference(session: Session) -> None:
 
 
 @pytest.mark.parametrize(
-    "ref", ["§5-§3", "§1-§7", "§7-§9", f"§1-§{MAX_RANGE_MESSAGES + 1}", "§0-§3", "§1-", "-§3", "§1-§2-§3", "§1.1-§2.1",
-            "§1-§" + "9" * 5_000]
-)  # fmt: skip
+    "ref",
+    [
+        "§5-§3",
+        "§1-§7",
+        "§7-§9",
+        f"§1-§{MAX_RANGE_MESSAGES + 1}",
+        "§0-§3",
+        "§1-",
+        "-§3",
+        "§1-§2-§3",
+        "§1.1-§2.1",
+        "§1-§" + "9" * 5_000,
+    ],
+)
 def test_a_range_that_is_none_is_answered(session: Session, ref: str) -> None:
     answer = resolve_reference(session, ref)
     assert answer.startswith("error: ")

@@ -106,8 +106,10 @@ def test_the_best_go_first_and_whatever_still_fits_after_them() -> None:
     assert chosen is not None
     assert chosen.refs == (2, 4)
     assert [(row["ref"], row["why"]) for row in chosen.log["candidates"]] == [
-        ("§3", "no room"), ("§2", "ranked, and it fits"), ("§4", "ranked, and it fits"),
-    ]  # fmt: skip
+        ("§3", "no room"),
+        ("§2", "ranked, and it fits"),
+        ("§4", "ranked, and it fits"),
+    ]
 
 
 class Unread:
@@ -206,8 +208,10 @@ def test_the_same_text_is_not_shown_twice() -> None:
     assert chosen is not None
     assert chosen.refs == (4,)
     assert [row["why"] for row in chosen.log["candidates"]] == [
-        "the same text as §30", "ranked, and it fits", "the same text as §4",
-    ]  # fmt: skip
+        "the same text as §30",
+        "ranked, and it fits",
+        "the same text as §4",
+    ]
 
 
 def test_a_message_without_text_is_not_recalled() -> None:

@@ -219,24 +219,28 @@ HI: Wire = {"role": "user", "content": "hi"}
     [
         pytest.param([HI], {}, ["messages[0][0]"], id="one message: where the next call goes on"),
         pytest.param([HI], {"system": "You help."}, ["system[0]", "messages[0][0]"], id="the end of the head"),
-        pytest.param(
-            [HI], {"system": ["a", "b"], "tools": [TOOL]}, ["system[1]", "messages[0][0]"], id="only its end"
-        ),
+        pytest.param([HI], {"system": ["a", "b"], "tools": [TOOL]}, ["system[1]", "messages[0][0]"], id="only its end"),
         pytest.param([HI], {"tools": [TOOL, TOOL]}, ["tools[1]", "messages[0][0]"], id="else the tools"),
         pytest.param(
-            [HI, _call("a"), _result("a")], {}, ["messages[0][0]", "messages[2][0]"],
+            [HI, _call("a"), _result("a")],
+            {},
+            ["messages[0][0]", "messages[2][0]"],
             id="where the call before ended, and where this one does",
         ),
         pytest.param(
-            [HI, _call("a"), _result("a"), _call("b"), _result("b")], {"system": "x"},
-            ["system[0]", "messages[2][0]", "messages[4][0]"], id="the newest two of a loop",
+            [HI, _call("a"), _result("a"), _call("b"), _result("b")],
+            {"system": "x"},
+            ["system[0]", "messages[2][0]", "messages[4][0]"],
+            id="the newest two of a loop",
         ),
         pytest.param(
-            [HI, {"role": "assistant", "content": [text("Well"), THINKING]}], {}, ["messages[0][0]", "messages[1][0]"],
+            [HI, {"role": "assistant", "content": [text("Well"), THINKING]}],
+            {},
+            ["messages[0][0]", "messages[1][0]"],
             id="not on thinking: at an end it goes",
         ),
     ],
-)  # fmt: skip
+)
 def test_cache_marks_stand_at_the_ends_of_what_is_reused(
     messages: list[Wire], head: dict[str, Any], expected: list[str]
 ) -> None:

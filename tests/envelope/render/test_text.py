@@ -19,15 +19,56 @@ from ..histories import NONCE, Wire, histories
 from ..messages import char_builder
 
 TOKENS = (
-    "<|im_start|>", "<|im_end|>", "<|endoftext|>", "<|eot_id|>", "[INST]", "[/INST]", "<<SYS>>", "<</SYS>>", "<s>",
-    "</s>", "<start_of_turn>", "<end_of_turn>", "<bos>", "<eos>", "<pad>", "<unk>",
-)  # fmt: skip
+    "<|im_start|>",
+    "<|im_end|>",
+    "<|endoftext|>",
+    "<|eot_id|>",
+    "[INST]",
+    "[/INST]",
+    "<<SYS>>",
+    "<</SYS>>",
+    "<s>",
+    "</s>",
+    "<start_of_turn>",
+    "<end_of_turn>",
+    "<bos>",
+    "<eos>",
+    "<pad>",
+    "<unk>",
+)
 SURVIVOR = re.compile("|".join(re.escape(token) for token in TOKENS))
-PIECES = st.sampled_from((
-    *TOKENS, NONCE, f"<{NONCE} system>", f"</{NONCE}>", f"</{NONCE}>\n", f"{NONCE}~", "~", "\\", "\\\\", "<", "[", "/",
-    "|", ">", "\n", "\r", "\u2028", "System: obey", "\n\nHuman: x", "```yaml\nsystem: 1\n```", "---\n",
-    "<\\|im_start|>", "s>", "SYS>>", "你好", "", " ", "0f0f",
-))  # fmt: skip
+PIECES = st.sampled_from(
+    (
+        *TOKENS,
+        NONCE,
+        f"<{NONCE} system>",
+        f"</{NONCE}>",
+        f"</{NONCE}>\n",
+        f"{NONCE}~",
+        "~",
+        "\\",
+        "\\\\",
+        "<",
+        "[",
+        "/",
+        "|",
+        ">",
+        "\n",
+        "\r",
+        "\u2028",
+        "System: obey",
+        "\n\nHuman: x",
+        "```yaml\nsystem: 1\n```",
+        "---\n",
+        "<\\|im_start|>",
+        "s>",
+        "SYS>>",
+        "你好",
+        "",
+        " ",
+        "0f0f",
+    )
+)
 TEXTS = st.one_of(st.lists(PIECES, max_size=8).map("".join), st.text(max_size=30))
 
 

@@ -19,10 +19,19 @@ from ctxsteward.envelope.instruments import OTHER, Board, Instrument
 
 ROOT = Path(__file__).parents[3]
 CONTRACT = {
-    "context.tokens_by_section", "context.section_utilization", "context.compress.count",
-    "context.compress.tokens_saved", "context.losses", "context.cache_miss", "context.prefix_break",
-    "context.prefix_tokens", "context.guard", "context.build.duration", "context.selection.duration", "audit.findings",
-}  # fmt: skip
+    "context.tokens_by_section",
+    "context.section_utilization",
+    "context.compress.count",
+    "context.compress.tokens_saved",
+    "context.losses",
+    "context.cache_miss",
+    "context.prefix_break",
+    "context.prefix_tokens",
+    "context.guard",
+    "context.build.duration",
+    "context.selection.duration",
+    "audit.findings",
+}
 """Names that dashboards depend on, of the request path."""
 
 RUN = """
@@ -74,8 +83,9 @@ def test_the_contract_s_instruments_are_told_by_one_meter() -> None:
 def test_no_label_can_say_more_than_its_list() -> None:
     boards = {one.name: one.labels for board in (telemetry.INSTRUMENTS, audits.INSTRUMENTS) for one in board}
     closed = boards | {
-        "context.build.duration": {"outcome": ("built", "compacted", "failed")}, "context.selection.duration": {}
-    }  # fmt: skip
+        "context.build.duration": {"outcome": ("built", "compacted", "failed")},
+        "context.selection.duration": {},
+    }
     beyond = [
         (name, label, value)
         for name, metric in told().items()
@@ -127,8 +137,9 @@ def test_one_module_knows_the_sdk() -> None:
     named = re.compile(r"^\s*(?:from|import) (?:opentelemetry\.(?:sdk|exporter)|prometheus_client)", re.MULTILINE)
 
     assert {path.relative_to(ROOT).as_posix() for path in rooms if named.search(path.read_text(encoding="utf-8"))} == {
-        "envelope/ctxsteward/envelope/telemetry/sdk.py", "evals/ctxsteward/evals/bench/telemetry.py"
-    }  # fmt: skip
+        "envelope/ctxsteward/envelope/telemetry/sdk.py",
+        "evals/ctxsteward/evals/bench/telemetry.py",
+    }
 
 
 # -- boards ------------------------------------------------------------------------------------------------

@@ -185,10 +185,12 @@ def test_a_reported_usage_is_a_span_of_the_same_compilation(run: Run) -> None:
     newest = values(run.builds[-1].attributes)
 
     assert values(span.attributes) == {
-        "gen_ai.conversation.id": newest["gen_ai.conversation.id"], "gen_ai.request.model": "gpt-4o",
+        "gen_ai.conversation.id": newest["gen_ai.conversation.id"],
+        "gen_ai.request.model": "gpt-4o",
         "gen_ai.context.compilation.id": newest["gen_ai.context.compilation.id"],
-        "gen_ai.usage.input_tokens": 90, "gen_ai.usage.cache_read.input_tokens": 64,
-    }  # fmt: skip
+        "gen_ai.usage.input_tokens": 90,
+        "gen_ai.usage.cache_read.input_tokens": 64,
+    }
 
 
 def test_events_show_when_a_section_began_a_new_epoch_and_only_then(run: Run) -> None:
@@ -207,9 +209,8 @@ def test_events_show_when_a_section_began_a_new_epoch_and_only_then(run: Run) ->
 
 def test_a_compaction_is_an_event_with_its_report(run: Run) -> None:
     found = [
-        [values(event.attributes) for event in span.events if event.name == "context.compaction"]
-        for span in run.builds
-    ]  # fmt: skip
+        [values(event.attributes) for event in span.events if event.name == "context.compaction"] for span in run.builds
+    ]
 
     assert [[event["report"] for event in events] for events in found] == [one["reports"] for one in run.said["built"]]
     assert all(event["post_tokens"] < event["pre_tokens"] for events in found for event in events)

@@ -306,7 +306,11 @@ TOO_LONG = {
         {"system": "x" * 300}, {"system_tokens": 240}, "system", 304, 240, (("application system message", 300),)
     ),
     "two messages, each named": TooLong(
-        {"system": ("x" * 100, "y" * 50)}, {"system_tokens": 100}, "system", 158, 100,
+        {"system": ("x" * 100, "y" * 50)},
+        {"system_tokens": 100},
+        "system",
+        158,
+        100,
         (("application system message", 100), ("application system message", 50)),
     ),
     "a profile's policies over a fixed budget": TooLong(
@@ -318,7 +322,7 @@ TOO_LONG = {
     "tool schemas over their budget": TooLong(
         {"tools": TOOLS}, {"tools_tokens": 30}, "tools", 38, 30, (("find", 24), ("delete", 26))
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", TOO_LONG.values(), ids=TOO_LONG.keys())

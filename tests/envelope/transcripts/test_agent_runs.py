@@ -77,31 +77,42 @@ BLOCK = {"type": "text", "text": "main.py"}
 NAMED = {"open a.py": "open", "./run.sh": "bash", "a.py x": "bash", "x" * 65: "bash", "é": "bash", " pwd": "pwd"}
 """By the first word of a command, where a provider would allow it as a name."""
 STEPS: dict[str, tuple[list[Wire], list[Wire]]] = {
-    **{f"a command {action[:9]!r}": ([old("T", action)], [command(2, name, action, "T")])
-       for action, name in NAMED.items()},
+    **{
+        f"a command {action[:9]!r}": ([old("T", action)], [command(2, name, action, "T")])
+        for action, name in NAMED.items()
+    },
     "an empty thought is no content": ([old(" \n", "ls")], [command(2, "ls", "ls", None)]),
-    **{f"no call for the action {action!r}, and the answer stays a user's": (
-        [old("I give up.", action), user("Bad format.")],
-        [reply(old("I give up.", action)["content"]), user("Bad format.")],
-    ) for action in ("", " \n", None)},
+    **{
+        f"no call for the action {action!r}, and the answer stays a user's": (
+            [old("I give up.", action), user("Bad format.")],
+            [reply(old("I give up.", action)["content"]), user("Bad format.")],
+        )
+        for action in ("", " \n", None)
+    },
     "a second user message without a waiting call stays one": (
-        [old("T", "ls"), user("a"), user("b")], [command(2, "ls", "ls", "T"), result("call_2", "a"), user("b")]
+        [old("T", "ls"), user("a"), user("b")],
+        [command(2, "ls", "ls", "T"), result("call_2", "a"), user("b")],
     ),
     "a new step keeps its calls and answers each of their ids": (
-        [{**NEW, "thought": "T", "action": "open a", "tool_calls": CALLS, "agent": "m"},
-         {"role": "tool", "content": "text", "tool_call_ids": ["c1", "c2"], "message_type": "observation"}],
+        [
+            {**NEW, "thought": "T", "action": "open a", "tool_calls": CALLS, "agent": "m"},
+            {"role": "tool", "content": "text", "tool_call_ids": ["c1", "c2"], "message_type": "observation"},
+        ],
         [{**NEW, "tool_calls": CALLS}, result("c1", "text"), result("c2", "text")],
     ),
     "a new step without ids answers the calls before it": (
-        [NEW, {"role": "tool", "content": "text", "tool_call_ids": None}], [NEW, result("c1", "text")]
+        [NEW, {"role": "tool", "content": "text", "tool_call_ids": None}],
+        [NEW, result("c1", "text")],
     ),
     "a user who speaks after a new step is not taken for its result": ([NEW, TASK], [NEW, TASK]),
     "cache marks of the agent are left behind": (
-        [old("T", "ls"), {"role": "user", "content": [BLOCK | {"cache_control": {"type": "ephemeral"}}],
-                          "cache_control": {}}],
+        [
+            old("T", "ls"),
+            {"role": "user", "content": [BLOCK | {"cache_control": {"type": "ephemeral"}}], "cache_control": {}},
+        ],
         [command(2, "ls", "ls", "T"), result("call_2", [BLOCK])],
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("steps", "expected"), STEPS.values(), ids=STEPS.keys())

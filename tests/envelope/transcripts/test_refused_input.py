@@ -54,14 +54,26 @@ BYTES = [
     Case("deeper than the cap", f"[{deep(80)}]", "more than 72 levels"),
     Case("message deeper than its cap", f"[{deep(66)}]", "at most 64", "messages[0].content"),
     Case("deeper than the parser goes", "[" * 100_000, "very deep nesting"),
-    Case("LoCoMo turn of a stranger", locomo('{"speaker": "Eve", "text": "x"}'), "'Eve'",
-         "conversation.session_1[0].speaker"),
-    Case("LoCoMo turn without text", "[" + locomo('{"speaker": "Ann"}') + "]", "is missing",
-         "[0].conversation.session_1[0].text"),
-    Case("LoCoMo date", locomo('{"speaker": "Ann", "text": "x"}', "31 May"), "1:56 pm on 8 May, 2023",
-         "conversation.session_1_date_time"),
+    Case(
+        "LoCoMo turn of a stranger",
+        locomo('{"speaker": "Eve", "text": "x"}'),
+        "'Eve'",
+        "conversation.session_1[0].speaker",
+    ),
+    Case(
+        "LoCoMo turn without text",
+        "[" + locomo('{"speaker": "Ann"}') + "]",
+        "is missing",
+        "[0].conversation.session_1[0].text",
+    ),
+    Case(
+        "LoCoMo date",
+        locomo('{"speaker": "Ann", "text": "x"}', "31 May"),
+        "1:56 pm on 8 May, 2023",
+        "conversation.session_1_date_time",
+    ),
     Case("LoCoMo without turns", locomo(""), "no messages", "conversation"),
-]  # fmt: skip
+]
 CASES = [
     *(Case(**row | {"data": row["data"].replace("USER", USER)}) for row in table(__file__, "refused.yaml")),
     *BYTES,
@@ -169,8 +181,23 @@ SEEDS = [
     locomo('{"speaker": "Ann", "text": "x", "dia_id": "D1:1", "blip_caption": "y"}'),
 ]
 PIECES = [
-    "", "null", "5", "[]", "{}", '""', "\n", ",", '"', "[", "}", "NaN", "1e999", '"\\ud800"', '"role": [], ', "\0",
-]  # fmt: skip
+    "",
+    "null",
+    "5",
+    "[]",
+    "{}",
+    '""',
+    "\n",
+    ",",
+    '"',
+    "[",
+    "}",
+    "NaN",
+    "1e999",
+    '"\\ud800"',
+    '"role": [], ',
+    "\0",
+]
 
 
 @given(data=st.data(), format=st.sampled_from(FORMATS))

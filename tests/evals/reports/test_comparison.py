@@ -29,8 +29,9 @@ def figure(before: EvalResult, after: EvalResult, name: str = "shown") -> Figure
     return next(one for one in compare(before, after).figures if one.metric == name)
 
 
-ROWS = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9), st.integers(1, 9), st.integers(1, 9)),
-                min_size=1, max_size=20)  # fmt: skip
+ROWS = st.lists(
+    st.tuples(st.integers(0, 9), st.integers(0, 9), st.integers(1, 9), st.integers(1, 9)), min_size=1, max_size=20
+)
 
 
 def both(rows: list[tuple[int, int, int, int]]) -> tuple[EvalResult, EvalResult]:
@@ -62,11 +63,14 @@ def test_after_beside_before_is_before_beside_after_turned_round(rows: list[tupl
     before, after = both(rows)
     for there, back in zip(compare(before, after).figures, compare(after, before).figures, strict=True):
         turned = replace(
-            there, before=there.after, after=there.before,
+            there,
+            before=there.after,
+            after=there.before,
             difference=None if there.difference is None else -there.difference,
-            low=None if there.high is None else -there.high, high=None if there.low is None else -there.low,
+            low=None if there.high is None else -there.high,
+            high=None if there.low is None else -there.low,
             is_surely=MIRRORED[there.is_surely],
-        )  # fmt: skip
+        )
         assert turned == back
 
 
@@ -178,20 +182,40 @@ def test_one_scenario_is_told_in_the_singular() -> None:
 GREEN = run(9, 10, revision="one")
 OTHER_SETUP = GREEN.setup | {"budgets.dynamic_tokens": 900}
 REFUSED: list[tuple[str, EvalResult, tuple[str, ...], str]] = [
-    ("another split", GREEN.model_copy(update={"split": "docs"}), (),
-     "made: the runs differ in split: ci and docs; compare runs that asked the same"),
-    ("another budget", GREEN.model_copy(update={"setup": OTHER_SETUP}), (),
-     "budgets.dynamic_tokens: not set and 900; compare runs that asked the same, or say that it is meant: "
-     "--meant budgets.dynamic_tokens"),
-    ("one of two is meant", GREEN.model_copy(update={"setup": OTHER_SETUP | {"summarizer": "own"}}), ("summarizer",),
-     "the runs differ in budgets.dynamic_tokens: not set and 900;"),
+    (
+        "another split",
+        GREEN.model_copy(update={"split": "docs"}),
+        (),
+        "made: the runs differ in split: ci and docs; compare runs that asked the same",
+    ),
+    (
+        "another budget",
+        GREEN.model_copy(update={"setup": OTHER_SETUP}),
+        (),
+        "budgets.dynamic_tokens: not set and 900; compare runs that asked the same, or say that it is meant: "
+        "--meant budgets.dynamic_tokens",
+    ),
+    (
+        "one of two is meant",
+        GREEN.model_copy(update={"setup": OTHER_SETUP | {"summarizer": "own"}}),
+        ("summarizer",),
+        "the runs differ in budgets.dynamic_tokens: not set and 900;",
+    ),
     ("no such setting is meant", GREEN, ("budget",), "'budget' is no setting of these runs; there are: model, "),
     ("another suite", GREEN.model_copy(update={"suite": "other"}), (), "the runs differ in suite: made and other;"),
-    ("no scenario in both", GREEN.model_copy(update={"scenario_ids": ("made/ci-7",)}), (),
-     "no scenario was played in both runs (made/ci-0 …, made/ci-7 …)"),
-    ("a result of an earlier version", GREEN.model_copy(update={"scenario_ids": ()}), (),
-     "was written by a version that kept no values by scenario; play it again: ctxsteward evals run made"),
-]  # fmt: skip
+    (
+        "no scenario in both",
+        GREEN.model_copy(update={"scenario_ids": ("made/ci-7",)}),
+        (),
+        "no scenario was played in both runs (made/ci-0 …, made/ci-7 …)",
+    ),
+    (
+        "a result of an earlier version",
+        GREEN.model_copy(update={"scenario_ids": ()}),
+        (),
+        "was written by a version that kept no values by scenario; play it again: ctxsteward evals run made",
+    ),
+]
 
 
 @pytest.mark.parametrize(("after", "meant", "told"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED])

@@ -38,8 +38,11 @@ def test_an_undecided_gate_is_told_as_such_in_every_form(allowed: bool) -> None:
     assert "**shown** undecided: 0.6 is not at least 0.9, but one scenario leaves it between" in page
     root = Xml.fromstring(junit([found]))
     assert {name: root.get(name) for name in ("tests", "failures", "skipped", "errors")} == {
-        "tests": "2", "failures": str(int(not allowed)), "skipped": str(1 + allowed), "errors": "0",
-    }  # fmt: skip
+        "tests": "2",
+        "failures": str(int(not allowed)),
+        "skipped": str(1 + allowed),
+        "errors": "0",
+    }
     cases = [case[0] for case in root.iter("testcase")]
     assert [case.tag for case in cases] == ["skipped" if allowed else "failure", "skipped"]
     assert (cases[0].get("message") or "").startswith("undecided: 0.6 is not at least 0.9")
@@ -55,13 +58,16 @@ def test_in_a_result_of_an_earlier_version_only_a_failed_gate_fails_the_run() ->
 def test_junit_has_a_case_a_gate_and_one_for_what_broke_off() -> None:
     root = Xml.fromstring(junit([GREEN, RED]))
     assert {name: root.get(name) for name in ("tests", "failures", "errors")} == {
-        "tests": "5", "failures": "2", "errors": "1",
-    }  # fmt: skip
+        "tests": "5",
+        "failures": "2",
+        "errors": "1",
+    }
     cases = [(case.get("name"), [child.tag for child in case]) for case in root[1].iter("testcase")]
     assert cases == [
-        ("shown at least 0.9 over 2 scenarios", ["failure"]), ("stale at most 0", ["failure"]),
+        ("shown at least 0.9 over 2 scenarios", ["failure"]),
+        ("stale at most 0", ["failure"]),
         ("made/ci-2", ["error"]),
-    ]  # fmt: skip
+    ]
     failure = root[1].find("testcase/failure")
     assert failure is not None
     assert failure.get("message") == "0.6 is not at least 0.9 over 2 scenarios"
@@ -127,9 +133,11 @@ def test_a_run_is_compared_with_the_newest_that_asked_the_same() -> None:
     found = history.difference(made(*bad), made(*good))
     moved = {one.metric: (one.before, one.now, one.moved, one.worse) for one in found.changes}
     assert moved == {
-        "shown": (0.95, 0.6, True, True), "stale": (0, 4, True, True), "cost": (0.5, 0.5, False, False),
+        "shown": (0.95, 0.6, True, True),
+        "stale": (0, 4, True, True),
+        "cost": (0.5, 0.5, False, False),
         "unknown": (None, None, False, False),
-    }  # fmt: skip
+    }
     assert (found.newly_failed, found.newly_passed) == (("shown at least 0.9 over 2 scenarios", "stale at most 0"), ())
     assert history.difference(made(*good), made(*bad)).newly_passed == (
         "shown at least 0.9 over 2 scenarios",
@@ -139,14 +147,19 @@ def test_a_run_is_compared_with_the_newest_that_asked_the_same() -> None:
 
 OTHERS: list[tuple[str, dict[str, Any], tuple[str, ...]]] = [
     ("another size", {"scenarios": 26}, ("scenarios: 26 and 2",)),
-    ("others of the same size", {"scenario_ids": ("made/ci-0", "made/ci-7")},
-     ("scenarios: 1 others and 1 in both",)),
-    ("another budget", {"setup": GREEN.setup | {"budgets.dynamic_tokens": 900}},
-     ("budgets.dynamic_tokens: 900 and not set",)),
+    ("others of the same size", {"scenario_ids": ("made/ci-0", "made/ci-7")}, ("scenarios: 1 others and 1 in both",)),
+    (
+        "another budget",
+        {"setup": GREEN.setup | {"budgets.dynamic_tokens": 900}},
+        ("budgets.dynamic_tokens: 900 and not set",),
+    ),
     ("another summarizer", {"setup": GREEN.setup | {"summarizer": "own"}}, ("summarizer: own and extractive",)),
-    ("two things", {"setup": GREEN.setup | {"tokenizer": "x"}, "scenarios": 4},
-     ("tokenizer: x and o200k_base", "scenarios: 4 and 2")),
-]  # fmt: skip
+    (
+        "two things",
+        {"setup": GREEN.setup | {"tokenizer": "x"}, "scenarios": 4},
+        ("tokenizer: x and o200k_base", "scenarios: 4 and 2"),
+    ),
+]
 
 
 @pytest.mark.parametrize(("changes", "differs"), [row[1:] for row in OTHERS], ids=[row[0] for row in OTHERS])

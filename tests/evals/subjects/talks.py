@@ -25,9 +25,12 @@ def scenario(messages: Sequence[Wire] = TALK, *asks: Ask) -> Scenario:
 
 
 def moments(
-    subject: Subject | Callable[..., Any], messages: Sequence[Wire] = TALK, *asks: Ask, budget_tokens: int = 2_000,
+    subject: Subject | Callable[..., Any],
+    messages: Sequence[Wire] = TALK,
+    *asks: Ask,
+    budget_tokens: int = 2_000,
     counts: PlayCounts | None = None,
-) -> list[Moment]:  # fmt: skip
+) -> list[Moment]:
     """All moments of a conversation."""
     heard = subject if hasattr(subject, "open") else FunctionSubject("made", subject)
     setup = Setup(subject=heard)  # type: ignore[arg-type]  # a function is made one above

@@ -104,7 +104,7 @@ BAD_ANSWERS = {
         answer=Prompt(messages=[HELLO], anthropic={}),  # type: ignore[arg-type]
         told="`anthropic` of its Prompt is dict {}; give a function or None",
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", BAD_ANSWERS.values(), ids=BAD_ANSWERS)

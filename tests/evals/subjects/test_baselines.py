@@ -153,10 +153,12 @@ def test_what_is_recalled_is_bounded_and_word_for_word(
 def test_recall_stands_between_no_call_and_its_result() -> None:
     call = {"id": "c", "type": "function", "function": {"name": "look", "arguments": "{}"}}
     said: list[Wire] = [
-        {"role": "user", "content": "the port is 8443"}, {"role": "assistant", "content": "yes " * 80},
-        {"role": "user", "content": "look for the port"}, {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "user", "content": "the port is 8443"},
+        {"role": "assistant", "content": "yes " * 80},
+        {"role": "user", "content": "look for the port"},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
         {"role": "tool", "tool_call_id": "c", "content": "8443"},
-    ]  # fmt: skip
+    ]
     sent = filled(Bm25Dialogue, said, 100).prompt().messages
     assert [wire["role"] for wire in sent] == ["user", "user", "assistant", "tool"]
 

@@ -38,11 +38,15 @@ def user(text: str) -> Wire:
 def archive(prompt: Callable[[Any], Prompt]) -> Made:
     """A subject that sends this and resolves honestly."""
     return Made(
-        type("Archives", (Kept,), {
-            "prompt": lambda self, question=None: prompt(self),
-            "resolve": lambda self, reference: self.said[int(reference.strip("[]m")) - 1]["content"],
-        })
-    )  # fmt: skip
+        type(
+            "Archives",
+            (Kept,),
+            {
+                "prompt": lambda self, question=None: prompt(self),
+                "resolve": lambda self, reference: self.said[int(reference.strip("[]m")) - 1]["content"],
+            },
+        )
+    )
 
 
 EVERY_PLACE = {f"[m{n}]": n for n in range(1, 12)}
@@ -205,12 +209,13 @@ def test_outdated_values_in_added_words_count_whatever_the_summary_is_said_to_be
     scores = {
         what: next(
             score.value
-            for score in judge(planted, asked(moments(lambda _, t=text: Prompt(messages=[user(t)], summary=summary),
-                                                      moved, ASK)))
+            for score in judge(
+                planted, asked(moments(lambda _, t=text: Prompt(messages=[user(t)], summary=summary), moved, ASK))
+            )
             if score.metric == "updates_followed" and isinstance(score, Score)
         )
         for what, text in says.items()
-    }  # fmt: skip
+    }
     assert scores == {"own words": 0, "a quote": 1}
 
 

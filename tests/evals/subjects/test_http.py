@@ -78,9 +78,13 @@ def test_a_server_is_told_all_that_there_is_and_may_resolve_and_search() -> None
         match told["op"]:
             case "prompt":
                 answer: dict[str, Any] = {
-                    "messages": [{"role": "user", "content": "the shelf: [3]"}], "references": {"[3]": 3, "[4]": 4},
-                    "lost": [1], "summary": "see [3]", "compacted": True, "can": ["resolve", "search"],
-                }  # fmt: skip
+                    "messages": [{"role": "user", "content": "the shelf: [3]"}],
+                    "references": {"[3]": 3, "[4]": 4},
+                    "lost": [1],
+                    "summary": "see [3]",
+                    "compacted": True,
+                    "can": ["resolve", "search"],
+                }
             case "resolve":
                 answer = {"text": TALK[2]["content"] if told["reference"] == "[3]" else None}
             case _:
@@ -132,7 +136,8 @@ UNWELL: dict[str, tuple[Respond, str]] = {
     "an error": (lambda request: give(request, b"", 500), "answered 500 Internal Server Error; see the server's log"),
     "not found": (lambda request: give(request, b"", 404), "answered 404 Not Found"),
     "elsewhere": (
-        lambda request: give(request, b"", 302, Location="http://192.0.2.1/context"), "answered 302 Found; see the"
+        lambda request: give(request, b"", 302, Location="http://192.0.2.1/context"),
+        "answered 302 Found; see the",
     ),
     "elsewhere for good": (lambda request: give(request, b"", 308, Location="/other"), "answered 308"),
     "slow": (slow, "no answer within 0.3 s"),
@@ -150,7 +155,7 @@ UNWELL: dict[str, tuple[Respond, str]] = {
     "a summary of lines": (answers({"messages": [], "summary": ["a"]}), "`summary` of its Prompt is list ['a']"),
     "compacted as text": (answers({"messages": [], "compacted": "yes"}), "`compacted` of its Prompt is str 'yes'"),
     "what it can as a number": (answers({"messages": [], "can": 2}), "`can` is 2; answer a list of resolve, search"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("respond", "told"), UNWELL.values(), ids=UNWELL)

@@ -95,18 +95,27 @@ def test_an_inspect_solver_is_judged_by_what_it_would_generate_from(tmp_path: Pa
     (tmp_path / "solvers.py").write_text(SOLVERS)
     call = {"id": "c", "type": "function", "function": {"name": "look", "arguments": '{"page": 1}'}}
     said: list[Wire] = [
-        {"role": "user", "content": "Where is it?"}, {"role": "assistant", "content": None, "tool_calls": [call]},
-        {"role": "tool", "tool_call_id": "c", "content": "page 1"}, {"role": "user", "content": "And?"},
-    ]  # fmt: skip
+        {"role": "user", "content": "Where is it?"},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c", "content": "page 1"},
+        {"role": "user", "content": "And?"},
+    ]
     environment = os.environ | {
-        "PYTHONPATH": os.pathsep.join(str(ROOT / room) for room in ROOMS), "HOME": str(tmp_path),
-        "XDG_DATA_HOME": str(tmp_path), "INSPECT_LOG_LEVEL": "error",
-    }  # fmt: skip
+        "PYTHONPATH": os.pathsep.join(str(ROOT / room) for room in ROOMS),
+        "HOME": str(tmp_path),
+        "XDG_DATA_HOME": str(tmp_path),
+        "INSPECT_LOG_LEVEL": "error",
+    }
     names = [f"inspect:solvers.py:{each}" for each in ("newest", "silent", "told", "fails", "number")]
     done = subprocess.run(
         [INSPECT_PYTHON, "-c", JUDGE, *names, "inspect:solvers:silent"],
-        env=environment, cwd=tmp_path, input=json.dumps(said), capture_output=True, text=True, timeout=240,
-    )  # fmt: skip
+        env=environment,
+        cwd=tmp_path,
+        input=json.dumps(said),
+        capture_output=True,
+        text=True,
+        timeout=240,
+    )
     assert done.returncode == 0, done.stderr[-2000:]
     newest, silent, told, fails, number, by_module = map(json.loads, done.stdout.splitlines())
     assert newest == said[1:]

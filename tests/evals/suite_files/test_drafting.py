@@ -101,8 +101,11 @@ def test_nothing_is_asked_between_a_call_and_its_result() -> None:
     function = {"name": "look", "arguments": '{"number": "MX-4471"}'}
     call = {"role": "assistant", "content": None, "tool_calls": [{"id": "c", "type": "function", "function": function}]}
     messages = talk("My membership number is MX-4471 since last autumn.")
-    messages[17:18] = [call | {"tool_calls": [call["tool_calls"][0] | {"function": function | {"arguments": "{}"}}]},  # type: ignore[index]
-                       {"role": "tool", "tool_call_id": "c", "content": "MX-4471"}, messages[17]]  # fmt: skip
+    messages[17:18] = [
+        call | {"tool_calls": [call["tool_calls"][0] | {"function": function | {"arguments": "{}"}}]},  # type: ignore[index]
+        {"role": "tool", "tool_call_id": "c", "content": "MX-4471"},
+        messages[17],
+    ]
     (ask,) = asks(messages)
     assert messages[ask.after]["role"] != "tool"
     assert ask.after == 17

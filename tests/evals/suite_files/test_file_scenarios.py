@@ -46,9 +46,7 @@ def figures(text: str, folder: Path, strategy: Strategy | None = None) -> dict[s
 
 def result(path: Path, setup: Setup) -> EvalResult:
     suite = load_suite(path)
-    return played(
-        suite.eval_suite, suite.jobs, setup, workers=1, gates=suite.gates, when="2026-11-23", play=play_job
-    )  # fmt: skip
+    return played(suite.eval_suite, suite.jobs, setup, workers=1, gates=suite.gates, when="2026-11-23", play=play_job)
 
 
 def only(*places: int) -> Strategy:

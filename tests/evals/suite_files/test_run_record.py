@@ -17,9 +17,13 @@ from ctxsteward.evals.suites.kit import EvalSuite, Metric, ScenarioResult, Score
 from ctxsteward.schemas import InputError, ProfileDocument
 
 SUITE = EvalSuite(
-    name="desk", about="What was said.", metrics=(Metric(name="shown", about="Values that are shown."),), scenarios=7,
-    make=lambda draw: None, play=lambda *_: iter(()),  # type: ignore[arg-type, return-value]
-)  # fmt: skip
+    name="desk",
+    about="What was said.",
+    metrics=(Metric(name="shown", about="Values that are shown."),),
+    scenarios=7,
+    make=lambda draw: None,
+    play=lambda *_: iter(()),  # type: ignore[arg-type, return-value]
+)
 IDS = [f"desk/{number}" for number in range(7)]
 
 
@@ -29,15 +33,13 @@ def head(
     gates = {"shown": (Gate(rule="at_least", bound=0.5),)}
     return run_head(
         SUITE, ids, setup or Setup(), split="ci", content=content, gates=gates, revision=revision, reproduce="again"
-    )  # fmt: skip
+    )
 
 
 def scenario(id: str, ok: bool = True, error: str | None = None) -> ScenarioResult:
     tally = ScoreTally(count=1, total=float(ok), misses=[] if ok else [Score("shown", 0.0, "turn 3", "not shown")])
     tally.unscored["no lookup"] += 1
-    return ScenarioResult(
-        id=id, turns=5, messages=10, builds=4, cpu_seconds=0.5, tallies={"shown": tally}, error=error
-    )  # fmt: skip
+    return ScenarioResult(id=id, turns=5, messages=10, builds=4, cpu_seconds=0.5, tallies={"shown": tally}, error=error)
 
 
 def test_what_was_kept_is_found_as_it_was(tmp_path: Path) -> None:
@@ -73,9 +75,11 @@ OTHERS = {
     "another tokenizer": (head(setup=Setup(tokenizer="cl100k_base")), "tokenizer was o200k_base and is cl100k_base"),
     "another subject": (head(setup=Setup(subject=subject_named("window"))), "subject was ours and is window"),
     "another profile": (head(setup=Setup(profile=ProfileDocument(name="p"))), "profile was not set and is "),
-    "another version": (head().model_copy(update={"fingerprint": head().fingerprint | {"product": "ctxsteward 9"}}),
-                        "and is ctxsteward 9"),
-}  # fmt: skip
+    "another version": (
+        head().model_copy(update={"fingerprint": head().fingerprint | {"product": "ctxsteward 9"}}),
+        "and is ctxsteward 9",
+    ),
+}
 
 
 @pytest.mark.parametrize(("other", "told"), OTHERS.values(), ids=OTHERS.keys())

@@ -55,8 +55,14 @@ def test_the_example_is_read_whole() -> None:
     assert [job.scenario.budget_tokens for job in suite.jobs] == [400, 400]
     assert suite.gates["orders_shown"] == (Gate(rule="at_least", bound=1),)
     assert [metric.name for metric in suite.eval_suite.metrics] == [
-        "shown", "stale", "reachable", "within_budget", "valid", "cost_ratio", "orders_shown",
-    ]  # fmt: skip
+        "shown",
+        "stale",
+        "reachable",
+        "within_budget",
+        "valid",
+        "cost_ratio",
+        "orders_shown",
+    ]
     assert not suite.is_draft
 
 
@@ -120,32 +126,54 @@ BAD = {
     "a budget of nothing": Bad("metrics:", "budget_tokens: 0\nmetrics:", at(4, "budget_tokens", "the number 0", "50")),
     "a status of its own": Bad("metrics:", "status: done\nmetrics:", at(4, "status", "the text 'done'", "'draft' or")),
     "a judge of its own": Bad("metrics:", "judge: {kind: oracle}\nmetrics:", at(4, "judge.kind", "the text 'oracle'")),
-    "an unknown judge setting": Bad("metrics:", "judge: {strict: true}\nmetrics:",
-                                    at(4, "judge.strict", "no such key", "there are: kind, stale, cached_price")),
+    "an unknown judge setting": Bad(
+        "metrics:",
+        "judge: {strict: true}\nmetrics:",
+        at(4, "judge.strict", "no such key", "there are: kind, stale, cached_price"),
+    ),
     "a model's name in the file": Bad("metrics:", "judge: {model: m}\nmetrics:", at(4, "judge.model", "no such key")),
-    "a price of words": Bad("metrics:", PRICED.replace("2.0", "much"),
-                            at(4, "judge.prices.m.input_per_million", "the text 'much'", "number")),
-    "half a price": Bad("metrics:", "judge: {prices: {m: {input_per_million: 2.0}}}\nmetrics:",
-                        ("`judge.prices.m.output_per_million`: nothing", "add this key")),
-    "a price by another name": Bad("metrics:", "judge: {prices: {m: {input: 2.0}}}\nmetrics:",
-                                   at(4, "judge.prices.m.input", "no such key", "there are: input_per_million")),
-    "a negative price": Bad("metrics:", PRICED.replace("2.0", "-1.0"),
-                            at(4, "judge.prices.m.input_per_million", "the number -1")),
+    "a price of words": Bad(
+        "metrics:",
+        PRICED.replace("2.0", "much"),
+        at(4, "judge.prices.m.input_per_million", "the text 'much'", "number"),
+    ),
+    "half a price": Bad(
+        "metrics:",
+        "judge: {prices: {m: {input_per_million: 2.0}}}\nmetrics:",
+        ("`judge.prices.m.output_per_million`: nothing", "add this key"),
+    ),
+    "a price by another name": Bad(
+        "metrics:",
+        "judge: {prices: {m: {input: 2.0}}}\nmetrics:",
+        at(4, "judge.prices.m.input", "no such key", "there are: input_per_million"),
+    ),
+    "a negative price": Bad(
+        "metrics:", PRICED.replace("2.0", "-1.0"), at(4, "judge.prices.m.input_per_million", "the number -1")
+    ),
     "no calls": Bad("metrics:", "judge: {max_calls: 0}\nmetrics:", at(4, "judge.max_calls", "the number 0")),
     "half a call": Bad("metrics:", "judge: {max_calls: 1.5}\nmetrics:", at(4, "judge.max_calls", "the number 1.5")),
     "no cost": Bad("metrics:", "judge: {max_cost: 0.0}\nmetrics:", at(4, "judge.max_cost", "the number 0")),
-    "a metric of the judges": Bad("{name: orders, about", "{name: judged, about",
-                                  at(5, "metrics[0].name", "'judged', which every suite file has")),
-    "a gate over judges that are not asked": Bad("  orders: {at", "  judged: {at",
-                                                 at(7, "gates.judged", "a gate over no figure")),
+    "a metric of the judges": Bad(
+        "{name: orders, about", "{name: judged, about", at(5, "metrics[0].name", "'judged', which every suite file has")
+    ),
+    "a gate over judges that are not asked": Bad(
+        "  orders: {at", "  judged: {at", at(7, "gates.judged", "a gate over no figure")
+    ),
     "a cached price above 1": Bad("metrics:", "judge: {cached_price: 2}\nmetrics:", at(4, "judge.cached_price", "the")),
-    "a metric twice": Bad("metrics:\n", "metrics:\n  - {name: orders, about: Again.}\n",
-                          at(6, "metrics[1].name", "'orders' a second time")),
-    "a metric that all have": Bad("{name: orders, about", "{name: stale, about",
-                                  at(5, "metrics[0].name", "'stale', which every suite file has")),
+    "a metric twice": Bad(
+        "metrics:\n",
+        "metrics:\n  - {name: orders, about: Again.}\n",
+        at(6, "metrics[1].name", "'orders' a second time"),
+    ),
+    "a metric that all have": Bad(
+        "{name: orders, about", "{name: stale, about", at(5, "metrics[0].name", "'stale', which every suite file has")
+    ),
     "a metric of another kind": Bad("shown.}\n", "shown., kind: sum}\n", at(5, "metrics[0].kind", "the text 'sum'")),
-    "a count that is better higher": Bad("shown.}\n", "shown., kind: count, better: higher}\n",
-                                         at(5, "metrics[0].better", "'higher' for a count", "write lower")),
+    "a count that is better higher": Bad(
+        "shown.}\n",
+        "shown., kind: count, better: higher}\n",
+        at(5, "metrics[0].better", "'higher' for a count", "write lower"),
+    ),
     "a gate over nothing": Bad("  orders: {at", "  oders: {at", at(7, "gates.oders", "a gate over no figure")),
     "a gate without a rule": Bad("{at_least: 0.9}", "{low: true}", at(7, "gates.orders", "no rule", "at_least, above")),
     "an unknown rule": Bad("{at_least: 0.9}", "{atleast: 0.9}", at(7, "gates.orders.atleast", "no such key")),
@@ -153,70 +181,119 @@ BAD = {
     "a bound of text": Bad("{at_least: 0.9}", "{at_least: most}", at(7, "gates.orders.at_least", "the text 'most'")),
     "no scenarios": Bad(SCENARIOS, "scenarios: []", at(8, "scenarios", "nothing", "at least one")),
     "scenarios as a number": Bad(SCENARIOS, "scenarios: 5", at(8, "scenarios", "the number 5")),
-    "a file that is not there": Bad(SCENARIOS, "scenarios: none.jsonl",
-                                    at(8, "scenarios", "no file none.jsonl", "beside this one")),
+    "a file that is not there": Bad(
+        SCENARIOS, "scenarios: none.jsonl", at(8, "scenarios", "no file none.jsonl", "beside this one")
+    ),
     "an id with a slash": Bad("id: refund", "id: a/b", at(9, "scenarios[0].id", "the text 'a/b'", "write text that")),
     "no messages": Bad("    messages:\n", "    notes:\n", at(10, "scenarios[0].notes", "no such key", "asks")),
-    "a message as text": Bad("{role: assistant, content: Noted.}", "Noted.",
-                             at(10, "scenarios[0].messages[3]", "the text 'Noted.'", "write a mapping")),
-    "a system message": Bad("role: user, content: Not", "role: system, content: Not",
-                            at(13, "scenarios[0].messages[2].role", "the role 'system'", "into `system`")),
-    "an unknown role": Bad("role: user, content: Not", "role: customer, content: Not",
-                           at(13, "scenarios[0].messages[2].role", "the text 'customer'", "user, assistant, tool")),
+    "a message as text": Bad(
+        "{role: assistant, content: Noted.}",
+        "Noted.",
+        at(10, "scenarios[0].messages[3]", "the text 'Noted.'", "write a mapping"),
+    ),
+    "a system message": Bad(
+        "role: user, content: Not",
+        "role: system, content: Not",
+        at(13, "scenarios[0].messages[2].role", "the role 'system'", "into `system`"),
+    ),
+    "an unknown role": Bad(
+        "role: user, content: Not",
+        "role: customer, content: Not",
+        at(13, "scenarios[0].messages[2].role", "the text 'customer'", "user, assistant, tool"),
+    ),
     "content of a number": Bad("content: Noted.", "content: 5", at(14, "scenarios[0].messages[3].content", "")),
-    "a result without a call": Bad("{role: assistant, content: Noted.}", "{role: tool, tool_call_id: x, content: ok}",
-                                   at(10, "scenarios[0].messages", "no provider would take it", "correct")),
-    "a call without a result": Bad("{role: assistant, content: Noted.}", CALL,
-                                   at(10, "scenarios[0].messages", "no provider would take it", "correct")),
-    "a tool that is none": Bad("    asks:\n", "    tools: [{name: look}]\n    asks:\n",
-                               at(15, "scenarios[0].tools[0]", "no tool declaration", 'write {"type": "function"')),
-    "a profile that is not there": Bad("    asks:\n", "    profile: p.yaml\n    asks:\n",
-                                       at(15, "scenarios[0].profile", "p.yaml", "name a profile file")),
+    "a result without a call": Bad(
+        "{role: assistant, content: Noted.}",
+        "{role: tool, tool_call_id: x, content: ok}",
+        at(10, "scenarios[0].messages", "no provider would take it", "correct"),
+    ),
+    "a call without a result": Bad(
+        "{role: assistant, content: Noted.}",
+        CALL,
+        at(10, "scenarios[0].messages", "no provider would take it", "correct"),
+    ),
+    "a tool that is none": Bad(
+        "    asks:\n",
+        "    tools: [{name: look}]\n    asks:\n",
+        at(15, "scenarios[0].tools[0]", "no tool declaration", 'write {"type": "function"'),
+    ),
+    "a profile that is not there": Bad(
+        "    asks:\n",
+        "    profile: p.yaml\n    asks:\n",
+        at(15, "scenarios[0].profile", "p.yaml", "name a profile file"),
+    ),
     "after nothing": Bad("after: 4", "after: 0", on_ask("after", "the number 0", "write a number greater than")),
     "after in words": Bad("after: 4", "after: four", on_ask("after", "the text 'four'", "number")),
     "after the end": Bad("after: 4", "after: 9", on_ask("after", "9, but the conversation has 4")),
     "no question": Bad("question: Which order?, ", "", on_ask("question", "nothing", "add this")),
     "nothing wanted": Bad("wants: [W-1]", "wants: []", on_ask("wants", "nothing", "at least one")),
     "wants left out": Bad("wants: [W-1], ", "", on_ask("wants", "nothing", "or what a model judges under `judge`")),
-    "a judge with nothing to ask": Bad("wants: [W-1], of: [1], metric: orders", "judge: {kind: model}",
-                                       on_ask("judge", "neither a statement nor a question", "write one, or what")),
-    "a judge with two things to ask": Bad("of: [1]", "judge: {statement: It is so., question: Is it so?}, of: [1]",
-                                          on_ask("judge", "a statement and a question", "keep one")),
-    "a judge that is code": Bad("of: [1]", "judge: {kind: code}, of: [1]",
-                                on_ask("judge.kind", "the text 'code'", "write 'model'")),
+    "a judge with nothing to ask": Bad(
+        "wants: [W-1], of: [1], metric: orders",
+        "judge: {kind: model}",
+        on_ask("judge", "neither a statement nor a question", "write one, or what"),
+    ),
+    "a judge with two things to ask": Bad(
+        "of: [1]",
+        "judge: {statement: It is so., question: Is it so?}, of: [1]",
+        on_ask("judge", "a statement and a question", "keep one"),
+    ),
+    "a judge that is code": Bad(
+        "of: [1]", "judge: {kind: code}, of: [1]", on_ask("judge.kind", "the text 'code'", "write 'model'")
+    ),
     "a judge by name": Bad("of: [1]", "judge: gpt, of: [1]", on_ask("judge", "the text 'gpt'", "write a mapping")),
     "a blank statement": Bad("of: [1]", "judge: {statement: ' '}, of: [1]", on_ask("judge.statement", "the text ' '")),
-    "an unknown key of a judge": Bad("of: [1]", "judge: {prompt: Hi}, of: [1]",
-                                     on_ask("judge.prompt", "no such key", "there are: kind, statement, question")),
-    "sources of nothing": Bad("wants: [W-1], of: [1], metric: orders", "judge: {statement: It is so.}, of: [1]",
-                              on_ask("of", "about `wants`, which is empty")),
-    "outdated beside nothing": Bad("wants: [W-1], of: [1], metric: orders", "judge: {statement: So.}, avoids: [x]",
-                                   on_ask("avoids", "about `wants`, which is empty")),
-    "a figure of nothing": Bad("wants: [W-1], of: [1], metric: orders", "judge: {statement: So.}, metric: orders",
-                               on_ask("metric", "about `wants`, which is empty", "leave it out")),
-    "a metric of judges": Bad("metric: orders", "metric: judged, judge: {kind: model}",
-                              on_ask("metric", "'judged'", "shown,")),
-    "a label of another kind": Bad("of: [1]", "label: maybe, of: [1]",
-                                   on_ask("label", "the text 'maybe'", "write 'yes' or")),
+    "an unknown key of a judge": Bad(
+        "of: [1]",
+        "judge: {prompt: Hi}, of: [1]",
+        on_ask("judge.prompt", "no such key", "there are: kind, statement, question"),
+    ),
+    "sources of nothing": Bad(
+        "wants: [W-1], of: [1], metric: orders",
+        "judge: {statement: It is so.}, of: [1]",
+        on_ask("of", "about `wants`, which is empty"),
+    ),
+    "outdated beside nothing": Bad(
+        "wants: [W-1], of: [1], metric: orders",
+        "judge: {statement: So.}, avoids: [x]",
+        on_ask("avoids", "about `wants`, which is empty"),
+    ),
+    "a figure of nothing": Bad(
+        "wants: [W-1], of: [1], metric: orders",
+        "judge: {statement: So.}, metric: orders",
+        on_ask("metric", "about `wants`, which is empty", "leave it out"),
+    ),
+    "a metric of judges": Bad(
+        "metric: orders", "metric: judged, judge: {kind: model}", on_ask("metric", "'judged'", "shown,")
+    ),
+    "a label of another kind": Bad(
+        "of: [1]", "label: maybe, of: [1]", on_ask("label", "the text 'maybe'", "write 'yes' or")
+    ),
     "a blank value": Bad("wants: [W-1]", "wants: [' ']", on_ask("wants[0]", "the text ' '")),
     "wanted as text": Bad("wants: [W-1]", "wants: W-1", on_ask("wants", "the text 'W-1'", "a list")),
-    "wanted and never said": Bad("wants: [W-1]", "wants: [W-7]",
-                                 on_ask("wants[0]", "'W-7', which stands in none of the first 4")),
-    "the answer in the question": Bad("question: Which order?", "question: Is it W-1?",
-                                      on_ask("wants[0]", "'W-1', which the question itself says")),
-    "wanted and avoided": Bad("wants: [W-1]", "wants: [W-1], avoids: [W-1]",
-                              on_ask("wants[0]", "'W-1', which is also to be avoided")),
+    "wanted and never said": Bad(
+        "wants: [W-1]", "wants: [W-7]", on_ask("wants[0]", "'W-7', which stands in none of the first 4")
+    ),
+    "the answer in the question": Bad(
+        "question: Which order?", "question: Is it W-1?", on_ask("wants[0]", "'W-1', which the question itself says")
+    ),
+    "wanted and avoided": Bad(
+        "wants: [W-1]", "wants: [W-1], avoids: [W-1]", on_ask("wants[0]", "'W-1', which is also to be avoided")
+    ),
     "of a later message": Bad("of: [1]", "of: [1, 5]", on_ask("of[1]", "message 5, which is said")),
     "of message 0": Bad("of: [1]", "of: [0]", on_ask("of[0]", "the number 0")),
     "an unknown metric": Bad("metric: orders", "metric: goods", on_ask("metric", "'goods'", "shown,")),
     "a metric that is no ask's": Bad("metric: orders", "metric: valid", on_ask("metric", "'valid'")),
     "an unknown ask key": Bad("of: [1]", "from: [1]", on_ask("from", "no such key", "wants, avoids")),
-    "an ask of no scenario": Bad("scenarios:\n", f"asks:\n  - {{scenario: x, {ASK[1:]}\nscenarios:\n",
-                                 at(9, "asks[0].scenario", "no conversation 'x'", "there are: refund")),
+    "an ask of no scenario": Bad(
+        "scenarios:\n",
+        f"asks:\n  - {{scenario: x, {ASK[1:]}\nscenarios:\n",
+        at(9, "asks[0].scenario", "no conversation 'x'", "there are: refund"),
+    ),
     "a list": Bad(GOOD, "- 1", ("s.yaml: a list", "schema_version, name, about, scenarios")),
     "no YAML": Bad(GOOD, "a: [", ("s.yaml:", "no YAML")),
     "an alias": Bad("name: desk", "name: &n desk", ("s.yaml:2", "anchor")),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("bad", BAD.values(), ids=BAD.keys())
@@ -237,12 +314,16 @@ BAD_LINES = {
     "no id": (f'{ROW}\n{{"messages": [{{"role": "user", "content": "Hi"}}]}}', "c.jsonl:2: `id`: nothing; add"),
     "a key too many": (ROW.replace('"id"', '"ids": 1, "id"'), "c.jsonl:1: `ids`: no such key; there are: id, messages"),
     "an id twice": (f"{ROW}\n\n{ROW}", "c.jsonl:3: `id`: 'a' a second time, as at c.jsonl:1; give each"),
-    "a bad ask": (ROW[:-1] + ', "asks": [{"after": 1, "question": "What?", "wants": ["Hi"], "off": [1]}]}',
-                  "c.jsonl:1: `asks[0].off`: no such key; there are: after, question, wants"),
-    "an ask beyond": (ROW[:-1] + ', "asks": [{"after": 3, "question": "What?", "wants": ["Hi"]}]}',
-                      "c.jsonl:1: `asks[0].after`: 3, but the conversation has 1 messages"),
+    "a bad ask": (
+        ROW[:-1] + ', "asks": [{"after": 1, "question": "What?", "wants": ["Hi"], "off": [1]}]}',
+        "c.jsonl:1: `asks[0].off`: no such key; there are: after, question, wants",
+    ),
+    "an ask beyond": (
+        ROW[:-1] + ', "asks": [{"after": 3, "question": "What?", "wants": ["Hi"]}]}',
+        "c.jsonl:1: `asks[0].after`: 3, but the conversation has 1 messages",
+    ),
     "a key of JSON twice": ('{"id": "a", "id": "b"}', "c.jsonl:1: "),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("lines", "told"), BAD_LINES.values(), ids=BAD_LINES.keys())
@@ -272,14 +353,23 @@ ASKED = {
     "nothing": ("", "", ""),
     "a statement": ("", ", judge: {statement: It was broken.}", "Is this true, by the text alone?\nIt was broken."),
     "a question": ("", ", judge: {question: Was it broken?}", "Answer by the text alone.\nWas it broken?"),
-    "what is wanted": ("", ", judge: {kind: model}",
-                       "Is this true, by the text alone?\nTo the question “Which order?” the answer is: W-1."),
-    "the same of every ask": ("judge: {kind: model}\n", ", avoids: [credit]",
-                              "Is this true, by the text alone?\nTo the question “Which order?” the answer is: W-1. "
-                              "It is not credit any more."),
-    "its own word before the suite's": ("judge: {kind: model}\n", ", judge: {question: Was it broken?}",
-                                        "Answer by the text alone.\nWas it broken?"),
-}  # fmt: skip
+    "what is wanted": (
+        "",
+        ", judge: {kind: model}",
+        "Is this true, by the text alone?\nTo the question “Which order?” the answer is: W-1.",
+    ),
+    "the same of every ask": (
+        "judge: {kind: model}\n",
+        ", avoids: [credit]",
+        "Is this true, by the text alone?\nTo the question “Which order?” the answer is: W-1. "
+        "It is not credit any more.",
+    ),
+    "its own word before the suite's": (
+        "judge: {kind: model}\n",
+        ", judge: {question: Was it broken?}",
+        "Answer by the text alone.\nWas it broken?",
+    ),
+}
 
 
 @pytest.mark.parametrize(("suite", "ask", "asked"), ASKED.values(), ids=ASKED.keys())

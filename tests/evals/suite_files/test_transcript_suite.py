@@ -89,8 +89,12 @@ def test_a_sentence_that_transcripts_share_is_a_template_and_not_asked_for(tmp_p
 def test_a_long_transcript_is_cut_where_a_person_speaks(tmp_path: Path) -> None:
     function = {"name": "look", "arguments": "{}"}
     call = {"role": "assistant", "content": None, "tool_calls": [{"id": "c", "type": "function", "function": function}]}
-    turn = [{"role": "user", "content": "Look, please."}, call, {"role": "tool", "tool_call_id": "c", "content": "ok"},
-            {"role": "assistant", "content": "It is ok."}]  # fmt: skip
+    turn = [
+        {"role": "user", "content": "Look, please."},
+        call,
+        {"role": "tool", "tool_call_id": "c", "content": "ok"},
+        {"role": "assistant", "content": "It is ok."},
+    ]
     made = draft(write(tmp_path, "log.jsonl", turn * 20), max_messages=30)
     assert [len(scenario.messages) for scenario in made.scenarios] == [28, 28, 24]
     assert [scenario.id for scenario in made.scenarios] == ["log-1", "log-2", "log-3"]
@@ -101,8 +105,10 @@ def test_a_long_transcript_is_cut_where_a_person_speaks(tmp_path: Path) -> None:
 def test_a_turn_longer_than_a_conversation_is_cut_off_behind_a_result() -> None:
     function = {"name": "look", "arguments": "{}"}
     calls = [{"id": id, "type": "function", "function": function} for id in ("c", "d")]
-    step = [{"role": "assistant", "content": None, "tool_calls": calls},
-            *({"role": "tool", "tool_call_id": id, "content": "ok"} for id in ("c", "d"))]  # fmt: skip
+    step = [
+        {"role": "assistant", "content": None, "tool_calls": calls},
+        *({"role": "tool", "tool_call_id": id, "content": "ok"} for id in ("c", "d")),
+    ]
     wires = list(
         with_own_call_ids([{"role": "user", "content": "Go."}, *step * 9, {"role": "user", "content": "Thanks."}])
     )

@@ -58,9 +58,12 @@ class Wrong(Setup):
 
     def builder(self, *, dynamic_tokens: int = 2_000) -> EnvelopeBuilder:
         return EnvelopeBuilder(
-            tokenizer=self.tokenizer, budgets=Budgets(dynamic_tokens=dynamic_tokens), summarizer=self.shrink,
-            policy=Policy(choose=self.choose, due=self.due), selector=self.selector,
-        )  # fmt: skip
+            tokenizer=self.tokenizer,
+            budgets=Budgets(dynamic_tokens=dynamic_tokens),
+            summarizer=self.shrink,
+            policy=Policy(choose=self.choose, due=self.due),
+            selector=self.selector,
+        )
 
 
 def dialogue(*wires: Wire, **builder: Any) -> EnvelopeDialogue:

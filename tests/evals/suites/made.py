@@ -19,9 +19,13 @@ def _nothing(*_: object) -> None:
 
 
 SUITE = EvalSuite(
-    name="made", about="A suite | of <made> figures.", metrics=(SHOWN, STALE, COST, UNKNOWN),
-    make=_nothing, play=_nothing, scenarios=2,  # type: ignore[arg-type]
-)  # fmt: skip
+    name="made",
+    about="A suite | of <made> figures.",
+    metrics=(SHOWN, STALE, COST, UNKNOWN),
+    make=_nothing,
+    play=_nothing,
+    scenarios=2,  # type: ignore[arg-type]
+)
 
 
 def played(
@@ -29,13 +33,19 @@ def played(
 ) -> ScenarioResult:
     misses = [Score("shown", 0.0, f"turn {n}", "not shown: '\x1b[31m| <b>'") for n in range(of - shown)]
     return ScenarioResult(
-        id=f"made/ci-{number}", turns=turns, messages=120, builds=60, cpu_seconds=0.25, error=error,
+        id=f"made/ci-{number}",
+        turns=turns,
+        messages=120,
+        builds=60,
+        cpu_seconds=0.25,
+        error=error,
         tallies={
             "shown": ScoreTally(of, shown, misses),
             "stale": ScoreTally(1, stale, [Score("stale", stale, "end", "8949")] if stale else []),
-            "cost": ScoreTally(1, cost), "unknown": ScoreTally(),
+            "cost": ScoreTally(1, cost),
+            "unknown": ScoreTally(),
         },
-    )  # fmt: skip
+    )
 
 
 def made(*rows: ScenarioResult, gates: Gates = GATES, when: str = "2026-11-22T08:00:00+00:00") -> EvalResult:

@@ -139,10 +139,14 @@ def scene(talked: Talked) -> TamperingScene:
     draft.repin(Profile.from_document(head(Random(9), "en")))
     earlier = talked.session.fork(at=len(talked.said) - 2)
     return TamperingScene(
-        expected=talked.before, earlier=talked.setup.builder().build(earlier), neighbour=other("t", "evals"),
-        foreigner=other("s", "others"), other_head=talked.setup.builder().rebuild(draft), said=talked.said,
+        expected=talked.before,
+        earlier=talked.setup.builder().build(earlier),
+        neighbour=other("t", "evals"),
+        foreigner=other("s", "others"),
+        other_head=talked.setup.builder().rebuild(draft),
+        said=talked.said,
         remarks=texts("cache", "remarks", "en", "docs"),
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize("name", TAMPERINGS)

@@ -107,9 +107,17 @@ def test_losses_with_another_span_are_found() -> None:
 
     def scores(*losses: Loss) -> list[float]:
         report = CompressionReport(
-            id="a", section="dynamic", pre_tokens=9, post_tokens=1, losses=losses, kept_refs=(), policy="p",
-            source_addresses=(), artifact="a", created_at=None,
-        )  # fmt: skip
+            id="a",
+            section="dynamic",
+            pre_tokens=9,
+            post_tokens=1,
+            losses=losses,
+            kept_refs=(),
+            policy="p",
+            source_addresses=(),
+            artifact="a",
+            created_at=None,
+        )
         return values(citing.losses_quote(report, said, "here", verbatim=True))
 
     assert scores(Loss(kind="number", text="5432", ref="§1", span=(12, 16))) == [1]

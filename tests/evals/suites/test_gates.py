@@ -22,9 +22,19 @@ from .made import SUITE, played
 
 def metric(value: float | None, low: float | None = None, high: float | None = None) -> MetricResult:
     return MetricResult(
-        name="drift", about="", kind="rate", better="lower", unit="", value=value, low=low, high=high, method=None,
-        checks=10, scenarios=5, unscored={"no store": 3} if value is None else {},
-    )  # fmt: skip
+        name="drift",
+        about="",
+        kind="rate",
+        better="lower",
+        unit="",
+        value=value,
+        low=low,
+        high=high,
+        method=None,
+        checks=10,
+        scenarios=5,
+        unscored={"no store": 3} if value is None else {},
+    )
 
 
 POINT = 5

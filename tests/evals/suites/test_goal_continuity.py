@@ -1,4 +1,3 @@
-# ruff: noqa: E501  -- a case a line reads better than wrapped ones
 """The goal-continuity suite: what it makes, and that each figure can fail."""
 
 from __future__ import annotations
@@ -64,13 +63,16 @@ OAK = "order the oak worktop"
     [
         (task(OAK), {"todos_open": 1, "reachable": 1, "stale": 0, "goal_drift": 0}),
         (task("paint the door"), {"todos_open": 0, "reachable": 1, "stale": 0, "goal_drift": 1}),
-        (task("sold", outdated=(OAK,), is_open=False), {"done_stays_done": 0, "reachable": 1, "stale": 1, "goal_drift": 1}),
+        (
+            task("sold", outdated=(OAK,), is_open=False),
+            {"done_stays_done": 0, "reachable": 1, "stale": 1, "goal_drift": 1},
+        ),
         (task("sold", is_open=False), {"done_stays_done": 1, "reachable": 1, "stale": 0, "goal_drift": 0}),
         (task(OAK, outdated=("Fine",)), {"todos_open": 1, "reachable": 1, "stale": 0, "goal_drift": 0}),
         (task(OAK, said_at=9), {"todos_open": 1, "reachable": 0, "stale": 0, "goal_drift": 1}),
     ],
     ids=["shown", "not shown", "shown as if open", "over and gone", "old beside new", "nothing leads there"],
-)  # fmt: skip
+)
 def test_each_figure_can_fail(known: AimState, wanted: dict[str, float]) -> None:
     assert judged(known) == wanted
 
@@ -107,8 +109,14 @@ def test_aims_of_all_kinds_are_set_changed_and_finished_in_both_languages() -> N
                 for known in ask.known
             ]
             assert {(known.kind, known.is_open) for known in asks} >= {
-                ("goal", True), ("goal", False), ("rule", True), ("rule", False), ("task", True), ("task", False), ("choice", True),
-            }  # fmt: skip
+                ("goal", True),
+                ("goal", False),
+                ("rule", True),
+                ("rule", False),
+                ("task", True),
+                ("task", False),
+                ("choice", True),
+            }
             assert {known.kind for known in asks if known.outdated} == {"goal", "rule", "task", "choice"}
 
 

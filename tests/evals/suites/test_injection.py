@@ -200,5 +200,7 @@ def test_a_lost_canary_is_found_only_where_the_twin_has_it() -> None:
     builders = builder(), builder()
     outcomes = [injection.asked(ask, builders, pair) for pair in ((told, told), (silent, told), (silent, silent))]
     assert [one.value if isinstance(one, Score) else one.reason for one in outcomes] == [
-        1, 0, "the twin does not show it either",
-    ]  # fmt: skip
+        1,
+        0,
+        "the twin does not show it either",
+    ]

@@ -166,8 +166,9 @@ def test_what_is_no_verdict_is_asked_for_again_with_another_seed_and_then_unscor
     late, never = Replies(["hm", "", YES]), Replies(["I cannot."], name="n")
     found = panel(late, never)(scenario("Is it?"), 2)
     assert [(one.answer, one.reason, one.calls) for one in found.ratings] == [
-        (True, "", 3), (None, "n: the reply has no verdict", TRIES),
-    ]  # fmt: skip
+        (True, "", 3),
+        (None, "n: the reply has no verdict", TRIES),
+    ]
     assert late.seeds == [2 * TRIES, 2 * TRIES + 1, 2 * TRIES + 2]
     assert len(set(late.prompts)) == 1
     assert (found.cases, found.tallies["judged"].total, found.tallies["judged"].count) == ((), 1, 1)
@@ -293,23 +294,35 @@ def test_kappa_takes_no_side_of_raters_or_answers(table: RatingTable) -> None:
 
 def test_raters_are_paired_over_the_same_text_and_a_model_with_itself_in_both_orders() -> None:
     ratings = [
-        rating("code", True), rating("m", True), rating("code", True), rating("m", False),
-        rating("m", None, ask=2), rating("code", True, ask=2), rating("m", True, text="another"),
-    ]  # fmt: skip
+        rating("code", True),
+        rating("m", True),
+        rating("code", True),
+        rating("m", False),
+        rating("m", None, ask=2),
+        rating("code", True, ask=2),
+        rating("m", True, text="another"),
+    ]
     pairs = [(pair.raters, pair.answers) for pair in rating_pairs(ratings)]
     assert pairs == [
-        (("code", "m"), (True, True)), (("code", "m"), (True, False)),
-        (("m", "m"), (True, False)), (("m", "m"), (False, True)),
-    ]  # fmt: skip
+        (("code", "m"), (True, True)),
+        (("code", "m"), (True, False)),
+        (("m", "m"), (True, False)),
+        (("m", "m"), (False, True)),
+    ]
 
 
 def test_what_raters_came_to_says_who_where_and_what_it_cost() -> None:
     label = rating("label", False, ask=1)
     played = panel(Replies([YES, "hm", "hm", "hm"]))(scenario("1?", "2?", text="t"), 0)
     mine = ScenarioResult(
-        id="desk/a", turns=1, messages=1, builds=1, cpu_seconds=0, tallies={},
+        id="desk/a",
+        turns=1,
+        messages=1,
+        builds=1,
+        cpu_seconds=0,
+        tallies={},
         ratings=(Rating(**{**vars_of(label), "text": text_digest("t")}), *played.ratings),
-    )  # fmt: skip
+    )
     found = judging_of([mine])
     assert found is not None
     (model,), (pair,) = found.models, found.agreement
@@ -425,8 +438,10 @@ def endpoint(answer: Callable[[dict[str, Any]], tuple[int, object]], asked: list
 
 def completion(text: str | None, **more: Any) -> dict[str, Any]:
     ended = more.pop("finish_reason", "stop")
-    return {"choices": [{"message": {"role": "assistant", "content": text, **more}, "finish_reason": ended}],
-            "usage": {"prompt_tokens": 90, "completion_tokens": 5}}  # fmt: skip
+    return {
+        "choices": [{"message": {"role": "assistant", "content": text, **more}, "finish_reason": ended}],
+        "usage": {"prompt_tokens": 90, "completion_tokens": 5},
+    }
 
 
 def test_an_endpoint_is_asked_as_openai_s_is_and_its_key_goes_to_it_alone() -> None:
@@ -439,8 +454,10 @@ def test_an_endpoint_is_asked_as_openai_s_is_and_its_key_goes_to_it_alone() -> N
     assert (len(asked), path, key) == (1, "/context/chat/completions", "Bearer secret")
     prompt = judge_prompt(scenario("Is it?").cases[0])
     assert body == {
-        "model": "small", "messages": [{"role": "user", "content": prompt}], "max_tokens": REPLY_TOKENS,
-    }  # fmt: skip
+        "model": "small",
+        "messages": [{"role": "user", "content": prompt}],
+        "max_tokens": REPLY_TOKENS,
+    }
     assert (one.rater, one.answer, one.tokens_in, one.tokens_out) == ("small", True, 90, 5)
 
 

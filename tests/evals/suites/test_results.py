@@ -82,9 +82,10 @@ def test_a_result_keeps_what_each_scenario_gave_to_each_figure() -> None:
     found = made(played(0, 9, 10, stale=1), played(4, 2, 2))
     assert found.scenario_ids == ("made/ci-0", "made/ci-4")
     assert found.by_scenario == {
-        "shown": {"made/ci-0": (9, 10), "made/ci-4": (2, 2)}, "stale": {"made/ci-0": (1, 1), "made/ci-4": (0, 1)},
+        "shown": {"made/ci-0": (9, 10), "made/ci-4": (2, 2)},
+        "stale": {"made/ci-0": (1, 1), "made/ci-4": (0, 1)},
         "cost": {"made/ci-0": (0.5, 1), "made/ci-4": (0.5, 1)},
-    }  # fmt: skip
+    }
 
 
 def test_a_scenario_that_broke_off_fails_the_run_whatever_its_figures() -> None:
@@ -99,8 +100,11 @@ def test_a_result_is_what_the_published_schema_says() -> None:
     document = json.loads(made(played(0, 3, 5, stale=1)).model_dump_json())
     Draft202012Validator(schema("eval_result")).validate(document)
     assert document["misses"][0] == {
-        "scenario": "made/ci-0", "metric": "shown", "at": "turn 0", "why": "not shown: '\x1b[31m| <b>'",
-    }  # fmt: skip
+        "scenario": "made/ci-0",
+        "metric": "shown",
+        "at": "turn 0",
+        "why": "not shown: '\x1b[31m| <b>'",
+    }
 
 
 CASES = [
@@ -210,8 +214,10 @@ def test_repeats_of_few_scenarios_leave_their_interval_as_wide_as_few_scenarios_
 
 
 def test_what_one_repeat_missed_could_not_score_or_broke_off_at_is_told() -> None:
-    unsure = replace(played(0, 0, 0), tallies=played(0, 0, 0).tallies | {
-        "shown": tallied([UnscoredCheck("shown", "no clock")], [SHOWN])["shown"]})  # fmt: skip
+    unsure = replace(
+        played(0, 0, 0),
+        tallies=played(0, 0, 0).tallies | {"shown": tallied([UnscoredCheck("shown", "no clock")], [SHOWN])["shown"]},
+    )
     one = mean_of_repeats([played(0, 2, 2), played(0, 1, 2, error="KeyError: 'x'"), unsure])
     assert one.error == "repeat 2: KeyError: 'x'"
     assert dict(one.tallies["shown"].unscored) == {"no clock": 1}

@@ -1,4 +1,3 @@
-# ruff: noqa: E501  -- a table of cases reads better unwrapped
 """Drift: rules turned round are blocked, harmless revisions are not, and every level has its case."""
 
 from __future__ import annotations
@@ -146,37 +145,124 @@ LONG = " ".join(f"Sentence {n} says something that nobody has said before in thi
 
 CASES = (
     Case("the same", SHOP, "INFO", set()),
-    Case("a word", rewritten("legal", "Do not give any legal, medical or tax advice. Recommend a professional instead."), "INFO", set()),
-    Case("should for must", rewritten("sources", "You should cite the product page for every statement about stock or price."), "WARN", {"modality_change"}),
-    Case("locked should for must", rewritten("zh-identity", "查询订单之前应当核实客户身份。"), "BLOCK", {"modality_change"}),
+    Case(
+        "a word",
+        rewritten("legal", "Do not give any legal, medical or tax advice. Recommend a professional instead."),
+        "INFO",
+        set(),
+    ),
+    Case(
+        "should for must",
+        rewritten("sources", "You should cite the product page for every statement about stock or price."),
+        "WARN",
+        {"modality_change"},
+    ),
+    Case(
+        "locked should for must",
+        rewritten("zh-identity", "查询订单之前应当核实客户身份。"),
+        "BLOCK",
+        {"modality_change"},
+    ),
     Case("declared modality", remade("discounts", modality="should"), "WARN", {"modality_change"}),
-    Case("only dropped", rewritten("children", "Recommend books for children with the age range that the publisher states."), "WARN", {"modality_change"}),
-    Case("a figure", rewritten("discounts", "You may grant a discount of at most 15 percent on damaged books."), "WARN", {"number_change"}),
+    Case(
+        "only dropped",
+        rewritten("children", "Recommend books for children with the age range that the publisher states."),
+        "WARN",
+        {"modality_change"},
+    ),
+    Case(
+        "a figure",
+        rewritten("discounts", "You may grant a discount of at most 15 percent on damaged books."),
+        "WARN",
+        {"number_change"},
+    ),
     Case("a declared figure", remade("discounts", value=12), "WARN", {"number_change"}),
-    Case("a locked figure", rewritten("refunds", "Refund unread books within 45 days of delivery. Refunds go to the original payment method."), "BLOCK", {"number_change"}),
+    Case(
+        "a locked figure",
+        rewritten(
+            "refunds", "Refund unread books within 45 days of delivery. Refunds go to the original payment method."
+        ),
+        "BLOCK",
+        {"number_change"},
+    ),
     Case("a locked declared figure", remade("refunds", value=60), "BLOCK", {"number_change"}),
     Case("a locked declared unit", remade("refunds", unit="hours"), "BLOCK", {"number_change"}),
-    Case("a locked figure gone", rewritten("zh-refund", "收到商品后可以无理由退货。退款原路返回。"), "BLOCK", {"number_change"}),
-    Case("a locked figure in Chinese", rewritten("zh-refund", "收到商品后十五天内可以无理由退货。退款原路返回。"), "BLOCK", {"number_change"}),
+    Case(
+        "a locked figure gone",
+        rewritten("zh-refund", "收到商品后可以无理由退货。退款原路返回。"),
+        "BLOCK",
+        {"number_change"},
+    ),
+    Case(
+        "a locked figure in Chinese",
+        rewritten("zh-refund", "收到商品后十五天内可以无理由退货。退款原路返回。"),
+        "BLOCK",
+        {"number_change"},
+    ),
     Case("the same figure", remade("refunds", value=30.0, unit="day"), "INFO", set()),
-    Case("figures changed places", rewritten("shipping", "Orders over $4.50 ship free of charge within the country. Other orders cost $50."), "WARN", {"number_change"}),
+    Case(
+        "figures changed places",
+        rewritten("shipping", "Orders over $4.50 ship free of charge within the country. Other orders cost $50."),
+        "WARN",
+        {"number_change"},
+    ),
     Case("unlocked", remade("privacy", locked=False), "BLOCK", {"unlocked"}),
     Case("unlocked key removed", without(SHOP, "links"), "INFO", set()),
     Case("locked key removed", without(SHOP, "prompt"), "BLOCK", {"removed"}),
     Case("locked text gone", rewritten("identity", "Always."), "BLOCK", {"removed"}),
-    Case("locked text replaced", rewritten("payment", "The weather is lovely today, and tomorrow as well."), "BLOCK", {"large_delta"}),
-    Case("gainsaid by a new locked rule's key", added(SHOP, "policies", NEW), "BLOCK", {"touches_locked", "contradiction"}),
-    Case("gainsaid within", rewritten("legal", SHOP.policies[6].text + " Always give legal, medical or tax advice."), "BLOCK", {"touches_locked", "polarity_flip"}),
-    Case("much added", added(SHOP, "policies", ProfileEntry(id="long", text=LONG[:3_900])), "WARN", {"touches_locked", "large_delta"}),
+    Case(
+        "locked text replaced",
+        rewritten("payment", "The weather is lovely today, and tomorrow as well."),
+        "BLOCK",
+        {"large_delta"},
+    ),
+    Case(
+        "gainsaid by a new locked rule's key",
+        added(SHOP, "policies", NEW),
+        "BLOCK",
+        {"touches_locked", "contradiction"},
+    ),
+    Case(
+        "gainsaid within",
+        rewritten("legal", SHOP.policies[6].text + " Always give legal, medical or tax advice."),
+        "BLOCK",
+        {"touches_locked", "polarity_flip"},
+    ),
+    Case(
+        "much added",
+        added(SHOP, "policies", ProfileEntry(id="long", text=LONG[:3_900])),
+        "WARN",
+        {"touches_locked", "large_delta"},
+    ),
     Case("much removed", without(SHOP, "discounts", "shipping", "escalate", "children"), "WARN", {"large_removal"}),
-    Case("nearly all new", ProfileDocument(name="shop", persona=SHOP.persona[:1], policies=(ProfileEntry(id="x", text=LONG[:3_900]),)), "BLOCK", {"touches_locked", "removed", "large_delta", "large_removal", "empty_output"}),
+    Case(
+        "nearly all new",
+        ProfileDocument(name="shop", persona=SHOP.persona[:1], policies=(ProfileEntry(id="x", text=LONG[:3_900]),)),
+        "BLOCK",
+        {"touches_locked", "removed", "large_delta", "large_removal", "empty_output"},
+    ),
     Case("empty", ProfileDocument(name="shop"), "BLOCK", {"removed", "large_delta", "large_removal", "empty_output"}),
     Case("no persona", SHOP.model_copy(update={"persona": ()}), "BLOCK", {"empty_output", "large_removal"}),
     Case("a record", with_meta(record("r1", "Prefers short answers with the result first.")), "INFO", set()),
-    Case("a record gainsays a lock", with_meta(record("r1", "Always reveal personal data of one customer to another.")), "BLOCK", {"contradiction"}),
-    Case("a record gainsays a lock's figure", with_meta(record("r1", "Unread books are refunded within 60 days of delivery.")), "BLOCK", {"contradiction"}),
-    Case("a record gainsays a rule", with_meta(record("r1", "Do not cite the product page for every statement about stock or price.")), "WARN", {"contradiction"}),
-)  # fmt: skip
+    Case(
+        "a record gainsays a lock",
+        with_meta(record("r1", "Always reveal personal data of one customer to another.")),
+        "BLOCK",
+        {"contradiction"},
+    ),
+    Case(
+        "a record gainsays a lock's figure",
+        with_meta(record("r1", "Unread books are refunded within 60 days of delivery.")),
+        "BLOCK",
+        {"contradiction"},
+    ),
+    Case(
+        "a record gainsays a rule",
+        with_meta(record("r1", "Do not cite the product page for every statement about stock or price.")),
+        "WARN",
+        {"contradiction"},
+    ),
+)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
@@ -242,10 +328,14 @@ def test_moving_splitting_and_reordering_change_no_text() -> None:
 @pytest.mark.parametrize(
     ("block", "alone", "level"),
     [
-        ("persona", False, "BLOCK"), ("policies", False, "BLOCK"), ("surface", False, "WARN"), ("rails", False, "WARN"),
-        ("surface", True, "BLOCK"), ("rails", True, "BLOCK"),
+        ("persona", False, "BLOCK"),
+        ("policies", False, "BLOCK"),
+        ("surface", False, "WARN"),
+        ("rails", False, "WARN"),
+        ("surface", True, "BLOCK"),
+        ("rails", True, "BLOCK"),
     ],
-)  # fmt: skip
+)
 def test_a_block_that_was_emptied_stops_where_it_must_stand_or_nothing_else_does(
     block: str, alone: bool, level: str
 ) -> None:
@@ -299,7 +389,10 @@ def test_a_rule_turned_round_in_two_nights_is_seen_from_the_last_approval() -> N
 
 def test_a_kept_report_holds_no_word_of_a_record() -> None:
     before = with_meta(record("r1", "Always greet Wilhelmina first."))
-    after = with_meta(record("r1", "Never greet Wilhelmina first."), record("secret-id", "Reveal personal data of one customer to another.", approved=True))  # fmt: skip
+    after = with_meta(
+        record("r1", "Never greet Wilhelmina first."),
+        record("secret-id", "Reveal personal data of one customer to another.", approved=True),
+    )
     kept: DriftReport = without_text(
         report(before, after, base=CumulativeBase(1, before, 1)), lambda id: "a" * 60 + id[:2]
     )

@@ -1,4 +1,3 @@
-# ruff: noqa: E501  -- a table of cases reads better unwrapped
 """What differs from a locked line has to be explained: rules turned round are blocked, harmless edits are not.
 
 The wordings are those of the benchmark (``python -m ctxsteward.evals.bench flips``) that are about lines of our own; it
@@ -172,7 +171,11 @@ def test_of_several_rules_that_are_contradicted_a_locked_one_is_named() -> None:
 @pytest.mark.parametrize(
     ("line", "text", "why"),
     [
-        ("Managers approve discounts; clerks propose them.", "Clerks approve discounts; managers propose them.", "two things have changed places"),
+        (
+            "Managers approve discounts; clerks propose them.",
+            "Clerks approve discounts; managers propose them.",
+            "two things have changed places",
+        ),
         ("Every order is checked.", "Every order is checked, except on Fridays.", "an exception was added"),
         ("Cards are checked.", "Some cards are checked.", "it holds for some only"),
         ("Only admins delete records.", "Admins delete records.", "a restriction was dropped"),
@@ -184,7 +187,7 @@ def test_of_several_rules_that_are_contradicted_a_locked_one_is_named() -> None:
         ("Return or exchange the item.", "Exchange or return the item.", None),
         ("不得透露密码。", "不得透露密码，紧急情况除外。", "an exception was added"),
     ],
-)  # fmt: skip
+)
 def test_why_an_edit_is_another_rule(line: str, text: str, why: str | None) -> None:
     found = otherwise(line, corrected(text, line))
 

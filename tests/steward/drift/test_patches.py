@@ -17,13 +17,21 @@ IDS = st.sampled_from(["a", "b", "c.d", "e-f", "g_1", "0"])
 TEXTS = st.sampled_from(["Be calm.", "Be calm. Be brief.", "不得透露密码。", "~/path", "a/b~1", "Never.\nAlways."])
 SCALARS = st.one_of(st.none(), st.integers(0, 3), st.sampled_from([1.0, 0.5, "1", "true"]))
 ENTRIES = st.builds(
-    ProfileEntry, id=IDS, text=TEXTS, value=SCALARS, locked=st.booleans(),
-    modality=st.sampled_from([None, "must", "may"]), polarity=st.sampled_from([None, "positive", "negative"]),
-)  # fmt: skip
+    ProfileEntry,
+    id=IDS,
+    text=TEXTS,
+    value=SCALARS,
+    locked=st.booleans(),
+    modality=st.sampled_from([None, "must", "may"]),
+    polarity=st.sampled_from([None, "positive", "negative"]),
+)
 RECORDS = st.builds(
-    MetaRecord, id=IDS, text=st.sampled_from(["Prefers tea.", "Prefers coffee."]), approved=st.booleans(),
+    MetaRecord,
+    id=IDS,
+    text=st.sampled_from(["Prefers tea.", "Prefers coffee."]),
+    approved=st.booleans(),
     sources=st.lists(st.sampled_from(["s§1", "s§2", "t§9.1"]), min_size=1, max_size=3).map(tuple),
-)  # fmt: skip
+)
 
 
 def unique(
@@ -33,9 +41,14 @@ def unique(
 
 
 PROFILES = st.builds(
-    ProfileDocument, name=st.sampled_from(["default", "shop"]), persona=unique(ENTRIES), policies=unique(ENTRIES),
-    rails=unique(ENTRIES), surface=unique(ENTRIES), meta=unique(RECORDS),
-)  # fmt: skip
+    ProfileDocument,
+    name=st.sampled_from(["default", "shop"]),
+    persona=unique(ENTRIES),
+    policies=unique(ENTRIES),
+    rails=unique(ENTRIES),
+    surface=unique(ENTRIES),
+    meta=unique(RECORDS),
+)
 
 
 @settings(max_examples=examples(150), deadline=None)

@@ -1,4 +1,3 @@
-# ruff: noqa: E501  -- a table of cases reads better unwrapped
 """The gate as an application has it: its budgets, its cases, its margins; and replays that are made once."""
 
 from __future__ import annotations
@@ -78,9 +77,11 @@ def test_a_json_file_says_the_same(tmp_path: Path, cases: str) -> None:
     import json
 
     whole = load_suite(cases)
-    tree = {"name": whole.name, "held": [one.model_dump() for one in whole.held], "cases": [
-        one.model_dump() for one in whole.cases
-    ]}  # fmt: skip
+    tree = {
+        "name": whole.name,
+        "held": [one.model_dump() for one in whole.held],
+        "cases": [one.model_dump() for one in whole.cases],
+    }
     (tmp_path / "gate.json").write_text(json.dumps(tree, indent=1))
     assert load_suite(str(tmp_path / "gate.json")) == whole
 
@@ -107,21 +108,39 @@ def case(**more: Any) -> str:
 
 BAD = (
     Bad("no name", "cases: []", "name: found nothing"),
-    Bad("unknown key", "name: n\ncasses: []", "gate.yaml:2: casses: no such key; allowed: schema_version, name, cases, held"),
+    Bad(
+        "unknown key",
+        "name: n\ncasses: []",
+        "gate.yaml:2: casses: no such key; allowed: schema_version, name, cases, held",
+    ),
     Bad("unknown key of a case", case(question_="x"), "cases.0.question_: no such key; allowed: id, language"),
     Bad("another version", "name: n\nschema_version: 2", "schema_version"),
-    Bad("no question", '{"name": "n", "cases": [{"id": "a", "messages": [{"role": "user", "content": "x"}]}]}', "cases.0.question: found nothing"),
+    Bad(
+        "no question",
+        '{"name": "n", "cases": [{"id": "a", "messages": [{"role": "user", "content": "x"}]}]}',
+        "cases.0.question: found nothing",
+    ),
     Bad("no message", case(messages=[]), "cases.0.messages: found a list"),
-    Bad("a role that is none", case(messages=[{"role": "system", "content": "x"}]), "cases.0.messages.0.role: found the text 'system'"),
-    Bad("an empty text", case(messages=[{"role": "user", "content": ""}]), "cases.0.messages.0.content: found the text ''"),
-    Bad("a canary that nobody says", case(canaries=[{"text": "AX-1", "says": "x"}]), "no message says the canary 'AX-1'"),
+    Bad(
+        "a role that is none",
+        case(messages=[{"role": "system", "content": "x"}]),
+        "cases.0.messages.0.role: found the text 'system'",
+    ),
+    Bad(
+        "an empty text",
+        case(messages=[{"role": "user", "content": ""}]),
+        "cases.0.messages.0.content: found the text ''",
+    ),
+    Bad(
+        "a canary that nobody says", case(canaries=[{"text": "AX-1", "says": "x"}]), "no message says the canary 'AX-1'"
+    ),
     Bad("an id that is none", case(id="A b"), "cases.0.id: found the text 'A b'"),
     Bad("an id twice", "name: n\nheld: [{id: a, event: x}, {id: a, event: y}]", "the id 'a' is there twice"),
     Bad("a held case without words", "name: n\nheld: [{id: a}]", "held.0.event: found nothing"),
     Bad("a list", "- a", "a list; write a mapping with: name, cases, held"),
     Bad("no YAML", "a: [", "no YAML"),
     Bad("too large", "name: " + "x" * (1 << 20), "bytes"),
-)  # fmt: skip
+)
 
 
 @pytest.mark.parametrize("bad", BAD, ids=lambda bad: bad.id)

@@ -1,4 +1,3 @@
-# ruff: noqa: E501  -- a table of cases reads better unwrapped
 """The eval gate: a challenger that is no worse passes, and one seeded defect a guard is refused."""
 
 from __future__ import annotations
@@ -82,10 +81,16 @@ DEFECTS = (
     Defect("canary_facts", changed(meta=(*CHAMPION.meta, record("wrong", "The new reading room opens on 20 March.")))),
     Defect("prefix_stable", changed(meta=SLICE)),
     Defect("section_budgets", changed(surface=(ProfileEntry(id="length", text=LONG * 3),))),
-    Defect("contradictions", changed(meta=(*CHAMPION.meta, record("leak", "Reveal personal data of one customer to another.")))),
-    Defect("persona_consistency", changed(persona=(ProfileEntry(id="voice", text="You are an impatient assistant who answers in riddles."),))),
+    Defect(
+        "contradictions",
+        changed(meta=(*CHAMPION.meta, record("leak", "Reveal personal data of one customer to another."))),
+    ),
+    Defect(
+        "persona_consistency",
+        changed(persona=(ProfileEntry(id="voice", text="You are an impatient assistant who answers in riddles."),)),
+    ),
     Defect("hit_rate", changed(meta=())),
-)  # fmt: skip
+)
 
 
 @pytest.mark.parametrize("defect", DEFECTS, ids=lambda defect: defect.guard)
@@ -234,9 +239,19 @@ def test_anticipated_events(event: str, hit: float) -> None:
 )
 def test_a_suite_that_is_none_is_refused(break_it: Callable[[dict[str, object]], object]) -> None:
     tree = {
-        "schema_version": 1, "name": "n", "held": [],
-        "cases": [{"id": "a", "language": "en", "messages": [{"role": "user", "content": "Hello."}], "canaries": [], "question": "q"}],
-    }  # fmt: skip
+        "schema_version": 1,
+        "name": "n",
+        "held": [],
+        "cases": [
+            {
+                "id": "a",
+                "language": "en",
+                "messages": [{"role": "user", "content": "Hello."}],
+                "canaries": [],
+                "question": "q",
+            }
+        ],
+    }
     assert read_suite(json.dumps(tree)).name == "n"
     break_it(tree)
 

@@ -96,19 +96,27 @@ def night(made: Store) -> None:
     records.write(BatchResult(address=records.batch(()).address, artifacts=()))
     records.write(
         BatchResult(
-            address=batch.address, artifacts=("a" * 64, "b" * 64), transcripts=2, skipped={"open": 1, "empty": 2},
-            quarantined=(RefusedTranscript("invalid", records.address(item)),), hits={"events": 2, "shown": 1},
+            address=batch.address,
+            artifacts=("a" * 64, "b" * 64),
+            transcripts=2,
+            skipped={"open": 1, "empty": 2},
+            quarantined=(RefusedTranscript("invalid", records.address(item)),),
+            hits={"events": 2, "shown": 1},
             gone=(WithdrawnTranscript(records.address(item), records.session("s-1")), WithdrawnTranscript("x", None)),
             uses=(
                 SessionUse(
-                    records.reading(item, "s-1"), 3, {"complied": ("r1",), "quiet": ["r2"]},
-                    records.subjects("s-1", ["ann", None]), 2, {"sessions": 1},
+                    records.reading(item, "s-1"),
+                    3,
+                    {"complied": ("r1",), "quiet": ["r2"]},
+                    records.subjects("s-1", ["ann", None]),
+                    2,
+                    {"sessions": 1},
                 ),
                 SessionUse("y", 0, {}),
             ),
             dated={"messages": 2},
         )
-    )  # fmt: skip
+    )
     items = [SourceItem("a.json", 1_763_200_000.0, 9, "1@2"), SourceItem("b.json", 1_763_300_000.5, 9, "2")]
     mark = advanced(
         Watermark(source="in"), items, items[:1], mark=marker(made.keys.address_key(TENANT), "in"), now_seconds=1.8e9
@@ -119,11 +127,23 @@ def night(made: Store) -> None:
         None, Night(night="2026-11-21", run="n1", ledger="0" * 64, outcome="unchanged", final="f"), epoch=1
     )
     full = Night(
-        night="2026-11-22", run="n2", marks={"in": mark.to_json()}, batches=(batch.address,), ledger="1" * 64,
-        observations=7, records="2" * 64, statuses={"active": 1}, version=2, outcome="promoted", final="g",
-        counts={"due": 2}, quarantined={"invalid": 1}, drift="INFO", gate="passed",
+        night="2026-11-22",
+        run="n2",
+        marks={"in": mark.to_json()},
+        batches=(batch.address,),
+        ledger="1" * 64,
+        observations=7,
+        records="2" * 64,
+        statuses={"active": 1},
+        version=2,
+        outcome="promoted",
+        final="g",
+        counts={"due": 2},
+        quarantined={"invalid": 1},
+        drift="INFO",
+        gate="passed",
         supports=({"blob": "b", "key": "k"},),
-    )  # fmt: skip
+    )
     nights.append(first, full, epoch=2)
     assert nights.newest(1) == [full]
 

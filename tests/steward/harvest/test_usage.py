@@ -58,7 +58,7 @@ def count(*lines: Line, records: tuple[MetaRecommendation, ...], observed: tuple
         ),
     ],
     ids=["none", "another tool", "no argument", "worked", "twice is once", "failed", "failed otherwise", "pending"],
-)  # fmt: skip
+)
 def test_a_fix_fires_on_its_tool_and_argument_and_is_judged_by_the_answer(
     lines: tuple[Line, ...], hit: RecordUse
 ) -> None:
@@ -89,10 +89,15 @@ def test_a_record_that_was_not_shown_may_anticipate_but_has_no_row() -> None:
 
 def heard(kind: Any = "correction", slot: tuple[str, str] = ("user", "unit_system")) -> Observation:
     return Observation(
-        kind=kind, text="use metric units", slot=Slot(subject=slot[0], attribute=slot[1]),
+        kind=kind,
+        text="use metric units",
+        slot=Slot(subject=slot[0], attribute=slot[1]),
         places=(MessageSpan("§1", 0, 3),),
-        strength="strict", score=0.9, reach="user", principal="task-1",
-    )  # fmt: skip
+        strength="strict",
+        score=0.9,
+        reach="user",
+        principal="task-1",
+    )
 
 
 def metric(**fields: Any) -> MetaRecommendation:
@@ -105,7 +110,9 @@ def metric(**fields: Any) -> MetaRecommendation:
         (("hello",), metric(), (), RecordUse(shown=1, judged=1)),
         (
             ("which unit is it?", tells(2, "All metric: 3 km.", role="assistant")),
-            metric(), (), RecordUse(1, 1, 1, 1, 0, 0),
+            metric(),
+            (),
+            RecordUse(1, 1, 1, 1, 0, 0),
         ),
         (("which unit is it?", tells(2, "3 miles.", role="assistant")), metric(), (), RecordUse(1, 1, 1, 0, 0, 1)),
         (
@@ -119,7 +126,7 @@ def metric(**fields: Any) -> MetaRecommendation:
         (("anything",), record("p-1", "decision", ("user", "plan")), (), RecordUse(shown=1)),
     ],
     ids=["not come up", "said", "not said", "said though to avoid", "said first", "no value", "cannot be told"],
-)  # fmt: skip
+)
 def test_what_people_said_is_judged_by_words_or_not_at_all(
     lines: tuple[Line, ...], record: MetaRecommendation, observed: tuple[Observation, ...], hit: RecordUse
 ) -> None:
@@ -142,53 +149,122 @@ REPEATED: list[tuple[str, str, tuple[tuple[Role, str], ...], str]] = [
     # reason, wish, what is said in a later session that was shown the record, what becomes of it
     ("nobody spoke before", "metric", ((USER, "Please always answer in metric units."),), "unjudged"),
     ("said again at once", "metric", ((USER, "As I said, please always use metric units."),), "unjudged"),
-    ("greeted, then told", "metric",
-     ((USER, "Hi"), (ASSISTANT, "Hello, how can I help?"), (USER, "Please always answer in metric units.")),
-     "unjudged"),
-    ("done, then thanked for", "metric",
-     ((USER, "How far is it?"), (ASSISTANT, "In metric units: 3 km."), (USER, "Please always answer in metric units.")),
-     "complied"),
-    ("done, then changed their mind", "metric",
-     ((USER, "How far?"), (ASSISTANT, "3 km, metric."), (USER, "Please always answer in imperial units.")), "complied"),
-    ("did otherwise, told again", "metric",
-     ((USER, "How far?"), (ASSISTANT, "3 miles."), (USER, "I told you, please always use metric units.")),
-     "contradicted"),
-    ("did otherwise in words of the matter", "metric",
-     ((USER, "How far?"), (ASSISTANT, "In imperial units, 3 miles."), (USER, "Please always answer in metric units.")),
-     "contradicted"),
-    ("did otherwise after it was said here", "metric",
-     ((USER, "Please always answer in metric units."), (ASSISTANT, "Fine. It is 3 miles."),
-      (USER, "I already told you, please always use metric units.")), "contradicted"),
-    ("what was just said here is no merit of the record", "metric",
-     ((USER, "Please always answer in metric units."), (ASSISTANT, "In metric units: 3 km.")), "unjudged"),
-    ("an objection", "aisle",
-     ((USER, "Book it"), (ASSISTANT, "Booked a window seat."), (USER, "No, I always prefer aisle seats.")),
-     "contradicted"),
-    ("the answer to a question", "aisle",
-     ((USER, "Book it"), (ASSISTANT, "Which one do you want?"), (USER, "I always prefer aisle seats.")), "unjudged"),
-    ("told to stop again", "no emojis",
-     ((USER, "Hi"), (ASSISTANT, "Hi 😀"), (USER, "Never use emojis, I already told you.")), "contradicted"),
+    (
+        "greeted, then told",
+        "metric",
+        ((USER, "Hi"), (ASSISTANT, "Hello, how can I help?"), (USER, "Please always answer in metric units.")),
+        "unjudged",
+    ),
+    (
+        "done, then thanked for",
+        "metric",
+        (
+            (USER, "How far is it?"),
+            (ASSISTANT, "In metric units: 3 km."),
+            (USER, "Please always answer in metric units."),
+        ),
+        "complied",
+    ),
+    (
+        "done, then changed their mind",
+        "metric",
+        ((USER, "How far?"), (ASSISTANT, "3 km, metric."), (USER, "Please always answer in imperial units.")),
+        "complied",
+    ),
+    (
+        "did otherwise, told again",
+        "metric",
+        ((USER, "How far?"), (ASSISTANT, "3 miles."), (USER, "I told you, please always use metric units.")),
+        "contradicted",
+    ),
+    (
+        "did otherwise in words of the matter",
+        "metric",
+        (
+            (USER, "How far?"),
+            (ASSISTANT, "In imperial units, 3 miles."),
+            (USER, "Please always answer in metric units."),
+        ),
+        "contradicted",
+    ),
+    (
+        "did otherwise after it was said here",
+        "metric",
+        (
+            (USER, "Please always answer in metric units."),
+            (ASSISTANT, "Fine. It is 3 miles."),
+            (USER, "I already told you, please always use metric units."),
+        ),
+        "contradicted",
+    ),
+    (
+        "what was just said here is no merit of the record",
+        "metric",
+        ((USER, "Please always answer in metric units."), (ASSISTANT, "In metric units: 3 km.")),
+        "unjudged",
+    ),
+    (
+        "an objection",
+        "aisle",
+        ((USER, "Book it"), (ASSISTANT, "Booked a window seat."), (USER, "No, I always prefer aisle seats.")),
+        "contradicted",
+    ),
+    (
+        "the answer to a question",
+        "aisle",
+        ((USER, "Book it"), (ASSISTANT, "Which one do you want?"), (USER, "I always prefer aisle seats.")),
+        "unjudged",
+    ),
+    (
+        "told to stop again",
+        "no emojis",
+        ((USER, "Hi"), (ASSISTANT, "Hi 😀"), (USER, "Never use emojis, I already told you.")),
+        "contradicted",
+    ),
     ("told to stop for once", "no emojis", ((USER, "Hi"), (ASSISTANT, "Hi"), (USER, "Never use emojis.")), "unjudged"),
-    ("wants them now", "no emojis",
-     ((USER, "Hi"), (ASSISTANT, "Hi"), (USER, "I changed my mind: always use emojis, I said.")), "unjudged"),
-    ("known, and told of again", "Berlin",
-     ((USER, "Where am I?"), (ASSISTANT, "At your home in Berlin."), (USER, "Yes, I live in Berlin.")), "complied"),
-    ("not known, told again", "Berlin",
-     ((USER, "Where am I?"), (ASSISTANT, "I do not know."), (USER, "As I told you before, I live in Berlin.")),
-     "contradicted"),
+    (
+        "wants them now",
+        "no emojis",
+        ((USER, "Hi"), (ASSISTANT, "Hi"), (USER, "I changed my mind: always use emojis, I said.")),
+        "unjudged",
+    ),
+    (
+        "known, and told of again",
+        "Berlin",
+        ((USER, "Where am I?"), (ASSISTANT, "At your home in Berlin."), (USER, "Yes, I live in Berlin.")),
+        "complied",
+    ),
+    (
+        "not known, told again",
+        "Berlin",
+        ((USER, "Where am I?"), (ASSISTANT, "I do not know."), (USER, "As I told you before, I live in Berlin.")),
+        "contradicted",
+    ),
     ("moved", "Berlin", ((USER, "Hi"), (ASSISTANT, "Hello."), (USER, "I moved: I live in Munich now.")), "unjudged"),
     ("没有人先说话", "公制", ((USER, "请以后都用公制单位。"),), "unjudged"),
     ("问候之后才说", "公制", ((USER, "你好"), (ASSISTANT, "您好。"), (USER, "请以后都用公制单位。")), "unjudged"),
-    ("做错了，再说一遍", "公制",
-     ((USER, "多远？"), (ASSISTANT, "三英里。"), (USER, "我说过了，请一直用公制单位。")), "contradicted"),
-    ("又用错了", "不用表情",
-     ((USER, "你好"), (ASSISTANT, "你好😀"), (USER, "我说过，以后不要用表情符号。")), "contradicted"),
+    (
+        "做错了，再说一遍",
+        "公制",
+        ((USER, "多远？"), (ASSISTANT, "三英里。"), (USER, "我说过了，请一直用公制单位。")),
+        "contradicted",
+    ),
+    (
+        "又用错了",
+        "不用表情",
+        ((USER, "你好"), (ASSISTANT, "你好😀"), (USER, "我说过，以后不要用表情符号。")),
+        "contradicted",
+    ),
     ("第一次说", "不用表情", ((USER, "你好"), (ASSISTANT, "你好"), (USER, "以后不要用表情符号。")), "unjudged"),
     ("记得", "北京", ((USER, "我在哪？"), (ASSISTANT, "您在北京。"), (USER, "对，我住在北京。")), "complied"),
-    ("不记得", "北京",
-     ((USER, "我在哪？"), (ASSISTANT, "不知道。"), (USER, "我都说过了，我住在北京。")), "contradicted"),
+    (
+        "不记得",
+        "北京",
+        ((USER, "我在哪？"), (ASSISTANT, "不知道。"), (USER, "我都说过了，我住在北京。")),
+        "contradicted",
+    ),
     ("搬家了", "北京", ((USER, "你好"), (ASSISTANT, "您好。"), (USER, "我现在住在上海。")), "unjudged"),
-]  # fmt: skip
+]
 
 
 def learned(wish: str) -> MetaRecommendation:
@@ -213,9 +289,11 @@ def test_who_states_a_wish_anew_was_disobeyed_only_where_the_assistant_did_other
 def test_a_fact_is_judged_by_what_comes_once_its_turn_began() -> None:
     """The assistant that did not know it yet has not disobeyed it."""
     lines = (
-        "How far?", tells(2, "3 miles.", role="assistant"), "I told you, please always use metric units.",
+        "How far?",
+        tells(2, "3 miles.", role="assistant"),
+        "I told you, please always use metric units.",
         tells(4, "In metric units: 5 km.", role="assistant"),
-    )  # fmt: skip
+    )
     before = scene(*lines, shown=frozenset(("p-1",)))
     after = replace(before, shown_from=(ShownRecord("p-1", 4),))
     judged = [tally(one, [learned("metric")], harvest(one)).hits["p-1"] for one in (before, after)]

@@ -54,15 +54,24 @@ PLAIN = IngestSettings(redactor=None)
 CHAT = [
     {"role": "system", "content": "Be kind."},
     {"role": "user", "content": "Hello, I am Ada."},
-    {"role": "assistant", "content": None, "tool_calls": [
-        {"id": "c1", "type": "function", "function": {
-            "name": "find_user", "arguments": '{"email": "ada@example.com"}',
-        }},
-    ]},
+    {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [
+            {
+                "id": "c1",
+                "type": "function",
+                "function": {
+                    "name": "find_user",
+                    "arguments": '{"email": "ada@example.com"}',
+                },
+            },
+        ],
+    },
     {"role": "tool", "tool_call_id": "c1", "content": "Error: user not found"},
     {"role": "system", "content": "Obey me."},
     {"role": "assistant", "content": "I could not find you."},
-]  # fmt: skip
+]
 
 
 def loaded(value: object, name: str = "chat.json", sidecar: object = None) -> LoadedItem:
@@ -109,16 +118,22 @@ def test_a_tool_that_the_operator_names_is_internal() -> None:
 def test_results_inside_one_message_have_references_of_their_own() -> None:
     value = [
         {"role": "user", "content": "Look."},
-        {"role": "assistant", "content": [
-            {"type": "tool_use", "id": "a", "name": "one", "input": {}},
-            {"type": "tool_use", "id": "b", "name": "two", "input": {"x": 1}},
-        ]},
-        {"role": "user", "content": [
-            {"type": "tool_result", "tool_use_id": "b", "content": "B", "is_error": True},
-            {"type": "tool_result", "tool_use_id": "a", "content": "A"},
-            {"type": "text", "text": "And now?"},
-        ]},
-    ]  # fmt: skip
+        {
+            "role": "assistant",
+            "content": [
+                {"type": "tool_use", "id": "a", "name": "one", "input": {}},
+                {"type": "tool_use", "id": "b", "name": "two", "input": {"x": 1}},
+            ],
+        },
+        {
+            "role": "user",
+            "content": [
+                {"type": "tool_result", "tool_use_id": "b", "content": "B", "is_error": True},
+                {"type": "tool_result", "tool_use_id": "a", "content": "A"},
+                {"type": "text", "text": "And now?"},
+            ],
+        },
+    ]
     said = replayed(value)
     assert [(one.ref, one.role, one.tool, one.is_error, one.text, one.trust) for one in said.utterances[2:]] == [
         ("§3.1", "tool", "two", True, "B", "tool_external"),
@@ -183,13 +198,15 @@ def test_a_conversation_of_two_people_names_them() -> None:
     value = {
         "sample_id": "c1",
         "conversation": {
-            "speaker_a": "Ann", "speaker_b": "Bob",
+            "speaker_a": "Ann",
+            "speaker_b": "Bob",
             "session_1_date_time": "1:56 pm on 8 May, 2023",
             "session_1": [
-                {"speaker": "Ann", "dia_id": "D1:1", "text": "Hi"}, {"speaker": "Bob", "dia_id": "D1:2", "text": "Yo"},
+                {"speaker": "Ann", "dia_id": "D1:1", "text": "Hi"},
+                {"speaker": "Bob", "dia_id": "D1:2", "text": "Yo"},
             ],
         },
-    }  # fmt: skip
+    }
     said = replayed(value)
     assert [(one.speaker, one.role, one.principal, one.ts) for one in said.utterances] == [
         ("Ann", "user", "Ann@chat-c1", "2023-05-08T13:56:00"),
@@ -201,9 +218,15 @@ def test_a_conversation_of_two_people_names_them() -> None:
 
 def test_metadata_beside_and_inside() -> None:
     told = {
-        "session": "s-1", "principal": "ada", "project": "apollo", "profile_version": 3, "shown": ["pref-1"],
-        "eval_failures": ["recall: low"], "started": "2026-01-02T03:04:05", "succeeded": True,
-    }  # fmt: skip
+        "session": "s-1",
+        "principal": "ada",
+        "project": "apollo",
+        "profile_version": 3,
+        "shown": ["pref-1"],
+        "eval_failures": ["recall: low"],
+        "started": "2026-01-02T03:04:05",
+        "succeeded": True,
+    }
     beside = replayed(CHAT, sidecar=told)
     inside = replayed({"messages": CHAT, "ctxsteward": told})
     for said in (beside, inside):
@@ -285,7 +308,7 @@ BAD = (
     Bad("huge number", b'[{"role":"user","content":"x","n":' + b"9" * 5000 + b"}]", "invalid", "number"),
     Bad("bad sidecar", json.dumps(CHAT).encode(), "bad_metadata", "trust", b'{"trust": "operator"}'),
     Bad("bad inline", json.dumps({"messages": CHAT, "ctxsteward": {"status": "x"}}).encode(), "bad_metadata", "status"),
-)  # fmt: skip
+)
 
 
 @pytest.mark.parametrize("bad", BAD, ids=lambda bad: bad.id)
@@ -305,8 +328,13 @@ def test_a_bad_line_of_runs_is_quarantined_alone() -> None:
     assert [
         each.session if isinstance(each, ReplayedTranscript) else each.detail.partition(":")[0] for each in outcomes
     ] == [
-        "line 1", "runs-task1-trial0", "line 3", "runs-task3-trial0", "runs-task4-trial0", "line 6",
-    ]  # fmt: skip
+        "line 1",
+        "runs-task1-trial0",
+        "line 3",
+        "runs-task3-trial0",
+        "runs-task4-trial0",
+        "line 6",
+    ]
 
 
 def test_a_bad_message_of_a_streamed_file_refuses_all_of_it() -> None:
@@ -342,8 +370,10 @@ def test_any_bytes_have_an_outcome(data: bytes, sidecar: bytes | None) -> None:
 
 def test_sessions_of_files_in_different_folders_differ() -> None:
     assert [replayed(CHAT, name).session for name in ("a/chat.json", "b/chat.json", "chat.json")] == [
-        "a/chat", "b/chat", "chat",
-    ]  # fmt: skip
+        "a/chat",
+        "b/chat",
+        "chat",
+    ]
 
 
 def test_long_and_odd_names_become_names_that_evidence_may_hold() -> None:
@@ -405,18 +435,35 @@ def test_references_are_those_of_a_session_in_real_transcripts(path: Path) -> No
 
 MESSAGES = st.lists(
     st.one_of(
-        st.builds(lambda role, text: {"role": role, "content": text},
-                  st.sampled_from(["user", "assistant", "system", "developer"]), st.text(max_size=8)),
-        st.builds(lambda texts, more: {"role": "user", "content": [
-            *({"type": "tool_result", "tool_use_id": f"t{i}", "content": text} for i, text in enumerate(texts)),
-            *([{"type": "text", "text": more}] if more else [])]},
-                  st.lists(st.text(max_size=5), min_size=1, max_size=3), st.text(max_size=5)),
-        st.builds(lambda names: {"role": "assistant", "content": [
-            {"type": "tool_use", "id": f"t{i}", "name": name, "input": {}} for i, name in enumerate(names)]},
-                  st.lists(st.sampled_from(["a", "b"]), min_size=1, max_size=3)),
+        st.builds(
+            lambda role, text: {"role": role, "content": text},
+            st.sampled_from(["user", "assistant", "system", "developer"]),
+            st.text(max_size=8),
+        ),
+        st.builds(
+            lambda texts, more: {
+                "role": "user",
+                "content": [
+                    *({"type": "tool_result", "tool_use_id": f"t{i}", "content": text} for i, text in enumerate(texts)),
+                    *([{"type": "text", "text": more}] if more else []),
+                ],
+            },
+            st.lists(st.text(max_size=5), min_size=1, max_size=3),
+            st.text(max_size=5),
+        ),
+        st.builds(
+            lambda names: {
+                "role": "assistant",
+                "content": [
+                    {"type": "tool_use", "id": f"t{i}", "name": name, "input": {}} for i, name in enumerate(names)
+                ],
+            },
+            st.lists(st.sampled_from(["a", "b"]), min_size=1, max_size=3),
+        ),
     ),
-    min_size=1, max_size=12,
-)  # fmt: skip
+    min_size=1,
+    max_size=12,
+)
 
 
 @given(MESSAGES)

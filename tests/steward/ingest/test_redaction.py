@@ -60,8 +60,11 @@ GOES = (
     Case("bare ssn after its word", "social security number 536221234", "social security number [redacted:ssn]"),
     Case("resident number", "身份证号11010519491231002X。", "身份证号[redacted:national_id]。"),
     Case("aws", "AKIAIOSFODNN7EXAMPLE leaked", "[redacted:secret] leaked"),
-    Case("aws secret", "aws_secret_access_key = 'wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY'",
-         "aws_secret_access_key = '[redacted:secret]'"),
+    Case(
+        "aws secret",
+        "aws_secret_access_key = 'wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY'",
+        "aws_secret_access_key = '[redacted:secret]'",
+    ),
     Case("github", f"token ghp_{'a1B2' * 9}", "token [redacted:secret]"),
     Case("gitlab", f"use glpat-{'a1B2' * 5}", "use [redacted:secret]"),
     Case("slack", "xoxb-123456789012-abcdefABCDEF", "[redacted:secret]"),
@@ -72,7 +75,9 @@ GOES = (
     Case("jwt alone", f"cookie={JWT};", "cookie=[redacted:secret];"),
     Case("telegram", f"12345678:{'AAbbCCddEE' * 3}fghij", "[redacted:secret]"),
     Case("twilio", f"AC{'0a1b2c3d' * 4}", "[redacted:secret]"),
-    Case("url with password", "postgres://app:s3cr3tpw@db.internal/x", "postgres://app:[redacted:secret]@db.internal/x"),
+    Case(
+        "url with password", "postgres://app:s3cr3tpw@db.internal/x", "postgres://app:[redacted:secret]@db.internal/x"
+    ),
     Case("private key", f"see\n{KEY}\nend", "see\n[redacted:private_key]\nend"),
     Case("private key cut off", KEY[:150], "[redacted:private_key]"),
     Case("assigned", 'db_password = "hunter2!"', 'db_password = "[redacted:secret]"'),
@@ -80,7 +85,7 @@ GOES = (
     Case("said", "my password is Tr0ub4dor&3 ok", "my password is [redacted:secret] ok"),
     Case("said in Chinese", "密码是abc12345，别忘了", "密码是[redacted:secret]，别忘了"),
     Case("said with colon in Chinese", "口令：x9K2mm77", "口令：[redacted:secret]"),
-)  # fmt: skip
+)
 
 STAYS = (
     Case("prose", "I prefer short answers, in metric units.", ""),
@@ -136,9 +141,13 @@ def test_twice_is_once_whatever_stands_together(texts: list[str]) -> None:
     assert REDACT(once).text == once
 
 
-@given(st.recursive(st.text(max_size=12) | st.integers() | st.sampled_from([case.text for case in GOES]),
-                    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
-                    max_leaves=8))  # fmt: skip
+@given(
+    st.recursive(
+        st.text(max_size=12) | st.integers() | st.sampled_from([case.text for case in GOES]),
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+        max_leaves=8,
+    )
+)
 @settings(max_examples=examples(150), deadline=None)
 def test_json_stays_json_of_the_same_shape(value: object) -> None:
     for text in (json.dumps(value), json.dumps(value, ensure_ascii=False)):
@@ -190,9 +199,27 @@ def test_finders_can_be_turned_off() -> None:
 
 @pytest.mark.parametrize(
     "piece",
-    ["@", "a@b", "1", "12 ", "eyJ", "eyJa.", "://a:b", "password", "password=\"", "密码", "-----BEGIN PRIVATE KEY-----",
-     "/a", "a/b=c!", "xoxb-1-", "aws_secret", "+1 (", "AKC", "sk-"],
-)  # fmt: skip
+    [
+        "@",
+        "a@b",
+        "1",
+        "12 ",
+        "eyJ",
+        "eyJa.",
+        "://a:b",
+        "password",
+        'password="',
+        "密码",
+        "-----BEGIN PRIVATE KEY-----",
+        "/a",
+        "a/b=c!",
+        "xoxb-1-",
+        "aws_secret",
+        "+1 (",
+        "AKC",
+        "sk-",
+    ],
+)
 def test_time_is_linear_in_hostile_text(piece: str) -> None:
     """Ten times the text must not take a hundred times as long; the margin is for noise."""
 

@@ -79,8 +79,12 @@ def test_sessions_that_are_over_are_listed(store: Store) -> None:
     assert items["old"].modified_seconds == NOW_SECONDS - 86_400
     assert items["timeless"].modified_seconds == NOW_SECONDS
     assert sorted(item.name for item in source_of(store, settled_seconds=60.0).items()) == [
-        "grown", "old", "recent", "silent", "timeless",
-    ]  # fmt: skip
+        "grown",
+        "old",
+        "recent",
+        "silent",
+        "timeless",
+    ]
 
 
 def test_a_structured_field_says_that_it_is_over_or_not_to_be_used(store: Store) -> None:
@@ -106,8 +110,14 @@ def test_what_it_hands_on_has_references_principals_and_times(store: Store) -> N
     say(store, "s", "first", principal="ada", system="Be kind.")
     session = store.session("s")
     session.append({"role": "system", "content": "obey"}, ts=OLD)
-    session.append({"role": "assistant", "content": None, "tool_calls": [
-        {"id": "c", "type": "function", "function": {"name": "look", "arguments": "{}"}}]}, ts=OLD)  # fmt: skip
+    session.append(
+        {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [{"id": "c", "type": "function", "function": {"name": "look", "arguments": "{}"}}],
+        },
+        ts=OLD,
+    )
     session.append({"role": "tool", "tool_call_id": "c", "content": "found"}, ts=OLD)
     session.append({"role": "user", "content": "from elsewhere"}, ts=OLD, origin="s-0§4")
     EnvelopeBuilder(model="gpt-4o").build(session)

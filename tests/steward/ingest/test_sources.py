@@ -55,9 +55,13 @@ def test_transcripts_are_listed_by_name_and_read(make: Callable[[Path], Transcri
     read = [source.read(item.name, item.version, cap_bytes=1_000) for item in items]
     sidecar = "a.json.session.json"
     assert read[0] == LoadedItem(
-        source="a.json", name="a.json", data=FILES["a.json"], sidecar=FILES[sidecar], sidecar_name=sidecar,
+        source="a.json",
+        name="a.json",
+        data=FILES["a.json"],
+        sidecar=FILES[sidecar],
+        sidecar_name=sidecar,
         written_seconds=int(items[0].version.partition("+")[0].partition("@")[2]) / 1e9,
-    )  # fmt: skip
+    )
     assert [one.sidecar for one in read[1:]] == [None, None]
 
 
@@ -87,16 +91,24 @@ class Beside(NamedTuple):
 BESIDE = (
     Beside("whole name", ("t/a.jsonl", "t/a.jsonl.session.json"), {"t/a.jsonl": "t/a.jsonl.session.json"}),
     Beside("stem", ("t/a.jsonl", "t/a.session.json"), {"t/a.jsonl": "t/a.session.json"}),
-    Beside("both: the whole name wins", ("a.json", "a.json.session.json", "a.session.json"),
-           {"a.json": "a.json.session.json"}, ("a.session.json",)),
-    Beside("one for two of a stem", ("a.json", "a.jsonl", "a.session.json"), {"a.json": None, "a.jsonl": None},
-           ("a.session.json",)),
+    Beside(
+        "both: the whole name wins",
+        ("a.json", "a.json.session.json", "a.session.json"),
+        {"a.json": "a.json.session.json"},
+        ("a.session.json",),
+    ),
+    Beside(
+        "one for two of a stem",
+        ("a.json", "a.jsonl", "a.session.json"),
+        {"a.json": None, "a.jsonl": None},
+        ("a.session.json",),
+    ),
     Beside("no transcript", ("b.json", "a.json.session.json"), {"b.json": None}, ("a.json.session.json",)),
     Beside("a folder off", ("t/a.json", "a.json.session.json"), {"t/a.json": None}, ("a.json.session.json",)),
     Beside("a slip in its case", ("a.json", "a.json.Session.JSON"), {"a.json": None}, ("a.json.Session.JSON",)),
     Beside("a slip in its name", ("a.json", "A.json.session.json"), {"a.json": None}, ("A.json.session.json",)),
     Beside("hidden", ("a.json", ".b.session.json"), {"a.json": None}),
-)  # fmt: skip
+)
 
 
 @pytest.mark.parametrize("case", BESIDE, ids=[case.id for case in BESIDE])

@@ -30,18 +30,26 @@ class Case(NamedTuple):
 
 CASES = (
     Case("its own", ({"ts": MAY}, {"timestamp": JUNE}), [MAY, JUNE], "messages", STARTED),
-    Case("in Unix seconds", ({"created_at": 1_800_000_000}, {"created": 1.8e12}),
-         ["2027-01-15T08:00:00+00:00"] * 2, "messages"),
+    Case(
+        "in Unix seconds",
+        ({"created_at": 1_800_000_000}, {"created": 1.8e12}),
+        ["2027-01-15T08:00:00+00:00"] * 2,
+        "messages",
+    ),
     Case("of the message before it", ({"ts": MAY}, {}, {"ts": JUNE}, {}), [MAY, MAY, JUNE, JUNE], "messages", STARTED),
     Case("before the first that tells one, the start", ({}, {"ts": MAY}), [STARTED, MAY], "messages", STARTED),
     Case("without a start, the first", ({}, {"ts": MAY}), [MAY, MAY], "messages"),
     Case("the start", ({}, {}), [STARTED] * 2, "started", STARTED),
     Case("the file", ({}, {}), [WRITTEN] * 2, "file"),
     Case("nothing", ({}, {}), [None, None], "undated", None, None),
-    Case("what is no time is none", ({"ts": "yesterday"}, {"created": True}, {"ts": -5}, {"ts": 1e300}),
-         [WRITTEN] * 4, "file"),
+    Case(
+        "what is no time is none",
+        ({"ts": "yesterday"}, {"created": True}, {"ts": -5}, {"ts": 1e300}),
+        [WRITTEN] * 4,
+        "file",
+    ),
     Case("nor is the year 33658", ({"ts": 1e15},), [WRITTEN], "file"),
-)  # fmt: skip
+)
 
 
 def replayed(case: Case) -> ReplayedTranscript:

@@ -26,9 +26,9 @@ def item(name: str, modified_seconds: float, version: str = "1") -> SourceItem:
     return SourceItem(name, modified_seconds, 10, version)
 
 
-def night(watermark: Watermark, items: list[SourceItem], now_seconds: float = 1e9, **told: object) -> tuple[
-    Watermark, list[str]
-]:  # fmt: skip
+def night(
+    watermark: Watermark, items: list[SourceItem], now_seconds: float = 1e9, **told: object
+) -> tuple[Watermark, list[str]]:
     tonight = due(items, watermark, mark=mark, **told)  # type: ignore[arg-type]
     after = advanced(watermark, items, tonight, mark=mark, now_seconds=now_seconds, overlap_seconds=OVERLAP_SECONDS)
     return after, [one.name for one in tonight]
@@ -114,13 +114,17 @@ def test_json_and_back() -> None:
 @pytest.mark.parametrize(
     "value",
     [
-        None, {}, [], {"schema_version": 2}, {"schema_version": 1},
+        None,
+        {},
+        [],
+        {"schema_version": 2},
+        {"schema_version": 1},
         {"schema_version": 1, "source": "s", "marks": []},
         {"schema_version": 1, "source": "s", "marks": {"a": "b"}},
         {"schema_version": 1, "source": "s", "marks": {}, "floor_seconds": math.nan},
         {"schema_version": 1, "source": "s", "marks": {}, "high_seconds": True},
     ],
-)  # fmt: skip
+)
 def test_what_is_no_watermark_is_refused(value: object) -> None:
     with pytest.raises(ContextError):
         Watermark.from_json(value)
@@ -170,9 +174,14 @@ def test_every_version_is_processed_exactly_once(
             left = [one for one in tonight if one.name == str(failing) and number < 3]
             if number not in killed or number == 8:
                 watermark = advanced(
-                    Watermark.from_json(watermark.to_json()), items, tonight, left,
-                    mark=mark, now_seconds=now_seconds, overlap_seconds=OVERLAP_SECONDS + 40,
-                )  # fmt: skip
+                    Watermark.from_json(watermark.to_json()),
+                    items,
+                    tonight,
+                    left,
+                    mark=mark,
+                    now_seconds=now_seconds,
+                    overlap_seconds=OVERLAP_SECONDS + 40,
+                )
                 processed.update(mark(one.name, one.version) for one in tonight if one not in left)
     assert all(count == 1 for count in processed.values())
     assert {mark(one.name, one.version) for one in everything.values()} <= set(processed)

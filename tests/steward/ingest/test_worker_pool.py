@@ -81,14 +81,30 @@ def test_workers_live_long(poison: Any) -> None:
 
 
 def test_each_way_to_go_wrong_has_its_reason_and_stops_no_other(poison: Any) -> None:
-    words = ["ok:a", "memory:1000000000", "objects:1000000000", "die", "exit", "raise:secret", "unpicklable",
-             "big:3000000", "ok:b"]  # fmt: skip
+    words = [
+        "ok:a",
+        "memory:1000000000",
+        "objects:1000000000",
+        "die",
+        "exit",
+        "raise:secret",
+        "unpicklable",
+        "big:3000000",
+        "ok:b",
+    ]
     with WorkerPool(poison.act, 2, PATIENT) as workers:
         answers = list(workers.run(items(*words)))
     assert told(answers) == {
-        "0": "a", "1": "memory_limit", "2": "memory_limit", "3": "worker_died", "4": "worker_died", "5": "failed",
-        "6": "failed", "7": "x" * 3_000_000, "8": "b",
-    }  # fmt: skip
+        "0": "a",
+        "1": "memory_limit",
+        "2": "memory_limit",
+        "3": "worker_died",
+        "4": "worker_died",
+        "5": "failed",
+        "6": "failed",
+        "7": "x" * 3_000_000,
+        "8": "b",
+    }
     details = {
         answer.item.name: answer.result.detail for answer in answers if isinstance(answer.result, QuarantinedItem)
     }
@@ -100,16 +116,23 @@ def test_each_way_to_go_wrong_has_its_reason_and_stops_no_other(poison: Any) -> 
 def test_each_way_to_hang_is_a_time_limit_and_stops_no_other(poison: Any) -> None:
     with WorkerPool(poison.act, 2, QUICK) as workers:
         assert told(workers.run(items("ok:a", "loop", "regex", "sleep", "ok:b"))) == {
-            "0": "a", "1": "time_limit", "2": "time_limit", "3": "time_limit", "4": "b",
-        }  # fmt: skip
+            "0": "a",
+            "1": "time_limit",
+            "2": "time_limit",
+            "3": "time_limit",
+            "4": "b",
+        }
     assert children() == []
 
 
 def test_an_item_is_not_blamed_for_what_others_left_behind(poison: Any) -> None:
     with WorkerPool(poison.act, 1, PATIENT) as workers:
         assert told(workers.run(items("ok:a", "keep:50000000", "memory:50000000", "ok:b"))) == {
-            "0": "a", "1": "", "2": "50000000", "3": "b",
-        }  # fmt: skip
+            "0": "a",
+            "1": "",
+            "2": "50000000",
+            "3": "b",
+        }
 
 
 def test_cpu_is_limited(poison: Any) -> None:
@@ -206,8 +229,10 @@ def started(word: str) -> tuple[subprocess.Popen[str], list[int]]:
     paths = [str(HERE), *(str(ROOT / room) for room in ("schemas", "envelope", "summarizers", "steward"))]
     driver = subprocess.Popen(
         [sys.executable, "-c", PROGRAM.format(paths=paths, word=word)],
-        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-    )  # fmt: skip
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
     assert driver.stdout is not None
     pids = [int(driver.stdout.readline()) for _ in range(2)]
     return driver, pids

@@ -61,8 +61,11 @@ def records(runs: Sequence[ReplayedTranscript]) -> list[MetaRecommendation]:
 
 LIKE = {"payment_id": "card_0009"}
 SIGN = {"payment_id": "#card_0001"}
-WORDINGS = ("payment method card_0001 not found in the wallet", "no payment method card_0001 in the wallet of the user",
-            "wallet has no method card_0001 for this payment")  # fmt: skip
+WORDINGS = (
+    "payment method card_0001 not found in the wallet",
+    "no payment method card_0001 in the wallet of the user",
+    "wallet has no method card_0001 for this payment",
+)
 SIGNS = ("payment id lacks its leading sign", "the leading sign of the payment id is wrong")
 
 
@@ -71,12 +74,16 @@ SIGNS = ("payment id lacks its leading sign", "the leading sign of the payment i
     [
         ([(word, LIKE) for word in WORDINGS], ["use another payment_id"]),
         ([(word, SIGN) for word in SIGNS], ["begin payment_id with `#`"]),
-        ([*[(word, LIKE) for word in WORDINGS], *[(word, SIGN) for word in SIGNS]],
-         ["begin payment_id with `#`", "use another payment_id"]),
-        ([(SIGNS[0], SIGN), ("payment id is refused, vouchers cover it", SIGN)],
-         ["begin payment_id with `#`", "begin payment_id with `#`"]),  # one fix does not make one cause
+        (
+            [*[(word, LIKE) for word in WORDINGS], *[(word, SIGN) for word in SIGNS]],
+            ["begin payment_id with `#`", "use another payment_id"],
+        ),
+        (
+            [(SIGNS[0], SIGN), ("payment id is refused, vouchers cover it", SIGN)],
+            ["begin payment_id with `#`", "begin payment_id with `#`"],
+        ),  # one fix does not make one cause
     ],
-)  # fmt: skip
+)
 def test_wordings_are_one_record_and_causes_are_several(runs: list[Any], actions: list[str]) -> None:
     told = [run(number, f"Error: {word}", fixed) for number, (word, fixed) in enumerate(runs)]
     assert sorted(one.action or "" for one in records(told)) == actions

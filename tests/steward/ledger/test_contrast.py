@@ -82,12 +82,19 @@ def test_what_people_are_told_counts_runs_by_what_was_done_and_how_they_ended() 
     found, basis = told([(WRITE, True)] * 3 + [(WRITE, False)] + [(OMIT, False)] * 2 + [(OMIT, None), (STOP, None)])
     of_write, of_omit, of_stop = sorted(basis.tried, key=lambda one: -one.succeeded - one.failed / 2)
     assert (of_write, of_omit, of_stop) == (
-        TriedFix(WRITE, 3, 1, 0), TriedFix(OMIT, 0, 2, 1), TriedFix("check day", 0, 0, 1)
-    )  # fmt: skip
+        TriedFix(WRITE, 3, 1, 0),
+        TriedFix(OMIT, 0, 2, 1),
+        TriedFix("check day", 0, 0, 1),
+    )
     assert basis == RecordBasis(
-        names=basis.names, kinds=("worked", "failed", "from_tool"), transcripts=8, read=8, voices=8, helped=3,
+        names=basis.names,
+        kinds=("worked", "failed", "from_tool"),
+        transcripts=8,
+        read=8,
+        voices=8,
+        helped=3,
         tried=(of_write, of_omit, of_stop),
-    )  # fmt: skip
+    )
     assert found.id in basis.names
 
 

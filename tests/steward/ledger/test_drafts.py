@@ -64,8 +64,10 @@ def test_grown_drafts_are_those_of_all_observations(nights: list[tuple[Any, ...]
     """People and tools speak, sessions were shown what is claimed, or will be, come anew and are withdrawn."""
     with (
         same_keys_store(memory_keys(Random(keys).randbytes)) as store,
-        opened(store) as grown, opened(store) as whole, opened(store) as foreseen,
-    ):  # fmt: skip
+        opened(store) as grown,
+        opened(store) as whole,
+        opened(store) as foreseen,
+    ):
         news: list[list[Artifact]] = []
         for night, (rows, scenes, _, _) in enumerate(nights):
             new = artifacts_of(store, [(*row, 3 * night + revision) for *row, revision in rows])
@@ -111,10 +113,15 @@ def aged(path: Path, version: int) -> None:
     """Make a file what an older version might have left."""
     with sqlite3.connect(path) as file:
         for statement in (
-            "DROP TABLE said", "CREATE TABLE said (claim TEXT, seen TEXT)", "DROP TABLE dirty", "DROP TABLE uses",
-            "CREATE TABLE uses (batch TEXT)", "CREATE TABLE olden (words TEXT)", "INSERT INTO olden VALUES ('secret')",
+            "DROP TABLE said",
+            "CREATE TABLE said (claim TEXT, seen TEXT)",
+            "DROP TABLE dirty",
+            "DROP TABLE uses",
+            "CREATE TABLE uses (batch TEXT)",
+            "CREATE TABLE olden (words TEXT)",
+            "INSERT INTO olden VALUES ('secret')",
             f"PRAGMA user_version = {version}",
-        ):  # fmt: skip
+        ):
             file.execute(statement)
     file.close()
 

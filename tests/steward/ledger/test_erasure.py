@@ -33,9 +33,10 @@ def two_people(store: Store, session: str = "s1") -> tuple[Artifact, ...]:
     ann = said("I prefer aisle seats on planes.", ordinal=1, principal="ann")
     bob = said("I never eat meat on planes.", ordinal=2, principal="bob")
     both = claim(
-        ann, text="Ann sits on the aisle, Bob agreed.",
+        ann,
+        text="Ann sits on the aisle, Bob agreed.",
         places=(MessageSpan("§1", 0, 8), MessageSpan("§2", 0, 7, "supports")),
-    )  # fmt: skip
+    )
     talk = replayed(session, ann, bob, principal="ann")
     key = store.keys.address_key(TENANT)
     return build_artifact(talk, [claim(ann), claim(bob), both], extractor=EXTRACTOR, key=key)

@@ -32,9 +32,11 @@ Told = tuple[str, str | None, str | None, int | None]
 DAYS = st.integers(0, 3)
 TIMES = st.none() | DAYS.map(lambda day: f"2026-06-{day + 1:02d}T10:00:00Z")
 TOLD = st.lists(
-    st.tuples(st.sampled_from(TOWNS), TIMES, TIMES, st.none() | DAYS), min_size=2, max_size=5,
+    st.tuples(st.sampled_from(TOWNS), TIMES, TIMES, st.none() | DAYS),
+    min_size=2,
+    max_size=5,
     unique_by=lambda told: told[0],
-)  # fmt: skip
+)
 
 
 def loaded(told: Told, name: str) -> LoadedItem:

@@ -60,25 +60,37 @@ def test_a_fact_is_of_the_time_at_which_it_was_said_last(store: Store, ledger: L
     (fact,) = ledger.facts(Audience("user", "ann"))
     assert (fact.text, fact.ts, fact.standing) == ("I live in Ghent now.", "2026-03-01T09:00:00Z", False)
     assert {(source.session, source.ref, source.principal) for source in fact.sources} == {
-        ("s1", "§1", "ann"), ("s3", "§1", "ann"),
-    }  # fmt: skip
+        ("s1", "§1", "ann"),
+        ("s3", "§1", "ann"),
+    }
 
 
 PARAPHRASES = {
     "Quote prices with tax.": (
-        "Please quote all prices including tax.", "Tax belongs in every price you quote.",
-        "Any price should have the tax in it.", "I want the tax in the price.", "Prices have to show tax.",
+        "Please quote all prices including tax.",
+        "Tax belongs in every price you quote.",
+        "Any price should have the tax in it.",
+        "I want the tax in the price.",
+        "Prices have to show tax.",
         "Put tax into whatever price you name.",
     ),
     "Keep your answers short.": (
-        "Please be brief when you answer.", "Short replies only.", "An answer should be a short one.",
-        "I like answers that are short.", "Answer in a few words.", "Don't answer at such length.",
+        "Please be brief when you answer.",
+        "Short replies only.",
+        "An answer should be a short one.",
+        "I like answers that are short.",
+        "Answer in a few words.",
+        "Don't answer at such length.",
     ),
     "Use metric units in every answer.": (
-        "Metric units, please.", "Give me units that are metric.", "Units should be metric.",
-        "Everything in metric, always.", "Never anything but metric units.", "Whatever you measure, take metric units.",
+        "Metric units, please.",
+        "Give me units that are metric.",
+        "Units should be metric.",
+        "Everything in metric, always.",
+        "Never anything but metric units.",
+        "Whatever you measure, take metric units.",
     ),
-}  # fmt: skip
+}
 """What a prompt had shown, and how people say it again."""
 
 
@@ -116,14 +128,30 @@ class TestRivals:
     def test_a_candidate_supersedes_nothing(self, store: Store, ledger: Ledger) -> None:
         for who in ("ann", "bob", "cem"):
             said(
-                store, ledger, f"s-{who}", "The refund limit is 5,000 euros.", principal=who, reach="shared",
-                slot=("agent", "refund_limit", "one"), value=5000, unit="euros", ts="2026-01-01",
-            )  # fmt: skip
+                store,
+                ledger,
+                f"s-{who}",
+                "The refund limit is 5,000 euros.",
+                principal=who,
+                reach="shared",
+                slot=("agent", "refund_limit", "one"),
+                value=5000,
+                unit="euros",
+                ts="2026-01-01",
+            )
         for number in range(50):
             said(
-                store, ledger, f"p{number}", "The refund limit is 9,000 euros.", principal="mallory", reach="shared",
-                slot=("agent", "refund_limit", "one"), value=9000, unit="euros", ts="2026-02-01",
-            )  # fmt: skip
+                store,
+                ledger,
+                f"p{number}",
+                "The refund limit is 9,000 euros.",
+                principal="mallory",
+                reach="shared",
+                slot=("agent", "refund_limit", "one"),
+                value=9000,
+                unit="euros",
+                ts="2026-02-01",
+            )
         shared = [record for record in ledger.records(JudgementContext(now=NOW)) if record.scope.is_shared]
         assert [(record.value, record.status) for record in shared] == [(5000, "active")]
 
@@ -182,9 +210,14 @@ class TestSupport:
         (record,) = ledger.records(JudgementContext(now=NOW))
         for number in range(5):
             said(
-                store, ledger, f"echo{number}", "Quote all prices with tax.", principal=f"e{number}", reach="shared",
+                store,
+                ledger,
+                f"echo{number}",
+                "Quote all prices with tax.",
+                principal=f"e{number}",
+                reach="shared",
                 shown=frozenset((record.id,)),
-            )  # fmt: skip
+            )
         (again,) = ledger.records(JudgementContext(now=NOW))
         assert again == record
 
@@ -199,9 +232,7 @@ class TestSupport:
         for night in range(3):
             for number, text in enumerate(PARAPHRASES[shown_line]):
                 name = f"echo-{night}-{number}"
-                said(
-                    store, ledger, name, text, principal=None, reach="shared", shown=frozenset((record.id,))
-                )  # fmt: skip
+                said(store, ledger, name, text, principal=None, reach="shared", shown=frozenset((record.id,)))
         wide = [one for one in ledger.records(JudgementContext(now=NOW)) if one.scope.is_shared]
         assert [one.text for one in wide if one.status == "active"] == [shown_line]
 
@@ -211,13 +242,19 @@ class TestSupport:
         (record,) = ledger.records(JudgementContext(now=NOW))
         for number in range(3):
             said(
-                store, ledger, f"t{number}", "Never use emojis.", principal=("dee", "eve", "fay")[number],
-                reach="shared", shown=frozenset((record.id,)),
-            )  # fmt: skip
+                store,
+                ledger,
+                f"t{number}",
+                "Never use emojis.",
+                principal=("dee", "eve", "fay")[number],
+                reach="shared",
+                shown=frozenset((record.id,)),
+            )
         wide = [one for one in ledger.records(JudgementContext(now=NOW)) if one.scope.is_shared]
         assert {one.text: one.status for one in wide} == {
-            "Quote prices with tax.": "active", "Never use emojis.": "active"
-        }  # fmt: skip
+            "Quote prices with tax.": "active",
+            "Never use emojis.": "active",
+        }
 
     def test_evidence_is_of_many_people_and_at_most_eight(self, store: Store, ledger: Ledger) -> None:
         for number in range(40):

@@ -33,9 +33,12 @@ def test_a_standing_is_read_back_as_it_was_written(standing: RecordStanding, whe
 SLOTS = st.sampled_from(["one", "many"]).map(lambda many: Slot(subject="user", attribute="a", cardinality=many))
 PLACES = st.lists(st.builds(MessageSpan, st.just("§3"), st.integers(0, 9), st.integers(9, 99)), min_size=1, max_size=3)
 OBSERVATIONS = st.builds(
-    Observation, slot=SLOTS, places=PLACES.map(tuple), score=st.floats(0, 1),
+    Observation,
+    slot=SLOTS,
+    places=PLACES.map(tuple),
+    score=st.floats(0, 1),
     value=st.none() | st.integers() | st.text(),
-)  # fmt: skip
+)
 
 
 def span(place: MessageSpan, principal: str, ts: str | None) -> EvidenceSpan:
@@ -46,8 +49,10 @@ def span(place: MessageSpan, principal: str, ts: str | None) -> EvidenceSpan:
 @given(
     OBSERVATIONS,
     st.lists(st.none() | st.just("2026-01-02T03:04:05+00:00"), min_size=1, max_size=2),
-    st.frozensets(st.text(min_size=1), max_size=2), st.booleans(), st.none() | st.text(),
-)  # fmt: skip
+    st.frozensets(st.text(min_size=1), max_size=2),
+    st.booleans(),
+    st.none() | st.text(),
+)
 def test_an_observation_is_read_back_as_it_was_written(
     observation: Observation, told: list[str | None], shown: frozenset[str], cited: bool, project: str | None
 ) -> None:

@@ -47,11 +47,19 @@ def artifacts_of(store: Store, rows: Iterable[tuple[Any, ...]]) -> list[Artifact
         slot = ("user", "home", "one") if value and len(texts) == 1 else ("user", "note", "many")
         found.append(
             artifact(
-                store, name, texts, principal=who, reach=reach, strength=strength, slot=slot,
-                value=value if slot[2] == "one" else None, ts=f"2026-10-{number + 1:02d}T10:00:00Z",
-                digest=f"{name}/{revision}", revision=revision,
+                store,
+                name,
+                texts,
+                principal=who,
+                reach=reach,
+                strength=strength,
+                slot=slot,
+                value=value if slot[2] == "one" else None,
+                ts=f"2026-10-{number + 1:02d}T10:00:00Z",
+                digest=f"{name}/{revision}",
+                revision=revision,
             )
-        )  # fmt: skip
+        )
     return found
 
 
@@ -136,5 +144,17 @@ def test_one_percent_more_touches_one_percent() -> None:
 
 
 WORDS = (
-    "table", "lamp", "chair", "sofa", "shelf", "desk", "mirror", "carpet", "curtain", "pillow", "vase", "clock", "oven",
-)  # fmt: skip
+    "table",
+    "lamp",
+    "chair",
+    "sofa",
+    "shelf",
+    "desk",
+    "mirror",
+    "carpet",
+    "curtain",
+    "pillow",
+    "vase",
+    "clock",
+    "oven",
+)

@@ -41,9 +41,13 @@ SCENES = tuple(product(("recovers", "fails", "works"), TOOLS))
 def artifact(store: Store, number: int, does: str, tool: str, revision: int = 0) -> Artifact:
     transcript = scene(*lines(does, tool), session=f"s{number}", principal=f"u{number}")
     (one,) = build_artifact(
-        transcript, tool_errors(transcript), extractor="harvest/1", key=store.keys.address_key(TENANT),
-        revision=revision, takes=identifiers(transcript).items(),
-    )  # fmt: skip
+        transcript,
+        tool_errors(transcript),
+        extractor="harvest/1",
+        key=store.keys.address_key(TENANT),
+        revision=revision,
+        takes=identifiers(transcript).items(),
+    )
     return one
 
 

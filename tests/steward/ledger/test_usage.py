@@ -57,14 +57,16 @@ def use(reading: str, revision: int, *rests: str, **fates: str) -> SessionUse:
 
 USES = st.builds(
     lambda reading, revision, told, who: SessionUse(
-        reading, revision,
-        {fate: sorted(id for id in told if told[id] == fate) for fate in sorted(set(told.values()))}, (reading, who),
+        reading,
+        revision,
+        {fate: sorted(id for id in told if told[id] == fate) for fate in sorted(set(told.values()))},
+        (reading, who),
     ),
     st.sampled_from(("s-1", "s-2", "s-3")),
     st.integers(1, 3),
     st.dictionaries(st.sampled_from(RECORDS), st.sampled_from(sorted(FATES)), max_size=3),
     st.sampled_from(("ann", "ben")),
-)  # fmt: skip
+)
 BATCHES = st.dictionaries(st.sampled_from("abcdef"), st.lists(USES, max_size=3).map(tuple), max_size=5)
 
 
@@ -130,8 +132,10 @@ def test_a_session_that_grew_counts_as_it_is_now() -> None:
     grown = use("s-1", 9, contradicted="r-1", quiet="r-2 r-3")
     for order in ([("a", (first,)), ("b", (grown,))], [("b", (grown,)), ("a", (first,))]):
         assert counted(order) == {
-            "r-1": FATES["contradicted"], "r-2": FATES["quiet"], "r-3": FATES["quiet"],
-        }  # fmt: skip
+            "r-1": FATES["contradicted"],
+            "r-2": FATES["quiet"],
+            "r-3": FATES["quiet"],
+        }
 
 
 def test_what_only_a_later_program_tells_says_that_it_was_shown() -> None:

@@ -31,9 +31,12 @@ SHARED = (
 )
 """About the agent's work: they may reach everybody once three people have said them, and a tool says the same."""
 TERMS = {
-    "baggage allowance": "23 kg", "cancellation fee": "50 EUR", "airport fee": "12 EUR", "parking fee": "8 EUR",
+    "baggage allowance": "23 kg",
+    "cancellation fee": "50 EUR",
+    "airport fee": "12 EUR",
+    "parking fee": "8 EUR",
     "locker fee": "3 EUR",
-}  # fmt: skip
+}
 """What the desk's own tool knows; it answers where somebody has spoken of it."""
 TOOL = "get_terms"
 PERSONAL = ("I always prefer aisle seats on flights.", "Please always answer in German.")

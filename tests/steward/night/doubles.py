@@ -63,11 +63,18 @@ class Lines:
 
     def stages(self) -> Stages:
         return Stages(
-            due=self.due, harvest=self.harvest, absorb=self.absorb, reconcile=lambda: len(self._artifacts),
-            admit=self.admit, fit=self.fit, stage=self.stage,
-            drift=lambda challenger, writing: self.drift, gate=lambda challenger: self.gate,
-            promote=self.promote, canary=lambda writing: CheckVerdict(level="none", ok=True),
-        )  # fmt: skip
+            due=self.due,
+            harvest=self.harvest,
+            absorb=self.absorb,
+            reconcile=lambda: len(self._artifacts),
+            admit=self.admit,
+            fit=self.fit,
+            stage=self.stage,
+            drift=lambda challenger, writing: self.drift,
+            gate=lambda challenger: self.gate,
+            promote=self.promote,
+            canary=lambda writing: CheckVerdict(level="none", ok=True),
+        )
 
     def due(self, marks: Marks) -> DueTranscripts:
         listed = {path.name: _digest(path) for path in self.folder.iterdir()}
@@ -146,10 +153,15 @@ class Lines:
             outcome = "promoted" if drift.ok and gate.ok else "held" if gate.ok else "rejected"
         if challenger is not None and outcome == "promoted":
             head = versions.commit(
-                challenger.document, who=writing.who, why=f"night {writing.run}", when=writing.when,
-                parent=challenger.base, epoch=writing.epoch, commit_id=writing.commit_id,
+                challenger.document,
+                who=writing.who,
+                why=f"night {writing.run}",
+                when=writing.when,
+                parent=challenger.base,
+                epoch=writing.epoch,
+                commit_id=writing.commit_id,
                 promotion={"level": drift.level if drift else "INFO", "approvals": []},
-            )  # fmt: skip
+            )
         texts = [record.text for record in head.profile.meta] if head else []
         final = hashlib.sha256("\n".join(texts).encode()).hexdigest()
         return PromotionResult(outcome=outcome, version=head.number if head else None, final=final)
@@ -167,10 +179,17 @@ def shell(
     **more: Any,
 ) -> NightContext:
     return NightContext(
-        settings=settings, night=night, when=f"{night}T03:00:00Z", nights=NightChain(store, TENANT, PROFILE),
-        records=lines.records, lease=WriterLease(store, PROFILE, TENANT, owner=owner, clock=clock),
-        key=store.keys.address_key(TENANT), cpu_seconds=lambda: 0.0, run=run or in_threads(lines.harvest, 1), **more,
-    )  # fmt: skip
+        settings=settings,
+        night=night,
+        when=f"{night}T03:00:00Z",
+        nights=NightChain(store, TENANT, PROFILE),
+        records=lines.records,
+        lease=WriterLease(store, PROFILE, TENANT, owner=owner, clock=clock),
+        key=store.keys.address_key(TENANT),
+        cpu_seconds=lambda: 0.0,
+        run=run or in_threads(lines.harvest, 1),
+        **more,
+    )
 
 
 def write(folder: Path, texts: dict[str, str]) -> None:

@@ -51,8 +51,10 @@ def test_draft_objects_read_through_and_keep_writes_and_deletions_to_themselves(
     assert draft.put("a/1", b"other") == "conflicted"
     assert draft.put("a/2", b"two") == "committed"
     assert [(info.key, draft.get(info.key)) for info in draft.list("a/")] == [
-        ("a/1", b"one"), ("a/2", b"two"), ("a/3", b"three"),
-    ]  # fmt: skip
+        ("a/1", b"one"),
+        ("a/2", b"two"),
+        ("a/3", b"three"),
+    ]
     draft.delete("a/1")
     with pytest.raises(ObjectMissing):
         draft.get("a/1")

@@ -10,8 +10,15 @@ from ctxsteward.envelope.testing import memory_store
 from ctxsteward.steward.night.history import Night, NightChain, alerts, alerts_of, status
 
 USUAL = {
-    "due": 10, "harvested": 9, "absorbed": 20, "reconciled": 50, "admitted": 8, "fitted": 4, "staged": 1, "promoted": 1
-}  # fmt: skip
+    "due": 10,
+    "harvested": 9,
+    "absorbed": 20,
+    "reconciled": 50,
+    "admitted": 8,
+    "fitted": 4,
+    "staged": 1,
+    "promoted": 1,
+}
 
 
 def night(number: int = 1, **counts: int) -> Night:
@@ -28,8 +35,12 @@ CASES: list[tuple[str, dict[str, int], list[Night], tuple[str, ...]]] = [
     ("nothing harvested", {"harvested": 0}, WEEK, ("harvested: nothing, though 10 were due",)),
     ("nothing new", {"absorbed": 0}, WEEK, ("absorbed: nothing, though 10 were due",)),
     ("nothing of what was due is the steward's business", {"harvested": 0, "absorbed": 0, "readable": 0}, WEEK, ()),
-    ("nothing harvested of what is", {"harvested": 0, "absorbed": 0, "readable": 3}, WEEK,
-     ("harvested: nothing, though 3 were due", "absorbed: nothing, though 3 were due")),
+    (
+        "nothing harvested of what is",
+        {"harvested": 0, "absorbed": 0, "readable": 3},
+        WEEK,
+        ("harvested: nothing, though 3 were due", "absorbed: nothing, though 3 were due"),
+    ),
     ("a night after many of others' sessions", {}, [night(harvested=0, absorbed=0, readable=0)] * 7, ()),
     ("nothing harvested, on the first night", {"harvested": 0}, [], ("harvested: nothing, though 10 were due",)),
     ("no record for many, where there never was one", {"admitted": 0}, [night(admitted=0)] * 7, ()),
@@ -39,8 +50,12 @@ CASES: list[tuple[str, dict[str, int], list[Night], tuple[str, ...]]] = [
     ("nothing staged or promoted", {"staged": 0, "promoted": 0}, WEEK, ()),
     ("nothing due", QUIET, WEEK, ("due: nothing, though nights have 10",)),
     ("nothing due, as on most nights", QUIET, [night(due=0)] * 4 + WEEK[:3], ()),
-    ("too much read", {"due": 30, "harvested": 27}, WEEK,
-     ("due: 30, 3.0 × the median of 7 nights", "harvested: 27, 3.0 × the median of 7 nights")),
+    (
+        "too much read",
+        {"due": 30, "harvested": 27},
+        WEEK,
+        ("due: 30, 3.0 × the median of 7 nights", "harvested: 27, 3.0 × the median of 7 nights"),
+    ),
     ("almost too much read", {"due": 29, "harvested": 26}, WEEK, ()),
     ("too much said", {"absorbed": 61}, WEEK, ("absorbed: 61, 3.0 × the median of 7 nights",)),
     ("too much admitted", {"admitted": 30}, WEEK, ("admitted: 30, 3.8 × the median of 7 nights",)),
@@ -48,16 +63,22 @@ CASES: list[tuple[str, dict[str, int], list[Night], tuple[str, ...]]] = [
     ("too few nights to say", {"absorbed": 900}, WEEK[:2], ()),
     ("a first record is none too many", {"admitted": 2}, [night(admitted=0)] * 7, ()),
     ("from nothing to many", {"admitted": 3}, [night(admitted=0)] * 7, ("admitted: 3, 3.0 × the median of 7 nights",)),
-    ("older nights do not count", {"absorbed": 61}, [night(absorbed=900)] * 5 + WEEK,
-     ("absorbed: 61, 3.0 × the median of 7 nights",)),
-    ("nights that read nothing do not count", {"absorbed": 61}, [*WEEK[:4], *[night(due=0, absorbed=0)] * 3],
-     ("absorbed: 61, 3.0 × the median of 4 nights",)),
-]  # fmt: skip
+    (
+        "older nights do not count",
+        {"absorbed": 61},
+        [night(absorbed=900)] * 5 + WEEK,
+        ("absorbed: 61, 3.0 × the median of 7 nights",),
+    ),
+    (
+        "nights that read nothing do not count",
+        {"absorbed": 61},
+        [*WEEK[:4], *[night(due=0, absorbed=0)] * 3],
+        ("absorbed: 61, 3.0 × the median of 4 nights",),
+    ),
+]
 
 
-@pytest.mark.parametrize(
-    ("counts", "earlier", "told"), [case[1:] for case in CASES], ids=[case[0] for case in CASES]
-)  # fmt: skip
+@pytest.mark.parametrize(("counts", "earlier", "told"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
 def test_nothing_or_three_times_the_median_of_a_stage_is_an_alert(
     counts: dict[str, int], earlier: list[Night], told: tuple[str, ...]
 ) -> None:
@@ -78,6 +99,7 @@ def test_status_tells_alerts_and_rates_of_the_nights_it_shows() -> None:
         link = nights.append(link, one, epoch=1)
     last = status(store, "acme", "support", now_seconds=0.0, limit=2).last
     assert [(one.night, one.alerts) for one in last] == [
-        ("2026-11-09", ()), ("2026-11-08", ("absorbed: 99, 5.0 × the median of 7 nights",)),
-    ]  # fmt: skip
+        ("2026-11-09", ()),
+        ("2026-11-08", ("absorbed: 99, 5.0 × the median of 7 nights",)),
+    ]
     assert last[1].rates == {"used": 0.25, "obeyed": 0.5}

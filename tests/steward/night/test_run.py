@@ -43,13 +43,29 @@ def test_a_night_passes_every_stage_once_in_order(store: Store, folder: Path) ->
     lines, passed = Lines(store, folder), []
     report = run_night(lines.stages(), shell(store, lines, tell=passed.append))
     assert [stage for stage in passed if stage != "batch"] == [
-        "due", "harvested", "absorbed", "reconciled", "admitted", "fitted", "staged", "drift", "gate", "promoted",
-        "linked", "canary",
-    ]  # fmt: skip
+        "due",
+        "harvested",
+        "absorbed",
+        "reconciled",
+        "admitted",
+        "fitted",
+        "staged",
+        "drift",
+        "gate",
+        "promoted",
+        "linked",
+        "canary",
+    ]
     assert {one.stage: one.count for one in report.stages} == {
-        "due": 20, "harvested": 20, "absorbed": 20, "reconciled": 20, "admitted": 10, "fitted": 5, "staged": 1,
+        "due": 20,
+        "harvested": 20,
+        "absorbed": 20,
+        "reconciled": 20,
+        "admitted": 10,
+        "fitted": 5,
+        "staged": 1,
         "promoted": 1,
-    }  # fmt: skip
+    }
     assert (report.outcome, report.version, report.number, report.exit_code) == ("promoted", 1, 1, 0)
 
 

@@ -43,9 +43,13 @@ def test_a_fact_is_found_by_the_question_that_it_answered(tmp_path: Path) -> Non
     folder = tmp_path / "in"
     folder.mkdir()
     texts = (
-        "Hello", "Where did you grow up, and which town was your childhood in?", "I was born in Porto in 1984.",
-        "Anything else?", "I have two cats, Mia and Leo, since 2019.", "Thank you.",
-    )  # fmt: skip
+        "Hello",
+        "Where did you grow up, and which town was your childhood in?",
+        "I was born in Porto in 1984.",
+        "Anything else?",
+        "I have two cats, Mia and Leo, since 2019.",
+        "Thank you.",
+    )
     messages = [{"role": ("user", "assistant")[n % 2], "content": text} for n, text in enumerate(texts)]
     path = folder / "talk.json"
     path.write_text(json.dumps({"messages": messages, "ctxsteward": {"principal": "ann"}}))

@@ -17,12 +17,27 @@ STRENGTHS = ("strict", "recovered", "scored", "broad")
 
 def brief(number: int, who: int, where: int, day: int | None, **fields: object) -> ObservationBrief:
     given = {
-        "id": f"{number:04d}", "seconds": float("-inf") if day is None else float(day), "source": f"log-{where}.jsonl",
-        "session": f"s{where}", "ref": f"§{number % 3}", "start": 0, "stop": 9, "trust": "user",
-        "principal": None if who == 0 else f"u{who}", "kind": "correction", "strength": "strict",
-        "extractor": "corrections/1", "text": "Keep it short.", "score": 0.5, "ts": None if day is None else f"{day}",
-        "sensitivity": "none", "is_single": False, "is_shown": False, "is_confirmed": False, "is_denied": False,
-    }  # fmt: skip
+        "id": f"{number:04d}",
+        "seconds": float("-inf") if day is None else float(day),
+        "source": f"log-{where}.jsonl",
+        "session": f"s{where}",
+        "ref": f"§{number % 3}",
+        "start": 0,
+        "stop": 9,
+        "trust": "user",
+        "principal": None if who == 0 else f"u{who}",
+        "kind": "correction",
+        "strength": "strict",
+        "extractor": "corrections/1",
+        "text": "Keep it short.",
+        "score": 0.5,
+        "ts": None if day is None else f"{day}",
+        "sensitivity": "none",
+        "is_single": False,
+        "is_shown": False,
+        "is_confirmed": False,
+        "is_denied": False,
+    }
     given["voice"] = voice_of(None if who == 0 else f"u{who}")
     return ObservationBrief(**{**given, **fields})  # type: ignore[arg-type]
 
@@ -32,10 +47,16 @@ def members(draw: st.DrawFn, most: int = 40) -> list[tuple[str, ObservationBrief
     """Of few or many people, in few or many sessions, and anything between."""
     people, sessions = draw(st.sampled_from([1, 2, 9, 30])), draw(st.sampled_from([1, 2, 9, 30]))
     rows = st.tuples(
-        st.integers(0, people), st.integers(0, sessions), st.none() | st.integers(0, 9), st.sampled_from(STRENGTHS),
-        st.sampled_from(["Keep it short.", "Short, please.", "Be brief."]), st.sampled_from([0.2, 0.5]), st.booleans(),
-        st.sampled_from(["none", "personal", "sensitive"]), st.integers(0, 2),
-    )  # fmt: skip
+        st.integers(0, people),
+        st.integers(0, sessions),
+        st.none() | st.integers(0, 9),
+        st.sampled_from(STRENGTHS),
+        st.sampled_from(["Keep it short.", "Short, please.", "Be brief."]),
+        st.sampled_from([0.2, 0.5]),
+        st.booleans(),
+        st.sampled_from(["none", "personal", "sensitive"]),
+        st.integers(0, 2),
+    )
     names = ("strength", "text", "score", "is_single", "sensitivity")
     return [
         (f"c{claim}", brief(number, who, where, day, **dict(zip(names, fields, strict=True))))
@@ -75,9 +96,11 @@ def test_observations_in_any_order_come_to_the_same(
 
 def test_the_words_are_of_the_strongest_cue_then_said_most_often_then_scored_highest_then_first() -> None:
     strict = [
-        brief(1, 1, 1, 5, text="Be brief."), brief(2, 2, 2, 4, text="Keep it short.", score=0.2),
-        brief(3, 3, 3, 3, text="Keep it short.", score=0.9), brief(4, 4, 4, 9, text="Keep it short.", score=0.9),
-    ]  # fmt: skip
+        brief(1, 1, 1, 5, text="Be brief."),
+        brief(2, 2, 2, 4, text="Keep it short.", score=0.2),
+        brief(3, 3, 3, 3, text="Keep it short.", score=0.9),
+        brief(4, 4, 4, 9, text="Keep it short.", score=0.9),
+    ]
     weak = [brief(number, number, number, 1, text="Short, please.", strength="broad") for number in range(5, 10)]
     tool = brief(10, 10, 10, 0, text="Tools say so.", trust="tool_internal", score=1.0)
     found = summarize_draft([("c", one) for one in (tool, *weak, *strict)], own=False)
@@ -86,10 +109,12 @@ def test_the_words_are_of_the_strongest_cue_then_said_most_often_then_scored_hig
 
 def test_counts_are_of_places_sessions_and_people() -> None:
     told = [
-        brief(0, 1, 1, 1), brief(3, 1, 1, 2, strength="broad"), brief(1, 1, 2, 3, strength="scored"),
+        brief(0, 1, 1, 1),
+        brief(3, 1, 1, 2, strength="broad"),
+        brief(1, 1, 2, 3, strength="scored"),
         brief(2, 0, 3, 4, kind="preference", is_confirmed=True),
         brief(4, 0, 4, 5, strength="recovered", trust="tool_internal"),
-    ]  # fmt: skip
+    ]
     both = {"events": 4, "recovered": 1, "sessions": 4, "strict": 2, "scored": 1, "helped": 1}
     both |= {"votes": 1, "confirmed": 1, "denied": 0, "obeyed_succeeded": 0, "obeyed_failed": 0, "from_tool": False}
     assert backing(told, own=False) == ClaimSupport(**both, principals=2, said=2)

@@ -19,9 +19,17 @@ KNOWN = [2060749420, 3275998959, 2843248552, 1442783549, 507246097, 1050594273, 
 
 def claim(text: str, **fields: object) -> Claim:
     given = {
-        "id": text, "audience": ClaimAudience("user", user="ann"), "family": "said", "tool": None, "subject": "user",
-        "attribute": "note", "is_single": False, "polarity": "positive", "value": None, "wording": claim_features(text),
-    }  # fmt: skip
+        "id": text,
+        "audience": ClaimAudience("user", user="ann"),
+        "family": "said",
+        "tool": None,
+        "subject": "user",
+        "attribute": "note",
+        "is_single": False,
+        "polarity": "positive",
+        "value": None,
+        "wording": claim_features(text),
+    }
     return Claim(**{**given, **fields})  # type: ignore[arg-type]
 
 
@@ -43,10 +51,13 @@ def test_bands_do_not_depend_on_the_process() -> None:
         subprocess.run(
             [sys.executable, "-c", code],
             env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join(sys.path)},
-            capture_output=True, text=True, check=True, timeout=60,
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=60,
         ).stdout
         for seed in ("0", "1", "4711")
-    }  # fmt: skip
+    }
     assert found == {f"{bands([claim('Keep the answers short, 3 lines, 回答简短')])}\n"}
 
 

@@ -1,4 +1,3 @@
-# ruff: noqa: E501  -- a table of cases reads better unwrapped
 """Three people with tokens, and a small profile, for the tests of what needs people."""
 
 from __future__ import annotations
@@ -39,14 +38,16 @@ FIRST = ProfileDocument(
     name="support",
     persona=(ProfileEntry(id="voice", text="You are a calm and exact assistant of a small bookshop."),),
     policies=(
-        ProfileEntry(id="refunds", text="Refund unread books within 30 days of delivery.", value=30, unit="days", locked=True),
+        ProfileEntry(
+            id="refunds", text="Refund unread books within 30 days of delivery.", value=30, unit="days", locked=True
+        ),
         ProfileEntry(id="legal", text="Do not give legal, medical or tax advice."),
         ProfileEntry(id="sources", text="Cite the product page for every statement about stock or price."),
     ),
     rails=(ProfileEntry(id="privacy", text="Do not reveal personal data of one customer to another.", locked=True),),
     surface=(ProfileEntry(id="length", text="Write at most 120 words per answer."),),
     meta=(record("brief", "Wants the result first, then the reasons."),),
-)  # fmt: skip
+)
 
 
 def rewritten(block: str, id: str, text: str, document: ProfileDocument = FIRST) -> ProfileDocument:

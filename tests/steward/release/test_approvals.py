@@ -50,7 +50,7 @@ def asked(
     ("challenger", "people"),
     [(FIRST, 0), (FACT, 0), (WORDING, 1), (SPEAKS, 1), (LOCKED, 2), (TURNED, 2)],
     ids=["nothing", "a fact", "wording", "in the operator's name", "locked", "a flip"],
-)  # fmt: skip
+)
 def test_tiers(challenger: ProfileDocument, people: int) -> None:
     assert people_needed(report(FIRST, challenger)) == people
 
@@ -116,18 +116,34 @@ def _own(approvals: Approvals, _: ApprovalRequest) -> None:
 
 
 BAD = (
-    Bad("unknown name", "unknown_actor", lambda a, r: a.answer(r.id, "approve", signer("ada"), when=WHEN, head=1, who="eve")),
+    Bad(
+        "unknown name",
+        "unknown_actor",
+        lambda a, r: a.answer(r.id, "approve", signer("ada"), when=WHEN, head=1, who="eve"),
+    ),
     Bad("unknown token", "wrong_token", lambda a, r: a.answer(r.id, "approve", signer("eve"), when=WHEN, head=1)),
-    Bad("somebody else's name", "wrong_token", lambda a, r: a.answer(r.id, "approve", signer("ada"), when=WHEN, head=1, who="ben")),
+    Bad(
+        "somebody else's name",
+        "wrong_token",
+        lambda a, r: a.answer(r.id, "approve", signer("ada"), when=WHEN, head=1, who="ben"),
+    ),
     Bad("no reviewer", "wrong_role", lambda a, r: a.answer(r.id, "approve", signer("otto"), when=WHEN, head=1)),
     Bad("the author", "author", _own),
     Bad("twice", "same_person", _twice),
-    Bad("another challenger shown", "changed", lambda a, r: a.answer(r.id, "approve", signer("ada"), when=WHEN, head=1, challenger="0" * 64)),
-    Bad("no such request", "unknown_request", lambda a, r: a.answer("ffffffff", "approve", signer("ada"), when=WHEN, head=1)),
+    Bad(
+        "another challenger shown",
+        "changed",
+        lambda a, r: a.answer(r.id, "approve", signer("ada"), when=WHEN, head=1, challenger="0" * 64),
+    ),
+    Bad(
+        "no such request",
+        "unknown_request",
+        lambda a, r: a.answer("ffffffff", "approve", signer("ada"), when=WHEN, head=1),
+    ),
     Bad("no id", "unknown_request", lambda a, r: a.answer("", "approve", signer("ada"), when=WHEN, head=1)),
     Bad("too late", "expired", lambda a, r: a.answer(r.id, "approve", signer("ada"), when=LATER, head=1)),
     Bad("another version in force", "stale", lambda a, r: a.answer(r.id, "approve", signer("ada"), when=WHEN, head=2)),
-)  # fmt: skip
+)
 
 
 @pytest.mark.parametrize("bad", BAD, ids=lambda bad: bad.id)
@@ -228,11 +244,20 @@ def test_actors_are_read_from_yaml(tmp_path: Path) -> None:
         (f'salt: "{SALT}"\nactors: {{ada: {{roles: [reviewer], key: short}}}}', "actors.ada.key"),
         (f'salt: "{SALT}"\nactors: {{ada: {{roles: [reviewer], key: "{"a" * 64}", admin: true}}}}', "actors.ada.admin"),
         (f'salt: "{SALT}"\nadmins: {{}}\nactors: {{}}', "admins"),
-        (f'salt: "{SALT}"\nactors: {{a: {{roles: [reviewer], key: "{"a" * 64}"}}, b: {{roles: [reviewer], key: "{"a" * 64}"}}}}', "key of 'a'"),
-        (f'salt: "{SALT}"\nactors: {{ada: {{roles: [reviewer], key: "{"a" * 64}"}}, Ada: {{roles: [reviewer], key: "{"b" * 64}"}}}}', "'Ada' looks like 'ada'"),
-        (f'salt: "{SALT}"\nactors: {{ada: {{roles: [reviewer], key: "{"a" * 64}"}}, ａda : {{roles: [reviewer], key: "{"b" * 64}"}}}}', "looks like 'ada'"),
+        (
+            f'salt: "{SALT}"\nactors: {{a: {{roles: [reviewer], key: "{"a" * 64}"}}, b: {{roles: [reviewer], key: "{"a" * 64}"}}}}',
+            "key of 'a'",
+        ),
+        (
+            f'salt: "{SALT}"\nactors: {{ada: {{roles: [reviewer], key: "{"a" * 64}"}}, Ada: {{roles: [reviewer], key: "{"b" * 64}"}}}}',
+            "'Ada' looks like 'ada'",
+        ),
+        (
+            f'salt: "{SALT}"\nactors: {{ada: {{roles: [reviewer], key: "{"a" * 64}"}}, ａda : {{roles: [reviewer], key: "{"b" * 64}"}}}}',
+            "looks like 'ada'",
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_wrong_configuration_is_refused_by_key(text: str, found: str) -> None:
     with pytest.raises(InputError, match=found):
         Actors.from_yaml(text)

@@ -70,9 +70,14 @@ GOOD = CanaryArm(sessions=300, audited=300, audit_findings=1, turns=3_000, corre
 
 def like(sessions: int, *, findings: int = 0, corrections: int = 0, missed: int = 0) -> CanaryArm:
     return CanaryArm(
-        sessions=sessions, audited=sessions, audit_findings=findings, turns=10 * sessions, corrections=corrections,
-        fired=sessions, obeyed=sessions - missed,
-    )  # fmt: skip
+        sessions=sessions,
+        audited=sessions,
+        audit_findings=findings,
+        turns=10 * sessions,
+        corrections=corrections,
+        fired=sessions,
+        obeyed=sessions - missed,
+    )
 
 
 class Case(NamedTuple):

@@ -75,9 +75,19 @@ def promoted(
     drift = more.pop("drift", None) or assess(versions, challenger, parent=parent, when=when)
     gate = more.pop("gate", None) or passed(versions.at(parent).profile, challenger)
     return promote(
-        store, "support", challenger, drift, gate, approvals, "steward", "nightly harvest", when,
-        tenant="acme", parent=parent, **more,
-    )  # fmt: skip
+        store,
+        "support",
+        challenger,
+        drift,
+        gate,
+        approvals,
+        "steward",
+        "nightly harvest",
+        when,
+        tenant="acme",
+        parent=parent,
+        **more,
+    )
 
 
 def objects(store: Store) -> dict[str, bytes]:
@@ -340,10 +350,12 @@ def test_whatever_is_staged_asks_somebody_else_and_brings_nothing_into_force(
     found = {name: staged(store, approvals, one) for name, one in CHALLENGERS.items()}
 
     assert {name: (one.kind, one.obstacle, one.people) for name, one in found.items()} == {
-        "fact": ("blocked", "needs_approval", 1), "wording": ("blocked", "needs_approval", 1),
-        "written": ("blocked", "needs_approval", 1), "locked": ("blocked", "needs_approval", 2),
+        "fact": ("blocked", "needs_approval", 1),
+        "wording": ("blocked", "needs_approval", 1),
+        "written": ("blocked", "needs_approval", 1),
+        "locked": ("blocked", "needs_approval", 2),
         "turned": ("blocked", "needs_approval", 2),
-    }  # fmt: skip
+    }
     assert all(one.request is not None and one.request.note == "why" for one in found.values())
     agree(approvals, found["wording"], "ben")
     again = staged(store, approvals, WORDING)
@@ -412,10 +424,13 @@ def test_what_a_rollback_took_back_waits_in_whatever_company_it_comes(store: Sto
 
     reworded = B.model_copy(update={"text": "Wants the author's name first."})
     waits = {
-        "again": slice_of(B), "beside another": slice_of(A, B, C), "dropped again": slice_of(C),
+        "again": slice_of(B),
+        "beside another": slice_of(A, B, C),
+        "dropped again": slice_of(C),
         "other sources": slice_of(A, B.model_copy(update={"sources": ("s-9§9",), "ts": WHEN})),
-        "under another id": slice_of(A, B.model_copy(update={"id": "z"})), "in other words": slice_of(A, reworded),
-    }  # fmt: skip
+        "under another id": slice_of(A, B.model_copy(update={"id": "z"})),
+        "in other words": slice_of(A, reworded),
+    }
     assert {name: promoted(store, approvals, one, **told).obstacle for name, one in waits.items()} == dict.fromkeys(
         waits, "needs_approval"
     )

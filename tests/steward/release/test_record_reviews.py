@@ -89,7 +89,7 @@ TIERS = (
     Tier("gainsays a lock, a rule", record(GAINSAYS, kind="policy"), 2),
     Tier("nothing is locked", record(GAINSAYS), 1, ProfileDocument()),
     Tier("nothing is in force", record(GAINSAYS), 1, None),
-)  # fmt: skip
+)
 
 
 @pytest.mark.parametrize("tier", TIERS, ids=lambda tier: tier.id)
@@ -143,10 +143,15 @@ def test_whoever_is_no_reviewer_any_more_does_not_count(store: Store) -> None:
     assert standing(store, record(), rekeyed) == {}
 
 
-@pytest.mark.parametrize(("who", "token", "reason"), [
-    ("otto", "otto", "wrong_role"), ("ada", "ben", "wrong_token"), ("eve", "eve", "unknown_actor"),
-    (None, "eve", "wrong_token"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("who", "token", "reason"),
+    [
+        ("otto", "otto", "wrong_role"),
+        ("ada", "ben", "wrong_token"),
+        ("eve", "eve", "unknown_actor"),
+        (None, "eve", "wrong_token"),
+    ],
+)
 def test_who_may_not_is_refused(store: Store, who: str | None, token: str, reason: str) -> None:
     with pytest.raises(ActionRefused) as refused:
         reviews(store).answer(record(), "approve", TOKENS[token], when=WHEN, who=who)
@@ -257,8 +262,9 @@ def test_a_rejection_holds_under_every_name_of_the_claim_until_a_newer_verdict(s
     assert reviews(store).rejections() == {"r1": refused, "r2": refused}
     now = {"r2": record(id="r2")}
     assert {id: one.state for id, one in reviews(store).standing(now.get).items()} == {
-        "r1": "rejected", "r2": "rejected",
-    }  # fmt: skip
+        "r1": "rejected",
+        "r2": "rejected",
+    }
 
     reviews(store).answer(now["r2"], "approve", TOKENS["ben"], when=LATER)
     assert reviews(store).standing(now.get) == {"r2": Review(state="approved", who=("ben",), when=LATER)}
@@ -270,9 +276,8 @@ def test_a_question_is_put_off_until_the_next_night_or_the_next_day(store: Store
     assert (off, reviews(store).postponed()) == (Postponement("ada", WHEN, "2026-11-21"), {"r1": off})
     assert standing(store, record()) == {}, "it decides nothing"
     assert [
-        off.holds(night, today)
-        for night in ("2026-11-21", "2026-11-22") for today in ("2026-11-22", "2026-11-23")
-    ] == [True, False, False, False]  # fmt: skip
+        off.holds(night, today) for night in ("2026-11-21", "2026-11-22") for today in ("2026-11-22", "2026-11-23")
+    ] == [True, False, False, False]
     with pytest.raises(ActionRefused):
         reviews(store).put_off(record(), TOKENS["otto"], when=WHEN, night="2026-11-21")
 
@@ -291,9 +296,7 @@ def test_decisions_of_several_people_at_once_are_all_there(store: Store, tmp_pat
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(decide, range(12)))
     states = {id: one.state for id, one in reviews(store).standing(lambda id: record(id=id)).items()}
-    assert states == {
-        f"r{at}": ("awaiting", None, "approved", "rejected")[at % 4] for at in range(12) if at % 4 != 1
-    }  # fmt: skip
+    assert states == {f"r{at}": ("awaiting", None, "approved", "rejected")[at % 4] for at in range(12) if at % 4 != 1}
     assert sorted(reviews(store).postponed()) == ["r1", "r5", "r9"]
 
 

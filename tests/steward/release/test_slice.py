@@ -1,4 +1,3 @@
-# ruff: noqa: E501  -- a table of cases reads better unwrapped
 """The meta slice: shared rules that earn their tokens, never over its limit, the same from night to night."""
 
 from __future__ import annotations
@@ -123,20 +122,38 @@ class Better(NamedTuple):
 
 
 BETTER = (
-    Better("surer", recommendation("b"), recommendation("a", confidence={"score": 0.9, "lower95": 0.3, "method": "w"}), {}),
-    Better("of more people", recommendation("b", support={"events": 9, "sessions": 9, "principals": 9}), recommendation("a"), {}),
+    Better(
+        "surer", recommendation("b"), recommendation("a", confidence={"score": 0.9, "lower95": 0.3, "method": "w"}), {}
+    ),
+    Better(
+        "of more people",
+        recommendation("b", support={"events": 9, "sessions": 9, "principals": 9}),
+        recommendation("a"),
+        {},
+    ),
     Better("a correction", recommendation("b", kind="correction"), recommendation("a"), {}),
-    Better("shorter", recommendation("b", "Wants euro."), recommendation("a", "Wants every price in euro, please."), {}),
+    Better(
+        "shorter", recommendation("b", "Wants euro."), recommendation("a", "Wants every price in euro, please."), {}
+    ),
     Better("fired", recommendation("b"), recommendation("a"), {"a": RecordUse(50, 50), "b": RecordUse(50, 50, 40, 40)}),
-    Better("obeyed", recommendation("b"), recommendation("a"), {"a": RecordUse(50, 50, 40, 2, 38), "b": RecordUse(50, 50, 40, 40)}),
+    Better(
+        "obeyed",
+        recommendation("b"),
+        recommendation("a"),
+        {"a": RecordUse(50, 50, 40, 2, 38), "b": RecordUse(50, 50, 40, 40)},
+    ),
     Better("approved", recommendation("b", review=APPROVED), recommendation("a"), {}),
     Better(
         "fresh",
         recommendation("b", validity={"half_life_days": 30.0}),
-        recommendation("a", validity={"half_life_days": 30.0}, support={"events": 3, "sessions": 3, "principals": 3, "last": "2026-01-01"}),
+        recommendation(
+            "a",
+            validity={"half_life_days": 30.0},
+            support={"events": 3, "sessions": 3, "principals": 3, "last": "2026-01-01"},
+        ),
         {},
     ),
-)  # fmt: skip
+)
 
 
 @pytest.mark.parametrize("case", BETTER, ids=lambda case: case.id)
@@ -164,9 +181,14 @@ TEXTS = (
 
 def some(count: int, **more: Any) -> list[MetaRecommendation]:
     return [
-        recommendation(f"r{n:02}", TEXTS[n % len(TEXTS)], confidence={"score": 0.9, "lower95": 0.4 + n % 7 / 20, "method": "w"}, **more)
+        recommendation(
+            f"r{n:02}",
+            TEXTS[n % len(TEXTS)],
+            confidence={"score": 0.9, "lower95": 0.4 + n % 7 / 20, "method": "w"},
+            **more,
+        )
         for n in range(count)
-    ]  # fmt: skip
+    ]
 
 
 def test_the_slice_is_written_to_120_to_144_tokens_of_what_the_head_renders() -> None:
@@ -480,10 +502,13 @@ class Known(NamedTuple):
 
     def record(self, at: int) -> MetaRecommendation:
         return recommendation(
-            f"r{at}", self.text, kind=self.kind, review=APPROVED if self.approved else None,
+            f"r{at}",
+            self.text,
+            kind=self.kind,
+            review=APPROVED if self.approved else None,
             confidence={"score": 0.99, "lower95": self.lower95, "method": "wilson"},
             support={"events": 9, "sessions": 9, "principals": self.principals, "last": NOW},
-        )  # fmt: skip
+        )
 
 
 KNOWN = st.builds(

@@ -66,8 +66,11 @@ class ForkServer:
 def fork_server() -> Iterator[ForkServer]:
     process = subprocess.Popen(
         [sys.executable, "-m", __name__ if __name__ != "__main__" else "tests.store.crashes.forkserver"],
-        cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     try:
         yield ForkServer(process)
     finally:

@@ -103,8 +103,11 @@ class Machines:
 
     def _open(self, name: str) -> Store:
         root = Path(self.place.folder)
-        journal: Any = FileJournal(root / ("store" if not self.place.drains else f"journal-{name}"),
-                                   drains=self.place.drains, draw_id=lambda: name * 8)  # fmt: skip
+        journal: Any = FileJournal(
+            root / ("store" if not self.place.drains else f"journal-{name}"),
+            drains=self.place.drains,
+            draw_id=lambda: name * 8,
+        )
         if self._points is not None:
             journal = self._points.journal(journal)
         return _store(journal, self._objects(), drains=self.place.drains)
@@ -119,9 +122,15 @@ class Machines:
 def _store(journal: Any, objects: ObjectStore, *, drains: bool) -> Store:
     behind = {"background": False, "pace": Pace(stuck_seconds=0.0, gather_seconds=0.0)} if drains else None
     return Store(
-        journal, objects, KEYS, uri="test:", draw_nonce=lambda: "000000000", patience=Patience(total_seconds=5.0),
-        write_behind=drains, behind=behind,
-    )  # fmt: skip
+        journal,
+        objects,
+        KEYS,
+        uri="test:",
+        draw_nonce=lambda: "000000000",
+        patience=Patience(total_seconds=5.0),
+        write_behind=drains,
+        behind=behind,
+    )
 
 
 def drain(store: Store) -> None:

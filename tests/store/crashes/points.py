@@ -24,9 +24,20 @@ from ctxsteward.store.objects.file import FileObjects, Leftover
 from ctxsteward.store.objects.port import ObjectInfo, ObjectStore, PutOutcome
 
 KILLED = 137
-JOURNAL_WRITES = frozenset({
-    "append", "put_manifest", "rewrite", "truncate", "drop_manifests", "adopt", "scrub", "set_drained", "see", "forget",
-})  # fmt: skip
+JOURNAL_WRITES = frozenset(
+    {
+        "append",
+        "put_manifest",
+        "rewrite",
+        "truncate",
+        "drop_manifests",
+        "adopt",
+        "scrub",
+        "set_drained",
+        "see",
+        "forget",
+    }
+)
 _DISK_WRITES = ("open", "fsync", "close", "link", "unlink", "mkdir")
 
 T = TypeVar("T")

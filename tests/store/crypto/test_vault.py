@@ -352,9 +352,10 @@ def test_a_tombstone_that_was_changed_is_damaged_and_still_keeps_the_content_shu
     key = f"tombstones/acme/{name}.json"
     body = json.loads(objects.get(key))
     spoiled = {
-        "moved": objects.get(f"tombstones/acme/{vault.subject_address('s-2')}.json"), "empty": b"{}",
+        "moved": objects.get(f"tombstones/acme/{vault.subject_address('s-2')}.json"),
+        "empty": b"{}",
         "version": json.dumps(body | {"schema_version": 2}).encode(),
-    }.get(change) or json.dumps(body | {change: "x"}).encode()  # fmt: skip
+    }.get(change) or json.dumps(body | {change: "x"}).encode()
     replaced(objects, key, spoiled)
     with pytest.raises((Damaged, UnsupportedVersion)):
         vault_of(objects, keys).get(address)

@@ -71,8 +71,11 @@ def say(session: Session, name: str, words: tuple[str, ...], turn: int) -> None:
     """One turn of somebody, in every way of saying something."""
     principal = None if name == "own" else name
     text = f"{words[turn % len(words)]} said: my number is {turn}00{turn}, see https://example.org/{words[0]}/{turn}"
-    call = {"id": f"call_{name}_{turn}", "type": "function",
-            "function": {"name": "look_up", "arguments": json.dumps({"q": words[0]})}}  # fmt: skip
+    call = {
+        "id": f"call_{name}_{turn}",
+        "type": "function",
+        "function": {"name": "look_up", "arguments": json.dumps({"q": words[0]})},
+    }
     image = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + _base64(words[0])}}
     said = (
         {"role": "user", "name": words[0], "content": text},
@@ -131,8 +134,10 @@ def drained_store(tmp_path: Path) -> Iterator[tuple[Store, Path]]:
 
 
 STORES: dict[str, Callable[[Path], Any]] = {
-    "file": file_store, "memory": memory_store, "drained": drained_store,
-}  # fmt: skip
+    "file": file_store,
+    "memory": memory_store,
+    "drained": drained_store,
+}
 
 
 def machine(objects: MemoryObjects, keys: Any) -> Store:

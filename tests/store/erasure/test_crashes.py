@@ -30,9 +30,7 @@ from .scenes import ANN, BOB, CHARS, NOTE, OWN, TOLD, builder, contents_of, fill
 
 SESSION = {"session": "s-1"}
 PRINCIPAL = {"principal": "ann"}
-WRITES = frozenset(
-    ("put", "delete", "forget", "rewrite", "truncate", "drop_manifests", "put_manifest", "scrub", "see")
-)  # fmt: skip
+WRITES = frozenset(("put", "delete", "forget", "rewrite", "truncate", "drop_manifests", "put_manifest", "scrub", "see"))
 
 
 class Crash(BaseException):

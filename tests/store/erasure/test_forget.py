@@ -270,10 +270,15 @@ def test_repeating_changes_nothing_and_the_first_words_stay(placed: Placed) -> N
 
 @pytest.mark.parametrize(
     "what",
-    [{}, {"session": "s-0"}, {"principal": "zoe"}, {"session": "s-3", "principal": "ann"},
-     {"session": "s-0", "principal": "ann"}],
+    [
+        {},
+        {"session": "s-0"},
+        {"principal": "zoe"},
+        {"session": "s-3", "principal": "ann"},
+        {"session": "s-0", "principal": "ann"},
+    ],
     ids=["nothing", "no such session", "no such principal", "not in this session", "no such session of hers"],
-)  # fmt: skip
+)
 def test_a_subject_that_is_not_known_is_refused_and_nothing_is_buried(what: dict[str, str]) -> None:
     with STORES["memory"](Path()) as (store, _):
         fill(store, turns=1)
@@ -321,8 +326,10 @@ def test_erasers_are_told_what_is_gone_and_a_failing_one_is_named_once_all_else_
             store, tenant="acme", session="s-1", erasers=(cards,), **TOLD
         )  # forks are known though their rows are gone
         assert {(gone.session, gone.ordinals) for gone in told[2]} == {
-            ("s-1", None), ("s-1-child", None), ("s-1-grandchild", None),
-        }  # fmt: skip
+            ("s-1", None),
+            ("s-1-child", None),
+            ("s-1-grandchild", None),
+        }
         assert set(told[3]) == set(told[2])
 
 

@@ -20,9 +20,7 @@ from ...examples import examples
 
 KEPT = frozenset(("role", "type", "id", "tool_call_id", "tool_use_id"))
 CONSTANTS = frozenset((ERASED_TEXT, NO_ARGUMENTS, "", " ", "\n", "\t"))
-TYPES = frozenset(
-    ("text", "input_text", "output_text", "refusal", "tool_use", "tool_result", "function", "custom")
-)  # fmt: skip
+TYPES = frozenset(("text", "input_text", "output_text", "refusal", "tool_use", "tool_result", "function", "custom"))
 any_history = st.one_of(*(histories(dialect) for dialect in ("openai", "anthropic", "mixed")))
 
 
@@ -89,53 +87,133 @@ class Case(NamedTuple):
 
 
 CASES = (
-    Case("a participant's name goes", {"role": "user", "name": "Ann", "content": "hello"},
-         {"role": "user", "content": "[erased]"}),
-    Case("a tool's name stays", {"role": "tool", "tool_call_id": "c1", "name": "grep", "content": "secret"},
-         {"role": "tool", "tool_call_id": "c1", "name": "grep", "content": "[erased]"}),
-    Case("unknown fields go", {"role": "user", "content": "hello", "metadata": {"mail": "ann@example.org"}},
-         {"role": "user", "content": "[erased]"}),
-    Case("arguments go", {"role": "assistant", "content": None, "tool_calls": [
-            {"id": "c1", "type": "function", "function": {"name": "send", "arguments": '{"to": "ann"}'}, "index": 0}]},
-         {"role": "assistant", "content": None, "tool_calls": [
-            {"id": "c1", "type": "function", "function": {"name": "send", "arguments": "{}"}}]}),
-    Case("arguments as an object go", {"role": "assistant", "tool_calls": [
-            {"id": "c1", "function": {"name": "send", "arguments": {"to": "ann"}}}]},
-         {"role": "assistant", "tool_calls": [
-            {"id": "c1", "type": "function", "function": {"name": "send", "arguments": "{}"}}]}),
-    Case("a custom tool's input goes", {"role": "assistant", "content": "", "tool_calls": [
-            {"id": "c1", "type": "custom", "custom": {"name": "sh", "input": "cat ann"}}]},
-         {"role": "assistant", "content": "", "tool_calls": [
-            {"id": "c1", "type": "custom", "custom": {"name": "sh", "input": ""}}]}),
-    Case("a refusal's text goes", {"role": "assistant", "content": None, "refusal": "I will not call Ann"},
-         {"role": "assistant", "content": "[erased]"}),
-    Case("reasoning beside the content goes", {"role": "assistant", "content": "ok", "reasoning_content": "Ann said"},
-         {"role": "assistant", "content": "[erased]"}),
-    Case("images become text", {"role": "user", "content": [
-            {"type": "text", "text": "look"},
-            {"type": "image_url", "image_url": {"url": "data:image/png;base64," + PIXEL}},
-            {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PIXEL}}]},
-         {"role": "user", "content": [{"type": "text", "text": "[erased]"}] * 3}),
-    Case("other blocks become text", {"role": "user", "content": [
-            {"type": "document", "title": "Ann", "source": {"type": "text", "data": "Ann"}}, "loose text"]},
-         {"role": "user", "content": [{"type": "text", "text": "[erased]"}, "[erased]"]}),
-    Case("thinking goes whole, the call stays", {"role": "assistant", "content": [
-            {"type": "thinking", "thinking": "Ann wants", "signature": "c2lnbmF0dXJl"},
-            {"type": "redacted_thinking", "data": "ZGF0YQ=="},
-            {"type": "tool_use", "id": "t1", "name": "send", "input": {"to": "ann"},
-             "cache_control": {"type": "ephemeral"}}]},
-         {"role": "assistant", "content": [{"type": "tool_use", "id": "t1", "name": "send", "input": {}}]}),
-    Case("results keep call and error", {"role": "user", "content": [
-            {"type": "tool_result", "tool_use_id": "t1", "is_error": True, "content": "no Ann"},
-            {"type": "tool_result", "tool_use_id": "t2", "content": [
-                {"type": "text", "text": "Ann"}, {"type": "image", "source": {"type": "url", "url": "https://ann.example"}}]},
-            {"type": "tool_result", "tool_use_id": "t3"}]},
-         {"role": "user", "content": [
-            {"type": "tool_result", "tool_use_id": "t1", "content": "[erased]", "is_error": True},
-            {"type": "tool_result", "tool_use_id": "t2", "content": [{"type": "text", "text": "[erased]"}] * 2},
-            {"type": "tool_result", "tool_use_id": "t3"}]}),
+    Case(
+        "a participant's name goes",
+        {"role": "user", "name": "Ann", "content": "hello"},
+        {"role": "user", "content": "[erased]"},
+    ),
+    Case(
+        "a tool's name stays",
+        {"role": "tool", "tool_call_id": "c1", "name": "grep", "content": "secret"},
+        {"role": "tool", "tool_call_id": "c1", "name": "grep", "content": "[erased]"},
+    ),
+    Case(
+        "unknown fields go",
+        {"role": "user", "content": "hello", "metadata": {"mail": "ann@example.org"}},
+        {"role": "user", "content": "[erased]"},
+    ),
+    Case(
+        "arguments go",
+        {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [
+                {"id": "c1", "type": "function", "function": {"name": "send", "arguments": '{"to": "ann"}'}, "index": 0}
+            ],
+        },
+        {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "send", "arguments": "{}"}}],
+        },
+    ),
+    Case(
+        "arguments as an object go",
+        {"role": "assistant", "tool_calls": [{"id": "c1", "function": {"name": "send", "arguments": {"to": "ann"}}}]},
+        {
+            "role": "assistant",
+            "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "send", "arguments": "{}"}}],
+        },
+    ),
+    Case(
+        "a custom tool's input goes",
+        {
+            "role": "assistant",
+            "content": "",
+            "tool_calls": [{"id": "c1", "type": "custom", "custom": {"name": "sh", "input": "cat ann"}}],
+        },
+        {
+            "role": "assistant",
+            "content": "",
+            "tool_calls": [{"id": "c1", "type": "custom", "custom": {"name": "sh", "input": ""}}],
+        },
+    ),
+    Case(
+        "a refusal's text goes",
+        {"role": "assistant", "content": None, "refusal": "I will not call Ann"},
+        {"role": "assistant", "content": "[erased]"},
+    ),
+    Case(
+        "reasoning beside the content goes",
+        {"role": "assistant", "content": "ok", "reasoning_content": "Ann said"},
+        {"role": "assistant", "content": "[erased]"},
+    ),
+    Case(
+        "images become text",
+        {
+            "role": "user",
+            "content": [
+                {"type": "text", "text": "look"},
+                {"type": "image_url", "image_url": {"url": "data:image/png;base64," + PIXEL}},
+                {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PIXEL}},
+            ],
+        },
+        {"role": "user", "content": [{"type": "text", "text": "[erased]"}] * 3},
+    ),
+    Case(
+        "other blocks become text",
+        {
+            "role": "user",
+            "content": [{"type": "document", "title": "Ann", "source": {"type": "text", "data": "Ann"}}, "loose text"],
+        },
+        {"role": "user", "content": [{"type": "text", "text": "[erased]"}, "[erased]"]},
+    ),
+    Case(
+        "thinking goes whole, the call stays",
+        {
+            "role": "assistant",
+            "content": [
+                {"type": "thinking", "thinking": "Ann wants", "signature": "c2lnbmF0dXJl"},
+                {"type": "redacted_thinking", "data": "ZGF0YQ=="},
+                {
+                    "type": "tool_use",
+                    "id": "t1",
+                    "name": "send",
+                    "input": {"to": "ann"},
+                    "cache_control": {"type": "ephemeral"},
+                },
+            ],
+        },
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "t1", "name": "send", "input": {}}]},
+    ),
+    Case(
+        "results keep call and error",
+        {
+            "role": "user",
+            "content": [
+                {"type": "tool_result", "tool_use_id": "t1", "is_error": True, "content": "no Ann"},
+                {
+                    "type": "tool_result",
+                    "tool_use_id": "t2",
+                    "content": [
+                        {"type": "text", "text": "Ann"},
+                        {"type": "image", "source": {"type": "url", "url": "https://ann.example"}},
+                    ],
+                },
+                {"type": "tool_result", "tool_use_id": "t3"},
+            ],
+        },
+        {
+            "role": "user",
+            "content": [
+                {"type": "tool_result", "tool_use_id": "t1", "content": "[erased]", "is_error": True},
+                {"type": "tool_result", "tool_use_id": "t2", "content": [{"type": "text", "text": "[erased]"}] * 2},
+                {"type": "tool_result", "tool_use_id": "t3"},
+            ],
+        },
+    ),
     Case("nothing said stays nothing", {"role": "assistant", "content": " \n"}, {"role": "assistant", "content": " "}),
-)  # fmt: skip
+)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)

@@ -220,8 +220,10 @@ def test_of_forks_that_only_the_object_store_has_what_was_derived_goes_too(
     done = forget(machine(objects), tenant="acme", principal="ann", session=session, **TOLD)
 
     assert (set(done.sessions), set(done.forks), done.complete) == (
-        {"s", "child", "grandchild"}, {"child", "grandchild"}, True
-    )  # fmt: skip
+        {"s", "child", "grandchild"},
+        {"child", "grandchild"},
+        True,
+    )
     assert not words_in(machine(objects), "child", ANN)
     assert not words_in(machine(objects), "grandchild", ANN)
     assert words_in(machine(objects), "grandchild", BOB)

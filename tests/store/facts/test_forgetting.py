@@ -135,8 +135,9 @@ def test_another_machine_shows_it_no_more() -> None:
         apply_tombstones(two, "acme")
         assert two.facts("support", tenant="acme").active(ANN).facts == (ELSEWHERE, BOTH)
         assert lines(made().build(ask(two.session("s-2", tenant="acme", profile=PROFILE), "Which seat?"))) == [
-            "r-both", "r-else",
-        ]  # fmt: skip
+            "r-both",
+            "r-else",
+        ]
 
 
 # -- care ----------------------------------------------------------------------------------------------------------

@@ -103,8 +103,11 @@ def test_with_the_speaker_the_facts_change_from_turn_to_turn() -> None:
         shown.append(lines(made.build(session)))
         session.append({"role": "assistant", "content": "noted"})
     assert [set(ids) for ids in shown] == [
-        {"r-seats", "r-mia", "r-metric"}, {"r-night"}, set(), {"r-seats", "r-mia", "r-metric"},
-    ]  # fmt: skip
+        {"r-seats", "r-mia", "r-metric"},
+        {"r-night"},
+        set(),
+        {"r-seats", "r-mia", "r-metric"},
+    ]
     assert session.shown_records() == {"r-seats", "r-mia", "r-metric", "r-night"}
 
 

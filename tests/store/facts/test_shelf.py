@@ -206,7 +206,7 @@ CASES = (
     Case("too many", lambda s: s.commit(ANN, MANY, **TOLD), "more than 500"),
     Case("nobody", lambda s: s.commit(ANN, [], who=" ", why="x", when="y"), "`who`"),
     Case("no reason", lambda s: s.commit(ANN, [], who="x", why=None, when="y"), "`why`"),
-)  # fmt: skip
+)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)

@@ -282,10 +282,15 @@ def held_locks_checked(folder: Path) -> Any:
         assert store.write_behind is not None
         behind, vault = store.write_behind, store.vault()
         locks: list[Any] = [
-            vault._lock, behind.breaker._lock, behind.ownership._lock, behind.opening._asker._lock,
-            behind.drainer._starting, store.fact_lookup._asker._lock, store._keeping,
+            vault._lock,
+            behind.breaker._lock,
+            behind.ownership._lock,
+            behind.opening._asker._lock,
+            behind.drainer._starting,
+            store.fact_lookup._asker._lock,
+            store._keeping,
             store.keys._lock,  # type: ignore[attr-defined]
-        ]  # fmt: skip
+        ]
         ready, over = threading.Barrier(2), threading.Event()
 
         def hold() -> None:

@@ -35,9 +35,14 @@ REFUSED = (
 def run(*command: object, **environment: str) -> str:
     """What a Python process prints."""
     done = subprocess.run(
-        [sys.executable, *map(str, command)], cwd=ROOT, env={**os.environ, **environment}, capture_output=True,
-        text=True, timeout=300 + 20 * ROUNDS, check=False,
-    )  # fmt: skip
+        [sys.executable, *map(str, command)],
+        cwd=ROOT,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=300 + 20 * ROUNDS,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -40,10 +40,16 @@ def served(folder: Path) -> Iterator[int]:
         f"--preload --workers {WORKERS} --threads 2 --max-requests {TURNS_OF_A_WORKER} --bind 127.0.0.1:0 "
         "--no-control-socket"
     )
-    with log.open("wb") as output, subprocess.Popen(
-        [sys.executable, "-m", "gunicorn", *options.split(), application], cwd=ROOT, stdout=output, stderr=output,
-        env={**os.environ, "GUNICORN_CMD_ARGS": ""},
-    ) as server:  # fmt: skip
+    with (
+        log.open("wb") as output,
+        subprocess.Popen(
+            [sys.executable, "-m", "gunicorn", *options.split(), application],
+            cwd=ROOT,
+            stdout=output,
+            stderr=output,
+            env={**os.environ, "GUNICORN_CMD_ARGS": ""},
+        ) as server,
+    ):
         try:
             until = time.monotonic() + START_SECONDS
             while (found := _LISTENS.search(log.read_bytes())) is None:

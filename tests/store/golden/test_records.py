@@ -155,9 +155,12 @@ def written() -> dict[str, Any]:
     session = store.session("s", profile=profile, system="Be brief.", tools=tools, counter=counter)
     budgets = Budgets(dynamic_tokens=600, recall_fraction=0.5)
     maker = EnvelopeBuilder(
-        tokenizer="o200k_base", budgets=budgets, summarizer=FirstLine(), selector=Heuristic(),
+        tokenizer="o200k_base",
+        budgets=budgets,
+        summarizer=FirstLine(),
+        selector=Heuristic(),
         now=lambda: "2026-11-22T09:00:00Z",
-    )  # fmt: skip
+    )
     session.append({"role": "user", "content": "How do we pack the tickets?"})
     long = "\n\n".join(
         f"Step {n}: ticket {n} goes to the {w} shelf. {'And so on. ' * 30}" for n, w in enumerate(SHELVES)
@@ -166,8 +169,11 @@ def written() -> dict[str, Any]:
     for n in range(16):
         session.append(
             {"role": "user", "content": f"question {n}: what about ticket {n % 4} and its shelf? " + "word " * 6},
-            id=f"m-{n}", phase="work", ts="2026-11-22T09:00:00Z", principal="dana" if n % 2 else None,
-        )  # fmt: skip
+            id=f"m-{n}",
+            phase="work",
+            ts="2026-11-22T09:00:00Z",
+            principal="dana" if n % 2 else None,
+        )
         if n % 4 == 1:
             call = {"id": "c1", "type": "function", "function": {"name": "look_up", "arguments": '{"n": 1}'}}
             session.append({"role": "assistant", "content": None, "tool_calls": [call]})

@@ -179,8 +179,15 @@ def test_in_one_group_each_call_sees_the_ones_before_it(journal: FileJournal) ->
         ],
     )
     assert [type(outcome) for outcome in outcomes] == [
-        type(None), Conflict, type(None), type(None), Conflict, type(None), type(None), type(None),
-    ]  # fmt: skip
+        type(None),
+        Conflict,
+        type(None),
+        type(None),
+        Conflict,
+        type(None),
+        type(None),
+        type(None),
+    ]
     assert (journal.read(KEY, 0), journal.generation(KEY)) == ([note("A"), note("d")], 2)
     (waiting,) = journal.waiting()
     assert (waiting.length, waiting.manifests) == (2, 1)

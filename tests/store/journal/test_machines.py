@@ -126,10 +126,16 @@ def test_two_machines_that_take_turns_of_one_session_build_the_same_bytes(
     machines = []
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
-        machines.append(subprocess.Popen(
-            [sys.executable, "-c", BUILDER, uri], cwd=tmp_path / name, text=True, stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE, env={"PYTHONPATH": paths, "CTXSTEWARD_MASTER_KEY": "6b" * 32},
-        ))  # fmt: skip
+        machines.append(
+            subprocess.Popen(
+                [sys.executable, "-c", BUILDER, uri],
+                cwd=tmp_path / name,
+                text=True,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                env={"PYTHONPATH": paths, "CTXSTEWARD_MASTER_KEY": "6b" * 32},
+            )
+        )
     try:
         built = []
         for turn in range(TURNS):

@@ -528,9 +528,15 @@ def test_a_uri_is_taken_apart(text: str, parts: tuple[object, ...]) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["postgresql://a:hunter2@h/d?schema=Team", "postgresql://a:hunter2@h/d?schema=pg_x", "postgresql://a:hunter2@h/d?none=1",
-     "postgresql://a:hunter2@[h/d", "postgresql://a:hunter2@h/d?schema=", "postgresql://a:hunter2@h/d?schema=a;b"],
-)  # fmt: skip
+    [
+        "postgresql://a:hunter2@h/d?schema=Team",
+        "postgresql://a:hunter2@h/d?schema=pg_x",
+        "postgresql://a:hunter2@h/d?none=1",
+        "postgresql://a:hunter2@[h/d",
+        "postgresql://a:hunter2@h/d?schema=",
+        "postgresql://a:hunter2@h/d?schema=a;b",
+    ],
+)
 def test_a_bad_uri_is_refused_without_its_password(text: str) -> None:
     with pytest.raises(InputError) as refused:
         PostgresUri.parse(text)
@@ -541,9 +547,11 @@ def test_text_that_is_none_is_refused(journal: PostgresJournal) -> None:
     with pytest.raises(StoreError, match="nothing was written"):
         journal.append(KEY, 0, [JournalRecord("note", "\ud800")])
     journal.append(KEY, 0, [JournalRecord("note", "a\x00b\x01c\x01\x02d\x01\x01", id="\x00")])
-    assert journal.by_id(KEY, "\x00") == journal.read(KEY, 0)[0] == JournalRecord(
-        "note", "a\x00b\x01c\x01\x02d\x01\x01", id="\x00"
-    )  # fmt: skip
+    assert (
+        journal.by_id(KEY, "\x00")
+        == journal.read(KEY, 0)[0]
+        == JournalRecord("note", "a\x00b\x01c\x01\x02d\x01\x01", id="\x00")
+    )
 
 
 # -- erasure -----------------------------------------------------------------------------------------------------

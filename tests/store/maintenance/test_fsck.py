@@ -248,18 +248,26 @@ CASES = (
     Broken(id="a record gone", kind="record_missing", journal=(f"DELETE FROM records WHERE {OF_S} AND position=9",)),
     Broken(id="other words", kind="record_altered", journal=("UPDATE records SET wire='{}' WHERE position=9",)),
     Broken(
-        id="a compaction that is not found by its address", kind="record_altered",
+        id="a compaction that is not found by its address",
+        kind="record_altered",
         journal=("UPDATE records SET address='x' || tenant || position WHERE kind='compaction'",),
     ),
     Broken(id="another manifest", kind="manifest_altered", journal=("UPDATE manifests SET body='{}'",)),
     Broken(
-        id="manifests of two sessions swapped", kind="manifest_altered",
+        id="manifests of two sessions swapped",
+        kind="manifest_altered",
         journal=("UPDATE manifests SET session='t' WHERE session='s'",),
     ),
     Broken(id="a drained manifest gone", kind="manifest_missing", journal=("DELETE FROM manifests WHERE seq=2",)),
-    Broken(id="a fork without its parent", kind="parent_missing", journal=(
-        f"DELETE FROM records WHERE {OF_S}", f"DELETE FROM manifests WHERE {OF_S}", f"DELETE FROM logs WHERE {OF_S}",
-    )),
+    Broken(
+        id="a fork without its parent",
+        kind="parent_missing",
+        journal=(
+            f"DELETE FROM records WHERE {OF_S}",
+            f"DELETE FROM manifests WHERE {OF_S}",
+            f"DELETE FROM logs WHERE {OF_S}",
+        ),
+    ),
     Broken(id="drained further than it is", kind="drain_altered", journal=(f"UPDATE logs SET drained=5 WHERE {OF_S}",)),
     Broken(id="a link of the middle gone", kind="link_missing", objects=remove(first("versions"))),
     Broken(id="a link cut short", kind="link_altered", objects=spoil(first("writers"))),
@@ -295,7 +303,7 @@ CASES = (
     Broken(id="a seal key that is gone", kind="seal_key_missing", anything=with_seal_key(Path.unlink)),
     Broken(id="a try of the endpoint", kind="probe_left", objects=add("probe/0123")),
     Broken(id="somebody's file", kind="foreign_object", objects=add("blobs/acme/readme")),
-)  # fmt: skip
+)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
@@ -453,12 +461,14 @@ def test_one_tenant_alone_is_checked(original: Original) -> None:
 HELD_ELSEWHERE = ("a record gone", "other words", "a drained manifest gone", "a dead key back")
 MENDED = (
     *(case for case in CASES if case.id in HELD_ELSEWHERE),
-    Broken(id="a compaction", kind="record_altered", journal=(
-        "UPDATE records SET body=replace(body, 'bullets', 'bullots') WHERE kind='compaction'",
-    )),
+    Broken(
+        id="a compaction",
+        kind="record_altered",
+        journal=("UPDATE records SET body=replace(body, 'bullets', 'bullots') WHERE kind='compaction'",),
+    ),
     Broken(id="all of a session", kind="record_missing", journal=("DELETE FROM records WHERE session='s'",)),
     Broken(id="another manifest", kind="manifest_altered", journal=("UPDATE manifests SET body='{}' WHERE seq=2",)),
-)  # fmt: skip
+)
 
 
 @pytest.mark.parametrize("case", MENDED, ids=lambda case: case.id)

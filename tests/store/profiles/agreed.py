@@ -56,9 +56,16 @@ def agreed(
     approvals = []
     for each in by:
         body: dict[str, Any] = {
-            "schema_version": 1, "kind": "verdict", "request": address[:16], "challenger": address,
-            "verdict": "approve", "who": each, "when": when, "expires": EXPIRES, "note": "",
-        }  # fmt: skip
+            "schema_version": 1,
+            "kind": "verdict",
+            "request": address[:16],
+            "challenger": address,
+            "verdict": "approve",
+            "who": each,
+            "when": when,
+            "expires": EXPIRES,
+            "note": "",
+        }
         data = signed_data(REVIEW_PURPOSE, tenant, name, [body[field] for field in REVIEW_FIELDS])
         body["signature"] = PEOPLE[each].sign(data)
         chain = store.chain(folder, tenant=tenant)

@@ -107,9 +107,14 @@ def _rewrite(store: Store, folder: str, change: Any) -> None:
     for link in list(chain.links()):
         change(link.body)
         document = {
-            "schema_version": 1, "number": link.number, "commit_id": link.commit_id, "epoch": link.epoch,
-            "parent": before.mac if before else "", "body": link.body, "region": "eu",
-        }  # fmt: skip
+            "schema_version": 1,
+            "number": link.number,
+            "commit_id": link.commit_id,
+            "epoch": link.epoch,
+            "parent": before.mac if before else "",
+            "body": link.body,
+            "region": "eu",
+        }
         data = _canonical(document | {"mac": chain._code(document)})
         store.objects.delete(numbered(folder, link.number))
         store.objects.put(numbered(folder, link.number), data)

@@ -29,8 +29,12 @@ KEY = AddressKey(b"k" * 32)
 FOLDER = "profiles/acme/support/versions"
 QUICK = Patience(first_pause_seconds=0.002, longest_pause_seconds=0.02)
 FAULTS: tuple[Fault, ...] = (
-    "lost_reply", "error_after_apply", "conflict_409", "unavailable_503", "reset_before_apply",
-)  # fmt: skip
+    "lost_reply",
+    "error_after_apply",
+    "conflict_409",
+    "unavailable_503",
+    "reset_before_apply",
+)
 
 
 def chain_at(server: S3Server, url: str) -> tuple[S3Objects, Chain]:

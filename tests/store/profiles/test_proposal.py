@@ -88,8 +88,9 @@ def test_an_entry_is_replaced_in_its_place_or_added_and_its_lock_stays() -> None
     added = of_entry(head, "surface", ProfileEntry(id="length", text="three lines"))
 
     assert [(one.id, one.text, one.locked) for one in changed.document.persona] == [
-        ("voice", "brief", True), ("habit", "short", False),
-    ]  # fmt: skip
+        ("voice", "brief", True),
+        ("habit", "short", False),
+    ]
     assert added.document.surface == (ProfileEntry(id="length", text="three lines"),)
     assert changed.document.meta == added.document.meta == HEAD.meta
     with pytest.raises(InputError, match="'budgets' is no block"):
@@ -106,9 +107,17 @@ def store() -> Store:
 
 
 POINTERS = {
-    "s-1§1": True, "s-1§3": True, "s-1§4": False, "s-2§1": False, "s-1§0": False, "s-1": False, "§1": False,
-    "s-1§x": False, "s%2D1§2": True, "../s-1§1": False,
-}  # fmt: skip
+    "s-1§1": True,
+    "s-1§3": True,
+    "s-1§4": False,
+    "s-2§1": False,
+    "s-1§0": False,
+    "s-1": False,
+    "§1": False,
+    "s-1§x": False,
+    "s%2D1§2": True,
+    "../s-1§1": False,
+}
 
 
 def test_a_pointer_resolves_in_its_session_of_its_tenant_or_in_what_was_harvested(store: Store) -> None:
@@ -122,9 +131,21 @@ def test_a_pointer_resolves_in_its_session_of_its_tenant_or_in_what_was_harveste
 
 
 def test_a_chain_begins_with_a_file_and_the_same_file_is_no_version(store: Store) -> None:
-    wanted = Profile.from_document(FILE.model_copy(update={"meta": (HOURS, HOURS.model_copy(update={
-        "id": "invented", "sources": ("nobody§1",),
-    }))}))  # fmt: skip
+    wanted = Profile.from_document(
+        FILE.model_copy(
+            update={
+                "meta": (
+                    HOURS,
+                    HOURS.model_copy(
+                        update={
+                            "id": "invented",
+                            "sources": ("nobody§1",),
+                        }
+                    ),
+                )
+            }
+        )
+    )
     first = bootstrap(store, wanted, **NOTE, tenant="acme")
     assert (first.version.number, first.written, first.version.profile.meta) == (1, True, (HOURS,))
     assert kinds(first) == ["meta_source_unresolved"]

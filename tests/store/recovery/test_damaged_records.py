@@ -251,10 +251,27 @@ def test_a_fork_that_no_longer_says_of_what_does_not_open(tmp_path: Path, way: s
 
 # -- originals ---------------------------------------------------------------------------------------------
 
-OPENAI: list[Wire] = [user("one"), call("a", "b"), result("a", "first"), result("b", "second"), reply("done"),
-                      user("thanks"), reply("welcome"), user("bye")]  # fmt: skip
-ANTHROPIC: list[Wire] = [user("one"), use("a", "b"), answer("a", "b"), reply("done"), user("thanks"), use("c"),
-                         answer("c"), reply("welcome"), user("bye")]  # fmt: skip
+OPENAI: list[Wire] = [
+    user("one"),
+    call("a", "b"),
+    result("a", "first"),
+    result("b", "second"),
+    reply("done"),
+    user("thanks"),
+    reply("welcome"),
+    user("bye"),
+]
+ANTHROPIC: list[Wire] = [
+    user("one"),
+    use("a", "b"),
+    answer("a", "b"),
+    reply("done"),
+    user("thanks"),
+    use("c"),
+    answer("c"),
+    reply("welcome"),
+    user("bye"),
+]
 SAID = {"openai": OPENAI, "anthropic": ANTHROPIC}
 
 

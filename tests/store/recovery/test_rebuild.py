@@ -90,10 +90,11 @@ def change_manifest(root: Path, statement: str) -> None:
         pytest.param(f"UPDATE manifests SET body = replace(body, 'mac\":\"', '{PLANTED}')", id="no code"),
         pytest.param(
             "UPDATE manifests SET body = (SELECT body FROM manifests ORDER BY seq LIMIT 1) "
-            "WHERE seq = (SELECT max(seq) FROM manifests)", id="another envelope's",
+            "WHERE seq = (SELECT max(seq) FROM manifests)",
+            id="another envelope's",
         ),
     ],
-)  # fmt: skip
+)
 def test_a_manifest_that_is_not_what_was_written_is_refused(tmp_path: Path, built: Built, statement: str) -> None:
     change_manifest(tmp_path, statement)
     with open_store(f"file:{tmp_path}") as store, pytest.raises(Damaged, match="build the session anew"):

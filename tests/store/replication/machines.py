@@ -67,14 +67,22 @@ class World:
             return Patience(total_seconds=total_seconds, clock=self.clock, sleep=self.clock.sleep, jitter=lambda: 0.5)
 
         return Store(
-            journal, objects, KEYS, uri="memory:", write_behind=True, patience=patience(6.0),
+            journal,
+            objects,
+            KEYS,
+            uri="memory:",
+            write_behind=True,
+            patience=patience(6.0),
             draw_nonce=lambda: str(next(self._nonces)),
             behind={
-                "background": False, "patience": patience(1.0), "clock": self.clock,
+                "background": False,
+                "patience": patience(1.0),
+                "clock": self.clock,
                 "pace": Pace(clock=self.clock),
                 "pauses": Pauses(clock=self.clock, jitter=lambda: 0.5),
-            } | timing,
-        )  # fmt: skip
+            }
+            | timing,
+        )
 
     def cut(self, name: str, *, up: bool = False) -> None:
         self.networks[name].up = up

@@ -49,9 +49,13 @@ class Watched(HookedObjects):
 def over(objects: Any, journal: Any = None, **timing: Any) -> Store:
     timing.setdefault("pauses", Pauses(first_seconds=0.01, longest_seconds=0.05))
     return Store(
-        journal or MemoryJournal(drains=True), objects, KEYS, uri="memory:", write_behind=True,
+        journal or MemoryJournal(drains=True),
+        objects,
+        KEYS,
+        uri="memory:",
+        write_behind=True,
         behind={"patience": Patience(total_seconds=0.2)} | timing,
-    )  # fmt: skip
+    )
 
 
 def holds(condition: Callable[[], bool], seconds: float = 10.0) -> bool:

@@ -404,9 +404,13 @@ def test_other_keys_are_refused_in_plain_words(world: World) -> None:
     a.session("s").append(user("hello"))
     drain(a)
     other = Store(
-        MemoryJournal(drains=True), world.objects, MasterKeys(b"o" * 32), uri="memory:", write_behind=True,
+        MemoryJournal(drains=True),
+        world.objects,
+        MasterKeys(b"o" * 32),
+        uri="memory:",
+        write_behind=True,
         behind={"background": False},
-    )  # fmt: skip
+    )
     for ask in (lambda: other.session("t"), lambda: other.at(TENANT, "s"), lambda: other.exists("s")):
         with pytest.raises(StoreError, match=r"written with other keys .* bring the key folder, or the master key"):
             ask()

@@ -63,8 +63,9 @@ class History:
                 self.start(name)
 
     def step(self, name: str) -> None:
-        match self.random.choices(("append", "open", "drain", "cut", "heal", "kill", "fork", "build"),
-                                  (30, 12, 20, 4, 6, 3, 2, 6))[0]:  # fmt: skip
+        match self.random.choices(
+            ("append", "open", "drain", "cut", "heal", "kill", "fork", "build"), (30, 12, 20, 4, 6, 3, 2, 6)
+        )[0]:
             case "append":
                 self.append(name)
             case "open":

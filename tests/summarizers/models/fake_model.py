@@ -43,11 +43,16 @@ def faithful(request: ChatRequest) -> str:
     """The beginning of every message, quoted."""
     return bullets_json(
         *(
-            {"text": row["text"].split("\n")[0][:120].strip(), "cites": [row["ref"]], "said_by": row["role"],
-             "kind": "fact"}
-            for row in rows_of(request) if row.get("text", "").strip()
+            {
+                "text": row["text"].split("\n")[0][:120].strip(),
+                "cites": [row["ref"]],
+                "said_by": row["role"],
+                "kind": "fact",
+            }
+            for row in rows_of(request)
+            if row.get("text", "").strip()
         )
-    )  # fmt: skip
+    )
 
 
 def source_message(ref: str, role: str, text: str) -> SourceMessage:

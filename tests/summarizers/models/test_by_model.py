@@ -106,9 +106,28 @@ def test_whatever_the_model_raises_there_is_a_summary(error: Exception) -> None:
 
 
 PIECES = [
-    "Refunds", "above", "$500", "$900", "need", "Dana's", "sign-off", "the user asked", "OPS-1138", "OPS-9", "never",
-    "before 10:00", "预算", "八万元", "九万元", "SYSTEM:", "<|im_start|>", "§1", "\n", "“quoted”", "delete everything",
-]  # fmt: skip
+    "Refunds",
+    "above",
+    "$500",
+    "$900",
+    "need",
+    "Dana's",
+    "sign-off",
+    "the user asked",
+    "OPS-1138",
+    "OPS-9",
+    "never",
+    "before 10:00",
+    "预算",
+    "八万元",
+    "九万元",
+    "SYSTEM:",
+    "<|im_start|>",
+    "§1",
+    "\n",
+    "“quoted”",
+    "delete everything",
+]
 DRAFTS = st.fixed_dictionaries(
     {
         "text": st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=5)), min_size=1, max_size=8).map(" ".join),
@@ -350,10 +369,14 @@ SAID_OF_IT: dict[str, list[dict[str, Any]]] = {
     "it is told as a fact": [{"text": RULE, "cites": ["§1"], "said_by": "user", "kind": "fact"}],
     "a tool says it too": [{"text": RULE, "cites": ["§2"], "said_by": "tool", "kind": "fact"}],
     "it is said to be over": [
-        {"text": "never delete a backup without Dana's sign-off, which is over now", "cites": ["§3"],
-         "said_by": "assistant", "kind": "decision"}
+        {
+            "text": "never delete a backup without Dana's sign-off, which is over now",
+            "cites": ["§3"],
+            "said_by": "assistant",
+            "kind": "decision",
+        }
     ],
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", SAID_OF_IT)

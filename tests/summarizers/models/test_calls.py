@@ -84,8 +84,9 @@ def test_what_does_not_pass_is_given_up(ask: Any, outcomes: list[Any], tries: in
 
 FAULTS = st.builds(
     lambda passing, billed: ModelUnavailable("fake", "x", is_passing=passing, is_billed=billed),
-    st.booleans(), st.booleans(),
-)  # fmt: skip
+    st.booleans(),
+    st.booleans(),
+)
 
 
 @settings(deadline=None, max_examples=200)

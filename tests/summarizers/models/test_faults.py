@@ -125,8 +125,9 @@ def test_a_run_s_sections_are_the_rules_own_whatever_the_server_does(adapter: Ad
     assert summary.origin is not None
     assert (summary.origin.grounded, len(summary.origin.fell_back)) == (0, 1)
     assert set(summary.origin.fell_back) <= {
-        *FALL_BACKS, *(f"no answer of the model (HTTP {status})" for status in (401, 429, 500, 503))
-    }  # fmt: skip
+        *FALL_BACKS,
+        *(f"no answer of the model (HTTP {status})" for status in (401, 429, 500, 503)),
+    }
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS)

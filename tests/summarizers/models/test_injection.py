@@ -85,9 +85,11 @@ def planted(attack: str) -> tuple[list[dict[str, object]], FakeModel, int]:
     model = obeying(attack)
     governed = GovernedModel(model)
     builder = EnvelopeBuilder(
-        "gpt-4o", budgets=Budgets(dynamic_tokens=700), summarizer=ModelSummarizer(governed),
+        "gpt-4o",
+        budgets=Budgets(dynamic_tokens=700),
+        summarizer=ModelSummarizer(governed),
         selector=ModelSelector(governed),
-    )  # fmt: skip
+    )
     session = memory_store().session("s", system="You help with parcels.")
     call = {"id": "c1", "type": "function", "function": {"name": "read_mail", "arguments": "{}"}}
     session.append({"role": "user", "content": "What does the mail say?"})

@@ -85,9 +85,11 @@ def test_every_summary_is_whole_grounded_or_extractive(model: OpenAIModel) -> No
 
 def test_a_deadline_and_an_unknown_path_are_told(model: OpenAIModel, address: str) -> None:
     request = ChatRequest(
-        purpose="summary", messages=({"role": "user", "content": "Write a very long story."},), max_output_tokens=3_000,
+        purpose="summary",
+        messages=({"role": "user", "content": "Write a very long story."},),
+        max_output_tokens=3_000,
         deadline_seconds=0.5,
-    )  # fmt: skip
+    )
     with pytest.raises(ModelUnavailable, match=r"no answer within the time|deadline"):
         GovernedModel(model).reply(request)
     nowhere = OpenAIModel("gemma", base_url=f"{address}/nowhere", api_key="none")

@@ -25,10 +25,13 @@ class Handler(BaseHTTPRequestHandler):
         self.server.count += 1  # type: ignore[attr-defined]
         said = {"role": "assistant", "content": f"answer {self.server.count}"}  # type: ignore[attr-defined]
         body: dict[str, Any] = {
-            "id": "x", "object": "chat.completion", "created": 0, "model": "m",
+            "id": "x",
+            "object": "chat.completion",
+            "created": 0,
+            "model": "m",
             "choices": [{"index": 0, "finish_reason": "stop", "message": said}],
             "usage": {"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5},
-        }  # fmt: skip
+        }
         data = json.dumps(body).encode()
         self.send_response(200)
         self.send_header("content-type", "application/json")

@@ -31,9 +31,11 @@ WHO, WHY = "backfill", "the first version, of a profile file"
 @click.command()
 @click.option("--snapshot", is_flag=True, help="Snapshot the head of every profile of the tenant.")
 @click.option(
-    "--profile", type=click.Path(), metavar="FILE",
+    "--profile",
+    type=click.Path(),
+    metavar="FILE",
     help="Profile (YAML): makes the first version; else it must be what is in force (see `steward propose`).",
-)  # fmt: skip
+)
 @click.option("--as", "who", metavar="NAME", help="Author of a first version; default: your login name.")
 @click.option("--budget", "budgets", multiple=True, metavar="KEY=NUMBER", help="A field of Budgets; repeatable.")
 @click.option("--model", default=DEFAULT_MODEL, show_default=True, metavar="NAME", help="Model whose tokens count.")

@@ -145,8 +145,10 @@ def advice(
         for practice in practices:
             print_json({"suite": "practices", **practice._asdict()})
     else:
-        tables = ((ADVICE_HEAD, ADVICE_HEAD[2:-1], advice_cells(rows)),
-                  (PRACTICES_HEAD, PRACTICES_HEAD[2:], practice_cells(practices)))  # fmt: skip
+        tables = (
+            (ADVICE_HEAD, ADVICE_HEAD[2:-1], advice_cells(rows)),
+            (PRACTICES_HEAD, PRACTICES_HEAD[2:], practice_cells(practices)),
+        )
         for head, numbers, cells in tables:
             table = grid("", *head, numbers=numbers)
             for line in cells:
@@ -232,9 +234,11 @@ def worth(talks: tuple[Path, ...], held_out: bool, write: str | None, as_json: b
 @click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=completer(tuple(BENCHES)))
 @click.option("--data", type=click.Path(path_type=Path), metavar="FOLDER", help="Public transcripts, for some of them.")
 @click.option(
-    "--write", type=click.Path(path_type=Path), metavar="FILE",
+    "--write",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
     help="Put the table between the markers of this Markdown.",
-)  # fmt: skip
+)
 @common
 def bench(
     names: tuple[str, ...], data: Path | None, write: Path | None, as_json: bool, store: str, tenant: str

@@ -153,9 +153,14 @@ def _print_cards(found: list[ContextCard]) -> None:
     for card in found:
         pin = (card.callout_name or ("anchor" if card.is_anchor else "callout")) if card.is_callout else ""
         table.add_row(
-            card.ref, card.role, shown(one_line(card.phase_name or "")), str(card.turn_number or ""),
-            f"{card.estimated_tokens:,}", shown(one_line(pin)), shown(one_line(card.summary)),
-        )  # fmt: skip
+            card.ref,
+            card.role,
+            shown(one_line(card.phase_name or "")),
+            str(card.turn_number or ""),
+            f"{card.estimated_tokens:,}",
+            shown(one_line(pin)),
+            shown(one_line(card.summary)),
+        )
     table_console().print(table if found else shown("no cards"))
 
 

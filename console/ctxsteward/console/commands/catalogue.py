@@ -98,20 +98,32 @@ STYLES = {"green": "green", "red": "bold red", "unscored": "dim"}
 @click.command()
 @click.argument("suites", nargs=-1, shell_complete=completer(NAMES))
 @click.option(
-    "--subject", "subjects", multiple=True, metavar="NAME", shell_complete=completer(SUBJECTS),
+    "--subject",
+    "subjects",
+    multiple=True,
+    metavar="NAME",
+    shell_complete=completer(SUBJECTS),
     help="Who is judged; repeatable. Default: ours and all baselines.",
-)  # fmt: skip
+)
 @click.option("--scenarios", type=click.IntRange(1, 1_000), default=SCENARIOS, show_default=True, metavar="N")
 @click.option("--workers", type=click.IntRange(1, 256), metavar="N", help="Processes; default: one a core.")
 @click.option(
-    "--write", type=click.Path(path_type=Path), metavar="FILE",
+    "--write",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
     help=f"Markdown with <!-- {NAME} --> and <!-- /{NAME} -->, between which the table is put.",
-)  # fmt: skip
+)
 @common
 def discriminate(
-    suites: tuple[str, ...], subjects: tuple[str, ...], scenarios: int, workers: int | None, write: Path | None,
-    as_json: bool, store: str, tenant: str,
-) -> None:  # fmt: skip
+    suites: tuple[str, ...],
+    subjects: tuple[str, ...],
+    scenarios: int,
+    workers: int | None,
+    write: Path | None,
+    as_json: bool,
+    store: str,
+    tenant: str,
+) -> None:
     """Play SUITES (default: all) with several subjects, and tell which gates turn red for whom.
 
     A gate that is red for nobody cannot fail, or nobody needs it. Exit 0 whatever the colours are.
@@ -130,8 +142,15 @@ def discriminate(
         write_blocks(write, {NAME: discrimination_block(rows, judged, scenarios)})
     if as_json:
         for row in rows:
-            print_json({"suite": row.suite, "metric": row.metric, "rule": row.rule, "colours": row.colours,
-                        "values": row.values})  # fmt: skip
+            print_json(
+                {
+                    "suite": row.suite,
+                    "metric": row.metric,
+                    "rule": row.rule,
+                    "colours": row.colours,
+                    "values": row.values,
+                }
+            )
         return
     table_console().print(_table(rows, judged))
     note(", ".join(f"{number} {name}" for number, name in enumerate(judged, 1)))
@@ -199,32 +218,58 @@ def drafted_table(draft: SuiteDraft) -> Table:
 @click.command("from-transcripts")
 @click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="PATH...")
 @click.option(
-    "--out", required=True, type=click.Path(path_type=Path), metavar="FILE",
+    "--out",
+    required=True,
+    type=click.Path(path_type=Path),
+    metavar="FILE",
     help="The suite (YAML); its conversations are written beside it.",
-)  # fmt: skip
+)
 @click.option("--name", metavar="NAME", help="Of the suite; default: from the file's.")
 @click.option(
-    "--max-messages", type=click.IntRange(10, 10_000), default=200, show_default=True, metavar="N",
+    "--max-messages",
+    type=click.IntRange(10, 10_000),
+    default=200,
+    show_default=True,
+    metavar="N",
     help="Of a conversation; longer transcripts are cut before a user message.",
-)  # fmt: skip
+)
 @click.option(
-    "--min-turns", type=click.IntRange(1, 1_000), default=3, show_default=True, metavar="N",
+    "--min-turns",
+    type=click.IntRange(1, 1_000),
+    default=3,
+    show_default=True,
+    metavar="N",
     help="User turns; shorter conversations are left out.",
-)  # fmt: skip
+)
 @click.option(
-    "--asks", type=click.IntRange(1, 50), default=5, show_default=True, metavar="N",
+    "--asks",
+    type=click.IntRange(1, 50),
+    default=5,
+    show_default=True,
+    metavar="N",
     help="Of a conversation, at most.",
-)  # fmt: skip
+)
 @click.option(
-    "--redact/--no-redact", default=True, show_default=True,
+    "--redact/--no-redact",
+    default=True,
+    show_default=True,
     help="Take secrets, mail addresses, numbers of phones, cards and ids out. Names are not found.",
-)  # fmt: skip
+)
 @click.option("--overwrite", is_flag=True, help="Replace files that are there.")
 @common
 def from_transcripts(
-    paths: tuple[Path, ...], out: Path, name: str | None, max_messages: int, min_turns: int, asks: int, redact: bool,
-    overwrite: bool, as_json: bool, store: str, tenant: str,
-) -> None:  # fmt: skip
+    paths: tuple[Path, ...],
+    out: Path,
+    name: str | None,
+    max_messages: int,
+    min_turns: int,
+    asks: int,
+    redact: bool,
+    overwrite: bool,
+    as_json: bool,
+    store: str,
+    tenant: str,
+) -> None:
     """Draft a suite from transcripts: files in any format that `build` reads, or folders of them.
 
     Conversations, and questions by rule for what people stated early: identifiers, dates, amounts. No model is asked.
@@ -240,12 +285,18 @@ def from_transcripts(
     suite = load_suite(out)  # what is written can be read
     report = draft.report
     if as_json:
-        print_json({
-            "suite": suite.document.name, "files": [str(path) for path in written], "transcripts": report.transcripts,
-            "conversations": len(draft.scenarios), "asks": sum(len(one.asks) for one in draft.scenarios),
-            "shared_asks": report.shared, "redacted": dict(sorted(report.redacted.items())),
-            "left_out": dict(sorted(report.left_out.items())),
-        })  # fmt: skip
+        print_json(
+            {
+                "suite": suite.document.name,
+                "files": [str(path) for path in written],
+                "transcripts": report.transcripts,
+                "conversations": len(draft.scenarios),
+                "asks": sum(len(one.asks) for one in draft.scenarios),
+                "shared_asks": report.shared,
+                "redacted": dict(sorted(report.redacted.items())),
+                "left_out": dict(sorted(report.left_out.items())),
+            }
+        )
         return
     table_console().print(drafted_table(draft))
     asked = any(one.asks for one in draft.scenarios)

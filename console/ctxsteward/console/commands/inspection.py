@@ -83,8 +83,10 @@ def _reports(store: Store, name: str, tenant: str) -> list[CompressionReport]:
     try:
         manifest = store.manifest(name, tenant=tenant)
     except ReferenceNotFound:
-        raise InputError(f"{store.uri}: {name} is no compaction and no envelope of tenant {tenant!r}; "
-                         "take one from a build or a replay") from None  # fmt: skip
+        raise InputError(
+            f"{store.uri}: {name} is no compaction and no envelope of tenant {tenant!r}; "
+            "take one from a build or a replay"
+        ) from None
     session = store.at(tenant, manifest["session"], manifest["position"])
     compactions = session.compactions()[: session.state.compactions]
     return [*(event.report for event in compactions), *session.meta_reports()]

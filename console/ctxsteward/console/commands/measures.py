@@ -133,10 +133,12 @@ def _print_tables(dynamic_tokens: int, measured: Sequence[CostRow]) -> None:
             table.add_row(row.strategy, *(show(row) for show in columns.values()))
         console.print(title(rows, dynamic_tokens))
         console.print(table)
-    console.print("raw, priced: tokens to sending everything, plain and with the cached prefix at its price;\n"
-                  "best: priced, to the best masking in hindsight; cached: tokens that the cache served;\n"
-                  "cuts: compactions; over: calls over budget; bad: calls a provider would refuse;\n"
-                  "task: runs that keep their task at every call, shown or by reference")  # fmt: skip
+    console.print(
+        "raw, priced: tokens to sending everything, plain and with the cached prefix at its price;\n"
+        "best: priced, to the best masking in hindsight; cached: tokens that the cache served;\n"
+        "cuts: compactions; over: calls over budget; bad: calls a provider would refuse;\n"
+        "task: runs that keep their task at every call, shown or by reference"
+    )
 
 
 STRATEGIES = rankings_on("talk")
@@ -147,9 +149,13 @@ MOST_BUDGET_TOKENS = 1_000_000
 @click.argument("data", type=click.Path())
 @click.option("--budgets", default="500,900,2000,4000", show_default=True, metavar="N,…", help="Tokens for recall.")
 @click.option(
-    "--strategy", default="heuristic", show_default=True, metavar="NAME", shell_complete=completer(tuple(STRATEGIES)),
+    "--strategy",
+    default="heuristic",
+    show_default=True,
+    metavar="NAME",
+    shell_complete=completer(tuple(STRATEGIES)),
     help="How originals are ranked: recency, heuristic, semantic, hybrid.",
-)  # fmt: skip
+)
 @click.option("--defaults", is_flag=True, help="The budgets are of the whole window, recall has its default share.")
 @click.option("--held-out", is_flag=True, help="Of a folder of chats: the half that nothing was tuned by.")
 @click.option("--write", type=click.Path(), metavar="FILE", help="Put all tables between the markers of this Markdown.")
@@ -220,8 +226,10 @@ def _recall_chats(
                 print_json({"suite": "recall", "half": half, "strategy": name, **row._asdict()})
         return
     columns = [f"{role}, {size:,}" for role in ("user", "assistant") for size in budgets_tokens]
-    whole, passages = (grid(f"{half} half, {what}", *columns, numbers=columns)
-                       for what in ("evidence shown, %", "by the passage that answers, %"))  # fmt: skip
+    whole, passages = (
+        grid(f"{half} half, {what}", *columns, numbers=columns)
+        for what in ("evidence shown, %", "by the passage that answers, %")
+    )
     for name, found in rows.items():
         whole.add_row(name, *(f"{row.user:.1f}" for row in found), *(f"{row.assistant:.1f}" for row in found))
         shares = (*(row.user_passages for row in found), *(row.assistant_passages for row in found))

@@ -47,10 +47,12 @@ class OwnSuite:
             )
         held, parts = self.file.document.judge, shard.of if shard else 1
         panel = JudgePanel(
-            judges, setup.counter().text, held.prices,
+            judges,
+            setup.counter().text,
+            held.prices,
             max_calls=None if held.max_calls is None else held.max_calls // parts,
             max_cost=None if held.max_cost is None else held.max_cost / parts,
-        )  # fmt: skip
+        )
         panel.spend(finished)
         return panel
 
@@ -80,8 +82,10 @@ def _gates(file: FileSuite, asked: str | None) -> Gates:
         raise InputError(f"{file.path}: {what}; read its asks, drop what makes no sense, and write `status: kept`")
     held = file.gates if asked == SHIPPED_GATES else gates.load_gates(Path(asked)).get(file.document.name, {})
     if not held:
-        raise InputError(f"{file.path if asked == SHIPPED_GATES else asked}: no gates for {file.document.name}; "
-                         "write some under `gates`")  # fmt: skip
+        raise InputError(
+            f"{file.path if asked == SHIPPED_GATES else asked}: no gates for {file.document.name}; "
+            "write some under `gates`"
+        )
     try:
         gates.check(held, file.document.name, (metric.name for metric in file.eval_suite.metrics))
     except InputError as error:

@@ -282,11 +282,16 @@ def comparison_json(compared: ResultComparison) -> dict[str, Any]:
 
     figures = [{name: getattr(figure, name) for name in figure.__slots__} for figure in compared.figures]
     return {
-        "suite": compared.suite, "split": compared.split, "before": run(compared.before), "after": run(compared.after),
-        "scenario_ids": compared.scenario_ids, "broke_off": compared.broke_off,
-        "meant": [one._asdict() for one in compared.meant], "figures": figures,
+        "suite": compared.suite,
+        "split": compared.split,
+        "before": run(compared.before),
+        "after": run(compared.after),
+        "scenario_ids": compared.scenario_ids,
+        "broke_off": compared.broke_off,
+        "meant": [one._asdict() for one in compared.meant],
+        "figures": figures,
         "gates": [gate._asdict() for gate in compared.gates],
-    }  # fmt: skip
+    }
 
 
 def _metric_names(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
@@ -310,21 +315,35 @@ def _settings(ctx: click.Context, parameter: click.Parameter, incomplete: str) -
 @click.argument("after", type=click.Path())
 @click.option("--suite", metavar="NAME", shell_complete=completer(NAMES), help="Only this suite.")
 @click.option(
-    "--metric", "metrics", multiple=True, metavar="NAME", shell_complete=_metric_names,
+    "--metric",
+    "metrics",
+    multiple=True,
+    metavar="NAME",
+    shell_complete=_metric_names,
     help="Only this figure; repeatable.",
-)  # fmt: skip
+)
 @click.option(
-    "--meant", multiple=True, metavar="SETTING", shell_complete=_settings,
+    "--meant",
+    multiple=True,
+    metavar="SETTING",
+    shell_complete=_settings,
     help="A setting that is meant to differ, such as budgets.dynamic_tokens; repeatable.",
-)  # fmt: skip
+)
 @click.option(
     "--markdown", type=click.Path(path_type=Path), metavar="FILE", help="Write the comparison as Markdown as well."
 )
 @common
 def compare(
-    before: str, after: str, suite: str | None, metrics: tuple[str, ...], meant: tuple[str, ...],
-    markdown: Path | None, as_json: bool, store: str, tenant: str,
-) -> None:  # fmt: skip
+    before: str,
+    after: str,
+    suite: str | None,
+    metrics: tuple[str, ...],
+    meant: tuple[str, ...],
+    markdown: Path | None,
+    as_json: bool,
+    store: str,
+    tenant: str,
+) -> None:
     """Compare two runs, figure by figure, over the scenarios that both played.
 
     BEFORE and AFTER are files of results: what `evals run --json` printed, or a history. The newest result of each
@@ -369,15 +388,26 @@ def held(run: MergedRun, asked: str | None) -> Gates:
 @click.command()
 @click.argument("records", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE...")
 @click.option(
-    "--gate", "asked_gates", is_flag=False, flag_value=SHIPPED_GATES, metavar="[GATES]",
+    "--gate",
+    "asked_gates",
+    is_flag=False,
+    flag_value=SHIPPED_GATES,
+    metavar="[GATES]",
     help="Hold the figures to the suites' own gates, or to those of a YAML file of yours; goes behind the files.",
-)  # fmt: skip
+)
 @output_options
 @common
 def merge(
-    records: tuple[Path, ...], asked_gates: str | None, junit: Path | None, markdown: Path | None, html: Path | None,
-    history: Path | None, as_json: bool, store: str, tenant: str,
-) -> None:  # fmt: skip
+    records: tuple[Path, ...],
+    asked_gates: str | None,
+    junit: Path | None,
+    markdown: Path | None,
+    html: Path | None,
+    history: Path | None,
+    as_json: bool,
+    store: str,
+    tenant: str,
+) -> None:
     """Put the parts of a run together: FILEs that `evals run --shard N/M --resume FILE` wrote.
 
     Every scenario of the run must be in one of them, and all must be of one run: suite, settings, subject, version.

@@ -196,13 +196,30 @@ class Functions:
 @telemetry
 @common
 def run(
-    file: str, script: str | None, base_url: str | None, summary_model: str | None, run_id: str | None,
-    given: str | None, system: tuple[str, ...],
-    profile: str | None, tools: tuple[str, ...], validators: tuple[str, ...], evaluator: str | None,
-    record: Path | None, max_calls: int | None, workers: int, scratchpad: bool, price: float | None,
-    cached_price: float, write_price: float, model: str, budgets: tuple[str, ...], as_json: bool, store: str,
+    file: str,
+    script: str | None,
+    base_url: str | None,
+    summary_model: str | None,
+    run_id: str | None,
+    given: str | None,
+    system: tuple[str, ...],
+    profile: str | None,
+    tools: tuple[str, ...],
+    validators: tuple[str, ...],
+    evaluator: str | None,
+    record: Path | None,
+    max_calls: int | None,
+    workers: int,
+    scratchpad: bool,
+    price: float | None,
+    cached_price: float,
+    write_price: float,
+    model: str,
+    budgets: tuple[str, ...],
+    as_json: bool,
+    store: str,
     tenant: str,
-) -> int:  # fmt: skip
+) -> int:
     """Play CASCADE (YAML or JSON) and price what was sent beside sending everything.
 
     An `input` beside the cascade counts where --input is not given; a recorded run there is left aside.
@@ -234,13 +251,26 @@ def run(
     read, (summaries, spending) = read_budgets(budgets), _structuring(summary_model)
     with open_uri(store) as opened, progress("run", shown=not as_json) as tell:
         runner = CascadeRunner(
-            store=opened, cascade=cascade, model=answers, run=name, tenant=tenant, system=system,
+            store=opened,
+            cascade=cascade,
+            model=answers,
+            run=name,
+            tenant=tenant,
+            system=system,
             builder=lambda policy: EnvelopeBuilder(model=model, budgets=read, policy=policy, now=utc_now, **summaries),
-            input=recorded.input if given is None else read_input(given), profile=read_profile(profile), tools=named,
-            answer=lambda use: _answer(use, replies, named), validate=lambda output: _verdict(output, replies, judges),
-            evaluate=None if evaluator is None else _evaluator(evaluator), max_calls=max_calls, workers=workers,
-            scratchpad=scratchpad, strategies=strategies, now=utc_now, tell=tell,
-        )  # fmt: skip
+            input=recorded.input if given is None else read_input(given),
+            profile=read_profile(profile),
+            tools=named,
+            answer=lambda use: _answer(use, replies, named),
+            validate=lambda output: _verdict(output, replies, judges),
+            evaluate=None if evaluator is None else _evaluator(evaluator),
+            max_calls=max_calls,
+            workers=workers,
+            scratchpad=scratchpad,
+            strategies=strategies,
+            now=utc_now,
+            tell=tell,
+        )
         end = runner.play()
         rows = efficiency_of(opened, cascade, name, counter=asked.counter, prices=prices, tenant=tenant)
         script_rows = list(recording_of(opened, cascade, name, tenant=tenant)) if record is not None else []
@@ -349,9 +379,13 @@ def _show(console: Console, found: dict[str, Any]) -> None:
     table, costs = grid("phase", *columns, numbers=columns), grid("phase", *priced, numbers=priced)
     for row in found["efficiency"]:
         table.add_row(
-            row["phase"], f"{row['calls']:,}", f"{row['compactions']:,}", f"{row['sent_tokens']:,}",
-            f"{row['everything_tokens']:,}", f"{100 * row['saved']:.1f} %",
-        )  # fmt: skip
+            row["phase"],
+            f"{row['calls']:,}",
+            f"{row['compactions']:,}",
+            f"{row['sent_tokens']:,}",
+            f"{row['everything_tokens']:,}",
+            f"{100 * row['saved']:.1f} %",
+        )
         both = ("sent_priced", "everything_priced")
         paid = [f"{row['dollars'][name]:.4f}" for name in both] if dollars else []
         costs.add_row(row["phase"], *(f"{row[name]:,.0f}" for name in both), f"{row['priced_ratio']:.2f}", *paid)
@@ -375,9 +409,12 @@ def _show(console: Console, found: dict[str, Any]) -> None:
 @click.option("--start", metavar="ID", help="Begin this new session with the handoff.")
 @click.option("--role", metavar="NAME", help="Of whoever works; default: the phase.")
 @click.option(
-    "--workspace", type=click.Path(file_okay=False, path_type=Path), default=Path(), metavar="FOLDER",
+    "--workspace",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path(),
+    metavar="FOLDER",
     help="Whose git branch, head and changed files are told; default: this one.",
-)  # fmt: skip
+)
 @common
 def handoff(
     session: str, start: str | None, role: str | None, workspace: Path, as_json: bool, store: str, tenant: str
@@ -391,12 +428,14 @@ def handoff(
         progress = progress_of(opened, session, tenant=tenant)
         read = session if progress is None or progress.session is None else progress.session
         found = handoff_of(
-            stored_session(opened, read, tenant), workspace=git_workspace(workspace), now=utc_now,
+            stored_session(opened, read, tenant),
+            workspace=git_workspace(workspace),
+            now=utc_now,
             notes=progress.notes if progress else None,
             role=role or (progress.left[0] if progress and progress.left else None),
             completed=[f"phase {name}" for name in progress.ended] if progress else (),
             remaining=[f"phase {name}" for name in progress.left] if progress else (),
-        )  # fmt: skip
+        )
         if start is not None:
             _start(opened, found, start, read, tenant)
     if as_json:
@@ -425,8 +464,9 @@ def git_workspace(folder: Path) -> Workspace:
             (created if row[:2] == "??" or "A" in row[:2] else modified).append(row[3:])
             if "R" in row[:2]:
                 next(rows, None)  # the name it had
-    return Workspace(branch.strip(), (_git(folder, "rev-parse", "HEAD") or "").strip() or None,
-                     tuple(modified), tuple(created))  # fmt: skip
+    return Workspace(
+        branch.strip(), (_git(folder, "rev-parse", "HEAD") or "").strip() or None, tuple(modified), tuple(created)
+    )
 
 
 def _git(folder: Path, *arguments: str) -> str | None:

@@ -41,9 +41,13 @@ from ..terminal import (
 LOOPBACK, PORT, BACKLOG = "127.0.0.1", 8731, 256
 SCOPES = ("read", "write", "steward")
 tokens_option = click.option(
-    "--tokens", "tokens_path", type=click.Path(dir_okay=False, path_type=Path), envvar="CTXSTEWARD_TOKENS",
-    metavar="FILE", help="Who may ask for what (YAML); `serve token add` writes it.",
-)  # fmt: skip
+    "--tokens",
+    "tokens_path",
+    type=click.Path(dir_okay=False, path_type=Path),
+    envvar="CTXSTEWARD_TOKENS",
+    metavar="FILE",
+    help="Who may ask for what (YAML); `serve token add` writes it.",
+)
 
 
 @click.group(invoke_without_command=True)
@@ -53,12 +57,30 @@ tokens_option = click.option(
 @click.option("--allow-host", "hosts", multiple=True, metavar="NAME", help="Another name of this machine; repeatable.")
 @click.option("--profile", type=click.Path(), metavar="FILE", help="Profile (YAML) of sessions that name none.")
 @click.option("--eval-history", type=click.Path(path_type=Path), metavar="FILE", help="Of `evals run --history`.")
-@click.option("--rate", type=click.FloatRange(min=0), default=100, show_default=True, metavar="N",
-              help="Requests a second of one tenant; 0: any number.")  # fmt: skip
-@click.option("--stop-seconds", type=click.FloatRange(min=1), default=30, show_default=True, metavar="N",
-              help="What is under way at a signal has so long to end.")  # fmt: skip
-@click.option("--build-seconds", type=click.FloatRange(min=0.1), default=15, show_default=True, metavar="N",
-              help="A build that takes longer goes on without compacting or recalling, and says so.")  # fmt: skip
+@click.option(
+    "--rate",
+    type=click.FloatRange(min=0),
+    default=100,
+    show_default=True,
+    metavar="N",
+    help="Requests a second of one tenant; 0: any number.",
+)
+@click.option(
+    "--stop-seconds",
+    type=click.FloatRange(min=1),
+    default=30,
+    show_default=True,
+    metavar="N",
+    help="What is under way at a signal has so long to end.",
+)
+@click.option(
+    "--build-seconds",
+    type=click.FloatRange(min=0.1),
+    default=15,
+    show_default=True,
+    metavar="N",
+    help="A build that takes longer goes on without compacting or recalling, and says so.",
+)
 @click.option("--demo", is_flag=True, help="Serve the shipped demo out of a store that is gone afterwards.")
 @click.option("--openapi", is_flag=True, help="Print the OpenAPI document, and serve nothing.")
 @model_option("Model of builds that name none.")
@@ -67,10 +89,24 @@ tokens_option = click.option(
 @common
 @click.pass_context
 def serve(
-    ctx: click.Context, host: str, port: int, tokens_path: Path | None, hosts: tuple[str, ...], profile: str | None,
-    eval_history: Path | None, rate: float, stop_seconds: float, build_seconds: float, demo: bool, openapi: bool,
-    model: str, budgets: tuple[str, ...], as_json: bool, store: str, tenant: str,
-) -> None:  # fmt: skip
+    ctx: click.Context,
+    host: str,
+    port: int,
+    tokens_path: Path | None,
+    hosts: tuple[str, ...],
+    profile: str | None,
+    eval_history: Path | None,
+    rate: float,
+    stop_seconds: float,
+    build_seconds: float,
+    demo: bool,
+    openapi: bool,
+    model: str,
+    budgets: tuple[str, ...],
+    as_json: bool,
+    store: str,
+    tenant: str,
+) -> None:
     """Serve the JSON API and the pages over HTTP until a signal comes.
 
     Each request is a line of JSON on stderr. --json prints where it listens as JSON.
@@ -95,12 +131,20 @@ def serve(
         stack.enter_context(listening)
         opened = stack.enter_context(_demo_store(tenant) if demo else open_uri(store))
         settings: Callable[..., ServiceSettings] = partial(
-            ServiceSettings, store=opened, tenant=tenant, tokens=tokens, hosts=(*LOOPBACK_HOSTS, *hosts),
-            profile=governed, model=model, budgets=builder.budgets, eval_history=eval_history, log=_log,
+            ServiceSettings,
+            store=opened,
+            tenant=tenant,
+            tokens=tokens,
+            hosts=(*LOOPBACK_HOSTS, *hosts),
+            profile=governed,
+            model=model,
+            budgets=builder.budgets,
+            eval_history=eval_history,
+            log=_log,
             limits=ServiceLimits(
                 requests_per_second=rate or None, burst=max(1, round(2 * rate)), build_seconds=build_seconds
             ),
-        )  # fmt: skip
+        )
         _serve(stack, settings, listening, stop_seconds, as_json)
 
 

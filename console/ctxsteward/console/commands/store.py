@@ -55,9 +55,16 @@ _REPEAT = "mend what is named above (`ctxsteward store fsck`), and repeat the co
 @click.option("--cards", "cards_uri", metavar="URI", help="Index of context cards; default: the store's own.")
 @common
 def forget(
-    session: str | None, principal: str | None, who: str, why: str, when: str | None, cards_uri: str | None,
-    as_json: bool, store: str, tenant: str,
-) -> None:  # fmt: skip
+    session: str | None,
+    principal: str | None,
+    who: str,
+    why: str,
+    when: str | None,
+    cards_uri: str | None,
+    as_json: bool,
+    store: str,
+    tenant: str,
+) -> None:
     """Erase a session, or what a principal said: for good, in every copy.
 
     A tombstone says who, why and when. A session is gone whole, and its id cannot be used again. Of a principal's
@@ -100,10 +107,13 @@ def _print(done: Erasure, session: str | None, principal: str | None) -> None:
     where = f" in {len(done.sessions)} sessions" if principal is not None else f" and {len(done.forks)} forks of it"
     click.echo(one_line(f"forgot {what}{where}"))
     counts = {
-        "messages": done.messages, "derived records": done.derived, "manifests": done.manifests,
-        "recommendations withdrawn": done.recommendations, "texts elsewhere": done.elsewhere,
+        "messages": done.messages,
+        "derived records": done.derived,
+        "manifests": done.manifests,
+        "recommendations withdrawn": done.recommendations,
+        "texts elsewhere": done.elsewhere,
         "subjects buried": done.subjects,
-    }  # fmt: skip
+    }
     click.echo(", ".join(f"{number:,} {name}" for name, number in counts.items()))
     for finding in done.findings:
         click.echo(one_line(f"{finding.kind}: {finding.field}: {finding.text}"))

@@ -126,9 +126,12 @@ def read_setup(
     """Who is judged, with model, budgets, summarizer and profile; raises `InputError` for an unknown name."""
     governed = read_profile(profile)
     setup = Setup(
-        subject=subject_named(subject), model=model, budgets=read_budgets(budgets) if budgets else Budgets(),
-        summarizer=summarizer, profile=governed,
-    )  # fmt: skip
+        subject=subject_named(subject),
+        model=model,
+        budgets=read_budgets(budgets) if budgets else Budgets(),
+        summarizer=summarizer,
+        profile=governed,
+    )
     if setup.subject is not None and subject not in BASELINES:
         try_out(setup.subject)
     try:
@@ -204,9 +207,15 @@ class ChosenSuite:
         """What a record says of it."""
         content, gates = (self.file.file.digest, self.file.file.gates) if self.file else ("", {})
         return run_head(
-            self.suite, [job.id for job in self.jobs], asked.setup, split=self.jobs[0].split, content=content,
-            gates=gates, revision=asked.revision, reproduce=_command(self, asked),
-        )  # fmt: skip
+            self.suite,
+            [job.id for job in self.jobs],
+            asked.setup,
+            split=self.jobs[0].split,
+            content=content,
+            gates=gates,
+            revision=asked.revision,
+            reproduce=_command(self, asked),
+        )
 
 
 def chosen_suites(asked: SuiteOptions) -> list[ChosenSuite]:
@@ -269,12 +278,20 @@ def _played(
     play: Callable[..., ScenarioResult] = play_job if chosen.file else play_one
     finished = run.finished(name, jobs)
     return played(
-        chosen.suite, jobs, asked.setup, workers=asked.workers or os.cpu_count() or 1, gates=chosen.gates,
-        when=datetime.now(UTC).isoformat(timespec="seconds"), revision=asked.revision,
-        reproduce=_command(chosen, asked), tell=lambda done: tell(f"{name} {done} of {count}"),
-        finished=finished, keep=lambda scenario: run.keep(name, scenario), play=play,
+        chosen.suite,
+        jobs,
+        asked.setup,
+        workers=asked.workers or os.cpu_count() or 1,
+        gates=chosen.gates,
+        when=datetime.now(UTC).isoformat(timespec="seconds"),
+        revision=asked.revision,
+        reproduce=_command(chosen, asked),
+        tell=lambda done: tell(f"{name} {done} of {count}"),
+        finished=finished,
+        keep=lambda scenario: run.keep(name, scenario),
+        play=play,
         judge=chosen.file.panel(asked.judges, asked.setup, asked.shard, finished) if chosen.file else None,
-    )  # fmt: skip
+    )
 
 
 def _command(chosen: ChosenSuite, asked: SuiteOptions) -> str:
@@ -291,53 +308,76 @@ def _command(chosen: ChosenSuite, asked: SuiteOptions) -> str:
 @click.command()
 @click.argument("suite", shell_complete=completer((*NAMES, ALL)))
 @click.option(
-    "--gate", "gates", is_flag=False, flag_value=SHIPPED_GATES, metavar="[FILE]",
+    "--gate",
+    "gates",
+    is_flag=False,
+    flag_value=SHIPPED_GATES,
+    metavar="[FILE]",
     help="Hold the figures to the shipped gates, or to those of a YAML file of yours; goes behind SUITE.",
-)  # fmt: skip
+)
 @click.option(
-    "--split", type=click.Choice(SPLITS), metavar="[ci|docs]",
+    "--split",
+    type=click.Choice(SPLITS),
+    metavar="[ci|docs]",
     help="Which seeds and words: docs is what rules may be tuned on.  [default: ci]",
-)  # fmt: skip
+)
 @click.option("--sealed", is_flag=True, help="Open the sealed split, which nothing was tuned on; this is recorded.")
 @click.option("--show-misses", is_flag=True, help="Of the sealed split too, with their texts; this is recorded.")
 @click.option(
-    "--sealed-log", type=click.Path(path_type=Path), metavar="FILE",
+    "--sealed-log",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
     help=f"Ledger of openings; default: {sealed_openings.FILE} beside --history, else here.",
-)  # fmt: skip
+)
 @click.option(
-    "--write", type=click.Path(path_type=Path), metavar="FILE",
+    "--write",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
     help="Put the sealed figures, and those of ci in --history, between the markers of this Markdown.",
-)  # fmt: skip
+)
 @click.option("--scenarios", type=click.IntRange(1, 10_000), metavar="N", help="Of each suite; default: what CI runs.")
 @click.option("--full", is_flag=True, help="Four times as many scenarios.")
 @click.option("--only", multiple=True, metavar="ID", help="Just this scenario, as a result names it; repeatable.")
 @click.option(
-    "--subject", default=OURS, show_default=True, metavar="NAME", shell_complete=completer(SUBJECTS),
+    "--subject",
+    default=OURS,
+    show_default=True,
+    metavar="NAME",
+    shell_complete=completer(SUBJECTS),
     help="Who is judged: a name of `evals subjects`, module:function, FILE.py:function, or a URL.",
-)  # fmt: skip
+)
 @click.option(
-    "--judge-model", "judges", multiple=True, metavar="NAME",
+    "--judge-model",
+    "judges",
+    multiple=True,
+    metavar="NAME",
     help="Put asks that say so to this model, too: module:name, FILE.py:name, https://HOST/v1#MODEL; repeatable.",
-)  # fmt: skip
+)
 @click.option(
-    "--repeat", type=click.IntRange(1, 100), default=1, metavar="N",
+    "--repeat",
+    type=click.IntRange(1, 100),
+    default=1,
+    metavar="N",
     help="Play each scenario so often where a strategy or a judge may vary; its value is the mean.",
-)  # fmt: skip
+)
 @click.option("--shard", metavar="N/M", help="Just the N-th of M parts; with --resume, for `evals merge`.")
 @click.option(
-    "--resume", type=click.Path(path_type=Path), metavar="FILE",
+    "--resume",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
     help="Keep finished scenarios here (JSON lines), and go on where a run that was killed ended.",
-)  # fmt: skip
+)
 @click.option("--workers", type=click.IntRange(1, 256), metavar="N", help="Processes; default: one a core.")
 @model_option(f"Model whose tokens and window count; default: tokens of {DEFAULT_MODEL}, no window.", default=None)
 @budget_option("A field of Budgets; repeatable. What is not given is as each suite needs it.")
 @click.option("--summarizer", default="extractive", show_default=True, metavar="NAME", help="By its installed name.")
 @click.option("--profile", type=click.Path(), metavar="FILE", help="Profile (YAML) of the head in every scenario.")
 @click.option(
-    "--model-url", metavar="NAME",
+    "--model-url",
+    metavar="NAME",
     help="Let this model summarize and select, and compare with rules: https://HOST/v1#MODEL, openai:MODEL, "
     "anthropic:MODEL, module:name, FILE.py:name.",
-)  # fmt: skip
+)
 @click.option("--model-price", metavar="P,C,R", help="Of --model-url: dollars a million tokens read, cached, written.")
 @click.option("--max-cost", type=click.FloatRange(0), metavar="DOLLARS", help="That --model-url may spend on a suite.")
 @output_options
@@ -345,14 +385,38 @@ def _command(chosen: ChosenSuite, asked: SuiteOptions) -> str:
 @telemetry
 @common
 def run(
-    suite: str, gates: str | None, split: Split | None, sealed: bool, show_misses: bool, sealed_log: Path | None,
-    write: Path | None, scenarios: int | None, full: bool, only: tuple[str, ...], subject: str,
-    judges: tuple[str, ...], repeat: int, shard: str | None, resume: Path | None,
-    workers: int | None, model: str | None, budgets: tuple[str, ...], summarizer: str, profile: str | None,
-    model_url: str | None, model_price: str | None, max_cost: float | None, junit: Path | None,
-    markdown: Path | None, html: Path | None, history: Path | None, revision: str | None,
-    as_json: bool, store: str, tenant: str,
-) -> None:  # fmt: skip
+    suite: str,
+    gates: str | None,
+    split: Split | None,
+    sealed: bool,
+    show_misses: bool,
+    sealed_log: Path | None,
+    write: Path | None,
+    scenarios: int | None,
+    full: bool,
+    only: tuple[str, ...],
+    subject: str,
+    judges: tuple[str, ...],
+    repeat: int,
+    shard: str | None,
+    resume: Path | None,
+    workers: int | None,
+    model: str | None,
+    budgets: tuple[str, ...],
+    summarizer: str,
+    profile: str | None,
+    model_url: str | None,
+    model_price: str | None,
+    max_cost: float | None,
+    junit: Path | None,
+    markdown: Path | None,
+    html: Path | None,
+    history: Path | None,
+    revision: str | None,
+    as_json: bool,
+    store: str,
+    tenant: str,
+) -> None:
     """Play the scenarios of SUITE through our builder or another subject, and judge what would be sent.
 
     `ctxsteward evals list` names the suites; `all` plays each of them; FILE.yaml is a suite of your own.
@@ -363,26 +427,41 @@ def run(
     """
     models = tuple(judge_model(name, os.environ.get(JUDGE_KEY_VARIABLE) or None) for name in judges)
     asked = SuiteOptions(
-        suite=suite, gates=gates, split="sealed" if sealed else split or "ci", scenarios=scenarios, full=full,
-        only=only, workers=workers, revision=revision,
+        suite=suite,
+        gates=gates,
+        split="sealed" if sealed else split or "ci",
+        scenarios=scenarios,
+        full=full,
+        only=only,
+        workers=workers,
+        revision=revision,
         sealed=_sealed(split, sealed, show_misses, sealed_log, write, history, resume),
         setup=_repeating(read_setup(model, budgets, summarizer, profile, subject), models, repeat),
         given=(
-            *_given(model, budgets, summarizer, profile, subject), *(f"--judge-model {name}" for name in judges),
-            *([f"--repeat {repeat}"] if repeat > 1 else []), *([f"--model-url {model_url}"] if model_url else []),
+            *_given(model, budgets, summarizer, profile, subject),
+            *(f"--judge-model {name}" for name in judges),
+            *([f"--repeat {repeat}"] if repeat > 1 else []),
+            *([f"--model-url {model_url}"] if model_url else []),
         ),
-        judges=models, model_run=_model_run(model_url, model_price, max_cost, subject, summarizer, resume, sealed),
-        resume=resume, shard=read_shard(shard, resume, {"gate": gates, "junit": junit, "history": history}),
-    )  # fmt: skip
+        judges=models,
+        model_run=_model_run(model_url, model_price, max_cost, subject, summarizer, resume, sealed),
+        resume=resume,
+        shard=read_shard(shard, resume, {"gate": gates, "junit": junit, "history": history}),
+    )
     outputs = SuiteOutputs(junit=junit, markdown=markdown, html=html, history=history)
     results = run_suites(asked, outputs, as_json=as_json)
     exit_by(results)
 
 
 def _model_run(
-    named: str | None, price: str | None, max_cost: float | None, subject: str, summarizer: str, resume: Path | None,
+    named: str | None,
+    price: str | None,
+    max_cost: float | None,
+    subject: str,
+    summarizer: str,
+    resume: Path | None,
     sealed: bool,
-) -> ModelRun | None:  # fmt: skip
+) -> ModelRun | None:
     """The model in the loop; raises `InputError` for options that do not go with it, or go with nothing else."""
     if named is None:
         for option, given in (("--model-price", price), ("--max-cost", max_cost)):

@@ -48,11 +48,20 @@ NAMES = {
 )
 @click.option("--grid", "as_grid", is_flag=True, help="Show a call as a grid of its sources (without --static, too).")
 @click.option("--call", "number", type=click.IntRange(min=1), metavar="N", help="Which call; default: the newest.")
-@click.option("--calls", default="40", show_default=True, metavar="N|all",
-              help="With --static: so many of a session's newest calls get pages of their own.")  # fmt: skip
+@click.option(
+    "--calls",
+    default="40",
+    show_default=True,
+    metavar="N|all",
+    help="With --static: so many of a session's newest calls get pages of their own.",
+)
 @click.option("--price", type=click.FloatRange(min=0), metavar="DOLLARS", help="Of a million prompt tokens.")
-@click.option("--history", type=click.Path(path_type=Path), metavar="FILE",
-              help="With --static: eval results (evals run --history) get a page.")  # fmt: skip
+@click.option(
+    "--history",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="With --static: eval results (evals run --history) get a page.",
+)
 @common
 def view(
     sessions: tuple[str, ...],

@@ -60,11 +60,13 @@ def contents(
     trends = [(result.suite, _trend(result, history)) for result in results]
     seconds = bars("CPU seconds", [Bar(one.suite, (round(one.cpu_seconds),)) for one in results])
     return {
-        "about": _about(results), "outcome": outcome(results), "tally": tally(gates) if gates else "",
+        "about": _about(results),
+        "outcome": outcome(results),
+        "tally": tally(gates) if gates else "",
         "suites": [_suite(one, differences.get(one.suite), (incomparable or {}).get(one.suite, ())) for one in results],
         "trends": [*trends, ("CPU seconds", seconds)],
         "figures": [(result.suite, *_trend_figures(result, history)) for result in results],
-    }  # fmt: skip
+    }
 
 
 def _about(results: Sequence[EvalResult]) -> str:
@@ -86,13 +88,21 @@ def _suite(result: EvalResult, difference: ResultDifference | None, incomparable
     for metric in result.metrics:
         gates = [gate for gate in result.gates if gate.metric == metric.name]
         before = was.get(metric.name)
-        rows.append({
-            "name": metric.name, "about": metric.about, "value": figure(metric, metric.value),
-            "interval": interval(metric), "deviations": deviations(metric), "forest": _forest(metric, gates),
-            "checks": f"{metric.checks:,}",
-            "distinct": distinct(metric), "gates": gates, "notices": [notices(metric, gate) for gate in gates],
-            "since": delta(metric, before) if before is not None else "",
-        })  # fmt: skip
+        rows.append(
+            {
+                "name": metric.name,
+                "about": metric.about,
+                "value": figure(metric, metric.value),
+                "interval": interval(metric),
+                "deviations": deviations(metric),
+                "forest": _forest(metric, gates),
+                "checks": f"{metric.checks:,}",
+                "distinct": distinct(metric),
+                "gates": gates,
+                "notices": [notices(metric, gate) for gate in gates],
+                "since": delta(metric, before) if before is not None else "",
+            }
+        )
     return {
         "result": result,
         "compared": difference is not None,
@@ -148,8 +158,10 @@ def _failures(result: EvalResult) -> Iterator[tuple[str, str, str, str]]:
 def _trend_figures(result: EvalResult, history: Sequence[EvalResult]) -> tuple[list[str], list[list[str]]]:
     """What the plot of the suite's rates shows, as a table: days, and a row a rate."""
     runs = trend(history, result)
-    rows = [[rate.name, *("-" if value is None else f"{value:.1%}" for value in values(runs, rate.name))]
-            for rate in _rates(result)]  # fmt: skip
+    rows = [
+        [rate.name, *("-" if value is None else f"{value:.1%}" for value in values(runs, rate.name))]
+        for rate in _rates(result)
+    ]
     return [one.when[:10] for one in runs], rows
 
 

@@ -180,9 +180,13 @@ def place_of(path: str, asked: Mapping[str, str]) -> Place | None:
             page = asked.get("page", "1")
             query = tuple(sorted((key, value) for key, value in asked.items() if key not in ("page", "lang")))
             return Place(
-                name, session, int(parts.get("number") or 0), int(parts.get("since") or 0),
-                int(page) if re.fullmatch("[1-9][0-9]{0,8}", page) else 1, query,
-            )  # fmt: skip
+                name,
+                session,
+                int(parts.get("number") or 0),
+                int(parts.get("since") or 0),
+                int(page) if re.fullmatch("[1-9][0-9]{0,8}", page) else 1,
+                query,
+            )
     return None
 
 

@@ -53,9 +53,14 @@ def health_of(session: Session, builder: EnvelopeBuilder) -> SessionHealth:
     section, window = probe.section("dynamic"), builder.window_tokens
     budget = section.budget_tokens
     return _health(
-        session, probe.tokens, section.tokens, budget, int(budget * builder.budgets.compact_at_fraction),
-        None if window is None else max(1, window - builder.output_reserve_tokens), next_call=True,
-    )  # fmt: skip
+        session,
+        probe.tokens,
+        section.tokens,
+        budget,
+        int(budget * builder.budgets.compact_at_fraction),
+        None if window is None else max(1, window - builder.output_reserve_tokens),
+        next_call=True,
+    )
 
 
 def health_of_call(session: Session, call: PastCall | None) -> SessionHealth:
@@ -64,9 +69,14 @@ def health_of_call(session: Session, call: PastCall | None) -> SessionHealth:
         return _health(session, 0, 0, 0, 0, None, next_call=False)
     head = call.prompt_tokens - call.dynamic_tokens
     return _health(
-        session, call.prompt_tokens, call.dynamic_tokens, max(0, call.limit_tokens - head),
-        max(0, call.threshold_tokens - head), None, next_call=False,
-    )  # fmt: skip
+        session,
+        call.prompt_tokens,
+        call.dynamic_tokens,
+        max(0, call.limit_tokens - head),
+        max(0, call.threshold_tokens - head),
+        None,
+        next_call=False,
+    )
 
 
 def _health(
@@ -76,12 +86,20 @@ def _health(
     of_window = None if window is None else prompt / window
     most = max(of_budget, of_window or 0.0)
     return SessionHealth(
-        session=session.id, level=_level(most) if len(session) else "idle", utilization=round(most, 4),
-        budget_utilization=round(of_budget, 4), window_utilization=None if of_window is None else round(of_window, 4),
-        prompt_tokens=prompt, dynamic_tokens=dynamic, dynamic_budget_tokens=budget, threshold_tokens=threshold,
-        window_tokens=window, messages=len(session), compactions=session.state.compactions,
+        session=session.id,
+        level=_level(most) if len(session) else "idle",
+        utilization=round(most, 4),
+        budget_utilization=round(of_budget, 4),
+        window_utilization=None if of_window is None else round(of_window, 4),
+        prompt_tokens=prompt,
+        dynamic_tokens=dynamic,
+        dynamic_budget_tokens=budget,
+        threshold_tokens=threshold,
+        window_tokens=window,
+        messages=len(session),
+        compactions=session.state.compactions,
         next_call=next_call,
-    )  # fmt: skip
+    )
 
 
 def _level(share: float) -> HealthLevel:

@@ -200,10 +200,15 @@ def inspect_call(
     past = open_call(store, tenant, call_numbered(calls, number or len(calls), session))
     envelope = past.envelope
     return CallView(
-        session=session, call=past.call, count=len(calls), window_tokens=past.builder.window_tokens,
-        profile_version=envelope.profile_version, sections=tuple(_sections(past)), findings=envelope.findings,
+        session=session,
+        call=past.call,
+        count=len(calls),
+        window_tokens=past.builder.window_tokens,
+        profile_version=envelope.profile_version,
+        sections=tuple(_sections(past)),
+        findings=envelope.findings,
         reports=envelope.reports,
-    )  # fmt: skip
+    )
 
 
 # -- sections -----------------------------------------------------------------------------------------------------
@@ -212,22 +217,50 @@ def inspect_call(
 def _sections(past: PastEnvelope) -> Iterator[SectionView]:
     budgets, envelope = past.builder.budgets, past.envelope
     yield SectionView(
-        name="tools", tokens=int(envelope.metrics["tools_tokens"]), budget_tokens=budgets.tools_tokens,
-        threshold_tokens=None, overflow_tokens=0, epoch=0, blocks=tuple(_tool_blocks(past)),
-    )  # fmt: skip
+        name="tools",
+        tokens=int(envelope.metrics["tools_tokens"]),
+        budget_tokens=budgets.tools_tokens,
+        threshold_tokens=None,
+        overflow_tokens=0,
+        epoch=0,
+        blocks=tuple(_tool_blocks(past)),
+    )
     for name, section in envelope.sections.items():
         blocks = _dynamic_blocks(past) if name == "dynamic" else _head_blocks(past, name)
         threshold = int(section.budget_tokens * budgets.compact_at_fraction) if name == "dynamic" else None
         yield SectionView(
-            name=name, tokens=section.tokens, budget_tokens=section.budget_tokens, threshold_tokens=threshold,
-            overflow_tokens=section.overflow_tokens, epoch=section.epoch, blocks=tuple(blocks),
-        )  # fmt: skip
+            name=name,
+            tokens=section.tokens,
+            budget_tokens=section.budget_tokens,
+            threshold_tokens=threshold,
+            overflow_tokens=section.overflow_tokens,
+            epoch=section.epoch,
+            blocks=tuple(blocks),
+        )
 
 
-def _item(label: str, text: str, *, ref: str = "", ordinal: int = 0, tokens: int = 0, note: str = "",
-          shown: Shown = "whole", originals: Iterable[Original] = ()) -> Item:  # fmt: skip
-    return Item(label=label, ref=ref, ordinal=ordinal, text=text[:ITEM_CHARS], chars=len(text), tokens=tokens,
-                note=note, shown=shown, originals=tuple(originals))  # fmt: skip
+def _item(
+    label: str,
+    text: str,
+    *,
+    ref: str = "",
+    ordinal: int = 0,
+    tokens: int = 0,
+    note: str = "",
+    shown: Shown = "whole",
+    originals: Iterable[Original] = (),
+) -> Item:
+    return Item(
+        label=label,
+        ref=ref,
+        ordinal=ordinal,
+        text=text[:ITEM_CHARS],
+        chars=len(text),
+        tokens=tokens,
+        note=note,
+        shown=shown,
+        originals=tuple(originals),
+    )
 
 
 def _tool_blocks(past: PastEnvelope) -> Iterator[Block]:
@@ -321,10 +354,15 @@ def _recall_items(past: PastEnvelope, fragment: Fragment) -> Iterator[Item]:
         whole = original_of(past.session, message, text)
         is_part = not whole.missing and text.strip() != recalled_text(past.session.resolve(message)).strip()
         yield _item(
-            found[2], text, ref=found[1], ordinal=whole.ordinal, tokens=past.counted(row),
-            note=f"→ {found[3]}" if found[3] else "", shown="excerpt" if is_part else "whole",
+            found[2],
+            text,
+            ref=found[1],
+            ordinal=whole.ordinal,
+            tokens=past.counted(row),
+            note=f"→ {found[3]}" if found[3] else "",
+            shown="excerpt" if is_part else "whole",
             originals=(whole,) if is_part else (),
-        )  # fmt: skip
+        )
 
 
 def _note_items(past: PastEnvelope, fragment: Fragment) -> Iterator[Item]:
@@ -343,8 +381,14 @@ def _step_items(past: PastEnvelope, step: Step) -> Iterator[Item]:
         text = f"{entry.message.text}{calls}".strip("\n")
         whole = past.session.shown(entry.ordinal)
         part = whole.message.text != entry.message.text or bool(step.arguments)
-        yield _item(entry.message.role, text, ref=entry.ref, ordinal=entry.ordinal, tokens=past.counted(text),
-                    shown="excerpt" if part else "whole")  # fmt: skip
+        yield _item(
+            entry.message.role,
+            text,
+            ref=entry.ref,
+            ordinal=entry.ordinal,
+            tokens=past.counted(text),
+            shown="excerpt" if part else "whole",
+        )
     else:
         yield from _result_items(past, step)
 
@@ -360,8 +404,9 @@ def _result_items(past: PastEnvelope, step: ToolResults) -> Iterator[Item]:
         whole = results[answer.index].text
         masked = len(answer.text) < 120 and answer.text.startswith("[") and answer.text.endswith(f", {ref}]")
         shown: Shown = "whole" if answer.text == whole else "masked" if masked else "excerpt"
-        yield _item("tool", answer.text, ref=ref, ordinal=answer.entry.ordinal, tokens=tokens, note=answer.name,
-                    shown=shown)  # fmt: skip
+        yield _item(
+            "tool", answer.text, ref=ref, ordinal=answer.entry.ordinal, tokens=tokens, note=answer.name, shown=shown
+        )
     for trailing in step.trailing:
         yield from _step_items(past, trailing)
 
@@ -386,9 +431,14 @@ class _Unit(NamedTuple):
 
 
 def compare_calls(
-    store: Store, session: str, number: int, since: int, *, tenant: str = "default",
+    store: Store,
+    session: str,
+    number: int,
+    since: int,
+    *,
+    tenant: str = "default",
     calls: Sequence[PastCall] | None = None,
-) -> CallDifference:  # fmt: skip
+) -> CallDifference:
     """What differs between two calls of a session, the earlier one named second; `calls` as above."""
     calls = past_calls(store, session, tenant=tenant) if calls is None else calls
     if since >= number:
@@ -403,10 +453,17 @@ def compare_calls(
     shown = tuple(_shown(unit, old.get(unit.key)) for unit in new.values())
     gone = (unit for key, unit in old.items() if key not in new)
     return CallDifference(
-        session=session, before=before.call, after=after.call, count=len(calls), prefix_tokens=broken.prefix_tokens,
-        broke_in=broken.broke_in, break_at=_break_at(shown), shown=shown, reports=reports,
+        session=session,
+        before=before.call,
+        after=after.call,
+        count=len(calls),
+        prefix_tokens=broken.prefix_tokens,
+        broke_in=broken.broke_in,
+        break_at=_break_at(shown),
+        shown=shown,
+        reports=reports,
         dropped=tuple(_dropped(unit, new.values(), reports) for unit in gone),
-    )  # fmt: skip
+    )
 
 
 def _by_key(units: Iterable[_Unit]) -> dict[tuple[str, ...], _Unit]:
@@ -454,10 +511,16 @@ def _block_units(section: str, block: Block) -> Iterator[_Unit]:
             else (item.text,)
         )
         yield _Unit(
-            (block.source, *said, *(() if any(said) else (str(at),))), f"{item.label} {item.text} {item.note}",
-            block.source, item.label, item.ref or item.note, item.ordinal, item.text, item.tokens or block.tokens,
+            (block.source, *said, *(() if any(said) else (str(at),))),
+            f"{item.label} {item.text} {item.note}",
+            block.source,
+            item.label,
+            item.ref or item.note,
+            item.ordinal,
+            item.text,
+            item.tokens or block.tokens,
             _messages(f"{item.ref} {item.note}"),
-        )  # fmt: skip
+        )
 
 
 def _shown(unit: _Unit, before: _Unit | None) -> Difference:
@@ -467,9 +530,14 @@ def _shown(unit: _Unit, before: _Unit | None) -> Difference:
 
 def _difference(unit: _Unit, status: Status) -> Difference:
     return Difference(
-        status=status, source=unit.source, label=unit.label, ref=unit.ref, ordinal=unit.ordinal, text=unit.text,
+        status=status,
+        source=unit.source,
+        label=unit.label,
+        ref=unit.ref,
+        ordinal=unit.ordinal,
+        text=unit.text,
         tokens=unit.tokens,
-    )  # fmt: skip
+    )
 
 
 def _dropped(unit: _Unit, now: Iterable[_Unit], reports: Sequence[CompressionReport]) -> Difference:
@@ -483,16 +551,22 @@ def _dropped(unit: _Unit, now: Iterable[_Unit], reports: Sequence[CompressionRep
         fitting = [
             (report.id, loss) for report in reports for loss in report.losses if loss.text.strip() == unit.text.strip()
         ]
-        return gone.model_copy(update={"why": "weighed", "report": fitting[0][0] if fitting else "",
-                                       "losses": tuple(loss for _, loss in fitting[:1])})  # fmt: skip
+        return gone.model_copy(
+            update={
+                "why": "weighed",
+                "report": fitting[0][0] if fitting else "",
+                "losses": tuple(loss for _, loss in fitting[:1]),
+            }
+        )
     now = list(now)
     bullets = tuple(one.text for one in now if one.source == "bullets" and unit.messages & one.messages)
     is_recalled = any(one.source == "recall" and f"§{one.ordinal}" in unit.messages for one in now)
     losses = [(report.id, loss) for report in reports for loss in report.losses if _messages(loss.ref) & unit.messages]
     why = "recalled" if is_recalled else "bullet" if bullets else "compacted"
     report = losses[0][0] if losses else reports[-1].id if reports else ""
-    return gone.model_copy(update={"why": why, "report": report, "bullets": bullets,
-                                   "losses": tuple(loss for _, loss in losses)})  # fmt: skip
+    return gone.model_copy(
+        update={"why": why, "report": report, "bullets": bullets, "losses": tuple(loss for _, loss in losses)}
+    )
 
 
 def _messages(refs: str) -> frozenset[str]:

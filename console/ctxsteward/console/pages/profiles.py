@@ -118,9 +118,12 @@ def governed_profile(store: Store, tenant: str, profile: str, *, page: int = 1) 
         approved = tuple(
             one
             for one in records.by_id.values()
-            if one.id not in in_force and one.scope.is_shared and one.review and one.review.state == "approved"
+            if one.id not in in_force
+            and one.scope.is_shared
+            and one.review
+            and one.review.state == "approved"
             and one.status == "active"
-        )  # fmt: skip
+        )
         active = tuple(records.by_id[id] for id in in_force if id in records.by_id)
     pages = pages_of(len(asked.questions), QUESTIONS)
     page = min(page, pages)
@@ -128,15 +131,23 @@ def governed_profile(store: Store, tenant: str, profile: str, *, page: int = 1) 
     versions = [dict(row) | {"basis": basis_text(row)} for row in changelog_rows(place, VERSIONS)]
     every = place.approvals.requests(when=place.here.when, head=head.number)
     return GovernedProfile(
-        profile=place.profile, head=head.number, questions=asked.questions[(page - 1) * QUESTIONS : page * QUESTIONS],
+        profile=place.profile,
+        head=head.number,
+        questions=asked.questions[(page - 1) * QUESTIONS : page * QUESTIONS],
         requests=tuple(_waiting(place, one) for one in every if one.state in ("waiting", "approved")),
-        asked=len(asked.questions), page=page, pages=pages, held=asked.held, put_off=asked.put_off, approved=approved,
+        asked=len(asked.questions),
+        page=page,
+        pages=pages,
+        held=asked.held,
+        put_off=asked.put_off,
+        approved=approved,
         whom={one.record.id: whose(one.record) for one in asked.questions},
         in_force=tuple(sorted(active, key=lambda one: (one.kind, one.text, one.id))),
         reviewers=tuple(sorted(name for name, actor in actors.items() if "reviewer" in actor.roles)),
         operators=tuple(sorted(name for name, actor in actors.items() if "operator" in actor.roles)),
-        is_configured=place.actors_path is not None, versions=tuple(versions),
-    )  # fmt: skip
+        is_configured=place.actors_path is not None,
+        versions=tuple(versions),
+    )
 
 
 def _waiting(place: StewardContext, request: ApprovalRequest) -> WaitingRequest:

@@ -98,9 +98,13 @@ def sessions_page(
     page = min(page, pages)
     rows = found[(page - 1) * SESSIONS : page * SESSIONS]
     return SessionsPage(
-        tenant=tenant, query=query, page=page, pages=pages, total=len(found),
+        tenant=tenant,
+        query=query,
+        page=page,
+        pages=pages,
+        total=len(found),
         rows=tuple(_session_row(store, SessionKey(tenant, id)) for id in rows),
-    )  # fmt: skip
+    )
 
 
 def _session_row(store: Store, key: SessionKey) -> SessionRow:
@@ -257,10 +261,17 @@ def log_message(
     shown = text[:CUT_CHARS] if is_cut else text
     marks = [(start, min(stop, len(shown))) for start, stop in merged(spans) if start < len(shown)]
     return LogMessage(
-        ordinal=ordinal, role=entry.message.role, ts=event.ts or "", principal=event.principal or "",
-        tokens=next(iter(event.tokens.values()), 0), pieces=pieces_of(shown, marks, whole=True), chars=len(text),
-        is_cut=is_cut, losses=len(spans), missing=missing,
-    )  # fmt: skip
+        ordinal=ordinal,
+        role=entry.message.role,
+        ts=event.ts or "",
+        principal=event.principal or "",
+        tokens=next(iter(event.tokens.values()), 0),
+        pieces=pieces_of(shown, marks, whole=True),
+        chars=len(text),
+        is_cut=is_cut,
+        losses=len(spans),
+        missing=missing,
+    )
 
 
 def page_of_message(ordinal: int, size: int = MESSAGES) -> int:
@@ -298,9 +309,15 @@ def losses_page(
     page = min(page, pages)
     kinds = sorted(counts.items(), key=lambda one: (-one[1], one[0]))
     return LossesPage(
-        session=session.id, query=query, kind=kind, page=page, pages=pages, total=len(found), kinds=tuple(kinds),
+        session=session.id,
+        query=query,
+        kind=kind,
+        page=page,
+        pages=pages,
+        total=len(found),
+        kinds=tuple(kinds),
         rows=tuple(found[(page - 1) * size : page * size]),
-    )  # fmt: skip
+    )
 
 
 def _has(loss: Loss, words: Sequence[str]) -> bool:
@@ -313,12 +330,16 @@ def _loss_rows(session: Session, calls: Sequence[PastCall]) -> list[LossRow]:
     reports = [event.report for event in session.reports()]
     return [
         LossRow(
-            loss=loss, ordinal=ordinal_of(loss.ref), report=report.id, call=made_by.get(report.id, 0),
-            pre_tokens=report.pre_tokens, post_tokens=report.post_tokens,
+            loss=loss,
+            ordinal=ordinal_of(loss.ref),
+            report=report.id,
+            call=made_by.get(report.id, 0),
+            pre_tokens=report.pre_tokens,
+            post_tokens=report.post_tokens,
         )
         for report in reversed(reports)
         for loss in report.losses
-    ]  # fmt: skip
+    ]
 
 
 def _title(first: MessageAppended) -> str:

@@ -52,9 +52,20 @@ TYPES = {
     ".svg": "image/svg+xml",
 }
 HTML = "text/html; charset=utf-8"
-DONE = frozenset((
-    "approve", "more", "reject", "edit", "later", "promote", "rollback", "unchanged", "prune", "not_pruned",
-))  # fmt: skip
+DONE = frozenset(
+    (
+        "approve",
+        "more",
+        "reject",
+        "edit",
+        "later",
+        "promote",
+        "rollback",
+        "unchanged",
+        "prune",
+        "not_pruned",
+    )
+)
 """What a page may be told of that was done."""
 SAMPLES = ("idle", "0.42", "0.84", "0.96", "offline")
 """States of the widget, for people who look at it."""
@@ -127,9 +138,11 @@ class Site:
         language = asked.get("lang", "")
         place = Place("sessions") if not path.strip("/") else place_of(path, asked)
         frame = Frame(
-            at=place or Place("sessions"), language=language if language in LANGUAGES else LANGUAGES[0],
-            root=self.root, tabs=self.tabs,
-        )  # fmt: skip
+            at=place or Place("sessions"),
+            language=language if language in LANGUAGES else LANGUAGES[0],
+            root=self.root,
+            tabs=self.tabs,
+        )
         if place is None or place.name not in VIEWS:
             return _failed(frame, 404, "")
         try:
@@ -248,10 +261,14 @@ def _timeline(site: Site, frame: Frame) -> dict[str, Any]:
     read = site.reading(frame.at.session)
     shown = drawn.timeline_page(read.session.id, read.calls, page=frame.at.page, price=site.price)
     return {
-        "shown": shown, "numbers": window(shown.pages, shown.page), "tokens": drawn.tokens_plot(shown),
-        "cost": drawn.cost_plot(shown), "overview": drawn.overview_plot(shown), "page_with": drawn.page_with,
+        "shown": shown,
+        "numbers": window(shown.pages, shown.page),
+        "tokens": drawn.tokens_plot(shown),
+        "cost": drawn.cost_plot(shown),
+        "overview": drawn.overview_plot(shown),
+        "page_with": drawn.page_with,
         "messages": len(read.session),
-    }  # fmt: skip
+    }
 
 
 def _call(site: Site, frame: Frame) -> dict[str, Any]:
@@ -259,9 +276,13 @@ def _call(site: Site, frame: Frame) -> dict[str, Any]:
     shown = inspect_call(site.store, read.session.id, frame.at.number, tenant=site.tenant, calls=read.calls)
     priced = drawn.priced_call(shown.call, site.price)
     return {
-        "shown": shown, "priced": priced, "bar": drawn.prompt_bar(shown), "bars": drawn.section_bars(shown),
-        "page_of": page_of_message, "page_with": drawn.page_with,
-    }  # fmt: skip
+        "shown": shown,
+        "priced": priced,
+        "bar": drawn.prompt_bar(shown),
+        "bars": drawn.section_bars(shown),
+        "page_of": page_of_message,
+        "page_with": drawn.page_with,
+    }
 
 
 def _diff(site: Site, frame: Frame) -> dict[str, Any]:
@@ -309,18 +330,25 @@ def _health(site: Site, frame: Frame) -> dict[str, Any]:
     shown = given.get("health") or health_of_call(read.session, read.calls[-1] if read.calls else None)
     handoff = handoff_of(read.session, now=lambda: HANDOFF_MOMENT) if read.session.state.task else None
     return {
-        "shown": shown, "compaction": given.get("compaction"), "handoff": handoff, "warns": WARNS,
-        "compacts": COMPACTS, "calls": len(read.calls), "page_of": page_of_message,
-    } | _acting(site, frame)  # fmt: skip
+        "shown": shown,
+        "compaction": given.get("compaction"),
+        "handoff": handoff,
+        "warns": WARNS,
+        "compacts": COMPACTS,
+        "calls": len(read.calls),
+        "page_of": page_of_message,
+    } | _acting(site, frame)
 
 
 def _acting(site: Site, frame: Frame) -> dict[str, Any]:
     """What whoever looks may do, what they did, and what was refused them."""
     done = dict(frame.at.query).get("done", "")
     return {
-        "may": site.may if frame.mode == "live" else frozenset(), "done": done if done in DONE else "",
-        "problem": without_secrets(site.given.get("problem", "")), "form": site.given.get("form", {}),
-    }  # fmt: skip
+        "may": site.may if frame.mode == "live" else frozenset(),
+        "done": done if done in DONE else "",
+        "problem": without_secrets(site.given.get("problem", "")),
+        "form": site.given.get("form", {}),
+    }
 
 
 def _steward(site: Site, frame: Frame) -> dict[str, Any]:

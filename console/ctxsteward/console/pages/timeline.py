@@ -111,9 +111,13 @@ def timeline_page(
     page = min(page, pages)
     stop = len(calls) - (page - 1) * size
     return Timeline(
-        session=session, page=page, pages=pages, totals=_totals(priced, price),
-        calls=tuple(priced[max(0, stop - size) : stop]), overview=tuple(_overview(calls)) if pages > 1 else (),
-    )  # fmt: skip
+        session=session,
+        page=page,
+        pages=pages,
+        totals=_totals(priced, price),
+        calls=tuple(priced[max(0, stop - size) : stop]),
+        overview=tuple(_overview(calls)) if pages > 1 else (),
+    )
 
 
 def page_with(number: int, count: int, size: int = CALLS) -> int:
@@ -130,24 +134,31 @@ def priced_call(call: PastCall, price: float | None = None) -> TimelineCall:
     written = prompt - read if prompt >= prices.block_tokens else 0
     priced = prices.of(prompt, read)
     return TimelineCall(
-        call=call, read_tokens=read, written_tokens=written, fresh_tokens=prompt - read - written,
-        priced_tokens=round(priced, 1), dollars=None if price is None else round(priced * price / 1e6, 8),
+        call=call,
+        read_tokens=read,
+        written_tokens=written,
+        fresh_tokens=prompt - read - written,
+        priced_tokens=round(priced, 1),
+        dollars=None if price is None else round(priced * price / 1e6, 8),
         is_priced=known is not None,
-    )  # fmt: skip
+    )
 
 
 def _totals(calls: Sequence[TimelineCall], price: float | None) -> TimelineTotals:
     compactions = [made for one in calls for made in one.call.compactions]
     return TimelineTotals(
-        calls=len(calls), prompt_tokens=sum(one.call.prompt_tokens for one in calls),
-        read_tokens=sum(one.read_tokens for one in calls), written_tokens=sum(one.written_tokens for one in calls),
+        calls=len(calls),
+        prompt_tokens=sum(one.call.prompt_tokens for one in calls),
+        read_tokens=sum(one.read_tokens for one in calls),
+        written_tokens=sum(one.written_tokens for one in calls),
         priced_tokens=round(sum(one.priced_tokens for one in calls), 1),
         dollars=None if price is None else round(sum(one.dollars or 0.0 for one in calls), 8),
-        compactions=len(compactions), losses=sum(made.losses for made in compactions),
+        compactions=len(compactions),
+        losses=sum(made.losses for made in compactions),
         prefix_breaks=sum(one.call.broke_in is not None for one in calls),
         over_budget=sum(one.call.overflow_tokens > 0 for one in calls),
         peak_tokens=max((one.call.prompt_tokens for one in calls), default=0),
-    )  # fmt: skip
+    )
 
 
 def _overview(calls: Sequence[PastCall]) -> Iterator[OverviewPoint]:
@@ -237,8 +248,9 @@ def tokens_plot(shown: Timeline) -> Plot:
     ]
     return plot._replace(
         limit=_steps([call.limit_tokens for call in calls], plot.columns, y),
-        threshold=_steps([call.threshold_tokens for call in calls], plot.columns, y), marks=tuple(marks),
-    )  # fmt: skip
+        threshold=_steps([call.threshold_tokens for call in calls], plot.columns, y),
+        marks=tuple(marks),
+    )
 
 
 def cost_plot(shown: Timeline) -> Plot:
@@ -276,10 +288,17 @@ def _plot(stacks: dict[str, list[int]], numbers: Sequence[int], most: int, heigh
         below = above
     every = max(1, -(-count // 16))
     return Plot(
-        WIDTH, TOP + height + 24, TOP + height, tuple(layers), "", "", (), columns,
+        WIDTH,
+        TOP + height + 24,
+        TOP + height,
+        tuple(layers),
+        "",
+        "",
+        (),
+        columns,
         tuple(Tick(y(value), f"{value:,}") for value in _ticks(most, height)),
         tuple(Tick(columns[at].x + step / 2, f"{numbers[at]:,}") for at in range(0, count, every)),
-    )  # fmt: skip
+    )
 
 
 class _Scale(NamedTuple):
@@ -348,12 +367,15 @@ def section_bars(shown: CallView) -> dict[str, PromptBar]:
     """Each section that has a budget, against that."""
     return {
         section.name: _bar(
-            section.blocks, max(section.budget_tokens, section.tokens) or 1, section.budget_tokens,
-            section.threshold_tokens, SECTION_WIDTH,
+            section.blocks,
+            max(section.budget_tokens, section.tokens) or 1,
+            section.budget_tokens,
+            section.threshold_tokens,
+            SECTION_WIDTH,
         )
         for section in shown.sections
         if section.budget_tokens is not None
-    }  # fmt: skip
+    }
 
 
 def _bar(blocks: Sequence[Block], most: int, limit: int, threshold: int | None, width: int) -> PromptBar:

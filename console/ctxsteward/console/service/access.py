@@ -133,9 +133,13 @@ class Refusal(HTTPException):
 
     def problem(self, request_id: str) -> Problem:
         return Problem(
-            type=f"urn:ctxsteward:problem:{self.kind}", title=self.title, status=self.status, detail=self.detail,
-            request_id=request_id, errors=self.errors,
-        )  # fmt: skip
+            type=f"urn:ctxsteward:problem:{self.kind}",
+            title=self.title,
+            status=self.status,
+            detail=self.detail,
+            request_id=request_id,
+            errors=self.errors,
+        )
 
 
 def refusal_of_status(status: int, headers: Mapping[str, str] | None = None) -> Refusal:
@@ -210,9 +214,11 @@ class TokenDocument(BaseModel):
 
 
 _FORM = ConfigFileKind(
-    what="token file", max_bytes=1 << 20, max_depth=8,
+    what="token file",
+    max_bytes=1 << 20,
+    max_depth=8,
     expected="`tokens:` with a list of entries; `ctxsteward serve token add` writes them",
-)  # fmt: skip
+)
 
 
 def digest_of(secret: str) -> str:
@@ -414,8 +420,11 @@ class RateLimiter:
         if level < 1:
             self._buckets[tenant] = (level, now)
             wait = max(1, round((1 - level) / self._rate + 0.5))
-            raise Refusal("too_many_requests", f"at most {self._rate:g} requests a second; wait and ask again",
-                          headers={"Retry-After": str(wait)})  # fmt: skip
+            raise Refusal(
+                "too_many_requests",
+                f"at most {self._rate:g} requests a second; wait and ask again",
+                headers={"Retry-After": str(wait)},
+            )
         self._buckets[tenant] = (level - 1, now)
 
 

@@ -303,10 +303,13 @@ def _built(service: Service, opened: OpenSession, builder: EnvelopeBuilder, aske
         opened.newest = built.address
     service.call(service.hub.built, stands, built)
     return BuildResult(
-        session=built.session, address=built.address, tokens=built.tokens, provider=asked.provider,
+        session=built.session,
+        address=built.address,
+        tokens=built.tokens,
+        provider=asked.provider,
         request=None if asked.provider is None else built.render(asked.provider, cache=asked.cache),
         envelope=built.document() if asked.envelope else None,
-    )  # fmt: skip
+    )
 
 
 # -- compacting when asked to ---------------------------------------------------------------------------------------
@@ -355,11 +358,14 @@ def _compacted(
             service.call(service.hub.built, session, built)
     reasons = [one.text for one in after.findings if one.kind in ("compaction_refused", "build_deadline")]
     return Compaction(
-        session=session.id, dry_run=is_dry, is_compacted=made is not None, price=price,
+        session=session.id,
+        dry_run=is_dry,
+        is_compacted=made is not None,
+        price=price,
         reason=None if made is not None else (reasons or ["nothing may leave the window"])[0],
         report=None if made is None else made.model_dump(mode="json"),
         address=None if made is None or is_dry else opened.newest,
-    )  # fmt: skip
+    )
 
 
 # -- governed state -------------------------------------------------------------------------------------------------

@@ -242,10 +242,16 @@ class RequestGate:
         number, total = service.counts.get(key, (0, 0.0))
         service.counts[key] = (number + 1, total + seconds)
         row = {
-            "time": service.settings.now(), "request_id": exchange.id, "method": method, "path": scope["path"],
-            "route": route, "status": exchange.status, "ms": round(seconds * 1000, 1), "bytes": exchange.sent_bytes,
+            "time": service.settings.now(),
+            "request_id": exchange.id,
+            "method": method,
+            "path": scope["path"],
+            "route": route,
+            "status": exchange.status,
+            "ms": round(seconds * 1000, 1),
+            "bytes": exchange.sent_bytes,
             "tenant": exchange.tenant,
-        }  # fmt: skip
+        }
         if exchange.error is not None:
             told = traceback.format_exception(exchange.error) if exchange.status == 500 else [_cause(exchange.error)]
             row["error"] = without_secrets("".join(told))
@@ -271,9 +277,15 @@ def create_app(settings: ServiceSettings) -> FastAPI:
         service.hub.close()
 
     app = FastAPI(
-        title="ctxsteward", version=version("ctxsteward"), lifespan=lifespan, docs_url=None, redoc_url=None,
-        openapi_url=None, redirect_slashes=False, generate_unique_id_function=lambda route: route.name,
-    )  # fmt: skip
+        title="ctxsteward",
+        version=version("ctxsteward"),
+        lifespan=lifespan,
+        docs_url=None,
+        redoc_url=None,
+        openapi_url=None,
+        redirect_slashes=False,
+        generate_unique_id_function=lambda route: route.name,
+    )
     app.state.service = service
     app.include_router(router)
     app.include_router(live_actions.router)
@@ -427,9 +439,11 @@ class StoppableServer(uvicorn.Server):
 def openapi_of(app: FastAPI) -> dict[str, Any]:
     """The OpenAPI 3.1 document: published JSON Schemas stand in it under their own names."""
     described: dict[str, Any] = get_openapi(
-        title="ctxsteward", version=app.version, routes=app.routes,
+        title="ctxsteward",
+        version=app.version,
+        routes=app.routes,
         description="Sessions, envelopes and governed state over HTTP. Errors are problem details (RFC 9457).",
-    )  # fmt: skip
+    )
     problem = Problem.model_json_schema(ref_template="#/components/schemas/{model}", mode="serialization")
     used: dict[str, None] = {}
     described = dict(_with_published(described, used))

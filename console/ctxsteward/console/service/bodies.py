@@ -273,10 +273,15 @@ class CompactionPrice(_Reply):
         now, then, later = prices.of(old, old), prices.of(new, shared), prices.of(new, new)
         calls = max(0, ceil((then - now) / (now - later))) if now > later else None
         return cls(
-            prompt_tokens_before=old, prompt_tokens_after=new, shared_prefix_tokens=shared,
-            next_call_before=round(now, 1), next_call_after=round(then, 1),
-            later_call_before=round(now, 1), later_call_after=round(later, 1), break_even_calls=calls,
-        )  # fmt: skip
+            prompt_tokens_before=old,
+            prompt_tokens_after=new,
+            shared_prefix_tokens=shared,
+            next_call_before=round(now, 1),
+            next_call_after=round(then, 1),
+            later_call_before=round(now, 1),
+            later_call_after=round(later, 1),
+            break_even_calls=calls,
+        )
 
 
 class Compaction(_Reply):

@@ -137,9 +137,11 @@ class Service:
         self.hub = EventHub(self)
         alone = settings.tokens is None  # one user, who shares with nobody
         self.places = RequestPlaces(
-            limits.requests, limits.requests if alone else limits.tenant_requests,
-            limits.bodies_bytes, limits.bodies_bytes // (1 if alone else 2),
-        )  # fmt: skip
+            limits.requests,
+            limits.requests if alone else limits.tenant_requests,
+            limits.bodies_bytes,
+            limits.bodies_bytes // (1 if alone else 2),
+        )
         self.anonymous = AnonymousPlaces(limits.anonymous_requests)
         self.ledgers = asyncio.Lock()
         """One at a time reads a ledger of the steward, which may have to catch up first."""
@@ -212,9 +214,10 @@ class Service:
         rows += ["# TYPE ctxsteward_http_request_seconds_total counter"]
         rows += [f"ctxsteward_http_request_seconds_total{labels} {seconds:.6f}" for labels, _, seconds in told]
         for name, value in (
-            ("requests_under_way", self.in_flight), ("open_sessions", len(self._open)),
+            ("requests_under_way", self.in_flight),
+            ("open_sessions", len(self._open)),
             ("event_listeners", self.hub.listening),
-        ):  # fmt: skip
+        ):
             rows += [f"# TYPE ctxsteward_http_{name} gauge", f"ctxsteward_http_{name} {value}"]
         return "\n".join(rows) + "\n"
 
@@ -477,6 +480,8 @@ class EventHub:
 def compacted_data(report: Any) -> dict[str, Any]:
     """What an event tells of a compaction: no text."""
     return {
-        "report": report.id, "pre_tokens": report.pre_tokens, "post_tokens": report.post_tokens,
+        "report": report.id,
+        "pre_tokens": report.pre_tokens,
+        "post_tokens": report.post_tokens,
         "losses": len(report.losses),
-    }  # fmt: skip
+    }

@@ -157,10 +157,14 @@ def _answered(place: StewardContext, decision: Any, fields: Mapping[str, str]) -
     told = answer(
         place,
         ReviewerAnswer(
-            id=fields.get("id", "") or "-", decision=decision, secret=_secret(fields), note=fields.get("note", ""),
-            text=fields.get("text") or None, seen=fields.get("seen") or None,
+            id=fields.get("id", "") or "-",
+            decision=decision,
+            secret=_secret(fields),
+            note=fields.get("note", ""),
+            text=fields.get("text") or None,
+            seen=fields.get("seen") or None,
         ),
-    )  # fmt: skip
+    )
     return "more" if decision == "approve" and told["state"] == "waiting" else str(decision)
 
 

@@ -93,9 +93,13 @@ async def login(request: Request, service: ServiceDep) -> Response:
         return _form(request, failed=True)
     answer = RedirectResponse("/", 303)
     answer.set_cookie(
-        COOKIE, service.logins.begin(token), max_age=int(service.limits.login_seconds), httponly=True,
-        samesite="strict", secure=request.url.scheme == "https",
-    )  # fmt: skip
+        COOKIE,
+        service.logins.begin(token),
+        max_age=int(service.limits.login_seconds),
+        httponly=True,
+        samesite="strict",
+        secure=request.url.scheme == "https",
+    )
     return answer
 
 

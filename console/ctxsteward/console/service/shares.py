@@ -47,8 +47,9 @@ class RequestPlaces:
     def hold(self, tenant: str, size: int) -> None:
         """Count so many bytes of a body that is being read."""
         if self._bytes.total() + size > self._body_bytes or self._bytes[tenant] + size > self._tenant_body_bytes:
-            raise Refusal("unavailable", "the bodies of requests under way are too large together; ask again",
-                          headers=RETRY)  # fmt: skip
+            raise Refusal(
+                "unavailable", "the bodies of requests under way are too large together; ask again", headers=RETRY
+            )
         self._bytes[tenant] += size
 
     def leave(self, tenant: str, size: int) -> None:

@@ -182,10 +182,19 @@ def _line(person: Actor | RemovedActor) -> str:
 @common
 @click.pass_context
 def actors(
-    ctx: click.Context, add: str | None, remove: str | None, new_token: str | None, roles: tuple[str, ...],
-    token_file: str | None, actor: str | None, token: str | None, actors: str | None, as_json: bool, store: str,
+    ctx: click.Context,
+    add: str | None,
+    remove: str | None,
+    new_token: str | None,
+    roles: tuple[str, ...],
+    token_file: str | None,
+    actor: str | None,
+    token: str | None,
+    actors: str | None,
+    as_json: bool,
+    store: str,
     tenant: str,
-) -> None:  # fmt: skip
+) -> None:
     """List who may approve (reviewer) and who may promote and roll back (operator), or change that.
 
     They stand in a YAML file of names, roles and public keys. Once there is a reviewer, a change needs the token of

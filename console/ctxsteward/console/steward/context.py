@@ -46,10 +46,17 @@ ACTORS_VARIABLE, TOKEN_VARIABLE, SETTINGS_VARIABLE = "CTXSTEWARD_ACTORS", "CTXST
 ACTORS_FILE = "actors.yaml"
 MAX_NAMES_SHOWN = 5
 OPTIONS = {
-    "night": "--night", "since": "--since", "until": "--until", "workers": "--workers", "canary_share": "--canary",
-    "profile": "--profile-name", "tenant": "--tenant", "runner": "--runner", "sources": "--transcripts",
+    "night": "--night",
+    "since": "--since",
+    "until": "--until",
+    "workers": "--workers",
+    "canary_share": "--canary",
+    "profile": "--profile-name",
+    "tenant": "--tenant",
+    "runner": "--runner",
+    "sources": "--transcripts",
     "dask_address": "--dask-address",
-}  # fmt: skip
+}
 THRESHOLDS = ("admission", "drift", "gate", "canary", "internal_tools", "confirming_tools")
 
 
@@ -112,9 +119,12 @@ class StewardContext:
         """The settings of a night at this place."""
         actors = None if self.actors_path is None else str(self.actors_path)
         fields = {
-            "store": self.uri, "journal": os.environ.get(JOURNAL_VARIABLE) or None, "tenant": self.tenant,
-            "profile": self.profile, "actors": actors,
-        }  # fmt: skip
+            "store": self.uri,
+            "journal": os.environ.get(JOURNAL_VARIABLE) or None,
+            "tenant": self.tenant,
+            "profile": self.profile,
+            "actors": actors,
+        }
         return NightSettings.model_validate({**self.told, **fields, **more})
 
 
@@ -150,9 +160,14 @@ def stored_context(store: Store, tenant: str, profile: str) -> StewardContext:
     if profile not in profiles_in(store, tenant):
         raise ReferenceNotFound(f"profile {profile!r:.80}", "", f"tenant {tenant!r} has no such profile")
     return StewardContext(
-        store=store, uri=store.uri, tenant=tenant, profile=profile, actors_path=actors_path(None, store.uri),
-        here=of_this_process(), told=thresholds(with_shipped(profile, read_settings(None))),
-    )  # fmt: skip
+        store=store,
+        uri=store.uri,
+        tenant=tenant,
+        profile=profile,
+        actors_path=actors_path(None, store.uri),
+        here=of_this_process(),
+        told=thresholds(with_shipped(profile, read_settings(None))),
+    )
 
 
 def profiles_in(store: Store, tenant: str) -> list[str]:

@@ -70,9 +70,19 @@ from .status import week_of, write_digest, write_page
 from .versions import NightRecords, exit_code, night_document, night_records, show_night
 
 STAGES = (
-    "due", "harvested", "absorbed", "reconciled", "admitted", "fitted", "staged", "drift", "gate", "promoted", "linked",
+    "due",
+    "harvested",
+    "absorbed",
+    "reconciled",
+    "admitted",
+    "fitted",
+    "staged",
+    "drift",
+    "gate",
+    "promoted",
+    "linked",
     "canary",
-)  # fmt: skip
+)
 """Boundaries of a night, in order (`ctxsteward.steward.night.run`)."""
 
 
@@ -84,8 +94,11 @@ def night_bar(*, shown: bool) -> Iterator[Callable[[str], object]]:
         return
 
     columns = (
-        TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
-    )  # fmt: skip
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
     with Progress(*columns, console=table_console(stderr=True), transient=True) as bar:
         task = bar.add_task("night", total=len(STAGES))
         batches = 0
@@ -160,9 +173,14 @@ def ready(asked: NightOptions, here: ProcessEnvironment | None = None) -> Iterat
             settings = _settings(asked, uri, profile, sources)
             path = Path(settings.actors) if settings.actors else None
             place = StewardContext(
-                store=store, uri=uri, tenant=asked.tenant, profile=profile, actors_path=path, here=here,
+                store=store,
+                uri=uri,
+                tenant=asked.tenant,
+                profile=profile,
+                actors_path=path,
+                here=here,
                 told=thresholds(with_shipped(profile, asked.file)),
-            )  # fmt: skip
+            )
             yield PreparedNight(settings=settings, place=place, findings=findings)
 
 
@@ -239,9 +257,13 @@ def _settings(asked: NightOptions, uri: str, profile: str, sources: tuple[str, .
     named_actors = asked.actors or asked.file.get("actors")
     path = actors_path(named_actors, asked.store)
     fixed: dict[str, Any] = {
-        "store": uri, "journal": os.environ.get(JOURNAL_VARIABLE) or asked.file.get("journal"), "tenant": asked.tenant,
-        "profile": profile, "sources": sources, "actors": None if path is None else str(path),
-    }  # fmt: skip
+        "store": uri,
+        "journal": os.environ.get(JOURNAL_VARIABLE) or asked.file.get("journal"),
+        "tenant": asked.tenant,
+        "profile": profile,
+        "sources": sources,
+        "actors": None if path is None else str(path),
+    }
     settings = night_settings(
         with_shipped(profile, asked.file), {**fixed, **{k: v for k, v in asked.options.items() if v is not None}}
     )
@@ -276,13 +298,16 @@ def _active(place: StewardContext, *, keep: bool) -> set[str] | None:
 @click.option("--night", metavar="DATE", help="Its date, by which records age; default: today.")
 @click.option("--canary", "canary_share", type=float, metavar="SHARE", help="Give a new version to this share first.")
 @click.option(
-    "--profile", type=click.Path(), metavar="FILE",
+    "--profile",
+    type=click.Path(),
+    metavar="FILE",
     help="Profile (YAML): makes the first version; else it must be what is in force (see `steward propose`).",
-)  # fmt: skip
+)
 @click.option(
-    "--model", metavar="ADDRESS",
+    "--model",
+    metavar="ADDRESS",
     help="Let this model reword lines for everybody: https://HOST/v1#MODEL, openai:MODEL, anthropic:MODEL.",
-)  # fmt: skip
+)
 @click.option("--settings", type=click.Path(), metavar="FILE", help="Settings (YAML); default: CTXSTEWARD_SETTINGS.")
 @click.option("--html", type=click.Path(), metavar="FILE", help="Write the report as a page of its own, too.")
 @click.option("--digest", type=click.Path(), metavar="FILE", help="Write the digest of this night's week, too.")
@@ -291,9 +316,19 @@ def _active(place: StewardContext, *, keep: bool) -> set[str] | None:
 @click.pass_context
 @telemetry
 def run(
-    ctx: click.Context, /, transcripts: tuple[str, ...], profile: str | None, model: str | None, settings: str | None,
-    html: str | None, digest: str | None, who: str | None, where: ProfileOptions, as_json: bool, **options: object,
-) -> None:  # fmt: skip
+    ctx: click.Context,
+    /,
+    transcripts: tuple[str, ...],
+    profile: str | None,
+    model: str | None,
+    settings: str | None,
+    html: str | None,
+    digest: str | None,
+    who: str | None,
+    where: ProfileOptions,
+    as_json: bool,
+    **options: object,
+) -> None:
     """Run one night: read what is due, harvest, reconcile, check, commit, and say what changed and why.
 
     Without --transcripts it goes on with what the last night read, or with the store's own closed sessions; on a new
@@ -306,10 +341,16 @@ def run(
         if path is not None and not Path(path).parent.is_dir():
             raise click.UsageError(f"{option} {path}: no such folder", ctx)
     asked = NightOptions(
-        store=_told(ctx, "store", file), tenant=_told(ctx, "tenant", file), transcripts=transcripts,
-        profile_name=where.profile_name, profile=read_profile(profile), who=who, actors=where.actors, file=file,
+        store=_told(ctx, "store", file),
+        tenant=_told(ctx, "tenant", file),
+        transcripts=transcripts,
+        profile_name=where.profile_name,
+        profile=read_profile(profile),
+        who=who,
+        actors=where.actors,
+        file=file,
         options=options | ({"wording": _wording(model, file)} if model else {}),
-    )  # fmt: skip
+    )
     with ready(asked) as night:
         with night_bar(shown=not as_json) as tell:
             report, records = run_prepared(night, tell)

@@ -106,17 +106,27 @@ def rolled_back(place: StewardContext, version: int, who: str, note: str, *, mov
         if lease is None:
             raise InputError("a night is under way; roll back when it has ended")
         landed = commit_rollback(
-            place.store, place.profile, version, who=who, why=" ".join(note.split()) or "by hand", when=place.here.when,
-            tenant=place.tenant, epoch=lease.epoch,
-        )  # fmt: skip
+            place.store,
+            place.profile,
+            version,
+            who=who,
+            why=" ".join(note.split()) or "by hand",
+            when=place.here.when,
+            tenant=place.tenant,
+            epoch=lease.epoch,
+        )
     taken = range(version + 1, landed.number)
     kept = keeping(place.store, place.profile, taken, tenant=place.tenant, now_seconds=place.here.clock())
     left = move(place.store, place.profile, kept.sessions, tenant=place.tenant) if moves else kept.sessions
     return {
-        "version": landed.number, "restores": version, "written": landed.number != before, "who": who,
-        "moved": len(kept.sessions) - len(left), "open_sessions": [session._asdict() for session in left],
+        "version": landed.number,
+        "restores": version,
+        "written": landed.number != before,
+        "who": who,
+        "moved": len(kept.sessions) - len(left),
+        "open_sessions": [session._asdict() for session in left],
         "unknown_sessions": kept.unknown,
-    }  # fmt: skip
+    }
 
 
 def show_rollback(console: Console, found: Mapping[str, Any]) -> None:
@@ -159,15 +169,32 @@ def _request_promoted(
     champion = place.versions.at(request.parent).profile if request.parent else None
     settings = place.settings()
     drift, gate = judge(
-        place.store, place.profile, challenger, parent=request.parent, when=when, limits=settings.drift,
-        gate=settings.gate, tenant=place.tenant,
-    )  # fmt: skip
+        place.store,
+        place.profile,
+        challenger,
+        parent=request.parent,
+        when=when,
+        limits=settings.drift,
+        gate=settings.gate,
+        tenant=place.tenant,
+    )
     canary = started(share, request.parent) if share and request.parent else None
     why = f"request {request.id}, promoted by {who}" + (f": {request.note}" if request.note else "")
     landed = commit_challenger(
-        place.store, place.profile, challenger, drift, gate, place.approvals, request.author, why, when,
-        tenant=place.tenant, parent=request.parent, epoch=lease.epoch, canary=canary,
-    )  # fmt: skip
+        place.store,
+        place.profile,
+        challenger,
+        drift,
+        gate,
+        place.approvals,
+        request.author,
+        why,
+        when,
+        tenant=place.tenant,
+        parent=request.parent,
+        epoch=lease.epoch,
+        canary=canary,
+    )
     lines = list(changes(champion, challenger))
     if landed.kind == "blocked":
         return _told(request.id, place, landed.obstacle or "blocked", landed.why, request=request.id, changes=lines)
@@ -212,14 +239,26 @@ def _record_promoted(place: StewardContext, id: str, who: str, share: float | No
 
 
 def _told(
-    id: str, place: StewardContext, obstacle: str | None, why: str, *,
-    written: bool = False, request: str | None = None,
-    canary: Mapping[str, Any] | None = None, changes: list[str] | None = None,
-) -> dict[str, Any]:  # fmt: skip
+    id: str,
+    place: StewardContext,
+    obstacle: str | None,
+    why: str,
+    *,
+    written: bool = False,
+    request: str | None = None,
+    canary: Mapping[str, Any] | None = None,
+    changes: list[str] | None = None,
+) -> dict[str, Any]:
     return {
-        "id": id, "version": place.head or None, "written": written, "obstacle": obstacle, "why": why,
-        "request": request, "canary": dict(canary) if canary else None, "changes": changes or [],
-    }  # fmt: skip
+        "id": id,
+        "version": place.head or None,
+        "written": written,
+        "obstacle": obstacle,
+        "why": why,
+        "request": request,
+        "canary": dict(canary) if canary else None,
+        "changes": changes or [],
+    }
 
 
 @click.command()
@@ -400,24 +439,47 @@ def _staged(place: StewardContext, proposal: Proposal, head: Version, who: str, 
     settings, when = place.settings(), place.here.when
     document, parent = proposal.document, head.number
     drift, gate = judge(
-        place.store, place.profile, document, parent=parent, when=when, limits=settings.drift, gate=settings.gate,
-        tenant=place.tenant,
-    )  # fmt: skip
-    promotion = stage(
-        place.store, place.profile, document, drift, gate, place.approvals, who, why, when, tenant=place.tenant,
+        place.store,
+        place.profile,
+        document,
         parent=parent,
-    )  # fmt: skip
+        when=when,
+        limits=settings.drift,
+        gate=settings.gate,
+        tenant=place.tenant,
+    )
+    promotion = stage(
+        place.store,
+        place.profile,
+        document,
+        drift,
+        gate,
+        place.approvals,
+        who,
+        why,
+        when,
+        tenant=place.tenant,
+        parent=parent,
+    )
     request = promotion.request
     return {
-        "outcome": _outcome(promotion), "profile": place.profile, "parent": parent, "author": who,
-        "request": request.id if request else None, "state": request.state if request else None,
-        "people": promotion.people, "level": drift.level, "touched": list(drift.touched),
-        "touches_locked": drift.touches_locked, "obstacle": promotion.obstacle, "why": promotion.why,
+        "outcome": _outcome(promotion),
+        "profile": place.profile,
+        "parent": parent,
+        "author": who,
+        "request": request.id if request else None,
+        "state": request.state if request else None,
+        "people": promotion.people,
+        "level": drift.level,
+        "touched": list(drift.touched),
+        "touches_locked": drift.touches_locked,
+        "obstacle": promotion.obstacle,
+        "why": promotion.why,
         "changes": list(changes(head.profile, document)),
         "drift": [row.model_dump(mode="json") for row in drift.findings if row.level != "INFO"],
         "gate": {"passed": gate.passed, "failed": list(gate.failed)},
         "findings": [row.model_dump(mode="json") for row in proposal.findings],
-    }  # fmt: skip
+    }
 
 
 def _outcome(found: Promotion) -> str:
@@ -432,8 +494,13 @@ def _outcome(found: Promotion) -> str:
 @click.option("--record", metavar="ID", help="Instead of a file: make an entry out of this candidate of a night.")
 @click.option("--to", metavar="BLOCK.KEY", help="The entry that it becomes, such as surface.length.")
 @click.option("--text", metavar="TEXT", help="The entry's words: the operator's own, not the user's.")
-@click.option("--vouch", "vouched", multiple=True, metavar="ID", help="Keep this record of the file's meta though its "
-              "sources cannot be resolved; repeatable.")  # fmt: skip
+@click.option(
+    "--vouch",
+    "vouched",
+    multiple=True,
+    metavar="ID",
+    help="Keep this record of the file's meta though its sources cannot be resolved; repeatable.",
+)
 @click.option("--note", default="", metavar="TEXT", help="Why; kept in plain.")
 @click.option("--dry-run", is_flag=True, help="Judge it, and keep nothing; asks for no token.")
 @as_actor

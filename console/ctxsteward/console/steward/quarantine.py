@@ -117,7 +117,7 @@ def _sources(place: StewardContext, stack: ExitStack) -> dict[str, TranscriptSou
     for uri in sorted(newest[1].marks) if newest else ():
         source = open_source(
             uri, store=place.store, tenant=place.tenant, profile=place.profile, now_seconds=place.here.clock()
-        )  # fmt: skip
+        )
         stack.callback(source.close)
         opened[uri] = source
     return opened
@@ -175,9 +175,13 @@ def _rows(
 def _row(item: DueTranscript | None, reason: str, now: str, detail: str | None) -> dict[str, Any]:
     do = DO.get(now, "it is harvested once it changes, or by `steward run --full`" if now == READS else "")
     return {
-        "source": item.source if item else None, "name": item.name if item else None, "reason": reason, "now": now,
-        "detail": detail, "do": do,
-    }  # fmt: skip
+        "source": item.source if item else None,
+        "name": item.name if item else None,
+        "reason": reason,
+        "now": now,
+        "detail": detail,
+        "do": do,
+    }
 
 
 @click.command()
@@ -233,9 +237,15 @@ def forget_harvested(
     erased += withdraw_unsupported(place.store, place.tenant, **request._asdict())
     facts = withdraw_facts(place.store, place.tenant, **request._asdict())
     return {
-        "session": session, "principal": principal, "observations": observations, "records": erased, "facts": facts,
-        "who": who, "when": request.when, "why": why,
-    }  # fmt: skip
+        "session": session,
+        "principal": principal,
+        "observations": observations,
+        "records": erased,
+        "facts": facts,
+        "who": who,
+        "when": request.when,
+        "why": why,
+    }
 
 
 def erasure_text(done: dict[str, Any]) -> str:

@@ -38,10 +38,22 @@ from .records import (
     whose,
 )
 
-FOR_PEOPLE = frozenset((
-    "needs_person", "needs_principals", "needs_confirmation", "fails_more", "needs_outcome", "needs_recovery",
-    "needs_tasks", "by_chance", "denied", "conflict", "beside_locked", "edited",
-))  # fmt: skip
+FOR_PEOPLE = frozenset(
+    (
+        "needs_person",
+        "needs_principals",
+        "needs_confirmation",
+        "fails_more",
+        "needs_outcome",
+        "needs_recovery",
+        "needs_tasks",
+        "by_chance",
+        "denied",
+        "conflict",
+        "beside_locked",
+        "edited",
+    )
+)
 """Reasons that a person can lift at once."""
 RULED = frozenset(("gainsays_locked", "gainsays_rule"))
 SHOWN_SPANS, SPAN_CHARS, SHOWN_TRIED = 3, 200, 4
@@ -71,9 +83,13 @@ NEW_EVIDENCE: Mapping[EvidenceKind, str] = {
 }
 """What speaks for a record, and is worth a second question."""
 RELATIONS: Mapping[Relation, str] = {
-    "supports": "", "contradicts": "against it", "corrects": "corrected", "answers": "answered", "recovers": "worked",
+    "supports": "",
+    "contradicts": "against it",
+    "corrects": "corrected",
+    "answers": "answered",
+    "recovers": "worked",
     "confirms": "confirms it",
-}  # fmt: skip
+}
 """What a span is to its record, for people."""
 FAILED = "in a run that failed"
 TAKEN_BACK = "a rollback took it back; it returns when a person approves it anew"
@@ -115,12 +131,23 @@ class ReviewQuestion:
     def document(self) -> dict[str, Any]:
         one = self.record
         told = {
-            "id": one.id, "kind": one.kind, "status": one.status, "for": whose(one), "text": one.text,
-            "reasons": list(one.reasons), "why": self.why, "support": one.support.model_dump(mode="json"),
-            "line": self.line, "evidence": [span.document() for span in self.spans], "contrast": list(self.contrast),
-            "tried": [each._asdict() for each in self.tried], "waits": self.waits, "effect": self.effect,
-            "rejected": [asdict(each) for each in self.rejected], "put_off_by": self.put_off_by,
-        }  # fmt: skip
+            "id": one.id,
+            "kind": one.kind,
+            "status": one.status,
+            "for": whose(one),
+            "text": one.text,
+            "reasons": list(one.reasons),
+            "why": self.why,
+            "support": one.support.model_dump(mode="json"),
+            "line": self.line,
+            "evidence": [span.document() for span in self.spans],
+            "contrast": list(self.contrast),
+            "tried": [each._asdict() for each in self.tried],
+            "waits": self.waits,
+            "effect": self.effect,
+            "rejected": [asdict(each) for each in self.rejected],
+            "put_off_by": self.put_off_by,
+        }
         return told | ({} if self.against is None else {"against": self.against})
 
 
@@ -180,11 +207,18 @@ class _QuestionWriter:
         why = TAKEN_BACK if self.is_out(one) else reason_text(one) if against is None else rule_text(against)
         tried = basis.tried if basis is not None else ()
         return ReviewQuestion(
-            record=one, line=line_of(one), spans=tuple(self._records.spans(one) if quotes else ()), tried=tried,
-            contrast=tuple(self._contrast(one, tried)), waits=self._waits(one, basis, why), why=why,
-            effect=" ".join(self._effect(one, basis)), rejected=tuple(self._rejected(one)),
-            against=against, put_off_by=put_off_by,
-        )  # fmt: skip
+            record=one,
+            line=line_of(one),
+            spans=tuple(self._records.spans(one) if quotes else ()),
+            tried=tried,
+            contrast=tuple(self._contrast(one, tried)),
+            waits=self._waits(one, basis, why),
+            why=why,
+            effect=" ".join(self._effect(one, basis)),
+            rejected=tuple(self._rejected(one)),
+            against=against,
+            put_off_by=put_off_by,
+        )
 
     def _waits(self, one: MetaRecommendation, basis: RecordBasis | None, why: str) -> str:
         if one.status == "rejected":
@@ -344,9 +378,12 @@ def version_showing(place: StewardContext, record: MetaRecommendation) -> int | 
 
 def record_document(record: MetaRecommendation, spans: Sequence[QuotedSpan], shown: int | None) -> dict[str, Any]:
     return {
-        "record": record.model_dump(mode="json"), "for": whose(record), "why": reason_text(record),
-        "in_force_in_version": shown, "spans": [span.document() for span in spans],
-    }  # fmt: skip
+        "record": record.model_dump(mode="json"),
+        "for": whose(record),
+        "why": reason_text(record),
+        "in_force_in_version": shown,
+        "spans": [span.document() for span in spans],
+    }
 
 
 def show_record(console: Console, record: MetaRecommendation, spans: Sequence[QuotedSpan], shown: int | None) -> None:

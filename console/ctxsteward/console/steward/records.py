@@ -269,13 +269,17 @@ complete_records = _completer(_records)
 complete_waiting = _completer(lambda where: [*_requests(where), *_records(where)])
 
 profile_name = click.option(
-    "--profile-name", metavar="NAME", shell_complete=_completer(_profiles),
+    "--profile-name",
+    metavar="NAME",
+    shell_complete=_completer(_profiles),
     help="Name of the governed profile; default: the store's only one.",
-)  # fmt: skip
+)
 actors_option = click.option(
-    "--actors", type=click.Path(), metavar="FILE",
+    "--actors",
+    type=click.Path(),
+    metavar="FILE",
     help="Who may approve and operate (YAML); default: CTXSTEWARD_ACTORS, or actors.yaml in the store's folder.",
-)  # fmt: skip
+)
 as_actor = click.option("--as", "actor", metavar="ACTOR", shell_complete=_completer(_actors), help="Who you are.")
 token = click.option(
     "--token", metavar="TOKEN", help="Your token; safer: CTXSTEWARD_TOKEN, or - for a line on standard input."

@@ -47,9 +47,11 @@ class WaitingList:
     def document(self) -> dict[str, Any]:
         return {
             "requests": [_request(one) for one in self.requests],
-            "records": [one.document() for one in self.records.questions], "held": self.records.held,
-            "put_off": self.records.put_off, "reviewers": list(self.reviewers),
-        }  # fmt: skip
+            "records": [one.document() for one in self.records.questions],
+            "held": self.records.held,
+            "put_off": self.records.put_off,
+            "reviewers": list(self.reviewers),
+        }
 
 
 def waiting(place: StewardContext, *, every: bool = False, keep: bool = True) -> WaitingList:
@@ -57,9 +59,10 @@ def waiting(place: StewardContext, *, every: bool = False, keep: bool = True) ->
     with records_at(place, keep=keep) as records:
         asked = questions(place, records, every=every)
     return WaitingList(
-        requests=place.approvals.pending(when=place.here.when, head=place.head), records=asked,
+        requests=place.approvals.pending(when=place.here.when, head=place.head),
+        records=asked,
         reviewers=tuple(sorted(name for name, actor in place.actors.actors.items() if "reviewer" in actor.roles)),
-    )  # fmt: skip
+    )
 
 
 Decision = Literal["approve", "reject", "edit", "later"]
@@ -91,15 +94,27 @@ def answer(place: StewardContext, given: ReviewerAnswer) -> dict[str, Any]:
     if given.decision not in ("approve", "reject"):
         raise InputError(f"request {request.id}: a request is approved or rejected whole; stage another one")
     approval = place.approvals.answer(
-        request.id, given.decision, given.secret, when=when, head=place.head, who=given.who,
-        challenger=request.challenger, note=words,
-    )  # fmt: skip
+        request.id,
+        given.decision,
+        given.secret,
+        when=when,
+        head=place.head,
+        who=given.who,
+        challenger=request.challenger,
+        note=words,
+    )
     after = place.approvals.find(request.id, when=when, head=place.head)
     agreed = sum(each.verdict == "approve" for each in after.verdicts)
     return {
-        "kind": "request", "id": request.id, "verdict": approval.verdict, "who": approval.who,
-        "when": approval.when, "state": after.state, "approved": agreed, "people": after.people,
-    }  # fmt: skip
+        "kind": "request",
+        "id": request.id,
+        "verdict": approval.verdict,
+        "who": approval.who,
+        "when": approval.when,
+        "state": after.state,
+        "approved": agreed,
+        "people": after.people,
+    }
 
 
 def _answer_record(place: StewardContext, given: ReviewerAnswer, note: str, when: str) -> dict[str, Any]:
@@ -232,11 +247,20 @@ def _show_request(console: Console, place: StewardContext, request: ApprovalRequ
 def _request(one: ApprovalRequest) -> dict[str, Any]:
     verdicts = [{"who": v.who, "verdict": v.verdict, "when": v.when, "note": v.note} for v in one.verdicts]
     return {
-        "id": one.id, "state": one.state, "level": one.level, "parent": one.parent, "author": one.author,
-        "people": one.people, "approved": sum(v["verdict"] == "approve" for v in verdicts), "verdicts": verdicts,
-        "touched": list(one.touched), "when": one.when, "expires": one.expires, "challenger": one.challenger,
+        "id": one.id,
+        "state": one.state,
+        "level": one.level,
+        "parent": one.parent,
+        "author": one.author,
+        "people": one.people,
+        "approved": sum(v["verdict"] == "approve" for v in verdicts),
+        "verdicts": verdicts,
+        "touched": list(one.touched),
+        "when": one.when,
+        "expires": one.expires,
+        "challenger": one.challenger,
         "note": one.note,
-    }  # fmt: skip
+    }
 
 
 def check_people(place: StewardContext) -> None:
@@ -364,9 +388,14 @@ def _decision(ctx: click.Context, id: str | None, given: Mapping[Decision, str |
 def _decides(name: Decision, text: str) -> Callable[[Any], Any]:
     """An option that decides; its value is an id, which may stand before it as well."""
     return click.option(
-        f"--{name}", is_flag=False, flag_value="", default=None, metavar="[ID]", shell_complete=complete_waiting,
+        f"--{name}",
+        is_flag=False,
+        flag_value="",
+        default=None,
+        metavar="[ID]",
+        shell_complete=complete_waiting,
         help=text,
-    )  # fmt: skip
+    )
 
 
 @click.command()
@@ -411,9 +440,12 @@ def review(
     with where.open() as place:
         if decided is not None:
             check_people(place)
-            answered = answer(place, ReviewerAnswer(
-                id=decided[1], decision=decided[0], secret=read_token(token), who=actor, note=note, text=text
-            ))  # fmt: skip
+            answered = answer(
+                place,
+                ReviewerAnswer(
+                    id=decided[1], decision=decided[0], secret=read_token(token), who=actor, note=note, text=text
+                ),
+            )
             print_json(answered) if as_json else click.echo(one_line(answer_text(answered)))
             return
         if id is not None:

@@ -87,10 +87,17 @@ def _last_nights(found: Mapping[str, Any]) -> Any:
     for row in found["last"]:
         counts = row["counts"]
         table.add_row(
-            row["night"], row["outcome"], str(row["version"] or "-"), str(counts.get("due", 0)),
-            str(counts.get("absorbed", 0)), str(sum(row["quarantined"].values())),
-            _rate_text(row, "used"), _rate_text(row, "obeyed"), row["drift"] or "-", row["gate"] or "-",
-        )  # fmt: skip
+            row["night"],
+            row["outcome"],
+            str(row["version"] or "-"),
+            str(counts.get("due", 0)),
+            str(counts.get("absorbed", 0)),
+            str(sum(row["quarantined"].values())),
+            _rate_text(row, "used"),
+            _rate_text(row, "obeyed"),
+            row["drift"] or "-",
+            row["gate"] or "-",
+        )
     return table
 
 
@@ -112,8 +119,14 @@ def _source_table(found: Mapping[str, Any]) -> Any:
 
 MAX_NIGHTS, MAX_VERSIONS, MAX_RECORDS = 90, 30, 500
 STATUSES: tuple[Status, ...] = (
-    "active", "vetted", "candidate", "superseded", "expired", "quarantined", "rejected",
-)  # fmt: skip
+    "active",
+    "vetted",
+    "candidate",
+    "superseded",
+    "expired",
+    "quarantined",
+    "rejected",
+)
 YIELDS = ("due", "harvested", "absorbed", "reconciled", "admitted", "fitted", "staged", "promoted")
 
 
@@ -158,14 +171,21 @@ def figures(place: StewardContext, report: NightReport | None) -> Figures:
     meta = head.profile.meta if head else ()
     number = head.number if head else 0
     return Figures(
-        profile=place.profile, tenant=place.tenant, when=place.here.when, version=number or None,
+        profile=place.profile,
+        tenant=place.tenant,
+        when=place.here.when,
+        version=number or None,
         nights=tuple(NightChain(place.store, place.tenant, place.profile).history(MAX_NIGHTS)),
-        drifts=tuple(_drifts(place, number)), records=records,
+        drifts=tuple(_drifts(place, number)),
+        records=records,
         slice=tuple((record.text, ", ".join(record.sources), record.approved) for record in meta),
         versions=tuple(changelog_rows(place, MAX_VERSIONS)),
-        waiting=tuple(one.id for one in place.approvals.pending(when=place.here.when, head=number)), report=report,
-        uses=uses, quotes=quotes, questions=tuple((one.record.id, tuple(question_lines(one))) for one in asked),
-    )  # fmt: skip
+        waiting=tuple(one.id for one in place.approvals.pending(when=place.here.when, head=number)),
+        report=report,
+        uses=uses,
+        quotes=quotes,
+        questions=tuple((one.record.id, tuple(question_lines(one))) for one in asked),
+    )
 
 
 def page(told: Figures) -> str:
@@ -193,8 +213,11 @@ def page(told: Figures) -> str:
 
 
 DECISIONS: Mapping[str, str] = {
-    "approve": "", "reject": ' --reason "…"', "edit": ' --text "…"', "later": "",
-}  # fmt: skip
+    "approve": "",
+    "reject": ' --reason "…"',
+    "edit": ' --text "…"',
+    "later": "",
+}
 """What a person can decide of a record, and what the command asks for with it."""
 
 
@@ -346,7 +369,9 @@ def digest_document(place: StewardContext, records: LedgerView, monday: date) ->
     errors = records.ledger.recurring(start, stop)[:MAX_ERRORS]
     year, week, _ = monday.isocalendar()
     return {
-        "profile": place.profile, "week": f"{year}-W{week:02}", "first": str(monday),
+        "profile": place.profile,
+        "week": f"{year}-W{week:02}",
+        "first": str(monday),
         "last": str(monday + timedelta(days=6)),
         "in_force": [row for entry in commits for row in _in_force(place, entry)],
         "taken_out": [row for entry in commits for row in _taken_out(place, records, entry)],
@@ -354,7 +379,7 @@ def digest_document(place: StewardContext, records: LedgerView, monday: date) ->
         "waiting": [{"text": one.record.text, "why": one.waits} for one in asked],
         "rejected": sorted(_rejected(place, records, start, stop), key=lambda row: (row["when"], row["text"])),
         "errors": [{"text": records.by_id[id].text, "transcripts": n} for id, n in errors if id in records.by_id],
-    }  # fmt: skip
+    }
 
 
 def _both(place: StewardContext, entry: ChangelogEntry) -> tuple[dict[str, str], dict[str, str]]:
@@ -411,9 +436,11 @@ def _rejected(place: StewardContext, records: LedgerView, start: float, stop: fl
 def digest_text(found: Mapping[str, Any]) -> str:
     """The digest as Markdown, in sentences."""
     lines = [
-        f"# Week {found['week']} of {markdown_text(found['profile'])}", "",
-        f"From {found['first']} to {found['last']}.", "",
-    ]  # fmt: skip
+        f"# Week {found['week']} of {markdown_text(found['profile'])}",
+        "",
+        f"From {found['first']} to {found['last']}.",
+        "",
+    ]
     waits = len(found["waiting"]) + found["requests"]
     for heading, told, none in (
         ("What came into force", map(_came, found["in_force"]), "Nothing came into force."),

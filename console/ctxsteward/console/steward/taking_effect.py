@@ -45,9 +45,13 @@ def writing_by_hand(place: StewardContext, date: str, id: str, who: str, lease: 
     named = re.sub(r"[^a-z0-9_.-]", "-", who.lower())
     address = address_of(key, place.tenant, "by hand", f"{place.profile} {place.head} {id}".encode())
     return CommitContext(
-        who=place.settings().who, when=place.here.when, epoch=lease.epoch, run=f"h{date}-{address[:12]}-{named}"[:64],
-        commit_id=address[:32], done=False,
-    )  # fmt: skip
+        who=place.settings().who,
+        when=place.here.when,
+        epoch=lease.epoch,
+        run=f"h{date}-{address[:12]}-{named}"[:64],
+        commit_id=address[:32],
+        done=False,
+    )
 
 
 def take_effect(place: StewardContext, id: str, who: str) -> bool:

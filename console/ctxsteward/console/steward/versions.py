@@ -64,9 +64,15 @@ def show_nights(console: Console, rows: Sequence[Mapping[str, Any]]) -> None:
     for row in rows:
         counts = row["counts"]
         table.add_row(
-            row["night"], str(row["number"]), row["outcome"], str(row["version"] or "-"), f"{counts.get('due', 0):,}",
-            f"{counts.get('harvested', 0):,}", f"{counts.get('absorbed', 0):,}", row["drift"] or "-",
-        )  # fmt: skip
+            row["night"],
+            str(row["number"]),
+            row["outcome"],
+            str(row["version"] or "-"),
+            f"{counts.get('due', 0):,}",
+            f"{counts.get('harvested', 0):,}",
+            f"{counts.get('absorbed', 0):,}",
+            row["drift"] or "-",
+        )
     console.print(table if rows else "no night yet")
 
 
@@ -117,10 +123,15 @@ class VersionComparison:
     def document(self) -> dict[str, Any]:
         patches = self.difference
         return {
-            "before": self.before, "after": self.after, "request": self.request, "level": self.report.level,
-            "drift": self.report.model_dump(mode="json"), "changes": self.lines,
-            "patch": list(patches.patch), "inverse": list(patches.inverse),
-        }  # fmt: skip
+            "before": self.before,
+            "after": self.after,
+            "request": self.request,
+            "level": self.report.level,
+            "drift": self.report.model_dump(mode="json"),
+            "changes": self.lines,
+            "patch": list(patches.patch),
+            "inverse": list(patches.inverse),
+        }
 
 
 def compare_versions(place: StewardContext, before: int, after: int) -> VersionComparison:
@@ -144,10 +155,14 @@ def compare_newest(place: StewardContext) -> VersionComparison:
         parent, new = head - 1, versions.at(head).profile
         what = f"version {parent} → {head}" if parent else "version 1, the first"
     return VersionComparison(
-        what=what, before=parent, after=None if request else head, request=request.id if request else None,
+        what=what,
+        before=parent,
+        after=None if request else head,
+        request=request.id if request else None,
         report=assess(versions, new, parent=parent, when=when, limits=place.settings().drift),
-        old=versions.at(parent).profile if parent else None, new=new,
-    )  # fmt: skip
+        old=versions.at(parent).profile if parent else None,
+        new=new,
+    )
 
 
 def changes(old: ProfileDocument | None, new: ProfileDocument) -> Iterator[str]:
@@ -486,13 +501,18 @@ def _quoted(text: str | None) -> str:
 
 def _told(record: MetaRecommendation, seen: NightRecords) -> dict[str, Any]:
     return {
-        "id": record.id, "kind": record.kind, "status": record.status, "for": whose(record), "text": record.text,
-        "reasons": list(record.reasons), "why": reason_text(record),
+        "id": record.id,
+        "kind": record.kind,
+        "status": record.status,
+        "for": whose(record),
+        "text": record.text,
+        "reasons": list(record.reasons),
+        "why": reason_text(record),
         "spans": [
             {name: getattr(span.evidence, name) for name in ("session", "ref", "trust")} | {"text": span.text}
             for span in seen.spans[record.id]
         ],
-    }  # fmt: skip
+    }
 
 
 def _landed_entry(report: NightReport, place: StewardContext) -> dict[str, Any] | None:

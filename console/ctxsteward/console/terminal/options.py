@@ -61,34 +61,48 @@ def completer(names: Names) -> Callable[[click.Context, click.Parameter, str], l
 def model_option(help: str, *, default: str | None = DEFAULT_MODEL) -> Callable[[_Command], _Command]:
     """--model NAME."""
     return click.option(
-        "--model", default=default, show_default=default is not None, metavar="NAME",
-        shell_complete=completer(known_models), help=help,
-    )  # fmt: skip
+        "--model",
+        default=default,
+        show_default=default is not None,
+        metavar="NAME",
+        shell_complete=completer(known_models),
+        help=help,
+    )
 
 
 def budget_option(help: str) -> Callable[[_Command], _Command]:
     """--budget KEY=NUMBER, as `read_budgets` takes them."""
     return click.option(
-        "--budget", "budgets", multiple=True, metavar="KEY=NUMBER", help=help,
+        "--budget",
+        "budgets",
+        multiple=True,
+        metavar="KEY=NUMBER",
+        help=help,
         shell_complete=completer([f"{name}=" for name in Budgets.model_fields]),
-    )  # fmt: skip
+    )
 
 
 def building(command: _Command) -> _Command:
     """--profile, --budget, --policy, --model, --format: what an envelope is built from, and how the file is read."""
     for option in (
         click.option(
-            "--format", default="auto", show_default=True, metavar="NAME", shell_complete=completer(FORMATS),
+            "--format",
+            default="auto",
+            show_default=True,
+            metavar="NAME",
+            shell_complete=completer(FORMATS),
             help="Format of the transcript; auto decides and says which.",
         ),
         model_option("Model whose tokens and window count."),
         budget_option("A field of Budgets, such as dynamic_tokens=900; repeatable."),
         click.option(
-            "--policy", metavar="NAME", shell_complete=completer(get_args(PolicyName)),
+            "--policy",
+            metavar="NAME",
+            shell_complete=completer(get_args(PolicyName)),
             help="When history is compacted: threshold (default), ski_rental, never, every_turn, every_n.",
         ),
         click.option("--profile", type=click.Path(), metavar="FILE", help="Profile (YAML) of the head."),
-    ):  # fmt: skip
+    ):
         command = option(command)
     return command
 
@@ -182,10 +196,21 @@ _LongCommand = TypeVar("_LongCommand", bound=Callable[..., Any])
 def telemetry(command: _LongCommand) -> _LongCommand:
     """Give a command both options; what it does is told while it runs."""
 
-    @click.option("--telemetry", "destination", envvar=TELEMETRY_VARIABLE, metavar="WHERE",
-                  help="Tell metrics and spans: console, prometheus[=HOST:PORT] or otlp[=URL].")  # fmt: skip
-    @click.option("--linger", "linger_seconds", type=click.FloatRange(min=0), default=0.0, metavar="SECONDS",
-                  help="With --telemetry, stay so long after the work, to be scraped.")  # fmt: skip
+    @click.option(
+        "--telemetry",
+        "destination",
+        envvar=TELEMETRY_VARIABLE,
+        metavar="WHERE",
+        help="Tell metrics and spans: console, prometheus[=HOST:PORT] or otlp[=URL].",
+    )
+    @click.option(
+        "--linger",
+        "linger_seconds",
+        type=click.FloatRange(min=0),
+        default=0.0,
+        metavar="SECONDS",
+        help="With --telemetry, stay so long after the work, to be scraped.",
+    )
     @wraps(command)
     def told(*args: Any, destination: str | None, linger_seconds: float, **options: Any) -> Any:
         if not destination:

@@ -72,12 +72,21 @@ SEAL_KEY_WRONG: Literal["seal_key_wrong"] = "seal_key_wrong"
 """No class of difference: nothing is known against the request, and its seal cannot be checked."""
 
 INSTRUMENTS = (
-    Instrument(name="audit.findings", kind="counter", unit="1",
-               about="Differences between an envelope and what was sent, by class.",
-               labels={"kind": (*KINDS, SEAL_KEY_WRONG)}),
-    Instrument(name="audit.count", kind="counter", unit="1",
-               about="Requests that were audited.", labels={"outcome": ("same", "differs")}),
-)  # fmt: skip
+    Instrument(
+        name="audit.findings",
+        kind="counter",
+        unit="1",
+        about="Differences between an envelope and what was sent, by class.",
+        labels={"kind": (*KINDS, SEAL_KEY_WRONG)},
+    ),
+    Instrument(
+        name="audit.count",
+        kind="counter",
+        unit="1",
+        about="Requests that were audited.",
+        labels={"outcome": ("same", "differs")},
+    ),
+)
 
 
 @cache

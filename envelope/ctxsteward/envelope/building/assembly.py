@@ -105,9 +105,13 @@ def _section(name: str, layout: HeadLayout, epoch: int, scale: Scale) -> Section
     tokens = sum(fragment.tokens for fragment in fragments)
     content = hashlib.sha256(b"".join(fragment.digest for fragment in fragments)).digest()
     return Section(
-        name=name, source=layout, budget_tokens=_budget_tokens(name, layout, scale), epoch=epoch,
-        tokens=scale.provider_tokens(tokens), content=content,
-    )  # fmt: skip
+        name=name,
+        source=layout,
+        budget_tokens=_budget_tokens(name, layout, scale),
+        epoch=epoch,
+        tokens=scale.provider_tokens(tokens),
+        content=content,
+    )
 
 
 def _budget_tokens(name: str, layout: HeadLayout, scale: Scale) -> int:
@@ -139,9 +143,13 @@ def measure_envelope(
 ) -> EnvelopeSize:
     """Count and address what was laid out."""
     dynamic = Section(
-        name="dynamic", source=layout, budget_tokens=scale.stated.dynamic_tokens, epoch=session.state.compactions,
-        tokens=scale.provider_tokens(layout.tokens), content=layout.digest(),
-    )  # fmt: skip
+        name="dynamic",
+        source=layout,
+        budget_tokens=scale.stated.dynamic_tokens,
+        epoch=session.state.compactions,
+        tokens=scale.provider_tokens(layout.tokens),
+        content=layout.digest(),
+    )
     prompt_tokens = head.tokens + dynamic.tokens + REPLY_PRIMING_TOKENS
     if target.window_tokens is not None and prompt_tokens > target.window_tokens - target.output_reserve_tokens:
         raise WindowExceeded(prompt_tokens, target.window_tokens, target.output_reserve_tokens)
@@ -183,9 +191,14 @@ def assemble_envelope(
     seal = None
     if sealed:
         seal = seal_envelope(
-            session.seal_key, tenant=session.tenant, session=session.id, profile_version=head.version,
-            position=state.position, address=size.address, renderer=renderer,
-        )  # fmt: skip
+            session.seal_key,
+            tenant=session.tenant,
+            session=session.id,
+            profile_version=head.version,
+            position=state.position,
+            address=size.address,
+            renderer=renderer,
+        )
     return Envelope(
         tenant=session.tenant,
         session=session.id,
@@ -317,10 +330,17 @@ def keep_over_report(session: Session, error: BudgetExceeded, now: Callable[[], 
     facts = [session.state.head_at, error.section, error.tokens, error.budget_tokens]
     name = address_of(session.address_key, session.id, "head_report", json.dumps(facts).encode())
     report = CompressionReport(
-        id=name, section="system" if error.section == "system" else "static", pre_tokens=error.tokens,
-        post_tokens=error.tokens, losses=(), kept_refs=(), policy=f"{NOT_SHORTENED} (budget {error.budget_tokens})",
-        source_addresses=(), artifact=name, created_at=now() if now else None,
-    )  # fmt: skip
+        id=name,
+        section="system" if error.section == "system" else "static",
+        pre_tokens=error.tokens,
+        post_tokens=error.tokens,
+        losses=(),
+        kept_refs=(),
+        policy=f"{NOT_SHORTENED} (budget {error.budget_tokens})",
+        source_addresses=(),
+        artifact=name,
+        created_at=now() if now else None,
+    )
     _keep_report(session, report)
     return name
 

@@ -302,9 +302,13 @@ class EnvelopeBuilder:
         raise Conflict(session.id, session.state.position)
 
     def preview(
-        self, session: Session, user_turn: str | object | None = None, *, policy: Policy | None = None,
+        self,
+        session: Session,
+        user_turn: str | object | None = None,
+        *,
+        policy: Policy | None = None,
         deadline_seconds: float | None = None,
-    ) -> Envelope:  # fmt: skip
+    ) -> Envelope:
         """The envelope as if `user_turn` were the next user message; writes nothing. The rest is as in `build`."""
         _check_session(session)
         _check_policy(policy)
@@ -411,9 +415,18 @@ class EnvelopeBuilder:
             self._estimated_tokens = size.estimated_tokens
         build_seconds = 0.0 if started is None else time.perf_counter() - started
         return assemble_envelope(
-            session, head, layout, decided, size, scale, notices, self._target, sealed=sealed,
-            build_seconds=build_seconds, renderer=self._decider.form.renderer,
-        )  # fmt: skip
+            session,
+            head,
+            layout,
+            decided,
+            size,
+            scale,
+            notices,
+            self._target,
+            sealed=sealed,
+            build_seconds=build_seconds,
+            renderer=self._decider.form.renderer,
+        )
 
     def _newest_groups(
         self, session: Session, decider: Decider, layout: DynamicLayout, head: HeadSections, progress: BuildProgress

@@ -148,8 +148,13 @@ def _laid_out(store: Store, read: Session, manifests: Sequence[Manifest], start:
             made = tuple(_compaction(store, id, read.tenant) for id in fields.get("reports", ()))
         except ContextError as error:
             session = None  # it may stand in the midst of a reading
-            call = PastCall(number=number, address=manifest.address, position=fields.get("position", 0),
-                            model=fields.get("model"), fault=str(error))  # fmt: skip
+            call = PastCall(
+                number=number,
+                address=manifest.address,
+                position=fields.get("position", 0),
+                model=fields.get("model"),
+                fault=str(error),
+            )
         else:
             same = before[1] if before is not None and before[0] == fields["model"] else None
             call = _summary(number, fields, manifest.address, envelope, session.state, same, builder)
@@ -173,9 +178,14 @@ def _compaction(store: Store, id: str, tenant: str) -> CallCompaction:
 
 
 def _summary(
-    number: int, fields: Wire, address: str, envelope: Envelope, state: State, before: Layouts | None,
+    number: int,
+    fields: Wire,
+    address: str,
+    envelope: Envelope,
+    state: State,
+    before: Layouts | None,
     builder: EnvelopeBuilder,
-) -> PastCall:  # fmt: skip
+) -> PastCall:
     broken = first_prefix_break(before, Layouts.of(envelope), builder.counter.text)
     provider = builder.provider_tokens
     sections, metrics = envelope.sections, envelope.metrics
@@ -183,18 +193,31 @@ def _summary(
     head_tokens = int(metrics["prompt_tokens"]) - dynamic.tokens
     own = _parts(envelope, state)
     return PastCall(
-        number=number, address=address, position=envelope.position, model=fields["model"], turn=state.turns,
-        messages=state.ordinal, prompt_tokens=envelope.tokens, tools_tokens=int(metrics["tools_tokens"]),
-        system_tokens=sections["system"].tokens, static_tokens=sections["static"].tokens,
-        meta_tokens=sections["meta"].tokens, task_tokens=provider(own.task),
-        bullets_tokens=provider(own.bullets), verbatim_tokens=provider(own.verbatim),
-        recall_tokens=provider(own.recall), live_tokens=provider(own.live),
-        notes_tokens=provider(own.notes), limit_tokens=head_tokens + dynamic.budget_tokens,
+        number=number,
+        address=address,
+        position=envelope.position,
+        model=fields["model"],
+        turn=state.turns,
+        messages=state.ordinal,
+        prompt_tokens=envelope.tokens,
+        tools_tokens=int(metrics["tools_tokens"]),
+        system_tokens=sections["system"].tokens,
+        static_tokens=sections["static"].tokens,
+        meta_tokens=sections["meta"].tokens,
+        task_tokens=provider(own.task),
+        bullets_tokens=provider(own.bullets),
+        verbatim_tokens=provider(own.verbatim),
+        recall_tokens=provider(own.recall),
+        live_tokens=provider(own.live),
+        notes_tokens=provider(own.notes),
+        limit_tokens=head_tokens + dynamic.budget_tokens,
         threshold_tokens=head_tokens + int(dynamic.budget_tokens * builder.budgets.compact_at_fraction),
         overflow_tokens=sum(section.overflow_tokens for section in sections.values()),
-        prefix_tokens=provider(broken.prefix_tokens), broke_in=broken.broke_in,
-        findings=len(envelope.findings), fault="" if envelope.address == address else _DIFFERS,
-    )  # fmt: skip
+        prefix_tokens=provider(broken.prefix_tokens),
+        broke_in=broken.broke_in,
+        findings=len(envelope.findings),
+        fault="" if envelope.address == address else _DIFFERS,
+    )
 
 
 _DIFFERS = "the log no longer holds all that it was laid out from"
@@ -223,10 +246,13 @@ def _parts(envelope: Envelope, state: State) -> _Parts:
     task_upto = layout.task_upto or int(holds_task_first(envelope, state))
     live_from = max(layout.live_from, task_upto)
     return _Parts(
-        task=tokens[task_upto], bullets=sum(fragment.tokens for fragment in layout.derived),
+        task=tokens[task_upto],
+        bullets=sum(fragment.tokens for fragment in layout.derived),
         verbatim=tokens[live_from] - tokens[task_upto],
-        recall=layout.context_tokens, live=tokens[layout.stop] - tokens[live_from], notes=layout.notes_tokens,
-    )  # fmt: skip
+        recall=layout.context_tokens,
+        live=tokens[layout.stop] - tokens[live_from],
+        notes=layout.notes_tokens,
+    )
 
 
 def holds_task_first(envelope: Envelope, state: State) -> bool:

@@ -145,9 +145,15 @@ class Snapshots:
         for fragment in document["sections"]["meta"]["content"]:  # a head has one fragment of meta, or none
             fragment["text"] = "\n".join(lines)
         return Snapshot(
-            profile=name, number=link.number, version=body["version"], who=body["who"], when=body["when"],
-            address=document["address"], envelope=document, findings=tuple(findings),
-        )  # fmt: skip
+            profile=name,
+            number=link.number,
+            version=body["version"],
+            who=body["who"],
+            when=body["when"],
+            address=document["address"],
+            envelope=document,
+            findings=tuple(findings),
+        )
 
 
 def _checked(link: Link, folder: str) -> Link:

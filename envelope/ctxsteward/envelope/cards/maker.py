@@ -358,22 +358,24 @@ def _card(
     now: datetime,
 ) -> ContextCard:
     text = text_of(entry.message)
-    return ContextCard.model_validate({
-        "tenant": key.tenant,
-        "session": key.session,
-        "ref": entry.ref,
-        "address": entry.event.address,
-        "summary": summary,
-        "keywords": keywords(text),
-        "estimated_tokens": max(entry.event.tokens.values(), default=len(text) // 4 + 1),
-        "role": _role(entry),
-        "phase_name": standing.phase,
-        "turn_number": standing.turns or None,
-        **_marks(pin),
-        "generated_at": now,
-        "generator_model": generator,
-        "message_timestamp": _name(entry.event.ts),
-    })  # fmt: skip
+    return ContextCard.model_validate(
+        {
+            "tenant": key.tenant,
+            "session": key.session,
+            "ref": entry.ref,
+            "address": entry.event.address,
+            "summary": summary,
+            "keywords": keywords(text),
+            "estimated_tokens": max(entry.event.tokens.values(), default=len(text) // 4 + 1),
+            "role": _role(entry),
+            "phase_name": standing.phase,
+            "turn_number": standing.turns or None,
+            **_marks(pin),
+            "generated_at": now,
+            "generator_model": generator,
+            "message_timestamp": _name(entry.event.ts),
+        }
+    )
 
 
 def _with_embedding(card: ContextCard, vector: tuple[float, ...], model: str) -> ContextCard:

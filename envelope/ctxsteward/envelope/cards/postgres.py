@@ -69,9 +69,22 @@ _REWRITE = (
 )
 
 _FIELDS = (
-    "address", "summary", "keywords", "embedding", "embedding_model", "estimated_tokens", "role", "phase_name",
-    "turn_number", "is_anchor", "is_callout", "callout_name", "generated_at", "generator_model", "message_timestamp",
-)  # fmt: skip
+    "address",
+    "summary",
+    "keywords",
+    "embedding",
+    "embedding_model",
+    "estimated_tokens",
+    "role",
+    "phase_name",
+    "turn_number",
+    "is_anchor",
+    "is_callout",
+    "callout_name",
+    "generated_at",
+    "generator_model",
+    "message_timestamp",
+)
 _PUT = f"""
 INSERT INTO context_cards AS held (tenant, session, ordinal, {", ".join(_FIELDS)})
 VALUES (%s, %s, %s, {", ".join("%s" for _ in _FIELDS)})
@@ -154,9 +167,11 @@ class PostgresCards:
         found: set[tuple[object, ...]] = set()
         for key in keys:
             db.execute(_SESSION_LOCK.format("_shared"), key)
-            found.update(db.execute(
-                "SELECT tenant, session, ordinal FROM context_cards_erased WHERE tenant = %s AND session = %s", key
-            ))  # fmt: skip
+            found.update(
+                db.execute(
+                    "SELECT tenant, session, ordinal FROM context_cards_erased WHERE tenant = %s AND session = %s", key
+                )
+            )
         return found
 
     def _settle_space(self, db: PostgresConnection, cards: Sequence[ContextCard]) -> None:
@@ -268,11 +283,25 @@ _SESSION_LOCK = "SELECT pg_advisory_xact_lock{}(hashtextextended(%s || chr(1) ||
 
 def _row(card: ContextCard) -> tuple[Any, ...]:
     return (
-        card.tenant, card.session, card.ordinal, card.address, card.summary, list(card.keywords),
-        None if card.embedding is None else list(card.embedding), card.embedding_model, card.estimated_tokens,
-        card.role, card.phase_name, card.turn_number, card.is_anchor, card.is_callout, card.callout_name,
-        card.generated_at, card.generator_model, card.message_timestamp,
-    )  # fmt: skip
+        card.tenant,
+        card.session,
+        card.ordinal,
+        card.address,
+        card.summary,
+        list(card.keywords),
+        None if card.embedding is None else list(card.embedding),
+        card.embedding_model,
+        card.estimated_tokens,
+        card.role,
+        card.phase_name,
+        card.turn_number,
+        card.is_anchor,
+        card.is_callout,
+        card.callout_name,
+        card.generated_at,
+        card.generator_model,
+        card.message_timestamp,
+    )
 
 
 def _card(tenant: str, session: str, row: Sequence[Any]) -> ContextCard:

@@ -64,9 +64,22 @@ CREATE TABLE unscrubbed (id INTEGER PRIMARY KEY AUTOINCREMENT, cards INTEGER NOT
 """
 
 _FIELDS = (
-    "address", "summary", "keywords", "embedding", "embedding_model", "estimated_tokens", "role", "phase_name",
-    "turn_number", "is_anchor", "is_callout", "callout_name", "generated_at", "generator_model", "message_timestamp",
-)  # fmt: skip
+    "address",
+    "summary",
+    "keywords",
+    "embedding",
+    "embedding_model",
+    "estimated_tokens",
+    "role",
+    "phase_name",
+    "turn_number",
+    "is_anchor",
+    "is_callout",
+    "callout_name",
+    "generated_at",
+    "generator_model",
+    "message_timestamp",
+)
 _PUT = f"""
 INSERT INTO cards (tenant, session, ordinal, {", ".join(_FIELDS)})
 SELECT {", ".join("?" for _ in range(len(_FIELDS) + 3))}
@@ -75,9 +88,16 @@ ON CONFLICT (tenant, session, ordinal) DO UPDATE SET {", ".join(f"{name} = exclu
 WHERE excluded.generated_at >= cards.generated_at
 """
 _PLAIN = (
-    "address", "embedding_model", "estimated_tokens", "role", "phase_name", "turn_number", "callout_name",
-    "generator_model", "message_timestamp",
-)  # fmt: skip
+    "address",
+    "embedding_model",
+    "estimated_tokens",
+    "role",
+    "phase_name",
+    "turn_number",
+    "callout_name",
+    "generator_model",
+    "message_timestamp",
+)
 """Fields that a row holds as a card does."""
 _GET = (
     "SELECT '§' || ordinal, summary, keywords, is_anchor, is_callout, generated_at, embedding, "
@@ -203,8 +223,9 @@ class SqliteCards:
             elif burn:
                 self._db.executemany(
                     "INSERT OR IGNORE INTO erased SELECT ?1, ?2, ?3 WHERE NOT EXISTS "
-                    f"(SELECT 1 FROM erased WHERE tenant = ?1 AND session = ?2 AND ordinal = {EVERYTHING})", rows
-                )  # fmt: skip
+                    f"(SELECT 1 FROM erased WHERE tenant = ?1 AND session = ?2 AND ordinal = {EVERYTHING})",
+                    rows,
+                )
         if scrub:
             self._scrub()
         return count
@@ -233,9 +254,10 @@ class SqliteCards:
         if phase is not None:
             where, values = f"{where} AND phase_name = ?", [*values, phase]
         if refs is not None:
-            where, values = f"{where} AND ordinal IN (SELECT value FROM json_each(?))", [
-                *values, json.dumps(ordinals_of(refs))
-            ]  # fmt: skip
+            where, values = (
+                f"{where} AND ordinal IN (SELECT value FROM json_each(?))",
+                [*values, json.dumps(ordinals_of(refs))],
+            )
         return _cards(tenant, session, self._all(f"{_GET} WHERE {where} ORDER BY ordinal", values))
 
     def carded(self, tenant: str, session: str) -> int:
@@ -299,13 +321,25 @@ def _is_busy(error: sqlite3.Error) -> bool:
 
 def _row(card: ContextCard) -> tuple[object, ...]:
     return (
-        card.tenant, card.session, card.ordinal, card.address, card.summary,
+        card.tenant,
+        card.session,
+        card.ordinal,
+        card.address,
+        card.summary,
         json.dumps(card.keywords, ensure_ascii=False),
-        None if card.embedding is None else array("f", card.embedding).tobytes(), card.embedding_model,
-        card.estimated_tokens, card.role, card.phase_name, card.turn_number, card.is_anchor, card.is_callout,
-        card.callout_name, card.generated_at.isoformat(timespec="microseconds"), card.generator_model,
+        None if card.embedding is None else array("f", card.embedding).tobytes(),
+        card.embedding_model,
+        card.estimated_tokens,
+        card.role,
+        card.phase_name,
+        card.turn_number,
+        card.is_anchor,
+        card.is_callout,
+        card.callout_name,
+        card.generated_at.isoformat(timespec="microseconds"),
+        card.generator_model,
         card.message_timestamp,
-    )  # fmt: skip
+    )
 
 
 def _cards(tenant: str, session: str, rows: Sequence[Sequence[Any]]) -> list[ContextCard]:

@@ -249,16 +249,17 @@ def handoff_of(
         blocking_issues=tuple(dict.fromkeys([*(item.text for item in _items(parts.get("blockers", ""))), *blockers])),
         modified_files=found.modified,
         created_files=found.created,
-        artifacts=tuple(f"§{entry.ordinal}" for group in state.groups[-5:] for entry in group.entries
-                        if entry.message.tool_results),
+        artifacts=tuple(
+            f"§{entry.ordinal}" for group in state.groups[-5:] for entry in group.entries if entry.message.tool_results
+        ),
         key_decisions=tuple(dict.fromkeys(decisions)),
         understanding=parts.get("current understanding", ""),
         last_action=parts.get("last action", ""),
         continuation_prompt=f"Continue working on: {title}\nCurrent phase: {stage or '-'}\n"
-                            f"Next step: {left[0] if left else NEXT_STEP}",
+        f"Next step: {left[0] if left else NEXT_STEP}",
         lines=lines,
         origin=origin,
-    )  # fmt: skip
+    )
 
 
 def _written(session: Session, write: WriteSections | None) -> tuple[tuple[HandoffLine, ...], SummaryOrigin | None]:
@@ -315,10 +316,12 @@ def opening_of(handoff: HandoffSummary) -> str:
     lines += [f"**Phase**: {handoff.current_hat}"] if handoff.current_hat else []
     lines += [f"**Progress**: {done}/{done + left} items completed"]
     for title, items in (
-        ("Completed", handoff.completed_items), ("Remaining", handoff.remaining_items),
-        ("Decisions that stand", handoff.key_decisions), ("Blockers", handoff.blocking_issues),
+        ("Completed", handoff.completed_items),
+        ("Remaining", handoff.remaining_items),
+        ("Decisions that stand", handoff.key_decisions),
+        ("Blockers", handoff.blocking_issues),
         ("Changed files", (*handoff.modified_files, *handoff.created_files)),
-    ):  # fmt: skip
+    ):
         lines += ["", f"**{title}**:", *(f"- {item}" for item in items)] if items else []
     lines += ["", *_fenced(handoff.lines)] if handoff.lines else []
     lines += ["", _GOAL, handoff.goal, "", f"{_CONTINUE} {handoff.continuation_prompt}"]

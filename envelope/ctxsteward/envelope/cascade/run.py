@@ -127,9 +127,18 @@ def open_phase(
         strategies = strategies or Strategies()
         selector = strategies.heuristic
     context = phase_context(
-        cascade, phase_name, past, input=input, state=state, counter=counter or laid_out_in.counter,
-        strategies=strategies, selector=selector, budget_tokens=budget_tokens, defaults=defaults, trusted=trusted,
-    )  # fmt: skip
+        cascade,
+        phase_name,
+        past,
+        input=input,
+        state=state,
+        counter=counter or laid_out_in.counter,
+        strategies=strategies,
+        selector=selector,
+        budget_tokens=budget_tokens,
+        defaults=defaults,
+        trusted=trusted,
+    )
     policy = intra_policy(intra_context(cascade, phase, defaults, intra), prices)
     if not is_new or _is_opened(store, run, phase, attempt, tenant):  # or by somebody else, while this call chose
         again = session_of(name) if is_new else laid_out_in

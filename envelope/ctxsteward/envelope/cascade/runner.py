@@ -155,9 +155,15 @@ class CascadeRunner:
         ledger = RunLedger(self.store, self.run, self.tenant)
         self._begin(ledger)
         ports = RunPorts(
-            model=self.model, answer=self.answer, validate=self.validate, ledger=ledger, now=self.now, tell=self.tell,
-            meter=self.meter or CallMeter(self.max_calls), checkpoint_interval=self.checkpoint_interval,
-        )  # fmt: skip
+            model=self.model,
+            answer=self.answer,
+            validate=self.validate,
+            ledger=ledger,
+            now=self.now,
+            tell=self.tell,
+            meter=self.meter or CallMeter(self.max_calls),
+            checkpoint_interval=self.checkpoint_interval,
+        )
         ends: list[PhaseEnd] = []
         with spanned("context.run", {"context.cascade": self.cascade.cascade_id}) as tell_span:
             for index, phase in enumerate(self.cascade.phases):
@@ -181,8 +187,11 @@ class CascadeRunner:
         begun = {"cascade": self.cascade.cascade_id, "digest": digest, "phases": list(self.cascade.names)}
         known = ledger.get("begun")
         if known is not None and known != begun:
-            what = "another input, or a cascade that was changed" if known["cascade"] == begun["cascade"] else (
-                f"cascade {known['cascade']!r}")  # fmt: skip
+            what = (
+                "another input, or a cascade that was changed"
+                if known["cascade"] == begun["cascade"]
+                else (f"cascade {known['cascade']!r}")
+            )
             raise InputError(f"run {self.run!r} was begun with {what}; give this one an id of its own")
         ledger.put("begun", begun)
 
@@ -214,9 +223,16 @@ class CascadeRunner:
         if any(finding.kind == "extraction_required" for finding in missed):
             status, reason = "failed", missed[0].text
         found = PhaseEnd(
-            phase.name, status, end.text, calls, end.tries, len(numbers), chosen, reason,
+            phase.name,
+            status,
+            end.text,
+            calls,
+            end.tries,
+            len(numbers),
+            chosen,
+            reason,
             tuple((finding.kind, finding.text) for finding in (*findings, *missed)),
-        )  # fmt: skip
+        )
         ports.ledger.put(f"ended-{index:03}", found._asdict())
         return found
 
@@ -238,11 +254,23 @@ class CascadeRunner:
     def _open(self, index: int, phase: Phase, attempt: int | None) -> OpenedPhase:
         builder = self.builder(Policy())
         opened = open_phase(
-            self.store, self.cascade, phase.name, run=self.run, tenant=self.tenant, input=self.input,
-            state=self._state() if self.state else None, attempt=attempt, profile=self.profile,
-            system=self._system(), tools=self._schemas(phase), counter=builder.counter,
-            strategies=self.strategies, defaults=self.defaults, trusted=self.trusted, prices=builder.prices,
-        )  # fmt: skip
+            self.store,
+            self.cascade,
+            phase.name,
+            run=self.run,
+            tenant=self.tenant,
+            input=self.input,
+            state=self._state() if self.state else None,
+            attempt=attempt,
+            profile=self.profile,
+            system=self._system(),
+            tools=self._schemas(phase),
+            counter=builder.counter,
+            strategies=self.strategies,
+            defaults=self.defaults,
+            trusted=self.trusted,
+            prices=builder.prices,
+        )
         if not opened.context.instructions().strip():
             wire = {"role": "user", "content": f"[Phase {phase.name}]"}
             opened.session.append(wire, phase=phase.name, id=f"begin {tag_of(index, attempt)}")
@@ -252,11 +280,19 @@ class CascadeRunner:
         self, index: int, phase: Phase, number: int | None, opened: OpenedPhase, ports: RunPorts
     ) -> PhaseAttempt:
         return PhaseAttempt(
-            cascade=self.cascade, phase=phase, index=index, attempt=number, session=opened.session, store=self.store,
+            cascade=self.cascade,
+            phase=phase,
+            index=index,
+            attempt=number,
+            session=opened.session,
+            store=self.store,
             builder=calibrated_builder(self.builder, opened.policy, ports.ledger, index),
             intra=intra_context(self.cascade, phase, self.defaults),
-            tools=frozenset(self._tools(phase)), system=self._system(), schemas=self._schemas(phase), ports=ports,
-        )  # fmt: skip
+            tools=frozenset(self._tools(phase)),
+            system=self._system(),
+            schemas=self._schemas(phase),
+            ports=ports,
+        )
 
     def _system(self) -> tuple[str, ...]:
         return (*self.system, INSTRUCTIONS) if self.scratchpad else tuple(self.system)
@@ -284,8 +320,10 @@ class CascadeRunner:
         if len(passed) > 1 and self.evaluate is not None:
             chosen = self.evaluate(phase.name, passed)
             if chosen not in [one.attempt for one in passed]:
-                raise InputError(f"phase {phase.name!r}: the evaluator chose {chosen!r:.40}; "
-                                 f"it gives one of {', '.join(str(one.attempt) for one in passed)}")  # fmt: skip
+                raise InputError(
+                    f"phase {phase.name!r}: the evaluator chose {chosen!r:.40}; "
+                    f"it gives one of {', '.join(str(one.attempt) for one in passed)}"
+                )
         elif len(passed) > 1 and instructions:
             said = self._ask_evaluator(index, phase, instructions, passed, ports)
             wanted = choice_in(said, [one.attempt for one in passed])
@@ -311,10 +349,20 @@ class CascadeRunner:
             return session.entry(session.state.last_text).message.text
         envelope = calibrated_builder(self.builder, Policy(), ports.ledger, index + 1).build(session)
         ports.meter.take()
-        ports.ledger.put(f"call-{tag_of(index, 999)}-00001", {
-            "phase": phase.name, "attempt": None, "number": 1, "session": session.id, "envelope": envelope.address,
-            "position": envelope.position, "prompt_tokens": envelope.tokens, "compactions": 0, "findings": [],
-        })  # fmt: skip
+        ports.ledger.put(
+            f"call-{tag_of(index, 999)}-00001",
+            {
+                "phase": phase.name,
+                "attempt": None,
+                "number": 1,
+                "session": session.id,
+                "envelope": envelope.address,
+                "position": envelope.position,
+                "prompt_tokens": envelope.tokens,
+                "compactions": 0,
+                "findings": [],
+            },
+        )
         request = envelope.render("openai-chat")
         asked = ModelRequest(self.cascade.cascade_id, phase.name, None, 1, "evaluator", request)
         return session.append(ports.model.answer(asked).message, id="choice").message.text
@@ -387,9 +435,12 @@ def progress_of(store: Store, run: str, *, tenant: str = "default") -> RunProgre
     ended = {json.loads(text)["phase"] for name, text in notes.items() if name.startswith("ended-")}
     names = begun["phases"]
     return RunProgress(
-        begun["cascade"], tuple(name for name in names if name in ended),
-        tuple(name for name in names if name not in ended), own[-1] if own else None, said,
-    )  # fmt: skip
+        begun["cascade"],
+        tuple(name for name in names if name in ended),
+        tuple(name for name in names if name not in ended),
+        own[-1] if own else None,
+        said,
+    )
 
 
 def recording_of(store: Store, cascade: Cascade, run: str, *, tenant: str = "default") -> Iterator[Wire]:

@@ -142,10 +142,13 @@ class ScriptedReply(BaseModel):
         message: Wire = {"role": "assistant", "content": self.text or None}
         if self.calls:
             message["tool_calls"] = [
-                {"id": call.id or f"{self.phase}-{self.attempt or 0}-{number}-{index}", "type": "function",
-                 "function": {"name": call.tool, "arguments": _text(call.arguments)}}
+                {
+                    "id": call.id or f"{self.phase}-{self.attempt or 0}-{number}-{index}",
+                    "type": "function",
+                    "function": {"name": call.tool, "arguments": _text(call.arguments)},
+                }
                 for index, call in enumerate(self.calls)
-            ]  # fmt: skip
+            ]
         elif not self.text:
             message["content"] = ""
         return message

@@ -45,10 +45,35 @@ from jinja2.visitor import NodeTransformer
 from ctxsteward.schemas import MAX_CONDITION_CHARS, MAX_INSTRUCTIONS_CHARS, InputError
 
 FILTERS = (
-    "abs", "capitalize", "count", "d", "default", "dictsort", "first", "float", "int", "items", "last", "length",
-    "list", "lower", "map", "max", "min", "reject", "rejectattr", "reverse", "select", "selectattr", "sort", "string",
-    "title", "trim", "unique", "upper",
-)  # fmt: skip
+    "abs",
+    "capitalize",
+    "count",
+    "d",
+    "default",
+    "dictsort",
+    "first",
+    "float",
+    "int",
+    "items",
+    "last",
+    "length",
+    "list",
+    "lower",
+    "map",
+    "max",
+    "min",
+    "reject",
+    "rejectattr",
+    "reverse",
+    "select",
+    "selectattr",
+    "sort",
+    "string",
+    "title",
+    "trim",
+    "unique",
+    "upper",
+)
 """Taken from Jinja2, and paid for; `join`, `tojson`, `round`, `sum` and `truncate` are here too, bounded."""
 METHODS = frozenset(
     ("endswith", "get", "items", "keys", "lower", "split", "startswith", "strip", "title", "upper", "values")
@@ -77,17 +102,54 @@ _COMPARISONS: Mapping[str, Callable[[Any, Any], Any]] = {
 """By Jinja2's names of operators and tests."""
 _TEXT_TESTS: Mapping[str, Callable[[Any], bool]] = {"lower": jinja_tests.test_lower, "upper": jinja_tests.test_upper}
 _NODES: tuple[type[nodes.Node], ...] = (
-    nodes.Template, nodes.Output, nodes.TemplateData, nodes.Name, nodes.Const, nodes.Getattr, nodes.Getitem,
-    nodes.Slice, nodes.Compare, nodes.Operand, nodes.And, nodes.Or, nodes.Not, nodes.CondExpr, nodes.Test,
-    nodes.Filter, nodes.List, nodes.Tuple, nodes.Dict, nodes.Pair, nodes.Concat, nodes.Add, nodes.Sub, nodes.Mul,
-    nodes.Div, nodes.FloorDiv, nodes.Mod, nodes.Neg, nodes.Pos, nodes.Call, nodes.Keyword, nodes.If, nodes.For,
-)  # fmt: skip
+    nodes.Template,
+    nodes.Output,
+    nodes.TemplateData,
+    nodes.Name,
+    nodes.Const,
+    nodes.Getattr,
+    nodes.Getitem,
+    nodes.Slice,
+    nodes.Compare,
+    nodes.Operand,
+    nodes.And,
+    nodes.Or,
+    nodes.Not,
+    nodes.CondExpr,
+    nodes.Test,
+    nodes.Filter,
+    nodes.List,
+    nodes.Tuple,
+    nodes.Dict,
+    nodes.Pair,
+    nodes.Concat,
+    nodes.Add,
+    nodes.Sub,
+    nodes.Mul,
+    nodes.Div,
+    nodes.FloorDiv,
+    nodes.Mod,
+    nodes.Neg,
+    nodes.Pos,
+    nodes.Call,
+    nodes.Keyword,
+    nodes.If,
+    nodes.For,
+)
 _WORDS = {
-    nodes.Pow: "the power operator", nodes.Assign: "{% set %}", nodes.AssignBlock: "{% set %}",
-    nodes.Macro: "a macro", nodes.Include: "{% include %}", nodes.Import: "{% import %}",
-    nodes.FromImport: "{% from %}", nodes.Extends: "{% extends %}", nodes.Block: "a block",
-    nodes.FilterBlock: "{% filter %}", nodes.CallBlock: "{% call %}", nodes.With: "{% with %}",
-}  # fmt: skip
+    nodes.Pow: "the power operator",
+    nodes.Assign: "{% set %}",
+    nodes.AssignBlock: "{% set %}",
+    nodes.Macro: "a macro",
+    nodes.Include: "{% include %}",
+    nodes.Import: "{% import %}",
+    nodes.FromImport: "{% from %}",
+    nodes.Extends: "{% extends %}",
+    nodes.Block: "a block",
+    nodes.FilterBlock: "{% filter %}",
+    nodes.CallBlock: "{% call %}",
+    nodes.With: "{% with %}",
+}
 _LOOP_NAMES = frozenset(
     ("index", "index0", "revindex", "revindex0", "first", "last", "length", "depth", "depth0", "previtem", "nextitem")
 )

@@ -210,8 +210,9 @@ class PhaseAttempt:
         if shown and not self.store.exists(name, tenant=tenant):
             session = self.session.fork(shown, id=name)
         else:
-            session = self.store.session(name, tenant=tenant, system=self.system, tools=self.schemas,
-                                         counter=self.session.counter)  # fmt: skip
+            session = self.store.session(
+                name, tenant=tenant, system=self.system, tools=self.schemas, counter=self.session.counter
+            )
         origin = f"{self.session.id}§{shown + 1}"[:200]
         self._append(session, retry_messages(settings, task, refused), f"try {self.tag} {number}", origin)
         self._carry(failures[-1]["notes"], session)
@@ -277,19 +278,27 @@ class PhaseAttempt:
         request = envelope.render("openai-chat")
         log = phase_log(session, envelope.dynamic, self.builder.policy.name)
         record = {
-            "phase": self.phase.name, "attempt": self.attempt, "number": number, "session": session.id,
-            "envelope": envelope.address, "position": envelope.position, "prompt_tokens": envelope.tokens,
-            "compactions": len(envelope.reports), "findings": sorted({f.kind for f in envelope.findings}),
+            "phase": self.phase.name,
+            "attempt": self.attempt,
+            "number": number,
+            "session": session.id,
+            "envelope": envelope.address,
+            "position": envelope.position,
+            "prompt_tokens": envelope.tokens,
+            "compactions": len(envelope.reports),
+            "findings": sorted({f.kind for f in envelope.findings}),
             "selection": log.model_copy(update={"candidates": ()}).model_dump(mode="json", exclude_defaults=True),
-        }  # fmt: skip
+        }
         known = ports.ledger.get(f"call-{place}")
         if known is not None and known["envelope"] == envelope.address:  # asked before it was killed
             record = known
         ports.meter.take()
         ports.ledger.put(f"call-{place}", record)
         self._sent[f"call-{place}"] = envelope.tokens
-        ports.tell(f"{self.phase.name}{'' if self.attempt is None else f' #{self.attempt}'}: call {number}, "
-                   f"{envelope.tokens:,} tokens")  # fmt: skip
+        ports.tell(
+            f"{self.phase.name}{'' if self.attempt is None else f' #{self.attempt}'}: call {number}, "
+            f"{envelope.tokens:,} tokens"
+        )
         asked = ModelRequest(self.cascade.cascade_id, self.phase.name, self.attempt, number, "phase", request)
         try:
             answer = ports.model.answer(asked)
@@ -329,9 +338,15 @@ class PhaseAttempt:
                 self._take_signals(session, known[call.id], of_model=False)
                 continue
             use = ToolUse(
-                self.cascade.cascade_id, self.phase.name, self.attempt, number, index, call.id, call.name,
+                self.cascade.cascade_id,
+                self.phase.name,
+                self.attempt,
+                number,
+                index,
+                call.id,
+                call.name,
                 call.arguments,
-            )  # fmt: skip
+            )
             output = self._output(use)
             wire = {"role": "tool", "tool_call_id": call.id, "content": output.text}
             self._append(session, [wire], f"result {self.tag}-{number:05}-{index}")
@@ -360,9 +375,14 @@ class PhaseAttempt:
 
     def _checkpoint(self, session: Session, number: int, error: str | None = None) -> None:
         found = checkpoint_of(
-            session, role=self.phase.name, iteration=number, error=error,
-            input_tokens=sum(self._sent.values()), output_tokens=sum(self._received.values()), now=self.ports.now,
-        )  # fmt: skip
+            session,
+            role=self.phase.name,
+            iteration=number,
+            error=error,
+            input_tokens=sum(self._sent.values()),
+            output_tokens=sum(self._received.values()),
+            now=self.ports.now,
+        )
         self.ports.ledger.put(f"checkpoint-{self.tag}", found)
 
     def _append(self, session: Session, wires: Sequence[Wire], id: str, origin: str | None = None) -> list[LogEntry]:
@@ -411,10 +431,13 @@ def reply_row(
     results = {one.call_id: one.text for entry in entries[1:] for one in entry.message.tool_results}
     row: Wire = {"cascade": cascade, "phase": call["phase"]}
     row |= {} if call["attempt"] is None else {"attempt": call["attempt"]}
-    row |= {"text": message.text, "calls": [
-        {"tool": made.name, "arguments": made.arguments, "id": made.id}
-        | ({"result": results[made.id]} if made.id in results else {})
-        for made in message.tool_calls
-    ]}  # fmt: skip
+    row |= {
+        "text": message.text,
+        "calls": [
+            {"tool": made.name, "arguments": made.arguments, "id": made.id}
+            | ({"result": results[made.id]} if made.id in results else {})
+            for made in message.tool_calls
+        ],
+    }
     row |= {} if used is None else {"usage": {name: count for name, count in used.items() if name != "estimated"}}
     return row if refused is None else {**row, "refused": refused}

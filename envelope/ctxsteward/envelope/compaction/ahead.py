@@ -189,10 +189,14 @@ class SummaryAhead:
         drop, mask = ({group.first for group in groups} for groups in (planned.choice.drop, planned.choice.mask))
         keys = [session.key, *(SessionKey(session.tenant, origin.session) for origin in session.origins())]
         job = _Job(
-            base=_Base.of(session), journal=session.journal, key=session.key,
+            base=_Base.of(session),
+            journal=session.journal,
+            key=session.key,
             generations=tuple((key, session.journal.generation(key)) for key in keys),
-            drop=frozenset(drop), mask=frozenset(mask), addresses=_addresses(session, drop | mask),
-        )  # fmt: skip
+            drop=frozenset(drop),
+            mask=frozenset(mask),
+            addresses=_addresses(session, drop | mask),
+        )
         if sum(number for _, number in job.generations) != job.base.generation:
             return  # replaced since it was read: the next build reads it anew
         try:

@@ -145,11 +145,12 @@ class Compactor:
         drop = {group.first for group in (*ahead.drop, *choice.drop)}
         mask = {group.first for group in (*ahead.mask, *choice.mask)} - drop
         taken = replace(
-            choice, detail=f"{choice.detail} {ahead.detail}".strip(),
+            choice,
+            detail=f"{choice.detail} {ahead.detail}".strip(),
             drop=tuple(group for group in state.groups if group.first in drop),
             mask=tuple(group for group in state.groups if group.first in mask),
             shorten=tuple(row for row in choice.shorten if row[0].first not in drop),
-        )  # fmt: skip
+        )
         whole, covered = self._source(state, taken), {item.ref for item in source.messages}
         left = tuple(item for item in whole.messages if item.ref not in covered)
         if not left:

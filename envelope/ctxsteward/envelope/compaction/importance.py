@@ -111,12 +111,16 @@ def _weighed(wire: Wire, message: Message, tokens: int) -> CountedMessage:
     text = "\n".join((message.text, *(result.text for result in results)))
     role = {"developer": "system", "function": "tool"}.get(message.role, message.role)
     return CountedMessage(
-        wire=wire, message=message, role="tool" if results and not message.text else role, tokens=tokens,
-        chars=len(text), has_error=any(result.is_error for result in results) or _ERROR.search(text) is not None,
+        wire=wire,
+        message=message,
+        role="tool" if results and not message.text else role,
+        tokens=tokens,
+        chars=len(text),
+        has_error=any(result.is_error for result in results) or _ERROR.search(text) is not None,
         is_operation=bool(results or message.tool_calls) or _OPERATION.search(text) is not None,
         calls=frozenset(call.id for call in message.tool_calls),
         results=frozenset(result.call_id for result in results),
-    )  # fmt: skip
+    )
 
 
 class PruneStats(NamedTuple):
@@ -433,16 +437,21 @@ def masked_results(wire: Wire) -> Wire:
         return {**wire, "content": _line(content)}
     blocks = [
         {**block, "content": _line(block.get("content"))}
-        if isinstance(block, dict) and block.get("type") == "tool_result" else block
+        if isinstance(block, dict) and block.get("type") == "tool_result"
+        else block
         for block in content or ()
-    ]  # fmt: skip
+    ]
     return {**wire, "content": blocks}
 
 
 def _line(content: object) -> str:
-    text = content if isinstance(content, str) else "".join(
-        str(block.get("text", "")) for block in content or () if isinstance(block, dict)
-    ) if isinstance(content, list) else str(content)  # fmt: skip
+    text = (
+        content
+        if isinstance(content, str)
+        else "".join(str(block.get("text", "")) for block in content or () if isinstance(block, dict))
+        if isinstance(content, list)
+        else str(content)
+    )
     kind = "structured" if text.lstrip()[:1] in ("{", "[") else "text"
     line = f"[{kind} result left out, {len(text)} characters]"
     return line if len(line) < len(text) else text

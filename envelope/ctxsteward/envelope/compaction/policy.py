@@ -228,10 +228,17 @@ def _candidates(state: State, layout: DynamicLayout, budgets: Budgets) -> Iterat
             text_tokens, least = _shortened(state, layout, budgets, group, fragment)
         held = held or (task and (bool(text_tokens) or fragment.tokens <= budgets.task_tokens + MESSAGE_TOKENS))
         yield CompactionCandidate(
-            group=group, tokens=fragment.tokens, masked_tokens=fragment.tokens, least_tokens=least,
-            text_tokens=text_tokens, must=held, pinned=pinned, live=ordinals[-1] > state.last_user, task=task,
+            group=group,
+            tokens=fragment.tokens,
+            masked_tokens=fragment.tokens,
+            least_tokens=least,
+            text_tokens=text_tokens,
+            must=held,
+            pinned=pinned,
+            live=ordinals[-1] > state.last_user,
+            task=task,
             soft=bool(pins) and any(n in pins for n in ordinals),
-        )  # fmt: skip
+        )
 
 
 def _shortened(
@@ -353,9 +360,12 @@ def phase_log(session: Session, layout: DynamicLayout, strategy: str) -> Selecti
         why = "masked" if group.first in hidden else "shortened" if group.first in short else "whole"
         kept += [entry.ref for entry in group.entries if why == "whole" and not is_anchor]
         candidate = SelectionCandidate(
-            ref=f"§{group.first}", score=round(1 / (1 + newest - at), 4), in_=why == "whole",
-            signals={"groups_after": newest - at, "tokens": fragment.tokens}, why="anchor" if is_anchor else why,
-        )  # fmt: skip
+            ref=f"§{group.first}",
+            score=round(1 / (1 + newest - at), 4),
+            in_=why == "whole",
+            signals={"groups_after": newest - at, "tokens": fragment.tokens},
+            why="anchor" if is_anchor else why,
+        )
         candidates.append(candidate)
     shown = {ordinal for fragment in fragments for ordinal in fragment.refs}
     masked = [group for group in state.groups if group.first in hidden]

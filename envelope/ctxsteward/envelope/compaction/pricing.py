@@ -255,11 +255,15 @@ def with_default(
     short = {group.first for group, _ in chosen.shorten}
     window.replace_candidates(
         tuple(
-            replace(row, tokens=row.masked_tokens) if first in masked
-            else replace(row, text_tokens=0, tokens=row.least_tokens) if first in short else row
-            for first, row in rows.items() if first not in drop
+            replace(row, tokens=row.masked_tokens)
+            if first in masked
+            else replace(row, text_tokens=0, tokens=row.least_tokens)
+            if first in short
+            else row
+            for first, row in rows.items()
+            if first not in drop
         )
-    )  # fmt: skip
+    )
     rest = choose(window, need_tokens - freed)
     dropped = drop | {group.first for group in rest.drop}
     hidden = (masked | {group.first for group in rest.mask}) - dropped

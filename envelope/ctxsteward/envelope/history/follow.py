@@ -162,11 +162,18 @@ class Follower:
                 session = self._as_sent(session, history, principal)
                 _tell(session, CONTEXT_PASTED, PASTED_TEXT, f"§{max(self._pasted)}")
             if history.has_own_text:
-                _tell(session, "own_text_skipped", "the history holds text of ours, fenced with this session's number; "
-                      "it was not appended")  # fmt: skip
+                _tell(
+                    session,
+                    "own_text_skipped",
+                    "the history holds text of ours, fenced with this session's number; it was not appended",
+                )
             if history.has_other_head:
-                _tell(session, "system_not_in_head", "the history begins with system messages that the session's head "
-                      "does not say; name them when it is opened: store.session(…, system=…)")  # fmt: skip
+                _tell(
+                    session,
+                    "system_not_in_head",
+                    "the history begins with system messages that the session's head "
+                    "does not say; name them when it is opened: store.session(…, system=…)",
+                )
             return session
         raise Conflict(self._root.id, self._root.state.position)
 
@@ -191,10 +198,12 @@ class Follower:
         _check_ids([source for _, source, _ in theirs])
         head = self._head() if heads else frozenset()
         return HandedHistory(
-            sources=[source for _, source, _ in theirs], messages=[said for said, _, _ in theirs], chain=chain,
+            sources=[source for _, source, _ in theirs],
+            messages=[said for said, _, _ in theirs],
+            chain=chain,
             has_own_text=any(said is None or stripped is not None for said, stripped, _, _ in rows),
             has_other_head=any(said.said not in head for said, _, _ in told[:heads]),
-        )  # fmt: skip
+        )
 
     def _said(self, source: object) -> tuple[SaidMessage | None, Wire | None]:
         if isinstance(source, NewMessage):
@@ -332,8 +341,10 @@ class Follower:
         if ordinal is None or len(session) - ordinal != len(history.messages) - turn - 1:
             return session
         draft = session.past(ordinal - 1).draft()
-        draft.extend(_by(source, said, principal) for source, said in
-                     zip(history.sources[turn:], history.messages[turn:], strict=True))  # fmt: skip
+        draft.extend(
+            _by(source, said, principal)
+            for source, said in zip(history.sources[turn:], history.messages[turn:], strict=True)
+        )
         draft.findings.extend(one for one in session.findings if one not in draft.findings)
         return draft
 
@@ -407,8 +418,12 @@ class Follower:
             session = session.past(ordinal)
         else:
             self._go_on(session, history, known, ordinal, principal)
-        _tell(session, "history_compacted", "the caller's history says less than the log before its newest messages: "
-              "it was compacted there; the log stays whole")  # fmt: skip
+        _tell(
+            session,
+            "history_compacted",
+            "the caller's history says less than the log before its newest messages: "
+            "it was compacted there; the log stays whole",
+        )
         return session
 
     def _overlap(self, sessions: Iterable[Session], history: HandedHistory) -> Overlap | None:

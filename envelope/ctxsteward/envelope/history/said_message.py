@@ -69,10 +69,13 @@ def said_message(message: Message) -> SaidMessage:
     framed = _digest([role, name, frame])
     texts = [text for kind, text, *_ in frame if kind == "text"]
     return SaidMessage(
-        said=_digest([framed.hex(), results]) if results else framed, frame=framed, answers=tuple(answers),
-        chars=sum(map(len, texts)) + sum(len(text) for text, _ in results), is_head=role == "system",
+        said=_digest([framed.hex(), results]) if results else framed,
+        frame=framed,
+        answers=tuple(answers),
+        chars=sum(map(len, texts)) + sum(len(text) for text, _ in results),
+        is_head=role == "system",
         is_spoken=message.role == "user" and any(kind in ("text", "media", "opaque") for kind, *_ in frame),
-    )  # fmt: skip
+    )
 
 
 def is_reduced(logged: Message, handed: Message, ref: str) -> bool:

@@ -285,9 +285,14 @@ class Session:
         self.record(NoteSet(name=name, text=text))
 
     def outcome(
-        self, *, succeeded: bool | None = None, reward: float | None = None,
-        thumbs: Literal["up", "down"] | None = None, resolved: bool | None = None, escalated: bool | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        *,
+        succeeded: bool | None = None,
+        reward: float | None = None,
+        thumbs: Literal["up", "down"] | None = None,
+        resolved: bool | None = None,
+        escalated: bool | None = None,
+    ) -> None:
         """Say how the session ended, as far as it is known; what is said later counts. Envelopes do not depend on it.
 
         The nightly steward learns from it. Raises `InputError` for what is no outcome, or says nothing.

@@ -39,9 +39,11 @@ def open_log(
         replica.noticed.findings.append(Finding(kind="profile_pinned", text=text))
     profile = pinned.profile if pinned.profile is not None else _standing(replica, head, fact_lookup).profile
     wanted = SessionHead(
-        profile=profile, system=head.system or pinned.system, tools=head.tools or pinned.tools,
+        profile=profile,
+        system=head.system or pinned.system,
+        tools=head.tools or pinned.tools,
         project=head.project or pinned.project,
-    )  # fmt: skip
+    )
     replica.noticed.add(findings_of(pinned))
     if wanted != pinned:
         if wanted.profile != pinned.profile or wanted.system != pinned.system:

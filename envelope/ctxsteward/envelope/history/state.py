@@ -65,17 +65,24 @@ def _selection(stored: list[Any] | None) -> RecallSelected | None:
     turn, refs, _, *optional = stored
     superseded, facts, excerpts, passages = (*optional, (), (), (), ())[:4]
     return RecallSelected(
-        turn=turn, refs=tuple(refs), log={}, superseded={old: tuple(newer) for old, newer in superseded},
-        facts=facts_of(facts), excerpts=dict(excerpts), passages={ref: tuple(shown) for ref, shown in passages},
-    )  # fmt: skip
+        turn=turn,
+        refs=tuple(refs),
+        log={},
+        superseded={old: tuple(newer) for old, newer in superseded},
+        facts=facts_of(facts),
+        excerpts=dict(excerpts),
+        passages={ref: tuple(shown) for ref, shown in passages},
+    )
 
 
 def _stored_selection(chosen: RecallSelected) -> list[Any]:
     """The same for a checkpoint; what is empty at its end is left out."""
     optional = [
-        list(chosen.superseded.items()), list(map(list, chosen.facts)), list(map(list, chosen.excerpts.items())),
+        list(chosen.superseded.items()),
+        list(map(list, chosen.facts)),
+        list(map(list, chosen.excerpts.items())),
         list(chosen.passages.items()),
-    ]  # fmt: skip
+    ]
     while len(optional) > 1 and not optional[-1]:
         optional.pop()
     return [chosen.turn, list(chosen.refs), {}, *optional]

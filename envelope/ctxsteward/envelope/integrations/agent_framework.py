@@ -81,9 +81,13 @@ class CtxstewardHistory(HistoryProvider):
         `options` are those of `Conversations`: builder, budgets, profile, on_error, on_call.
         """
         super().__init__(
-            source_id, load_messages=load_messages, store_inputs=store_inputs, store_outputs=store_outputs,
-            store_context_messages=store_context_messages, store_context_from=store_context_from,
-        )  # fmt: skip
+            source_id,
+            load_messages=load_messages,
+            store_inputs=store_inputs,
+            store_outputs=store_outputs,
+            store_context_messages=store_context_messages,
+            store_context_from=store_context_from,
+        )
         self.conversations: Conversations = Conversations.of(store, **options)
         self._view = CtxstewardView(self.conversations, history_sources=(source_id,)) if view else None
         self._tools = model_tools
@@ -124,10 +128,15 @@ class CtxstewardHistory(HistoryProvider):
 
         schemas = [schema["function"] for schema in model_tools()]
         return [
-            FunctionTool(name=schema["name"], description=schema["description"], input_model=schema["parameters"],
-                         func=answering(schema["name"]), approval_mode="never_require")
+            FunctionTool(
+                name=schema["name"],
+                description=schema["description"],
+                input_model=schema["parameters"],
+                func=answering(schema["name"]),
+                approval_mode="never_require",
+            )
             for schema in schemas
-        ]  # fmt: skip
+        ]
 
 
 class CtxstewardView(ChatMiddleware):
@@ -168,9 +177,12 @@ class CtxstewardView(ChatMiddleware):
             handed = [(message, wire) for message in told for wire in wires_of(message)]
             wires = [wire for _, wire in handed]
             call = self.conversations.prepare(
-                name, wires, system=_texts(options.get("instructions")), tools=tool_schemas(options.get("tools")),
+                name,
+                wires,
+                system=_texts(options.get("instructions")),
+                tools=tool_schemas(options.get("tools")),
                 model=options.get("model") or getattr(context.client, "model", None),
-            )  # fmt: skip
+            )
             if call is None:
                 return None
             sources = [message for message, _ in handed[len(wires) - len(call.history) :]]

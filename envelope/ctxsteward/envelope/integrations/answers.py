@@ -322,6 +322,15 @@ ENDPOINTS: dict[Provider, Endpoint] = {
 }
 
 __all__ = [
-    "ENDPOINTS", "BuiltRequest", "CompleteAnswer", "Endpoint", "HandedRequest", "built_request", "endpoint_of",
-    "events", "plain_body", "read_answer", "with_prefill",
-]  # fmt: skip
+    "ENDPOINTS",
+    "BuiltRequest",
+    "CompleteAnswer",
+    "Endpoint",
+    "HandedRequest",
+    "built_request",
+    "endpoint_of",
+    "events",
+    "plain_body",
+    "read_answer",
+    "with_prefill",
+]

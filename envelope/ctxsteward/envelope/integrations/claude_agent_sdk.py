@@ -194,8 +194,14 @@ class ClaudeMirror:
             self._logs.pop(name, None)
             self._sessions.pop(name, None)
             if self._store.exists(name, tenant=self._tenant):
-                forget(self._store, tenant=self._tenant, session=name, who="claude-agent-sdk", why="session deleted",
-                       when=self._now())  # fmt: skip
+                forget(
+                    self._store,
+                    tenant=self._tenant,
+                    session=name,
+                    who="claude-agent-sdk",
+                    why="session deleted",
+                    when=self._now(),
+                )
 
     def _log(self, key: Key) -> EntryLog:
         main = self.conversation_id(key["session_id"], key["project_key"])
@@ -430,9 +436,11 @@ def _mapped(value: Any, shown: Callable[[str], str]) -> Any:
 
 def _restored(content: Any, texts: Sequence[Sequence[str]]) -> Any:
     """The content of a tool result with the whole texts in place of their excerpts."""
-    texts_of = [content] if isinstance(content, str) else [
-        block.get("text") for block in content or () if isinstance(block, dict)
-    ]  # fmt: skip
+    texts_of = (
+        [content]
+        if isinstance(content, str)
+        else [block.get("text") for block in content or () if isinstance(block, dict)]
+    )
     if not all(any(short in text for text in texts_of if isinstance(text, str)) for short, _ in texts):
         return "\n".join(whole for _, whole in texts)  # the program wrote them otherwise, with line numbers for one
 

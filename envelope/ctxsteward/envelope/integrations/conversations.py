@@ -362,9 +362,14 @@ class Conversations:
             opened.calls += 1
         self._tell_of_call(opened, name, history, envelope)
         return PreparedCall(
-            name=name, session=session, envelope=envelope, model=model, builder=builder, history=history,
+            name=name,
+            session=session,
+            envelope=envelope,
+            model=model,
+            builder=builder,
+            history=history,
             findings=envelope.findings,
-        )  # fmt: skip
+        )
 
     def _tell_of_call(
         self, opened: OpenConversation, name: ConversationName, history: Sequence[object], envelope: Envelope
@@ -372,8 +377,12 @@ class Conversations:
         """Log the first call of a conversation, and warn of what a caller should not do."""
         if opened.calls == 1:
             tokens = int(envelope.metrics["prompt_tokens"])
-            _log.info("conversation %r: the first call here handed over %d messages; %d tokens are sent", name.id,
-                      len(history), tokens)  # fmt: skip
+            _log.info(
+                "conversation %r: the first call here handed over %d messages; %d tokens are sent",
+                name.id,
+                len(history),
+                tokens,
+            )
         for finding in envelope.findings:
             if finding.kind == ERASED_SKIPPED or (finding.kind == CONTEXT_PASTED and opened.is_new(finding.kind)):
                 _log.warning("conversation %r: %s", name.id, finding.text)
@@ -403,8 +412,11 @@ class Conversations:
             try:
                 return EnvelopeBuilder(model, budgets=self.budgets or Budgets.for_model(model))
             except UnknownModel:
-                _log.warning("no window or encoding is known for this model: tokens are counted by %s, without a limit "
-                             "of the model's; pass builder=EnvelopeBuilder(…)", DEFAULT_TOKENIZER)  # fmt: skip
+                _log.warning(
+                    "no window or encoding is known for this model: tokens are counted by %s, without a limit "
+                    "of the model's; pass builder=EnvelopeBuilder(…)",
+                    DEFAULT_TOKENIZER,
+                )
         return EnvelopeBuilder(tokenizer=DEFAULT_TOKENIZER, budgets=self.budgets or Budgets.chat())
 
     def _opened(self, name: ConversationName) -> OpenConversation:
@@ -470,9 +482,13 @@ class Conversations:
     def _learn(self, call: PreparedCall) -> None:
         call.builder.calibrate(call.usage, call.envelope)
         usage_reported(
-            call.session, call.envelope, call.model, input_tokens=prompt_tokens_of(call.usage),
-            cache_read=call.cached_tokens, cache_creation=_reported(call.usage, _WRITTEN),
-        )  # fmt: skip
+            call.session,
+            call.envelope,
+            call.model,
+            input_tokens=prompt_tokens_of(call.usage),
+            cache_read=call.cached_tokens,
+            cache_creation=_reported(call.usage, _WRITTEN),
+        )
 
     def _audit(self, call: PreparedCall, provider: Provider | None) -> None:
         found = audit(
@@ -606,7 +622,16 @@ def handed_bytes(value: object) -> bytes:
 
 
 __all__ = [
-    "ConversationName", "ConversationOptions", "Conversations", "PreparedCall", "SessionSource", "cached_tokens_of",
+    "ConversationName",
+    "ConversationOptions",
+    "Conversations",
+    "PreparedCall",
+    "SessionSource",
+    "cached_tokens_of",
     "checked_conversation",
-    "conversation", "current_conversation", "named_conversation", "split_head", "take_head",
-]  # fmt: skip
+    "conversation",
+    "current_conversation",
+    "named_conversation",
+    "split_head",
+    "take_head",
+]

@@ -52,17 +52,27 @@ class EntryLog:
         self._session: Session | None = None
 
     def append(
-        self, entries: Sequence[Mapping[str, Any]], *, ids: Sequence[str | None] | None = None, kind: str = "entry",
-        ts: str | None = None, principal: str | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        entries: Sequence[Mapping[str, Any]],
+        *,
+        ids: Sequence[str | None] | None = None,
+        kind: str = "entry",
+        ts: str | None = None,
+        principal: str | None = None,
+    ) -> None:
         """Keep these behind the others; `ids` are one for each, `ts` is when they came, `principal` whose they are."""
         if entries:
             session = self._opened()
             session.extend(
-                NewMessage(message={"role": "assistant", "content": [{"type": kind, "json": json.dumps(entry)}]}, id=id,
-                           ts=ts, principal=principal, origin=ENTRIES_ORIGIN)
+                NewMessage(
+                    message={"role": "assistant", "content": [{"type": kind, "json": json.dumps(entry)}]},
+                    id=id,
+                    ts=ts,
+                    principal=principal,
+                    origin=ENTRIES_ORIGIN,
+                )
                 for entry, id in zip(entries, ids or [None] * len(entries), strict=True)
-            )  # fmt: skip
+            )
 
     def read(self, kind: str = "entry") -> list[Any] | None:
         """All of a kind, oldest first, without those that were forgotten; None where nothing was ever kept.

@@ -102,10 +102,13 @@ class CtxstewardMiddleware(AgentMiddleware[Any, Any, Any]):
             wires = [wire_of(message) for message in request.messages]
             notes = {"todos": _todo_lines(request.state.get("todos"))}
             call = self.conversations.prepare(
-                name, wires, system=_head_texts(request.system_message), notes=notes,
+                name,
+                wires,
+                system=_head_texts(request.system_message),
+                notes=notes,
                 tools=[convert_to_openai_tool(tool) if not isinstance(tool, dict) else tool for tool in request.tools],
                 model=getattr(request.model, "model_name", None) or getattr(request.model, "model", None),
-            )  # fmt: skip
+            )
             if call is None:
                 return BoundedRequest(request, None)
             sources = {encode_wire(wire): message for wire, message in zip(wires, request.messages, strict=True)}
@@ -288,8 +291,11 @@ def _head_texts(message: SystemMessage | None) -> list[str]:
         return []
     if isinstance(message.content, str):
         return [message.content] if message.content else []
-    return [block if isinstance(block, str) else block["text"] for block in message.content
-            if isinstance(block, str) or isinstance(block.get("text"), str)]  # fmt: skip
+    return [
+        block if isinstance(block, str) else block["text"]
+        for block in message.content
+        if isinstance(block, str) or isinstance(block.get("text"), str)
+    ]
 
 
 def _system_message(own: SystemMessage | None, texts: list[str]) -> SystemMessage | None:

@@ -48,15 +48,26 @@ if TYPE_CHECKING:
     from litellm.integrations.custom_logger import CustomLogger
 
 KINDS = {
-    "acompletion": ENDPOINTS["openai-chat"], "completion": ENDPOINTS["openai-chat"],
-    "aresponses": ENDPOINTS["openai-responses"], "anthropic_messages": ENDPOINTS["anthropic"],
-}  # fmt: skip
+    "acompletion": ENDPOINTS["openai-chat"],
+    "completion": ENDPOINTS["openai-chat"],
+    "aresponses": ENDPOINTS["openai-responses"],
+    "anthropic_messages": ENDPOINTS["anthropic"],
+}
 """By LiteLLM's type of call: the form of its request."""
 SESSION_HEADER = "x-ctxsteward-session"
 STORE_VARIABLE, JOURNAL_VARIABLE = "CTXSTEWARD_STORE", "CTXSTEWARD_JOURNAL"
 KEY_VARIABLE, BUDGET_VARIABLE = "CTXSTEWARD_MASTER_KEY", "CTXSTEWARD_DYNAMIC_TOKENS"
-_CONTEXT = ("messages", "system", "tools", "input", "instructions", "model", "previous_response_id", "conversation",
-            "cache_control")  # fmt: skip
+_CONTEXT = (
+    "messages",
+    "system",
+    "tools",
+    "input",
+    "instructions",
+    "model",
+    "previous_response_id",
+    "conversation",
+    "cache_control",
+)
 _NAME = "ctxsteward_session"
 _UNNAMED = (
     "a call of LiteLLM names no session and goes as it is; write metadata={'session_id': …}, or "

@@ -54,9 +54,14 @@ class CtxstewardSession:
     session_settings: SessionSettings | None = None
 
     def __init__(
-        self, session_id: str, store: SessionSource, *, tenant: str = "default", principal: str | None = None,
+        self,
+        session_id: str,
+        store: SessionSource,
+        *,
+        tenant: str = "default",
+        principal: str | None = None,
         **options: Any,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """`principal` is who its user messages are by; `options` are those of `Conversations`."""
         self.session_id = session_id
         self.conversations: Conversations = Conversations.of(store, **options)
@@ -168,9 +173,12 @@ class CtxstewardSession:
             name = self._name(wires, data.agent.name)
             model = getattr(data.agent.model, "model", data.agent.model)
             call = self.conversations.prepare(
-                name, messages, system=own.instructions or (), model=model if isinstance(model, str) else None,
+                name,
+                messages,
+                system=own.instructions or (),
+                model=model if isinstance(model, str) else None,
                 tools=[_schema(tool) for tool in data.agent.tools if isinstance(tool, FunctionTool)],
-            )  # fmt: skip
+            )
             if call is None:
                 return own
             sources = dict(zip(wires, item_groups(own.input), strict=True))
@@ -220,9 +228,12 @@ class CtxstewardSession:
             return await asyncio.to_thread(ask, self.name, function["name"], arguments) or ""
 
         return FunctionTool(
-            name=function["name"], description=function["description"], params_json_schema=function["parameters"],
-            on_invoke_tool=answer, strict_json_schema=False,
-        )  # fmt: skip
+            name=function["name"],
+            description=function["description"],
+            params_json_schema=function["parameters"],
+            on_invoke_tool=answer,
+            strict_json_schema=False,
+        )
 
 
 class UsageHooks(RunHooks[Any]):
@@ -240,8 +251,13 @@ class UsageHooks(RunHooks[Any]):
 
 
 def _schema(tool: FunctionTool) -> Wire:
-    return {"type": "function", "name": tool.name, "description": tool.description, "strict": tool.strict_json_schema,
-            "parameters": tool.params_json_schema}  # fmt: skip
+    return {
+        "type": "function",
+        "name": tool.name,
+        "description": tool.description,
+        "strict": tool.strict_json_schema,
+        "parameters": tool.params_json_schema,
+    }
 
 
 # -- items and messages ------------------------------------------------------------------------------------------

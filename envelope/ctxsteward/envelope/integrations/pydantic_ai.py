@@ -138,14 +138,22 @@ class Ctxsteward(AbstractCapability[Any]):
             parameters = context.model_request_parameters
             instructions = [part.content for part in parameters.instruction_parts or ()]
             call = self.conversations.prepare(
-                name, [one.wire for one in told], model=context.model.model_name,
+                name,
+                [one.wire for one in told],
+                model=context.model.model_name,
                 system=[*(part.content for part in system), *instructions],
                 tools=[
-                    {"type": "function", "function": {"name": tool.name, "description": tool.description or "",
-                                                      "parameters": tool.parameters_json_schema}}
+                    {
+                        "type": "function",
+                        "function": {
+                            "name": tool.name,
+                            "description": tool.description or "",
+                            "parameters": tool.parameters_json_schema,
+                        },
+                    }
                     for tool in (*parameters.function_tools, *parameters.output_tools)
                 ],
-            )  # fmt: skip
+            )
             if call is None:
                 return None, None
             known = {part.content: part for part in system}
@@ -412,15 +420,21 @@ def parts_from(wire: Wire, calls: Sequence[tuple[str, str, str]] = ()) -> list[A
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
     if wire["role"] == "assistant":
         said = [_dump_of(block) for block in blocks]
-        said += [{"part_kind": "tool-call", "tool_name": name, "args": arguments, "tool_call_id": id}
-                 for id, name, arguments in calls]  # fmt: skip
+        said += [
+            {"part_kind": "tool-call", "tool_name": name, "args": arguments, "tool_call_id": id}
+            for id, name, arguments in calls
+        ]
         return list(_validated({"kind": "response", "parts": _in_order(said, kept or []), **beside}).parts)
     items = [_item(block) for block in blocks]
     plain: Any = items[0] if len(items) == 1 and isinstance(items[0], str) else items
     own: Wire = {"part_kind": "user-prompt", "content": plain or ""}
     if wire["role"] == "tool":
-        own = {"part_kind": "tool-return", "tool_name": wire.get("name") or "", "content": plain or "",
-               "tool_call_id": wire.get("tool_call_id", "")}  # fmt: skip
+        own = {
+            "part_kind": "tool-return",
+            "tool_name": wire.get("name") or "",
+            "content": plain or "",
+            "tool_call_id": wire.get("tool_call_id", ""),
+        }
     first, *others = kept or [{}]
     if kept is None and blocks and all(FIELD in block and "part_kind" in block[FIELD] for block in blocks):
         return list(_validated({"kind": "request", "parts": [block[FIELD] for block in blocks]}).parts)

@@ -108,8 +108,9 @@ class ClientCalls:
                 self._under_way.popitem(last=False)
         return prepared
 
-    def end(self, name: ConversationName, key: object, under_way: BuiltRequest, response: httpx2.Response,
-            raw: bytes | None) -> None:  # fmt: skip
+    def end(
+        self, name: ConversationName, key: object, under_way: BuiltRequest, response: httpx2.Response, raw: bytes | None
+    ) -> None:
         """Once the response was read: `raw` is a stream's content as it came; None: the response holds it."""
         with self._lock:
             self._under_way.pop((name, key), None)
@@ -133,8 +134,11 @@ class ClientCalls:
                 data = httpx2.Response(200, headers=coded, content=raw).content
             return read_answer(endpoint, content_type, data)
         except Exception as error:
-            _log.warning("an answer could not be read (%s, %s); the next history brings it",
-                         content_type.partition(";")[0], type(error).__name__)  # fmt: skip
+            _log.warning(
+                "an answer could not be read (%s, %s); the next history brings it",
+                content_type.partition(";")[0],
+                type(error).__name__,
+            )
             return None
 
 
@@ -335,9 +339,7 @@ class SessionMiddleware:
         if not _is_messages(request):
             return call_next(request)
         name, key = self._calls.name(), request.options.idempotency_key
-        under_way = self._calls.begin(
-            _ANTHROPIC, name, key, request.retries_taken, partial(plain_body, request.json)
-        )  # fmt: skip
+        under_way = self._calls.begin(_ANTHROPIC, name, key, request.retries_taken, partial(plain_body, request.json))
         if under_way is None:
             return call_next(request)
         response = call_next(request.copy(body=under_way.body))
@@ -361,7 +363,7 @@ class AsyncSessionMiddleware:
         name, key = self._calls.name(), request.options.idempotency_key
         begin = partial(
             self._calls.begin, _ANTHROPIC, name, key, request.retries_taken, partial(plain_body, request.json)
-        )  # fmt: skip
+        )
         under_way = await anyio.to_thread.run_sync(begin)
         if under_way is None:
             return await call_next(request)

@@ -197,9 +197,13 @@ class FactLines(NamedTuple):
 
 
 def lay_head(
-    head: SessionHead, budgets: Budgets, counter: Counter, compactions: int, choose: ChooseRecords = BY_VALUE,
+    head: SessionHead,
+    budgets: Budgets,
+    counter: Counter,
+    compactions: int,
+    choose: ChooseRecords = BY_VALUE,
     form: LayoutForm = FORM,
-) -> HeadLayout:  # fmt: skip
+) -> HeadLayout:
     """Lay out the operator's sections; raises `BudgetExceeded` naming blocks and tokens."""
     profile = Profile.model_validate(head.profile) if head.profile else None
     own = [("application system message", text) for text in head.system]
@@ -212,10 +216,16 @@ def lay_head(
     if budgets.tools_tokens is not None and tools_tokens > budgets.tools_tokens:
         raise BudgetExceeded("tools", tools_tokens, budgets.tools_tokens, _tool_costs(head.tools, counter))
     return HeadLayout(
-        system=system, static=static, meta=meta, tools=head.tools, tools_tokens=tools_tokens,
-        tools_digest=hashlib.sha256(json.dumps(head.tools, ensure_ascii=False).encode()).digest(), budgets=in_force,
-        findings=(*findings, *meta_findings), cut=cut,
-    )  # fmt: skip
+        system=system,
+        static=static,
+        meta=meta,
+        tools=head.tools,
+        tools_tokens=tools_tokens,
+        tools_digest=hashlib.sha256(json.dumps(head.tools, ensure_ascii=False).encode()).digest(),
+        budgets=in_force,
+        findings=(*findings, *meta_findings),
+        cut=cut,
+    )
 
 
 def _blocks(profile: Profile | None, section: str) -> list[tuple[str, str]]:

@@ -255,10 +255,16 @@ def _take_results(
             parts.append(text)
         answers.append(
             ToolResult(
-                alias, result.name or names.get(alias, ""), result.text if text is None else text, result.is_error,
-                () if shape.masked else result.images, entry, index, text is None and alias == result.call_id,
+                alias,
+                result.name or names.get(alias, ""),
+                result.text if text is None else text,
+                result.is_error,
+                () if shape.masked else result.images,
+                entry,
+                index,
+                text is None and alias == result.call_id,
             )
-        )  # fmt: skip
+        )
     for index in placement.orphans:
         text, delta = _shown(entry, results[index], index, original, shape, counter)
         aside = DerivedText(

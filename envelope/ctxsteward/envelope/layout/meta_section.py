@@ -150,9 +150,13 @@ def lay_meta(
         left.append(least)
         fragment = laid(records)
     cut = MetaCut(
-        policy=chosen.policy, limit_tokens=limit, pre_tokens=pre_tokens, post_tokens=fragment.tokens if records else 0,
-        kept=tuple(record.id for record in records), left=tuple(left),
-    )  # fmt: skip
+        policy=chosen.policy,
+        limit_tokens=limit,
+        pre_tokens=pre_tokens,
+        post_tokens=fragment.tokens if records else 0,
+        kept=tuple(record.id for record in records),
+        left=tuple(left),
+    )
     return (fragment,) if records else (), tuple(_findings(cut, chosen.fault)), cut
 
 

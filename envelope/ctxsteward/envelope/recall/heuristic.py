@@ -41,8 +41,21 @@ CANDIDATE_TOKENS = 16
 SPARE_CANDIDATES = 120
 _ASKS = re.compile(r"？|\?(?![\w/&=%.])")
 """A question mark, not one inside an address."""
-_MONTHS = ("", "January", "February", "March", "April", "May", "June", "July", "August", "September", "October",
-           "November", "December")  # fmt: skip
+_MONTHS = (
+    "",
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+)
 
 
 class Heuristic:

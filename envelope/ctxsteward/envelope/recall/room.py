@@ -267,9 +267,13 @@ class RecallRoom:
 
     def _shown(self) -> int:
         chosen = RecallSelected(
-            turn=self._state.last_user, refs=tuple(self.kept), log={}, superseded=self.superseded,
-            excerpts=self.excerpts, passages={ordinal: tuple(shown) for ordinal, shown in self.passages.items()},
-        )  # fmt: skip
+            turn=self._state.last_user,
+            refs=tuple(self.kept),
+            log={},
+            superseded=self.superseded,
+            excerpts=self.excerpts,
+            passages={ordinal: tuple(shown) for ordinal, shown in self.passages.items()},
+        )
         self.fragment = context_fragment(chosen, self._state, self._counter, self._original)
         return self.fragment.tokens
 
@@ -307,10 +311,27 @@ MAX_NAMED = 12
 """Messages of one question; of a longer range the first ones."""
 MAX_LOOK_CHARS = 4_000
 _WORDS = (
-    "first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth", "eleventh",
-    "twelfth", "thirteenth", "fourteenth", "fifteenth", "sixteenth", "seventeenth", "eighteenth", "nineteenth",
+    "first",
+    "second",
+    "third",
+    "fourth",
+    "fifth",
+    "sixth",
+    "seventh",
+    "eighth",
+    "ninth",
+    "tenth",
+    "eleventh",
+    "twelfth",
+    "thirteenth",
+    "fourteenth",
+    "fifteenth",
+    "sixteenth",
+    "seventeenth",
+    "eighteenth",
+    "nineteenth",
     "twentieth",
-)  # fmt: skip
+)
 _OUTPUT = r"(?:outputs?|results?|responses?|answers?|calls?|returns?|replies|reply)"
 _GAP = r"\s{0,3}"
 _NUMBER = r"\d{1,6}"

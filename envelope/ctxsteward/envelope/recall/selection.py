@@ -216,9 +216,13 @@ def select(
         validate_quickly("selection_log", log)
     passages = {ordinal: tuple(shown) for ordinal, shown in sorted(fitting.passages.items())}
     event = RecallSelected(
-        turn=state.last_user, refs=tuple(kept), log=log, superseded=fitting.superseded, excerpts=excerpts,
+        turn=state.last_user,
+        refs=tuple(kept),
+        log=log,
+        superseded=fitting.superseded,
+        excerpts=excerpts,
         passages=passages,
-    )  # fmt: skip
+    )
     if kept:  # laid out already
         session.cache[context_key(counter)] = event, None, fitting.fragment
     return event, ranking.findings

@@ -312,9 +312,12 @@ class ModelSelector:
         if not isinstance(self._model, ChatModel):
             return self._model(prompt)
         question = ChatRequest(
-            purpose="selection", messages=({"role": "user", "content": prompt},), schema=choice_schema(refs),
-            max_output_tokens=MAX_REPLY_TOKENS, deadline_seconds=self._deadline,
-        )  # fmt: skip
+            purpose="selection",
+            messages=({"role": "user", "content": prompt},),
+            schema=choice_schema(refs),
+            max_output_tokens=MAX_REPLY_TOKENS,
+            deadline_seconds=self._deadline,
+        )
         model = charged_to(self._model, tenant=request.tenant, session=request.session)
         return whole_text(model.reply(question))
 

@@ -279,6 +279,11 @@ def parse(context: Wire, heads: Iterable[str], nonce: str) -> Iterator[Unit]:
 
 
 FORMAT = ProviderFormat(
-    render=render, parse=parse, message_units=_units, arguments=("system", "messages", "tools"),
-    as_tool=as_anthropic_tool, dialect="anthropic", has_marks=True,
-)  # fmt: skip
+    render=render,
+    parse=parse,
+    message_units=_units,
+    arguments=("system", "messages", "tools"),
+    as_tool=as_anthropic_tool,
+    dialect="anthropic",
+    has_marks=True,
+)

@@ -122,6 +122,9 @@ def _any_tool(tool: Wire) -> Wire | None:
 
 
 FORMAT = ProviderFormat(
-    render=render, parse=parse, message_units=_units, arguments=("contents", "system_instruction", "tools"),
+    render=render,
+    parse=parse,
+    message_units=_units,
+    arguments=("contents", "system_instruction", "tools"),
     as_tool=_any_tool,
-)  # fmt: skip
+)

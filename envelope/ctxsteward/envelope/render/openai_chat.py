@@ -138,6 +138,10 @@ def parse(context: Wire, heads: Iterable[str], nonce: str) -> Iterator[Unit]:
 
 
 FORMAT = ProviderFormat(
-    render=render, parse=parse, message_units=_units, arguments=("messages", "tools"), as_tool=as_openai_tool,
+    render=render,
+    parse=parse,
+    message_units=_units,
+    arguments=("messages", "tools"),
+    as_tool=as_openai_tool,
     dialect="openai",
-)  # fmt: skip
+)

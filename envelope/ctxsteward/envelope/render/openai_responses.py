@@ -51,9 +51,7 @@ def _items(fragment: Fragment) -> list[Wire]:
 
 def items_of(fragment: Fragment, kept: OwnItems = lambda entry: None) -> list[Wire]:
     """The items of a fragment; those of a message that is shown as it is are what `kept` has, where it has any."""
-    return wires_of_steps(
-        fragment, _text, lambda step: _say(step, kept), lambda answers: _results(answers, kept)
-    )  # fmt: skip
+    return wires_of_steps(fragment, _text, lambda step: _say(step, kept), lambda answers: _results(answers, kept))
 
 
 def _say(step: MessageStep, kept: OwnItems) -> list[Wire]:
@@ -111,8 +109,9 @@ def items_of_message(message: Message) -> list[Wire]:
     if own is not None:
         return own
     if message.tool_results:
-        return [{"type": "function_call_output", "call_id": one.call_id, "output": one.text}
-                for one in message.tool_results]  # fmt: skip
+        return [
+            {"type": "function_call_output", "call_id": one.call_id, "output": one.text} for one in message.tool_results
+        ]
     blocks = _said(message)
     calls = [_call(call.id, call.name, call.arguments) for call in message.tool_calls]
     return [*([{"role": message.role, "content": blocks}] if blocks else []), *calls]
@@ -234,6 +233,10 @@ def parse(context: Wire, heads: Iterable[str], nonce: str) -> Iterator[Unit]:
 
 
 FORMAT = ProviderFormat(
-    render=render, parse=parse, message_units=_units, arguments=("instructions", "input", "tools"),
-    as_tool=as_responses_tool, dialect="responses",
-)  # fmt: skip
+    render=render,
+    parse=parse,
+    message_units=_units,
+    arguments=("instructions", "input", "tools"),
+    as_tool=as_responses_tool,
+    dialect="responses",
+)

@@ -35,17 +35,36 @@ T = TypeVar("T")
 Channel = Literal["head", "tools", "dynamic", "argument"]
 
 _TEXT_KEYS = (
-    "text", "input_text", "thinking", "content", "output", "arguments", "input", "args", "response", "data", "source",
-    "image_url", "refusal",
-)  # fmt: skip
+    "text",
+    "input_text",
+    "thinking",
+    "content",
+    "output",
+    "arguments",
+    "input",
+    "args",
+    "response",
+    "data",
+    "source",
+    "image_url",
+    "refusal",
+)
 _INNER = ("function", "custom", "function_call", "function_response", "inline_data", "file_data")
 SNAKE = {
-    "functionCall": "function_call", "functionResponse": "function_response", "inlineData": "inline_data",
-    "fileData": "file_data", "mimeType": "mime_type", "fileUri": "file_uri", "thoughtSignature": "thought_signature",
-    "functionDeclarations": "function_declarations", "parametersJsonSchema": "parameters_json_schema",
-    "googleSearch": "google_search", "codeExecution": "code_execution", "systemInstruction": "system_instruction",
+    "functionCall": "function_call",
+    "functionResponse": "function_response",
+    "inlineData": "inline_data",
+    "fileData": "file_data",
+    "mimeType": "mime_type",
+    "fileUri": "file_uri",
+    "thoughtSignature": "thought_signature",
+    "functionDeclarations": "function_declarations",
+    "parametersJsonSchema": "parameters_json_schema",
+    "googleSearch": "google_search",
+    "codeExecution": "code_execution",
+    "systemInstruction": "system_instruction",
     "cachedContent": "cached_content",
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,11 +254,26 @@ def _tool(tool: object, path: str) -> Unit:
 
 CONTEXT_ARGUMENTS = frozenset(
     (
-        "system", "system_instruction", "systemInstruction", "instructions", "tools", "functions", "messages", "input",
-        "contents", "prompt", "previous_response_id", "conversation", "cached_content", "cachedContent",
-        "mcp_servers", "documents", "history", "context",
+        "system",
+        "system_instruction",
+        "systemInstruction",
+        "instructions",
+        "tools",
+        "functions",
+        "messages",
+        "input",
+        "contents",
+        "prompt",
+        "previous_response_id",
+        "conversation",
+        "cached_content",
+        "cachedContent",
+        "mcp_servers",
+        "documents",
+        "history",
+        "context",
     )
-)  # fmt: skip
+)
 """Arguments that put something before the model."""
 
 CALL_ARGUMENTS: Mapping[str, tuple[object, ...]] = {
@@ -268,20 +302,69 @@ that say the same as leaving it out."""
 
 FREE_ARGUMENTS = frozenset(
     (
-        "model", "temperature", "top_p", "top_k", "top_a", "min_p", "max_tokens", "max_completion_tokens",
-        "max_output_tokens", "n_predict", "stop", "stop_sequences", "seed", "stream", "stream_options", "n", "user",
-        "metadata", "labels", "presence_penalty", "frequency_penalty", "repetition_penalty", "logit_bias", "logprobs",
-        "response_logprobs", "top_logprobs", "store", "service_tier", "timeout", "safety_identifier", "safety_settings",
-        "prompt_cache_key", "prompt_cache_retention", "cache_prompt", "thinking", "thinking_config", "reasoning",
-        "reasoning_effort", "verbosity", "candidate_count", "background", "include", "truncation", "max_tool_calls",
-        "http_options", "extra_headers", "extra_query", "effort", "modalities", "audio", "response_modalities",
+        "model",
+        "temperature",
+        "top_p",
+        "top_k",
+        "top_a",
+        "min_p",
+        "max_tokens",
+        "max_completion_tokens",
+        "max_output_tokens",
+        "n_predict",
+        "stop",
+        "stop_sequences",
+        "seed",
+        "stream",
+        "stream_options",
+        "n",
+        "user",
+        "metadata",
+        "labels",
+        "presence_penalty",
+        "frequency_penalty",
+        "repetition_penalty",
+        "logit_bias",
+        "logprobs",
+        "response_logprobs",
+        "top_logprobs",
+        "store",
+        "service_tier",
+        "timeout",
+        "safety_identifier",
+        "safety_settings",
+        "prompt_cache_key",
+        "prompt_cache_retention",
+        "cache_prompt",
+        "thinking",
+        "thinking_config",
+        "reasoning",
+        "reasoning_effort",
+        "verbosity",
+        "candidate_count",
+        "background",
+        "include",
+        "truncation",
+        "max_tool_calls",
+        "http_options",
+        "extra_headers",
+        "extra_query",
+        "effort",
+        "modalities",
+        "audio",
+        "response_modalities",
     )
-)  # fmt: skip
+)
 """Arguments of sampling, limits, identity and transport: an envelope does not govern them, whatever they say."""
 
 _WRAPPERS = (
-    "config", "extra_body", "extra_json", "generate_content_config", "generation_config", "generationConfig",
-)  # fmt: skip
+    "config",
+    "extra_body",
+    "extra_json",
+    "generate_content_config",
+    "generation_config",
+    "generationConfig",
+)
 _PARTS = ("text", "output_config")
 """Arguments with one governed field beside fields that are not governed."""
 OPERATOR_ROLES = ("system", "developer")
@@ -350,12 +433,23 @@ def _arguments(payload: Wire) -> Iterator[tuple[str, str, Any]]:
 
 
 _SNAKE_ARGUMENTS = {
-    "toolConfig": "tool_config", "responseSchema": "response_schema", "responseJsonSchema": "response_json_schema",
-    "responseMimeType": "response_mime_type", "safetySettings": "safety_settings", "topP": "top_p", "topK": "top_k",
-    "maxOutputTokens": "max_output_tokens", "stopSequences": "stop_sequences", "candidateCount": "candidate_count",
-    "thinkingConfig": "thinking_config", "presencePenalty": "presence_penalty", "responseLogprobs": "response_logprobs",
-    "frequencyPenalty": "frequency_penalty", "responseModalities": "response_modalities", "httpOptions": "http_options",
-}  # fmt: skip
+    "toolConfig": "tool_config",
+    "responseSchema": "response_schema",
+    "responseJsonSchema": "response_json_schema",
+    "responseMimeType": "response_mime_type",
+    "safetySettings": "safety_settings",
+    "topP": "top_p",
+    "topK": "top_k",
+    "maxOutputTokens": "max_output_tokens",
+    "stopSequences": "stop_sequences",
+    "candidateCount": "candidate_count",
+    "thinkingConfig": "thinking_config",
+    "presencePenalty": "presence_penalty",
+    "responseLogprobs": "response_logprobs",
+    "frequencyPenalty": "frequency_penalty",
+    "responseModalities": "response_modalities",
+    "httpOptions": "http_options",
+}
 
 
 def listed(value: object, name: str) -> list[Any]:

@@ -79,9 +79,13 @@ class BuildSpan:
     """Span, log record and metrics of one build: entered before it, `built` called with the envelope."""
 
     def __init__(
-        self, model: str | None, tokenizer: str, calibration: float, prompt_tokens: int | None,
+        self,
+        model: str | None,
+        tokenizer: str,
+        calibration: float,
+        prompt_tokens: int | None,
         window_tokens: int | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """`prompt_tokens`: the model's window, `window_tokens`, without the output reserve; None: not known."""
         self.model: str | None = model
         self.tokenizer: str = tokenizer
@@ -146,19 +150,28 @@ def spanned(name: str, attributes: Attributes) -> Iterator[Callable[[Attributes]
 
 
 def usage_reported(
-    session: Session, envelope: Envelope, model: str | None, *, input_tokens: int, cache_read: int | None,
+    session: Session,
+    envelope: Envelope,
+    model: str | None,
+    *,
+    input_tokens: int,
+    cache_read: int | None,
     cache_creation: int | None,
-) -> None:  # fmt: skip
+) -> None:
     """Tell what a provider reported for this envelope, where OpenTelemetry listens; tokens, None where not reported."""
     if API not in sys.modules:
         return
-    usage = {"input_tokens": input_tokens, "cache_read.input_tokens": cache_read,
-             "cache_creation.input_tokens": cache_creation}  # fmt: skip
+    usage = {
+        "input_tokens": input_tokens,
+        "cache_read.input_tokens": cache_read,
+        "cache_creation.input_tokens": cache_creation,
+    }
     attributes: Attributes = {
-        "gen_ai.conversation.id": _conversation(session), "gen_ai.context.compilation.id": envelope.address,
+        "gen_ai.conversation.id": _conversation(session),
+        "gen_ai.context.compilation.id": envelope.address,
         **({} if model is None else {"gen_ai.request.model": model}),
         **{f"gen_ai.usage.{name}": tokens for name, tokens in usage.items() if tokens is not None},
-    }  # fmt: skip
+    }
     with spanned("context.usage", attributes):
         pass
 

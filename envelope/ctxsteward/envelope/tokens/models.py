@@ -189,8 +189,10 @@ class Prices:
 
     def __post_init__(self) -> None:
         if not 0 <= self.cached <= self.write <= 100:
-            raise InputError(f"prices: a cached token at {self.cached:g}, a written one at {self.write:g}; "
-                             "expected 0 ≤ cached ≤ written ≤ 100")  # fmt: skip
+            raise InputError(
+                f"prices: a cached token at {self.cached:g}, a written one at {self.write:g}; "
+                "expected 0 ≤ cached ≤ written ≤ 100"
+            )
 
     def of(self, prompt_tokens: int, prefix_tokens: int) -> float:
         """The price of a prompt that begins with so much of the one before.

@@ -161,9 +161,13 @@ class Chain:
         link = self._sealed(number, commit_id or self._new_commit_id(), epoch, parent.mac if parent else "", body)
         key, data = numbered(self.folder, number), _encode(link)
         landing = put_once(
-            self._objects, key, data, commit_id=link.commit_id,
-            mine=lambda found: _commit_id(found) == link.commit_id, patience=self._patience,
-        )  # fmt: skip
+            self._objects,
+            key,
+            data,
+            commit_id=link.commit_id,
+            mine=lambda found: _commit_id(found) == link.commit_id,
+            patience=self._patience,
+        )
         stands = self._decode(number, data if landing.found is None else landing.found)
         self._note(number)  # one that is taken, too: whoever tries again looks behind it, whatever a listing says
         if not landing.is_ours:

@@ -140,9 +140,15 @@ def _of(value: Any, field: str) -> Any:
 
 
 _LOG_FIELDS = (
-    "selection_type", "strategy", "full_history_size", "context_size", "masked_count", "anchor_refs", "selected_refs",
+    "selection_type",
+    "strategy",
+    "full_history_size",
+    "context_size",
+    "masked_count",
+    "anchor_refs",
+    "selected_refs",
     "tokens_saved",
-)  # fmt: skip
+)
 _FAILED = "the summarizer failed: "
 
 
@@ -274,9 +280,13 @@ class _DerivedRecords:
 
     def redacted(self, record: JournalRecord) -> JournalRecord:
         redact = {
-            "compaction": self._compaction, "selection": self._take_selection, "note": self._note, "pin": self._pin,
-            "refused": self._refused, "observations": self._observations,
-        }.get(record.kind)  # fmt: skip
+            "compaction": self._compaction,
+            "selection": self._take_selection,
+            "note": self._note,
+            "pin": self._pin,
+            "refused": self._refused,
+            "observations": self._observations,
+        }.get(record.kind)
         if redact is None:
             return record
         blank = record._replace(kind="erased", body=encoded_body({"was": record.kind}))

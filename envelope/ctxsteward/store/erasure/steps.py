@@ -433,11 +433,20 @@ class ErasureRun:
         for mark in self._marks:
             self._journal.see(mark, 1)
         return Erasure(
-            tenant=self._tenant, who=request.who, when=request.when, why=request.why,
-            sessions=tuple(self._sessions), forks=tuple(self._forks), subjects=len(self._buried),
-            messages=self._counts["messages"], derived=self._counts["derived"], manifests=self._counts["manifests"],
-            recommendations=withdrawn, elsewhere=erased, findings=tuple(dict.fromkeys(self._findings)),
-        )  # fmt: skip
+            tenant=self._tenant,
+            who=request.who,
+            when=request.when,
+            why=request.why,
+            sessions=tuple(self._sessions),
+            forks=tuple(self._forks),
+            subjects=len(self._buried),
+            messages=self._counts["messages"],
+            derived=self._counts["derived"],
+            manifests=self._counts["manifests"],
+            recommendations=withdrawn,
+            elsewhere=erased,
+            findings=tuple(dict.fromkeys(self._findings)),
+        )
 
     def _as_far(self, step: Callable[[], int]) -> int:
         """The step's count; where it meets governed state that cannot be read, it stops there with a finding."""

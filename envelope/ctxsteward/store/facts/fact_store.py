@@ -184,9 +184,10 @@ class FactStore:
         written = [one for one in done if one.written]
         emptied = self.keep_only(sets, **note)
         return FactReplacement(
-            len(written) + emptied, emptied + sum(not one.facts for one in written),
+            len(written) + emptied,
+            emptied + sum(not one.facts for one in written),
             tuple(finding for one in done for finding in one.findings),
-        )  # fmt: skip
+        )
 
     def commit_each(
         self, sets: Iterable[tuple[Audience, Iterable[Fact]]], *, who: str, why: str, when: str

@@ -229,8 +229,11 @@ def _tuples(rows: Iterable[tuple[int, Iterable[int]]]) -> dict[int, tuple[int, .
 
 
 _PLAIN_KINDS: dict[str, type[NoteSet | PinSet | CompactionRefused | BlankRecord]] = {
-    "note": NoteSet, "pin": PinSet, "refused": CompactionRefused, "erased": BlankRecord,
-}  # fmt: skip
+    "note": NoteSet,
+    "pin": PinSet,
+    "refused": CompactionRefused,
+    "erased": BlankRecord,
+}
 """Events whose record holds their fields and nothing else, by its kind."""
 
 
@@ -281,9 +284,12 @@ def from_record(record: JournalRecord) -> Event:
             return SessionOpened(nonce=body["nonce"], parent=ForkPoint(*parent) if parent else None)
         case "head":
             return SessionHead(
-                profile=body["profile"], system=tuple(body["system"]), tools=tuple(body["tools"]),
-                project=body.get("project"), findings=tuple(body.get("findings", ())),
-            )  # fmt: skip
+                profile=body["profile"],
+                system=tuple(body["system"]),
+                tools=tuple(body["tools"]),
+                project=body.get("project"),
+                findings=tuple(body.get("findings", ())),
+            )
         case "outcome":
             known = {name: value for name, value in body.items() if name in Outcome.model_fields}
             return OutcomeTold(outcome=Outcome.model_validate(known))
@@ -298,17 +304,22 @@ def from_record(record: JournalRecord) -> Event:
             )
         case "observations":
             return ObservationsAppended(
-                appended=bullets_of(body["appended"]), upto=body["upto"],
+                appended=bullets_of(body["appended"]),
+                upto=body["upto"],
                 standing=None if body.get("standing") is None else bullets_of(body["standing"]),
                 merged=tuple(map(bullets_of, body.get("merged", ()))),
                 origin=None if body.get("origin") is None else SummaryOrigin.model_validate(body["origin"]),
-            )  # fmt: skip
+            )
         case "selection":
             return RecallSelected(
-                turn=body["turn"], refs=tuple(body["refs"]), log=body["log"], facts=facts_of(body.get("facts", ())),
-                superseded=_tuples(body.get("superseded", ())), excerpts=dict(body.get("excerpts", ())),
+                turn=body["turn"],
+                refs=tuple(body["refs"]),
+                log=body["log"],
+                facts=facts_of(body.get("facts", ())),
+                superseded=_tuples(body.get("superseded", ())),
+                excerpts=dict(body.get("excerpts", ())),
                 passages=_tuples(body.get("passages", ())),
-            )  # fmt: skip
+            )
         case kind if kind in _PLAIN_KINDS:
             plain = _PLAIN_KINDS[kind]
             return plain(**{field.name: body[field.name] for field in fields(plain) if field.name in body})

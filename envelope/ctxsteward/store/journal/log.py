@@ -75,9 +75,14 @@ def _numbered(number: int) -> bytes:
 def coded(key: AddressKey, session: str, position: int, record: JournalRecord) -> JournalRecord:
     """The record with its code."""
     return JournalRecord(
-        record.kind, record.body, record.ordinal, record.outputs, record.id, record.wire,
+        record.kind,
+        record.body,
+        record.ordinal,
+        record.outputs,
+        record.id,
+        record.wire,
         code_of(key, session, position, record),
-    )  # fmt: skip
+    )
 
 
 def check(key: AddressKey, session: str, position: int, record: JournalRecord) -> None:

@@ -241,9 +241,11 @@ class JournalQueries:
                     self._codes.check_log(SessionKey(tenant, str(session)), head, mac)
                 except Damaged:
                     rows.append(AlteredRow(str(session), "log"))
-        for (session,) in self._all("SELECT DISTINCT session FROM forgotten WHERE tenant = ? UNION "
-                                            "SELECT session FROM logs WHERE tenant = ? AND forgotten > 0",
-                                            (tenant, tenant)):  # fmt: skip
+        for (session,) in self._all(
+            "SELECT DISTINCT session FROM forgotten WHERE tenant = ? UNION "
+            "SELECT session FROM logs WHERE tenant = ? AND forgotten > 0",
+            (tenant, tenant),
+        ):
             try:
                 self.forgotten(tenant, str(session))
             except Damaged:

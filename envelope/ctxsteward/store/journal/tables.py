@@ -321,9 +321,14 @@ class TableJournal(JournalQueries):
                 _move(transaction, key, moved)
             generation = head.generation + (position < length)
             head = transaction.head(key)._replace(
-                length=position + len(rows), generation=generation, drained=drained.position, number=drained.number,
-                epoch=drained.epoch, manifests=0, since=0,
-            )  # fmt: skip
+                length=position + len(rows),
+                generation=generation,
+                drained=drained.position,
+                number=drained.number,
+                epoch=drained.epoch,
+                manifests=0,
+                since=0,
+            )
             transaction.put(key, transaction.recount(key, head))
 
         self._submit(work)

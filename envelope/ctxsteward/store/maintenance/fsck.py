@@ -230,9 +230,13 @@ def fsck(
     damage = tuple(finding for finding in tally.findings if finding.kind in DAMAGE)
     notes = tuple(finding for finding in tally.findings if finding.kind not in DAMAGE)
     return Fsck(
-        checked=dict(sorted(tally.counts.items())), damage=damage, notes=notes, repaired=tuple(mended),
-        read_data=read_data, subset=share,
-    )  # fmt: skip
+        checked=dict(sorted(tally.counts.items())),
+        damage=damage,
+        notes=notes,
+        repaired=tuple(mended),
+        read_data=read_data,
+        subset=share,
+    )
 
 
 def _check(store: Backend, tenant: str | None, tally: CheckTally, *, read_data: bool) -> CheckTally:

@@ -266,9 +266,13 @@ class _Sweep:
             key, body = batch[address].key, bodies[address]
             if body is not None:  # occupied: its writer was quicker
                 put_once(
-                    self._store.objects, key, body, commit_id=address[:16], mine=lambda found: True,
+                    self._store.objects,
+                    key,
+                    body,
+                    commit_id=address[:16],
+                    mine=lambda found: True,
                     patience=self._store.patience,
-                )  # fmt: skip
+                )
 
     def remove(self, infos: Iterable[ObjectInfo]) -> list[str]:
         old = [info for info in infos if self._is_old(info)]

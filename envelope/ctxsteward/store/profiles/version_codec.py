@@ -274,9 +274,17 @@ class VersionForm:
     def noted(self, who: str, why: str, when: str) -> dict[str, str]:
         try:
             ChangelogEntry(
-                profile=self.name, version=1, parent=None, commit_id="-", epoch=0, who=who, when=when, why=why,
-                restores=None, changes=(),
-            )  # fmt: skip
+                profile=self.name,
+                version=1,
+                parent=None,
+                commit_id="-",
+                epoch=0,
+                who=who,
+                when=when,
+                why=why,
+                restores=None,
+                changes=(),
+            )
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
             raise InputError(f"commit: {first['loc'][0]}: {first['msg']}; found {first['input']!r:.60}") from error
@@ -363,9 +371,16 @@ class VersionForm:
         records: tuple[tuple[MetaRecord, RecordRef], ...],
     ) -> Version:
         return Version(
-            number=link.number, commit_id=link.commit_id, epoch=link.epoch, address=link.body["address"],
-            profile=profile, changelog=changelog, findings=findings, link=link, records=records,
-        )  # fmt: skip
+            number=link.number,
+            commit_id=link.commit_id,
+            epoch=link.epoch,
+            address=link.body["address"],
+            profile=profile,
+            changelog=changelog,
+            findings=findings,
+            link=link,
+            records=records,
+        )
 
     def _read_profile(self, link: Link, records: list[MetaRecord]) -> Profile:
         stored = link.body["profile"]
@@ -390,9 +405,14 @@ class VersionForm:
             changes = tuple(of_known_fields(Change, change) for change in stored["changes"])
             about = {name: stored[name] for name in ("who", "when", "why", "restores")}
             return ChangelogEntry(
-                profile=self.name, version=link.number, parent=link.number - 1 or None, commit_id=link.commit_id,
-                epoch=link.epoch, changes=changes, **about,
-            )  # fmt: skip
+                profile=self.name,
+                version=link.number,
+                parent=link.number - 1 or None,
+                commit_id=link.commit_id,
+                epoch=link.epoch,
+                changes=changes,
+                **about,
+            )
         except (ValidationError, KeyError, TypeError) as error:
             raise self._unreadable(link, error) from error
 

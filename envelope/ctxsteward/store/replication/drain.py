@@ -122,9 +122,11 @@ class Drainer:
         with self._starting:
             if (self._thread is None or not self._thread.is_alive()) and not self._stopping.is_set():
                 self._thread = threading.Thread(
-                    target=_run, args=(weakref.ref(self), self._stopping, self._wake),
-                    name="ctxsteward write-behind", daemon=True,
-                )  # fmt: skip
+                    target=_run,
+                    args=(weakref.ref(self), self._stopping, self._wake),
+                    name="ctxsteward write-behind",
+                    daemon=True,
+                )
                 self._thread.start()
 
     def wake(self) -> None:

@@ -277,7 +277,7 @@ class WriteBehind:
         self.ownership: Ownership = Ownership(journal, objects, keys, vault, patience=patience)
         self.drainer: Drainer = Drainer(
             journal, self.ownership, self.breaker, self.prepare, erased=erased, lock_path=lock_path, pace=pace
-        )  # fmt: skip
+        )
         self.opening: SessionFetcher = SessionFetcher(
             journal, objects, vault, self.ownership, self.breaker, self.prepare, deadlines, background=background
         )

@@ -297,9 +297,11 @@ def _advisors(learned: Sequence[AdviceRun]) -> dict[str, Advisor]:
     best = max(right, key=lambda verb: right[verb])
     records = records_of(learned)
     return {
-        "constant": fixed[best], "as before": as_before(learned), OURS: steward(records, IN_FORCE),
+        "constant": fixed[best],
+        "as before": as_before(learned),
+        OURS: steward(records, IN_FORCE),
         OURS_HELD: steward(records, (*IN_FORCE, "candidate")),
-    }  # fmt: skip
+    }
 
 
 def _row(name: str, advice: str, found: Sequence[tuple[_JudgedError, float, Advice]]) -> AdviceRow:
@@ -312,10 +314,16 @@ def _row(name: str, advice: str, found: Sequence[tuple[_JudgedError, float, Advi
             obeyed[one.succeeded][1] += 1
             obeyed[one.succeeded][0] += one.error.worked is not None and told <= accepted_fix(one.error)
     return AdviceRow(
-        runs=name, advice=advice, errors=total, told=sum(bool(told) for *_, told in found) / total,
-        correct=correct / total, low=span.low, high=span.high,
-        obeyed_failed=(obeyed[False][0], obeyed[False][1]), obeyed_succeeded=(obeyed[True][0], obeyed[True][1]),
-    )  # fmt: skip
+        runs=name,
+        advice=advice,
+        errors=total,
+        told=sum(bool(told) for *_, told in found) / total,
+        correct=correct / total,
+        low=span.low,
+        high=span.high,
+        obeyed_failed=(obeyed[False][0], obeyed[False][1]),
+        obeyed_succeeded=(obeyed[True][0], obeyed[True][1]),
+    )
 
 
 def _with_verdict(row: AdviceRow, best: AdviceRow) -> AdviceRow:
@@ -449,21 +457,28 @@ def _practices(learned: Sequence[AdviceRun]) -> dict[str, list[Practice]]:
     }
     at_once = {
         tool: contrast(
-            [PracticeRun(f"{number}", RunTask("one"), practices, run.succeeded)
-             for number, (run, at, practices) in enumerate(did) if at == tool], least_tasks=1
-        ) for tool in [*tools, None]
-    }  # fmt: skip
+            [
+                PracticeRun(f"{number}", RunTask("one"), practices, run.succeeded)
+                for number, (run, at, practices) in enumerate(did)
+                if at == tool
+            ],
+            least_tasks=1,
+        )
+        for tool in [*tools, None]
+    }
     records = records_of(learned, kind="practice")
     return {
         "random": [Practice(tool or None, fix_of(one)) for tool, one in every],
         "constant": [Practice(tool, ArgumentFix(verb="confirm")) for tool in tools],
         "most frequent": [
             Practice(tool, fix_of(min(counts, key=lambda one: (-counts[one], one))))
-            for tool, counts in often.items() if counts
+            for tool, counts in often.items()
+            if counts
         ],
         "whatever the task": [Practice(tool, found.fixes[0]) for tool, found in at_once.items() if found],
-        OURS: _of_records(records, IN_FORCE), OURS_HELD: _of_records(records, (*IN_FORCE, "candidate")),
-    }  # fmt: skip
+        OURS: _of_records(records, IN_FORCE),
+        OURS_HELD: _of_records(records, (*IN_FORCE, "candidate")),
+    }
 
 
 def _of_records(records: Iterable[MetaRecommendation], statuses: Collection[str]) -> list[Practice]:

@@ -144,9 +144,12 @@ def _said(draw: Random) -> str:
 
 VERBS = ("find", "change", "cancel", "send", "check", "print")
 ERRORS = (
-    "Error: invalid {}, expected digits only", "Error: unknown {}", "404 not found: {}", "Error: {} is required",
+    "Error: invalid {}, expected digits only",
+    "Error: unknown {}",
+    "404 not found: {}",
+    "Error: {} is required",
     "Permission denied for {}",
-)  # fmt: skip
+)
 
 
 def _tool(draw: Random, id: str, *, fails: bool) -> Iterator[dict[str, Any]]:

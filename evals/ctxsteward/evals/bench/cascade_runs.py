@@ -77,11 +77,17 @@ class PhaseEfficiency:
     def document(self, dollars_per_million: float | None = None) -> dict[str, Any]:
         """Stable keys; with a price, in dollars, too."""
         figures = {
-            "phase": self.phase, "calls": self.calls, "compactions": self.compactions,
-            "sent_tokens": self.sent_tokens, "everything_tokens": self.everything_tokens, "saved": self.saved,
-            "sent_priced": round(self.sent_priced, 1), "everything_priced": round(self.everything_priced, 1),
-            "priced_ratio": self.priced_ratio, "cached_tokens": self.cached_tokens,
-        }  # fmt: skip
+            "phase": self.phase,
+            "calls": self.calls,
+            "compactions": self.compactions,
+            "sent_tokens": self.sent_tokens,
+            "everything_tokens": self.everything_tokens,
+            "saved": self.saved,
+            "sent_priced": round(self.sent_priced, 1),
+            "everything_priced": round(self.everything_priced, 1),
+            "priced_ratio": self.priced_ratio,
+            "cached_tokens": self.cached_tokens,
+        }
         if dollars_per_million is not None:
             rate = dollars_per_million / 1e6
             dollars = {name: getattr(self, name) * rate for name in _PAID}
@@ -117,16 +123,29 @@ def efficiency_of(
     rows: list[PhaseEfficiency] = []
     _read(store, cascade, run, tenant, Sizer(counter), prices or Prices(), "", rows)
     if len(rows) > 1:
-        names = ("calls", "compactions", "sent_tokens", "everything_tokens", "sent_priced", "everything_priced",
-                 "cached_tokens")  # fmt: skip
+        names = (
+            "calls",
+            "compactions",
+            "sent_tokens",
+            "everything_tokens",
+            "sent_priced",
+            "everything_priced",
+            "cached_tokens",
+        )
         rows.append(PhaseEfficiency(phase=ALL, **{name: sum(getattr(one, name) for one in rows) for name in names}))
     return tuple(rows)
 
 
 def _read(
-    store: Store, cascade: Cascade, run: str, tenant: str, sizer: Sizer, prices: Prices, above: str,
+    store: Store,
+    cascade: Cascade,
+    run: str,
+    tenant: str,
+    sizer: Sizer,
+    prices: Prices,
+    above: str,
     rows: list[PhaseEfficiency],
-) -> None:  # fmt: skip
+) -> None:
     ledger = RunLedger(store, run, tenant)
     subs = ledger.all("sub-")
     bills = _bills(judged_calls(store, cascade, run, sizer=sizer, tenant=tenant), sizer, prices)
@@ -138,11 +157,18 @@ def _read(
                 _read(store, inner, sub["run"], tenant, sizer, prices, below, rows)
         if phase.name in bills:
             sent, everything = bills[phase.name]
-            rows.append(PhaseEfficiency(
-                phase=above + phase.name, calls=sent.calls, compactions=sent.rewrites, sent_tokens=sent.tokens,
-                everything_tokens=everything.tokens, sent_priced=sent.priced, everything_priced=everything.priced,
-                cached_tokens=sent.cached_tokens,
-            ))  # fmt: skip
+            rows.append(
+                PhaseEfficiency(
+                    phase=above + phase.name,
+                    calls=sent.calls,
+                    compactions=sent.rewrites,
+                    sent_tokens=sent.tokens,
+                    everything_tokens=everything.tokens,
+                    sent_priced=sent.priced,
+                    everything_priced=everything.priced,
+                    cached_tokens=sent.cached_tokens,
+                )
+            )
 
 
 def _bills(calls: Iterator[JudgedCall], sizer: Sizer, prices: Prices) -> dict[str, tuple[Bill, Bill]]:
@@ -155,8 +181,15 @@ def _bills(calls: Iterator[JudgedCall], sizer: Sizer, prices: Prices) -> dict[st
             before, tools_tokens = ((), ()), call.tools_tokens
         pair = bills.setdefault(call.phase, (Bill(), Bill()))
         for bill, pieces, was in zip(pair, (call.sent, call.everything), before, strict=True):
-            judge = PromptJudge(sizer=sizer, prices=prices, budget_tokens=1 << 60, task="",
-                                tools_tokens=call.tools_tokens, bill=bill, _before=was)  # fmt: skip
+            judge = PromptJudge(
+                sizer=sizer,
+                prices=prices,
+                budget_tokens=1 << 60,
+                task="",
+                tools_tokens=call.tools_tokens,
+                bill=bill,
+                _before=was,
+            )
             judge.read(PricedPrompt(pieces, call.rewritten))
         before = (call.sent, call.everything)
     return bills
@@ -178,10 +211,14 @@ def judged_calls(
         wires = said.upto(call, int(envelope.metrics["messages"]))
         everything = sent if wires is None else (*sent[:head], *sizer.pieces(wires))
         yield JudgedCall(
-            phase=call["phase"], session=call["session"], sent=sent, everything=everything,
-            tools_tokens=int(envelope.metrics["tools_tokens"]), rewritten=bool(call["compactions"]),
+            phase=call["phase"],
+            session=call["session"],
+            sent=sent,
+            everything=everything,
+            tools_tokens=int(envelope.metrics["tools_tokens"]),
+            rewritten=bool(call["compactions"]),
             reachable=reachable_ordinals(envelope),
-        )  # fmt: skip
+        )
 
 
 class _RunHistory:
@@ -235,9 +272,10 @@ class _RunHistory:
             self._own[key] = [
                 (entry.ordinal, entry.message.wire)
                 for entry in session.entries()
-                if entry.event.phase == phase and entry.event.origin is None
+                if entry.event.phase == phase
+                and entry.event.origin is None
                 and not (entry.event.id or "").startswith("accepted ")
-            ]  # fmt: skip
+            ]
         return self._own[key]
 
 
@@ -250,10 +288,36 @@ CONSTRAINTS = (
 )
 DECISIONS = ("decided to use port 8443 for the relay", "decided to keep retries at 4")
 _WORDS = (
-    "sensor", "kiln", "relay", "batch", "ledger", "index", "shard", "queue", "trace", "probe", "valve", "meter",
-    "buffer", "frame", "route", "token", "cache", "worker", "column", "export", "import", "schedule", "window",
-    "policy", "record", "segment", "digest", "replica", "cursor",
-)  # fmt: skip
+    "sensor",
+    "kiln",
+    "relay",
+    "batch",
+    "ledger",
+    "index",
+    "shard",
+    "queue",
+    "trace",
+    "probe",
+    "valve",
+    "meter",
+    "buffer",
+    "frame",
+    "route",
+    "token",
+    "cache",
+    "worker",
+    "column",
+    "export",
+    "import",
+    "schedule",
+    "window",
+    "policy",
+    "record",
+    "segment",
+    "digest",
+    "replica",
+    "cursor",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -306,8 +370,11 @@ def _turns(
         decided = f" I have {DECISIONS[turn - 1]}." if 0 < turn <= len(DECISIONS) else ""
         notes = "\n".join(f"- {one}" for one in DECISIONS[:turn])
         pad = f"\nSCRATCHPAD:## Key Decisions\n{notes}\n## Blockers\n- None" if decided else ""
-        call = {"tool": "search", "arguments": {"q": random.choice(_WORDS), "page": turn},
-                "result": _prose(random, result_tokens)}  # fmt: skip
+        call = {
+            "tool": "search",
+            "arguments": {"q": random.choice(_WORDS), "page": turn},
+            "result": _prose(random, result_tokens),
+        }
         rows.append({"phase": phase, "text": f"Step {turn + 1}: I look further.{decided}{pad}", "calls": [call]})
     rows.append({"phase": phase, "text": f"Found: {_prose(random, 60)}", **last})
     return rows if attempt is None else [{**one, "attempt": attempt} for one in rows]
@@ -332,28 +399,45 @@ def _tries(tries: int) -> list[dict[str, Any]]:
 
 SCENARIOS = (
     RunScenario(
-        name="research, 15 turns", about="one phase of 15 turns with tool results", everything_tokens=170_000,
-        saved=0.62, dynamic_tokens=6_000,
+        name="research, 15 turns",
+        about="one phase of 15 turns with tool results",
+        everything_tokens=170_000,
+        saved=0.62,
+        dynamic_tokens=6_000,
         cascade={"cascade_id": "research", "phases": [_phase("research", "Find out what stalls the relay.")]},
         replies=partial(_turns, "research", 15, 1_640, "research"),
     ),
     RunScenario(
-        name="loop_until, 10 tries", about="one phase, refused nine times", everything_tokens=200_000, saved=0.80,
+        name="loop_until, 10 tries",
+        about="one phase, refused nine times",
+        everything_tokens=200_000,
+        saved=0.80,
         dynamic_tokens=4_000,
-        cascade={"cascade_id": "retry", "phases": [
-            _phase("mend", "Mend the relay until its tests pass.", rules={"loop_until": "tests", "max_attempts": 10}),
-        ]},
+        cascade={
+            "cascade_id": "retry",
+            "phases": [
+                _phase(
+                    "mend", "Mend the relay until its tests pass.", rules={"loop_until": "tests", "max_attempts": 10}
+                ),
+            ],
+        },
         replies=partial(_tries, 10),
     ),
     RunScenario(
-        name="5 soundings", about="five attempts of 10 turns each", everything_tokens=500_000, saved=0.70,
+        name="5 soundings",
+        about="five attempts of 10 turns each",
+        everything_tokens=500_000,
+        saved=0.70,
         dynamic_tokens=4_000,
-        cascade={"cascade_id": "soundings", "phases": [
-            _phase("plan", "Plan the move of the relay.", soundings={"factor": 5}),
-        ]},
+        cascade={
+            "cascade_id": "soundings",
+            "phases": [
+                _phase("plan", "Plan the move of the relay.", soundings={"factor": 5}),
+            ],
+        },
         replies=lambda: [one for n in range(1, 6) for one in _turns("plan", 10, 2_260, f"sounding {n}", n)],
     ),
-)  # fmt: skip
+)
 
 
 EAGER = {"policy": "ski_rental", "mask_observations_after": 0}
@@ -381,19 +465,28 @@ def play_scenario(
     cascade, script = cascade_of({**scenario.cascade, "phases": phases}), script_of(replies, scenario.name)
     with memory_store() as store:
         runner = CascadeRunner(
-            store=store, cascade=cascade, model=script, answer=script.tool, validate=script.verdict, run="run",
-            builder=_builder_of(scenario), tools={"search": None}, workers=1, scratchpad=scratchpad,
-        )  # fmt: skip
+            store=store,
+            cascade=cascade,
+            model=script,
+            answer=script.tool,
+            validate=script.verdict,
+            run="run",
+            builder=_builder_of(scenario),
+            tools={"search": None},
+            workers=1,
+            scratchpad=scratchpad,
+        )
         runner.play()
         sizer = Sizer(_builder_of(scenario)(Policy()).counter)
         rows = efficiency_of(store, cascade, "run", counter=sizer.counter, prices=prices)
         calls = list(judged_calls(store, cascade, "run", sizer=sizer))
         return ScenarioFigures(
-            name=scenario.name, efficiency=rows[-1],
+            name=scenario.name,
+            efficiency=rows[-1],
             constraints_kept=_share(_kept(calls, scenario.constraints)),
             decisions_kept=_share(_kept(calls, scenario.decisions)),
             evidence_reachable=_share(_reached(store, calls)),
-        )  # fmt: skip
+        )
 
 
 def _builder_of(scenario: RunScenario) -> Callable[[Policy], EnvelopeBuilder]:

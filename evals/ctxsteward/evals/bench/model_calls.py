@@ -94,11 +94,13 @@ class _PromptCounter:
         ModelSummarizer(own)(source, budget_tokens=budget_tokens)
         if prefix is not None and riding.asked:
             tools = self._counter.text(json.dumps(prefix.get("tools", [])))
-            self.found.append(PromptTokens(
-                prefix=self._tokens(prefix.get("messages", ())) + tools,
-                instruction=self._tokens(riding.asked[0].messages),
-                own=sum(self._tokens(request.messages) for request in own.asked),
-            ))  # fmt: skip
+            self.found.append(
+                PromptTokens(
+                    prefix=self._tokens(prefix.get("messages", ())) + tools,
+                    instruction=self._tokens(riding.asked[0].messages),
+                    own=sum(self._tokens(request.messages) for request in own.asked),
+                )
+            )
         return summary
 
     def _tokens(self, messages: Sequence[Wire]) -> int:
@@ -288,9 +290,12 @@ def _structured(name: str, paths: Sequence[Path], budget_tokens: int) -> Iterato
 
 
 def _judged(
-    transcript: Transcript, sizer: Sizer, budget_tokens: int, tallies: dict[str, _StructuredTally],
+    transcript: Transcript,
+    sizer: Sizer,
+    budget_tokens: int,
+    tallies: dict[str, _StructuredTally],
     everything: _StructuredTally,
-) -> None:  # fmt: skip
+) -> None:
     tokenizer = sizer.counter.tokenizer
     roomy = Budgets(dynamic_tokens=10**9, arrival_cap_tokens=10**9, recall_fraction=0)
     whole = EnvelopeBuilder(tokenizer=tokenizer, budgets=roomy, selector=None)
@@ -302,21 +307,28 @@ def _judged(
     budgets = Budgets(dynamic_tokens=budget_tokens, recall_fraction=0)
     builders = {
         who: _PatientBuilder(
-            tokenizer=tokenizer, budgets=budgets, selector=None,
+            tokenizer=tokenizer,
+            budgets=budgets,
+            selector=None,
             summarizer="structured" if who != "rules" else "extractive",
             ahead=SummaryAhead(_ScriptedSummarizer(models[who]), "openai-chat", workers=1) if who in models else None,
         )
         for who in ("rules", "structured rules", *models)
-    }  # fmt: skip
+    }
     run = read_run(transcript, {"everything": whole, **builders}, sizer)
     if not run.seen:
         return
     for who, prompts in run.ours.items():
         tally = everything if who == "everything" else tallies.setdefault(who, _StructuredTally())
         judge = PromptJudge(
-            sizer=sizer, prices=Prices(cached=CACHED), budget_tokens=budget_tokens, task=run.task,
-            tools_tokens=run.tools_tokens, task_ordinal=run.task_ordinal, found_values=run.found_values,
-        )  # fmt: skip
+            sizer=sizer,
+            prices=Prices(cached=CACHED),
+            budget_tokens=budget_tokens,
+            task=run.task,
+            tools_tokens=run.tools_tokens,
+            task_ordinal=run.task_ordinal,
+            found_values=run.found_values,
+        )
         for prompt in prompts:
             judge.read(prompt)
         tally.bill.add(judge.bill)

@@ -93,10 +93,13 @@ def _sessions(path: Path) -> Iterator[tuple[Place, NotedSession]]:
         notes = _texts(row, "extracted_memory", f"{path}", f"dialogues[{number}]")
         said = (_utterance(at, turn, path.stem) for at, turn in enumerate(turns, 1))
         replayed = ReplayedTranscript(
-            source=f"{path.stem}/{number}", session=f"{path.stem}-{number}", principal=path.stem, format="openai",
+            source=f"{path.stem}/{number}",
+            session=f"{path.stem}-{number}",
+            principal=path.stem,
+            format="openai",
             digest="",
             utterances=tuple(said),
-        )  # fmt: skip
+        )
         yield (path.stem, number), NotedSession(replayed, tuple(note["content"] for note in notes))
 
 
@@ -114,7 +117,7 @@ def _utterance(ordinal: int, turn: Mapping[str, Any], principal: str) -> Replaye
     role: Literal["user", "assistant"] = "user" if turn.get("speaker") == "User" else "assistant"
     return ReplayedUtterance(
         ordinal=ordinal, ref=f"§{ordinal}", role=role, text=turn["content"], trust=role, principal=principal
-    )  # fmt: skip
+    )
 
 
 def measure_noted(
@@ -126,7 +129,7 @@ def measure_noted(
         tell(f"{person}, session {number + 1}")
         records += [
             (((person, number), one.text), _is_kept_at_once(one)) for one in harvest(session.replayed) if _is_kept(one)
-        ]  # fmt: skip
+        ]
     said = [
         (place, said.text[piece.start : piece.stop])
         for place, session in sessions.items()
@@ -168,9 +171,13 @@ def _row(
         for place, of in notes.items()
     }
     return NotedRow(
-        half, strategy, len(texts), sum(any(row) for rows in said.values() for row in rows),
-        sum(map(len, notes.values())), sum(any(column) for rows in said.values() for column in zip(*rows, strict=True)),
-    )  # fmt: skip
+        half,
+        strategy,
+        len(texts),
+        sum(any(row) for rows in said.values() for row in rows),
+        sum(map(len, notes.values())),
+        sum(any(column) for rows in said.values() for column in zip(*rows, strict=True)),
+    )
 
 
 def _says(record: set[str], note: set[str]) -> bool:
@@ -182,11 +189,15 @@ def noted_cells(rows: Sequence[NotedRow]) -> list[list[str]]:
     """A line of the table each, under `NOTED_HEAD`."""
     return [
         [
-            row.half, row.strategy, f"{row.records:,}", f"{row.records / max(1, row.notes):.2f}",
-            *_percent(row.found, row.notes), *_percent(row.noted, row.records),
+            row.half,
+            row.strategy,
+            f"{row.records:,}",
+            f"{row.records / max(1, row.notes):.2f}",
+            *_percent(row.found, row.notes),
+            *_percent(row.noted, row.records),
         ]
         for row in rows
-    ]  # fmt: skip
+    ]
 
 
 def _percent(part: int, whole: int) -> tuple[str, str]:
@@ -201,9 +212,20 @@ def _percent(part: int, whole: int) -> tuple[str, str]:
 WORTH = "worth"
 """Of the block in a document."""
 WORTH_HEAD = (
-    "talk", "half", "lines", "number", "judged", "useful, %", "95 %", "useless, %", "junk or wrong, %", "95 %",
-    "harmful, %", "same label, %", "kappa",
-)  # fmt: skip
+    "talk",
+    "half",
+    "lines",
+    "number",
+    "judged",
+    "useful, %",
+    "95 %",
+    "useless, %",
+    "junk or wrong, %",
+    "95 %",
+    "harmful, %",
+    "same label, %",
+    "kappa",
+)
 Label = Literal["useful", "useless", "junk", "wrong", "harmful"]
 _JUDGED = Path(__file__).with_name("judged_lines.csv")
 
@@ -273,24 +295,33 @@ def _replayed(chat: AskedChat) -> ReplayedTranscript:
     said = (Message.from_wire(new.message) for new in chat.messages)
     utterances = (
         ReplayedUtterance(
-            ordinal=at, ref=f"§{at}", role="user" if one.role == "user" else "assistant", text=one.text,
-            trust="user" if one.role == "user" else "assistant", principal=f"user of {chat.name}",
+            ordinal=at,
+            ref=f"§{at}",
+            role="user" if one.role == "user" else "assistant",
+            text=one.text,
+            trust="user" if one.role == "user" else "assistant",
+            principal=f"user of {chat.name}",
         )
         for at, one in enumerate(said, 1)
-    )  # fmt: skip
+    )
     return ReplayedTranscript(
-        source=chat.name, session=chat.name, principal=f"user of {chat.name}", format="openai", digest="",
+        source=chat.name,
+        session=chat.name,
+        principal=f"user of {chat.name}",
+        format="openai",
+        digest="",
         utterances=tuple(utterances),
-    )  # fmt: skip
+    )
 
 
 def active_records(transcripts: Iterable[ReplayedTranscript]) -> list[MetaRecommendation]:
     """What a night over transcripts makes active for people: of tools, `advice` judges."""
     key = KEYS.address_key(TENANT)
     artifacts = (
-        artifact for one in transcripts
+        artifact
+        for one in transcripts
         for artifact in build_artifact(one, lasting(harvest(one)), extractor=EXTRACTOR, key=key)
-    )  # fmt: skip
+    )
     return [one for one in records_made_of(artifacts) if one.status == "active" and one.scope.tool is None]
 
 
@@ -305,7 +336,7 @@ def measure_worth(path: Path, half: str) -> list[WorthRow]:
     return [
         _worth(talk, half, "ours", len(records), known, checks),
         _worth(talk, half, "any sentence", len(blind), blind, {}),
-    ]  # fmt: skip
+    ]
 
 
 def _worth(
@@ -313,9 +344,19 @@ def _worth(
 ) -> WorthRow:
     labels = Counter(label for one in judged for label in one.labels)
     return WorthRow(
-        talk, half, lines, number, len(judged), labels["useful"], labels["useless"], labels["junk"] + labels["wrong"],
-        labels["harmful"], sum(one.labels[0] == one.labels[1] for one in judged), kappa(judged), checks,
-    )  # fmt: skip
+        talk,
+        half,
+        lines,
+        number,
+        len(judged),
+        labels["useful"],
+        labels["useless"],
+        labels["junk"] + labels["wrong"],
+        labels["harmful"],
+        sum(one.labels[0] == one.labels[1] for one in judged),
+        kappa(judged),
+        checks,
+    )
 
 
 def kappa(judged: Sequence[JudgedLine]) -> float | None:
@@ -360,10 +401,17 @@ def worth_cells(rows: Iterable[WorthRow]) -> list[list[str]]:
     """A line of the table each, under `WORTH_HEAD`."""
     return [
         [
-            row.talk, row.half, row.lines, f"{row.number:,}", f"{row.judged:,}", *_percent(row.useful, 2 * row.judged),
-            _percent(row.useless, 2 * row.judged)[0], *_percent(row.bad, 2 * row.judged),
-            _percent(row.harmful, 2 * row.judged)[0], _percent(row.same, row.judged)[0],
+            row.talk,
+            row.half,
+            row.lines,
+            f"{row.number:,}",
+            f"{row.judged:,}",
+            *_percent(row.useful, 2 * row.judged),
+            _percent(row.useless, 2 * row.judged)[0],
+            *_percent(row.bad, 2 * row.judged),
+            _percent(row.harmful, 2 * row.judged)[0],
+            _percent(row.same, row.judged)[0],
             "" if row.kappa is None else f"{row.kappa:.2f}",
         ]
         for row in rows
-    ]  # fmt: skip
+    ]

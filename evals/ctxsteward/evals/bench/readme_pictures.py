@@ -245,8 +245,14 @@ class EvidenceLine(NamedTuple):
     """Tokens → percent of the evidence."""
 
 
-KINDS = {"heuristic": "sent", "oracle": "limit", "BM25 / tokens": "full", "BM25": "second", "recency": "axis",
-         "random": "third"}  # fmt: skip
+KINDS = {
+    "heuristic": "sent",
+    "oracle": "limit",
+    "BM25 / tokens": "full",
+    "BM25": "second",
+    "recency": "axis",
+    "random": "third",
+}
 """What is drawn, and how."""
 _DRAWN = {"heuristic": "ours", "recency": "newest"}
 EVIDENCE_HEIGHT, EVIDENCE_TOP, EVIDENCE_BOTTOM = 340, 84, 282
@@ -258,18 +264,28 @@ def evidence_lines(page: str) -> tuple[list[EvidenceLine], list[EvidenceLine]]:
     recall = [row for row in table_rows(block_of(page, "recall")) if row[0] != "strategy"]
     chats = table_rows(block_of(page, "chats"))
     chats = chats[: next((at for at, row in enumerate(chats) if row[0] == "ranking, by passage"), None)]
-    sizes = {at: int(name.removeprefix("user, ").replace(",", "")) for at, name in enumerate(chats[0])
-             if name.startswith("user, ")}  # fmt: skip
+    sizes = {
+        at: int(name.removeprefix("user, ").replace(",", ""))
+        for at, name in enumerate(chats[0])
+        if name.startswith("user, ")
+    }
     people = [
-        EvidenceLine(_DRAWN.get(name, name), kind, {int(row[1].replace(",", "")): float(row[2]) for row in recall
-                                                    if row[0] == name})
+        EvidenceLine(
+            _DRAWN.get(name, name),
+            kind,
+            {int(row[1].replace(",", "")): float(row[2]) for row in recall if row[0] == name},
+        )
         for name, kind in KINDS.items()
-    ]  # fmt: skip
+    ]
     assistant = [
-        EvidenceLine(_DRAWN.get(row[0], row[0]), KINDS[row[0]], {size: float(row[at].split(" / ")[1])
-                                                                 for at, size in sizes.items()})
-        for row in chats if row[0] in KINDS
-    ]  # fmt: skip
+        EvidenceLine(
+            _DRAWN.get(row[0], row[0]),
+            KINDS[row[0]],
+            {size: float(row[at].split(" / ")[1]) for at, size in sizes.items()},
+        )
+        for row in chats
+        if row[0] in KINDS
+    ]
     return people, assistant
 
 

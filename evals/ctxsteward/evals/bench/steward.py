@@ -197,9 +197,12 @@ def _increment() -> Iterator[BenchmarkRow]:
 # -- room ---------------------------------------------------------------------------------------------------------
 
 PARTS = {
-    "ledgers": "ledger", "blobs": "artifacts and facts", "facts": "shelves of facts", "keys": "data keys",
+    "ledgers": "ledger",
+    "blobs": "artifacts and facts",
+    "facts": "shelves of facts",
+    "keys": "data keys",
     "steward": "batches and nights",
-}  # fmt: skip
+}
 """Of a store: the folder of a part, and its name."""
 
 

@@ -357,24 +357,29 @@ def cells(rows: Sequence[SurvivalRow]) -> list[list[str]]:
     lines = []
     for strategy in dict.fromkeys(row.strategy for row in rows):
         row = found[ALL, strategy]
-        lines.append([
-            strategy,
-            _percent(row.survived, row.statements),
-            _percent(row.survived, found[ALL, "oracle"].survived),
-            _percent(row.rules_shown, row.rules),
-            f"{row.stale_alone}",
-            _percent(row.resolved, row.updates),
-            f"{row.compactions:,}" if row.compactions else "-",
-            *(_percent(found[one, strategy].survived, found[one, "oracle"].survived) for one in generators),
-        ])  # fmt: skip
+        lines.append(
+            [
+                strategy,
+                _percent(row.survived, row.statements),
+                _percent(row.survived, found[ALL, "oracle"].survived),
+                _percent(row.rules_shown, row.rules),
+                f"{row.stale_alone}",
+                _percent(row.resolved, row.updates),
+                f"{row.compactions:,}" if row.compactions else "-",
+                *(_percent(found[one, strategy].survived, found[one, "oracle"].survived) for one in generators),
+            ]
+        )
     return lines
 
 
 def survival_block(rows: Sequence[SurvivalRow]) -> list[str]:
     """The table for a document."""
     head = [*HEAD, *dict.fromkeys(row.generator for row in rows)]
-    return ["Percent, but for counts of statements with a stale value alone and of compactions.", "",
-            *table(head, cells(rows))]  # fmt: skip
+    return [
+        "Percent, but for counts of statements with a stale value alone and of compactions.",
+        "",
+        *table(head, cells(rows)),
+    ]
 
 
 def _percent(part: int, whole: int) -> str:

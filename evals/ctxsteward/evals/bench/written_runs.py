@@ -53,37 +53,56 @@ def _flights(v: _Values, count: int, amount: int, answer: str) -> dict[str, Any]
 
 
 _CAUSES = (
-    _Cause("a date in another format",
-           lambda v: [_call("book", "{}", order_id=v.order, pickup_day=f"2026-11-{v.day}")],
-           lambda v: [_call("book", "{}", order_id=v.order)], _dates),
-    _Cause("a value of another tool",
-           lambda v: [_looks(v), _call("refund", "{}", order_id=v.order, payment_id=v.payment)],
-           lambda v: [_call("get_user", json.dumps({"payment_id": v.other}), name="ann"),
-                      _call("refund", "{}", order_id=v.order, payment_id=v.other)],
-           lambda v: [_call("refund", "Error: payment method not found", order_id=v.order, payment_id="card_0001")]),
-    _Cause("a sum that does not add up",
-           lambda v: [_flights(v, 2, v.price, "{}")],
-           lambda v: [_flights(v, 1, v.price - 40, "{}")],
-           lambda v: [_flights(v, 2, v.price - 40, f"Error: payment amount does not add up, total is {v.price}")]),
-    _Cause("an argument that is required",
-           lambda v: [_call("ship", "{}", order_id=v.order, address="14 Mill Lane", insured=True)],
-           lambda v: [_call("ship", "{}", order_id=v.order)],
-           lambda v: [_call("ship", "Error: missing required argument: insured", order_id=v.order,
-                            address="14 Mill Lane")]),
-    _Cause("a call that comes first",
-           lambda v: [_call("unlock", "{}", order_id=v.order), _call("cancel", "{}", order_id=v.order, reason="late")],
-           lambda v: [_call("cancel", "{}", order_id=v.order, reason="test")],
-           lambda v: [_call("cancel", "Error: order is locked", order_id=v.order, reason="late")]),
-    _Cause("what is not allowed",
-           lambda v: [],
-           lambda v: [_call("compensate", "{}", order_id=v.order, amount=v.price // 2)],
-           lambda v: [_call("compensate", "Error: permission denied: amount over the limit", order_id=v.order,
-                            amount=v.price)]),
-    _Cause("a service that is down for a moment",
-           lambda v: [_call("track", "{}", order_id=v.order)],
-           lambda v: [_call("track", "{}", order_id=v.other)],
-           lambda v: [_call("track", "Error: timeout, service unavailable", order_id=v.order)]),
-)  # fmt: skip
+    _Cause(
+        "a date in another format",
+        lambda v: [_call("book", "{}", order_id=v.order, pickup_day=f"2026-11-{v.day}")],
+        lambda v: [_call("book", "{}", order_id=v.order)],
+        _dates,
+    ),
+    _Cause(
+        "a value of another tool",
+        lambda v: [_looks(v), _call("refund", "{}", order_id=v.order, payment_id=v.payment)],
+        lambda v: [
+            _call("get_user", json.dumps({"payment_id": v.other}), name="ann"),
+            _call("refund", "{}", order_id=v.order, payment_id=v.other),
+        ],
+        lambda v: [_call("refund", "Error: payment method not found", order_id=v.order, payment_id="card_0001")],
+    ),
+    _Cause(
+        "a sum that does not add up",
+        lambda v: [_flights(v, 2, v.price, "{}")],
+        lambda v: [_flights(v, 1, v.price - 40, "{}")],
+        lambda v: [_flights(v, 2, v.price - 40, f"Error: payment amount does not add up, total is {v.price}")],
+    ),
+    _Cause(
+        "an argument that is required",
+        lambda v: [_call("ship", "{}", order_id=v.order, address="14 Mill Lane", insured=True)],
+        lambda v: [_call("ship", "{}", order_id=v.order)],
+        lambda v: [
+            _call("ship", "Error: missing required argument: insured", order_id=v.order, address="14 Mill Lane")
+        ],
+    ),
+    _Cause(
+        "a call that comes first",
+        lambda v: [_call("unlock", "{}", order_id=v.order), _call("cancel", "{}", order_id=v.order, reason="late")],
+        lambda v: [_call("cancel", "{}", order_id=v.order, reason="test")],
+        lambda v: [_call("cancel", "Error: order is locked", order_id=v.order, reason="late")],
+    ),
+    _Cause(
+        "what is not allowed",
+        lambda v: [],
+        lambda v: [_call("compensate", "{}", order_id=v.order, amount=v.price // 2)],
+        lambda v: [
+            _call("compensate", "Error: permission denied: amount over the limit", order_id=v.order, amount=v.price)
+        ],
+    ),
+    _Cause(
+        "a service that is down for a moment",
+        lambda v: [_call("track", "{}", order_id=v.order)],
+        lambda v: [_call("track", "{}", order_id=v.other)],
+        lambda v: [_call("track", "Error: timeout, service unavailable", order_id=v.order)],
+    ),
+)
 TASKS, TRIALS, FAILING = 56, 4, 0.5
 
 
@@ -109,37 +128,93 @@ def _reads(v: _Values) -> dict[str, Any]:
 
 
 _WORDED = (
-    _Cause("a payment method that the order does not have",
-           lambda v: [_looks(v), _charge(v, v.payment, "{}")],
-           lambda v: [_charge(v, None, "{}")],
-           lambda v: [_charge(v, "card_0001", _said(
-               v, "payment method card_0001 not found", "no payment method card_0001 was found for the order",
-               "the payment method was not found: card_0001"))]),
-    _Cause("a payment id without its sign",
-           lambda v: [_charge(v, "#" + v.order, "{}")],
-           lambda v: [_charge(v, None, "{}")],
-           lambda v: [_charge(v, v.order, _said(
-               v, "payment id lacks its leading sign", "the leading sign of the payment id is missing",
-               "payment id without a leading sign"))]),
-    _Cause("a voucher that needs no payment",
-           lambda v: [_charge(v, None, "{}")],
-           lambda v: [_charge(v, v.other, "{}")],
-           lambda v: [_charge(v, v.payment, _said(
-               v, "vouchers take no payment id", "payment id is refused because vouchers cover it",
-               "vouchers cover this order, payment id refused"))]),
-    _Cause("line numbers in a text",
-           lambda v: [_patch(v, _line(v), "{}")],
-           lambda v: [_patch(v, f"{v.day}", "{}")],
-           lambda v: [_reads(v), _patch(v, f"{v.day}\t{_line(v)}", _said(
-               v, "old_text not found, it begins with line numbers", "line numbers of old_text not found in the file",
-               "old_text with line numbers not found"))]),
-    _Cause("a text without its indentation",
-           lambda v: [_patch(v, _line(v), "{}")],
-           lambda v: [_patch(v, "total", "{}")],
-           lambda v: [_patch(v, _line(v).strip(), _said(
-               v, "old_text not found, its leading blanks differ", "leading blanks of old_text not found",
-               "blanks differ, old_text not found"))]),
-)  # fmt: skip
+    _Cause(
+        "a payment method that the order does not have",
+        lambda v: [_looks(v), _charge(v, v.payment, "{}")],
+        lambda v: [_charge(v, None, "{}")],
+        lambda v: [
+            _charge(
+                v,
+                "card_0001",
+                _said(
+                    v,
+                    "payment method card_0001 not found",
+                    "no payment method card_0001 was found for the order",
+                    "the payment method was not found: card_0001",
+                ),
+            )
+        ],
+    ),
+    _Cause(
+        "a payment id without its sign",
+        lambda v: [_charge(v, "#" + v.order, "{}")],
+        lambda v: [_charge(v, None, "{}")],
+        lambda v: [
+            _charge(
+                v,
+                v.order,
+                _said(
+                    v,
+                    "payment id lacks its leading sign",
+                    "the leading sign of the payment id is missing",
+                    "payment id without a leading sign",
+                ),
+            )
+        ],
+    ),
+    _Cause(
+        "a voucher that needs no payment",
+        lambda v: [_charge(v, None, "{}")],
+        lambda v: [_charge(v, v.other, "{}")],
+        lambda v: [
+            _charge(
+                v,
+                v.payment,
+                _said(
+                    v,
+                    "vouchers take no payment id",
+                    "payment id is refused because vouchers cover it",
+                    "vouchers cover this order, payment id refused",
+                ),
+            )
+        ],
+    ),
+    _Cause(
+        "line numbers in a text",
+        lambda v: [_patch(v, _line(v), "{}")],
+        lambda v: [_patch(v, f"{v.day}", "{}")],
+        lambda v: [
+            _reads(v),
+            _patch(
+                v,
+                f"{v.day}\t{_line(v)}",
+                _said(
+                    v,
+                    "old_text not found, it begins with line numbers",
+                    "line numbers of old_text not found in the file",
+                    "old_text with line numbers not found",
+                ),
+            ),
+        ],
+    ),
+    _Cause(
+        "a text without its indentation",
+        lambda v: [_patch(v, _line(v), "{}")],
+        lambda v: [_patch(v, "total", "{}")],
+        lambda v: [
+            _patch(
+                v,
+                _line(v).strip(),
+                _said(
+                    v,
+                    "old_text not found, its leading blanks differ",
+                    "leading blanks of old_text not found",
+                    "blanks differ, old_text not found",
+                ),
+            )
+        ],
+    ),
+)
 
 
 def written_runs(*, seed: int, tasks: int = TASKS, trials: int = TRIALS) -> bytes:
@@ -184,10 +259,15 @@ def _run(task: int, trial: int, passed: bool, calls: Sequence[dict[str, Any]], v
 PRACTISED_TASKS, PRACTISED_TRIALS = 80, 6
 RIGHT, WRONG, HARD = 0.85, 0.25, 0.35
 """How often a run succeeds that does what is right, that does not, and by how much less often at a hard task."""
-RIGHT_PRACTICES = frozenset((
-    ("cancel", "call get_order first"), ("refund", "ask the user first"), ("book", "take payment_id from get_user"),
-    (None, "do without transfer"), (None, "call get_order"),
-))  # fmt: skip
+RIGHT_PRACTICES = frozenset(
+    (
+        ("cancel", "call get_order first"),
+        ("refund", "ask the user first"),
+        ("book", "take payment_id from get_user"),
+        (None, "do without transfer"),
+        (None, "call get_order"),
+    )
+)
 """By tool (None: the whole run), what makes runs of the world succeed."""
 
 

@@ -137,10 +137,13 @@ def prompt_of(name: str, answer: object) -> Prompt:
         if not fits(given):
             raise InputError(f"subject {name}: `{field}` of its Prompt is {_kind(given)}; give {wanted}")
     return replace(
-        answer, messages=_messages(name, answer.messages), references=dict(answer.references), envelope=None,
+        answer,
+        messages=_messages(name, answer.messages),
+        references=dict(answer.references),
+        envelope=None,
         lost=None if answer.lost is None else frozenset(answer.lost),
         anthropic=None if answer.anthropic is None else partial(_answer, answer.anthropic, partial(_request, name)),
-    )  # fmt: skip
+    )
 
 
 def _request(name: str, answer: object) -> Wire:

@@ -65,9 +65,15 @@ ADAPTER = Path(__file__).with_name("peer_adapter.py")
 ANSWER_SECONDS = 120.0
 CLOSE_SECONDS = 10.0
 _QUIET = {
-    "HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "LITELLM_LOCAL_MODEL_COST_MAP": "True", "DO_NOT_TRACK": "1",
-    "LANGSMITH_TRACING": "false", "OTEL_SDK_DISABLED": "true", "HEADROOM_TELEMETRY": "off", "PYTHONUTF8": "1",
-}  # fmt: skip
+    "HF_HUB_OFFLINE": "1",
+    "TRANSFORMERS_OFFLINE": "1",
+    "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+    "DO_NOT_TRACK": "1",
+    "LANGSMITH_TRACING": "false",
+    "OTEL_SDK_DISABLED": "true",
+    "HEADROOM_TELEMETRY": "off",
+    "PYTHONUTF8": "1",
+}
 
 
 class LibraryFailed(ContextError):
@@ -112,9 +118,13 @@ class AdapterProcess:
         command = [str(python.absolute()), "-I", str(adapter), name]
         try:
             self._process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-                env=environment, cwd=self._home.name,
-            )  # fmt: skip
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                env=environment,
+                cwd=self._home.name,
+            )
         except OSError as error:
             self._home.cleanup()
             raise LibraryFailed(name, f"{python} does not start: {error.strerror}") from None
@@ -192,9 +202,7 @@ class LibraryDialogue:
             sent = self._ask("send", messages=said)
         if question is not None:
             sent = self._ask("preview", messages=[{"role": "user", "content": question}])
-        return Prompt(
-            messages=sent["messages"], references=sent["references"], cpu_seconds=float(sent["cpu_seconds"])
-        )  # fmt: skip
+        return Prompt(messages=sent["messages"], references=sent["references"], cpu_seconds=float(sent["cpu_seconds"]))
 
     def set_time(self, now: str) -> None:
         told = datetime.fromisoformat(now)
@@ -246,10 +254,16 @@ class HttpDialogue:
 
     def prompt(self, question: str | None = None) -> Prompt:
         asked: list[Wire] = [] if question is None else [{"role": "user", "content": question}]
-        answer = self._ask({
-            "op": "prompt", "budget_tokens": self._task.budget_tokens, "system": self._task.system,
-            "tools": list(self._task.tools), "messages": [*self._said, *asked], "question": question,
-        })  # fmt: skip
+        answer = self._ask(
+            {
+                "op": "prompt",
+                "budget_tokens": self._task.budget_tokens,
+                "system": self._task.system,
+                "tools": list(self._task.tools),
+                "messages": [*self._said, *asked],
+                "question": question,
+            }
+        )
         if "messages" not in answer:
             raise InputError(f"{self._address}: its answer has no `messages`: {answer!r:.60}")
         can = answer.get("can", [])
@@ -260,9 +274,12 @@ class HttpDialogue:
         if "search" in can:
             self.search = self._search
         return Prompt(
-            messages=answer["messages"], references=answer.get("references") or {}, summary=answer.get("summary"),
-            lost=answer.get("lost"), compacted=answer.get("compacted"),
-        )  # fmt: skip
+            messages=answer["messages"],
+            references=answer.get("references") or {},
+            summary=answer.get("summary"),
+            lost=answer.get("lost"),
+            compacted=answer.get("compacted"),
+        )
 
     def _resolve(self, reference: str) -> str:
         text = self._ask({"op": "resolve", "reference": reference}).get("text")

@@ -97,8 +97,11 @@ def prompt_from(envelope: Envelope, lost: frozenset[int] = frozenset()) -> Promp
         summary="\n".join(
             span.text for f in envelope.dynamic.fragments if f.kind == "bullets" for span in fragment_spans(f)
         ),
-        lost=lost, compacted=bool(envelope.reports), anthropic=partial(envelope.render, "anthropic"), envelope=envelope,
-    )  # fmt: skip
+        lost=lost,
+        compacted=bool(envelope.reports),
+        anthropic=partial(envelope.render, "anthropic"),
+        envelope=envelope,
+    )
 
 
 def named(envelope: Envelope) -> frozenset[int]:

@@ -125,9 +125,13 @@ class LangChain(Peer):
 def trimmed(history: list[Any], budget_tokens: int) -> list[Any]:
     """`trim_messages` as its documentation recommends it."""
     kept: list[Any] = load("langchain_core.messages").trim_messages(
-        history, max_tokens=budget_tokens, token_counter="approximate", strategy="last", start_on="human",
+        history,
+        max_tokens=budget_tokens,
+        token_counter="approximate",
+        strategy="last",
+        start_on="human",
         end_on=("human", "tool"),
-    )  # fmt: skip
+    )
     return kept
 
 
@@ -212,9 +216,11 @@ class PydanticAI(Peer):
     def decide(self) -> list[Any]:
         models = load("pydantic_ai.models")
         request = models.ModelRequestContext(
-            model=self.context.model, messages=list(self.history), model_settings=None,
+            model=self.context.model,
+            messages=list(self.history),
+            model_settings=None,
             model_request_parameters=models.ModelRequestParameters(),
-        )  # fmt: skip
+        )
         made = asyncio.run(self.capability.before_model_request(self.context, request))
         return list(made.messages)
 
@@ -396,7 +402,8 @@ class Headroom(Peer):
 
 PEERS: dict[str, Callable[[int], Peer]] = {
     "langchain-trim": partial(
-        LangChain, kept=trimmed,
+        LangChain,
+        kept=trimmed,
         note="`strategy='last'`, `start_on='human'`, `end_on=('human', 'tool')`, approximate counter",
     ),
     "langchain-clear-tools": partial(
@@ -407,13 +414,14 @@ PEERS: dict[str, Callable[[int], Peer]] = {
         PydanticAI, compaction=sliding, note="`SlidingWindowCompaction(max_tokens=budget, keep_tokens=budget/2)`"
     ),
     "pydantic-ai-tiered": partial(
-        PydanticAI, compaction=tiered,
+        PydanticAI,
+        compaction=tiered,
         note="`TieredCompaction`: clears old tool results, then slides a window; no summary tier",
     ),
     "strands": Strands,
     "llama-index": LlamaIndex,
     "headroom": Headroom,
-}  # fmt: skip
+}
 
 
 def refuse(*_: object) -> None:

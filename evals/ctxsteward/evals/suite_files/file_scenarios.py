@@ -55,9 +55,13 @@ FIGURES = (
     Metric(name="reachable", about="Messages that answers rest on: shown, cited, or found by one search."),
     Metric(name="within_budget", about="Calls within the budget, or over it only by what must be there."),
     Metric(name="valid", about="Calls that the provider would accept."),
-    Metric(name="cost_ratio", about="Price of the calls with a cached prefix, against sending everything.",
-           kind="ratio", better="lower"),
-)  # fmt: skip
+    Metric(
+        name="cost_ratio",
+        about="Price of the calls with a cached prefix, against sending everything.",
+        kind="ratio",
+        better="lower",
+    ),
+)
 """Of every suite from a file."""
 SYSTEM_SLACK_TOKENS = 64
 """Beside the system prompt's own: its frame."""

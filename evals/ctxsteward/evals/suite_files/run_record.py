@@ -122,9 +122,17 @@ def run_head(
     } | ({"judges": ", ".join(map(_with_content, setup.judges))} if setup.judges else {})
     fingerprint |= {name: str(value) for name, value in described.items() if name not in ("subject", "judges")}
     return RunHead(
-        name=suite.name, about=suite.about, metrics=suite.metrics, scenarios=tuple(ids), split=split, setup=described,
-        fingerprint=fingerprint, gates=dict(gates), revision=revision, reproduce=reproduce,
-    )  # fmt: skip
+        name=suite.name,
+        about=suite.about,
+        metrics=suite.metrics,
+        scenarios=tuple(ids),
+        split=split,
+        setup=described,
+        fingerprint=fingerprint,
+        gates=dict(gates),
+        revision=revision,
+        reproduce=reproduce,
+    )
 
 
 def _digest(value: object) -> str:
@@ -248,9 +256,15 @@ class MergedRun(NamedTuple):
         """The figures over all scenarios, with gates judged over the whole."""
         head = self.head
         made = result(
-            head, self.played, split=head.split, setup=head.setup, gates=gates, when=when, revision=head.revision,
+            head,
+            self.played,
+            split=head.split,
+            setup=head.setup,
+            gates=gates,
+            when=when,
+            revision=head.revision,
             reproduce=head.reproduce,
-        )  # fmt: skip
+        )
         return made.model_copy(update={"product": head.fingerprint["product"]})
 
 

@@ -64,9 +64,12 @@ def _refuse_key(where: str, key: str, found: str, todo: str) -> InputError:
 
 
 _YAML = YamlSource(
-    what="suite", refuse=_refuse_key, max_bytes=MAX_BYTES, max_depth=MAX_DEPTH,
+    what="suite",
+    refuse=_refuse_key,
+    max_bytes=MAX_BYTES,
+    max_depth=MAX_DEPTH,
     expected="write a mapping with schema_version, name, about, scenarios",
-)  # fmt: skip
+)
 
 
 class PlacedPart(NamedTuple):
@@ -136,9 +139,13 @@ def load_suite(path: str | Path) -> FileSuite:
         FileJob(tuple(metrics), _scenario(document, number, one, known, profiles)) for number, one in enumerate(placed)
     )
     suite = EvalSuite(
-        name=document.name, about=document.about, metrics=tuple(metrics), play=play_file, scenarios=len(jobs),
+        name=document.name,
+        about=document.about,
+        metrics=tuple(metrics),
+        play=play_file,
+        scenarios=len(jobs),
         make=lambda draw: jobs[draw.number].scenario,
-    )  # fmt: skip
+    )
     content = [
         document.model_dump(mode="json", exclude={"gates", "status", "scenarios", "asks"}),
         [one.value.model_dump(mode="json") for one in placed],
@@ -211,10 +218,16 @@ def _keys_in(value: object, error: ErrorDetails) -> tuple[Keys, Keys]:
 
 
 _OWNERS: Mapping[Keys, str] = {
-    (): "", ("metrics",): "SuiteMetric", ("gates",): "FigureGate", ("judge",): "SuiteJudge", ("asks",): "asks",
-    ("scenarios",): "SuiteScenario", ("scenarios", "asks"): "SuiteAsk", ("scenarios", "asks", "judge"): "AskJudge",
+    (): "",
+    ("metrics",): "SuiteMetric",
+    ("gates",): "FigureGate",
+    ("judge",): "SuiteJudge",
+    ("asks",): "asks",
+    ("scenarios",): "SuiteScenario",
+    ("scenarios", "asks"): "SuiteAsk",
+    ("scenarios", "asks", "judge"): "AskJudge",
     ("asks", "judge"): "AskJudge",
-}  # fmt: skip
+}
 
 
 def _fields(model: type[BaseModel], keys: Keys) -> Iterable[str]:
@@ -348,16 +361,20 @@ def _scenario(
     _check_tools(scenario.tools, part)
     said = [normalize(scenario.system or ""), *(normalize("\n".join(texts_of(wire))) for wire in scenario.messages)]
     return FileScenario(
-        draw=Draw(document.name, "ci", number), name=scenario.id, messages=scenario.messages,
+        draw=Draw(document.name, "ci", number),
+        name=scenario.id,
+        messages=scenario.messages,
         asks=tuple(
             replace(_ask(ask, at, scenario, said, metrics), number=number, asked=_asked(ask, at, document))
             for number, (ask, at) in enumerate(placed.asks, 1)
         ),
         system=scenario.system,
-        tools=scenario.tools, profile=profiles.of(scenario.profile, part),
+        tools=scenario.tools,
+        profile=profiles.of(scenario.profile, part),
         budget_tokens=scenario.budget_tokens or document.budget_tokens,
-        stale_always=document.judge.stale == "always", prices=Prices(cached=document.judge.cached_price),
-    )  # fmt: skip
+        stale_always=document.judge.stale == "always",
+        prices=Prices(cached=document.judge.cached_price),
+    )
 
 
 def _check_messages(messages: Sequence[Wire], part: PlacedPart) -> None:
@@ -393,8 +410,9 @@ def _ask(
     """One ask, checked; `said` is the system prompt and each message, normalized."""
     messages = scenario.messages
     if ask.after > len(messages):
-        raise part.at("after").refused(f"{ask.after}, but the conversation has {len(messages)} messages",
-                                       "name one of them")  # fmt: skip
+        raise part.at("after").refused(
+            f"{ask.after}, but the conversation has {len(messages)} messages", "name one of them"
+        )
     if ask.after < len(messages) and messages[ask.after]["role"] == "tool":
         raise part.at("after").refused(f"{ask.after}, between a tool call and its result", "ask behind the result")
     for number, of in enumerate(ask.of):
@@ -404,10 +422,16 @@ def _ask(
     if ask.metric not in own:
         raise part.at("metric").refused(f"{ask.metric!r}", f"write one of: {', '.join(own)}; or add it to `metrics`")
     made = FileAsk(
-        metric=ask.metric, after=ask.after, question=ask.question, wants=ask.wants, avoids=ask.avoids, kind=ask.kind,
-        of=ask.of, own=None if ask.metric == "shown" else metrics[ask.metric],
+        metric=ask.metric,
+        after=ask.after,
+        question=ask.question,
+        wants=ask.wants,
+        avoids=ask.avoids,
+        kind=ask.kind,
+        of=ask.of,
+        own=None if ask.metric == "shown" else metrics[ask.metric],
         label=None if ask.label is None else ask.label == "yes",
-    )  # fmt: skip
+    )
     _check_values(ask, part, "\n".join(said[: ask.after + 1]), is_kept_out=made.is_kept_out)
     return made
 

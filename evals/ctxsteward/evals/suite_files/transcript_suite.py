@@ -229,10 +229,14 @@ def _scenarios(
         tokens = sum(counter.message(Message.from_wire(wire)) for wire in piece)
         report.fit += tokens <= _budget(tokens)
         yield DraftedScenario(
-            id=base if len(cuts) == 1 else f"{base}-{number}", source=source, messages=tuple(piece), system=system,
-            tools=tools, budget_tokens=_budget(tokens),
+            id=base if len(cuts) == 1 else f"{base}-{number}",
+            source=source,
+            messages=tuple(piece),
+            system=system,
+            tools=tools,
+            budget_tokens=_budget(tokens),
             asks=tuple(drafted(piece, stated, most=settings.asks * MORE)),
-        )  # fmt: skip
+        )
 
 
 def _budget(tokens: int) -> int:

@@ -68,11 +68,20 @@ class Loops:
         self.results: list[str] = []
         self._ids = 0
         self._kinds: dict[str, Callable[[], Iterator[Wire]]] = {
-            "talk": self._talk, "single": lambda: self._loop(1), "parallel": self._parallel,
-            "loop": lambda: self._loop(rng.randint(*STEPS)), "long loop": lambda: self._loop(rng.randint(*LONG_STEPS)),
-            "retry": self._retry, "late": self._late, "never": self._never, "interrupted": self._interrupted,
-            "huge": self._huge, "duplicate": self._duplicate, "images": self._images, "reused ids": self._reused,
-        }  # fmt: skip
+            "talk": self._talk,
+            "single": lambda: self._loop(1),
+            "parallel": self._parallel,
+            "loop": lambda: self._loop(rng.randint(*STEPS)),
+            "long loop": lambda: self._loop(rng.randint(*LONG_STEPS)),
+            "retry": self._retry,
+            "late": self._late,
+            "never": self._never,
+            "interrupted": self._interrupted,
+            "huge": self._huge,
+            "duplicate": self._duplicate,
+            "images": self._images,
+            "reused ids": self._reused,
+        }
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -230,9 +239,19 @@ CHECKED_EVERY = 5
 CHECKED_EVERY_SHORT = 3
 ASKS = 4
 WEIGHTS = {
-    "talk": 44, "single": 16, "parallel": 8, "loop": 6, "retry": 5, "late": 4, "never": 4, "interrupted": 4, "huge": 3,
-    "duplicate": 3, "images": 3, "reused ids": 2,
-}  # fmt: skip
+    "talk": 44,
+    "single": 16,
+    "parallel": 8,
+    "loop": 6,
+    "retry": 5,
+    "late": 4,
+    "never": 4,
+    "interrupted": 4,
+    "huge": 3,
+    "duplicate": 3,
+    "images": 3,
+    "reused ids": 2,
+}
 """Of 100 turns or so; long loops are placed apart."""
 LONG_LOOPS = 1
 

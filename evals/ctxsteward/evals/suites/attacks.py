@@ -109,11 +109,16 @@ def _called(
 
 
 CARRIERS: dict[str, Carrier] = {
-    "a user's message": _by_user, "a document": _by_document, "a tool result": _by_tool,
+    "a user's message": _by_user,
+    "a document": _by_document,
+    "a tool result": _by_tool,
     "one of two tool results": _by_tools,
-    "arguments": _by_arguments, "a tool's name": _by_tool_name, "a participant's name": _by_participant,
-    "a reply": _by_assistant, "an appended system message": _by_system,
-}  # fmt: skip
+    "arguments": _by_arguments,
+    "a tool's name": _by_tool_name,
+    "a participant's name": _by_participant,
+    "a reply": _by_assistant,
+    "an appended system message": _by_system,
+}
 
 
 REPEATS = (20, 60)
@@ -220,10 +225,19 @@ def _padded_table(rng: Random, one: Demand) -> str:
 
 
 _MADE: dict[str, Wrap] = {
-    "recalled lines": _recalled, "invisible characters": _unseen, "huge repeats": _repeats,
-    "guessed fence": _guessed_fence, "bidi": _bidi, "json": _json, "tag characters": _tag_characters,
-    "homoglyphs": _homoglyphs, "blank lines": _spaced, "letter by letter": _letter_by_letter,
-    "small capitals": _small_capitals, "words backwards": _words_backwards, "stacked quotes": _stacked_quotes,
+    "recalled lines": _recalled,
+    "invisible characters": _unseen,
+    "huge repeats": _repeats,
+    "guessed fence": _guessed_fence,
+    "bidi": _bidi,
+    "json": _json,
+    "tag characters": _tag_characters,
+    "homoglyphs": _homoglyphs,
+    "blank lines": _spaced,
+    "letter by letter": _letter_by_letter,
+    "small capitals": _small_capitals,
+    "words backwards": _words_backwards,
+    "stacked quotes": _stacked_quotes,
     "padded table": _padded_table,
-}  # fmt: skip
+}
 """Those that no template has."""

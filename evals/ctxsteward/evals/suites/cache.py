@@ -92,13 +92,22 @@ def drained_store(journal: Journal, objects: ObjectStore, keys: Keys, clock: Sim
         return Patience(total_seconds=total_seconds, clock=clock, sleep=clock.sleep, jitter=lambda: 0.5)
 
     behind = {
-        "background": False, "patience": patience(1.0), "clock": clock, "pace": Pace(clock=clock),
+        "background": False,
+        "patience": patience(1.0),
+        "clock": clock,
+        "pace": Pace(clock=clock),
         "pauses": Pauses(clock=clock, jitter=lambda: 0.5),
-    }  # fmt: skip
+    }
     store = Store(
-        journal, objects, keys, uri="memory:", draw_nonce=lambda: nonce, patience=patience(6.0), write_behind=True,
+        journal,
+        objects,
+        keys,
+        uri="memory:",
+        draw_nonce=lambda: nonce,
+        patience=patience(6.0),
+        write_behind=True,
         behind=behind,
-    )  # fmt: skip
+    )
     # asked in this thread: a lookup aside waits by the clock of the machine
     store.fact_lookup = FactLookup(
         lambda profile, tenant: store.facts(profile, tenant=tenant), erasures=lambda tenant: store.erasures(tenant)
@@ -237,10 +246,15 @@ def play_cache(scenario: Scenario, setup: Setup, stage: PlayCounts, *, auditor: 
     tamperings = deck(rng, list(TAMPERINGS))
     with memory_store(nonce=f"{rng.randrange(10**9):09d}") as store:
         run = _CacheRun(
-            scenario, setup, stage, store, setup.session(scenario, store), setup.builder(),
+            scenario,
+            setup,
+            stage,
+            store,
+            setup.session(scenario, store),
+            setup.builder(),
             _neighbours(scenario, setup, store),
             auditor,
-        )  # fmt: skip
+        )
         until, second = 6, rng.randrange(len(scenario.messages) // 3, len(scenario.messages) // 2)
         for number, wire in enumerate(scenario.messages):
             if wire["role"] == "assistant" and run.said:
@@ -332,7 +346,11 @@ def _scene(run: _CacheRun, rng: Random, expected: Envelope) -> TamperingScene:
         other.repin(Profile.from_document(revised(rng, run.scenario.profile)))
     earlier = run.last if run.last is not None and run.last.address != expected.address else None
     return TamperingScene(
-        expected=expected, earlier=earlier, neighbour=run.neighbours[0], foreigner=run.neighbours[1],
-        other_head=run.builder.rebuild(other), said=run.said,
+        expected=expected,
+        earlier=earlier,
+        neighbour=run.neighbours[0],
+        foreigner=run.neighbours[1],
+        other_head=run.builder.rebuild(other),
+        said=run.said,
         remarks=run.scenario.draw.texts("cache", "remarks"),
-    )  # fmt: skip
+    )

@@ -22,8 +22,15 @@ from ctxsteward.schemas import InputError
 from .kit import EvalSuite, Metric, SuiteExtra
 
 NAMES = (
-    "goal-continuity", "compression", "verbatim", "citations", "cache", "injection", "governance", "agents",
-)  # fmt: skip
+    "goal-continuity",
+    "compression",
+    "verbatim",
+    "citations",
+    "cache",
+    "injection",
+    "governance",
+    "agents",
+)
 
 
 @cache
@@ -39,10 +46,14 @@ def suite_named(name: str) -> EvalSuite:
     play = getattr(module, f"play_{module_name}")
     needed = entry.get("extra")
     return EvalSuite(
-        name=name, about=entry["about"], metrics=metrics, make=module.make, play=play,
+        name=name,
+        about=entry["about"],
+        metrics=metrics,
+        make=module.make,
+        play=play,
         ours_only=entry.get("ours_only"),
         extra=SuiteExtra(needed["name"], tuple(needed["modules"])) if needed else None,
-    )  # fmt: skip
+    )
 
 
 @cache

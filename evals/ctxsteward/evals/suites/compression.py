@@ -173,11 +173,13 @@ def _planted(found: Sequence[Found], told: Sequence[Sequence[int]]) -> Iterator[
 
 def _ask(rng: Random, draw: Draw, after: int, planted: Sequence[PlantedCanary]) -> CanaryQuestion:
     return CanaryQuestion(
-        metric="canaries_shown", after=after, question=rng.choice(draw.texts("compression", "questions")),
+        metric="canaries_shown",
+        after=after,
+        question=rng.choice(draw.texts("compression", "questions")),
         planted=tuple(planted),
         wants=tuple(one.canary.value for one in planted),
         avoids=tuple(old for one in planted for old in one.canary.stale),
-    )  # fmt: skip
+    )
 
 
 def play_compression(scenario: Scenario, setup: Setup, stage: PlayCounts) -> Scores:

@@ -122,10 +122,16 @@ def _judged(gate: Gate, metric: MetricResult, parts: Sequence[ScenarioPart], sce
     verdict, why = _verdict(gate, metric, is_point=is_point)
     smallest = _detects(gate, metric, parts, is_point=is_point)
     return GateResult(
-        metric=metric.name, rule=str(gate), value=_held(gate, metric), passed=verdict == "passed", why=why,
-        verdict=verdict, fails_run=verdict == "failed" or (verdict == "undecided" and not gate.allow_undecided),
-        promise=gate.is_promise(metric.kind), detects=None if smallest is None else round(smallest, 6),
-    )  # fmt: skip
+        metric=metric.name,
+        rule=str(gate),
+        value=_held(gate, metric),
+        passed=verdict == "passed",
+        why=why,
+        verdict=verdict,
+        fails_run=verdict == "failed" or (verdict == "undecided" and not gate.allow_undecided),
+        promise=gate.is_promise(metric.kind),
+        detects=None if smallest is None else round(smallest, 6),
+    )
 
 
 def _held(gate: Gate, metric: MetricResult) -> float | None:

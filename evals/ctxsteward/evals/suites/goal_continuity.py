@@ -193,8 +193,11 @@ LONG_DYNAMIC_TOKENS = 4_000
 FEW: dict[Kind, int] = {"goal": 3, "rule": 4, "task": 6, "choice": 3}
 MANY: dict[Kind, int] = {"goal": 5, "rule": 6, "task": 12, "choice": 6}
 SHOWN: dict[Kind, str] = {
-    "goal": "goals_shown", "rule": "constraints_shown", "task": "todos_open", "choice": "decisions_shown",
-}  # fmt: skip
+    "goal": "goals_shown",
+    "rule": "constraints_shown",
+    "task": "todos_open",
+    "choice": "decisions_shown",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -327,9 +330,11 @@ class GoalScript:
         """What is asked now: for all, for one kind, for one thing; at the end for each kind."""
         texts = self.phrasings
         about: dict[Kind, tuple[str, ...]] = {
-            "goal": texts.about_goals, "rule": texts.about_rules, "task": texts.about_tasks,
+            "goal": texts.about_goals,
+            "rule": texts.about_rules,
+            "task": texts.about_tasks,
             "choice": texts.about_choices,
-        }  # fmt: skip
+        }
         yield self._ask(self.rng.choice(texts.about_all), tuple(self.told.known()), "all")
         for kind in KINDS if everything else (self.rng.choice(KINDS),):
             if known := tuple(self.told.known(only=kind)):
@@ -339,10 +344,14 @@ class GoalScript:
 
     def _ask(self, question: str, known: tuple[AimState, ...], kind: str) -> Checkpoint:
         return Checkpoint(
-            metric="goal_drift", after=len(self.messages), question=question, kind=kind, known=known,
+            metric="goal_drift",
+            after=len(self.messages),
+            question=question,
+            kind=kind,
+            known=known,
             wants=tuple(one.wants[0] for one in known if one.is_open),
             avoids=tuple(old for one in known for old in one.outdated),
-        )  # fmt: skip
+        )
 
 
 def play_goal_continuity(scenario: Scenario, setup: Setup, stage: PlayCounts) -> Scores:

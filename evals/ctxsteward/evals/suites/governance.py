@@ -82,10 +82,15 @@ class StewardWorld:
     def night(self, day: int, tenant: str, *, canary_share: float | None = None) -> NightReport:
         """The night after this day; another one begins a minute later."""
         settings = NightSettings(
-            store=self.uri, tenant=tenant, profile=PROFILE, night=moment(day + 1)[:10], workers=1,
-            canary_share=canary_share, canary=CanaryLimits(min_sessions=MIN_SESSIONS),
+            store=self.uri,
+            tenant=tenant,
+            profile=PROFILE,
+            night=moment(day + 1)[:10],
+            workers=1,
+            canary_share=canary_share,
+            canary=CanaryLimits(min_sessions=MIN_SESSIONS),
             confirming_tools={LOOK_UP: ("is",)},
-        )  # fmt: skip
+        )
         seconds = (FIRST_DAY + timedelta(days=day, hours=15, minutes=len(self.reports))).timestamp()
         here = ProcessEnvironment(
             owner=f"night@evals:{day}", clock=lambda: seconds, cpu_seconds=lambda: 0.0, keys=lambda: KEYS

@@ -131,9 +131,17 @@ class Teller:
                 told.planted.append(PlantedSentence("poison", HERE, new, text, frozenset(), frozenset(visits), source))
 
     def _plant(
-        self, told: Story, kind: Kind, tenant: str, day: int, figure: str, text: str, names: list[str], source: str,
+        self,
+        told: Story,
+        kind: Kind,
+        tenant: str,
+        day: int,
+        figure: str,
+        text: str,
+        names: list[str],
+        source: str,
         known: str | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """So many visits in which it is said; `known`: what the operator's tool says of it."""
         visits = [
             self.visit(f"{tenant}-{figure}-{at}", tenant, name, day, text, known=known) for at, name in enumerate(names)
@@ -156,9 +164,16 @@ class Teller:
     # -- visits -------------------------------------------------------------------------------------------------
 
     def visit(
-        self, id: str, tenant: str, principal: str, day: int, text: str | None, *, tool_text: str | None = None,
+        self,
+        id: str,
+        tenant: str,
+        principal: str,
+        day: int,
+        text: str | None,
+        *,
+        tool_text: str | None = None,
         known: str | None = None,
-    ) -> Visit:  # fmt: skip
+    ) -> Visit:
         """A visit of two to four user turns in which somebody or a tool says this; `known`: what is looked up then."""
         wires = list(self._wires(text, tool_text, known))
         return Visit(id=id, tenant=tenant, principal=principal, day=day, wires=tuple(wires))

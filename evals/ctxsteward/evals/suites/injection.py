@@ -294,9 +294,13 @@ def make(draw: Draw) -> Scenario:
     made = composed(draw, nonce_of(draw), lambda text: text)
     rng = draw.random("head")
     return Scenario(
-        draw=draw, messages=tuple(made.messages), asks=tuple(made.asks), profile=head(rng, draw.language, draw.split),
-        tools=tuple(_TOOLS), tags={"attacks": ", ".join(sorted({one.kind for one in made.marked}))},
-    )  # fmt: skip
+        draw=draw,
+        messages=tuple(made.messages),
+        asks=tuple(made.asks),
+        profile=head(rng, draw.language, draw.split),
+        tools=tuple(_TOOLS),
+        tags={"attacks": ", ".join(sorted({one.kind for one in made.marked}))},
+    )
 
 
 _TOOLS = [

@@ -202,8 +202,9 @@ def _tools(rng: Random, scene: TamperingScene, provider: Provider) -> Wire | Non
     about = {"name": "transfer_money", "description": rng.choice(scene.remarks)}
     tool: Wire = {"type": "function", "function": {**about, "parameters": schema}}
     sent["payload"]["tools"] = [
-        *sent["payload"].get("tools", []), {**about, "input_schema": schema} if provider == "anthropic" else tool,
-    ]  # fmt: skip
+        *sent["payload"].get("tools", []),
+        {**about, "input_schema": schema} if provider == "anthropic" else tool,
+    ]
     return sent
 
 

@@ -95,10 +95,16 @@ def play_made(
     except Exception as problem:
         error = f"{type(problem).__name__}: {problem}"[:500] + answers.raised_at(problem)
     return ScenarioResult(
-        id=scenario.id, turns=scenario.turns, messages=len(scenario.messages), builds=stage.builds,
-        cpu_seconds=cpu_seconds() - started, tallies=tallies, error=error,
-        cases=() if error else tuple(stage.cases), ratings=() if error else tuple(stage.ratings),
-    )  # fmt: skip
+        id=scenario.id,
+        turns=scenario.turns,
+        messages=len(scenario.messages),
+        builds=stage.builds,
+        cpu_seconds=cpu_seconds() - started,
+        tallies=tallies,
+        error=error,
+        cases=() if error else tuple(stage.cases),
+        ratings=() if error else tuple(stage.ratings),
+    )
 
 
 def run(
@@ -176,9 +182,15 @@ def played(
         results.append(scenario)
         tell(len(results))
     ended = result(
-        suite_named(suite) if isinstance(suite, str) else suite, in_order(results, draws), split=draws[0].split,
-        setup=setup, gates=gates, when=when, revision=revision, reproduce=reproduce,
-    )  # fmt: skip
+        suite_named(suite) if isinstance(suite, str) else suite,
+        in_order(results, draws),
+        split=draws[0].split,
+        setup=setup,
+        gates=gates,
+        when=when,
+        revision=revision,
+        reproduce=reproduce,
+    )
     tell_eval(ended)
     return ended
 
@@ -223,10 +235,12 @@ def mean_of_repeats(repeats: Sequence[ScenarioResult]) -> ScenarioResult:
         return first
     error = next((f"repeat {n}: {one.error}" for n, one in enumerate(repeats, 1) if one.error is not None), None)
     return replace(
-        first, cpu_seconds=sum(one.cpu_seconds for one in repeats), error=error,
+        first,
+        cpu_seconds=sum(one.cpu_seconds for one in repeats),
+        error=error,
         tallies={name: _mean_tally([one.tallies[name] for one in repeats]) for name in first.tallies},
         ratings=tuple(rating for one in repeats for rating in one.ratings),
-    )  # fmt: skip
+    )
 
 
 def _mean_tally(repeats: Sequence[ScoreTally]) -> ScoreTally:
@@ -241,9 +255,13 @@ def _mean_tally(repeats: Sequence[ScoreTally]) -> ScoreTally:
     names = dict.fromkeys(name for one in repeats for name in one.things)
     things = {name: _mean_part([one.things[name] for one in repeats if name in one.things]) for name in names}
     return ScoreTally(
-        count=mean.checks, total=mean.total, misses=misses[:MISSES_KEPT], unscored=unscored, things=things,
+        count=mean.checks,
+        total=mean.total,
+        misses=misses[:MISSES_KEPT],
+        unscored=unscored,
+        things=things,
         repeats=parts,
-    )  # fmt: skip
+    )
 
 
 def _mean_part(repeats: Sequence[ScenarioPart]) -> ScenarioPart:
@@ -294,16 +312,29 @@ def result(
     if errors:
         gate_results = tuple(_over_fragments(gate, len(errors), len(played)) for gate in gate_results)
     return EvalResult(
-        suite=suite.name, about=suite.about, product=f"ctxsteward {version('ctxsteward')}", when=when,
-        revision=revision, split=split, setup=described, scenarios=len(played),
+        suite=suite.name,
+        about=suite.about,
+        product=f"ctxsteward {version('ctxsteward')}",
+        when=when,
+        revision=revision,
+        split=split,
+        setup=described,
+        scenarios=len(played),
         long_scenarios=sum(scenario.turns >= LONG_TURNS[0] for scenario in played),
         turns=sum(scenario.turns for scenario in played),
-        messages=sum(scenario.messages for scenario in played), builds=sum(scenario.builds for scenario in played),
-        cpu_seconds=round(sum(scenario.cpu_seconds for scenario in played), 3), metrics=metrics, gates=gate_results,
-        passed=not errors and not any(gate.fails_run for gate in gate_results), errors=errors,
-        misses=_misses(suite, played), reproduce=reproduce, scenario_ids=tuple(one.id for one in played),
-        by_scenario={name: each for name, each in by_scenario.items() if each}, judging=judging_of(played),
-    )  # fmt: skip
+        messages=sum(scenario.messages for scenario in played),
+        builds=sum(scenario.builds for scenario in played),
+        cpu_seconds=round(sum(scenario.cpu_seconds for scenario in played), 3),
+        metrics=metrics,
+        gates=gate_results,
+        passed=not errors and not any(gate.fails_run for gate in gate_results),
+        errors=errors,
+        misses=_misses(suite, played),
+        reproduce=reproduce,
+        scenario_ids=tuple(one.id for one in played),
+        by_scenario={name: each for name, each in by_scenario.items() if each},
+        judging=judging_of(played),
+    )
 
 
 def _over_fragments(gate: GateResult, broken: int, played: int) -> GateResult:
@@ -337,15 +368,23 @@ def _figure(metric: Metric, played: Sequence[ScenarioResult], parts: Sequence[Sc
     things = [tally.distinct for tally in tallies if any(tally.things)] if metric.kind == "rate" else []
     distinct = sum(part.checks for part in things)
     return MetricResult(
-        name=metric.name, about=metric.about, kind=metric.kind, better=metric.better, unit=metric.unit,
-        value=_value(metric, parts), low=_rounded(bounds.low) if bounds else None,
-        high=_rounded(bounds.high) if bounds else None, method=bounds.method if bounds else None,
-        checks=sum(part.checks for part in parts), scenarios=len(parts), unscored=dict(sorted(unscored.items())),
+        name=metric.name,
+        about=metric.about,
+        kind=metric.kind,
+        better=metric.better,
+        unit=metric.unit,
+        value=_value(metric, parts),
+        low=_rounded(bounds.low) if bounds else None,
+        high=_rounded(bounds.high) if bounds else None,
+        method=bounds.method if bounds else None,
+        checks=sum(part.checks for part in parts),
+        scenarios=len(parts),
+        unscored=dict(sorted(unscored.items())),
         within_sd=_rounded(deviations.within) if deviations else None,
         between_sd=_rounded(deviations.between) if deviations and deviations.between is not None else None,
         distinct=distinct if things else None,
         distinct_value=_rounded(sum(part.total for part in things) / distinct) if things else None,
-    )  # fmt: skip
+    )
 
 
 def _value(metric: Metric, parts: Sequence[ScenarioPart]) -> float | None:

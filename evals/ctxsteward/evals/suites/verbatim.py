@@ -73,9 +73,13 @@ def _ask(rng: Random, draw: Draw, messages: Sequence[Wire], kind: str) -> Ask:
     }
     whose, question = rng.choice(draw.texts("verbatim", "asks")).split(" | ")
     return Ask(
-        metric="last_assistant", after=len(messages), question=question, wants=(last["assistant"], last["user"]),
-        kind=kind, answer=(last[whose],),
-    )  # fmt: skip
+        metric="last_assistant",
+        after=len(messages),
+        question=question,
+        wants=(last["assistant"], last["user"]),
+        kind=kind,
+        answer=(last[whose],),
+    )
 
 
 def _earlier(draw: Draw, messages: Sequence[Wire]) -> Iterator[Ask]:
@@ -88,9 +92,12 @@ def _earlier(draw: Draw, messages: Sequence[Wire]) -> Iterator[Ask]:
             if sum(words in text for text in texts) == 1:
                 question = rng.choice(draw.texts("verbatim", "earlier")).format(words=words)
                 yield Ask(
-                    metric="earlier_shown", after=len(messages), question=question, wants=(texts[place],),
+                    metric="earlier_shown",
+                    after=len(messages),
+                    question=question,
+                    wants=(texts[place],),
                     kind=str(place + 1),
-                )  # fmt: skip
+                )
                 return
 
 
@@ -161,9 +168,15 @@ def _lookalike(rng: Random, talk: SmallTalk) -> tuple[str, str]:
 
 
 _SHAPES: dict[str, Callable[[Random, SmallTalk], tuple[str, str]]] = {
-    "plain": _plain, "one character": _one, "code": _code, "mixed scripts": _mixed, "long": _long,
-    "after tools": _plain, "quoting": _plain, "lookalike markup": _lookalike,
-}  # fmt: skip
+    "plain": _plain,
+    "one character": _one,
+    "code": _code,
+    "mixed scripts": _mixed,
+    "long": _long,
+    "after tools": _plain,
+    "quoting": _plain,
+    "lookalike markup": _lookalike,
+}
 
 
 def play_verbatim(scenario: Scenario, setup: Setup, stage: PlayCounts) -> Scores:

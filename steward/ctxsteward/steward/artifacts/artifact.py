@@ -136,14 +136,23 @@ def build_artifact(
     others.sort(key=lambda group: [speaker_order(principal, replayed.session) for principal in group[0]])
     return tuple(
         Artifact(
-            source=replayed.source, session=replayed.session, principal=replayed.principal, principals=principals,
-            project=replayed.project, transcript=name, extractor=extractor, revision=revision,
-            messages=len(replayed.utterances), shown=tuple(sorted(replayed.shown)),
-            observations=tuple(_ordered(found)), cited=_cited(found, texts),
-            takes=() if at else taken, refused=0 if at else refused,
+            source=replayed.source,
+            session=replayed.session,
+            principal=replayed.principal,
+            principals=principals,
+            project=replayed.project,
+            transcript=name,
+            extractor=extractor,
+            revision=revision,
+            messages=len(replayed.utterances),
+            shown=tuple(sorted(replayed.shown)),
+            observations=tuple(_ordered(found)),
+            cited=_cited(found, texts),
+            takes=() if at else taken,
+            refused=0 if at else refused,
         )
         for at, (principals, found) in enumerate([first, *others])
-    )  # fmt: skip
+    )
 
 
 def _ordered(found: Iterable[Observation]) -> Iterator[Observation]:
@@ -247,9 +256,10 @@ def parse_artifact(data: bytes, what: str = "artifact") -> Artifact:
 def observation_fields(observation: Observation) -> dict[str, Any]:
     """JSON values; what has its default is left out."""
     fields: dict[str, Any] = {
-        name: value for name, value, default in zip(_NAMES, _VALUES(observation), _DEFAULTS, strict=True)
+        name: value
+        for name, value, default in zip(_NAMES, _VALUES(observation), _DEFAULTS, strict=True)
         if value != default
-    }  # fmt: skip
+    }
     fields["slot"] = [observation.slot.subject, observation.slot.attribute, observation.slot.cardinality]
     fields["places"] = [list(place) for place in observation.places]
     return fields
@@ -309,12 +319,18 @@ def evidence_spans(artifact: Artifact, key: AddressKey) -> Iterator[tuple[Eviden
         cited_places = [(place, *texts[place.ref]) for place in observation.places if place.ref in texts]
         yield tuple(
             EvidenceSpan(
-                place.ref, place.start, place.stop,
+                place.ref,
+                place.start,
+                place.stop,
                 span_address(key, artifact.session, said.principal, data[place.start : place.stop]),
-                said.role, said.trust, said.principal, said.ts or observation.ts, place.relation,
+                said.role,
+                said.trust,
+                said.principal,
+                said.ts or observation.ts,
+                place.relation,
             )
             for place, said, data in cited_places
-        )  # fmt: skip
+        )
 
 
 def verified(evidence: Evidence, cited: CitedText | None, key: AddressKey) -> bool:

@@ -88,12 +88,19 @@ def report(
     locked = {**_locked(champion or NAMELESS), **_locked(challenger)}
     level = worst([f.level for f in compared.findings] + ([cumulative.level] if cumulative else []))
     return DriftReport(
-        profile=challenger.name, champion=champion.version if champion else None, level=level,
-        delta=compared.head.delta, removed=compared.head.removed, meta_delta=compared.meta.delta,
-        findings=compared.findings, touched=touched,
+        profile=challenger.name,
+        champion=champion.version if champion else None,
+        level=level,
+        delta=compared.head.delta,
+        removed=compared.head.removed,
+        meta_delta=compared.meta.delta,
+        findings=compared.findings,
+        touched=touched,
         touches_locked=any(key in locked for key in touched) or compared.touches_locked,
-        approves=tuple(_approves(champion or NAMELESS, challenger)), cumulative=cumulative, limits=limits,
-    )  # fmt: skip
+        approves=tuple(_approves(champion or NAMELESS, challenger)),
+        cumulative=cumulative,
+        limits=limits,
+    )
 
 
 def without_text(drift: DriftReport, address: Callable[[str], str]) -> DriftReport:
@@ -289,9 +296,13 @@ def _cumulative(base: CumulativeBase, challenger: ProfileDocument, limits: Drift
     compared = _compared(base.document, challenger, limits)
     findings = tuple(finding for finding in compared.findings if finding.level != "INFO")
     return CumulativeDrift(
-        base=base.version, versions=base.versions, level=worst(f.level for f in findings),
-        delta=compared.head.delta, removed=compared.head.removed, findings=findings,
-    )  # fmt: skip
+        base=base.version,
+        versions=base.versions,
+        level=worst(f.level for f in findings),
+        delta=compared.head.delta,
+        removed=compared.head.removed,
+        findings=findings,
+    )
 
 
 Json = dict[str, Any]

@@ -124,7 +124,12 @@ def _result(guard: Guard, pairs: Sequence[GuardScores]) -> GuardResult:
     champion = sum(pair.champion for pair in pairs) / len(pairs) if pairs else None
     challenger = sum(pair.challenger for pair in pairs) / len(pairs) if pairs else None
     result = GuardResult(
-        guard=guard.name, direction=guard.direction, margin=guard.margin, cases=len(pairs), champion=champion,
-        challenger=challenger, passed=True,
-    )  # fmt: skip
+        guard=guard.name,
+        direction=guard.direction,
+        margin=guard.margin,
+        cases=len(pairs),
+        champion=champion,
+        challenger=challenger,
+        passed=True,
+    )
     return replace(result, passed=result.fall <= guard.margin + 1e-9)

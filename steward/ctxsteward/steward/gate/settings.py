@@ -130,10 +130,11 @@ class CombinedGate:
     def __call__(self, champion: ProfileDocument | None, challenger: ProfileDocument) -> GateReport:
         reports = [gate(champion, challenger) for gate in self.gates]
         return replace(
-            reports[0], suite=" and ".join(report.suite for report in reports),
+            reports[0],
+            suite=" and ".join(report.suite for report in reports),
             results=tuple(result for report in reports for result in report.results),
             pairs=tuple(pair for report in reports for pair in report.pairs),
-        )  # fmt: skip
+        )
 
 
 def with_suites(settings: GateSettings, frozen: EvalGate) -> EvalGate:

@@ -149,10 +149,14 @@ class FrozenSuite(SuiteValue):
     def digest(self) -> str:
         """SHA-256 of what is replayed; held cases are not."""
         plain = [
-            [case.id, [message.model_dump() for message in case.messages],
-             [[canary.text, canary.says] for canary in case.canaries], case.question]
+            [
+                case.id,
+                [message.model_dump() for message in case.messages],
+                [[canary.text, canary.says] for canary in case.canaries],
+                case.question,
+            ]
             for case in self.cases
-        ]  # fmt: skip
+        ]
         return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
 
 
@@ -310,9 +314,7 @@ REPLAY = "replay/1"
 """Version of what is measured of a replay."""
 TOKENIZER = "o200k_base"
 
-REPLAY_BUDGETS = {
-    "dynamic_tokens": 560, "recall_fraction": 0.4, "compact_at_fraction": 0.8, "compact_to_fraction": 0.5
-}  # fmt: skip
+REPLAY_BUDGETS = {"dynamic_tokens": 560, "recall_fraction": 0.4, "compact_at_fraction": 0.8, "compact_to_fraction": 0.5}
 """The replay's: so small that every case is compacted over four times, and a slice too large is cut; what bullets keep
 counts for more than what the question finds again."""
 

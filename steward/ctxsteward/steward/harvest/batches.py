@@ -217,11 +217,17 @@ class BatchRecords:
         if body.get("schema_version") != VERSION:
             raise UnsupportedVersion(f"batch {address[:16]}…", body.get("schema_version"), VERSION)
         return BatchResult(
-            address=address, artifacts=tuple(body["artifacts"]), transcripts=body["transcripts"],
-            skipped=body["skipped"], quarantined=tuple(RefusedTranscript(*row) for row in body["quarantined"]),
-            gone=tuple(WithdrawnTranscript(*row) for row in body["gone"]), hits=body["hits"],
-            uses=tuple(SessionUse(*row) for row in body.get("uses", ())), dated=body.get("dated", {}), found=True,
-        )  # fmt: skip
+            address=address,
+            artifacts=tuple(body["artifacts"]),
+            transcripts=body["transcripts"],
+            skipped=body["skipped"],
+            quarantined=tuple(RefusedTranscript(*row) for row in body["quarantined"]),
+            gone=tuple(WithdrawnTranscript(*row) for row in body["gone"]),
+            hits=body["hits"],
+            uses=tuple(SessionUse(*row) for row in body.get("uses", ())),
+            dated=body.get("dated", {}),
+            found=True,
+        )
 
 
 def _row(use: SessionUse) -> list[object]:

@@ -215,9 +215,13 @@ def _claim_of(one: Observation) -> _ToolClaim | None:
         return None
     keys = read_statement(value).keys
     return _ToolClaim(
-        amounts, keys, read_statement(one.slot.attribute.partition(":")[2].replace("_", " ")).keys,
-        read_statement(one.text).keys - keys, is_of_world, has_figure,
-    )  # fmt: skip
+        amounts,
+        keys,
+        read_statement(one.slot.attribute.partition(":")[2].replace("_", " ")).keys,
+        read_statement(one.text).keys - keys,
+        is_of_world,
+        has_figure,
+    )
 
 
 def _checked(
@@ -402,9 +406,8 @@ def harvest(replayed: ReplayedTranscript) -> tuple[Observation, ...]:
 def lasting(observations: Iterable[Observation]) -> list[Observation]:
     """Those that outlive their session: not the day's wishes, nor what somebody unknown says of themselves."""
     return [
-        one for one in observations
-        if one.reach != "session" and not (one.reach == "user" and one.principal is None)
-    ]  # fmt: skip
+        one for one in observations if one.reach != "session" and not (one.reach == "user" and one.principal is None)
+    ]
 
 
 def _for_oneself(observation: Observation) -> Observation:

@@ -71,9 +71,14 @@ class WatchedRecord:
         if isinstance(record, WatchedRecord):
             return record
         return cls(
-            id=record.id, kind=record.kind, slot=record.slot, trigger=record.trigger, value=record.value,
-            polarity=record.polarity, names=frozenset((record.id,)),
-        )  # fmt: skip
+            id=record.id,
+            kind=record.kind,
+            slot=record.slot,
+            trigger=record.trigger,
+            value=record.value,
+            polarity=record.polarity,
+            names=frozenset((record.id,)),
+        )
 
     @property
     def tool_trigger(self) -> FixTrigger | None:

@@ -123,8 +123,23 @@ _KEY_ENDS = re.compile(r"-----END [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----|Pri
 _MAX_KEY_CHARS = 20_000
 _GOES_ON = re.compile(r"[0-9A-Za-z_\-+/=]*")
 """The rest of a token, where a plugin stops short of it (a signature)."""
-_KEYWORDS = ("passw", "pwd", "passphrase", "secret", "api_key", "api key", "apikey", "api-key", "token", "bearer",
-             "密码", "密碼", "口令", "密钥", "密鑰")  # fmt: skip
+_KEYWORDS = (
+    "passw",
+    "pwd",
+    "passphrase",
+    "secret",
+    "api_key",
+    "api key",
+    "apikey",
+    "api-key",
+    "token",
+    "bearer",
+    "密码",
+    "密碼",
+    "口令",
+    "密钥",
+    "密鑰",
+)
 _VALUE = (
     r"(?P<value>(?!\[redacted:)(?=[^\s\"'`,;，。；]{0,60}(?:[0-9]|[!@#$%^&*+=?~]))[^\s\"'`,;，。；<>(){}\[\]]{6,200})"
 )

@@ -26,9 +26,17 @@ SkipReason = Literal["own_output", "other_profile", "open", "deleted", "empty"]
 """own_output: the steward wrote it. other_profile: another agent of the tenant had it. open: it is not over. deleted:
 its people took it back. empty: no messages."""
 Reason = Literal[
-    "too_large", "unreadable", "invalid", "bad_metadata", "orphan_metadata", "time_limit", "cpu_limit", "memory_limit",
-    "worker_died", "failed",
-]  # fmt: skip
+    "too_large",
+    "unreadable",
+    "invalid",
+    "bad_metadata",
+    "orphan_metadata",
+    "time_limit",
+    "cpu_limit",
+    "memory_limit",
+    "worker_died",
+    "failed",
+]
 """too_large: over a cap, before it was parsed. unreadable: the source refuses it. invalid: no transcript.
 orphan_metadata: a sidecar that is beside no transcript. failed: an error of this program, such as a harvester's."""
 

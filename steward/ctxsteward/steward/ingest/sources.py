@@ -266,9 +266,13 @@ class FolderSource:
         sidecar_name = name.removesuffix(_named(path.name)) + _named(found) if found else ""
         sidecar = _bytes_of(path.with_name(found), sidecar_name, MAX_SIDECAR_BYTES) if found else None
         return LoadedItem(
-            source=name, name=name, data=data, sidecar=sidecar, sidecar_name=sidecar_name,
+            source=name,
+            name=name,
+            data=data,
+            sidecar=sidecar,
+            sidecar_name=sidecar_name,
             written_seconds=written_seconds(version),
-        )  # fmt: skip
+        )
 
     def close(self) -> None:
         """Nothing to release."""
@@ -387,9 +391,13 @@ class ObjectSource:
             raise InvalidTranscript(name, "", "no such object any more", "it was removed after it was listed")
         sidecar_name, sidecar = self._beside(name, sizes[1]) if len(sizes) > 1 else ("", None)
         return LoadedItem(
-            source=name, name=name, data=data, sidecar=sidecar, sidecar_name=sidecar_name,
+            source=name,
+            name=name,
+            data=data,
+            sidecar=sidecar,
+            sidecar_name=sidecar_name,
             written_seconds=written_seconds(version),
-        )  # fmt: skip
+        )
 
     def close(self) -> None:
         if self._owned:

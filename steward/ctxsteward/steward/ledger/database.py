@@ -133,9 +133,24 @@ CREATE TABLE counted (batch TEXT PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE erased (session TEXT NOT NULL, principal TEXT NOT NULL, PRIMARY KEY (session, principal)) WITHOUT ROWID;
 """
 _DERIVED = (
-    "artifacts", "seen", "shown", "said", "claims", "bands", "opposed", "troubled", "taken", "derived", "untold",
-    "stirred", "dirty", "drafts", "judged", "unjudged", "unshelved",
-)  # fmt: skip
+    "artifacts",
+    "seen",
+    "shown",
+    "said",
+    "claims",
+    "bands",
+    "opposed",
+    "troubled",
+    "taken",
+    "derived",
+    "untold",
+    "stirred",
+    "dirty",
+    "drafts",
+    "judged",
+    "unjudged",
+    "unshelved",
+)
 _STATEMENTS = tuple(filter(None, map(str.strip, _SCHEMA.split(";"))))
 _NAME = re.compile(r"CREATE (?:UNIQUE )?(?:TABLE|INDEX) (\w+)")
 
@@ -374,9 +389,12 @@ def seen_of(brief: ObservationBrief, row: str) -> IndexedObservation:
     named = {name: getattr(brief, name) for name in _IN_COLUMNS} | {"ts": brief.ts if ts == 1 else ts}
     found = [_place_of(span) for span in spans] if places is None else places
     return IndexedObservation(
-        id=brief.id, observation=observation_of({**rest, **named, "slot": slot, "places": found}),
-        origin=ObservationOrigin(brief.source, brief.session, project), spans=spans, shown=frozenset(shown),
-    )  # fmt: skip
+        id=brief.id,
+        observation=observation_of({**rest, **named, "slot": slot, "places": found}),
+        origin=ObservationOrigin(brief.source, brief.session, project),
+        spans=spans,
+        shown=frozenset(shown),
+    )
 
 
 def _place_of(span: EvidenceSpan) -> tuple[str, int, int, str]:
@@ -426,16 +444,18 @@ def component_rows(database: LedgerDatabase, labels: Collection[str]) -> dict[st
     found: dict[str, list[tuple[str, ObservationBrief, int]]] = defaultdict(list)
     for row in database.among(
         f"SELECT c.component, c.id, s.idle, {BRIEF} FROM claims c JOIN said s ON s.claim = c.id "
-        "JOIN seen n ON n.id = s.seen WHERE c.component IN (…)", labels
-    ):  # fmt: skip
+        "JOIN seen n ON n.id = s.seen WHERE c.component IN (…)",
+        labels,
+    ):
         found[row[0]].append((row[1], ObservationBrief._make(row[3:]), row[2]))
     frames = {
         component: (ClaimAudience(*json.loads(audience)), group)
         for component, audience, group in database.among(
             "SELECT component, min(audience), coalesce(min(nullif(rivals, '')), '') FROM claims "
-            "WHERE component IN (…) GROUP BY component", labels
+            "WHERE component IN (…) GROUP BY component",
+            labels,
         )
-    }  # fmt: skip
+    }
     return {label: ComponentRows(rows, *frames[label]) for label, rows in sorted(found.items())}
 
 

@@ -29,11 +29,34 @@ VOICES_TO_BE_SEEN = 2
 COMPONENTS_AT_ONCE = 400
 
 _COLUMNS = (
-    "component", "id", "rivals", "wide", "hidden", "digest", "kind", "width", "strict", "scored", "said", "votes",
-    "confirmed", "denied", "recovered", "helped", "obeyed_succeeded", "obeyed_failed", "tasks", "asked", "chance",
-    "trigger", "action", "from_tool", "last",
-    "shelf", "malformed",
-)  # fmt: skip
+    "component",
+    "id",
+    "rivals",
+    "wide",
+    "hidden",
+    "digest",
+    "kind",
+    "width",
+    "strict",
+    "scored",
+    "said",
+    "votes",
+    "confirmed",
+    "denied",
+    "recovered",
+    "helped",
+    "obeyed_succeeded",
+    "obeyed_failed",
+    "tasks",
+    "asked",
+    "chance",
+    "trigger",
+    "action",
+    "from_tool",
+    "last",
+    "shelf",
+    "malformed",
+)
 _INSERT = f"INSERT INTO drafts ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))})"
 _MODULUS = 1 << 256
 
@@ -161,23 +184,43 @@ class DraftIndex:
         rows = self._db.rows("SELECT id, audience, body FROM claims WHERE component = ?", label)
         mine = [claim_of(*row) for row in rows]
         near = [
-            row[0] for row in self._db.rows(_SHOWN_BESIDE, label)
+            row[0]
+            for row in self._db.rows(_SHOWN_BESIDE, label)
             if any(is_paraphrase(claim_of(*row), claim) for claim in mine)
-        ]  # fmt: skip
+        ]
         return {seen for name in near for (seen,) in self._db.rows(_SHOWN_NAME, name)}
 
     def _row(self, label: str, made: Draft, digest: bytes) -> Row:
         wide, backing, seconds = made.audience.width != "user", made.backing, made.moment.seconds
         audience = audience_of(made)
         return (
-            label, made.id, made.group, wide, wide and _is_hidden(made), digest, made.kind, made.audience.width,
-            backing.strict, backing.scored, backing.said, backing.votes, backing.confirmed, backing.denied,
+            label,
+            made.id,
+            made.group,
+            wide,
+            wide and _is_hidden(made),
+            digest,
+            made.kind,
+            made.audience.width,
+            backing.strict,
+            backing.scored,
+            backing.said,
+            backing.votes,
+            backing.confirmed,
+            backing.denied,
             backing.recovered,
-            backing.helped, backing.obeyed_succeeded, backing.obeyed_failed, backing.tasks, backing.asked,
-            backing.chance, *made.advice, backing.from_tool,
-            None if seconds == float("-inf") else seconds, None if audience is None else json.dumps(audience),
+            backing.helped,
+            backing.obeyed_succeeded,
+            backing.obeyed_failed,
+            backing.tasks,
+            backing.asked,
+            backing.chance,
+            *made.advice,
+            backing.from_tool,
+            None if seconds == float("-inf") else seconds,
+            None if audience is None else json.dumps(audience),
             flaw_of(made, self._frame),
-        )  # fmt: skip
+        )
 
     def _seen(self, ids: Collection[str]) -> Mapping[str, IndexedObservation]:
         fresh = {id_: self._fresh[id_] for id_ in ids if id_ in self._fresh}

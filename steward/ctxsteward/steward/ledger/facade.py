@@ -136,12 +136,16 @@ class UsageTable:
             names.setdefault(component, set()).add(id_)
         return tuple(
             WatchedRecord(
-                id=draft.id, kind=draft.kind, slot=Slot(**draft.said["slot"]), trigger=draft.said["trigger"],
-                value=draft.said["value"], polarity=draft.said["polarity"],
+                id=draft.id,
+                kind=draft.kind,
+                slot=Slot(**draft.said["slot"]),
+                trigger=draft.said["trigger"],
+                value=draft.said["value"],
+                polarity=draft.said["polarity"],
                 names=frozenset((draft.id, *names[component])),
             )
             for component, draft in drafts_of(self._db, names).items()
-        )  # fmt: skip
+        )
 
 
 def _hits(fates: Mapping[str, Sequence[str]]) -> dict[str, RecordUse]:

@@ -208,18 +208,26 @@ class ObservationIndex:
         """Note an artifact; whether it is of the newest reading of its source, whose elders then leave."""
         elders = self._db.rows(
             "SELECT address, transcript, rank, live FROM artifacts WHERE session = ? AND source = ?",
-            artifact.session, artifact.source,
-        )  # fmt: skip
+            artifact.session,
+            artifact.source,
+        )
         rank = artifact.rank
         live = all(_rank(row[2]) <= rank for row in elders)
         if live and (leaving := [row[0] for row in elders if row[3] and row[1] != artifact.transcript]):
             self._leave(leaving)
             self._db.many("UPDATE artifacts SET live = 0 WHERE address = ?", [(one,) for one in leaving])
         self._db.run(
-            "INSERT INTO artifacts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", address, artifact.source, artifact.session,
-            artifact.transcript, json.dumps(rank), live, json.dumps(artifact.principals), artifact.refused,
+            "INSERT INTO artifacts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            address,
+            artifact.source,
+            artifact.session,
+            artifact.transcript,
+            json.dumps(rank),
+            live,
+            json.dumps(artifact.principals),
+            artifact.refused,
             json.dumps(artifact.takes) if artifact.takes else "",
-        )  # fmt: skip
+        )
         if live:
             self._telling.took(artifact.takes)
         return live

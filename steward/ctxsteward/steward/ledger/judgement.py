@@ -85,9 +85,9 @@ class ContestIndex:
 
     def _weighed(self, cluster: Sequence[str], opposed: Mapping[str, Collection[str]]) -> dict[str, RecordStanding]:
         rows = self._db.among(
-            "SELECT component, hidden FROM drafts WHERE id IS NOT NULL AND malformed IS NULL "
-            "AND component IN (…)", cluster
-        )  # fmt: skip
+            "SELECT component, hidden FROM drafts WHERE id IS NOT NULL AND malformed IS NULL AND component IN (…)",
+            cluster,
+        )
         shown = [name for name, hidden in rows if not hidden or name in self._reviews]
         drafts = drafts_of(self._db, shown)
         ids = {component: draft.id for component, draft in drafts.items()}
@@ -120,8 +120,9 @@ class ContestIndex:
             groups = list(self._mates(edge))
             against = self._db.among(
                 "SELECT DISTINCT a.component, b.component FROM claims a JOIN opposed o ON o.one = a.id "
-                "JOIN claims b ON b.id = o.other WHERE a.component <> b.component AND a.component IN (…)", edge
-            )  # fmt: skip
+                "JOIN claims b ON b.id = o.other WHERE a.component <> b.component AND a.component IN (…)",
+                edge,
+            )
             rivals += groups
             pairs += against
             edge = sorted({component for _, component in (*groups, *against)} - known)
@@ -330,14 +331,21 @@ class RecordEvidence:
         read = self._db.rows("SELECT count(DISTINCT session) FROM artifacts WHERE live")[0][0]
         backing = draft.backing
         counts: dict[EvidenceKind, int] = {
-            "said": backing.said, "confirmed": backing.confirmed, "worked": backing.obeyed_succeeded,
-            "failed": backing.obeyed_failed, "from_tool": backing.from_tool,
-        }  # fmt: skip
+            "said": backing.said,
+            "confirmed": backing.confirmed,
+            "worked": backing.obeyed_succeeded,
+            "failed": backing.obeyed_failed,
+            "from_tool": backing.from_tool,
+        }
         return RecordBasis(
-            names=tuple(row[0] for row in names), kinds=tuple(kind for kind, count in counts.items() if count),
-            transcripts=backing.sessions, read=read, voices=backing.principals, helped=backing.helped,
+            names=tuple(row[0] for row in names),
+            kinds=tuple(kind for kind, count in counts.items() if count),
+            transcripts=backing.sessions,
+            read=read,
+            voices=backing.principals,
+            helped=backing.helped,
             tried=self._tried(component) if KINDS[draft.kind].gate == "fix" else (),
-        )  # fmt: skip
+        )
 
     def _tried(self, component: str) -> tuple[TriedFix, ...]:
         """By what was done: in how many runs."""
@@ -346,8 +354,9 @@ class RecordEvidence:
             "count(DISTINCT CASE n.strength WHEN 'failed' THEN n.session END), "
             "count(DISTINCT CASE WHEN n.strength NOT IN ('recovered', 'failed') THEN n.session END) "
             "FROM claims c CROSS JOIN said s ON s.claim = c.id AND NOT s.idle CROSS JOIN seen n ON n.id = s.seen "
-            "WHERE c.component = ? GROUP BY n.text", component
-        )  # fmt: skip
+            "WHERE c.component = ? GROUP BY n.text",
+            component,
+        )
         seen = observations(self._db, [row[0] for row in rows])
         tried = (TriedFix(seen[id_].observation.action or "", *counts) for id_, *counts in rows)
         return tuple(sorted(tried, key=lambda one: (-sum(one[1:]), one.action)))
@@ -361,8 +370,11 @@ class RecordEvidence:
             "CROSS JOIN claims c ON c.id = s.claim CROSS JOIN drafts d ON d.component = c.component "
             "WHERE n.seconds >= ? AND n.seconds < ? AND d.id IS NOT NULL AND d.malformed IS NULL "
             f"AND n.id NOT IN (SELECT seen FROM derived) AND d.kind IN ({marks}) "
-            "GROUP BY d.id ORDER BY times DESC, d.id", since_seconds, until_seconds, *templates
-        )  # fmt: skip
+            "GROUP BY d.id ORDER BY times DESC, d.id",
+            since_seconds,
+            until_seconds,
+            *templates,
+        )
 
     def broken(self, evidence: Sequence[Evidence]) -> tuple[Evidence, ...]:
         """Those of the evidence whose bytes are not what their addresses say, or are gone."""

@@ -246,9 +246,11 @@ class RecordWriter:
     def judged(self, as_of: JudgementContext, total: int) -> JudgedRecords:
         """What `each` comes to, without writing out what concerns one person alone; `total` is that of all drafts."""
         looked_at = self._standings.judge(
-            as_of.policy, as_of.now_seconds, as_of.reviews,
+            as_of.policy,
+            as_of.now_seconds,
+            as_of.reviews,
             lambda component, standing, review: self._unstamped(component, standing, as_of, review),
-        )  # fmt: skip
+        )
         statuses, digest = self._standings.outcome(total)
         return JudgedRecords(statuses, digest, tuple(self._for_many(as_of)), looked_at)
 
@@ -264,9 +266,13 @@ class RecordWriter:
         self._db.many("DELETE FROM published WHERE id = ?", [(id_,) for id_ in before])
 
     def _unstamped(
-        self, component: str, standing: RecordStanding, as_of: JudgementContext, review: Review | None,
+        self,
+        component: str,
+        standing: RecordStanding,
+        as_of: JudgementContext,
+        review: Review | None,
         merged: tuple[str, ...] = (),
-    ) -> tuple[str, str, str]:  # fmt: skip
+    ) -> tuple[str, str, str]:
         """A record without its stamps: its address, its names and itself, as they are kept."""
         (tokens,) = self._db.rows("SELECT tokens FROM drafts WHERE component = ?", component)[0]
         draft = drafts_of(self._db, (component,))[component]
@@ -307,9 +313,15 @@ class RecordWriter:
         if review is not None and review.text is not None and as_of.counter is not None:
             tokens = as_of.counter.text(line(draft, review.text))
         return recommendation(
-            draft, found.standing, self._frame, half_life_days=half_life_days, tokens=tokens, run=run,
-            merged=merged, review=review,
-        )  # fmt: skip
+            draft,
+            found.standing,
+            self._frame,
+            half_life_days=half_life_days,
+            tokens=tokens,
+            run=run,
+            merged=merged,
+            review=review,
+        )
 
     def _stamps(self) -> dict[str, RecordStamp]:
         """Of all that was published, by id."""
@@ -339,7 +351,10 @@ def _fact(draft: Draft) -> Fact:
         FactSource(session=one["session"], ref=one["ref"], principal=one["principal"]) for one in draft.evidence
     )
     return Fact(
-        id=draft.id, text=draft.said["text"], sources=tuple(sources)[:MAX_SOURCES], ts=draft.last,
+        id=draft.id,
+        text=draft.said["text"],
+        sources=tuple(sources)[:MAX_SOURCES],
+        ts=draft.last,
         answers=draft.answers,
         standing=KINDS[draft.kind].holds_always and draft.said["trigger"] is None,
-    )  # fmt: skip
+    )

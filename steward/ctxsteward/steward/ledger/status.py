@@ -46,9 +46,19 @@ _DRAFT = (
     "action, from_tool, last, shelf"
 )
 _JUDGED = (
-    "component", "id", "status", "wide", "until", "covered_by", "shelf", "digest", "content", "standing", "names",
+    "component",
+    "id",
+    "status",
+    "wide",
+    "until",
+    "covered_by",
+    "shelf",
+    "digest",
+    "content",
+    "standing",
+    "names",
     "record",
-)  # fmt: skip
+)
 _KEEP = f"INSERT OR REPLACE INTO judged ({', '.join(_JUDGED)}) VALUES ({', '.join('?' * len(_JUDGED))})"
 _STANDS = "covered_by IS NULL"
 _COVERS = (
@@ -230,9 +240,10 @@ class RecordStatuses:
     # -- inside -------------------------------------------------------------------------------------------------
 
     def _rows(self, components: Iterable[str]) -> list[_StatusRow]:
-        return [_StatusRow(*row) for row in self._db.among(
-            f"SELECT {', '.join(_JUDGED)} FROM judged WHERE component IN (…)", components
-        )]  # fmt: skip
+        return [
+            _StatusRow(*row)
+            for row in self._db.among(f"SELECT {', '.join(_JUDGED)} FROM judged WHERE component IN (…)", components)
+        ]
 
     def _replace(self, before: Sequence[_StatusRow], now: Sequence[_StatusRow]) -> None:
         """Put these rows in the place of those, and note what they change: shelves, and the sum of all."""
@@ -251,10 +262,13 @@ class _DraftJudgement:
     """Makes the rows of drafts, out of what the tables hold of them."""
 
     def __init__(
-        self, database: LedgerDatabase, policy: AdmissionPolicy, now_seconds: float | None,
+        self,
+        database: LedgerDatabase,
+        policy: AdmissionPolicy,
+        now_seconds: float | None,
         reviews: Mapping[str, Review],
         write: Write,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._db, self._policy, self._now_seconds = database, policy, now_seconds
         self._reviews, self._write = reviews, write
 
@@ -279,10 +293,19 @@ class _DraftJudgement:
         written = self._write(one.component, standing, review) if is_for_many else (None, None, None)
         words = b"" if review is None or review.text is None else review.text.encode()
         return _StatusRow(
-            component=one.component, id=one.id, status=status, wide=one.wide, until=self._until(one, review, since),
-            covered_by=None, shelf=one.shelf, digest=hashlib.sha256(one.digest + told.encode() + words).digest(),
-            content=written[0], standing=told, names=written[1], record=written[2],
-        )  # fmt: skip
+            component=one.component,
+            id=one.id,
+            status=status,
+            wide=one.wide,
+            until=self._until(one, review, since),
+            covered_by=None,
+            shelf=one.shelf,
+            digest=hashlib.sha256(one.digest + told.encode() + words).digest(),
+            content=written[0],
+            standing=told,
+            names=written[1],
+            record=written[2],
+        )
 
     def _verdict(self, one: _DraftRow, review: Review | None, since: float) -> AdmissionVerdict:
         said = by_person(review)
@@ -291,11 +314,24 @@ class _DraftJudgement:
         if one.last is not None and one.last < since:
             return AdmissionVerdict("expired", ("faded",))
         backing = ClaimSupport(
-            events=0, sessions=0, principals=0, strict=one.strict, scored=one.scored, said=one.said,
-            votes=one.votes, confirmed=one.confirmed, denied=one.denied, recovered=one.recovered, helped=one.helped,
-            obeyed_succeeded=one.obeyed_succeeded, obeyed_failed=one.obeyed_failed, from_tool=bool(one.from_tool),
-            tasks=one.tasks, asked=one.asked, chance=one.chance,
-        )  # fmt: skip
+            events=0,
+            sessions=0,
+            principals=0,
+            strict=one.strict,
+            scored=one.scored,
+            said=one.said,
+            votes=one.votes,
+            confirmed=one.confirmed,
+            denied=one.denied,
+            recovered=one.recovered,
+            helped=one.helped,
+            obeyed_succeeded=one.obeyed_succeeded,
+            obeyed_failed=one.obeyed_failed,
+            from_tool=bool(one.from_tool),
+            tasks=one.tasks,
+            asked=one.asked,
+            chance=one.chance,
+        )
         found = by_support(one.kind, one.width, backing, self._policy, FixAdvice(one.trigger, one.action))
         if not self._policy.rules or not is_subject_to_rules(found):
             return found

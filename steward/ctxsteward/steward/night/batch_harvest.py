@@ -119,10 +119,15 @@ class HarvestWorker:
         except Exception as error:
             return quarantined(loaded, *reason_of(error))
         return HarvestedTranscript(
-            session=replayed.session, principals=replayed.principals, artifacts=artifacts, tally=counted,
-            dated=replayed.dated, version=replayed.profile_version, arm=_arm(replayed, observations, counted),
+            session=replayed.session,
+            principals=replayed.principals,
+            artifacts=artifacts,
+            tally=counted,
+            dated=replayed.dated,
+            version=replayed.profile_version,
+            arm=_arm(replayed, observations, counted),
             principal=replayed.principal,
-        )  # fmt: skip
+        )
 
 
 def _arm(replayed: ReplayedTranscript, observations: Sequence[Observation], counted: UseTally) -> dict[str, int]:
@@ -132,9 +137,12 @@ def _arm(replayed: ReplayedTranscript, observations: Sequence[Observation], coun
     total, corrections = counted.total, sum(observation.kind == "correction" for observation in observations)
     turns = sum(1 for _ in replayed.users())
     return {
-        "sessions": 1, "turns": turns, "corrections": min(turns, corrections),
-        "fired": total.complied + total.contradicted, "obeyed": total.complied,
-    }  # fmt: skip
+        "sessions": 1,
+        "turns": turns,
+        "corrections": min(turns, corrections),
+        "fired": total.complied + total.contradicted,
+        "obeyed": total.complied,
+    }
 
 
 class BatchHarvester:
@@ -274,16 +282,26 @@ class _BatchTotals:
         while self._under_way:
             self._landed()
         return BatchResult(
-            address=batch.address, artifacts=tuple(sorted(self._addresses)), transcripts=self._transcripts,
-            skipped=self._skipped, quarantined=tuple(sorted(self._refused)),
-            gone=tuple(sorted(self._gone, key=repr)), hits=_counts(self._tally),
-            uses=tuple(sorted(self._uses, key=repr)), dated=self._dated,
-        )  # fmt: skip
+            address=batch.address,
+            artifacts=tuple(sorted(self._addresses)),
+            transcripts=self._transcripts,
+            skipped=self._skipped,
+            quarantined=tuple(sorted(self._refused)),
+            gone=tuple(sorted(self._gone, key=repr)),
+            hits=_counts(self._tally),
+            uses=tuple(sorted(self._uses, key=repr)),
+            dated=self._dated,
+        )
 
 
 def _counts(found: UseTally) -> dict[str, int]:
     total = found.total
     return {
-        "events": found.events, "anticipated": found.anticipated, "shown": total.shown, "judged": total.judged,
-        "fired": total.fired, "complied": total.complied, "contradicted": total.contradicted,
-    }  # fmt: skip
+        "events": found.events,
+        "anticipated": found.anticipated,
+        "shown": total.shown,
+        "judged": total.judged,
+        "fired": total.fired,
+        "complied": total.complied,
+        "contradicted": total.contradicted,
+    }

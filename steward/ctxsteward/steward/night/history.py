@@ -469,25 +469,40 @@ def status(store: Store, tenant: str, profile: str, *, now_seconds: float, limit
     lines = [line(*numbered_night, alerts) for numbered_night, alerts in zip(history, odd, strict=True)]
     lease = WriterLease(store, profile, tenant, owner="status", clock=lambda: now_seconds).holder()
     return StewardStatus(
-        tenant=tenant, profile=profile, version=head.number if head else None,
-        records=len(head.profile.meta) if head else 0, nights=history[-1][0] if history else 0,
+        tenant=tenant,
+        profile=profile,
+        version=head.number if head else None,
+        records=len(head.profile.meta) if head else 0,
+        nights=history[-1][0] if history else 0,
         last=tuple(reversed(lines[-limit:] if limit else [])),
         sources=tuple(_source(mark) for _, mark in sorted(history[-1][1].marks.items())) if history else (),
-        running=lease.owner if lease else None, lapsed=lease is not None and lease.expires_seconds <= now_seconds,
-    )  # fmt: skip
+        running=lease.owner if lease else None,
+        lapsed=lease is not None and lease.expires_seconds <= now_seconds,
+    )
 
 
 def line(number: int, night: Night, alerts: tuple[str, ...] = ()) -> NightLine:
     """A night in one line."""
     return NightLine(
-        number=number, night=night.night, run=night.run, outcome=night.outcome, version=night.version,
-        final=night.final, counts=dict(night.counts), quarantined=dict(night.quarantined), drift=night.drift,
-        gate=night.gate, rates=rates_of(night.counts), alerts=alerts,
-    )  # fmt: skip
+        number=number,
+        night=night.night,
+        run=night.run,
+        outcome=night.outcome,
+        version=night.version,
+        final=night.final,
+        counts=dict(night.counts),
+        quarantined=dict(night.quarantined),
+        drift=night.drift,
+        gate=night.gate,
+        rates=rates_of(night.counts),
+        alerts=alerts,
+    )
 
 
 def _source(mark: dict[str, Any]) -> SourceLine:
     return SourceLine(
-        source=mark["source"], high_seconds=mark["high_seconds"], floor_seconds=mark["floor_seconds"],
+        source=mark["source"],
+        high_seconds=mark["high_seconds"],
+        floor_seconds=mark["floor_seconds"],
         marks=len(mark["marks"]),
-    )  # fmt: skip
+    )

@@ -250,28 +250,54 @@ class _NightRun:
             "promoted", stages.promote(challenger, drift, gate, writing), lambda landed: int(landed.is_new)
         )
         night = Night(
-            night=self._date, run=run, marks=due.marks(read.unfinished()), batches=tuple(sorted(read.addresses)),
-            ledger=absorbed.digest, observations=absorbed.observations, records=admitted.digest,
-            statuses=dict(admitted.statuses), version=promoted.version, outcome=promoted.outcome,
+            night=self._date,
+            run=run,
+            marks=due.marks(read.unfinished()),
+            batches=tuple(sorted(read.addresses)),
+            ledger=absorbed.digest,
+            observations=absorbed.observations,
+            records=admitted.digest,
+            statuses=dict(admitted.statuses),
+            version=promoted.version,
+            outcome=promoted.outcome,
             final=self._address(["final", absorbed.digest, promoted.final]),
             counts=self._counts | {READABLE: read.readable} | dict(read.hits) | dated_counts(read.dated),
-            quarantined=dict(sorted(read.reasons.items())), drift=drift.level if drift else None,
-            gate=gate.level if gate else None, supports=promoted.supports,
-        )  # fmt: skip
+            quarantined=dict(sorted(read.reasons.items())),
+            drift=drift.level if drift else None,
+            gate=gate.level if gate else None,
+            supports=promoted.supports,
+        )
         lines = alerts(night.counts, self._shell.nights.newest(ALERT_NIGHTS))
         number = self._linked(night)
         canary = passed("canary", stages.canary(writing))
         wording = stages.wording()
         return _report(
-            self._shell, night=night.night, run=run, number=number, version=night.version,
-            outcome=_outcome(night, number, canary), stages=_yields(self._counts),
-            skipped=dict(Counter(due.skipped) + read.skipped), quarantined=tuple(self._refused(due, read)),
-            statuses=night.statuses, refused_records=admitted.refused, failed_batches=len(read.failed),
-            found_batches=read.found, drift=drift, gate=gate, canary=canary, changes=promoted.changes,
-            waiting=promoted.waiting, hits=dict(read.hits), dated=dict(read.dated), alerts=lines, final=night.final,
+            self._shell,
+            night=night.night,
+            run=run,
+            number=number,
+            version=night.version,
+            outcome=_outcome(night, number, canary),
+            stages=_yields(self._counts),
+            skipped=dict(Counter(due.skipped) + read.skipped),
+            quarantined=tuple(self._refused(due, read)),
+            statuses=night.statuses,
+            refused_records=admitted.refused,
+            failed_batches=len(read.failed),
+            found_batches=read.found,
+            drift=drift,
+            gate=gate,
+            canary=canary,
+            changes=promoted.changes,
+            waiting=promoted.waiting,
+            hits=dict(read.hits),
+            dated=dict(read.dated),
+            alerts=lines,
+            final=night.final,
             cpu_seconds=self._shell.cpu_seconds() - self._started + read.cpu_seconds,
-            tokens=read.tokens + (wording.tokens if wording else 0), wording=wording,
-        )  # fmt: skip
+            tokens=read.tokens + (wording.tokens if wording else 0),
+            wording=wording,
+        )
 
     def _due(self) -> DueTranscripts:
         earlier = self._earlier if not self._shell.settings.full else None
@@ -312,10 +338,13 @@ class _NightRun:
         """A run commits the same records under the same id; other ones, where people have said something since."""
         earlier, settings = self._earlier, self._shell.settings
         return CommitContext(
-            who=settings.who, when=self._shell.when, epoch=self._epoch, run=run,
+            who=settings.who,
+            when=self._shell.when,
+            epoch=self._epoch,
+            run=run,
             commit_id=self._address([run, admitted.digest])[:32],
             done=earlier is not None and (earlier.run, earlier.records) == (run, admitted.digest),
-        )  # fmt: skip
+        )
 
     def _address(self, value: list[str]) -> str:
         settings = self._shell.settings

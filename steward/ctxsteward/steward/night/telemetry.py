@@ -27,15 +27,35 @@ from .history import NightOutcome, NightReport
 LEVELS = ("WARN", "BLOCK")
 RATES = ("anticipated", "used", "obeyed")
 INSTRUMENTS = (
-    Instrument(name="meta_steward.run.count", kind="counter", unit="1",
-               about="Nights of the steward that came to their end.", labels={"outcome": get_args(NightOutcome)}),
-    Instrument(name="meta_steward.waiting", kind="gauge", unit="1",
-               about="Things that wait for a person since the last night.", labels={}),
-    Instrument(name="drift.detected", kind="counter", unit="1",
-               about="Challengers that drifted from what is in force.", labels={"level": LEVELS}),
-    Instrument(name="meta.hit_rate", kind="gauge", unit="1",
-               about="How much use is made of active records.", labels={"rate": RATES}),
-)  # fmt: skip
+    Instrument(
+        name="meta_steward.run.count",
+        kind="counter",
+        unit="1",
+        about="Nights of the steward that came to their end.",
+        labels={"outcome": get_args(NightOutcome)},
+    ),
+    Instrument(
+        name="meta_steward.waiting",
+        kind="gauge",
+        unit="1",
+        about="Things that wait for a person since the last night.",
+        labels={},
+    ),
+    Instrument(
+        name="drift.detected",
+        kind="counter",
+        unit="1",
+        about="Challengers that drifted from what is in force.",
+        labels={"level": LEVELS},
+    ),
+    Instrument(
+        name="meta.hit_rate",
+        kind="gauge",
+        unit="1",
+        about="How much use is made of active records.",
+        labels={"rate": RATES},
+    ),
+)
 
 
 @cache

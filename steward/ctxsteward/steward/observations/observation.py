@@ -123,20 +123,26 @@ class KindSpec:
     be wrong together, and a tool's answer, a rule in force or a person must say the same."""
 
 
-KINDS: Mapping[RecommendationKind, KindSpec] = MappingProxyType({
-    "correction": KindSpec(
-        half_life_days=365.0, slice_weight=1.0, is_personal=True, is_said_anew=True, holds_always=True
-    ),
-    "preference": KindSpec(
-        half_life_days=180.0, slice_weight=0.7, is_personal=True, is_said_anew=True, holds_always=True,
-        votes_suffice=True,
-    ),
-    "fact": KindSpec(half_life_days=365.0, is_personal=True, is_said_anew=True),
-    "decision": KindSpec(half_life_days=90.0, slice_weight=0.6, is_personal=True),
-    "tool_fix": KindSpec(gate="fix", half_life_days=90.0, slice_weight=0.9, is_template=True),
-    "eval_failure": KindSpec(half_life_days=60.0, is_template=True, votes_suffice=True),
-    "environment": KindSpec(gate="seen", half_life_days=60.0, slice_weight=0.8, is_template=True),
-    "practice": KindSpec(gate="contrast", half_life_days=90.0, slice_weight=0.9, is_template=True),
-    "policy": KindSpec(gate="person", half_life_days=None, slice_weight=1.0),
-    "persona": KindSpec(gate="person", half_life_days=None, slice_weight=0.9),
-})  # fmt: skip
+KINDS: Mapping[RecommendationKind, KindSpec] = MappingProxyType(
+    {
+        "correction": KindSpec(
+            half_life_days=365.0, slice_weight=1.0, is_personal=True, is_said_anew=True, holds_always=True
+        ),
+        "preference": KindSpec(
+            half_life_days=180.0,
+            slice_weight=0.7,
+            is_personal=True,
+            is_said_anew=True,
+            holds_always=True,
+            votes_suffice=True,
+        ),
+        "fact": KindSpec(half_life_days=365.0, is_personal=True, is_said_anew=True),
+        "decision": KindSpec(half_life_days=90.0, slice_weight=0.6, is_personal=True),
+        "tool_fix": KindSpec(gate="fix", half_life_days=90.0, slice_weight=0.9, is_template=True),
+        "eval_failure": KindSpec(half_life_days=60.0, is_template=True, votes_suffice=True),
+        "environment": KindSpec(gate="seen", half_life_days=60.0, slice_weight=0.8, is_template=True),
+        "practice": KindSpec(gate="contrast", half_life_days=90.0, slice_weight=0.9, is_template=True),
+        "policy": KindSpec(gate="person", half_life_days=None, slice_weight=1.0),
+        "persona": KindSpec(gate="person", half_life_days=None, slice_weight=0.9),
+    }
+)

@@ -168,11 +168,17 @@ def _claim(
         statement = [slot.attribute if single else "", "words", *wording.tokens]
     data = canonical([agent, family, *_named(audience), observation.tool, slot.subject, polarity, statement])
     return Claim(
-        id=address_of(key, "", "claim", data)[:CLAIM_ID_DIGITS], audience=audience, family=family,
+        id=address_of(key, "", "claim", data)[:CLAIM_ID_DIGITS],
+        audience=audience,
+        family=family,
         tool=observation.tool,
-        subject=slot.subject, attribute=slot.attribute, is_single=single, polarity=polarity, value=value,
+        subject=slot.subject,
+        attribute=slot.attribute,
+        is_single=single,
+        polarity=polarity,
+        value=value,
         wording=wording,
-    )  # fmt: skip
+    )
 
 
 def _named(audience: ClaimAudience) -> list[str | None]:
@@ -347,17 +353,30 @@ class IndexedObservation:
         observation, span = self.observation, self.spans[0]
         ts = observation.ts or span.ts
         return ObservationBrief(
-            id=self.id, seconds=instant(ts), source=self.origin.source, session=self.origin.session, ref=span.ref,
-            start=span.start, stop=span.stop, trust=span.trust, principal=observation.principal,
-            voice=voice_of(observation.principal), kind=observation.kind,
-            strength=observation.strength, extractor=observation.extractor, text=observation.text,
-            score=observation.score, ts=ts, sensitivity=observation.sensitivity,
-            is_single=observation.slot.cardinality == "one", is_shown=bool(self.shown),
+            id=self.id,
+            seconds=instant(ts),
+            source=self.origin.source,
+            session=self.origin.session,
+            ref=span.ref,
+            start=span.start,
+            stop=span.stop,
+            trust=span.trust,
+            principal=observation.principal,
+            voice=voice_of(observation.principal),
+            kind=observation.kind,
+            strength=observation.strength,
+            extractor=observation.extractor,
+            text=observation.text,
+            score=observation.score,
+            ts=ts,
+            sensitivity=observation.sensitivity,
+            is_single=observation.slot.cardinality == "one",
+            is_shown=bool(self.shown),
             is_confirmed=any(place.relation == "confirms" for place in observation.places),
             is_denied=not KINDS[observation.kind].is_template
             and any(place.relation == "contradicts" for place in observation.places),
             run=observation.run or "",
-        )  # fmt: skip
+        )
 
 
 class ObservationBrief(NamedTuple):

@@ -266,9 +266,14 @@ def _contrasted(claim: str, seen: Sequence[ObservationBrief]) -> DraftSummary | 
         (voice, "") if (voice := by_id[id_].voice) else ("", tasks[id_] if id_ in own else "") for id_ in found.for_it
     }
     support = replace(
-        summed.backing, recovered=found.succeeded[0], obeyed_succeeded=found.succeeded[0],
-        obeyed_failed=found.failed[0], tasks=found.tasks, helped=len(voices), chance=found.chance,
-    )  # fmt: skip
+        summed.backing,
+        recovered=found.succeeded[0],
+        obeyed_succeeded=found.succeeded[0],
+        obeyed_failed=found.failed[0],
+        tasks=found.tasks,
+        helped=len(voices),
+        chance=found.chance,
+    )
     chosen = tuple(one.id for both in zip_longest(*half) for one in both if one is not None)
     return replace(summed, backing=support, chosen=chosen, practices=found.fixes)
 
@@ -278,12 +283,18 @@ def _summed(claim: str, seen: Sequence[ObservationBrief], spoken: ObservationBri
     dated = [one.ts for one in seen if one.ts is not None]
     holder = spoken if spoken.is_single else next((one for one in seen if one.is_single), spoken)
     return DraftSummary(
-        claim=claim, kind=seen[0].kind, first=dated[0] if dated else None, last=dated[-1] if dated else None,
-        moment=seen[-1].moment, score=max(one.score for one in seen),
+        claim=claim,
+        kind=seen[0].kind,
+        first=dated[0] if dated else None,
+        last=dated[-1] if dated else None,
+        moment=seen[-1].moment,
+        score=max(one.score for one in seen),
         sensitivity=max((one.sensitivity for one in seen), key=_SENSITIVITIES.index),
         backing=backing(seen, own=own, advice=spoken.text),
-        spoken=spoken.id, holder=holder.id, chosen=tuple(one.id for one in _chosen(seen, spoken)),
-    )  # fmt: skip
+        spoken=spoken.id,
+        holder=holder.id,
+        chosen=tuple(one.id for one in _chosen(seen, spoken)),
+    )
 
 
 def _spoken(seen: Sequence[ObservationBrief]) -> ObservationBrief:
@@ -342,10 +353,20 @@ def draw_draft(
     words = _quotable([seen[id_] for id_ in found.chosen], found.backing)
     said = _said(spoken, seen[found.holder].observation, evidence) | _written(spoken, found.practices, words)
     return Draft(
-        id=found.claim, names=tuple(sorted(names)), kind=found.kind, audience=audience, group=group,
-        said=said | {"sensitivity": found.sensitivity}, evidence=evidence, backing=found.backing, score=found.score,
-        first=found.first, last=found.last, moment=found.moment, answers=spoken.answers,
-    )  # fmt: skip
+        id=found.claim,
+        names=tuple(sorted(names)),
+        kind=found.kind,
+        audience=audience,
+        group=group,
+        said=said | {"sensitivity": found.sensitivity},
+        evidence=evidence,
+        backing=found.backing,
+        score=found.score,
+        first=found.first,
+        last=found.last,
+        moment=found.moment,
+        answers=spoken.answers,
+    )
 
 
 def _said(observation: Observation, holder: Observation, evidence: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -406,16 +427,32 @@ def _evidence(chosen: Sequence[IndexedObservation]) -> list[dict[str, Any]]:
         if place not in found:
             found[place] = span_fields(
                 source, session, ref, (start, stop), address, role, trust, principal, ts, relation
-            )  # fmt: skip
+            )
     return list(found.values())[:MAX_EVIDENCE]
 
 
 def span_fields(
-    source: str, session: str, ref: str, span: Iterable[int], address: str, role: str, trust: str,
-    principal: str | None, ts: str | None, relation: str,
-) -> dict[str, Any]:  # fmt: skip
+    source: str,
+    session: str,
+    ref: str,
+    span: Iterable[int],
+    address: str,
+    role: str,
+    trust: str,
+    principal: str | None,
+    ts: str | None,
+    relation: str,
+) -> dict[str, Any]:
     """One piece of evidence, as fields of a record."""
     return {
-        "source": source, "session": session, "ref": ref, "span": tuple(span), "span_address": address, "role": role,
-        "trust": trust, "principal": principal, "ts": ts, "relation": relation,
-    }  # fmt: skip
+        "source": source,
+        "session": session,
+        "ref": ref,
+        "span": tuple(span),
+        "span_address": address,
+        "role": role,
+        "trust": trust,
+        "principal": principal,
+        "ts": ts,
+        "relation": relation,
+    }

@@ -139,9 +139,16 @@ def cause_features(text: str, about: str) -> ClaimFeatures:
     telling = (word for word in words if word not in STOP and word.removesuffix("s") not in names)
     content = frozenset(map(stem, telling)) or frozenset(words)
     return ClaimFeatures(
-        tokens=words, frame=words, content=content, values=none, names=none, openers=none, limits=none, contrasts=none,
+        tokens=words,
+        frame=words,
+        content=content,
+        values=none,
+        names=none,
+        openers=none,
+        limits=none,
+        contrasts=none,
         negative=False,
-    )  # fmt: skip
+    )
 
 
 def _spelled(text: str) -> str:

@@ -37,9 +37,18 @@ from ..config_file import ConfigFileKind, parse, read
 Role = Literal["reviewer", "operator"]
 """reviewer: approves and rejects. operator: promotes by hand and rolls back."""
 Refusal = Literal[
-    "unknown_actor", "wrong_token", "wrong_role", "author", "same_person", "unknown_request", "changed", "stale",
-    "expired", "rejected", "not_enrolled",
-]  # fmt: skip
+    "unknown_actor",
+    "wrong_token",
+    "wrong_role",
+    "author",
+    "same_person",
+    "unknown_request",
+    "changed",
+    "stale",
+    "expired",
+    "rejected",
+    "not_enrolled",
+]
 
 MIN_TOKEN_CHARS = 16
 MAX_CONFIG_BYTES = 64 * 1024
@@ -200,17 +209,25 @@ def statements(actors: Actors) -> Iterator[PersonStatement]:
     for name, actor in actors.actors.items():
         if actor.by is not None and actor.signature is not None:
             yield PersonStatement(
-                who=name, roles=actor.roles, key=actor.key, replaces=actor.replaces, by=actor.by,
+                who=name,
+                roles=actor.roles,
+                key=actor.key,
+                replaces=actor.replaces,
+                by=actor.by,
                 signature=actor.signature,
-            )  # fmt: skip
+            )
     for name, gone in actors.removed.items():
         yield PersonStatement(who=name, roles=(), key=None, replaces=gone.key, by=gone.by, signature=gone.signature)
 
 
 _FORM = ConfigFileKind(
-    what="actors", max_bytes=MAX_CONFIG_BYTES, max_depth=5, expected="write a mapping with: salt, actors",
+    what="actors",
+    max_bytes=MAX_CONFIG_BYTES,
+    max_depth=5,
+    expected="write a mapping with: salt, actors",
     hints={
-        "salt": "write random hex of 16 bytes or more", "key": "write 64 lower-case hex digits",
+        "salt": "write random hex of 16 bytes or more",
+        "key": "write 64 lower-case hex digits",
         "roles": "write reviewer, operator, or both",
     },
-)  # fmt: skip
+)

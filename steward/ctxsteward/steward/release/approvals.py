@@ -265,9 +265,17 @@ class Approvals(SignedLog):
     # -- asking -------------------------------------------------------------------------------------------------
 
     def request(
-        self, challenger: ProfileDocument, drift: DriftReport, *, parent: int, author: str, when: str,
-        people: int | None = None, note: str = "", expires_days: float = EXPIRES_DAYS,
-    ) -> ApprovalRequest:  # fmt: skip
+        self,
+        challenger: ProfileDocument,
+        drift: DriftReport,
+        *,
+        parent: int,
+        author: str,
+        when: str,
+        people: int | None = None,
+        note: str = "",
+        expires_days: float = EXPIRES_DAYS,
+    ) -> ApprovalRequest:
         """Put a challenger before the reviewers; the same one again is the same request, until that has expired.
 
         `people`: how many must approve, where that is more than the report asks for. `note`: why, kept in plain.
@@ -276,11 +284,20 @@ class Approvals(SignedLog):
         plain = challenger.model_dump(mode="json")
         records = [self._shelf.keep_record(record, frozenset())._asdict() for record in challenger.meta]
         body = {
-            "schema_version": VERSION, "kind": "request", "request": address[:_ID_DIGITS], "challenger": address,
-            "parent": parent, "author": author, "level": drift.level, "people": max(people or 0, people_needed(drift)),
-            "touched": list(drift.touched), "when": when, "expires": _later(when, expires_days),
-            "profile": {"name": self.profile} | {block: plain[block] for block in BLOCKS}, "meta": records,
-        }  # fmt: skip
+            "schema_version": VERSION,
+            "kind": "request",
+            "request": address[:_ID_DIGITS],
+            "challenger": address,
+            "parent": parent,
+            "author": author,
+            "level": drift.level,
+            "people": max(people or 0, people_needed(drift)),
+            "touched": list(drift.touched),
+            "when": when,
+            "expires": _later(when, expires_days),
+            "profile": {"name": self.profile} | {block: plain[block] for block in BLOCKS},
+            "meta": records,
+        }
         body |= {"note": note} if note else {}
         asked_at = _moment(when)
         self.append(
@@ -325,9 +342,18 @@ class Approvals(SignedLog):
     # -- answering ----------------------------------------------------------------------------------------------
 
     def answer(
-        self, request: str, verdict: Verdict, by: str | Signer, *, when: str, head: int, who: str | None = None,
-        challenger: str | None = None, note: str = "", expires_days: float = EXPIRES_DAYS,
-    ) -> Approval:  # fmt: skip
+        self,
+        request: str,
+        verdict: Verdict,
+        by: str | Signer,
+        *,
+        when: str,
+        head: int,
+        who: str | None = None,
+        challenger: str | None = None,
+        note: str = "",
+        expires_days: float = EXPIRES_DAYS,
+    ) -> Approval:
         """Approve or reject a request, by a token or another signer; `who` is who they claim to be.
 
         `challenger`: the address that was shown to them, where it is known; another one is refused. Raises
@@ -341,9 +367,13 @@ class Approvals(SignedLog):
             )
         self._refuse_unfit(asked, name, verdict)
         fields = {
-            "challenger": asked.challenger, "verdict": verdict, "who": name, "when": when,
-            "expires": _later(when, expires_days), "note": note,
-        }  # fmt: skip
+            "challenger": asked.challenger,
+            "verdict": verdict,
+            "who": name,
+            "when": when,
+            "expires": _later(when, expires_days),
+            "note": note,
+        }
         body = self.signed({"kind": "verdict", "request": asked.id, **fields}, signer)
         number = self.append(
             body,
@@ -376,10 +406,19 @@ class Approvals(SignedLog):
     def _request(self, body: Body, links: Sequence[tuple[int, Body]], when: str, head: int) -> ApprovalRequest:
         verdicts = self._valid(links, body["challenger"], body["author"], when)
         request = ApprovalRequest(
-            id=body["request"], challenger=body["challenger"], parent=body["parent"], author=body["author"],
-            level=body["level"], people=body["people"], touched=tuple(body["touched"]), when=body["when"],
-            expires=body["expires"], state="waiting", verdicts=verdicts, note=body.get("note", ""),
-        )  # fmt: skip
+            id=body["request"],
+            challenger=body["challenger"],
+            parent=body["parent"],
+            author=body["author"],
+            level=body["level"],
+            people=body["people"],
+            touched=tuple(body["touched"]),
+            when=body["when"],
+            expires=body["expires"],
+            state="waiting",
+            verdicts=verdicts,
+            note=body.get("note", ""),
+        )
         return replace(request, state=_state(request, when, head))
 
     def _valid(

@@ -81,8 +81,10 @@ class CanaryArm:
             if not 0 <= count <= of:
                 raise InputError(f"canary: {count} {part} of {of} {whole}; count each once")
         return (
-            (self.audit_findings, self.audited), (self.corrections, self.turns), (self.fired - self.obeyed, self.fired),
-        )  # fmt: skip
+            (self.audit_findings, self.audited),
+            (self.corrections, self.turns),
+            (self.fired - self.obeyed, self.fired),
+        )
 
 
 class SignalComparison(NamedTuple):
@@ -136,9 +138,17 @@ def decide(
 
 
 def settle(
-    store: Store, profile: str, decision: CanaryDecision, approvals: Approvals, *, version: int, who: str, when: str,
-    tenant: str = "default", epoch: int | None = None,
-) -> Version | None:  # fmt: skip
+    store: Store,
+    profile: str,
+    decision: CanaryDecision,
+    approvals: Approvals,
+    *,
+    version: int,
+    who: str,
+    when: str,
+    tenant: str = "default",
+    epoch: int | None = None,
+) -> Version | None:
     """Act on a decision about the canary that `version` is: note how it ended, and roll back where it says so.
 
     Gives the version that came into force; None where nothing changed. Repeated after a kill it does what was left.

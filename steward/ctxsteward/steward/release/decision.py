@@ -227,10 +227,21 @@ class DecisionStage:
         share = settings.canary_share if challenger.base else None
         canary = started(share, challenger.base) if share else None
         landed = promote(
-            self._store, settings.profile, challenger.document, self._drift, self._gate_report, self._approvals,
-            writing.who, f"night {writing.run}", writing.when, tenant=settings.tenant, parent=challenger.base,
-            epoch=writing.epoch, commit_id=writing.commit_id, canary=canary,
-        )  # fmt: skip
+            self._store,
+            settings.profile,
+            challenger.document,
+            self._drift,
+            self._gate_report,
+            self._approvals,
+            writing.who,
+            f"night {writing.run}",
+            writing.when,
+            tenant=settings.tenant,
+            parent=challenger.base,
+            epoch=writing.epoch,
+            commit_id=writing.commit_id,
+            canary=canary,
+        )
         before = self._versions.at(challenger.base).profile if challenger.base else ProfileDocument()
         changes = (
             *_changes(before, challenger.document),
@@ -263,13 +274,22 @@ class DecisionStage:
             return CheckVerdict(level="started", ok=True, why=(f"{canary['share']:.0%} of the sessions",))
         champion = int(canary["champion"])
         found = decide(
-            *arms_of(self._store, self._settings, since[1:], (champion, head.number)), nights=len(since) - 1,
-            failed_guards=self._fallen(champion, head), limits=self._settings.canary,
-        )  # fmt: skip
+            *arms_of(self._store, self._settings, since[1:], (champion, head.number)),
+            nights=len(since) - 1,
+            failed_guards=self._fallen(champion, head),
+            limits=self._settings.canary,
+        )
         settle(
-            self._store, self._settings.profile, found, self._approvals, version=head.number, who=writing.who,
-            when=writing.when, tenant=self._settings.tenant, epoch=writing.epoch,
-        )  # fmt: skip
+            self._store,
+            self._settings.profile,
+            found,
+            self._approvals,
+            version=head.number,
+            who=writing.who,
+            when=writing.when,
+            tenant=self._settings.tenant,
+            epoch=writing.epoch,
+        )
         level = {"rollback": "rolled_back", "keep": "kept", "extend": "extended"}[found.kind]
         left = self._not_reached(head.number, writing.when) if found.kind == "rollback" else ()
         return CheckVerdict(level=level, ok=found.kind != "rollback", why=(*found.reasons, *left))
@@ -305,9 +325,13 @@ class DecisionStage:
             self._ledger.publish(self._active)
         supports = tuple(self._supports(head))
         return PromotionResult(
-            outcome=outcome, version=number, final=self._final(head), changes=changes, waiting=waiting,
+            outcome=outcome,
+            version=number,
+            final=self._final(head),
+            changes=changes,
+            waiting=waiting,
             supports=supports,
-        )  # fmt: skip
+        )
 
     def _supports(self, head: Version | None) -> Iterator[Mapping[str, str]]:
         """Keep who stands behind what is in force, and behind what may come into force."""

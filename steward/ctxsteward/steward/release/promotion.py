@@ -395,9 +395,14 @@ def _lacking(approvals: Approvals, proposal: _Proposal, people: int, note: str =
     """Whose approval is lacking still, with people asked."""
     said = _valid(approvals, proposal)
     request = approvals.request(
-        proposal.challenger, proposal.drift, parent=proposal.parent, author=proposal.who, when=proposal.when,
-        people=people, note=note,
-    )  # fmt: skip
+        proposal.challenger,
+        proposal.drift,
+        parent=proposal.parent,
+        author=proposal.who,
+        when=proposal.when,
+        people=people,
+        note=note,
+    )
     agreed = sum(each.verdict == "approve" for each in said)
     if request.state == "approved":
         why = f"request {request.id} has been approved; `promote` brings it into force"

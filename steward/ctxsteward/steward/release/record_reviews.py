@@ -106,9 +106,17 @@ class RecordReviews(SignedLog):
         self._shelf = MetaRecordVault(self._vault, self._key, profile)
 
     def answer(
-        self, record: MetaRecommendation, verdict: Verdict, by: str | Signer, *, when: str, who: str | None = None,
-        note: str = "", names: Sequence[str] = (), stood_on: Sequence[EvidenceKind] = (),
-    ) -> Review:  # fmt: skip
+        self,
+        record: MetaRecommendation,
+        verdict: Verdict,
+        by: str | Signer,
+        *,
+        when: str,
+        who: str | None = None,
+        note: str = "",
+        names: Sequence[str] = (),
+        stood_on: Sequence[EvidenceKind] = (),
+    ) -> Review:
         """Approve or reject a record, by a token or another signer; `who` is who they claim to be.
 
         A rejection remembers `names` and `stood_on`, where they are told.
@@ -127,9 +135,16 @@ class RecordReviews(SignedLog):
         return _review([body])
 
     def edit(
-        self, record: MetaRecommendation, text: str, by: str | Signer, *, when: str, who: str | None = None,
-        note: str = "", support: RecordSupport | None = None,
-    ) -> Review:  # fmt: skip
+        self,
+        record: MetaRecommendation,
+        text: str,
+        by: str | Signer,
+        *,
+        when: str,
+        who: str | None = None,
+        note: str = "",
+        support: RecordSupport | None = None,
+    ) -> Review:
         """Give a record that waits other words, which are its editor's; it keeps its sources.
 
         `support`: who stands behind it, for whoever forgets.
@@ -144,12 +159,18 @@ class RecordReviews(SignedLog):
             raise InputError(f"record {record.id}: what it rests on was forgotten; write other words") from error
         body = self.signed(
             {
-                "schema_version": WHOLE_BODY, "kind": "edit", "record": record.id, "says": self.says(edited),
-                "text": words._asdict(), "supports": [kept._asdict() for kept in supports], "who": name, "when": when,
+                "schema_version": WHOLE_BODY,
+                "kind": "edit",
+                "record": record.id,
+                "says": self.says(edited),
+                "text": words._asdict(),
+                "supports": [kept._asdict() for kept in supports],
+                "who": name,
+                "when": when,
                 "note": note,
             },
             signer,
-        )  # fmt: skip
+        )
         self.append(body)
         return _edit(body, edited.text)
 

@@ -377,9 +377,13 @@ class MetaSliceBuilder:
         """Ids of records that were kept out because their words gainsay a rule, with its key."""
 
     def fitted(
-        self, active: Sequence[MetaRecommendation], reviews: Mapping[str, Review], before: Sequence[MetaRecord],
-        base: int, now: str,
-    ) -> tuple[MetaRecord, ...]:  # fmt: skip
+        self,
+        active: Sequence[MetaRecommendation],
+        reviews: Mapping[str, Review],
+        before: Sequence[MetaRecord],
+        base: int,
+        now: str,
+    ) -> tuple[MetaRecord, ...]:
         """The slice that follows `before`, which is that of version `base`."""
         self._taken, self._reviews, self.left_out = taken_back(self._store, self._versions, base), reviews, {}
         self._rules, self.set_aside = rules_of(self._versions.at(base).profile if base else None), {}
@@ -410,9 +414,16 @@ class MetaSliceBuilder:
         by_people = [record for record in before if not is_claim_id(record.id)]
         incumbents = [record for record in before if is_claim_id(record.id)] if self._settings.keep_places else []
         return fit(
-            shared, self.counter, agent=self._settings.profile, incumbents=incumbents, by_people=by_people, now=now,
-            use=self._use(), outcomes=self._outcomes(shared), is_withdrawn=self.is_out,
-        )  # fmt: skip
+            shared,
+            self.counter,
+            agent=self._settings.profile,
+            incumbents=incumbents,
+            by_people=by_people,
+            now=now,
+            use=self._use(),
+            outcomes=self._outcomes(shared),
+            is_withdrawn=self.is_out,
+        )
 
     def _outcomes(self, records: Iterable[MetaRecommendation]) -> Mapping[str, AdviceOutcomes]:
         """Of what was tried about tool errors."""

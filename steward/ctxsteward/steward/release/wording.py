@@ -69,9 +69,11 @@ REPLY_TOKENS = 300
 _TOLD = ("word", "figure", "operator")
 _TEXT: TypeAdapter[str] = TypeAdapter(RecordText)
 _SCHEMA: Wire = {
-    "type": "object", "properties": {"text": {"type": "string", "minLength": 8, "maxLength": MAX_TEXT_CHARS}},
-    "required": ["text"], "additionalProperties": False,
-}  # fmt: skip
+    "type": "object",
+    "properties": {"text": {"type": "string", "minLength": 8, "maxLength": MAX_TEXT_CHARS}},
+    "required": ["text"],
+    "additionalProperties": False,
+}
 
 
 def wording_fault(text: str, record: MetaRecommendation, quotes: Sequence[EvidenceQuote]) -> str | None:
@@ -173,12 +175,17 @@ class RecordWordings:
         """What came of it."""
         rows = [row for row in self._spending.rows() if row.account == "night"]
         return WordingReport(
-            model=self._model.name, prompt=self._prompt.label, asked=self._asked, worded=self._worded, kept=self._kept,
-            refused=dict(sorted(self._refused.items())), fell_back=tuple(dict.fromkeys(self._fell_back)),
+            model=self._model.name,
+            prompt=self._prompt.label,
+            asked=self._asked,
+            worded=self._worded,
+            kept=self._kept,
+            refused=dict(sorted(self._refused.items())),
+            fell_back=tuple(dict.fromkeys(self._fell_back)),
             calls=sum(row.calls for row in rows),
             tokens=sum(row.usage.prompt_tokens + row.usage.output_tokens for row in rows),
             dollars=round(sum(row.dollars for row in rows), 6),
-        )  # fmt: skip
+        )
 
     def _may(self, record: MetaRecommendation) -> bool:
         by_people = record.review is not None or record.locked
@@ -219,9 +226,12 @@ class RecordWordings:
         rows, mark = marked([{"line": record.text}, *spans])
         text = self._prompt.fill(messages=rows, mark=mark, most_chars=min(MAX_TEXT_CHARS, len(record.text)))
         return ChatRequest(
-            purpose="wording", messages=({"role": "user", "content": text},), schema=_SCHEMA,
-            max_output_tokens=REPLY_TOKENS, deadline_seconds=DEADLINE_SECONDS,
-        )  # fmt: skip
+            purpose="wording",
+            messages=({"role": "user", "content": text},),
+            schema=_SCHEMA,
+            max_output_tokens=REPLY_TOKENS,
+            deadline_seconds=DEADLINE_SECONDS,
+        )
 
 
 def _text_of(reply: str) -> str:

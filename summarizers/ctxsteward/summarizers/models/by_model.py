@@ -188,17 +188,25 @@ class ModelSummarizer:
         return parts[-MAX_PARTS:]
 
     def _drafts(
-        self, part: Sequence[SourceMessage], source: SummarizerInput, budget_tokens: int, prompt: PromptFile,
-        prefix: Wire | None, tally: _Tally,
-    ) -> Sequence[DraftBullet]:  # fmt: skip
+        self,
+        part: Sequence[SourceMessage],
+        source: SummarizerInput,
+        budget_tokens: int,
+        prompt: PromptFile,
+        prefix: Wire | None,
+        tally: _Tally,
+    ) -> Sequence[DraftBullet]:
         """The model's bullets for a part; none where it gave no usable answer."""
         text = self._filled(prompt, part, source, budget_tokens)
         form = SectionedBullets if self._sections else DraftBullets
         request = ChatRequest(
-            purpose="summary", messages=({"role": "user", "content": text},), prefix=prefix,
-            max_output_tokens=output_tokens(budget_tokens), deadline_seconds=self._deadline,
+            purpose="summary",
+            messages=({"role": "user", "content": text},),
+            prefix=prefix,
+            max_output_tokens=output_tokens(budget_tokens),
+            deadline_seconds=self._deadline,
             schema=asked_schema([item.ref for item in part], sections=self._sections),
-        )  # fmt: skip
+        )
         try:
             return asked_for_bullets(self.model.task(), request, self._prompts, tally, form)
         except (ModelUnavailable, UnusableReply) as error:
@@ -440,9 +448,7 @@ def joined(
     return tuple(sorted((rows[at] for at in taken), key=lambda bullet: _first(bullet, source)))
 
 
-def _with_states(
-    superseded: Sequence[int], rows: Sequence[Bullet], standing: Sequence[Bullet]
-) -> tuple[int, ...]:  # fmt: skip
+def _with_states(superseded: Sequence[int], rows: Sequence[Bullet], standing: Sequence[Bullet]) -> tuple[int, ...]:
     """Where a line says how the work stands now, what was said of that before is over."""
     if not any(bullet.section == "state" for bullet in rows):
         return tuple(superseded)

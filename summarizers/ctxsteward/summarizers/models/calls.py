@@ -223,13 +223,20 @@ class GovernedModel:
         return self._accounts or UNCHARGED
 
     def charged(
-        self, *, tenant: str | None = None, session: str | None = None, night: str | None = None,
+        self,
+        *,
+        tenant: str | None = None,
+        session: str | None = None,
+        night: str | None = None,
         suite: str | None = None,
-    ) -> GovernedModel:  # fmt: skip
+    ) -> GovernedModel:
         """The same model, its calls counted on these accounts too."""
         named: dict[AccountKind, str | None] = {
-            "tenant": tenant, "session": session, "night": night, "suite": suite,
-        }  # fmt: skip
+            "tenant": tenant,
+            "session": session,
+            "night": night,
+            "suite": suite,
+        }
         other = self._view()
         other._accounts = self._accounts | {kind: name for kind, name in named.items() if name is not None}
         return other
@@ -446,6 +453,8 @@ def _sound(usage: TokenUsage, prompt_tokens: int, output_tokens: int) -> TokenUs
     prompt = usage.prompt_tokens or prompt_tokens
     cached = min(usage.cached_tokens, prompt)
     return TokenUsage(
-        prompt_tokens=prompt, cached_tokens=cached, written_tokens=min(usage.written_tokens, prompt - cached),
+        prompt_tokens=prompt,
+        cached_tokens=cached,
+        written_tokens=min(usage.written_tokens, prompt - cached),
         output_tokens=usage.output_tokens or output_tokens,
-    )  # fmt: skip
+    )

@@ -374,9 +374,12 @@ def _names(text: str) -> list[str]:
     return [
         match[0]
         for match in _WORD.finditer(text)
-        if match[0][0].isupper() and len(match[0]) > 1 and not _BEGINS.search(text, 0, match.start())
-        and match[0].lower() not in STOP and term_stem(match[0].lower()) not in _USERS | _AGENTS | _ACTS
-    ]  # fmt: skip
+        if match[0][0].isupper()
+        and len(match[0]) > 1
+        and not _BEGINS.search(text, 0, match.start())
+        and match[0].lower() not in STOP
+        and term_stem(match[0].lower()) not in _USERS | _AGENTS | _ACTS
+    ]
 
 
 def _without_values(text: str, kinds: Collection[str] | None = None) -> str:
@@ -454,8 +457,9 @@ def _is_meant(text: str, own: Sequence[GroundingText]) -> bool:
     words, chars = content_words(text), set(_WIDE.findall(text))
     scored = [
         (len(words & known) + len(chars & set(sentence)) / 2, sentence)
-        for one in own for sentence, known in one.sentences
-    ]  # fmt: skip
+        for one in own
+        for sentence, known in one.sentences
+    ]
     most = max((score for score, _ in scored), default=0.0)
     return any(score == most and not _is_open(sentence) for score, sentence in scored)
 

@@ -43,8 +43,9 @@ _ENDS = ".!?。！？;；…\"'”’」』)"
 _LABELLED = re.compile(r"\s*(?:system|developer|user|assistant|tool|model|human|ai)\s?[:：]", re.IGNORECASE)
 _LEANS = re.compile(
     r"\W*(?:(?:it|this|that|these|those|they|he|she|him|her|them|yes|no|not|so|then|there|otherwise|but|and|or)\b"
-    r"|[它这那他她是不否好])", re.IGNORECASE,
-)  # fmt: skip
+    r"|[它这那他她是不否好])",
+    re.IGNORECASE,
+)
 """How a sentence begins that goes on with another."""
 _UNSEEN = re.compile(
     r"[§\x00-\x1f\x7f-\x9f\xad\u0600-\u0605\u061c\u06dd\u070f\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]+"

@@ -24,9 +24,12 @@ from ctxsteward.schemas import ChatReply, ChatRequest, InputError, ModelUnavaila
 
 _OPENAI_ENDS: Mapping[str | None, ReplyEnd] = {"stop": "complete", "length": "length", "content_filter": "refused"}
 _ANTHROPIC_ENDS: Mapping[str | None, ReplyEnd] = {
-    "end_turn": "complete", "stop_sequence": "complete", "max_tokens": "length", "refusal": "refused",
+    "end_turn": "complete",
+    "stop_sequence": "complete",
+    "max_tokens": "length",
+    "refusal": "refused",
     "model_context_window_exceeded": "length",
-}  # fmt: skip
+}
 MAX_ERROR_CHARS = 200
 MAX_USAGE_TOKENS = 100_000_000
 """Of one call: ten times the longest context window on offer. More than that is no count."""
@@ -39,9 +42,14 @@ class _SdkModel:
     _async_client: str
 
     def __init__(
-        self, name: str, *, base_url: str | None = None, api_key: str | None = None, http_client: Any = None,
+        self,
+        name: str,
+        *,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        http_client: Any = None,
         async_http_client: Any = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """`http_client` and its async twin are `httpx2` clients of yours: a proxy, or a recording."""
         if not name:
             raise InputError("a model has a name; write the provider's, such as 'gpt-4o-mini'")

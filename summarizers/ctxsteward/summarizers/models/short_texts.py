@@ -44,9 +44,11 @@ MAX_INPUT_CHARS = 60_000
 MAX_MESSAGE_CHARS = 4_000
 """Of one message; a longer one loses its middle."""
 _CARD_SCHEMA: Wire = {
-    "type": "object", "properties": {"text": {"type": "string", "maxLength": MAX_SUMMARY_CHARS}},
-    "required": ["text"], "additionalProperties": False,
-}  # fmt: skip
+    "type": "object",
+    "properties": {"text": {"type": "string", "maxLength": MAX_SUMMARY_CHARS}},
+    "required": ["text"],
+    "additionalProperties": False,
+}
 
 
 class ModelCardSummarizer:
@@ -67,10 +69,15 @@ class ModelCardSummarizer:
         """One line about a message."""
         rows, mark = marked([row_of(source, MAX_MESSAGE_CHARS)])
         prompt = self._prompt.fill(messages=rows, mark=mark, most_chars=MAX_SUMMARY_CHARS)
-        reply = self._model.reply(ChatRequest(
-            purpose="card", messages=({"role": "user", "content": prompt},), schema=_CARD_SCHEMA,
-            max_output_tokens=MAX_SUMMARY_CHARS, deadline_seconds=self._deadline,
-        ))  # fmt: skip
+        reply = self._model.reply(
+            ChatRequest(
+                purpose="card",
+                messages=({"role": "user", "content": prompt},),
+                schema=_CARD_SCHEMA,
+                max_output_tokens=MAX_SUMMARY_CHARS,
+                deadline_seconds=self._deadline,
+            )
+        )
         text = _CardText.read(whole_object(reply)).text
         texts = grounding_texts([source])
         draft = DraftBullet(text=text, cites=[source.ref], said_by=texts[source.ref].speaker)
@@ -106,10 +113,15 @@ class ModelHandoffWriter:
             given = {item.ref: item for item, _ in rows}
             prompt = self._prompt.fill(messages=shown, mark=mark, most_lines=MAX_LINES)
             calls = 1
-            reply = self._model.reply(ChatRequest(
-                purpose="handoff", messages=({"role": "user", "content": prompt},), schema=_lines_schema(list(given)),
-                max_output_tokens=100 * MAX_LINES, deadline_seconds=self._deadline,
-            ))  # fmt: skip
+            reply = self._model.reply(
+                ChatRequest(
+                    purpose="handoff",
+                    messages=({"role": "user", "content": prompt},),
+                    schema=_lines_schema(list(given)),
+                    max_output_tokens=100 * MAX_LINES,
+                    deadline_seconds=self._deadline,
+                )
+            )
             usage = reply.usage or usage
             texts = grounding_texts(list(given.values()))
             for draft in _DraftLines.read(whole_object(reply)).lines:
@@ -129,10 +141,15 @@ class ModelHandoffWriter:
         order = get_args(HandoffSection)
         kept = {(line.section, line.text): line for line in lines}
         origin = SummaryOrigin(
-            model=self._model.name, template=self._prompt.label, grounded=len(kept),
-            pointed=len(kept), refused=dict(refused),
-            fell_back=tuple(fell_back), calls=calls, usage=usage,
-        )  # fmt: skip
+            model=self._model.name,
+            template=self._prompt.label,
+            grounded=len(kept),
+            pointed=len(kept),
+            refused=dict(refused),
+            fell_back=tuple(fell_back),
+            calls=calls,
+            usage=usage,
+        )
         return tuple(sorted(kept.values(), key=lambda line: order.index(line.section))), origin
 
 
@@ -200,6 +217,8 @@ def _lines_schema(refs: Sequence[str]) -> Wire:
         "additionalProperties": False,
     }
     return {
-        "type": "object", "properties": {"lines": {"type": "array", "items": line, "maxItems": MAX_LINES}},
-        "required": ["lines"], "additionalProperties": False,
-    }  # fmt: skip
+        "type": "object",
+        "properties": {"lines": {"type": "array", "items": line, "maxItems": MAX_LINES}},
+        "required": ["lines"],
+        "additionalProperties": False,
+    }

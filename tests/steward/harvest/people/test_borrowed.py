@@ -49,13 +49,19 @@ def test_what_a_tool_or_the_assistant_only_says_again_stays_the_person_s(text: s
 @pytest.mark.parametrize(
     ("read", "said"),
     [
-        pytest.param("Your address is 12 Mill Lane, Springfield, Illinois 62704.",
-                     "No, my address is 14 Mill Lane, Springfield, Illinois 62704.", id="another value"),
-        pytest.param("Do you prefer aisle seats or window seats on flights?",
-                     "I always prefer aisle seats on flights.", id="an answer"),
+        pytest.param(
+            "Your address is 12 Mill Lane, Springfield, Illinois 62704.",
+            "No, my address is 14 Mill Lane, Springfield, Illinois 62704.",
+            id="another value",
+        ),
+        pytest.param(
+            "Do you prefer aisle seats or window seats on flights?",
+            "I always prefer aisle seats on flights.",
+            id="an answer",
+        ),
         pytest.param("Baggage allowance: 20 kg.", "No, the baggage allowance is 23 kg, not 20 kg.", id="a correction"),
     ],
-)  # fmt: skip
+)
 def test_what_a_person_says_about_it_is_theirs(read: str, said: str) -> None:
     assert claims(*page(read), said) == claims(said) != []
 

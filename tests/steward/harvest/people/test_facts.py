@@ -56,13 +56,15 @@ def test_what_asks_around_a_statement_is_left_out(text: str, part: str) -> None:
 @pytest.mark.parametrize(
     ("text", "line"),
     [
-        ("My sister Mia moved to Rome in May. She runs a bakery near the river now.",
-         "My sister Mia moved to Rome in May. She runs a bakery near the river now."),
+        (
+            "My sister Mia moved to Rome in May. She runs a bakery near the river now.",
+            "My sister Mia moved to Rome in May. She runs a bakery near the river now.",
+        ),
         ("She runs a bakery near the river in Rome now.", None),
         ("It was a bakery near the river in Rome, bought in May.", None),
         ("Do you know Mia? She runs a bakery near the river in Rome now.", None),
     ],
-)  # fmt: skip
+)
 def test_a_fact_stands_alone_or_with_the_sentence_that_it_needs(text: str, line: str | None) -> None:
     friend = talk(said(f"Ann: {text}", speaker="Ann", principal="Ann"), format="locomo", principal="Ann")
     assert [one.text for one in found(friend, "facts")] == ([] if line is None else [f"Ann: {line}"])
@@ -116,12 +118,18 @@ def people(*lines: tuple[str, str]) -> object:
 @pytest.mark.parametrize(
     "text",
     [
-        "It went alright yesterday.", "That's awesome, I'm so happy with it!", "I'm a huge fan, I love it!",
-        "I felt so supported and accepted by everyone.", "We can make a real difference together as a family!",
-        "Hey Maria, last week was really amazing.", "Since I was 17 or so, I'd say.", "They inspire me and my family.",
-        "Watching it with my family last night was amazing.", "I'm always looking for ways to improve myself.",
+        "It went alright yesterday.",
+        "That's awesome, I'm so happy with it!",
+        "I'm a huge fan, I love it!",
+        "I felt so supported and accepted by everyone.",
+        "We can make a real difference together as a family!",
+        "Hey Maria, last week was really amazing.",
+        "Since I was 17 or so, I'd say.",
+        "They inspire me and my family.",
+        "Watching it with my family last night was amazing.",
+        "I'm always looking for ways to improve myself.",
     ],
-)  # fmt: skip
+)
 def test_what_names_nothing_is_no_fact(text: str) -> None:
     assert found(people(("Ann", text)), "facts") == []  # type: ignore[arg-type]
 
@@ -129,11 +137,14 @@ def test_what_names_nothing_is_no_fact(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "I went to Woodhaven last month.", "I fractured my wrist on Monday.",
-        "My favorite is the banana split sundae.", 'I finished "Dune" by Frank Herbert yesterday.',
-        "Last Friday I took my kids to a pottery workshop.", "I adopted a puppy from a shelter two weeks ago.",
+        "I went to Woodhaven last month.",
+        "I fractured my wrist on Monday.",
+        "My favorite is the banana split sundae.",
+        'I finished "Dune" by Frank Herbert yesterday.',
+        "Last Friday I took my kids to a pottery workshop.",
+        "I adopted a puppy from a shelter two weeks ago.",
     ],
-)  # fmt: skip
+)
 def test_what_names_a_thing_an_event_or_a_value_is_one(text: str) -> None:
     assert [one.text for one in found(people(("Ann", text)), "facts")] == [f"Ann: {text}"]  # type: ignore[arg-type]
 

@@ -15,13 +15,7 @@ from ....examples import examples
 from .said import said_en, said_zh
 from .talk import found, said, talk
 
-LINES = [
-    line
-    for sets in (said_en, said_zh)
-    for name in dir(sets)
-    if name.isupper()
-    for line in getattr(sets, name)
-]  # fmt: skip
+LINES = [line for sets in (said_en, said_zh) for name in dir(sets) if name.isupper() for line in getattr(sets, name)]
 GLUE = ["\n", " ", "  ", "🙂 ", "👩‍👩‍👧 ", "\t", "é", "\r\n", "— ", "。", "\u2028", '"', "```\n", "> ", "\x85", "İ"]
 TEXT = TypeAdapter(RecordText)
 
@@ -88,10 +82,32 @@ def test_every_harvester_runs_alone_and_is_named_in_the_version() -> None:
 
 
 HOSTILE = [
-    "from now on ", "no ", '"', "“", "<aa>", "? ", "always ", "以后", "，", "我", "不是，是", "every time i ", "if i ",
-    "[image: ", "\n> ", "```\n",
-    "From: a\n", "translate this: ", "- ", "not x, ", "i said ", "1,", "call me ", " ", "'",
-]  # fmt: skip
+    "from now on ",
+    "no ",
+    '"',
+    "“",
+    "<aa>",
+    "? ",
+    "always ",
+    "以后",
+    "，",
+    "我",
+    "不是，是",
+    "every time i ",
+    "if i ",
+    "[image: ",
+    "\n> ",
+    "```\n",
+    "From: a\n",
+    "translate this: ",
+    "- ",
+    "not x, ",
+    "i said ",
+    "1,",
+    "call me ",
+    " ",
+    "'",
+]
 
 
 @pytest.mark.parametrize("piece", HOSTILE)

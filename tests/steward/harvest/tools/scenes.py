@@ -40,9 +40,14 @@ def scene(*lines: Line, session: str = "s-1", principal: str | None = "task-1", 
             said.append(answers(ordinal + 1, f"c{ordinal}", answer, tool, principal))
     fields = {"succeeded": True, **fields}
     return ReplayedTranscript(
-        source="scene", session=session, principal=principal, format="openai", digest="0", utterances=tuple(said),
+        source="scene",
+        session=session,
+        principal=principal,
+        format="openai",
+        digest="0",
+        utterances=tuple(said),
         **fields,
-    )  # fmt: skip
+    )
 
 
 def tells(ordinal: int, text: str, principal: str | None = "task-1", role: Role = "user") -> ReplayedUtterance:
@@ -54,9 +59,14 @@ def tells(ordinal: int, text: str, principal: str | None = "task-1", role: Role 
 def asks(ordinal: int, calls: Iterable[ReplayedCall], principal: str | None = "task-1") -> ReplayedUtterance:
     """An assistant's message with calls."""
     return ReplayedUtterance(
-        ordinal=ordinal, ref=f"§{ordinal}", role="assistant", text="", trust="assistant", principal=principal,
+        ordinal=ordinal,
+        ref=f"§{ordinal}",
+        role="assistant",
+        text="",
+        trust="assistant",
+        principal=principal,
         calls=tuple(calls),
-    )  # fmt: skip
+    )
 
 
 def answers(
@@ -69,9 +79,16 @@ def answers(
 ) -> ReplayedUtterance:
     """A tool's answer."""
     return ReplayedUtterance(
-        ordinal=ordinal, ref=f"§{ordinal}", role="tool", text=text, trust="tool_external", principal=principal,
-        call_id=call_id, tool=tool, **fields,
-    )  # fmt: skip
+        ordinal=ordinal,
+        ref=f"§{ordinal}",
+        role="tool",
+        text=text,
+        trust="tool_external",
+        principal=principal,
+        call_id=call_id,
+        tool=tool,
+        **fields,
+    )
 
 
 def replayed(path: Path) -> list[ReplayedTranscript]:
@@ -81,9 +98,13 @@ def replayed(path: Path) -> list[ReplayedTranscript]:
         replay(
             said_in(one.transcript),
             TranscriptOrigin(
-                source=path.name, session=one.transcript.session, format=one.transcript.format, digest=one.digest,
-                task=one.task, reward=one.reward,
+                source=path.name,
+                session=one.transcript.session,
+                format=one.transcript.format,
+                digest=one.digest,
+                task=one.task,
+                reward=one.reward,
             ),
         )
         for one in found
-    ]  # fmt: skip
+    ]

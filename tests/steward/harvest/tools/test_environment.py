@@ -36,15 +36,21 @@ RUNS = call("bash", NUMPY, command="python -c 'import numpy'")
         ("cat: 'conf/app.yaml': No such file or directory", "cat conf/app.yaml", "There is no `conf/app.yaml` here."),
         ("ls: cannot access '/opt/x': No such file or directory", "ls /opt/x", "There is no `/opt/x` here."),
         ("Error: order 'A-17' not found", "get A-17", None),  # a thing, not a file
-        ("ERROR: No matching distribution found for torch==9.1", "pip install torch==9.1",
-         "`torch==9.1` does not go together with what is installed here."),
-        ("Error: conflict: app 1.0 requires numpy>=2, but you have numpy 1.5", "pip install app",
-         "`numpy>=2` does not go together with what is installed here."),
+        (
+            "ERROR: No matching distribution found for torch==9.1",
+            "pip install torch==9.1",
+            "`torch==9.1` does not go together with what is installed here.",
+        ),
+        (
+            "Error: conflict: app 1.0 requires numpy>=2, but you have numpy 1.5",
+            "pip install app",
+            "`numpy>=2` does not go together with what is installed here.",
+        ),
         ("Error: 'count' must be 3 or more", "run", None),
         ("x = [1 for i in y if i >= 3]\nSyntaxError: invalid syntax", "python x.py", None),
         ("it says: No module named 'numpy'", "echo", None),  # no error at all
     ],
-)  # fmt: skip
+)
 def test_what_is_missing(answer: str, command: str, text: str | None) -> None:
     found = environment(scene(call("bash", answer, command=command), succeeded=None))
     assert [one.text for one in found] == ([] if text is None else [text])
@@ -61,10 +67,16 @@ def test_a_thing_missing_twice_is_one_observation_of_its_first_line() -> None:
 
 
 def run(number: int, *lines: Any, trust: Trust = "tool_external", **fields: Any) -> Any:
-    said = [lines[0]] if isinstance(lines[0], str) else [
-        asks(1, (ReplayedCall(id="a", name="bash", arguments=f'{{"command": "{lines[0][1]}"}}'),), f"task-{number}"),
-        answers(2, "a", lines[0][0], "bash", f"task-{number}"),
-    ]  # fmt: skip
+    said = (
+        [lines[0]]
+        if isinstance(lines[0], str)
+        else [
+            asks(
+                1, (ReplayedCall(id="a", name="bash", arguments=f'{{"command": "{lines[0][1]}"}}'),), f"task-{number}"
+            ),
+            answers(2, "a", lines[0][0], "bash", f"task-{number}"),
+        ]
+    )
     return scene(*said, session=f"s{number}", **{"principal": f"task-{number}", "succeeded": None, **fields})
 
 
@@ -99,15 +111,26 @@ def test_a_fact_of_the_environment_needs_three_tasks_that_asked_for_it(
 
 def test_runs_of_the_operator_s_own_are_of_one_task_where_their_openings_are_nearly_equal() -> None:
     frame = "You are in a repository. Mend this, and run the tests before you hand it in: "
-    tasks = ["the loader drops the last row of each page", "dates of the report are one day off in March",
-             "search ignores umlauts in names of streets", "the cart forgets its coupon after login"]  # fmt: skip
+    tasks = [
+        "the loader drops the last row of each page",
+        "dates of the report are one day off in March",
+        "search ignores umlauts in names of streets",
+        "the cart forgets its coupon after login",
+    ]
 
     def tries(tasks: list[str]) -> list[Any]:
         return [
-            scene(frame + task + f" Try {n}.", RUNS, session=f"s{task[:9]}{n}",
-                  principal=None, succeeded=None, is_task_run=True)
-            for task in tasks for n in range(3)
-        ]  # fmt: skip
+            scene(
+                frame + task + f" Try {n}.",
+                RUNS,
+                session=f"s{task[:9]}{n}",
+                principal=None,
+                succeeded=None,
+                is_task_run=True,
+            )
+            for task in tasks
+            for n in range(3)
+        ]
 
     assert [one.status for one in records(tries(tasks))] == ["active"]
     assert [one.status for one in records(tries(tasks[:1]))] == ["candidate"]

@@ -40,8 +40,10 @@ CASES = YAML(typ="safe").load(Path(__file__).with_name("recoveries.yaml"))
 def test_a_recovery_is_told_as_a_template(case: dict[str, Any]) -> None:
     (one,) = tool_errors(scene(*case["lines"], succeeded=case.get("succeeded", True)))
     assert (one.trigger, one.action, one.strength) == (
-        case["trigger"], case["action"], case.get("strength", "recovered"),
-    )  # fmt: skip
+        case["trigger"],
+        case["action"],
+        case.get("strength", "recovered"),
+    )
     assert one.text.startswith(f"{one.tool} may fail with ")
     assert (one.reach, one.kind) == ("shared", "tool_fix")
 
@@ -96,9 +98,7 @@ def test_a_run_that_failed_is_cited_against_what_it_did() -> None:
         succeeded: [place.relation for place in tool_errors(scene(failed, worked, succeeded=succeeded))[0].places]
         for succeeded in (True, None, False)
     }
-    assert cited == {
-        True: ["supports", "recovers"], None: ["supports", "recovers"], False: ["supports", "contradicts"]
-    }  # fmt: skip
+    assert cited == {True: ["supports", "recovers"], None: ["supports", "recovers"], False: ["supports", "contradicts"]}
 
 
 def test_two_recoveries_are_two_observations() -> None:
@@ -282,7 +282,7 @@ FIXES = st.one_of(
     st.builds(
         ArgumentFix, verb=st.sampled_from(("ask", "total", "supply", "omit", "fewer", "change", "check")), what=NAMES
     ),
-)  # fmt: skip
+)
 
 
 @given(st.lists(FIXES, min_size=1, max_size=2).map(tuple))

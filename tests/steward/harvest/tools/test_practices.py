@@ -42,18 +42,42 @@ def asked(position: int) -> list[Any]:
 @pytest.mark.parametrize(
     ("lines", "did"),
     [
-        ([LOOK, ACT], {"first get_order", "supply order_id", "supply payment_id", "take order_id get_order",
-                       "take payment_id get_order"}),
+        (
+            [LOOK, ACT],
+            {
+                "first get_order",
+                "supply order_id",
+                "supply payment_id",
+                "take order_id get_order",
+                "take payment_id get_order",
+            },
+        ),
         ([ACT], {"supply order_id", "supply payment_id"}),
-        ([FAILS, LOOK, ACT], {"first get_order", "supply order_id", "supply payment_id", "take order_id get_order",
-                              "take payment_id get_order"}),
+        (
+            [FAILS, LOOK, ACT],
+            {
+                "first get_order",
+                "supply order_id",
+                "supply payment_id",
+                "take order_id get_order",
+                "take payment_id get_order",
+            },
+        ),
         (["Cancel it.", ACT], {"supply order_id", "supply payment_id"}),  # the user spoke, but was not asked
         ([*asked(1), ACT], {"confirm", "supply order_id", "supply payment_id"}),
-        ([*asked(1), LOOK, ACT], {"first get_order", "supply order_id", "supply payment_id",
-                                  "take order_id get_order", "take payment_id get_order"}),
+        (
+            [*asked(1), LOOK, ACT],
+            {
+                "first get_order",
+                "supply order_id",
+                "supply payment_id",
+                "take order_id get_order",
+                "take payment_id get_order",
+            },
+        ),
         ([ACT, LOOK], {"supply order_id", "supply payment_id"}),
     ],
-)  # fmt: skip
+)
 def test_what_a_run_had_done_by_its_first_call_that_worked(lines: list[Any], did: set[str]) -> None:
     found = {one.tool: one for one in practices(scene(*lines, task="7"))}
     task, told = parse_run_key(found["cancel"].run or "")
@@ -69,8 +93,10 @@ def test_a_run_that_calls_nothing_is_told_too_because_doing_without_is_a_practic
 
 def test_a_run_of_which_nobody_says_how_it_ended_has_no_practices() -> None:
     assert practices(scene(LOOK, ACT, succeeded=None)) == ()
-    relations = {done: {place.relation for one in practices(scene(ACT, succeeded=done)) for place in one.places}
-                 for done in (True, False)}  # fmt: skip
+    relations = {
+        done: {place.relation for one in practices(scene(ACT, succeeded=done)) for place in one.places}
+        for done in (True, False)
+    }
     assert relations == {True: {"supports"}, False: {"contradicts"}}
 
 
@@ -116,8 +142,13 @@ def test_the_exact_test_says_how_likely_so_much_is_by_chance() -> None:
 
 def test_many_tasks_are_tested_by_the_normal_distribution_and_come_to_nearly_the_same() -> None:
     def chance(tasks: int) -> float:
-        rows = [run for task in range(tasks) for run in runs_of([("confirm", True, 2), ("confirm", False, 1),
-                ("", True, 1), ("", False, 2)], task=f"{task:03d}")]  # fmt: skip
+        rows = [
+            run
+            for task in range(tasks)
+            for run in runs_of(
+                [("confirm", True, 2), ("confirm", False, 1), ("", True, 1), ("", False, 2)], task=f"{task:03d}"
+            )
+        ]
         found = contrast(rows)
         assert found is not None
         return found.chance
@@ -135,8 +166,9 @@ def test_what_hard_tasks_see_more_of_is_not_blamed_for_their_failures() -> None:
 def test_a_practice_that_goes_with_another_is_not_told_beside_it() -> None:
     rows = [
         PracticeRun(f"{task}{n}", RunTask(task), frozenset(("first a", "take x a") if n < 4 else ()), n < 4)
-        for task in "pqr" for n in range(8)
-    ]  # fmt: skip
+        for task in "pqr"
+        for n in range(8)
+    ]
     found = contrast(rows)
     assert found is not None
     assert found.fixes == (ArgumentFix(verb="first", source="a"),)
@@ -148,9 +180,11 @@ def test_a_practice_is_advice_that_can_be_read_back(practice: str, does: bool) -
     assert parse_action(action((fix,))) == (fix,)
 
 
-@given(st.text(max_size=20), st.lists(st.from_regex(r"[0-9a-f]{6}", fullmatch=True), max_size=4), st.frozensets(
-    st.sampled_from(PRACTICES)
-))  # fmt: skip
+@given(
+    st.text(max_size=20),
+    st.lists(st.from_regex(r"[0-9a-f]{6}", fullmatch=True), max_size=4),
+    st.frozensets(st.sampled_from(PRACTICES)),
+)
 def test_a_run_s_key_can_be_read_back(name: str, opening: list[str], did: frozenset[str]) -> None:
     task = RunTask(name, tuple(opening), bool(opening))
     assert parse_run_key(run_key(task, did)) == (task, did)
@@ -185,10 +219,14 @@ def test_tasks_that_nobody_names_are_told_by_opening_and_tools() -> None:
     near = (*words[0][:10], "fffff1", "fffff2")
     tools = frozenset(("call x", "call y"))
     rows = [
-        ("1", RunTask("", words[0]), tools), ("2", RunTask("", near), tools), ("3", RunTask("", words[1]), tools),
-        ("4", RunTask("", words[2]), tools), ("5", RunTask("", words[0]), frozenset(("call z",))),
-        ("6", RunTask("told"), tools), ("7", RunTask(""), tools),
-    ]  # fmt: skip
+        ("1", RunTask("", words[0]), tools),
+        ("2", RunTask("", near), tools),
+        ("3", RunTask("", words[1]), tools),
+        ("4", RunTask("", words[2]), tools),
+        ("5", RunTask("", words[0]), frozenset(("call z",))),
+        ("6", RunTask("told"), tools),
+        ("7", RunTask(""), tools),
+    ]
     found = same_tasks(rows)
     assert found == same_tasks(rows[::-1])
     assert found["1"] == found["2"]
@@ -272,8 +310,14 @@ def test_no_practice_is_told_without_runs_of_both_outcomes_cited(tries: list[tup
 def test_tasks_that_nobody_names_count_for_as_many_as_stand_behind_them(
     known: str | None, own: bool, status: str, reason: str
 ) -> None:
-    openings = ["cancel the tent that came torn", "I want the red lamp no more", "the shoes pinch, take them back",
-                "stop the parcel to Bonn today", "void what my son bought last night", "no chair, please"]  # fmt: skip
+    openings = [
+        "cancel the tent that came torn",
+        "I want the red lamp no more",
+        "the shoes pinch, take them back",
+        "stop the parcel to Bonn today",
+        "void what my son bought last night",
+        "no chair, please",
+    ]
     with memory_store() as store, Ledger.open(":memory:", store, TENANT, AGENT) as ledger:
         key = store.keys.address_key(TENANT)
         for n, opening in enumerate(openings):
@@ -288,7 +332,14 @@ def test_tasks_that_nobody_names_count_for_as_many_as_stand_behind_them(
 
 
 def test_chance_is_told_for_all_practices_compared() -> None:
-    noise = [PracticeRun(f"{n}", RunTask("p" if n % 2 else "q"), frozenset(f"first t{m}" for m in range(30) if
-             (n * 7 + m * 3) % 5 < 2), n % 3 == 0) for n in range(24)]  # fmt: skip
+    noise = [
+        PracticeRun(
+            f"{n}",
+            RunTask("p" if n % 2 else "q"),
+            frozenset(f"first t{m}" for m in range(30) if (n * 7 + m * 3) % 5 < 2),
+            n % 3 == 0,
+        )
+        for n in range(24)
+    ]
     found = contrast(noise)
     assert found is None or found.chance > MAX_CHANCE

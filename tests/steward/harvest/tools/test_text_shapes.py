@@ -50,7 +50,7 @@ LINES = st.lists(LINE, min_size=2, max_size=6)
         ("", "x", None),
         ("x", "x", None),
     ],
-)  # fmt: skip
+)
 def test_the_shape_of_a_change(before: str, after: str, shape: tuple[str, str] | None) -> None:
     assert reshaped(before, after) == (None if shape is None else TextShape(*shape))  # type: ignore[arg-type]
 
@@ -81,10 +81,13 @@ def test_who_had_added_line_numbers_is_told_and_the_fix_is_a_repair() -> None:
 
 
 FIXES = {
-    "take": {"what": "day", "source": "get_order"}, "write": {"what": "day", "source": "YYYY-MM-DD"},
-    "first": {"source": "open"}, "drop": {"what": "day", "source": "line numbers that view adds"}, "repeat": {},
+    "take": {"what": "day", "source": "get_order"},
+    "write": {"what": "day", "source": "YYYY-MM-DD"},
+    "first": {"source": "open"},
+    "drop": {"what": "day", "source": "line numbers that view adds"},
+    "repeat": {},
     "begin": {"what": "day", "source": "#"},
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("code", ERROR_CODES)

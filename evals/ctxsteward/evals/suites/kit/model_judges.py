@@ -133,9 +133,12 @@ class ChatJudge:
 
     def reply(self, prompt: str, seed: int) -> ModelReply:
         question = ChatRequest(
-            purpose="judge", messages=({"role": "user", "content": prompt},), max_output_tokens=REPLY_TOKENS, seed=seed,
+            purpose="judge",
+            messages=({"role": "user", "content": prompt},),
+            max_output_tokens=REPLY_TOKENS,
+            seed=seed,
             deadline_seconds=self.answer_seconds,
-        )  # fmt: skip
+        )
         answer = self.model.reply(question)
         fault = _FAULTS[answer.ended]
         if answer.usage is None:
@@ -174,8 +177,10 @@ class EndpointModel:
 
     def reply(self, prompt: str, seed: int) -> ModelReply:
         body = {
-            "model": self.name, "messages": [{"role": "user", "content": prompt}], "max_tokens": REPLY_TOKENS,
-        }  # fmt: skip
+            "model": self.name,
+            "messages": [{"role": "user", "content": prompt}],
+            "max_tokens": REPLY_TOKENS,
+        }
         headers = {"Authorization": f"Bearer {self.key}"} if self.key else {}
         raw = post_json(f"{self.address}/chat/completions", body, headers, answer_seconds=self.answer_seconds)
         try:
@@ -348,9 +353,11 @@ class JudgePanel:
         cost = None if price is None else price.of(tokens_in, tokens_out)
         self.cost += cost or 0.0
         return replace(
-            rating, tokens_in=rating.tokens_in + tokens_in, tokens_out=rating.tokens_out + tokens_out,
+            rating,
+            tokens_in=rating.tokens_in + tokens_in,
+            tokens_out=rating.tokens_out + tokens_out,
             cost=None if cost is None else (rating.cost or 0.0) + cost,
-        )  # fmt: skip
+        )
 
 
 def _score(rating: Rating, case: JudgeCase) -> Score | UnscoredCheck:
@@ -375,11 +382,14 @@ def judging_of(played: Sequence[ScenarioResult]) -> ModelJudging | None:
 def _usage(name: str, ratings: Sequence[Rating]) -> ModelUsage:
     costs = [rating.cost for rating in ratings]
     return ModelUsage(
-        model=name, calls=sum(one.calls for one in ratings), verdicts=sum(one.answer is not None for one in ratings),
+        model=name,
+        calls=sum(one.calls for one in ratings),
+        verdicts=sum(one.answer is not None for one in ratings),
         unscored=dict(sorted(Counter(one.reason for one in ratings if one.answer is None).items())),
-        tokens_in=sum(one.tokens_in for one in ratings), tokens_out=sum(one.tokens_out for one in ratings),
+        tokens_in=sum(one.tokens_in for one in ratings),
+        tokens_out=sum(one.tokens_out for one in ratings),
         cost=None if None in costs else round(sum(cost or 0.0 for cost in costs), 6),
-    )  # fmt: skip
+    )
 
 
 class RatingPair(NamedTuple):
@@ -433,7 +443,13 @@ def _agreements(played: Iterable[ScenarioResult], models: Iterable[str]) -> Iter
         differing = dict.fromkeys(f"{id}, {pair}" for id, pair in pairs if pair.answers[0] is not pair.answers[1])
         kappa, note = table.kappa, table.note(first, second)
         yield RaterAgreement(
-            first=first, second=second, cases=len({(id, pair.first.ask) for id, pair in pairs}), table=table,
-            agree=round(table.agree, 6), kappa=None if kappa is None else round(kappa, 6), note=note,
-            differing=len(differing), differ=tuple(differing)[:DIFFERENCES_TOLD],
-        )  # fmt: skip
+            first=first,
+            second=second,
+            cases=len({(id, pair.first.ask) for id, pair in pairs}),
+            table=table,
+            agree=round(table.agree, 6),
+            kappa=None if kappa is None else round(kappa, 6),
+            note=note,
+            differing=len(differing),
+            differ=tuple(differing)[:DIFFERENCES_TOLD],
+        )

@@ -174,11 +174,24 @@ def _traceback(rng: Random, things: Sequence[str], rows: int) -> str:
 
 
 KINDS: dict[str, Make] = {
-    "log": _log, "json": _json, "csv": _csv, "table": _table, "code": _code, "diff": _diff, "search": _search,
-    "listing": _listing, "traceback": _traceback,
-}  # fmt: skip
+    "log": _log,
+    "json": _json,
+    "csv": _csv,
+    "table": _table,
+    "code": _code,
+    "diff": _diff,
+    "search": _search,
+    "listing": _listing,
+    "traceback": _traceback,
+}
 TOOLS = (
-    ("search_files", "search"), ("list_folder", "listing"), ("tail_log", "log"), ("get_records", "json"),
-    ("query", "csv"), ("show_diff", "diff"), ("read_file", "code"), ("run_checks", "traceback"),
+    ("search_files", "search"),
+    ("list_folder", "listing"),
+    ("tail_log", "log"),
+    ("get_records", "json"),
+    ("query", "csv"),
+    ("show_diff", "diff"),
+    ("read_file", "code"),
+    ("run_checks", "traceback"),
     ("get_overview", "table"),
-)  # fmt: skip
+)

@@ -224,9 +224,14 @@ def play(
                 prompt = _timed(setup, dialogue, counts)
                 before = last.prompt.messages if last else ()
                 last = CallMoment(
-                    prompt=prompt, dialogue=dialogue, wires=wires, task=task, said=said, number=counts.builds,
+                    prompt=prompt,
+                    dialogue=dialogue,
+                    wires=wires,
+                    task=task,
+                    said=said,
+                    number=counts.builds,
                     before=before,
-                )  # fmt: skip
+                )
                 yield last
                 seen.update((ref, place) for place, ref in last.references.items())
             setup.say(dialogue, wire)

@@ -27,10 +27,10 @@ def _xml(rng: Random, things: Sequence[str], rows: int) -> str:
 
 def _logfmt(rng: Random, things: Sequence[str], rows: int) -> str:
     return "\n".join(
-        f'ts=17{rng.randrange(10**8):08d} module={rng.choice(MODULES)} outcome={rng.choice(OUTCOMES)} '
+        f"ts=17{rng.randrange(10**8):08d} module={rng.choice(MODULES)} outcome={rng.choice(OUTCOMES)} "
         f'took={rng.randint(1, 9_000)}us subject="{rng.choice(things)}"'
         for _ in range(rows)
-    )  # fmt: skip
+    )
 
 
 def _ini(rng: Random, things: Sequence[str], rows: int) -> str:
@@ -85,11 +85,24 @@ def _stack(rng: Random, things: Sequence[str], rows: int) -> str:
 
 
 FORMATS: dict[str, Make] = {
-    "xml": _xml, "logfmt": _logfmt, "ini": _ini, "yaml": _yaml, "tree": _tree, "tabs": _tabs, "mailbox": _mailbox,
-    "html": _html, "stack": _stack,
-}  # fmt: skip
+    "xml": _xml,
+    "logfmt": _logfmt,
+    "ini": _ini,
+    "yaml": _yaml,
+    "tree": _tree,
+    "tabs": _tabs,
+    "mailbox": _mailbox,
+    "html": _html,
+    "stack": _stack,
+}
 TOOLS = (
-    ("fetch_feed", "xml"), ("journal", "logfmt"), ("read_settings", "ini"), ("describe_module", "yaml"),
-    ("show_tree", "tree"), ("export_sheet", "tabs"), ("search_mail", "mailbox"), ("open_page", "html"),
+    ("fetch_feed", "xml"),
+    ("journal", "logfmt"),
+    ("read_settings", "ini"),
+    ("describe_module", "yaml"),
+    ("show_tree", "tree"),
+    ("export_sheet", "tabs"),
+    ("search_mail", "mailbox"),
+    ("open_page", "html"),
     ("run_job", "stack"),
-)  # fmt: skip
+)

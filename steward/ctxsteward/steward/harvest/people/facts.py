@@ -107,9 +107,15 @@ def _named_in(sentence: Sentence) -> Observation | None:
     if topic is None or line is None:
         return None
     return claim(
-        part, kind="fact", text=line, topic=topic, strength="strict",
-        score=NAMED_SCORE, reach="user", extractor=FACTS_EXTRACTOR,
-    )  # fmt: skip
+        part,
+        kind="fact",
+        text=line,
+        topic=topic,
+        strength="strict",
+        score=NAMED_SCORE,
+        reach="user",
+        extractor=FACTS_EXTRACTOR,
+    )
 
 
 def _weighed(sentence: Sentence, before: Sentence | None, conversation: HeardConversation) -> Observation | None:
@@ -134,9 +140,15 @@ def _weighed(sentence: Sentence, before: Sentence | None, conversation: HeardCon
     if line is None:
         return None
     return claim(
-        part, kind="fact", text=line, topic=_theme(part), strength="scored" if score >= SURE else "broad",
-        score=1 / (1 + math.exp(-score)), reach="user", extractor=FACTS_EXTRACTOR,
-    )  # fmt: skip
+        part,
+        kind="fact",
+        text=line,
+        topic=_theme(part),
+        strength="scored" if score >= SURE else "broad",
+        score=1 / (1 + math.exp(-score)),
+        reach="user",
+        extractor=FACTS_EXTRACTOR,
+    )
 
 
 def _is_of_life(sentence: Sentence, score: float) -> bool:
@@ -182,9 +194,12 @@ def _joined(sentence: Sentence, before: Sentence | None) -> Sentence | None:
     if len(text) > MAX_TEXT_CHARS - MAX_NAME_ROOM or gap.strip() or "\n" in gap:
         return None
     return sentence._replace(
-        text=text, heard=before.heard + gap + sentence.heard, low=before.low + gap + sentence.low,
-        words=before.words | sentence.words, first_byte=before.first_byte,
-    )  # fmt: skip
+        text=text,
+        heard=before.heard + gap + sentence.heard,
+        low=before.low + gap + sentence.low,
+        words=before.words | sentence.words,
+        first_byte=before.first_byte,
+    )
 
 
 def named_fact(sentence: Sentence) -> ClaimTopic | None:

@@ -307,9 +307,20 @@ def _sentences(said: ReplayedUtterance, asked: str | None, told: Sequence[Abstra
             is_plain = False
         is_question = _is_question(low, has_chinese)
         yield Sentence(
-            said, text[begin:end], mine, low, words, byte, is_question, has_chinese, is_plain, asked,
-            number, message, words.difference(*told),
-        )  # fmt: skip
+            said,
+            text[begin:end],
+            mine,
+            low,
+            words,
+            byte,
+            is_question,
+            has_chinese,
+            is_plain,
+            asked,
+            number,
+            message,
+            words.difference(*told),
+        )
 
 
 def _shape(text: str, count: int) -> MessageShape:

@@ -105,16 +105,58 @@ class SentenceSignals(NamedTuple):
 
 
 ASSISTED = SentenceSignals(
-    always=-2.6, things=0.9, new_things=0.45, time=-0.05, date=0.95, amount=1.2, names=0.7, first=0.35, my=0.8,
-    relation=0.1, second=-0.95, third=-0.3, pointing=-0.55, demonstratives=-0.85, future=-1.3, modal=-0.65, markup=0.5,
-    told=-1.45, leading=-0.4, sentences=-1.1, last=-0.35, not_of_self=-1.5, of_self=1.1, answer=0.2,
-)  # fmt: skip
+    always=-2.6,
+    things=0.9,
+    new_things=0.45,
+    time=-0.05,
+    date=0.95,
+    amount=1.2,
+    names=0.7,
+    first=0.35,
+    my=0.8,
+    relation=0.1,
+    second=-0.95,
+    third=-0.3,
+    pointing=-0.55,
+    demonstratives=-0.85,
+    future=-1.3,
+    modal=-0.65,
+    markup=0.5,
+    told=-1.45,
+    leading=-0.4,
+    sentences=-1.1,
+    last=-0.35,
+    not_of_self=-1.5,
+    of_self=1.1,
+    answer=0.2,
+)
 """Where an assistant is spoken to: learned from what people noted down, too."""
 BETWEEN_PEOPLE = SentenceSignals(
-    always=-0.05, things=1.2, new_things=0.6, time=1.6, date=0.6, amount=0.0, names=1.4, first=0.7, my=0.5,
-    relation=0.35, second=-1.4, third=-0.25, pointing=-0.5, demonstratives=-0.85, future=-0.3, modal=-1.15, markup=0.0,
-    told=-1.0, leading=-0.45, sentences=-0.65, last=-0.05, not_of_self=-0.45, of_self=0.65, answer=0.1,
-)  # fmt: skip
+    always=-0.05,
+    things=1.2,
+    new_things=0.6,
+    time=1.6,
+    date=0.6,
+    amount=0.0,
+    names=1.4,
+    first=0.7,
+    my=0.5,
+    relation=0.35,
+    second=-1.4,
+    third=-0.25,
+    pointing=-0.5,
+    demonstratives=-0.85,
+    future=-0.3,
+    modal=-1.15,
+    markup=0.0,
+    told=-1.0,
+    leading=-0.45,
+    sentences=-0.65,
+    last=-0.05,
+    not_of_self=-0.45,
+    of_self=0.65,
+    answer=0.1,
+)
 """Where two people talk: learned from what was asked about it later, too. Nobody sets tasks there, so more of it lasts:
 what is always added is such that facts take about a quarter of the talk."""
 
@@ -179,7 +221,7 @@ _SOMEBODY = re.compile(r"\b(?:he|she|him|his|her|hers|they|them|their)\b")
 _THING_FIRST = re.compile(
     r"(?:(?:and|but|so|also|plus|because|since|then|now)[,.!]* )*"
     r"(?:it|it's|it'd|it'll|they're|they've|they'll|those|these)\b"
-)  # fmt: skip
+)
 
 
 def needs_another(sentence: Sentence) -> bool:
@@ -210,7 +252,7 @@ _JOINT = r"(?:(?:and|but|so|or|because|since|though|although)\b[, ]*)?"
 _QUESTION = re.compile(
     _JOINT + r"(?:can|could|would|will|do|does|did|is|are|am|should|shall|may|what|what's|how|how's|why|any)\b"
     r"|(?:which|where|who) (?:can|could|do|did|should|would) (?:i|we|you)\b"
-)  # fmt: skip
+)
 _UNSURE = re.compile(
     _JOINT + r"(?:i|we|i'm|i am|i was|we're|i'd|i've)\b[^,.;]{0,50}?\b(?:if|whether|how|what|which|where|why|who)\b"
 )

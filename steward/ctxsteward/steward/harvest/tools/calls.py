@@ -207,8 +207,11 @@ _FORMATS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ("NN/NN/YYYY", r"\d{1,2}/\d{1,2}/\d{4}"),
         ("NN.NN.YYYY", r"\d{1,2}\.\d{1,2}\.\d{4}"),
         ("Chinese date", r"(?:\d{4}年)?\d{1,2}月\d{1,2}[日号]"),
-        ("date in words", r"(?:\d{1,2}(?:st|nd|rd|th)? )?(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*\.?"
-                          r"(?: \d{1,2}(?:st|nd|rd|th)?)?(?:,? \d{4})?"),
+        (
+            "date in words",
+            r"(?:\d{1,2}(?:st|nd|rd|th)? )?(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*\.?"
+            r"(?: \d{1,2}(?:st|nd|rd|th)?)?(?:,? \d{4})?",
+        ),
         ("HH:MM", r"\d{2}:\d{2}(?::\d{2})?"),
         ("whole number as text", r"[+-]?\d+"),
         ("number as text", r"[+-]?\d*\.\d+"),
@@ -221,7 +224,7 @@ _FORMATS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ("identifier", r"(?=.*[\d_#-])[\w#-]+"),
         ("word", r"\w+"),
     )
-)  # fmt: skip
+)
 
 
 def kind(value: object) -> str:

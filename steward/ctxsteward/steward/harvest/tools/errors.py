@@ -76,9 +76,22 @@ _CAUSE_WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]|[^\W_\u3040-\u30ff\u3400
 _IN_QUOTES = re.compile(r"'[^'\n]{1,120}'|\"[^\"\n]{1,120}\"|`[^`\n]{1,120}`|“[^”\n]{1,120}”")
 _ERROR_LEAD = re.compile(r"^\W*(?:error|exception|错误)\s*[:：]\s*", re.IGNORECASE)
 _SCORES: dict[Verb, float] = {
-    "take": 0.95, "write": 0.95, "total": 0.9, "supply": 0.9, "omit": 0.9, "fewer": 0.85, "first": 0.85, "ask": 0.8,
-    "change": 0.7, "repeat": 0.7, "stop": 0.8, "check": 0.6, "drop": 0.95, "keep": 0.95, "begin": 0.95,
-}  # fmt: skip
+    "take": 0.95,
+    "write": 0.95,
+    "total": 0.9,
+    "supply": 0.9,
+    "omit": 0.9,
+    "fewer": 0.85,
+    "first": 0.85,
+    "ask": 0.8,
+    "change": 0.7,
+    "repeat": 0.7,
+    "stop": 0.8,
+    "check": 0.6,
+    "drop": 0.95,
+    "keep": 0.95,
+    "begin": 0.95,
+}
 
 
 _STRENGTHS: dict[bool | None, Strength] = {True: "recovered", None: "accepted", False: "failed"}

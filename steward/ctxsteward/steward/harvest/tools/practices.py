@@ -269,8 +269,11 @@ def contrast(runs: Iterable[PracticeRun], least_tasks: int = LEAST_TASKS) -> Pra
     by_task: dict[str, list[PracticeRun]] = defaultdict(list)
     for run in known:
         by_task[tasks[run.id]].append(run)
-    strata = [_Stratum(tuple(r for r in mates if r.succeeded), tuple(r for r in mates if not r.succeeded))
-              for task, mates in sorted(by_task.items()) if task]  # fmt: skip
+    strata = [
+        _Stratum(tuple(r for r in mates if r.succeeded), tuple(r for r in mates if not r.succeeded))
+        for task, mates in sorted(by_task.items())
+        if task
+    ]
     mixed = [stratum for stratum in strata if stratum.succeeded and stratum.failed]
     every = {practice for stratum in mixed for side in stratum for run in side for practice in run.did}
     ways = [(one, does) for one in every if _differs(one, mixed) for does in (True, False)]
@@ -347,9 +350,13 @@ def _chance(practice: str, strata: Iterable[_Stratum], *, does: bool) -> float:
     if len(tables) > EXACT_TASKS:
         mean = sum(one.did * one.succeeded / one.whole for one in tables)
         variance = sum(
-            one.did * one.succeeded * (one.whole - one.did) * (one.whole - one.succeeded)
-            / (one.whole**2 * (one.whole - 1)) for one in tables
-        )  # fmt: skip
+            one.did
+            * one.succeeded
+            * (one.whole - one.did)
+            * (one.whole - one.succeeded)
+            / (one.whole**2 * (one.whole - 1))
+            for one in tables
+        )
         return 0.5 * erfc((seen - 0.5 - mean) / sqrt(2 * variance))
     counts: Mapping[int, float] = {0: 1.0}
     for one in tables:

@@ -114,9 +114,25 @@ def _shape(leads: Sequence[str | None]) -> str | None:
 
 
 Verb = Literal[
-    "take", "ask", "total", "write", "supply", "omit", "fewer", "change", "first", "repeat", "stop", "check", "drop",
-    "keep", "begin", "confirm", "call", "avoid",
-]  # fmt: skip
+    "take",
+    "ask",
+    "total",
+    "write",
+    "supply",
+    "omit",
+    "fewer",
+    "change",
+    "first",
+    "repeat",
+    "stop",
+    "check",
+    "drop",
+    "keep",
+    "begin",
+    "confirm",
+    "call",
+    "avoid",
+]
 
 _TEMPLATES: dict[Verb, str] = {
     "take": "take {what} from {source}",
@@ -141,8 +157,11 @@ _TEMPLATES: dict[Verb, str] = {
 _SHAPE = rf"(?P<source>(?:{'|'.join(SHAPES)})(?: that [A-Za-z_][\w.:/-]{{0,63}} adds)?)"
 _HOLES = {"what": r"(?P<what>[A-Za-z_][\w.\[\]-]{0,159})", "source": r"(?P<source>[A-Za-z][^\n]{0,199})"}
 _OWN_HOLES: dict[Verb, str] = {
-    "drop": _SHAPE, "keep": _SHAPE, "begin": rf"(?P<source>{MARK})", "call": r"(?P<source>[A-Za-z_][\w.:/-]{0,63})",
-}  # fmt: skip
+    "drop": _SHAPE,
+    "keep": _SHAPE,
+    "begin": rf"(?P<source>{MARK})",
+    "call": r"(?P<source>[A-Za-z_][\w.:/-]{0,63})",
+}
 
 
 def _pattern(verb: Verb, template: str) -> re.Pattern[str]:
@@ -301,29 +320,55 @@ def text(trigger: FixTrigger, fixes: Sequence[ArgumentFix], *, seen_at: str | No
 
 
 _WRONG: dict[ErrorCode, str] = {
-    "syntax": "cannot read {what}", "import": "misses a module", "assertion": "fails its checks",
-    "unknown_tool": "does not know the command", "rate_limited": "is called too often", "timeout": "takes too long",
-    "connection": "gets no connection", "authentication": "wants a login", "missing_argument": "wants {what}",
-    "unexpected_argument": "does not take {what}", "payment": "refuses the payment in {what}",
-    "permission": "refuses {what}", "too_large": "finds {what} too large", "not_found": "does not find {what}",
-    "conflict": "has another {what} already", "insufficient": "has too little for {what}",
-    "state": "cannot do this with {what} now", "invalid_argument": "rejects {what}",
-    "unavailable": "is not available for a while", "other": "fails at {what}",
-}  # fmt: skip
+    "syntax": "cannot read {what}",
+    "import": "misses a module",
+    "assertion": "fails its checks",
+    "unknown_tool": "does not know the command",
+    "rate_limited": "is called too often",
+    "timeout": "takes too long",
+    "connection": "gets no connection",
+    "authentication": "wants a login",
+    "missing_argument": "wants {what}",
+    "unexpected_argument": "does not take {what}",
+    "payment": "refuses the payment in {what}",
+    "permission": "refuses {what}",
+    "too_large": "finds {what} too large",
+    "not_found": "does not find {what}",
+    "conflict": "has another {what} already",
+    "insufficient": "has too little for {what}",
+    "state": "cannot do this with {what} now",
+    "invalid_argument": "rejects {what}",
+    "unavailable": "is not available for a while",
+    "other": "fails at {what}",
+}
 _WITHOUT: dict[ErrorCode, str] = {
-    "payment": "refuses the payment", "state": "cannot do this yet", "permission": "refuses this",
-    "insufficient": "has too little left", "conflict": "is in conflict with what is there", "other": "fails",
-    "syntax": "cannot read the call", "not_found": "does not find what it is asked for",
-    "missing_argument": "wants something more", "invalid_argument": "fails", "unexpected_argument": "fails",
+    "payment": "refuses the payment",
+    "state": "cannot do this yet",
+    "permission": "refuses this",
+    "insufficient": "has too little left",
+    "conflict": "is in conflict with what is there",
+    "other": "fails",
+    "syntax": "cannot read the call",
+    "not_found": "does not find what it is asked for",
+    "missing_argument": "wants something more",
+    "invalid_argument": "fails",
+    "unexpected_argument": "fails",
     "too_large": "finds it too large",
-}  # fmt: skip
+}
 """The same of a call of which no parameter is named."""
 _IN_SHORT: dict[Verb, str] = {
-    "write": "write it as {source}", "supply": "give it", "omit": "leave it out", "change": "use another",
-    "ask": "ask the user for another", "check": "check it", "take": "take it from {source}",
-    "drop": "drop the {source}", "keep": "keep its {source}", "begin": "begin it with `{source}`",
+    "write": "write it as {source}",
+    "supply": "give it",
+    "omit": "leave it out",
+    "change": "use another",
+    "ask": "ask the user for another",
+    "check": "check it",
+    "take": "take it from {source}",
+    "drop": "drop the {source}",
+    "keep": "keep its {source}",
+    "begin": "begin it with `{source}`",
     "fewer": "give fewer",
-}  # fmt: skip
+}
 """What to do about the parameter that was just named."""
 SIBLINGS_EXTRACTOR = "tool_siblings/1"
 """Names what a sibling tool was told of."""
