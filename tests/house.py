@@ -419,9 +419,7 @@ def grown(measured: dict[str, float]) -> list[str]:
     """Figures above the value that `house.yaml` holds them at."""
     held = {name: row["held"] for name, row in settings()["figures"].items() if "held" in row}
     return [
-        f"{name}: {value}, held at {held[name]}"
-        for name, value in measured.items()
-        if value > held.get(name, value)
+        f"{name}: {value}, held at {held[name]}" for name, value in measured.items() if value > held.get(name, value)
     ]
 
 
