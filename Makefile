@@ -62,7 +62,7 @@ check: $(STAMP)  ## style, types, layers
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-house: $(STAMP)  ## size and shape of the code beside the bars it is held to
+house: $(STAMP)  ## size and shape of the code beside the bars it aims at
 	$(BIN)/python -m tests.house
 
 mutants: $(STAMP)  ## small mistakes put into the core, one at a time: do tests notice? an hour; MUTANTS='--only drift'
