@@ -52,7 +52,7 @@ from ..compaction import (
     summarizers_of,
 )
 from ..envelope import PROVIDERS, Envelope
-from ..history import Session, report_in
+from ..history import Session, report_in, still_told
 from ..instruments import cache_miss
 from ..layout import BY_VALUE, FORMS, ChooseRecords, DynamicLayout, ManifestChoice, SummarizerChoice, lay_dynamic
 from ..recall import Heuristic, Selector, SupersessionIndex, lines_of, speaker_of
@@ -299,6 +299,7 @@ class EnvelopeBuilder:
                 if decider.ahead is not None and groups is None:
                     own, window = decider.beside_log(session.state, layout)
                     decider.ahead.consider(session, window, partial(own.planned, session, window), envelope.render)
+                session.findings[:] = still_told(session.findings)
                 return envelope
         raise Conflict(session.id, session.state.position)
 

@@ -1,5 +1,6 @@
 from .fold import fold as fold
 from .follow import CONTEXT_PASTED as CONTEXT_PASTED, ERASED_SKIPPED as ERASED_SKIPPED
+from .head_check import still_told as still_told
 from .originals import META_REPORT as META_REPORT, report_in as report_in
 from .session import Session as Session
 from .session_head import head_of as head_of
