@@ -54,7 +54,7 @@ soak: $(STAMP) $(MINISTACK)/.installed  ## the tests of durability, run long, an
 	CTXSTEWARD_SOAK=1 CTXSTEWARD_DAMAGES=10000 $(BIN)/python -m pytest -q -rP -n 2 --dist loadscope $(SOAKED) \
 	  --deselect $(MEASURED)
 	CTXSTEWARD_SOAK=1 $(BIN)/python -m pytest -q -s $(MEASURED)
-	$(BIN)/python -m ctxsteward.evals.bench journal outage
+	$(BIN)/python -m benchmarks.bench journal outage
 
 check: $(STAMP)  ## style, types, layers
 	$(BIN)/ruff check .
@@ -77,17 +77,17 @@ evals-full:  ## the same with four times the scenarios
 	$(MAKE) evals EVALS=--full
 
 bench: $(STAMP)  ## the figures of docs/benchmarks.md; DATA=FOLDER of public transcripts for all rows, PEERS=1 for peers
-	$(BIN)/python -m ctxsteward.evals.bench $(if $(DATA),--data $(DATA))
+	$(BIN)/python -m benchmarks.bench $(if $(DATA),--data $(DATA))
 	$(if $(filter 1,$(PEERS)),$(MAKE) peers DATA=$(DATA))
 
 peers: $(PEERS_VENV)/.installed  ## ours beside other libraries, same inputs, under 10 minutes; needs DATA=FOLDER
-	$(BIN)/python -m ctxsteward.evals.peers --python $(PEERS_VENV)/bin/python --data $(or $(DATA),DATA)
+	$(BIN)/python -m benchmarks.peers --python $(PEERS_VENV)/bin/python --data $(or $(DATA),DATA)
 
 figures: $(PEERS_VENV)/.installed  ## write every figure in docs anew from one checkout, a quiet hour; needs DATA=FOLDER
-	$(BIN)/ctxsteward evals recall $(DATA)/locomo/locomo_dev.json --write docs/selection.md
-	$(BIN)/ctxsteward evals cost $(DATA)/tau_bench_airline $(DATA)/swe_agent --write docs/cost.md
-	$(BIN)/python -m ctxsteward.evals.peers --python $(PEERS_VENV)/bin/python --data $(DATA) --write docs/benchmarks.md
-	$(BIN)/python -m ctxsteward.evals.bench --data $(DATA) --write docs/benchmarks.md
+	$(BIN)/python -m benchmarks.recall $(DATA)/locomo/locomo_dev.json --write docs/selection.md
+	$(BIN)/python -m benchmarks.cost $(DATA)/tau_bench_airline $(DATA)/swe_agent --write docs/cost.md
+	$(BIN)/python -m benchmarks.peers --python $(PEERS_VENV)/bin/python --data $(DATA) --write docs/benchmarks.md
+	$(BIN)/python -m benchmarks.bench --data $(DATA) --write docs/benchmarks.md
 
 adapters: $(PEERS_VENV)/.installed  ## the environment of those other libraries
 
