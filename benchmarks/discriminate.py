@@ -151,7 +151,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Print the table, or write it into the page."""
     parser = script(__doc__)
     parser.add_argument("suites", nargs="*", metavar="SUITE", default=[], help=f"default: {', '.join(NAMES)}")
-    parser.add_argument("--subjects", nargs="+", metavar="NAME", default=[OURS, *BASELINES], help="who is judged; libraries need `make adapters`")
+    parser.add_argument(
+        "--subjects",
+        nargs="+",
+        metavar="NAME",
+        default=[OURS, *BASELINES],
+        help="who is judged",
+    )
     parser.add_argument("--scenarios", type=int, default=SCENARIOS, help="of each suite; default: %(default)s")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="processes; default: one a core")
     options = parser.parse_args(argv)
