@@ -7,6 +7,8 @@ from pathlib import Path
 
 from click.testing import CliRunner
 
+import pytest
+
 from ctxsteward.console.cli import cli
 from ctxsteward.evals.discrimination import GateColours, discriminated, discrimination_block, findings
 from ctxsteward.evals.subjects import OURS
@@ -37,6 +39,7 @@ def test_what_the_colours_say_of_the_gates_and_of_us() -> None:
     ]
 
 
+@pytest.mark.soak
 def test_a_window_is_red_where_history_is_asked_for_and_ours_is_not() -> None:
     subjects = (OURS, "window", "everything")
     rows = {one.metric: one for one in discriminated(("verbatim", "cache"), subjects, scenarios=2)}
