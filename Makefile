@@ -32,7 +32,7 @@ MEASURED := tests/store/replication/test_outage.py::test_latencies_stay_where_th
 ATTACKS := tests/console/service/test_attacks.py tests/test_linear.py tests/test_linear_shapes.py tests/store/crashes \
   tests/store/forks tests/store/journal/test_machines.py tests/store/journal/test_processes.py \
   tests/store/erasure/test_table.py tests/store/erasure/test_crashes.py tests/store/replication/test_outage.py \
-  tests/steward/ingest/test_worker_pool.py tests/steward/night/test_kills.py tests/steward/night/test_poison.py \
+  tests/store/profiles/test_commit_processes.py tests/steward/ingest/test_worker_pool.py tests/steward/night/test_kills.py tests/steward/night/test_poison.py \
   tests/steward/night/test_laundering.py
 # And these: other people's servers, a browser, and the guides from their first command to their last.
 JOURNEYS := tests/flows tests/browser $(wildcard tests/test_guide_*.py) tests/test_examples.py tests/test_docs.py \

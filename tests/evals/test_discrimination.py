@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from click.testing import CliRunner
-
 import pytest
+from click.testing import CliRunner
 
 from ctxsteward.console.cli import cli
 from ctxsteward.evals.discrimination import GateColours, discriminated, discrimination_block, findings
