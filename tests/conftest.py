@@ -58,7 +58,6 @@ LONG = (
     "tests/test_docs.py",
     "tests/test_distribution.py",
     "tests/test_linear.py",
-    "tests/test_site.py",
     "tests/console/service/test_attacks.py",
     "tests/store/",
 )
