@@ -36,6 +36,7 @@ def test_what_the_colours_say_of_the_gates_and_of_us() -> None:
     ]
 
 
+@pytest.mark.soak
 def test_a_window_is_red_where_history_is_asked_for_and_ours_is_not() -> None:
     subjects = (OURS, "window", "everything")
     rows = {one.metric: one for one in discriminated(("verbatim", "cache"), subjects, scenarios=2)}

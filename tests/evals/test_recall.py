@@ -108,6 +108,7 @@ def test_a_document_without_a_place_for_a_table_is_refused(tmp_path: Path) -> No
         check_markers(path, "recall", "variants")
 
 
+@pytest.mark.soak
 @pytest.mark.skipif(not LOCOMO.exists(), reason=PUBLIC_DATA)
 def test_on_real_conversations_most_evidence_is_shown(tmp_path: Path) -> None:
     """A broken ranking falls through the bar. An everyday run asks half of two conversations' questions, a soak all."""
