@@ -32,7 +32,7 @@ from jinja2.filters import FILTERS as JINJA_FILTERS
 from jinja2.meta import find_undeclared_variables
 from jinja2.runtime import LoopContext
 from jinja2.sandbox import ImmutableSandboxedEnvironment
-from jinja2.tests import TESTS, test_in
+from jinja2.tests import TESTS as JINJA_TESTS, test_in
 from jinja2.visitor import NodeTransformer
 
 from ctxsteward.schemas import MAX_CONDITION_CHARS, MAX_INSTRUCTIONS_CHARS, InputError
@@ -107,6 +107,7 @@ _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
 _LOOP_NAMES = frozenset(
     ("index", "index0", "revindex", "revindex0", "first", "last", "length", "depth", "depth0", "previtem", "nextitem")
 )
+TESTS: dict[str, Any] = {**JINJA_TESTS}
 _PLAIN = (str, int, float, bool, type(None), list, tuple, dict)
 _ALLOWED_HINT = "keep to expressions, if, for, and the filters of the documentation"
 
@@ -263,7 +264,7 @@ class _StepCounting(NodeTransformer):
         return _filter("copied_", node) if isinstance(node.arg, nodes.Slice) else node
 
 
-def _filter(name: str, value: nodes.Expr, *arguments: nodes.Expr) -> nodes.Filter:
+def _filter(name: str, value: nodes.Node, *arguments: nodes.Expr) -> nodes.Filter:
     return nodes.Filter(value, name, list(arguments), [], None, None, lineno=value.lineno)
 
 
