@@ -7,7 +7,8 @@ For each extra, for none, and for what a page's ``pip install`` names, a fresh v
 the versions of the locks. In an empty folder with an empty home it imports the modules that own the extra
 (`tool.ctxsteward.extras`), runs the README's Python, and then, of every page, the Python blocks and the commands that
 stand below that ``pip install``. The nearest one above a block says what the block needs; without one it needs nothing.
-Lines that follow each other are alternatives: what is below is run with each of them. Names of blocks above are there.
+Lines that follow each other are alternatives: what is below is run with each of them, but not with one that brings all
+that another brings and more. Names of blocks above are there.
 
 Of blocks that need a service of somebody else (a provider's key, a bucket, a server) the imports are run. An
 environment in which nothing was run is a failure.
@@ -176,8 +177,13 @@ def parts_of(page: Path, text: str) -> Iterator[Part]:
         above = tuple(block for block in blocks if block.start < end)
         own = sum(block.start >= at for block in above)
         for needs in dict.fromkeys(several):
-            if own:
+            if own and not any(brings_all_of(needs, other) for other in several):
                 yield Part(page, needs, above, own)
+
+
+def brings_all_of(needs: Requirements, other: Requirements) -> bool:
+    """Whether it brings what `other` brings, and more: then what runs with `other` runs with it."""
+    return needs.beside == other.beside and expanded(needs.extras) > expanded(other.extras)
 
 
 def commands_of(block: Block, page: str) -> Iterator[dict[str, Any]]:
@@ -280,7 +286,7 @@ class Environment:
         commands = [
             command
             for number, block in enumerate(part.blocks)
-            if block.kind in ("console", "table") or number >= len(part.blocks) - part.own
+            if block.kind == "console" or number >= len(part.blocks) - part.own
             for command in commands_of(block, part.page.name)
         ]
         asked = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner
 
 from ctxsteward.console.cli import cli
@@ -37,6 +38,7 @@ def test_what_the_colours_say_of_the_gates_and_of_us() -> None:
     ]
 
 
+@pytest.mark.soak
 def test_a_window_is_red_where_history_is_asked_for_and_ours_is_not() -> None:
     subjects = (OURS, "window", "everything")
     rows = {one.metric: one for one in discriminated(("verbatim", "cache"), subjects, scenarios=2)}
