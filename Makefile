@@ -34,7 +34,8 @@ ATTACKS := tests/console/service/test_attacks.py tests/console/service/test_open
   tests/test_linear.py tests/test_linear_shapes.py tests/store/crashes tests/store/forks \
   tests/store/journal/test_machines.py tests/store/journal/test_processes.py \
   tests/store/erasure/test_table.py tests/store/erasure/test_crashes.py tests/store/replication/test_outage.py \
-  tests/store/profiles/test_commit_processes.py tests/steward/ingest/test_worker_pool.py \
+  tests/store/maintenance/test_damage.py tests/store/profiles/test_commit_processes.py \
+  tests/steward/ingest/test_worker_pool.py \
   tests/steward/night/test_kills.py tests/steward/night/test_poison.py tests/steward/night/test_laundering.py
 # And these: other people's servers and libraries, a browser, and the guides from their first command to their last.
 JOURNEYS := tests/flows tests/browser $(wildcard tests/test_guide_*.py) tests/test_examples.py tests/test_docs.py \
