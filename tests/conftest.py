@@ -45,7 +45,7 @@ if lies_in_memory():
 
 settings.register_profile("counted", settings.default, max_examples=examples(settings.default.max_examples))
 settings.load_profile("counted")
-"""Property tests that name no number of examples: a fifth of hypothesis's own on every run, as those that do."""
+"""Property tests that name no number of examples: a tenth of hypothesis's own on every run, as those that do."""
 
 LONG = (
     "tests/flows/",
@@ -99,8 +99,8 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None, object, object]:
-    """Long files first, files of one rank and the tests of a file shuffled.
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Generator[None, object, object]:
+    """Long files first, files of one rank and the tests of a file shuffled; tests marked `soak` in a soak alone.
 
     Needs ``--no-loadscope-reorder`` where processes share the files out.
     """
@@ -108,6 +108,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None, o
     def rank(item: pytest.Item) -> int:
         return next((place for place, start in enumerate(LONG) if item.nodeid.startswith(start)), len(LONG))
 
+    if not SOAK:
+        config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("soak")])
+        items[:] = [item for item in items if not item.get_closest_marker("soak")]
     items[:] = shuffled(items, lambda item: item.nodeid.partition("::")[0], SEED)
     # pytest then brings the tests of one parametrized fixture together, so that it is made once.
     outcome = yield

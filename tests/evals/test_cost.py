@@ -411,6 +411,7 @@ def test_runs_without_a_model_call_are_refused(tmp_path: Path) -> None:
         measure([written(tmp_path, [{"role": "user", "content": "hi"}])], {OURS: builder()})
 
 
+@pytest.mark.soak
 @pytest.mark.skipif(not (DATA / "swe_agent").is_dir(), reason=PUBLIC_DATA)
 def test_on_real_runs_masking_every_step_saves_raw_tokens_and_costs_more() -> None:
     rows = measure(files_of([DATA / "swe_agent"])[::2], {OURS: EnvelopeBuilder(model="gpt-4o")})

@@ -109,6 +109,7 @@ def test_a_file_that_is_no_locomo_is_refused(
     assert main([]) == 2
 
 
+@pytest.mark.soak
 @pytest.mark.skipif(not LOCOMO.exists(), reason=PUBLIC_DATA)
 def test_on_real_conversations_the_default_share_is_over_the_bars_and_no_worse_than_its_neighbours(
     tmp_path: Path,

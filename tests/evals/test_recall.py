@@ -131,6 +131,7 @@ def test_the_tables_of_the_page_are_generated_and_whole() -> None:
             assert any(row.startswith(f"| {wanted} |") for row in rows), wanted
 
 
+@pytest.mark.soak
 @pytest.mark.skipif(not LOCOMO.exists(), reason=PUBLIC_DATA)
 def test_on_real_conversations_most_evidence_is_shown(tmp_path: Path) -> None:
     """A broken ranking falls through the bar. An everyday run asks half of two conversations' questions, a soak all."""

@@ -54,6 +54,7 @@ def test_two_workers_write_what_one_writes(tmp_path: Path) -> None:
     assert told(tmp_path / "one") == told(tmp_path / "two")
 
 
+@pytest.mark.soak
 def test_a_store_takes_less_than_twice_its_input(tmp_path: Path) -> None:
     """Of so few transcripts that the ledger's empty pages weigh; the bench has the figure of hundreds."""
     write(tmp_path / "in", 300)
