@@ -12,10 +12,10 @@ from dataclasses import replace
 
 import pytest
 
+from benchmarks.conversations import conversation
 from ctxsteward.envelope import Budgets, EnvelopeBuilder
 from ctxsteward.envelope.compaction import SummaryAhead
 from ctxsteward.envelope.testing import memory_store
-from ctxsteward.evals.bench import conversation
 from ctxsteward.schemas import ChatRequest, ModelUnavailable, SummarizerInput, SummaryOrigin
 from ctxsteward.schemas.summary import FALL_BACKS
 from ctxsteward.summarizers import extractive, structured
