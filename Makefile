@@ -31,10 +31,11 @@ SOAKED = $(shell grep -rlE --include='test_*.py' \
 MEASURED := tests/store/replication/test_outage.py::test_latencies_stay_where_they_were
 # Files that `make test` leaves out: processes that are killed, flooded or cut off, and input that wants to be slow.
 ATTACKS := tests/console/service/test_attacks.py tests/console/service/test_openapi.py \
-  tests/test_linear.py tests/test_linear_shapes.py tests/store/crashes tests/store/forks \
-  tests/store/journal/test_machines.py tests/store/journal/test_processes.py \
+  tests/console/service/test_process.py tests/test_linear.py tests/test_linear_shapes.py tests/store/crashes \
+  tests/store/forks tests/store/journal/test_machines.py tests/store/journal/test_processes.py \
   tests/store/erasure/test_table.py tests/store/erasure/test_crashes.py tests/store/replication/test_outage.py \
-  tests/store/profiles/test_commit_processes.py tests/steward/ingest/test_worker_pool.py \
+  tests/store/maintenance/test_damage.py tests/store/profiles/test_commit_processes.py \
+  tests/steward/ingest/test_worker_pool.py \
   tests/steward/night/test_kills.py tests/steward/night/test_poison.py tests/steward/night/test_laundering.py
 # And these: other people's servers and libraries, a browser, and the guides from their first command to their last.
 JOURNEYS := tests/flows tests/browser $(wildcard tests/test_guide_*.py) tests/test_examples.py tests/test_docs.py \
