@@ -473,3 +473,15 @@ def test_lineage_knows_forks_of_forks() -> None:
         shares = lineage.shares("ann", None)
         assert list(shares) == ["s-1", "s-2", "s-1-child", "s-1-grandchild"]
         assert shares["s-1-grandchild"].inherited == shares["s-1-child"].inherited
+
+
+def test_nothing_is_forgotten_where_the_records_of_the_steward_would_be_missed(
+    placed: Placed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, _ = placed
+    session = store.journal.sessions("acme")[0]
+    before = rows(store, session)
+    monkeypatch.setattr("ctxsteward.store.erasure.forget.ENTRY_POINTS", "ctxsteward.not_installed")
+    with pytest.raises(StoreError, match="nothing was forgotten: install ctxsteward again"):
+        forget(store, tenant="acme", session=session, **TOLD)
+    assert rows(store, session) == before

@@ -22,7 +22,16 @@ from ..crypto.keyring import subject_of
 from ..crypto.vault import derived_subject
 from ..facts.fact import Audience
 from ..facts.fact_store import forget_audience, withdraw_facts, withdrawn_heads
-from ..journal.erasures import Deletion, Eraser, Erasure, ErasureRequest, ReachedSessions, RemoteSessions, note_erasure
+from ..journal.erasures import (
+    Deletion,
+    DerivedRecords,
+    Eraser,
+    Erasure,
+    ErasureRequest,
+    ReachedSessions,
+    RemoteSessions,
+    note_erasure,
+)
 from ..journal.log import principals_of
 from ..journal.port import ForgottenSubject, SessionKey
 from ..replication.segment_log import unreached
@@ -38,7 +47,6 @@ from .redacted_log import (
     sessions_without_row,
     whole_log,
 )
-from .steward_records import subjects_by_session, withdraw_unsupported, withdrawn_keys
 
 T = TypeVar("T")
 
@@ -50,7 +58,15 @@ _PASSES = 100  # a session that is written to all the time is redacted again thi
 class ErasureRun:
     """Forgets sessions and principals one after the other; `finish` ends the erasure and says what was done."""
 
-    def __init__(self, store: Backend, tenant: str, request: ErasureRequest, elsewhere: RemoteSessions | None) -> None:
+    def __init__(
+        self,
+        store: Backend,
+        tenant: str,
+        request: ErasureRequest,
+        elsewhere: RemoteSessions | None,
+        derived: Sequence[DerivedRecords],
+    ) -> None:
+        self._derived = derived
         self._store, self._tenant, self._request, self._elsewhere = store, tenant, request, elsewhere
         self._journal, self._vault = store.journal, store.vault(tenant)
         self._address_key = store.keys.address_key(tenant)
@@ -192,9 +208,12 @@ class ErasureRun:
     def _outside(self) -> dict[str, set[str]]:
         """Subjects in what was harvested, by session: of some, no journal knows anything."""
         if self._harvested is None:
-            reached: dict[str, set[str]] = {}
-            self._findings += subjects_by_session(self._store, self._tenant, reached)
-            self._harvested = reached
+            self._harvested = {}
+            for records in self._derived:
+                subjects, findings = records.subjects()
+                self._findings += findings
+                for session, names in subjects.items():
+                    self._harvested.setdefault(session, set()).update(names)
         return self._harvested
 
     def _is_known(self, name: str) -> bool:
@@ -407,7 +426,7 @@ class ErasureRun:
         if self._sessions or self._audiences or self._buried:
             note_erasure(self._journal, self._tenant)
         if self._sessions:
-            withdrawn += self._as_far(lambda: withdraw_unsupported(self._store, self._tenant, **request._asdict()))
+            withdrawn += self._as_far(lambda: sum(records.withdraw(request) for records in self._derived))
         withdrawn += self._as_far(self._forget_facts)
         if self._sessions:
             self._as_far(self._redact_heads)
@@ -459,7 +478,8 @@ class ErasureRun:
 
     def _redact_heads(self) -> int:
         """Take withdrawn records out of the heads of sessions; read again only where there are new ones."""
-        keys, mark = withdrawn_keys(self._store, self._tenant), f"heads/{self._tenant}"
+        keys = frozenset[str]().union(*(records.withdrawn_keys() for records in self._derived))
+        mark = f"heads/{self._tenant}"
         if len(keys) <= self._journal.seen(mark):
             return 0
         for session in self._journal.sessions(self._tenant):

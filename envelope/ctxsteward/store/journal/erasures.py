@@ -70,6 +70,27 @@ class RemoteSessions(Protocol):
         """Records at these positions were replaced, or have lost their key: drain them again."""
 
 
+class DerivedRecords(Protocol):
+    """Records that a package above the store makes of one tenant's sessions, and that an erasure must reach.
+
+    The entry points of the group ``ctxsteward.erasure`` make them: each is called with the store and the tenant.
+    """
+
+    def subjects(self) -> tuple[dict[str, set[str]], list[Finding]]:
+        """By session, the addresses of all subjects whose keys open something made from it; what cannot be read is
+        passed over with a finding."""
+
+    def withdraw(self, request: ErasureRequest) -> int:
+        """Destroy the keys of records that have lost their support; return how many."""
+
+    def withdrawn_keys(self) -> frozenset[str]:
+        """Addresses of the keys of all withdrawn records."""
+
+    def watch_files(self) -> Callable[[], list[Finding]]:
+        """Look at local files before the erasure deletes them; return a function that reports, after it, the files
+        that it could not reach."""
+
+
 class ErasureRequest(NamedTuple):
     """In whose name, when, and why; written into every tombstone."""
 

@@ -37,14 +37,13 @@ from ctxsteward.schemas import InputError, MetaRecommendation
 from ctxsteward.schemas.recommendation import Evidence, Slot
 from ctxsteward.store import Audience, Fact
 from ctxsteward.store.crypto.keyring import AddressKey
-from ctxsteward.store.erasure.ledgers import tell_ledger
-from ctxsteward.store.erasure.steward_records import RecordSupport
 from ctxsteward.store.journal.erasures import Deletion, ErasureRequest
 from ctxsteward.store.sqlite_file import IN_MEMORY
 
 from ..admission import AdmissionPolicy
 from ..artifacts.artifact import Artifact, EvidenceQuote
 from ..artifacts.storage import ArtifactStore, possible_speakers
+from ..erasure import RecordSupport, tell_ledger
 from ..harvest.batches import BatchResult, SessionUse
 from ..harvest.usage import FATES, RecordUse, WatchedRecord, sum_uses
 from ..observations.transcript import in_order
