@@ -92,11 +92,11 @@ class StewardRecords:
         left = _originals_left(store, vault, tenant)
         chains = _chains(store, tenant)
         supports = newest_supports(store, tenant, list(filter(_tells_supports, chains)))
-        erased = frozenset(vault.buried()) if supports else frozenset[str]()
+        erased = frozenset(vault.erased()) if supports else frozenset[str]()
         for key, sources in _recommendations(store, vault, tenant, chains):
             support = supports.get(key)
             if support.falls(erased) if support else sources and not any(map(left, sources)):
-                vault.bury_address(key, **request._asdict())
+                vault.destroy_key_at(key, **request._asdict())
                 withdrawn += 1
         return withdrawn
 
@@ -105,7 +105,7 @@ class StewardRecords:
         folders = filterfalse(_is_of_nights, _chains(self.store, self.tenant))
         links = (link for folder in folders for link in self.store.chain(folder, tenant=self.tenant).links())
         keys = {kept.key for link in links for kept in references(link.body)}
-        return frozenset(keys.intersection(self.store.vault(self.tenant).buried())) if keys else frozenset()
+        return frozenset(keys.intersection(self.store.vault(self.tenant).erased())) if keys else frozenset()
 
     def watch_files(self) -> Callable[[], list[Finding]]:
         """Look for ledgers before the erasure deletes them; return a function that reports the others after it."""
@@ -122,7 +122,7 @@ class StewardRecords:
                 if journal.seen(_mark("deleted", self.tenant, profile)) >= night:
                     continue
                 if tombstones is None:
-                    tombstones = sum(1 for _ in self.store.vault(self.tenant).buried())
+                    tombstones = sum(1 for _ in self.store.vault(self.tenant).erased())
                 if journal.seen(_mark("told", self.tenant, profile)) < tombstones:
                     text = (
                         f"the ledger of profile {profile!r} is not in {folder} and may still hold the words: run the "
@@ -239,7 +239,7 @@ def _recommendations(
                     try:
                         sources = _sources(vault, kept.blob)
                     except Erased:
-                        vault.finish_burial(kept.key)
+                        vault.finish_destroying(kept.key)
                         continue
                     if sources is not None:
                         yield kept.key, sources

@@ -219,7 +219,7 @@ def test_a_forgotten_record_takes_its_request_with_it(approvals: Approvals, stor
     request = asked(approvals, FACT)
     session = store.session("s-2", tenant="acme")
     vault = store.vault("acme")
-    vault.bury(session.id, who="ada", when=WHEN, why="asked for")
+    vault.destroy_key(session.id, who="ada", when=WHEN, why="asked for")
 
     assert StewardRecords(store, "acme").withdraw(ErasureRequest("ada", WHEN, "asked for")) == 1
     with pytest.raises(Erased):

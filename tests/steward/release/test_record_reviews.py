@@ -222,7 +222,7 @@ def test_no_word_of_an_edit_is_in_the_chain_and_forgetting_takes_it(store: Store
     assert body["text"]["key"] == body["supports"][0]["key"]
 
     assert StewardRecords(store, "default").withdraw(ErasureRequest("a", WHEN, "b")) == 0
-    vault.bury("s-1", who="ada", when=WHEN, why="request 17")
+    vault.destroy_key("s-1", who="ada", when=WHEN, why="request 17")
     assert StewardRecords(store, "default").withdraw(ErasureRequest("a", WHEN, "b")) == 1
     assert standing(store, now) == {}, "it has its own words again"
     with pytest.raises(InputError, match="was forgotten; write other words"):

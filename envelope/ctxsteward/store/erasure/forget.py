@@ -5,8 +5,8 @@
     forget(store, session="s-42", principal="ann", …)     her messages in one session and its forks
 
 In this order, so that repeating it finishes what a crash or a dead store has left: tombstones and data keys
-(`Vault.bury`; where the object store does not answer nothing has changed yet), then what was derived elsewhere
-(recommendations, erasers), then the journal, then its files are scrubbed. A session is gone whole and its id stays
+(`Vault.destroy_key`; where the object store does not answer nothing has changed yet), then what was derived elsewhere
+(recommendations, erasers), then the journal, then its files are scrubbed. A session is deleted whole and its id stays
 burned. A principal's messages keep their place without their words (`redacted_log`), and the principal writes no more
 in those sessions. What stays in plain: ids of sessions and principals, ids of calls and messages, tool names, and who
 forgot whom, when and why. What others said about a principal, the model included, stays unless it was appended under
@@ -112,35 +112,35 @@ def apply_tombstones(
     """
     vault, journal = store.vault(tenant), store.journal
     all_erasers = _erasers_to_call(store, tenant, erasers)
-    buried, seen = frozenset(vault.buried()), journal.seen(f"tombstones/{tenant}")
+    erased, seen = frozenset(vault.erased()), journal.seen(f"tombstones/{tenant}")
     findings = []
-    if len(buried) < seen:
-        text = f"{seen} tombstones were seen, and {len(buried)} are listed; those of what is here are asked for by name"
-        buried, thorough = buried | frozenset(_buried_here(store, tenant)), True
+    if len(erased) < seen:
+        text = f"{seen} tombstones were seen, and {len(erased)} are listed; those of what is here are asked for by name"
+        erased, thorough = erased | frozenset(_erased_here(store, tenant)), True
         findings.append(Finding(kind="listing_incomplete", field=f"tombstones/{tenant}", text=text))
     held = {session for holder in all_erasers if isinstance(holder, Holder) for session in holder.sessions(tenant)}
-    left = {session for session in held if vault.subject_address(session) in buried}
-    if not (thorough or left) and len(buried) <= seen:
+    left = {session for session in held if vault.subject_address(session) in erased}
+    if not (thorough or left) and len(erased) <= seen:
         return None
-    if len(buried) > seen:
+    if len(erased) > seen:
         for files in derived_files(store, tenant, erasers):
             files(())  # they may hold words of sessions that are not in any log here
-    for name in buried:
+    for name in erased:
         vault.forget_secret(name)
     derived = _derived_records(store, tenant)
     work = ErasureRun(store, tenant, ErasureRequest("", "", ""), elsewhere or store.write_behind, derived)
     for session in dict.fromkeys((*journal.sessions(tenant), *sorted(left))):
-        if (name := vault.subject_address(session)) in buried:
-            work.told_by(name)
+        if (name := vault.subject_address(session)) in erased:
+            work.resume_request(name)
             work.if_sound(session, work.forget_session)
     for session, principal, speaks in _speakers(store, tenant):
         name = vault.subject_address(subject_of(session, principal))
-        if name in buried and (thorough or speaks or not journal.seen(f"erased/{tenant}/{name}")):
-            work.told_by(name)
+        if name in erased and (thorough or speaks or not journal.seen(f"erased/{tenant}/{name}")):
+            work.resume_request(name)
             work.forget_principal(principal, session)
     done = work.finish(all_erasers)
     if not work.damaged:  # else they are new still when that is mended
-        journal.see(f"tombstones/{tenant}", len(buried | work.buried))
+        journal.see(f"tombstones/{tenant}", len(erased | work.erased_subjects))
     return replace(done, findings=(*findings, *done.findings))
 
 
@@ -172,7 +172,7 @@ def _speakers(store: Backend, tenant: str) -> Iterator[tuple[str, str, bool]]:
             yield session, principal, principal in standing
 
 
-def _buried_here(store: Backend, tenant: str) -> Iterator[str]:
+def _erased_here(store: Backend, tenant: str) -> Iterator[str]:
     """Addresses of the sessions in the journal, and of the principals in them, that have a tombstone."""
     vault = store.vault(tenant)
     speakers = (subject_of(session, principal) for session, principal, _ in _speakers(store, tenant))

@@ -35,7 +35,7 @@ Eraser = Callable[[Sequence[Deletion]], int]
 class Holder(Protocol):
     """An eraser that can say what it holds: then tombstones reach it for sessions, too, that have no log here."""
 
-    def __call__(self, gone: Sequence[Deletion], /) -> int: ...
+    def __call__(self, deletions: Sequence[Deletion], /) -> int: ...
 
     def sessions(self, tenant: str) -> Iterable[str]:
         """Ids of sessions it holds something of."""
@@ -113,7 +113,7 @@ class Erasure:
     forks: tuple[str, ...] = ()
     """Those of `sessions` that came in as forks."""
     subjects: int = 0
-    """Buried: each has a tombstone and no key."""
+    """Erased: each has a tombstone and no key."""
     messages: int = 0
     """Deleted, or redacted in place."""
     derived: int = 0

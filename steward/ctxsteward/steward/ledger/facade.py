@@ -218,7 +218,7 @@ class Ledger:
             database.close()
             raise
         try:
-            tombstones = sum(1 for _ in store.vault(tenant).buried())
+            tombstones = sum(1 for _ in store.vault(tenant).erased())
             ledger.catch_up()
             if Path(path) != IN_MEMORY:
                 tell_ledger(store.journal, tenant, agent, tombstones)
@@ -300,10 +300,10 @@ class Ledger:
                 everybody = {who for other, people in held if other == name for who in people}
                 if principal is not None:
                     everybody &= {principal, None} if principal == name else {principal}
-                leaving = in_order(everybody, name)
-                self._artifacts.bury(name, leaving, **told._asdict())
+                subjects = in_order(everybody, name)
+                self._artifacts.erase(name, subjects, **told._asdict())
                 if principal is None:
-                    self._artifacts.bury(name, (), **told._asdict())
+                    self._artifacts.erase(name, (), **told._asdict())
         return self._take_out(sorted(set(pairs), key=repr))
 
     def catch_up(self) -> int:
