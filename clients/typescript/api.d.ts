@@ -1306,17 +1306,64 @@ export interface components {
         };
         /**
          * message
-         * @description An OpenAI chat or Anthropic message, verbatim; unknown provider fields are allowed.
+         * @description An OpenAI, Anthropic or Gemini message, verbatim; unknown provider fields are allowed.
          */
-        message: ({
+        message: {
             /** @enum {unknown} */
-            role: "system" | "developer" | "user" | "assistant" | "tool";
+            role?: "system" | "developer" | "user" | "assistant" | "tool" | "function" | "model";
         } & {
             [key: string]: unknown;
-        }) & (unknown & unknown & unknown & unknown);
+        };
         message_block: string | Record<string, never>;
         message_content: string | components["schemas"]["message_block"][];
         message_content_or_null: string | components["schemas"]["message_block"][] | null;
+        message_gemini_part: ({
+            text?: string;
+            function_call?: {
+                name: string;
+                args?: Record<string, never> | null;
+            } & {
+                [key: string]: unknown;
+            };
+            functionCall?: {
+                name: string;
+                args?: Record<string, never> | null;
+            } & {
+                [key: string]: unknown;
+            };
+            function_response?: {
+                name: string;
+                response?: Record<string, never> | null;
+                parts?: components["schemas"]["message_gemini_part"][] | null;
+            } & {
+                [key: string]: unknown;
+            };
+            functionResponse?: {
+                name: string;
+                response?: Record<string, never> | null;
+                parts?: components["schemas"]["message_gemini_part"][] | null;
+            } & {
+                [key: string]: unknown;
+            };
+            inline_data?: {
+                data: string;
+            } & {
+                [key: string]: unknown;
+            };
+            inlineData?: {
+                data: string;
+            } & {
+                [key: string]: unknown;
+            };
+            file_data?: Record<string, never>;
+            fileData?: Record<string, never>;
+            executable_code?: Record<string, never>;
+            executableCode?: Record<string, never>;
+            code_execution_result?: Record<string, never>;
+            codeExecutionResult?: Record<string, never>;
+        } & {
+            [key: string]: unknown;
+        }) & (unknown | unknown | unknown | unknown | unknown | unknown | unknown | unknown | unknown | unknown | unknown | unknown | unknown | unknown);
         message_tool_call: Record<string, never>;
         message_tool_calls: components["schemas"]["message_tool_call"][] | null;
         /**

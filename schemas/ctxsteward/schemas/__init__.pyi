@@ -127,8 +127,11 @@ from .message import (
     control_fields as control_fields,
     decode_wire as decode_wire,
     encode_wire as encode_wire,
+    gemini_field as gemini_field,
+    is_gemini as is_gemini,
     sent as sent,
     take_wire as take_wire,
+    with_results as with_results,
 )
 from .profile import (
     BLOCK_SPECS as BLOCK_SPECS,

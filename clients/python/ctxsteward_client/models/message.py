@@ -10,6 +10,7 @@ from ..types import UNSET, Unset
 
 from ..models.message_role import check_message_role
 from ..models.message_role import MessageRole
+from ..types import UNSET, Unset
 from typing import cast
 
 
@@ -23,13 +24,13 @@ T = TypeVar("T", bound="Message")
 
 @_attrs_define
 class Message:
-    """ An OpenAI chat or Anthropic message, verbatim; unknown provider fields are allowed.
+    """ An OpenAI, Anthropic or Gemini message, verbatim; unknown provider fields are allowed.
 
         Attributes:
-            role (MessageRole):
+            role (MessageRole | Unset):
      """
 
-    role: MessageRole
+    role: MessageRole | Unset = UNSET
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
 
@@ -37,14 +38,18 @@ class Message:
 
 
     def to_dict(self) -> dict[str, Any]:
-        role: str = self.role
+        role: str | Unset = UNSET
+        if not isinstance(self.role, Unset):
+            role = self.role
+
 
 
         field_dict: dict[str, Any] = {}
         field_dict.update(self.additional_properties)
         field_dict.update({
-            "role": role,
         })
+        if role is not UNSET:
+            field_dict["role"] = role
 
         return field_dict
 
@@ -53,7 +58,12 @@ class Message:
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
         d = dict(src_dict)
-        role = check_message_role(d.pop("role"))
+        _role = d.pop("role", UNSET)
+        role: MessageRole | Unset
+        if isinstance(_role,  Unset):
+            role = UNSET
+        else:
+            role = check_message_role(_role)
 
 
 

@@ -29,7 +29,7 @@ class MessageInput:
     """ A message to append, and what stands beside it.
 
         Attributes:
-            message (Message): An OpenAI chat or Anthropic message, verbatim; unknown provider fields are allowed.
+            message (Message): An OpenAI, Anthropic or Gemini message, verbatim; unknown provider fields are allowed.
             id (None | str | Unset):
             phase (None | str | Unset):
             pin (MessageInputPinType0 | None | Unset):

@@ -28,7 +28,7 @@ class ResolvedOriginal:
         Attributes:
             ref (str):
             role (str):
-            message (Message): An OpenAI chat or Anthropic message, verbatim; unknown provider fields are allowed.
+            message (Message): An OpenAI, Anthropic or Gemini message, verbatim; unknown provider fields are allowed.
      """
 
     ref: str
