@@ -45,21 +45,18 @@ if lies_in_memory():
 
 settings.register_profile("counted", settings.default, max_examples=examples(settings.default.max_examples))
 settings.load_profile("counted")
-"""Property tests that name no number of examples: a fifth of hypothesis's own on every run, as those that do."""
+"""Property tests that name no number of examples: a tenth of hypothesis's own on every run, as those that do."""
 
 LONG = (
     "tests/flows/",
-    "tests/steward/night/",
+    "tests/console/service/test_attacks.py",
     "tests/store/crashes/",
-    "tests/steward/ingest/",
+    "tests/steward/",
     "tests/store/replication/",
     "tests/evals/",
     "tests/test_guide_",
     "tests/test_docs.py",
-    "tests/test_distribution.py",
-    "tests/test_linear.py",
-    "tests/test_site.py",
-    "tests/console/service/test_attacks.py",
+    "tests/test_linear",
     "tests/store/",
 )
 """Where few tests take long: they begin first, so that no process is left alone with one at the end."""
@@ -67,17 +64,25 @@ LONG = (
 
 TOGETHER = ("tests/flows/", "tests/store/objects/", "tests/browser/")
 """Folders whose files share a server that is long in starting: all of them go to one process."""
+APART = (
+    "tests/store/crashes/test_crash_points.py",
+    "tests/store/replication/test_outage.py",
+    "tests/steward/ingest/test_worker_pool.py",
+)
+"""Long files whose tests share little: each test goes to a process by itself."""
 OF_THE_CODE = ("tests/test_house.py", "tests/test_architecture.py", "tests/schemas/test_findings.py")
 """Files that share what was parsed: all modules of the product."""
 
 
 class Shared(LoadFileScheduling):
-    """Files to one process each, and some folders whole."""
+    """Files to one process each, some folders whole, and some files test by test."""
 
     def _split_scope(self, nodeid: str) -> str:
         scope = super()._split_scope(nodeid)
         if scope in OF_THE_CODE:
             return OF_THE_CODE[0]
+        if scope in APART:
+            return nodeid
         return next((folder for folder in TOGETHER if scope.startswith(folder)), scope)
 
 
@@ -99,8 +104,8 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None, object, object]:
-    """Long files first, files of one rank and the tests of a file shuffled.
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Generator[None, object, object]:
+    """Long files first, files of one rank and the tests of a file shuffled; tests marked `soak` in a soak alone.
 
     Needs ``--no-loadscope-reorder`` where processes share the files out.
     """
@@ -108,6 +113,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None, o
     def rank(item: pytest.Item) -> int:
         return next((place for place, start in enumerate(LONG) if item.nodeid.startswith(start)), len(LONG))
 
+    if not SOAK:
+        config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("soak")])
+        items[:] = [item for item in items if not item.get_closest_marker("soak")]
     items[:] = shuffled(items, lambda item: item.nodeid.partition("::")[0], SEED)
     # pytest then brings the tests of one parametrized fixture together, so that it is made once.
     outcome = yield

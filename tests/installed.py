@@ -7,7 +7,8 @@ For each extra, for none, and for what a page's ``pip install`` names, a fresh v
 the versions of the locks. In an empty folder with an empty home it imports the modules that own the extra
 (`tool.ctxsteward.extras`), runs the README's Python, and then, of every page, the Python blocks and the commands that
 stand below that ``pip install``. The nearest one above a block says what the block needs; without one it needs nothing.
-Lines that follow each other are alternatives: what is below is run with each of them. Names of blocks above are there.
+Lines that follow each other are alternatives: what is below is run with each of them, but not with one that brings all
+that another brings and more. Names of blocks above are there.
 
 Of blocks that need a service of somebody else (a provider's key, a bucket, a server) the imports are run. An
 environment in which nothing was run is a failure.
@@ -75,8 +76,6 @@ ELSEWHERE = {
     "ctxsteward steward propose profile.yaml": "needs a profile of the reader's",
     "ctxsteward view --static pages": "needs a store; the README shows it again, of one that it built",
     "ctxsteward demo": "`tests.package` runs it",
-    "ctxsteward evals notes": "needs chats with notes; for who works on the code",
-    "ctxsteward evals worth": "needs judged lines; for who works on the code",
     "ctxsteward evals run all": "plays for minutes; each suite is played by `make evals`",
     "ctxsteward evals run goal-continuity": "plays for minutes; each suite is played by `make evals`",
     "ctxsteward evals merge": "needs the parts of that run",
@@ -176,8 +175,13 @@ def parts_of(page: Path, text: str) -> Iterator[Part]:
         above = tuple(block for block in blocks if block.start < end)
         own = sum(block.start >= at for block in above)
         for needs in dict.fromkeys(several):
-            if own:
+            if own and not any(brings_all_of(needs, other) for other in several):
                 yield Part(page, needs, above, own)
+
+
+def brings_all_of(needs: Requirements, other: Requirements) -> bool:
+    """Whether it brings what `other` brings, and more: then what runs with `other` runs with it."""
+    return needs.beside == other.beside and expanded(needs.extras) > expanded(other.extras)
 
 
 def commands_of(block: Block, page: str) -> Iterator[dict[str, Any]]:
@@ -280,7 +284,7 @@ class Environment:
         commands = [
             command
             for number, block in enumerate(part.blocks)
-            if block.kind in ("console", "table") or number >= len(part.blocks) - part.own
+            if block.kind == "console" or number >= len(part.blocks) - part.own
             for command in commands_of(block, part.page.name)
         ]
         asked = {
@@ -424,7 +428,7 @@ def play(wheel: Path, needs: Requirements, parts: Sequence[Part]) -> tuple[int, 
             return 0, [str(error)], time.monotonic() - began
         brought = expanded(needs.extras)
         owners = (owner for extra in sorted(brought) for owner in OWNERS.get(extra, {}).get("owners", ()))
-        modules = [f"ctxsteward.{owner}" for owner in owners if not owner.startswith("evals.bench.")]
+        modules = [f"ctxsteward.{owner}" for owner in owners]
         played, failed = environment.served() if "console" in brought else (0, [])
         for number, part in enumerate(parts):
             count, wrong = environment.play(part, () if number else modules)

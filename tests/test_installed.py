@@ -8,7 +8,7 @@ import pytest
 
 from .installed import EXTRAS, PAGES, Part, Requirements, commands_of, environments, is_elsewhere, parts_of
 
-BARE, STEWARD, FLOWS = Requirements(), Requirements(("steward",)), Requirements(("flows",))
+BARE, STEWARD = Requirements(), Requirements(("steward",))
 PAGE = """
 ```python
 one = 1
@@ -36,12 +36,11 @@ def parts(text: str) -> list[Part]:
     return list(parts_of(Path("page.md"), text))
 
 
-def test_the_nearest_install_line_above_says_what_a_block_needs_and_lines_together_are_alternatives() -> None:
+def test_the_nearest_install_line_above_says_what_a_block_needs_and_of_alternatives_the_smallest() -> None:
     found = [(part.needs, len(part.blocks), part.own) for part in parts(PAGE)]
     assert found == [
         (BARE, 1, 1),
         (STEWARD, 2, 1),
-        (FLOWS, 2, 1),
         (Requirements((), ("litellm>=1.109",)), 3, 1),
         (Requirements(("s3",)), 3, 1),
     ]

@@ -93,6 +93,19 @@ def test_every_command_of_a_skip_line_is_one_that_installs() -> None:
     assert (ROOT / ".ci" / "run").is_file()
 
 
+def test_ci_runs_every_file_that_the_everyday_run_leaves_out() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8").replace("\\\n", " ")
+    ci = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    left_out = re.findall(r"--ignore=,(.*)\)$", makefile, re.MULTILINE)[0]
+    lists = re.findall(r"\$\((\w+)\)", left_out)
+    assert lists == ["ATTACKS", "JOURNEYS"]
+    for name in lists:
+        assert f"make {name.lower()}\n" in ci
+        paths = re.findall(r"tests/[\w/*.]+", re.findall(rf"^{name} := (.*)$", makefile, re.MULTILINE)[0])
+        assert len(paths) > 5
+        assert [path for path in paths if not list(ROOT.glob(path))] == []
+
+
 def test_a_help_option_without_a_short_name_is_state_that_is_left_behind(monkeypatch: pytest.MonkeyPatch) -> None:
     from ctxsteward.console.cli import cli
 

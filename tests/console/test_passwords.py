@@ -115,7 +115,7 @@ def pretended() -> Iterator[None]:
 
         patch.setattr("ctxsteward.store.postgres_database.PostgresDatabase.__init__", refuse_all)
         patch.setattr("ctxsteward.store.objects.S3Objects.open", refuse_all)
-        patch.setattr("ctxsteward.envelope.cards.postgres.PostgresCards.__init__", refuse_all)
+        patch.setattr("ctxsteward.envelope.cards.index.PostgresCards.__init__", refuse_all)
         yield
 
 

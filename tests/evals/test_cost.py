@@ -20,7 +20,6 @@ from ctxsteward.evals.cost import (
     OURS,
     CostRow,
     Schedule,
-    cells,
     every_step,
     every_ten_steps,
     measure,
@@ -321,7 +320,7 @@ def test_rows_without_a_used_value_are_unscored_not_zero(tmp_path: Path) -> None
         measure([written(tmp_path, messages)], {OURS: builder(dynamic_tokens=900)})[0]
         for messages in (agent_run(3), booking())
     )
-    assert (none.values_shown, cells(none)[-1]) == (None, "–")
+    assert none.values_shown is None
     assert some.values_shown is not None
 
 
@@ -411,6 +410,7 @@ def test_runs_without_a_model_call_are_refused(tmp_path: Path) -> None:
         measure([written(tmp_path, [{"role": "user", "content": "hi"}])], {OURS: builder()})
 
 
+@pytest.mark.soak
 @pytest.mark.skipif(not (DATA / "swe_agent").is_dir(), reason=PUBLIC_DATA)
 def test_on_real_runs_masking_every_step_saves_raw_tokens_and_costs_more() -> None:
     rows = measure(files_of([DATA / "swe_agent"])[::2], {OURS: EnvelopeBuilder(model="gpt-4o")})

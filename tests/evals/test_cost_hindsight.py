@@ -178,6 +178,7 @@ def test_ski_rental_costs_at_most_twice_the_best_known_in_hindsight(
 DATA = Path(__file__).parents[2] / "../shared/data"
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("dynamic_tokens", drawn([4_000, 16_000], 1, "cost in hindsight"))
 @pytest.mark.skipif(not (DATA / "swe_agent").is_dir(), reason=PUBLIC_DATA)
 def test_on_real_runs_ski_rental_costs_no_more_than_a_twentieth_over_its_best(dynamic_tokens: int) -> None:

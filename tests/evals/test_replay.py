@@ -1,7 +1,7 @@
 """Real agent runs and conversations, call by call, and planted canaries: every call valid, bounded, cited, cheap.
 
 A sample of the public transcripts in the folder `shared` beside the repository; skipped where it is not. The whole set
-is `python -m ctxsteward.evals.bench transcripts`. `CTXSTEWARD_SOAK=1` replays under a second budget
+is `python -m benchmarks.bench transcripts`. `CTXSTEWARD_SOAK=1` replays under a second budget
 and a whole conversation where the everyday run takes its beginning.
 """
 
@@ -16,11 +16,11 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.transcripts import TranscriptTotals
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, open_store
 from ctxsteward.envelope.render.text import spans
 from ctxsteward.envelope.testing import FirstLine, memory_store
 from ctxsteward.envelope.transcripts import Transcript, parse_transcripts, read_transcripts
-from ctxsteward.evals.bench.transcripts import TranscriptTotals
 from ctxsteward.evals.canaries import Half, scenario, stale_in
 from ctxsteward.evals.phrasings import Language
 from ctxsteward.evals.replay import CallTally, ModelCall, Prefix, check, open_session, replay

@@ -73,6 +73,7 @@ def finished(root: Path) -> int:
     return len(list((root / "store").glob("objects/steward/*/*/batches/*/*.json")))
 
 
+@pytest.mark.soak
 def test_a_killed_flow_is_repeated_and_does_no_finished_batch_twice(tmp_path: Path, keys: Path) -> None:
     from prefect.settings import PREFECT_API_URL
 

@@ -33,6 +33,7 @@ def settings(tmp_path: Path) -> NightSettings:
     )
 
 
+@pytest.mark.soak
 def test_a_night_on_prefect_ends_as_one_without(settings: NightSettings, tmp_path: Path) -> None:
     report = meta_steward_nightly(settings)
     assert (report.outcome, report.count("harvested"), report.failed_batches) == ("promoted", 12, 0)

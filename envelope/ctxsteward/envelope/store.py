@@ -268,21 +268,20 @@ class Store(Backend):
         index: CardIndex | str | None = None,
         *,
         maker: CardMaker | None = None,
-        tenants: Sequence[str] | None = None,
     ) -> StoreCards:
         """Keep an index of context cards up with the sessions, in threads of their own; an append never waits for it.
 
         `index` is where they go, a URI as `cards.open_cards` takes it or an index of yours (default: `cards_uri`);
-        `maker` how they are made (default: `cards.card_maker()`); `tenants` whose (default: all). What was appended
-        before is caught up with, also after a kill. Ends with the store, as what is forgotten leaves the index; called
-        again without arguments it is the same. Raises `InputError`, `StoreError`.
+        `maker` how they are made (default: `cards.card_maker()`). What was appended before is caught up with, also
+        after a kill. Ends with the store, as what is forgotten leaves the index; called again without arguments it is
+        the same. Raises `InputError`, `StoreError`.
         """
         with self._keeping:
             if self._cards is None or self._cards.closed:
                 from .cards import StoreCards
 
-                self._cards = StoreCards(self, index, maker, tenants)
-            elif index is not None or maker is not None or tenants is not None:
+                self._cards = StoreCards(self, index, maker)
+            elif index is not None or maker is not None:
                 raise InputError("this store keeps its cards already; `store.cards()` gives them, or close those first")
             return self._cards
 
@@ -293,10 +292,10 @@ class Store(Backend):
     def derived_text_erasers(self) -> tuple[Eraser, ...]:
         """Its erasers, those of its indexes of context cards that are not open in this process, and of summaries that
         are made beside its sessions."""
-        from .cards import lazy_card_eraser
+        from .cards import erasers_of_closed_indexes
         from .compaction import erasers_of
 
-        return (*self.erasers, *lazy_card_eraser(self), *erasers_of(self.journal))
+        return (*self.erasers, *erasers_of_closed_indexes(self), *erasers_of(self.journal))
 
     # -- the write-behind ---------------------------------------------------------------------------------------
 

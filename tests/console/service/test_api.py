@@ -361,6 +361,28 @@ def test_a_compaction_that_would_save_nothing_is_not_made_and_says_why() -> None
     assert on.store.journal.length(SessionKey("default", "s")) == before, "a refusal that was asked for leaves no mark"
 
 
+def beyond_the_window() -> Served:
+    """A session whose history does not fit the model's window."""
+    on = served(limits=FREE, model="gpt-4")
+    for turn in range(60):
+        on.say("s", f"Question {turn}. " + "Some words of it. " * 40)
+    return on
+
+
+def test_a_history_beyond_the_model_s_window_is_compacted_when_asked() -> None:
+    on, key = beyond_the_window(), SessionKey("default", "s")
+    before = on.store.journal.length(key)
+    weighed = on.post("/api/sessions/s/compact?dry_run=true")
+    assert on.store.journal.length(key) == before
+    assert (weighed["is_compacted"], weighed["reason"]) == (True, None)
+    price = weighed["price"]
+    assert price["prompt_tokens_before"] > 8192 > price["prompt_tokens_after"]
+    assert price["break_even_calls"] == 0
+    made = on.post("/api/sessions/s/compact")
+    assert (made["is_compacted"], made["price"]) == (True, price)
+    assert on.get("/api/sessions/s/envelope")["address"] == made["address"]
+
+
 # -- lists ------------------------------------------------------------------------------------------------------------
 
 

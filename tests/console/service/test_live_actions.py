@@ -49,6 +49,32 @@ def test_how_full_a_session_is(messages: int, level: str) -> None:
     assert at.store.journal.length(at.store.at("default", "s").key) == at.store.at("default", "s").state.position
 
 
+def test_a_history_beyond_the_model_s_window_is_critical_and_says_how_much_it_needs() -> None:
+    at = served(model="gpt-4")
+    filled("s", at.store, 600)
+    told = at.get("/api/sessions/s/health")
+    assert (told["level"], told["messages"]) == ("critical", 600)
+    assert told["prompt_tokens"] > told["window_tokens"] == 6_144
+    page = at.client.get("/sessions/s/health?preview=1")
+    assert page.status_code == 200
+    assert 'value="prune"' in page.text
+    assert (
+        form(at, "/sessions/s/health", 303, action="prune")
+        .headers["location"]
+        .startswith("/sessions/s/health?done=prune")
+    )
+    assert at.get("/api/sessions/s/health")["level"] != "critical"
+
+
+def test_the_page_says_why_a_session_cannot_be_compacted_into_the_window() -> None:
+    at = served(model="gpt-4")
+    at.store.session("s").append({"role": "user", "content": "Keep this word for word. " * 2_000})
+    page = at.client.get("/sessions/s/health?preview=1")
+    assert page.status_code == 422
+    assert 'class="level critical"' in page.text
+    assert "shorten the newest message" in page.text
+
+
 def test_health_of_the_newest_call_is_that_of_its_figures() -> None:
     store, builder = open_store("memory:"), EnvelopeBuilder("gpt-4o", budgets=SMALL)
     filled("s", store, 20)

@@ -227,6 +227,17 @@ def test_a_preview_takes_a_wire_dict_or_nothing() -> None:
     assert openai(maker.preview(session)) == [user("hi")]
 
 
+def test_a_preview_without_compacting_shows_a_history_beyond_the_window_whole() -> None:
+    session = session_of(*((user, reply)[n % 2](f"topic {n} " + "word " * 40) for n in range(60)))
+    maker = EnvelopeBuilder("gpt-4o", window_tokens=2_000, output_reserve_tokens=500)
+    position = session.journal.length(session.key)
+    probe = maker.preview(session, compact=False)
+    assert probe.tokens > 2_500
+    assert len(openai(probe)) == 60
+    assert probe.reports == ()
+    assert session.journal.length(session.key) == position
+
+
 # -- calibration -------------------------------------------------------------------------------------------
 
 

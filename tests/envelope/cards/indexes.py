@@ -11,15 +11,7 @@ from typing import Any
 import pytest
 
 from ctxsteward.envelope.cards import CardIndex, open_cards
-from ctxsteward.envelope.cards.port import (
-    EVERYTHING,
-    CardedSession,
-    CardProgress,
-    EmbeddingSpace,
-    newest,
-    ordinals_of,
-    space_of,
-)
+from ctxsteward.envelope.cards.index import EVERYTHING, CardedSession, ordinals_of
 from ctxsteward.schemas.cards import ContextCard
 from ctxsteward.store.journal.port import SessionKey
 
@@ -84,22 +76,20 @@ def index(opener: Opener) -> CardIndex:
 
 
 class ModelCards:
-    """A `CardIndex` of dictionaries: what the real ones are compared with."""
+    """An index of dictionaries, without embeddings: what the real ones are compared with."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._cards: dict[SessionKey, dict[int, ContextCard]] = {}
         self._marks: dict[SessionKey, int] = {}
         self._erased: dict[SessionKey, set[int]] = {}
-        self._space: EmbeddingSpace | None = None
 
-    def put(self, cards: Sequence[ContextCard], done: Sequence[CardProgress] = ()) -> int:
+    def put(self, cards: Sequence[ContextCard], done: Sequence[tuple[str, str, int]] = ()) -> int:
         with self._lock:
-            self._space = space_of(cards, self._space)
-            standing = sum(self._put(card) for card in newest(cards))
-            for mark in done:
-                self._marks[SessionKey(mark.tenant, mark.session)] = mark.ordinal
-            return standing
+            standing = {(card.session, card.ordinal) for card in cards if self._put(card)}
+            for tenant, session, ordinal in done:
+                self._marks[SessionKey(tenant, session)] = ordinal
+            return len(standing)
 
     def _put(self, card: ContextCard) -> bool:
         key, ordinal = SessionKey(card.tenant, card.session), card.ordinal

@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 
 from ctxsteward.envelope import NewMessage, Store, open_store
-from ctxsteward.envelope.cards import CardIndex, CardMaker, CardProgress, card_maker, open_cards, rebuild
-from ctxsteward.envelope.cards.port import EVERYTHING
-from ctxsteward.envelope.cards.sqlite import MemoryCards
+from ctxsteward.envelope.cards import CardIndex, CardMaker, card_maker, open_cards, rebuild
+from ctxsteward.envelope.cards.index import EVERYTHING, MemoryCards
 from ctxsteward.schemas import Erased, StoreError
 from ctxsteward.store.crypto.keyring import memory_keys
 from ctxsteward.store.erasure.forget import apply_tombstones, forget
@@ -255,7 +254,7 @@ def test_a_session_that_another_machine_owns_and_has_carded_further_is_left_to_i
         index = MemoryCards()
         rebuild(store, index, CardMaker(now=clock))
         further: dict[str, Any] = {"ref": "§4", "address": "4" * 64}
-        index.put([index.of_session("default", "s")[0].model_copy(update=further)], [CardProgress("default", "s", 4)])
+        index.put([index.of_session("default", "s")[0].model_copy(update=further)], [("default", "s", 4)])
         for number, epoch, carded in ((1, -2, 4), (2, 3, 3)):
             store.journal.set_drained(session.key, DrainMark(0, number, epoch))
             cards = store.cards(index)

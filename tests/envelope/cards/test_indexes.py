@@ -9,9 +9,8 @@ from typing import Any, NamedTuple
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from ctxsteward.envelope.cards import CardIndex, CardProgress, open_cards
-from ctxsteward.envelope.cards.port import EVERYTHING, CardedSession
-from ctxsteward.envelope.cards.sqlite import MemoryCards
+from ctxsteward.envelope.cards import CardIndex, open_cards
+from ctxsteward.envelope.cards.index import EVERYTHING, CardedSession, MemoryCards
 from ctxsteward.schemas import InputError, InvalidReference, StoreError
 
 from ...examples import examples
@@ -48,7 +47,7 @@ def test_the_card_generated_last_stands_whatever_comes_last(index: CardIndex) ->
 
 
 def test_sessions_and_tenants_do_not_see_each_other(index: CardIndex) -> None:
-    index.put([card(1, "a"), card(1, "b"), card(1, "a", tenant="acme")], [CardProgress("acme", "a", 1)])
+    index.put([card(1, "a"), card(1, "b"), card(1, "a", tenant="acme")], [("acme", "a", 1)])
 
     assert [c.tenant for c in index.of_session("acme", "a")] == ["acme"]
     assert [c.session for c in index.of_session("default", "b")] == ["b"]
@@ -75,14 +74,14 @@ def test_phases_and_refs_choose(index: CardIndex) -> None:
 
 
 def test_a_mark_is_set_with_its_cards_or_not_at_all(index: CardIndex) -> None:
-    index.put([card(1, embedding=(1.0, 2.0), embedding_model="m")], [CardProgress("default", "s", 1)])
+    index.put([card(1, embedding=(1.0, 2.0), embedding_model="m")], [("default", "s", 1)])
     with pytest.raises(InputError):
-        index.put([card(2), card(3, embedding=(1.0,), embedding_model="m")], [CardProgress("default", "s", 3)])
+        index.put([card(2), card(3, embedding=(1.0,), embedding_model="m")], [("default", "s", 3)])
 
     assert [c.ordinal for c in index.of_session("default", "s")] == [1]
     assert index.carded("default", "s") == 1
-    index.put([], [CardProgress("default", "s", 7), CardProgress("default", "other", 2)])
-    index.put([], [CardProgress("default", "s", 4)])
+    index.put([], [("default", "s", 7), ("default", "other", 2)])
+    index.put([], [("default", "s", 4)])
     assert (index.carded("default", "s"), index.carded("default", "other")) == (4, 2)
 
 
@@ -114,7 +113,7 @@ def test_embeddings_of_another_space_are_refused(opener: Opener, case: Refused) 
 
 def test_what_was_erased_stays_erased(opener: Opener) -> None:
     index = opener()
-    index.put([card(n) for n in range(1, 6)], [CardProgress("default", "s", 5)])
+    index.put([card(n) for n in range(1, 6)], [("default", "s", 5)])
 
     assert index.erase("default", "s", [2, 4, 9]) == 2
     assert index.erase("default", "s", {2, 4, 9}) == 0
@@ -131,7 +130,7 @@ def test_what_was_erased_stays_erased(opener: Opener) -> None:
 
 def test_what_is_deleted_without_being_burnt_may_come_back(opener: Opener) -> None:
     index = opener()
-    index.put([card(n) for n in range(1, 6)], [CardProgress("default", "s", 5)])
+    index.put([card(n) for n in range(1, 6)], [("default", "s", 5)])
 
     assert index.erase("default", "s", [2, 4, 9], scrub=False, burn=False) == 2
     assert index.sessions() == [CardedSession("default", "s", 3, 5, ())]
@@ -150,7 +149,7 @@ def test_an_empty_erasure_erases_nothing(index: CardIndex) -> None:
 
 def test_sessions_are_told_in_order_with_their_counts(index: CardIndex) -> None:
     assert index.sessions() == []
-    index.put([card(n, "b") for n in (1, 2)] + [card(1, "Z", tenant="acme")], [CardProgress("default", "a", 3)])
+    index.put([card(n, "b") for n in (1, 2)] + [card(1, "Z", tenant="acme")], [("default", "a", 3)])
     index.erase("default", "c", [4, 2], scrub=False)
 
     assert index.sessions() == [
@@ -168,7 +167,7 @@ def test_threads_may_share_an_index(index: CardIndex) -> None:
     def write(part: int) -> None:
         try:
             for n in range(1, 41):
-                index.put([card(n, f"s{n % 3}", generated_at=at(part))], [CardProgress("default", f"s{n % 3}", n)])
+                index.put([card(n, f"s{n % 3}", generated_at=at(part))], [("default", f"s{n % 3}", n)])
                 index.of_session("default", "s1")
         except Exception as error:
             failed.append(error)
@@ -200,7 +199,7 @@ def test_every_index_does_what_the_dictionary_does(opener: Opener, data: st.Data
                 card(n, session, tenant="h", generated_at=when, summary=str(place))
                 for place, (n, when) in enumerate(zip(ordinals, times, strict=True))
             ]
-            done = [CardProgress("h", session, data.draw(st.integers(0, 9)))]
+            done = [("h", session, data.draw(st.integers(0, 9)))]
             assert index.put(cards, done) == model.put(cards, done)
         else:
             gone = data.draw(st.none() | st.sets(st.integers(1, 6)))

@@ -17,7 +17,7 @@ import pytest
 
 from ctxsteward.envelope import Store, open_store
 from ctxsteward.envelope.cards import CardMaker, StoreCards, card_maker, open_cards
-from ctxsteward.envelope.cards.sqlite import MemoryCards
+from ctxsteward.envelope.cards.index import MemoryCards
 from ctxsteward.envelope.testing import memory_store
 from ctxsteward.schemas import InputError, SourceMessage, StoreError
 
@@ -95,12 +95,12 @@ def test_cards_lie_beside_the_journal_or_where_they_are_named(place: Place, tmp_
 def test_an_index_of_the_caller_s_own_is_used_and_left_open() -> None:
     index = MemoryCards()
     with memory_store() as store:
-        cards = store.cards(index, maker=CardMaker(now=clock), tenants=["acme"])
+        cards = store.cards(index, maker=CardMaker(now=clock))
         assert cards.index is index
         for tenant in ("acme", "default"):
             session_of(store, count=3, tenant=tenant)
         assert cards.flush(WAIT)
-    assert [(row.tenant, row.carded) for row in index.sessions()] == [("acme", 3)]
+    assert [(row.tenant, row.carded) for row in index.sessions()] == [("acme", 3), ("default", 3)]
     assert {card.generated_at for card in index.of_session("acme", "s")} == {clock()}
 
 
@@ -120,7 +120,7 @@ def test_an_index_that_cannot_be_had_is_refused_and_the_store_goes_on(bad: str, 
 def test_cards_are_kept_once_and_may_be_closed_and_kept_again(store: Store) -> None:
     session = session_of(store, count=5)
     cards = store.cards()
-    for more in ({"index": "memory:"}, {"maker": card_maker("leading")}, {"tenants": ["acme"]}):
+    for more in ({"index": "memory:"}, {"maker": card_maker("leading")}):
         with pytest.raises(InputError, match="keeps its cards already"):
             store.cards(**more)  # type: ignore[arg-type]
     assert cards.close()

@@ -10,10 +10,9 @@ from typing import Any, NamedTuple
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from ctxsteward.envelope.building.builder import load_summarizer
-from ctxsteward.envelope.cards import BulletSummarizer, CardMaker, leading_sentences, rebuild
+from ctxsteward.envelope.cards import CardMaker, card_maker, leading_sentences, rebuild
+from ctxsteward.envelope.cards.index import MemoryCards
 from ctxsteward.envelope.cards.maker import keywords
-from ctxsteward.envelope.cards.sqlite import MemoryCards
 from ctxsteward.envelope.testing import HashEmbedder, memory_store
 from ctxsteward.schemas import SourceMessage
 from ctxsteward.schemas.cards import ContextCard
@@ -157,7 +156,7 @@ def test_a_long_original_is_never_in_its_card() -> None:
 
 
 def test_the_extractive_summarizer_fits_the_port() -> None:
-    extractive = BulletSummarizer(load_summarizer("extractive"), "extractive")
+    extractive = card_maker("extractive").summarize
     card = one(
         say("user", "Hello there. " * 20 + "Refunds above $500 need Dana's sign-off."),
         CardMaker(now=clock, summarize=extractive),

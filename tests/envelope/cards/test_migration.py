@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from ctxsteward.envelope.cards import CardIndex, CardProgress, CountMismatch, MigrationResult, migrate
-from ctxsteward.envelope.cards.port import EVERYTHING
-from ctxsteward.envelope.cards.sqlite import MemoryCards
+from ctxsteward.envelope.cards import CardIndex, CountMismatch, MigrationResult, migrate
+from ctxsteward.envelope.cards.index import EVERYTHING, MemoryCards
 from ctxsteward.schemas import InputError, StoreError
 from ctxsteward.schemas.cards import ContextCard
 
@@ -21,10 +20,8 @@ __all__ = ["index", "opener", "postgres", "postgres_dsn"]  # fixtures
 def fill(source: CardIndex) -> None:
     for session, count in (("a", 25), ("b", 3), ("c", 40)):
         vectors = {"embedding": (0.25, float(count)), "embedding_model": "m"} if session == "c" else {}
-        source.put(
-            [card(n, session, **vectors) for n in range(1, count + 1)], [CardProgress("default", session, count + 2)]
-        )
-    source.put([card(1, "a", tenant="acme")], [CardProgress("acme", "a", 1), CardProgress("acme", "marked only", 7)])
+        source.put([card(n, session, **vectors) for n in range(1, count + 1)], [("default", session, count + 2)])
+    source.put([card(1, "a", tenant="acme")], [("acme", "a", 1), ("acme", "marked only", 7)])
     source.erase("default", "a", [2, 3, 99], scrub=False)
     source.erase("default", "b", scrub=False)
 
@@ -52,7 +49,7 @@ def test_a_run_that_was_cut_off_goes_on_where_it_was(opener: Opener) -> None:
     source, left = MemoryCards(), 6
 
     class Cutting(MemoryCards):
-        def put(self, cards: Sequence[ContextCard], done: Sequence[CardProgress] = ()) -> int:
+        def put(self, cards: Sequence[ContextCard], done: Sequence[tuple[str, str, int]] = ()) -> int:
             nonlocal left
             left -= 1
             if left < 0:
@@ -83,7 +80,7 @@ def test_newer_cards_of_the_target_stand_and_older_ones_go(index: CardIndex) -> 
 
 def test_what_is_erased_in_either_does_not_arrive(index: CardIndex) -> None:
     source = MemoryCards()
-    source.put([card(1), card(2), card(3)], [CardProgress("default", "s", 3)])
+    source.put([card(1), card(2), card(3)], [("default", "s", 3)])
     source.erase("default", "s", [1])
     index.put([card(1)])
     index.erase("default", "s", [3])
@@ -118,7 +115,7 @@ def test_a_source_that_is_written_to_meanwhile_is_found_out() -> None:
 
 def test_a_failing_target_is_an_error_and_no_loss_of_the_source() -> None:
     class Full(MemoryCards):
-        def put(self, cards: Sequence[ContextCard], done: Sequence[CardProgress] = ()) -> int:
+        def put(self, cards: Sequence[ContextCard], done: Sequence[tuple[str, str, int]] = ()) -> int:
             raise StoreError("the disk is full")
 
     source = MemoryCards()

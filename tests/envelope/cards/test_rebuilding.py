@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from ctxsteward.envelope import open_store
-from ctxsteward.envelope.cards import CardMaker, CardWorker, rebuild
-from ctxsteward.envelope.cards.sqlite import MemoryCards
+from ctxsteward.envelope.cards import CardMaker, StoreCards, rebuild
+from ctxsteward.envelope.cards.index import MemoryCards
 from ctxsteward.envelope.testing import HashEmbedder, memory_store
 from ctxsteward.schemas import InputError
 
@@ -72,7 +73,7 @@ def test_a_damaged_original_costs_its_own_card_and_never_another_session(tmp_pat
     assert changed == 1
 
     rebuilt, worked = MemoryCards(), MemoryCards()
-    with open_store(uri) as store, CardWorker(store, worked, MAKER) as worker:
+    with open_store(uri) as store, closing(StoreCards(store, worked, MAKER)) as worker:
         findings = rebuild(store, rebuilt, MAKER).findings
         assert worker.flush(30)
         assert findings

@@ -13,15 +13,14 @@ from typing import NamedTuple
 import pytest
 
 from ctxsteward.envelope import open_store
-from ctxsteward.envelope.cards.sqlite import VERSION, SqliteCards
+from ctxsteward.envelope.cards.index import VERSION, SqliteCards
 from ctxsteward.schemas import StoreError, StoreLocked, UnsupportedVersion
 
 from .indexes import at, card
 
 WRITER = """
 import sys
-from ctxsteward.envelope.cards import CardProgress
-from ctxsteward.envelope.cards.sqlite import SqliteCards
+from ctxsteward.envelope.cards.index import SqliteCards
 sys.path.insert(0, sys.argv[2])
 from indexes import at, card
 index, me = SqliteCards(sys.argv[1]), sys.argv[3]
@@ -29,7 +28,7 @@ for batch in range(100):
     ordinals = range(10 * batch + 1, 10 * batch + 11)
     for session in ("shared", me):
         cards = [card(n, session, generated_at=at(n)) for n in ordinals]
-        index.put(cards, [CardProgress("default", session, ordinals[-1])])
+        index.put(cards, [("default", session, ordinals[-1])])
         assert index.carded("default", me) <= 10 * batch + 10
 print("done")
 """
@@ -157,7 +156,7 @@ def test_an_erasure_that_a_reader_holds_up_says_so_and_is_made_up_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The cards are gone for everybody but that reader; their bytes go when the erasure is repeated after it."""
-    monkeypatch.setattr("ctxsteward.envelope.cards.sqlite.BUSY_SECONDS", 0.2)
+    monkeypatch.setattr("ctxsteward.envelope.cards.index.BUSY_SECONDS", 0.2)
     path = tmp_path / "cards.sqlite"
     index = SqliteCards(path)
     index.put([card(n, summary=f"SECRET{n}") for n in range(1, 20)])
@@ -198,7 +197,7 @@ def test_the_file_is_written_anew_only_where_something_was_deleted(tmp_path: Pat
 
 OPENER = """
 import sys, time
-from ctxsteward.envelope.cards.sqlite import SqliteCards
+from ctxsteward.envelope.cards.index import SqliteCards
 print("ready", flush=True)
 for path in sys.stdin:
     SqliteCards(path.strip()).close()

@@ -10,8 +10,8 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -20,15 +20,14 @@ from ctxsteward.envelope.cards import (
     CardEraser,
     CardIndex,
     CardMaker,
-    CardProgress,
-    CardWorker,
+    StoreCards,
     cards_of,
     open_cards,
     rebuild as rebuilt,
 )
-from ctxsteward.envelope.cards.sqlite import MemoryCards
+from ctxsteward.envelope.cards.index import MemoryCards
 from ctxsteward.envelope.testing import HashEmbedder, memory_store
-from ctxsteward.schemas import InputError, SourceMessage, StoreError
+from ctxsteward.schemas import SourceMessage, StoreError
 from ctxsteward.schemas.cards import ContextCard
 from ctxsteward.store.journal.erasures import Deletion
 from ctxsteward.store.journal.port import SessionKey
@@ -54,8 +53,7 @@ def store() -> Iterator[Store]:
 
 def test_a_hinted_worker_keeps_up_with_appends(store: Store) -> None:
     index = MemoryCards()
-    with CardWorker(store, index, MAKER) as worker:
-        store.appended.append(worker.hint)
+    with closing(StoreCards(store, index, MAKER)) as worker:
         session = session_of(store)
         for message in messages(57):
             session.extend([message])
@@ -72,7 +70,7 @@ def test_what_was_appended_before_the_start_is_found_in_the_journal(store: Store
         session_of(store, name, count)
     session_of(store, "c", 12, tenant="acme")
     index = MemoryCards()
-    with CardWorker(store, index, MAKER, tenants=("default", "acme")) as worker:
+    with closing(StoreCards(store, index, MAKER)) as worker:
         assert worker.flush(WAIT)
     assert (ordinals(index, "a"), ordinals(index, "b")) == (carded_of(3), carded_of(45))
     assert [(row.tenant, row.session, row.carded) for row in index.sessions()] == [
@@ -92,9 +90,9 @@ def test_cards_of_the_worker_are_those_of_a_rebuild(store: Store) -> None:
         role = draw.choice(("user", "assistant", "system"))
         session.extend([say(role, f"message {n}", phase=phase, origin=origin)])
         if draw.random() < 0.2:
-            with CardWorker(store, index, MAKER, batch_messages=3) as worker:
+            with closing(StoreCards(store, index, MAKER)) as worker:
                 assert worker.flush(WAIT)
-    with CardWorker(store, index, MAKER) as worker:
+    with closing(StoreCards(store, index, MAKER)) as worker:
         assert worker.flush(WAIT)
     rebuilt(store, again, MAKER)
     assert index.of_session("default", "s") == again.of_session("default", "s")
@@ -117,36 +115,11 @@ class Stuck:
         return "late"
 
 
-def test_appends_go_on_while_every_worker_hangs(store: Store) -> None:
-    stuck, index = Stuck(), MemoryCards()
-    worker = CardWorker(store, index, CardMaker(now=clock, summarize=stuck), join_seconds=0.1)
-    worker.start()
-    store.appended.append(worker.hint)
-    sessions = [session_of(store, name) for name in ("a", "b")]
-    try:
-        for session in sessions:
-            session.extend([say("user", LONG)])
-        assert stuck.entered.acquire(timeout=WAIT)
-        assert stuck.entered.acquire(timeout=WAIT)
-        for session in sessions:
-            session.extend(messages(400, first=2))
-        assert [len(session) for session in sessions] == [401, 401]
-        assert not worker.flush(0.05)
-        assert not worker.stop()
-        assert index.sessions() == []
-    finally:
-        stuck.release.set()
-    with CardWorker(store, index, MAKER) as second:
-        assert second.flush(WAIT)
-    assert [row.carded for row in index.sessions()] == [401, 401]
-
-
 def test_thousands_of_cards_in_bursts(store: Store) -> None:
     """Appending costs what it costs without a worker; every card is there afterwards."""
     index = MemoryCards()
     plain = _burst(memory_store())
-    with CardWorker(store, index, MAKER) as worker:
-        store.appended.append(worker.hint)
+    with closing(StoreCards(store, index, MAKER)) as worker:
         beside = _burst(store)
         behind = sum(len(session) for session in map(store.session, store.sessions())) - sum(
             row.carded for row in index.sessions()
@@ -171,20 +144,18 @@ def _burst(store: Store) -> float:
 
 
 def test_a_hint_takes_no_lock_of_the_worker(store: Store) -> None:
-    worker = CardWorker(store, MemoryCards(), MAKER)
-    with worker._state:
+    with closing(StoreCards(store, MemoryCards(), MAKER)) as worker, worker._state:
         hinter = threading.Thread(target=worker.hint, args=(SessionKey("default", "s"),))
         hinter.start()
         hinter.join(WAIT)
         assert not hinter.is_alive()
-    assert not worker.flush(0.0)
 
 
 def test_a_hint_that_comes_while_its_session_is_in_hand_is_not_lost(store: Store) -> None:
     stuck, index, key = Stuck(), MemoryCards(), SessionKey("default", "s")
     session = session_of(store)
     session.extend([say("user", LONG)])
-    with CardWorker(store, index, CardMaker(now=clock, summarize=stuck)) as worker:
+    with closing(StoreCards(store, index, CardMaker(now=clock, summarize=stuck))) as worker:
         assert stuck.entered.acquire(timeout=WAIT)
         session.extend([say("user", "one more")])
         worker.hint(key)
@@ -209,7 +180,7 @@ def test_a_failing_summarizer_and_embedder_cost_no_card(store: Store) -> None:
 
     session_of(store, count=100)
     index = MemoryCards()
-    with CardWorker(store, index, CardMaker(now=clock, summarize=fails, embed=Down())) as worker:
+    with closing(StoreCards(store, index, CardMaker(now=clock, summarize=fails, embed=Down()))) as worker:
         assert worker.flush(WAIT)
         assert {finding.kind for finding in worker.findings} == {"card_not_summarized", "card_not_embedded"}
     assert ordinals(index) == carded_of(100)
@@ -222,7 +193,7 @@ class Flaky(MemoryCards):
         super().__init__()
         self.failures = failures
 
-    def put(self, cards: Sequence[ContextCard], done: Sequence[CardProgress] = ()) -> int:
+    def put(self, cards: Sequence[ContextCard], done: Sequence[tuple[str, str, int]] = ()) -> int:
         if self.failures:
             self.failures -= 1
             raise StoreError("the server is away")
@@ -232,7 +203,7 @@ class Flaky(MemoryCards):
 def test_an_index_that_is_down_is_tried_again(store: Store) -> None:
     session_of(store, count=25)
     index = Flaky(2)
-    with CardWorker(store, index, MAKER) as worker:
+    with closing(StoreCards(store, index, MAKER)) as worker:
         assert worker.flush(WAIT)
         assert [finding.text for finding in worker.findings] == [
             "session 's': the server is away; it is tried again"
@@ -243,10 +214,10 @@ def test_an_index_that_is_down_is_tried_again(store: Store) -> None:
 def test_embeddings_that_the_index_cannot_hold_cost_only_themselves(store: Store) -> None:
     index = MemoryCards()
     session_of(store, "first", 5)
-    with CardWorker(store, index, CardMaker(now=clock, embed=HashEmbedder(4))) as worker:
+    with closing(StoreCards(store, index, CardMaker(now=clock, embed=HashEmbedder(4)))) as worker:
         assert worker.flush(WAIT)
     session_of(store, "second", 5)
-    with CardWorker(store, index, CardMaker(now=clock, embed=HashEmbedder(8))) as worker:
+    with closing(StoreCards(store, index, CardMaker(now=clock, embed=HashEmbedder(8)))) as worker:
         assert worker.flush(WAIT)
         assert ["this index holds 'hash' with 4" in finding.text for finding in worker.findings] == [True]
     assert all(card.embedding is None for card in index.of_session("default", "second"))
@@ -255,7 +226,7 @@ def test_embeddings_that_the_index_cannot_hold_cost_only_themselves(store: Store
 
 def test_an_unforeseen_error_leaves_a_finding_and_the_others_go_on(store: Store) -> None:
     class Broken(MemoryCards):
-        def put(self, cards: Sequence[ContextCard], done: Sequence[CardProgress] = ()) -> int:
+        def put(self, cards: Sequence[ContextCard], done: Sequence[tuple[str, str, int]] = ()) -> int:
             if any(card.session == "bad" for card in cards):
                 raise ZeroDivisionError("a bug")
             return super().put(cards, done)
@@ -263,7 +234,7 @@ def test_an_unforeseen_error_leaves_a_finding_and_the_others_go_on(store: Store)
     session_of(store, "bad", 5)
     session_of(store, "good", 25)
     index = Broken()
-    with CardWorker(store, index, MAKER, threads=1) as worker:
+    with closing(StoreCards(store, index, MAKER)) as worker:
         assert worker.flush(WAIT)
         assert [(f.kind, f.text) for f in worker.findings] == [
             ("cards_failed", "session 'bad': ZeroDivisionError: a bug")
@@ -273,17 +244,11 @@ def test_an_unforeseen_error_leaves_a_finding_and_the_others_go_on(store: Store)
 
 def test_a_hint_of_a_session_that_is_none_does_nothing(store: Store) -> None:
     index = MemoryCards()
-    with CardWorker(store, index, MAKER) as worker:
+    with closing(StoreCards(store, index, MAKER)) as worker:
         worker.hint(SessionKey("nobody", "nothing"))
         assert worker.flush(WAIT)
         assert list(worker.findings) == []
     assert index.sessions() == []
-
-
-@pytest.mark.parametrize("more", [{"threads": 0}, {"batch_messages": 0}])
-def test_no_threads_or_an_empty_batch_are_refused(store: Store, more: dict[str, Any]) -> None:
-    with pytest.raises(InputError, match="at least 1"):
-        CardWorker(store, MemoryCards(), MAKER, **more)
 
 
 # -- erasure, forks, replaced logs -------------------------------------------------------------------------------
@@ -291,15 +256,14 @@ def test_no_threads_or_an_empty_batch_are_refused(store: Store, more: dict[str, 
 
 def test_a_card_in_the_making_does_not_outlive_an_erasure(store: Store) -> None:
     stuck, index = Stuck(), MemoryCards()
-    worker = CardWorker(store, index, CardMaker(now=clock, summarize=stuck))
+    worker = StoreCards(store, index, CardMaker(now=clock, summarize=stuck))
     session_of(store).extend([say("user", LONG), say("user", "other")])
-    worker.start()
     assert stuck.entered.acquire(timeout=WAIT)
     gone = [_gone(ordinals=frozenset({1})), _gone("elsewhere")]
-    assert CardEraser(store, index)(gone) == 0
+    assert CardEraser(store.journal, index)(gone) == 0
     stuck.release.set()
     assert worker.flush(WAIT)
-    assert worker.stop()
+    assert worker.close()
     assert ordinals(index) == [2]
 
 
@@ -315,7 +279,7 @@ def test_a_fork_reads_its_parent_s_cards_up_to_where_it_began(store: Store) -> N
     again.extend([say("user", "and on")])
     again.pin("§2", name="the call")
     index = MemoryCards()
-    with CardWorker(store, index, MAKER) as worker:
+    with closing(StoreCards(store, index, MAKER)) as worker:
         assert worker.flush(WAIT)
         assert worker.flush(WAIT)
 
@@ -343,13 +307,13 @@ def test_cards_of_a_log_that_was_replaced_are_made_again(store: Store, count: in
     """Turns of a writer that lost the session may be dropped, and others may take their ordinals."""
     index, replaced = MemoryCards(), memory_store()
     session_of(store, count=30)
-    with CardWorker(store, index, MAKER) as worker:
+    with closing(StoreCards(store, index, MAKER)) as worker:
         assert worker.flush(WAIT)
     session = session_of(replaced)
     session.extend([say("user", f"another {n}") for n in range(1, count + 1)])
     assert cards_of(index, session)[-1].ordinal == min(count, 29)
 
-    with CardWorker(replaced, index, CardMaker(now=lambda: at(60))) as worker:
+    with closing(StoreCards(replaced, index, CardMaker(now=lambda: at(60)))) as worker:
         assert worker.flush(WAIT)
     assert [card.summary for card in cards_of(index, session)] == [f"another {n}" for n in range(1, count + 1)]
     assert index.carded("default", "s") == count
@@ -359,9 +323,10 @@ def test_cards_of_a_log_that_was_replaced_are_made_again(store: Store, count: in
 
 CHILD = """
 import sys, time
+from contextlib import closing
 from datetime import UTC, datetime
 from ctxsteward.envelope import open_store
-from ctxsteward.envelope.cards import CardMaker, CardWorker, leading_sentences, open_cards
+from ctxsteward.envelope.cards import CardMaker, StoreCards, leading_sentences, open_cards
 
 def slowly(source):
     time.sleep(0.002)
@@ -370,7 +335,7 @@ def slowly(source):
 with open_store(sys.argv[1]) as store:
     index = open_cards(sys.argv[2])
     maker = CardMaker(now=lambda: datetime(2026, 3, 1, 9, 30, 0, 123456, tzinfo=UTC), summarize=slowly)
-    with CardWorker(store, index, maker) as worker:
+    with closing(StoreCards(store, index, maker)) as worker:
         print("ready", flush=True)
         assert worker.flush(60)
         assert not worker.findings, list(worker.findings)

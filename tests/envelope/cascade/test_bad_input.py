@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from ctxsteward.envelope.cards.sqlite import MemoryCards, SqliteCards
+from ctxsteward.envelope.cards.index import MemoryCards, SqliteCards
 from ctxsteward.envelope.cascade import PhaseLog, Strategies, open_phase, read_past, read_run
 from ctxsteward.envelope.testing import HashEmbedder, memory_store
 from ctxsteward.schemas import InputError, StoreError

@@ -8,13 +8,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from contextlib import closing
 from typing import Any
 
 import pytest
 
 from ctxsteward.envelope import Heuristic, open_store
-from ctxsteward.envelope.cards import CardMaker, CardWorker
-from ctxsteward.envelope.cards.sqlite import MemoryCards
+from ctxsteward.envelope.cards import CardMaker, StoreCards
+from ctxsteward.envelope.cards.index import MemoryCards
 from ctxsteward.envelope.cascade import Past, PhaseContext, Strategies, open_phase, parse_cascade, read_run
 from ctxsteward.envelope.recall import Multilingual
 from ctxsteward.envelope.testing import HashEmbedder, memory_store
@@ -353,7 +354,8 @@ def test_a_task_that_shares_no_word_with_the_past_still_has_a_menu() -> None:
 def test_the_menu_shows_the_summaries_of_cards_of_every_session_of_a_run() -> None:
     text = configured("{strategy: llm}").replace("- name: chat", "- {name: chat, context: {from: []}}")
     store, index, model = memory_store(), MemoryCards(), picking("§2")
-    with CardWorker(store, index, CardMaker(now=clock, summarize=lambda source: f"about {source.ref}")) as worker:
+    maker = CardMaker(now=clock, summarize=lambda source: f"about {source.ref}")
+    with closing(StoreCards(store, index, maker)) as worker:
         for phase in ("gather", "chat"):
             opened = open_phase(store, parse_cascade(text), phase, run="r", counter=CHARS)
             opened.session.append(user(f"{phase}: " + "the thermocouple drifts " * 20), phase=phase)

@@ -1,4 +1,4 @@
-"""Seeded defects turn their suites red (`tests/defects.py`): an everyday run tries two, `CTXSTEWARD_SOAK=1` all."""
+"""Seeded defects turn their suites red (`tests/defects.py`): an everyday run tries one, `CTXSTEWARD_SOAK=1` all."""
 
 from __future__ import annotations
 

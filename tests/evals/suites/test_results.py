@@ -239,7 +239,9 @@ class Coin:
         return FunctionDialogue(lambda conversation: conversation.messages[-kept:], task, tokens)
 
 
-@pytest.mark.parametrize(("subject", "plays"), [(None, 1), (subject_named("window"), 1), (Coin(), 3)])
+@pytest.mark.parametrize(
+    ("subject", "plays"), [pytest.param(None, 1, marks=pytest.mark.soak), (subject_named("window"), 1), (Coin(), 3)]
+)
 def test_a_scenario_is_played_again_only_where_something_may_vary(subject: Subject | None, plays: int) -> None:
     counted: list[str] = []
 

@@ -499,6 +499,7 @@ def test_metadata_is_told_to_a_replay_directly() -> None:
     assert Message.from_wire(CHAT[1]).text == said.utterances[0].text
 
 
+@pytest.mark.soak
 @needs_data
 def test_reading_costs_no_more_than_three_times_what_parsing_and_counting_tokens_does() -> None:
     """The bar for all of parsing, redacting and harvesting is four times; the best of five on either side."""

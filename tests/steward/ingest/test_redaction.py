@@ -197,6 +197,7 @@ def test_finders_can_be_turned_off() -> None:
     assert Redactor(secrets=False, personal=False)(text) == (text, 0)
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     "piece",
     [

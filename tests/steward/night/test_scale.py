@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from benchmarks.conversations import write
 from ctxsteward.envelope import Store, open_store
-from ctxsteward.evals.bench.benchmark_row import write
 from ctxsteward.schemas import Erased
 from ctxsteward.steward import NightReport, NightSettings, of_this_process, open_night, run_night
 from ctxsteward.steward.artifacts import ArtifactStore
@@ -54,6 +54,7 @@ def test_two_workers_write_what_one_writes(tmp_path: Path) -> None:
     assert told(tmp_path / "one") == told(tmp_path / "two")
 
 
+@pytest.mark.soak
 def test_a_store_takes_less_than_twice_its_input(tmp_path: Path) -> None:
     """Of so few transcripts that the ledger's empty pages weigh; the bench has the figure of hundreds."""
     write(tmp_path / "in", 300)

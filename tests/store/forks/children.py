@@ -22,7 +22,7 @@ from subprocess import PIPE
 from typing import Any
 
 from ctxsteward.envelope import Profile, open_store
-from ctxsteward.envelope.cards.sqlite import SqliteCards
+from ctxsteward.envelope.cards.index import SqliteCards
 from ctxsteward.envelope.layout.rows import random_nonce
 from ctxsteward.envelope.store import Store
 from ctxsteward.schemas import ContextError
@@ -138,7 +138,7 @@ def in_the_midst_checked(folder: Path) -> Any:
         answers.append(answer_of(lambda: LedgerDatabase(folder / "ledger.sqlite", "test").noted("first")))
         answers.append(answer_of(lambda: [session.session for session in cards.sessions()]))
         ledger.note("second", 2)
-    with cards._lock, one_transaction(cards._db):
+    with cards._file.lock, one_transaction(cards._db):
         answers.append(answer_of(cards.sessions))
     answers.append(ledger.noted("second"))
     answers.append(answer_of(lambda: ledger.noted("second")))

@@ -180,8 +180,7 @@ def test_children_talk_to_s3_by_connections_of_their_own(moto: S3Server, aws_env
 
 ON_POSTGRES = """
 import os, sys, threading
-from ctxsteward.envelope.cards.postgres import PostgresCards
-from ctxsteward.envelope.cards.port import CardProgress
+from ctxsteward.envelope.cards.index import PostgresCards
 
 cards = PostgresCards(sys.argv[1])
 held, over = threading.Event(), threading.Event()
@@ -197,7 +196,7 @@ for n in range(2):
     pid = os.fork()
     if pid == 0:
         for ordinal in range(1, 21):
-            cards.put([], [CardProgress("t", f"child-{n}", ordinal)])
+            cards.put([], [("t", f"child-{n}", ordinal)])
         cards.close()
         del cards
         os._exit(0)
@@ -205,7 +204,7 @@ for n in range(2):
 over.set()
 thread.join()
 for ordinal in range(1, 21):
-    cards.put([], [CardProgress("t", "parent", ordinal)])
+    cards.put([], [("t", "parent", ordinal)])
 print(*[os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in children])
 print(*[(row.session, row.carded) for row in cards.sessions("t")])
 cards.close()

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from ctxsteward.envelope import Store, open_store
-from ctxsteward.envelope.cards.sqlite import SqliteCards
+from ctxsteward.envelope.cards.index import SqliteCards
 from ctxsteward.envelope.testing import CharTokenizer
 from ctxsteward.envelope.tokens.tokenizer import Counter
 from ctxsteward.schemas import Damaged, Erased, InputError, StoreError

@@ -19,8 +19,8 @@ from ...s3_servers import S3Server
 from ..processes import run_together
 
 PROCESSES = 8
-COMMITS = 50 if SOAK else 15
-S3_COMMITS = 50 if SOAK else 5
+COMMITS = 50 if SOAK else 8
+S3_COMMITS = 50 if SOAK else 2
 MASTER = b"m" * 32
 PROGRAM = """
 import json, sys

@@ -12,12 +12,10 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from ctxsteward.envelope import EnvelopeBuilder, PastCall, Policy, Session
+from ctxsteward.envelope import EnvelopeBuilder, PastCall, Session
 from ctxsteward.envelope.tokens import GUARD_COMPACTS_FRACTION, GUARD_WARNS_FRACTION
 
 WARNS, COMPACTS = GUARD_WARNS_FRACTION, GUARD_COMPACTS_FRACTION
-AS_IT_STANDS = Policy(name="none", due=lambda window: False)
-"""Compacts nothing."""
 HealthLevel = Literal["idle", "healthy", "warning", "critical"]
 
 
@@ -49,7 +47,7 @@ class SessionHealth(BaseModel):
 
 def health_of(session: Session, builder: EnvelopeBuilder) -> SessionHealth:
     """Of the next call, as this builder would lay it out; writes nothing."""
-    probe = builder.preview(session, policy=AS_IT_STANDS)
+    probe = builder.preview(session, compact=False)
     section, window = probe.section("dynamic"), builder.window_tokens
     budget = section.budget_tokens
     return _health(

@@ -314,9 +314,6 @@ def _built(service: Service, opened: OpenSession, builder: EnvelopeBuilder, aske
 
 # -- compacting when asked to ---------------------------------------------------------------------------------------
 
-AS_IT_STANDS = Policy(name="none", due=lambda window: False)
-"""Compacts nothing."""
-
 
 @router.post("/api/sessions/{session:path}/compact", tags=["sessions"])
 async def compact(
@@ -347,7 +344,7 @@ def _compacted(
     with session.lock:  # what is written is what was weighed
         session.refresh()
         bounded = partial(builder.preview, session, deadline_seconds=service.limits.build_seconds)
-        before = bounded(policy=AS_IT_STANDS)
+        before = bounded(compact=False)
         after = bounded(policy=policy)
         made = next((report for report in after.reports if report.section == "dynamic"), None)
         price = CompactionPrice.of(before, after, builder)

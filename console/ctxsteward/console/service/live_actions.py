@@ -22,7 +22,7 @@ from urllib.parse import parse_qs
 from fastapi import APIRouter, Request
 from starlette.responses import RedirectResponse, Response
 
-from ctxsteward.schemas import ContextError, InputError, ReferenceNotFound
+from ctxsteward.schemas import ContextError, InputError, ReferenceNotFound, WindowExceeded
 
 from ..pages import LANGUAGES, Frame, Place, SessionHealth, health_of, place_of
 from .access import Principal, Refusal, needs, refusal_of
@@ -82,6 +82,8 @@ async def _health_page(
             told["compaction"] = await compact(place.session, service, who, None, "true")
     except (Refusal, ReferenceNotFound):
         pass  # the page says that there is no such session
+    except WindowExceeded as error:
+        status, told["problem"] = _told(error)
     return await _shown(request, service, who, told, status)
 
 

@@ -125,6 +125,7 @@ def _reports(store: Store, ids: Sequence[str], tenant: str) -> tuple[tuple[Compr
 
 
 _TRIES = 100
+_NEVER = Policy(name="none", due=lambda window: False)
 ENOUGH_STEP_TOKENS = 50
 """A budget that is named is a multiple of it."""
 WIDEST_DYNAMIC_TOKENS = 1_000_000
@@ -307,16 +308,26 @@ class EnvelopeBuilder:
         user_turn: str | object | None = None,
         *,
         policy: Policy | None = None,
+        compact: bool = True,
         deadline_seconds: float | None = None,
     ) -> Envelope:
-        """The envelope as if `user_turn` were the next user message; writes nothing. The rest is as in `build`."""
+        """The envelope as if `user_turn` were the next user message; writes nothing. The rest is as in `build`.
+
+        With `compact=False` nothing is compacted, and the envelope may exceed the model's window: it shows how much the
+        session needs as it stands.
+        """
         _check_session(session)
         _check_policy(policy)
         with Deadline(deadline_seconds) as deadline:
-            return self._previewed(session, user_turn, policy, BuildProgress(deadline=deadline))
+            return self._previewed(session, user_turn, policy, compact, BuildProgress(deadline=deadline))
 
     def _previewed(
-        self, session: Session, user_turn: str | object | None, policy: Policy | None, progress: BuildProgress
+        self,
+        session: Session,
+        user_turn: str | object | None,
+        policy: Policy | None,
+        compact: bool,
+        progress: BuildProgress,
     ) -> Envelope:
         scratch = session.draft()
         if user_turn is not None:
@@ -324,6 +335,9 @@ class EnvelopeBuilder:
             scratch.append(asked, principal=speaker_of(scratch, scratch.state))
         head = self._head(scratch)
         decider = self._decider_under(head)
+        if not compact:
+            layout = decider.with_policy(_NEVER).run(scratch, progress, head.estimated_tokens)
+            return self._envelope(scratch, layout, replace(progress, selection_seconds=0.0), sealed=False, fits=False)
         decider = decider if policy is None else decider.with_policy(policy)
         layout = decider.run(scratch, progress, head.estimated_tokens, self._guard_tokens(head))
         groups = self._newest_groups(scratch, decider, layout, head, progress)
@@ -392,8 +406,12 @@ class EnvelopeBuilder:
         keep: bool = False,
         sealed: bool = True,
         groups: frozenset[int] | None = None,
+        fits: bool = True,
     ) -> Envelope:
-        """`groups` are the tool groups that this request shows of the history; None: all of them."""
+        """`groups` are the tool groups that this request shows of the history; None: all of them.
+
+        An envelope that `fits` must not exceed the model's window.
+        """
         head = self._head(session)
         scale = self._scale_under(head)
         whole = session
@@ -403,7 +421,8 @@ class EnvelopeBuilder:
         notices = self._notices
         if scale is not self._scale:
             notices = (*notices, limited_notice(self._target, scale.stated, self._scale.stated))
-        size = measure_envelope(session, head, layout, self._target, scale)
+        target = self._target if fits else self._target._replace(window_tokens=None)
+        size = measure_envelope(session, head, layout, target, scale)
         if size.dynamic.overflow_tokens:
             enough = self._enough_tokens(session, scale)
             notices = (*notices, overflow_finding(size.dynamic, enough, self.window_tokens))

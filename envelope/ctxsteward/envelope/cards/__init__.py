@@ -4,11 +4,25 @@
     cards = store.cards()                           # from now on beside every append, which never waits
     cards.of(session, phase="research")             # what a selector looks through
 
-Cards are derived: no original is in them but texts too short to summarize, they are made again by `rebuild`, and go
-with their session or its principal (`CardEraser`). One session's cards are never another's; a fork reads its parent's
-up to where it began.
+Cards are derived: no original is in them but texts too short to summarize, `rebuild` makes them again, and they go with
+their session or its principal. One session's cards are never another's; a fork reads its parent's up to where it began.
 """
 
-import lazy_loader
-
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+from .index import (
+    CardedSession as CardedSession,
+    CardIndex as CardIndex,
+    CountMismatch as CountMismatch,
+    MemoryCards as MemoryCards,
+    MigrationResult as MigrationResult,
+    migrate as migrate,
+    open_cards as open_cards,
+)
+from .maker import CardMaker as CardMaker, card_maker as card_maker, leading_sentences as leading_sentences
+from .worker import (
+    CardEraser as CardEraser,
+    RebuildResult as RebuildResult,
+    StoreCards as StoreCards,
+    cards_of as cards_of,
+    erasers_of_closed_indexes as erasers_of_closed_indexes,
+    rebuild as rebuild,
+)

@@ -1,56 +1,603 @@
-"""Which index of cards a URI names, ``sqlite:PATH``, ``postgresql://…`` or ``memory:``; and moving cards between two.
+"""The index of context cards: one table, how far each session is carded, what is erased.
 
-`migrate` copies in batches, resumable, counts verified. Cards, marks and erasures go over, session by session, erasures
-first; nothing is taken from the source. A session is skipped where the target already agrees, so a migration that was
-cut off goes on where it was. Cards of messages that were erased in either index do not arrive. Run it while nothing
-writes to the source: the closing count finds it out if something did.
+    open_cards("sqlite:PATH")                made if missing; several processes may share it
+    open_cards("postgresql://USER@HOST/DB")  tables `context_cards…` in the schema that the URI names
+    open_cards("memory:")
 
-Raises `InputError` for embeddings that the target cannot hold, `StoreError`.
+An index is derived data: losing it costs the time to make it again. A mark says how far a session is carded, and is
+written in the transaction that stores the cards, so a crash repeats work and never skips any. An erased message gets no
+card again, also not from a worker that read its original just before. An index holds embeddings of one model and one
+dimension, because distances between others mean nothing.
+
+Erasing leaves no byte of a card in the table's files. SQLite's `secure_delete` misses copies that moving pages left
+behind, so the file is rewritten (`VACUUM`) and the write-ahead log emptied. PostgreSQL's `VACUUM FULL` copies rows that
+an older transaction may still see, so the table is filled anew under an exclusive lock; no statistics are kept of what
+cards say. The deleting transaction notes that a rewrite is due; where a reader holds it up the erasure raises
+`StoreLocked`, and the next erasure makes up for it. The server's `pg_wal`, archives, replicas and log are the
+operator's to bound, and so are snapshots of a disk.
+
+Raises `StoreError` (`StoreLocked`, `UnsupportedVersion`) and `InputError`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import json
+import sqlite3
+import time
+from abc import ABC, abstractmethod
+from array import array
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from datetime import UTC, datetime
+from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from ctxsteward.schemas import ContextCard, InputError, shown_uri
+from ctxsteward.schemas import ContextCard, InputError, Ref, StoreError, StoreLocked, UnsupportedVersion, shown_uri
+from ctxsteward.store import IN_MEMORY, SameFile, SqliteFile, close_to_others, connect, make_folders, one_transaction
 
-from .port import EVERYTHING, CardedSession, CardIndex, CardProgress
+EVERYTHING = 0
+"""Stands among erased ordinals for the whole session."""
+VERSION = 1
+"""Of the tables, in both databases."""
+BUSY_SECONDS = 30.0
+BATCH_CARDS = 500
+APPLICATION_ID = 0x63747863
+"""``ctxc``: names the file as ours, and the PostgreSQL lock under which tables are made."""
 
-FORMS = "sqlite:PATH, postgresql://USER@HOST/DATABASE or memory:"
+_FIELDS = (
+    "address",
+    "summary",
+    "keywords",
+    "embedding",
+    "embedding_model",
+    "estimated_tokens",
+    "role",
+    "phase_name",
+    "turn_number",
+    "is_anchor",
+    "is_callout",
+    "callout_name",
+    "generated_at",
+    "generator_model",
+    "message_timestamp",
+)
+_OF_SESSION = "WHERE tenant = ? AND session = ?"
+_PUT = f"""
+INSERT INTO context_cards (tenant, session, ordinal, {", ".join(_FIELDS)})
+VALUES (?, ?, ?, {", ".join("?" for _ in _FIELDS)})
+ON CONFLICT (tenant, session, ordinal) DO UPDATE SET {", ".join(f"{name} = excluded.{name}" for name in _FIELDS)}
+WHERE excluded.generated_at >= context_cards.generated_at
+"""
+_MARK = """
+INSERT INTO context_cards_marks VALUES (?, ?, ?)
+ON CONFLICT (tenant, session) DO UPDATE SET ordinal = excluded.ordinal
+"""
+_SQLITE_TABLES = """
+CREATE TABLE cards (
+  tenant TEXT NOT NULL, session TEXT NOT NULL, ordinal INTEGER NOT NULL, address TEXT NOT NULL,
+  summary TEXT NOT NULL, keywords TEXT NOT NULL, embedding BLOB, embedding_model TEXT,
+  estimated_tokens INTEGER NOT NULL, role TEXT NOT NULL, phase_name TEXT, turn_number INTEGER,
+  is_anchor INTEGER NOT NULL, is_callout INTEGER NOT NULL, callout_name TEXT,
+  generated_at TEXT NOT NULL, generator_model TEXT NOT NULL, message_timestamp TEXT,
+  PRIMARY KEY (tenant, session, ordinal)
+) WITHOUT ROWID;
+CREATE TABLE marks (
+  tenant TEXT NOT NULL, session TEXT NOT NULL, ordinal INTEGER NOT NULL, PRIMARY KEY (tenant, session)
+) WITHOUT ROWID;
+CREATE TABLE erased (
+  tenant TEXT NOT NULL, session TEXT NOT NULL, ordinal INTEGER NOT NULL, PRIMARY KEY (tenant, session, ordinal)
+) WITHOUT ROWID;
+CREATE TABLE space (model TEXT NOT NULL, dimensions INTEGER NOT NULL);
+CREATE TABLE unscrubbed (id INTEGER PRIMARY KEY AUTOINCREMENT, cards INTEGER NOT NULL);
+"""
+_POSTGRES_TABLES = """
+CREATE TABLE context_cards (
+  tenant text NOT NULL, session text NOT NULL, ordinal bigint NOT NULL, address text NOT NULL, summary text NOT NULL,
+  keywords text[] NOT NULL, embedding real[], embedding_model text, estimated_tokens bigint NOT NULL,
+  role text NOT NULL, phase_name text, turn_number bigint, is_anchor boolean NOT NULL, is_callout boolean NOT NULL,
+  callout_name text, generated_at timestamptz NOT NULL, generator_model text NOT NULL, message_timestamp text,
+  PRIMARY KEY (tenant, session, ordinal)
+);
+CREATE TABLE context_cards_marks (
+  tenant text NOT NULL, session text NOT NULL, ordinal bigint NOT NULL, PRIMARY KEY (tenant, session)
+);
+CREATE TABLE context_cards_erased (
+  tenant text NOT NULL, session text NOT NULL, ordinal bigint NOT NULL, PRIMARY KEY (tenant, session, ordinal)
+);
+CREATE TABLE context_cards_unscrubbed (cards bigint NOT NULL);
+CREATE TABLE context_cards_about (version bigint NOT NULL, model text, dimensions bigint);
+ALTER TABLE context_cards ALTER COLUMN summary SET STATISTICS 0, ALTER COLUMN keywords SET STATISTICS 0,
+  ALTER COLUMN embedding SET STATISTICS 0, ALTER COLUMN phase_name SET STATISTICS 0,
+  ALTER COLUMN callout_name SET STATISTICS 0, ALTER COLUMN message_timestamp SET STATISTICS 0;
+"""
+_POSTGRES_REWRITE = (
+    "LOCK TABLE context_cards IN ACCESS EXCLUSIVE MODE",
+    "CREATE TEMPORARY TABLE context_cards_kept ON COMMIT DROP AS SELECT * FROM context_cards",
+    "TRUNCATE context_cards",
+    "INSERT INTO context_cards SELECT * FROM context_cards_kept ORDER BY tenant, session, ordinal",
+    "DELETE FROM context_cards_unscrubbed",
+)
+
+
+class CardedSession(NamedTuple):
+    """What an index holds of a session."""
+
+    tenant: str
+    session: str
+    cards: int
+    carded: int
+    """Highest ordinal done."""
+    erased: tuple[int, ...]
+    """Ordinals that were erased; `(EVERYTHING,)` for the session as a whole."""
+
+
+class CardIndex(ABC):
+    """Cards by tenant, session and ordinal; safe with threads.
+
+    The SQL is written once, for PostgreSQL's table names with ``?`` for a value; a subclass translates it, says how
+    a row holds a card, and how its files are rewritten.
+    """
+
+    rewrites_for_marks: bool
+    """Whether a new erasure mark alone calls for a rewrite: failed writers may have left bytes of its cards."""
+
+    # -- writing ------------------------------------------------------------------------------------------------
+
+    def put(self, cards: Sequence[ContextCard], done: Sequence[tuple[str, str, int]] = ()) -> int:
+        """Write all cards and marks, or none; return how many of these messages have a card now.
+
+        `done` has (tenant, session, ordinal): every message up to the ordinal has its card, or is to have none; a mark
+        may go back, then cards are made again. Of two cards of one message the one generated later stands, of equal
+        times the one written later. A card of an erased message is left out.
+        """
+        from ctxsteward.schemas import validate
+
+        newest: dict[tuple[str, str, int], ContextCard] = {}
+        for card in cards:
+            where = f"the card of {card.ref} in session {card.session!r}"
+            validate("context_card", card.model_dump(mode="json", warnings=False), where)
+            key = (card.tenant, card.session, card.ordinal)
+            if key not in newest or card.generated_at >= newest[key].generated_at:
+                newest[key] = card
+        with self._writing() as db:
+            self._check_embeddings(db, [card for card in cards if card.embedding is not None])
+            erased: set[tuple[str, str, int]] = set()
+            for session in sorted({key[:2] for key in newest}):  # one order: no deadlocks
+                self._lock(db, session, is_shared=True)
+                erased |= {(*session, ordinal) for ordinal in self._erased(db, session)}
+            rows = [
+                (*key, *self._encoded({name: getattr(card, name) for name in _FIELDS}).values())
+                for key, card in sorted(newest.items(), key=lambda item: item[0])
+                if not erased & {key, (*key[:2], EVERYTHING)}
+            ]
+            for query, values in ((_PUT, rows), (_MARK, sorted(done))):
+                if values:
+                    db.executemany(self._sql(query), values)
+        return len(rows)
+
+    def erase(
+        self,
+        tenant: str,
+        session: str,
+        ordinals: Collection[int] | None = None,
+        *,
+        scrub: bool = True,
+        burn: bool = True,
+    ) -> int:
+        """Delete the cards of these messages (None: all of the session); return how many there were.
+
+        With `burn` their messages get no card again. With `scrub` no byte of any deleted card is left in the index's
+        files, those of earlier erasures included; of many erasures only the last need ask for it.
+        """
+        key = (tenant, session)
+        with self._writing() as db:
+            self._lock(db, key, is_shared=False)
+            among, values = ("", ()) if ordinals is None else self._among(sorted(set(ordinals)))
+            count: int = max(
+                0, db.execute(self._sql(f"DELETE FROM context_cards {_OF_SESSION}{among}"), (*key, *values)).rowcount
+            )
+            known = self._erased(db, key)
+            new = {EVERYTHING} if ordinals is None else set(ordinals)
+            if not burn or EVERYTHING in known:
+                new = set()
+            if EVERYTHING in new:
+                db.execute(self._sql(f"DELETE FROM context_cards_erased {_OF_SESSION}"), key)
+                known = set()
+            if new - known:
+                marks = [(*key, ordinal) for ordinal in sorted(new - known)]
+                db.executemany(self._sql("INSERT INTO context_cards_erased VALUES (?, ?, ?)"), marks)
+            if count or (self.rewrites_for_marks and new - known):
+                db.execute(self._sql("INSERT INTO context_cards_unscrubbed (cards) VALUES (?)"), (count,))
+        if scrub:
+            self._scrub()
+        return count
+
+    def _check_embeddings(self, db: Any, cards: Sequence[ContextCard]) -> None:
+        """Raise `InputError` for an embedding of another model or dimension than the index holds."""
+        held = space = self._space(db) if cards else None
+        for card in cards:
+            own = (str(card.embedding_model), len(card.embedding or ()))
+            if space is not None and own != space:
+                raise InputError(
+                    f"the card of {card.ref} in session {card.session!r} has an embedding of {own[0]!r} with {own[1]} "
+                    f"dimensions, but this index holds {space[0]!r} with {space[1]}; use that model, or rebuild the "
+                    "cards into a new index"
+                )
+            space = own
+        if held is None and space is not None:
+            self._set_space(db, space)
+
+    def _erased(self, db: Any, key: tuple[str, str]) -> set[int]:
+        rows = db.execute(self._sql(f"SELECT ordinal FROM context_cards_erased {_OF_SESSION}"), key).fetchall()
+        return {ordinal for (ordinal,) in rows}
+
+    # -- reading ------------------------------------------------------------------------------------------------
+
+    def of_session(
+        self, tenant: str, session: str, *, phase: str | None = None, refs: Collection[str] | None = None
+    ) -> list[ContextCard]:
+        """A session's own cards, in ordinal order; `refs` (``§12``) names those wanted."""
+        where, values = _OF_SESSION, [tenant, session]
+        if phase is not None:
+            where, values = f"{where} AND phase_name = ?", [*values, phase]
+        among, ordinals = ("", ()) if refs is None else self._among(ordinals_of(refs))
+        if any("\x00" in text for text in values):  # no card holds it, and PostgreSQL refuses to compare it
+            return []
+        query = f"SELECT ordinal, {', '.join(_FIELDS)} FROM context_cards {where}{among} ORDER BY ordinal"
+        cards = []
+        for ordinal, *row in self._read(query, (*values, *ordinals)):
+            fields = self._decoded(dict(zip(_FIELDS, row, strict=True)))
+            cards.append(ContextCard.stored({"tenant": tenant, "session": session, "ref": f"§{ordinal}", **fields}))
+        return cards
+
+    def carded(self, tenant: str, session: str) -> int:
+        """Highest ordinal done, as marked; 0 for a session that was never marked."""
+        rows = self._read(f"SELECT ordinal FROM context_cards_marks {_OF_SESSION}", (tenant, session))
+        return int(rows[0][0]) if rows else 0
+
+    def sessions(self, tenant: str | None = None) -> list[CardedSession]:
+        """Every session that has cards, a mark or an erasure, of one tenant or of all, in order."""
+        where, values = ("", ()) if tenant is None else ("WHERE tenant = ?", (tenant,) * 3)
+        rows = self._read(
+            f"SELECT 0, tenant, session, count(*) FROM context_cards {where} GROUP BY tenant, session "
+            f"UNION ALL SELECT 1, tenant, session, ordinal FROM context_cards_marks {where} "
+            f"UNION ALL SELECT 2, tenant, session, ordinal FROM context_cards_erased {where}",
+            values,
+        )
+        held: dict[tuple[str, str], tuple[list[int], list[int], list[int]]] = {}
+        for kind, owner, session, number in rows:
+            held.setdefault((owner, session), ([], [], []))[kind].append(number)
+        return [
+            CardedSession(*key, sum(cards), sum(mark), tuple(sorted(erased)))
+            for key, (cards, mark, erased) in sorted(held.items())
+        ]
+
+    # -- what a database does its own way -----------------------------------------------------------------------
+
+    @abstractmethod
+    def close(self) -> None: ...
+
+    @abstractmethod
+    def _sql(self, query: str) -> str: ...
+
+    @abstractmethod
+    def _writing(self) -> AbstractContextManager[Any]:
+        """One transaction, as a cursor: all of it, or nothing."""
+
+    @abstractmethod
+    def _read(self, query: str, values: Sequence[Any]) -> list[Any]: ...
+
+    @abstractmethod
+    def _lock(self, db: Any, key: tuple[str, str], *, is_shared: bool) -> None:
+        """Have erasing a session wait for those who write to it."""
+
+    @abstractmethod
+    def _among(self, ordinals: list[int]) -> tuple[str, tuple[Any, ...]]: ...
+
+    @abstractmethod
+    def _space(self, db: Any) -> tuple[str, int] | None:
+        """Model and dimensions of the embeddings held."""
+
+    @abstractmethod
+    def _set_space(self, db: Any, space: tuple[str, int]) -> None: ...
+
+    @abstractmethod
+    def _scrub(self) -> None: ...
+
+    @abstractmethod
+    def _encoded(self, fields: dict[str, Any]) -> dict[str, Any]: ...
+
+    @abstractmethod
+    def _decoded(self, fields: dict[str, Any]) -> dict[str, Any]: ...
+
+
+class SqliteCards(CardIndex):
+    """Cards in a file, made if missing, with its folder.
+
+    A power cut may lose the newest commits, cards and marks together; they are made again.
+    """
+
+    rewrites_for_marks = False
+    _same: SameFile | None = None
+    """None while it is being prepared, and in memory."""
+
+    def __init__(self, path: Path | str) -> None:
+        self._path = Path(path)
+        pragmas = ("synchronous = NORMAL", "secure_delete = ON")
+        self._file = SqliteFile(partial(connect, self._path, BUSY_SECONDS, pragmas))
+        self._lock_of_file = self._file.lock
+        with self._lock_of_file, self._named():
+            try:
+                make_folders(self._path.parent)
+            except OSError as error:
+                raise StoreError(f"{self._path}: its folder cannot be made: {error}; name another place") from error
+            try:
+                self._file.make()
+                self._prepare()
+            except BaseException:
+                self._file.close()
+                raise
+        close_to_others(self._path)
+
+    @property
+    def _db(self) -> sqlite3.Connection:
+        return self._file.db
+
+    def _prepare(self) -> None:
+        self._check_owner()
+        until = time.monotonic() + BUSY_SECONDS
+        # Switching to a write-ahead log fails at once where another process does the same; it does not wait.
+        while True:
+            try:
+                self._db.execute("PRAGMA journal_mode = WAL").fetchall()
+                break
+            except sqlite3.OperationalError as error:
+                if not _is_busy(error) or time.monotonic() > until:
+                    raise
+                time.sleep(0.005)
+        with self._writing() as db:
+            if not self._check_owner():
+                for statement in filter(str.strip, _SQLITE_TABLES.split(";")):
+                    db.execute(statement)
+                db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+                db.execute(f"PRAGMA user_version = {VERSION}")
+        if self._path != IN_MEMORY:
+            self._same = SameFile(self._path, self._db)
+
+    def _check_owner(self) -> bool:
+        """Whether the tables are there; raises `StoreError` for a file that is not ours or not of our version."""
+        # in one statement: another process may be making the tables
+        application, version, tables = self._db.execute(
+            "SELECT (SELECT application_id FROM pragma_application_id), (SELECT user_version FROM pragma_user_version),"
+            " (SELECT count(*) FROM sqlite_master)"
+        ).fetchone()
+        if not tables and not application:
+            return False
+        if application != APPLICATION_ID:
+            raise StoreError(f"{self._path} is a database of something else, not a card index; name another file")
+        _check_version(str(self._path), version, "file")
+        return True
+
+    def close(self) -> None:
+        self._file.close()
+
+    def _sql(self, query: str) -> str:
+        return query.replace("context_cards_", "").replace("context_cards", "cards")
+
+    @contextmanager
+    def _writing(self) -> Iterator[sqlite3.Cursor]:
+        with self._lock_of_file, self._named(), one_transaction(self._db):
+            yield self._db.cursor()
+            if self._same is not None:
+                self._same.check(self._db)
+
+    def _read(self, query: str, values: Sequence[Any]) -> list[Any]:
+        with self._lock_of_file, self._named():
+            return self._db.execute(self._sql(query), values).fetchall()
+
+    @contextmanager
+    def _named(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            if _is_busy(error):
+                raise StoreLocked(
+                    f"{self._path}: another process has held the cards for {BUSY_SECONDS:.0f} s; try again"
+                ) from error
+            raise StoreError(f"{self._path}: {error}; name a file you may write, or rebuild the cards") from error
+
+    def _lock(self, db: Any, key: tuple[str, str], *, is_shared: bool) -> None:
+        """Nothing: a transaction that writes has the file to itself."""
+
+    def _among(self, ordinals: list[int]) -> tuple[str, tuple[Any, ...]]:
+        return " AND ordinal IN (SELECT value FROM json_each(?))", (json.dumps(ordinals),)
+
+    def _space(self, db: Any) -> tuple[str, int] | None:
+        row: tuple[str, int] | None = db.execute("SELECT model, dimensions FROM space").fetchone()
+        return row
+
+    def _set_space(self, db: Any, space: tuple[str, int]) -> None:
+        db.execute("INSERT INTO space VALUES (?, ?)", space)
+
+    def _scrub(self) -> None:
+        """Make up for all deletions noted so far; those that others note meanwhile stay noted."""
+        with self._lock_of_file, self._named():
+            (last,) = self._db.execute("SELECT max(id) FROM unscrubbed").fetchone()
+            if last is None:
+                return
+            self._db.execute("VACUUM")
+            (busy, *_) = self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            if not busy:
+                self._db.execute("DELETE FROM unscrubbed WHERE id <= ?", (last,))
+        if busy:
+            raise StoreLocked(
+                f"{self._path}: the cards are deleted, but a reader keeps the old write-ahead log; erase again later"
+            )
+
+    def _encoded(self, fields: dict[str, Any]) -> dict[str, Any]:
+        vector = fields["embedding"]
+        return fields | {
+            "keywords": json.dumps(fields["keywords"], ensure_ascii=False),
+            "embedding": None if vector is None else array("f", vector).tobytes(),
+            "generated_at": fields["generated_at"].isoformat(timespec="microseconds"),
+        }
+
+    def _decoded(self, fields: dict[str, Any]) -> dict[str, Any]:
+        vector = fields["embedding"]
+        fields["keywords"] = tuple(json.loads(fields["keywords"]))
+        fields["embedding"] = None if vector is None else tuple(array("f", vector))
+        fields["is_anchor"], fields["is_callout"] = fields["is_anchor"] == 1, fields["is_callout"] == 1
+        fields["generated_at"] = datetime.fromisoformat(fields["generated_at"])
+        return fields
+
+
+class MemoryCards(SqliteCards):
+    """Cards in memory; also the double for tests."""
+
+    def __init__(self) -> None:
+        super().__init__(IN_MEMORY)
+
+    def close(self) -> None:
+        """Nothing is released: it may be read as long as somebody holds it."""
+
+
+class PostgresCards(CardIndex):
+    """Cards in a PostgreSQL database; any number of processes and machines may share it.
+
+    It takes the rights of the tables' owner, and that to make temporary tables. A write is tried once: a lost
+    connection raises `StoreError`, and the next call connects anew.
+    """
+
+    rewrites_for_marks = True
+
+    def __init__(self, dsn: str) -> None:
+        from ctxsteward.store import PostgresDatabase, PostgresUri
+
+        self._database = PostgresDatabase(PostgresUri.parse(dsn))
+        try:
+            with self._writing() as db:
+                db.execute("SELECT pg_advisory_xact_lock(%s)", (APPLICATION_ID,))
+                self._database.make_schema(db.connection)
+                if not self._check_owner(db):
+                    db.execute(_POSTGRES_TABLES)
+                    db.execute("INSERT INTO context_cards_about VALUES (%s, NULL, NULL)", (VERSION,))
+        except BaseException:
+            self.close()
+            raise
+
+    def _check_owner(self, db: Any) -> bool:
+        """Whether the tables are there; raises `StoreError` for tables that are not of our version."""
+        place = self._database.place
+        present = db.execute("SELECT to_regclass('context_cards'), to_regclass('context_cards_about')").fetchone()
+        if present == (None, None):
+            return False
+        if None in present:
+            raise StoreError(f"{place} has a table `context_cards` of something else; name another schema")
+        row = db.execute("SELECT version FROM context_cards_about").fetchone()
+        _check_version(place, None if row is None else row[0], "schema")
+        return True
+
+    def close(self) -> None:
+        self._database.close()
+
+    def _sql(self, query: str) -> str:
+        return query.replace("?", "%s")
+
+    @contextmanager
+    def _writing(self, *, unbounded: bool = False) -> Iterator[Any]:
+        database = self._database
+        with database.named(), database.connection() as db, database.begun(db, unbounded=unbounded):
+            yield db.cursor()
+
+    def _read(self, query: str, values: Sequence[Any]) -> list[Any]:
+        return self._database.execute(self._sql(query), values)
+
+    def _lock(self, db: Any, key: tuple[str, str], *, is_shared: bool) -> None:
+        shared = "_shared" if is_shared else ""
+        db.execute(f"SELECT pg_advisory_xact_lock{shared}(hashtextextended(%s || chr(1) || %s, 0))", key)
+
+    def _among(self, ordinals: list[int]) -> tuple[str, tuple[Any, ...]]:
+        return " AND ordinal = ANY(?)", (ordinals,)
+
+    def _space(self, db: Any) -> tuple[str, int] | None:
+        # nobody may settle another model between a first look that found none and the write
+        for statement in ("", "SELECT pg_advisory_xact_lock(%s)"):
+            if statement:
+                db.execute(statement, (APPLICATION_ID,))
+            row = db.execute("SELECT model, dimensions FROM context_cards_about").fetchone()
+            if row is not None and row[0] is not None:
+                return str(row[0]), int(row[1])
+        return None
+
+    def _set_space(self, db: Any, space: tuple[str, int]) -> None:
+        db.execute("UPDATE context_cards_about SET model = %s, dimensions = %s", space)
+
+    def _scrub(self) -> None:
+        if self._read("SELECT 1 FROM context_cards_unscrubbed LIMIT 1", ()):
+            with self._writing(unbounded=True) as db:
+                for statement in _POSTGRES_REWRITE:
+                    db.execute(statement)
+
+    def _encoded(self, fields: dict[str, Any]) -> dict[str, Any]:
+        vector = fields["embedding"]
+        return fields | {"keywords": list(fields["keywords"]), "embedding": None if vector is None else list(vector)}
+
+    def _decoded(self, fields: dict[str, Any]) -> dict[str, Any]:
+        vector = fields["embedding"]
+        fields["keywords"] = tuple(fields["keywords"])
+        fields["embedding"] = None if vector is None else tuple(array("f", vector))
+        fields["generated_at"] = fields["generated_at"].astimezone(UTC)
+        return fields
 
 
 def open_cards(uri: str, *, must_exist: bool = False) -> CardIndex:
     """Open an index; it is made if missing, unless it `must_exist`. Raises `InputError`, `StoreError`."""
     scheme, separator, rest = uri.partition(":")
     if scheme == "memory" and separator and not rest:
-        from .sqlite import MemoryCards
-
         return MemoryCards()
     if scheme == "sqlite" and rest:
-        from .sqlite import SqliteCards
-
         if must_exist and not Path(rest).is_file():
             raise InputError(f"{shown_uri(uri)}: no such file; `ctxsteward cards rebuild` makes it, or name another")
         return SqliteCards(rest)
     if scheme in ("postgresql", "postgres") and rest.startswith("//"):
         try:
-            from .postgres import PostgresCards
+            return PostgresCards(uri)
         except ModuleNotFoundError as error:
             if error.name is None or not error.name.startswith("psycopg"):
                 raise
             raise InputError("cards in PostgreSQL need psycopg: pip install 'ctxsteward[postgres]'") from error
-        return PostgresCards(uri)
-    raise InputError(f"cards {shown_uri(uri)!r} name no index; write {FORMS}")
+    raise InputError(
+        f"cards {shown_uri(uri)!r} name no index; write sqlite:PATH, postgresql://USER@HOST/DATABASE or memory:"
+    )
 
 
-BATCH_CARDS = 500
+def ordinals_of(refs: Collection[str]) -> list[int]:
+    """The ordinals that references name; raises `InvalidReference`."""
+    return sorted({Ref.parse(ref).ordinal for ref in refs})
+
+
+def _check_version(place: str, version: int | None, kind: str) -> None:
+    if version is not None and version > VERSION:
+        raise UnsupportedVersion(f"card index {place}", version, VERSION)
+    if version != VERSION:
+        found = "unknown version" if version is None else f"version {version}"
+        raise StoreError(
+            f"{place}: a card index of {found}; this program knows version {VERSION} only: use the program that made "
+            f"it, or rebuild the cards into a new {kind}"
+        )
+
+
+def _is_busy(error: sqlite3.Error) -> bool:
+    return (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+
+# -- moving cards between two indexes ----------------------------------------------------------------------------
 
 
 class CountMismatch(NamedTuple):
-    """A session whose counts do not agree after the migration."""
+    """A session whose counts do not agree after a migration."""
 
     tenant: str
     session: str
@@ -59,7 +606,7 @@ class CountMismatch(NamedTuple):
 
 
 class MigrationResult(NamedTuple):
-    """What was done, and what does not agree."""
+    """What a migration did, and what does not agree."""
 
     sessions: int
     skipped: int
@@ -76,44 +623,35 @@ def migrate(
     batch_cards: int = BATCH_CARDS,
     on_session: Callable[[str], None] = lambda name: None,
 ) -> MigrationResult:
-    """Copy everything of `source` into `target`, which may hold some of it, or other sessions, already."""
+    """Copy cards, marks and erasures of `source` into `target`, which may hold some of them already.
+
+    Erasures go first, so cards of messages erased in either index do not arrive. A session that agrees is skipped, so a
+    run that was cut off goes on. Run it while nothing writes to the source: the closing count notices if something did.
+    """
     held = {row[:2]: row for row in target.sessions()}
     rows = source.sessions()
-    skipped = cards = 0
+    skipped = written = 0
     for row in rows:
         on_session(row.session)
-        _erase(target, row, held.get(row[:2]))
-        standing = source.of_session(row.tenant, row.session)
-        if _agrees(row, standing, target, held.get(row[:2])):
-            skipped += 1
-            continue
-        left = iter(standing)
+        other = held.get(row[:2])
+        missing = set(row.erased) - set(other.erased if other is not None else ())
+        if missing:
+            ordinals = None if EVERYTHING in missing else missing
+            target.erase(row.tenant, row.session, ordinals, scrub=other is not None)
+        cards = source.of_session(row.tenant, row.session)
+        if other is not None and (other.cards, other.carded) == (row.cards, row.carded):
+            times = {card.ordinal: card.generated_at for card in target.of_session(row.tenant, row.session)}
+            if all(card.ordinal in times and times[card.ordinal] >= card.generated_at for card in cards):
+                skipped += 1
+                continue
+        left = iter(cards)
         while batch := list(islice(left, batch_cards)):
-            cards += target.put(batch)
-        target.put((), (CardProgress(row.tenant, row.session, row.carded),))
-    return MigrationResult(len(rows), skipped, cards, tuple(differences(source.sessions(), target.sessions())))
-
-
-def differences(source: Iterable[CardedSession], target: Iterable[CardedSession]) -> list[CountMismatch]:
-    """Sessions of the source whose cards or marks the target does not have in the same number."""
-    held = {row[:2]: row for row in target}
-    found = []
-    for row in source:
+            written += target.put(batch)
+        target.put((), [(row.tenant, row.session, row.carded)])
+    held = {row[:2]: row for row in target.sessions()}
+    differences = []
+    for row in source.sessions():
         other = held.get(row[:2])
         if other is None or (row.cards, row.carded) != (other.cards, other.carded):
-            found.append(CountMismatch(row.tenant, row.session, row.cards, other.cards if other is not None else 0))
-    return found
-
-
-def _erase(target: CardIndex, row: CardedSession, held: CardedSession | None) -> None:
-    missing = set(row.erased) - set(held.erased if held is not None else ())
-    if missing:
-        target.erase(row.tenant, row.session, None if EVERYTHING in missing else missing, scrub=held is not None)
-
-
-def _agrees(row: CardedSession, cards: list[ContextCard], target: CardIndex, held: CardedSession | None) -> bool:
-    """Whether the target has these cards already, or newer ones of the same messages."""
-    if held is None or (held.cards, held.carded) != (row.cards, row.carded):
-        return False
-    times = {card.ordinal: card.generated_at for card in target.of_session(row.tenant, row.session)}
-    return all(card.ordinal in times and times[card.ordinal] >= card.generated_at for card in cards)
+            differences.append(CountMismatch(row.tenant, row.session, row.cards, other.cards if other else 0))
+    return MigrationResult(len(rows), skipped, written, tuple(differences))

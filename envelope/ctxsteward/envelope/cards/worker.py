@@ -1,29 +1,18 @@
-"""The worker that keeps cards up beside the conversation, and what `Store.cards` gives.
+"""Cards beside the conversation: following sessions into an index, making it again, erasing from it.
 
-    with open_store("file:.ctxsteward") as store:
-        cards = store.cards()                    # sqlite:.ctxsteward/cards.sqlite; returns at once
-        session.append(…)                        # hints, and never waits
-        cards.of(session, phase="research")      # what is carded by now
+An append gives at most a hint, the key of its session, which takes no lock and never waits. A session is behind where
+the highest ordinal in its log is above the index's mark; nothing else is kept about it, so the next start, also after a
+kill, finds the same messages. One thread works on a session at a time, ten messages in turn, so a long session does not
+hold up the others. While appends come in each thread rests after every message, so that appends cost what they cost
+without it; it goes on at full speed when they pause, or when somebody waits in `flush`. A summarizer that fails costs
+a better summary; a store that fails is tried again after a pause; any other error is a finding and waits for the next
+hint. Nothing that happens here reaches an append.
 
-`StoreCards` is an index, a worker that follows the journal into it, and an eraser among the store's. It ends with the
-store. Nothing is lost with the process: what is not carded then is found from the journal the next time (`backlog`).
+A fork has cards of its own messages only; those of the shared part are its parent's.
 
-An append gives at most a *hint*, the key of its session, which takes no lock and never waits. Only hints are lost with
-the process: `start` looks through all sessions, and each batch is stored in one step with the mark of how far its
-session is done. One thread works on a session at a time, ten messages in turn, so that a long session does not hold up
-the others. While appends come in, each thread rests after every message, so that they cost what they cost without it;
-it goes on at full speed when they pause, or when somebody waits in `flush`. A summarizer that fails costs a better
-summary; a store that fails is tried again after a pause; anything else leaves a finding and waits for the session's
-next hint. Nothing that happens here reaches an append.
-
-`CardEraser` deletes the cards of a session or principal that was forgotten. An erasure calls it with what is gone, as
-an `Eraser` of `ctxsteward.store`. The one of the index that a store keeps up is among `Store.erasers`. An index that
-lies where the store has its cards, but that is not open in this process, is opened for the erasure
-(`lazy_card_eraser`), so that a command or a process without cards forgets as much as one with them.
-
-What was forgotten while an index was not at hand is erased when it is next kept up (`settle`); the journal's notes say
-what that is. *Strays* are deleted with the rest: cards of messages that the log does not hold any more, because a
-writer that had lost the session had appended them.
+`CardEraser` deletes the cards of a session or principal that was forgotten, as an `Eraser` of the store. With them go
+*strays*: cards of messages that the log does not hold any more, because a writer that had lost the session had appended
+them. What was forgotten while an index was not open is erased when it is next kept up (`settle`).
 """
 
 from __future__ import annotations
@@ -31,120 +20,40 @@ from __future__ import annotations
 import threading
 import time
 import weakref
+from bisect import bisect_right
 from collections import OrderedDict, deque
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from queue import SimpleQueue
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from ctxsteward.schemas import ContextCard, ContextError, Damaged, Finding, InputError, StoreError
-from ctxsteward.store import Deletion, MessageAppended, SessionKey, from_record, process_forks as forking
+from ctxsteward.store import (
+    DamagedRecord,
+    Deletion,
+    Journal,
+    Log,
+    MessageAppended,
+    SessionKey,
+    fork_point,
+    from_record,
+    process_forks as forking,
+)
 
-from ..history import Session
-from .backlog import PendingSession, behind, cards_of
-from .index import open_cards
-from .maker import CardMaker, card_maker, one_line, without_embedding
-from .port import EVERYTHING, CardedStore, CardIndex, CardProgress
+from ..history import LogEntry, Session, fold
+from .index import EVERYTHING, CardIndex, open_cards, ordinals_of
+from .maker import CardBatch, CardMaker, PhasePosition, card_maker, one_line, pinned
 
+if TYPE_CHECKING:
+    from ctxsteward.store import Eraser, Listener
 
-class CardEraser:
-    """Deletes the cards of what is gone; the files are scrubbed once, at the end."""
-
-    def __init__(self, store: CardedStore, index: CardIndex | None, uri: str = "") -> None:
-        """`index`: None: the one at `uri` is opened when something is to be erased from it."""
-        self._journal, self._index = store.journal, index
-        self.uri = uri
-        """Where the index is; empty where that has no name."""
-
-    @contextmanager
-    def _at_hand(self) -> Iterator[CardIndex]:
-        if self._index is not None:
-            yield self._index
-            return
-        with closing(open_cards(self.uri)) as index:
-            yield index
-
-    def __call__(self, gone: Sequence[Deletion]) -> int:
-        count, last = 0, len(gone) - 1
-        with self._at_hand() as index:
-            for one in gone:
-                if one.ordinals is not None:
-                    count += self._erase_strays(index, SessionKey(one.tenant, one.session))
-            for at, one in enumerate(gone):
-                count += index.erase(one.tenant, one.session, one.ordinals, scrub=at == last)
-        return count
-
-    def sessions(self, tenant: str) -> list[str]:
-        """Sessions that are not erased whole."""
-        with self._at_hand() as index:
-            return [row.session for row in index.sessions(tenant) if EVERYTHING not in row.erased]
-
-    def settle(self, key: SessionKey) -> int:
-        """Erase what the journal notes as forgotten of this session, should the index not have been told."""
-        notes = self._journal.forgotten(*key)
-        with self._at_hand() as index:
-            if not notes or not index.of_session(*key):
-                return 0
-            if any(note.principal is None for note in notes):
-                return index.erase(*key)
-            return self._erase_strays(index, key, scrub=True)
-
-    def settle_all(self, tenant: str) -> int:
-        """The same for every session of a tenant."""
-        sessions = {note.session for note in self._journal.forgotten(tenant)}
-        return sum(self.settle(SessionKey(tenant, session)) for session in sorted(sessions))
-
-    def _erase_strays(self, index: CardIndex, key: SessionKey, *, scrub: bool = False) -> int:
-        """Delete cards that are not of the log's messages; those of erased messages for good.
-
-        A log that another machine owns may be further there: then what is behind its end here is not judged.
-        """
-        cards = index.of_session(*key)  # before the log, which may grow meanwhile
-        if self._journal.length(key) == 0:
-            return 0
-        known = dict(self._messages(key))
-        last = max(known, default=0) if self._journal.drained(key).epoch < 0 else None
-        burnt: list[int] = []
-        strays: list[int] = []
-        for card in cards:
-            event = known.get(card.ordinal)
-            if (last is not None and card.ordinal > last) or (event is not None and event.address == card.address):
-                continue
-            (burnt if event is not None and event.erased else strays).append(card.ordinal)
-        if strays:
-            # made again, if there
-            index.put((), [CardProgress(*key, min(min(strays) - 1, index.carded(*key)))])
-        count = index.erase(*key, strays, scrub=scrub and not burnt, burn=False) if strays else 0
-        return count + (index.erase(*key, burnt, scrub=scrub) if burnt else 0)
-
-    def _messages(self, key: SessionKey) -> Iterator[tuple[int, MessageAppended]]:
-        """Messages of the log by ordinal, without such as cannot be read."""
-        for record in self._journal.read(key, 0):
-            try:
-                event = from_record(record) if record.kind == "message" else None
-            except ContextError:
-                continue
-            if isinstance(event, MessageAppended):
-                yield event.ordinal, event
-
-
-def lazy_card_eraser(store: CardedStore) -> list[CardEraser]:
-    """Erasers of the indexes that the store has and that no eraser of it is for."""
-    told = {eraser.uri for eraser in store.erasers if isinstance(eraser, CardEraser)}
-    return [CardEraser(store, None, uri) for uri in store.card_uris() if uri not in told and _is_there(uri)]
-
-
-def _is_there(uri: str) -> bool:
-    """Whether an index at this URI can hold cards: one in memory is elsewhere, and a missing file holds none."""
-    scheme, _, rest = uri.partition(":")
-    return scheme != "memory" and (scheme != "sqlite" or Path(rest).is_file())
-
-
-BATCH_MESSAGES = 10
+READ_RECORDS = 32
+"""How much of a log is read at a time: reading all of a growing one would hold up its writers."""
+BATCH_MESSAGES, REBUILD_BATCH_MESSAGES = 10, 100
 THREADS = 2
-JOIN_SECONDS = 5.0
-CLOSE_SECONDS = 5.0
-"""That is waited for what is not carded yet."""
+JOIN_SECONDS = CLOSE_SECONDS = 5.0
 MAX_FINDINGS = 1_000
 """Kept; older ones are dropped."""
 MAX_OPEN_SESSIONS = 64
@@ -157,61 +66,341 @@ _PAUSES_SECONDS = (0.1, 0.5, 2.0, 10.0)
 """After a store has failed so many times in a row; the last one again and again."""
 _ALL = ""
 """In the queue, in place of a tenant: all of them."""
+_Queue = SimpleQueue[SessionKey | str | None]
+"""Sessions to look at, tenants to look through, None to wake a thread that is to end."""
 
 
-def _run(
-    reference: weakref.ref[CardWorker], queue: SimpleQueue[SessionKey | str | None], stopping: threading.Event
-) -> None:
-    """A thread. Between two batches it keeps nothing alive: with the worker it ends."""
+class CardedStore(Protocol):
+    """A store whose sessions get cards; the envelope's `Store` is one."""
+
+    uri: str
+    cards_uri: str
+    """Where its cards are."""
+    journal: Journal
+    erasers: list[Eraser]
+    appended: list[Listener]
+
+    def at(self, tenant: str, id: str, position: int | None = None) -> Session:
+        """A session as it was at a log position, for reading only."""
+
+    def card_uris(self) -> tuple[str, ...]:
+        """Where there are cards of it, or may be."""
+
+
+@dataclass(slots=True)
+class PendingSession:
+    """One session on its way into the index: opened once, then followed as its log grows."""
+
+    session: Session
+    log: Log
+    line: tuple[SessionKey, ...]
+    """Its log and those it shares, the nearest first."""
+    generation: int
+    """Of the line: it changes when what was already written is replaced."""
+    carded: int
+    position: PhasePosition = field(default_factory=PhasePosition)
+    more: bool = False
+    """There may be more in the log than was read."""
+    findings: list[Finding] = field(default_factory=list)
+
+    @classmethod
+    def open(
+        cls, store: CardedStore, index: CardIndex, key: SessionKey, *, anew: bool = False
+    ) -> PendingSession | None:
+        """From the index's mark on, or (`anew`) from the beginning; None for a session that has no log.
+
+        It begins anew, too, where the cards below the mark are of other messages than the log has now.
+        """
+        length = store.journal.length(key)
+        if length == 0:
+            return None
+        session = store.at(key.tenant, key.session, length)
+        before, line = 0, [key]
+        while (origin := fork_point(store.journal.read(line[-1], 0, 1))) is not None:
+            before = before or origin.ordinal
+            line.append(SessionKey(key.tenant, origin.session))
+        generation = sum(store.journal.generation(log) for log in line)
+        log = Log(store.journal, key, session.address_key, session.repair)
+        pending = cls(session, log, tuple(line), generation, before)
+        carded = 0 if anew else index.carded(*key)
+        start, below = PhasePosition(), 0
+        if carded > before:
+            refs = [f"§{n}" for n in range(max(before, carded - BATCH_MESSAGES) + 1, carded + 1)]
+            cards = index.of_session(*key, refs=refs)
+            entries = [pending.entry(card.ordinal) for card in cards]
+            is_same = all(e is None or e.event.address == c.address for e, c in zip(entries, cards, strict=True))
+            if carded <= len(session) and is_same:
+                pending.carded = carded
+                if cards:
+                    below = cards[-1].ordinal
+                    start = PhasePosition(cards[-1].phase_name, cards[-1].turn_number or 0)
+        for ordinal in range(below + 1, pending.carded + 1):
+            entry = pending.entry(ordinal)
+            start = start.after(entry) if entry is not None else start
+        pending.position = start
+        return pending
+
+    def refresh(self) -> bool:
+        """Read some of what was appended since, where nothing is left to card.
+
+        False where the log was replaced, so that the session is to be opened again.
+        """
+        if sum(self.log.journal.generation(log) for log in self.line) != self.generation:
+            return False
+        self.more = self.left > 0
+        if self.more:
+            return True
+        start = self.session.state.position
+        rows = self.log.read(start, start + READ_RECORDS, whole=False)
+        if any(isinstance(row, DamagedRecord) for row in rows):  # only what comes after it tells what it was
+            self.session.refresh()
+            rows = []
+        fold(self.session.state, rows, self.session.replica)
+        self.more = len(rows) == READ_RECORDS
+        return self.carded <= len(self.session)
+
+    @property
+    def left(self) -> int:
+        """Messages left to card."""
+        return max(0, len(self.session) - self.carded)
+
+    def make(self, maker: CardMaker, count: int, between: Callable[[], None] = lambda: None) -> CardBatch:
+        """Cards of the next `count` messages; `carded` moves on."""
+        first, self.carded = self.carded + 1, min(self.carded + count, len(self.session))
+        found = (self.entry(ordinal) for ordinal in range(first, self.carded + 1))
+        entries = [entry for entry in found if entry is not None]
+        batch = maker.make(self.session.key, entries, self.position, self.session.state.pins, between)
+        self.position = batch.position
+        self.findings += batch.findings
+        return batch
+
+    def entry(self, ordinal: int) -> LogEntry | None:
+        """An original; None where it was erased or cannot be read, so that one bad record never stops the rest."""
+        try:
+            entry = self._in_window(ordinal) or self.session.entry(ordinal)
+            if getattr(entry.event, "erased", False):
+                return None
+            _ = entry.message
+            return entry
+        except ContextError as error:
+            if isinstance(error, StoreError) and not isinstance(error, Damaged | KeyError):
+                raise
+            if not isinstance(error, KeyError) or isinstance(error, Damaged):
+                self.findings.append(Finding(kind="card_not_made", ref=f"§{ordinal}", text=str(error)))
+        return None
+
+    def _in_window(self, ordinal: int) -> LogEntry | None:
+        """The entry where the session holds it in memory; a damaged one is not taken."""
+        groups = self.session.state.groups
+        at = bisect_right(groups, ordinal, key=lambda group: group.first) - 1
+        for entry in groups[at].entries if at >= 0 else ():
+            if entry.ordinal == ordinal and not getattr(entry.event, "damaged", False):
+                return entry
+        return None
+
+
+def cards_of(
+    index: CardIndex, session: Session, *, phase: str | None = None, refs: Collection[str] | None = None
+) -> list[ContextCard]:
+    """All cards of a session as it is now, in ordinal order: a fork's with those of the part it shares.
+
+    Pins are those of the session now, whenever the card was made. Cards of messages that the log does not have are
+    left out.
+    """
+    wanted = None if refs is None else ordinals_of(refs)
+    cards: list[ContextCard] = []
+    key, stop = session.key, len(session)
+    while True:
+        origin = fork_point(session.journal.read(key, 0, 1))
+        first = origin.ordinal + 1 if origin is not None else 1
+        part = None if wanted is None else [f"§{n}" for n in wanted if first <= n <= stop]
+        own = index.of_session(*key, phase=phase, refs=part) if part is None or part else []
+        cards[:0] = [card for card in own if first <= card.ordinal <= stop]
+        if origin is None:
+            pins = {f"§{ordinal}": pin for ordinal, pin in session.state.pins.items()}
+            return [pinned(card, pins.get(card.ref)) for card in cards]
+        key, stop = SessionKey(key.tenant, origin.session), min(stop, origin.ordinal)
+
+
+class RebuildResult(NamedTuple):
+    """Counts of a rebuild, and what went wrong."""
+
+    sessions: int
+    messages: int
+    cards: int
+    findings: tuple[Finding, ...]
+
+
+def rebuild(
+    store: CardedStore,
+    index: CardIndex,
+    maker: CardMaker,
+    tenant: str = "default",
+    session: str | None = None,
+    *,
+    on_session: Callable[[str], None] = lambda name: None,
+) -> RebuildResult:
+    """Make all cards of a session (None: of every session of the tenant) again.
+
+    Cards that stand are replaced as the new ones arrive; beside a worker the card generated last stands. Erased
+    messages get none. Of all sessions, a damaged one is left with a finding. Raises `InputError` for a session that
+    does not exist and for embeddings that the index cannot hold; `StoreError`.
+    """
+    sessions = messages = cards = 0
+    findings: list[Finding] = []
+    for name in store.journal.sessions(tenant) if session is None else [session]:
+        on_session(name)
+        try:
+            pending = PendingSession.open(store, index, SessionKey(tenant, name), anew=True)
+        except Damaged as error:
+            if session is not None:
+                raise
+            findings.append(Finding(kind="cards_failed", text=f"session {name!r}: {error}"))
+            continue
+        if pending is None:
+            if session is not None:
+                raise InputError(f"{store.uri}: no session {session!r} of tenant {tenant!r}; nothing was rebuilt")
+            continue
+        sessions += 1
+        messages += pending.left
+        while pending.left:
+            batch = pending.make(maker, REBUILD_BATCH_MESSAGES)
+            # an earlier mark would have a worker make the rest, later and thus for good
+            done = [] if pending.left else [(tenant, name, pending.carded)]
+            cards += index.put(batch.cards, done)
+        findings += pending.findings
+    return RebuildResult(sessions, messages, cards, tuple(findings))
+
+
+class CardEraser:
+    """Deletes the cards of what was forgotten; the files are scrubbed once, at the end."""
+
+    def __init__(self, journal: Journal, index: CardIndex | None, uri: str = "") -> None:
+        """Without an `index` the one at `uri` is opened when something is to be erased from it."""
+        self._journal, self._index = journal, index
+        self.uri = uri
+        """Where the index is; empty where that has no name."""
+
+    @contextmanager
+    def _opened(self) -> Iterator[CardIndex]:
+        if self._index is not None:
+            yield self._index
+            return
+        with closing(open_cards(self.uri)) as index:
+            yield index
+
+    def __call__(self, gone: Sequence[Deletion]) -> int:
+        count = 0
+        with self._opened() as index:
+            for deletion in gone:
+                if deletion.ordinals is not None:
+                    count += self._erase_strays(index, SessionKey(deletion.tenant, deletion.session))
+            for deletion in gone:
+                is_last = deletion is gone[-1]
+                count += index.erase(deletion.tenant, deletion.session, deletion.ordinals, scrub=is_last)
+        return count
+
+    def sessions(self, tenant: str) -> list[str]:
+        """Sessions that are not erased whole."""
+        with self._opened() as index:
+            return [row.session for row in index.sessions(tenant) if EVERYTHING not in row.erased]
+
+    def settle(self, key: SessionKey) -> None:
+        """Erase what the journal notes as forgotten of this session, should the index not have been told."""
+        notes = self._journal.forgotten(*key)
+        with self._opened() as index:
+            if notes and index.of_session(*key):
+                if any(note.principal is None for note in notes):
+                    index.erase(*key)
+                else:
+                    self._erase_strays(index, key, scrub=True)
+
+    def _erase_strays(self, index: CardIndex, key: SessionKey, *, scrub: bool = False) -> int:
+        """Delete cards that are not of the log's messages; those of erased messages for good.
+
+        A log that another machine owns may be further there: cards behind its end here are left alone.
+        """
+        cards = index.of_session(*key)  # before the log, which may grow meanwhile
+        if self._journal.length(key) == 0:
+            return 0
+        known: dict[int, MessageAppended] = {}
+        for record in self._journal.read(key, 0):
+            try:
+                event = from_record(record) if record.kind == "message" else None
+            except ContextError:  # cannot be read
+                continue
+            if isinstance(event, MessageAppended):
+                known[event.ordinal] = event
+        last = max(known, default=0) if self._journal.drained(key).epoch < 0 else None
+        burnt: list[int] = []
+        strays: list[int] = []
+        for card in cards:
+            held = known.get(card.ordinal)
+            if (last is None or card.ordinal <= last) and (held is None or held.address != card.address):
+                (burnt if held is not None and held.erased else strays).append(card.ordinal)
+        count = 0
+        if strays:
+            index.put((), [(*key, min(min(strays) - 1, index.carded(*key)))])  # made again, where the log has them
+            count += index.erase(*key, strays, scrub=scrub and not burnt, burn=False)
+        return count + (index.erase(*key, burnt, scrub=scrub) if burnt else 0)
+
+
+def erasers_of_closed_indexes(store: CardedStore) -> list[CardEraser]:
+    """Erasers of the indexes that the store has, or may have, and that nobody has open in this process."""
+    told = {eraser.uri for eraser in store.erasers if isinstance(eraser, CardEraser)}
+    erasers = []
+    for uri in store.card_uris():
+        scheme, _, rest = uri.partition(":")
+        can_hold = scheme != "memory" and (scheme != "sqlite" or Path(rest).is_file())
+        if uri not in told and can_hold:
+            erasers.append(CardEraser(store.journal, None, uri))
+    return erasers
+
+
+def _run(cards: weakref.ref[StoreCards], queue: _Queue, stopping: threading.Event) -> None:
+    """A thread. Between two batches it keeps nothing alive: it ends with its `StoreCards`."""
     while not stopping.is_set():
         item = queue.get()
-        worker = reference()
-        if worker is not None and item is not None:
-            worker._serve(item)
-        del worker
+        owner = cards()
+        if owner is not None and item is not None:
+            owner._serve(item)
+        del owner
 
 
-def _end(queue: SimpleQueue[SessionKey | str | None], stopping: threading.Event, threads: int) -> None:
+def _end(queue: _Queue, stopping: threading.Event) -> None:
     stopping.set()
-    for _ in range(threads):
+    for _ in range(THREADS):
         queue.put(None)
 
 
-class CardWorker:
-    """Keeps an index up with the sessions of a store. `with CardWorker(…) as worker:` starts and stops it."""
+class StoreCards:
+    """An index that two threads keep up with a store's sessions, and an eraser of it; made by `Store.cards`."""
 
     def __init__(
-        self,
-        store: CardedStore,
-        index: CardIndex,
-        maker: CardMaker,
-        *,
-        tenants: Sequence[str] | None = None,
-        threads: int = THREADS,
-        batch_messages: int = BATCH_MESSAGES,
-        join_seconds: float = JOIN_SECONDS,
+        self, store: CardedStore, index: CardIndex | str | None = None, maker: CardMaker | None = None
     ) -> None:
-        """`tenants`: whose sessions are carded; None: everybody's. Nothing runs before `start`."""
-        if min(threads, batch_messages) < 1:
-            raise InputError(f"threads={threads}, batch_messages={batch_messages}; both are at least 1")
-        self._store, self._index, self._maker = store, index, maker
-        self._tenants = None if tenants is None else frozenset(tenants)
-        self._eraser = CardEraser(store, index)
-        self._batch_messages, self._join_seconds = batch_messages, join_seconds
+        self._store, self._maker = store, maker or card_maker()
+        self._is_own_index = not isinstance(index, CardIndex)
+        self.index: CardIndex = index if isinstance(index, CardIndex) else open_cards(index or store.cards_uri)
+        if self._is_own_index:
+            store.cards_uri = str(index or store.cards_uri)
+        self._eraser = CardEraser(store.journal, self.index, store.cards_uri if self._is_own_index else "")
         self.findings: deque[Finding] = deque(maxlen=MAX_FINDINGS)
-        """What went wrong, newest last."""
-        self._count = threads
-        self._grown = 0.0
-        """When the last hint came; the clock's own zero for none."""
+        """What went wrong while cards were made, newest last."""
+        self.closed: bool = False
+        self._closing = forking.lock()
+        self._last_hint = 0.0
         self._failures = 0
-        self._resting = False
-        """It was started in the parent of this process, and here it was not asked for anything yet."""
+        self._is_inherited = False
+        """The threads are a parent process's, and here nothing was asked of them yet."""
         self._renew()
         forking.renew_in_child(self)
+        store.erasers.append(self._eraser)
+        store.appended.append(self.hint)
+        self._start()
 
     def _renew(self) -> None:
-        self._queue: SimpleQueue[SessionKey | str | None] = SimpleQueue()
-        """Sessions to look at, tenants to look through, None to wake a thread that is to end."""
+        self._queue: _Queue = SimpleQueue()
         self._waiting: set[SessionKey | str] = set()
         """In the queue; sets and queues of CPython change in one step, so `hint` needs no lock."""
         self._state = threading.Condition()
@@ -219,202 +408,24 @@ class CardWorker:
         self._busy: set[SessionKey | str] = set()
         self._again: set[SessionKey | str] = set()
         self._open: OrderedDict[SessionKey, PendingSession] = OrderedDict()
-        self._awaited = 0
-        """How many wait in `flush`."""
+        self._flushing = 0
         self._stopping = threading.Event()
-        serves = weakref.ref(self), self._queue, self._stopping
+        parts = weakref.ref(self), self._queue, self._stopping
         self._threads = [
-            threading.Thread(target=_run, args=serves, name=f"ctxsteward-cards-{n + 1}", daemon=True)
-            for n in range(self._count)
+            threading.Thread(target=_run, args=parts, name=f"ctxsteward-cards-{n + 1}", daemon=True)
+            for n in range(THREADS)
         ]
-        weakref.finalize(self, _end, self._queue, self._stopping, self._count).atexit = False
+        weakref.finalize(self, _end, self._queue, self._stopping).atexit = False
 
     def forked(self) -> None:
-        """The threads are not here, and what they were at is the parent's; they start again with the first hint."""
-        self._resting = self._resting or (self._threads[0].ident is not None and not self._stopping.is_set())
+        """Threads do not come through a fork; a child's own start with its first hint."""
+        self._is_inherited = not self.closed
         self._renew()
 
-    def __enter__(self) -> CardWorker:
-        self.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.stop()
-
-    def start(self) -> None:
-        """Start the threads and look through all sessions for what is behind; returns at once."""
-        for tenant in (_ALL,) if self._tenants is None else sorted(self._tenants):
-            self._enqueue(tenant)
+    def _start(self) -> None:
+        self._enqueue(_ALL)
         for thread in self._threads:
             thread.start()
-
-    def hint(self, key: SessionKey) -> None:
-        """Say that a session has grown; takes no lock, never waits, never raises."""
-        self._grown = time.monotonic()
-        self._wake_up()
-        if self._tenants is None or key.tenant in self._tenants:
-            self._enqueue(key)
-
-    def flush(self, timeout_seconds: float) -> bool:
-        """Wait until everything hinted at so far is done; whether that was so in time."""
-        self._wake_up()
-        with self._state:
-            self._awaited += 1
-            try:
-                return self._state.wait_for(lambda: not self._waiting and not self._busy, timeout_seconds)
-            finally:
-                self._awaited -= 1
-
-    def stop(self) -> bool:
-        """End after the batches in hand; whether all threads ended within `join_seconds` (the rest is daemons)."""
-        self._resting = False
-        _end(self._queue, self._stopping, self._count)
-        share = self._join_seconds / len(self._threads)
-        for thread in self._threads:
-            if thread.ident is not None:
-                thread.join(share)
-        return not any(thread.is_alive() for thread in self._threads)
-
-    # -- inside -------------------------------------------------------------------------------------------------
-
-    def _wake_up(self) -> None:
-        if self._resting:
-            with self._state:
-                resting, self._resting = self._resting, False
-            if resting:
-                self.start()
-
-    def _enqueue(self, item: SessionKey | str) -> None:
-        if item not in self._waiting:
-            self._waiting.add(item)
-            self._queue.put(item)
-
-    def _serve(self, item: SessionKey | str) -> None:
-        if self._take(item):
-            more = False
-            try:
-                more = self._work(item)
-            finally:
-                self._release(item, more)
-
-    def _take(self, item: SessionKey | str) -> bool:
-        """Whether this thread has it now. It leaves `_waiting` before the journal is read: a later hint counts."""
-        with self._state:
-            mine = item not in self._busy
-            (self._busy if mine else self._again).add(item)
-            self._waiting.discard(item)
-            return mine
-
-    def _release(self, item: SessionKey | str, more: bool) -> None:
-        with self._state:
-            if more or item in self._again:
-                self._again.discard(item)
-                self._enqueue(item)
-            self._busy.discard(item)
-            self._state.notify_all()
-
-    def _work(self, item: SessionKey | str) -> bool:
-        """Do a batch; whether there is more to do. Nothing escapes from here."""
-        try:
-            more = self._scan(item) if isinstance(item, str) else self._batch(item)
-        except Exception as error:
-            retry = isinstance(error, StoreError) and not isinstance(error, Damaged | KeyError)
-            self._note(item, error, retry)
-            if retry:
-                self._failures += 1
-                self._stopping.wait(_PAUSES_SECONDS[min(self._failures, len(_PAUSES_SECONDS)) - 1])
-            return retry
-        self._failures = 0
-        return more
-
-    def _scan(self, tenant: str) -> bool:
-        if tenant == _ALL:
-            held = {row.tenant for row in self._index.sessions()}
-            for name in sorted(held.union(self._store.journal.tenants())):
-                self._enqueue(name)
-            return False
-        self._eraser.settle_all(tenant)
-        for key in behind(self._store, self._index, tenant):
-            self._enqueue(key)
-        return False
-
-    def _batch(self, key: SessionKey) -> bool:
-        self._give_way()
-        backlog = self._opened(key)
-        if backlog is None:
-            return False
-        self._give_way()
-        entries = backlog.next(self._batch_messages)
-        upto = min(backlog.carded + self._batch_messages, len(backlog.session))
-        if upto > backlog.carded:
-            batch = self._maker.make(key, entries, backlog.standing, backlog.session.state.pins, self._give_way)
-            self.findings += batch.findings
-            done = (CardProgress(key.tenant, key.session, upto),)
-            try:
-                self._index.put(batch.cards, done)
-            except InputError as error:  # embeddings that this index cannot hold: the cards go without
-                self._note(key, error, False)
-                self._index.put([without_embedding(card) for card in batch.cards], done)
-            backlog.carded, backlog.standing = upto, batch.standing
-        self.findings += backlog.findings
-        backlog.findings.clear()
-        with self._state:
-            self._open[key] = backlog
-            while len(self._open) > MAX_OPEN_SESSIONS:
-                self._open.popitem(last=False)
-        return len(backlog) > 0 or backlog.more
-
-    def _opened(self, key: SessionKey) -> PendingSession | None:
-        """The session up to its newest message. Only the thread that has it in hand calls this."""
-        with self._state:
-            backlog = self._open.pop(key, None)
-        if backlog is not None and backlog.refresh():
-            return backlog
-        self._eraser.settle(key)  # the log may have been replaced because somebody was forgotten
-        return PendingSession.open(self._store, self._index, key)
-
-    def _note(self, item: SessionKey | str, error: Exception, retry: bool) -> None:
-        where = f"tenant {item!r}" if isinstance(item, str) else f"session {item.session!r}"
-        said = str(error) if isinstance(error, ContextError) else f"{type(error).__name__}: {error}"
-        then = "; it is tried again" if retry else ""
-        self.findings.append(Finding(kind="cards_failed", text=one_line(f"{where}: {said}{then}")[:500]))
-
-    def _give_way(self) -> None:
-        """Let a thread that appends have the interpreter."""
-        if self._awaited or time.monotonic() - self._grown > BUSY_SECONDS:
-            time.sleep(0)  # now, not after the switch interval of 5 ms
-        else:
-            self._stopping.wait(REST_SECONDS)
-
-
-class StoreCards:
-    """Made by `Store.cards`."""
-
-    def __init__(
-        self, store: CardedStore, index: CardIndex | str | None, maker: CardMaker | None, tenants: Sequence[str] | None
-    ) -> None:
-        maker = maker or card_maker()
-        if index is None or isinstance(index, str):
-            uri = index or store.cards_uri
-            self.index: CardIndex = open_cards(uri)
-            self._opened = True
-            store.cards_uri = uri
-            self._eraser = CardEraser(store, self.index, uri)
-        else:
-            self.index = index
-            self._opened = False
-            self._eraser = CardEraser(store, index)
-        self.closed: bool = False
-        self._store, self._closing = store, forking.lock()
-        store.erasers.append(self._eraser)
-        self._worker = CardWorker(store, self.index, maker, tenants=tenants)
-        self._worker.start()
-        store.appended.append(self._worker.hint)
-
-    @property
-    def findings(self) -> deque[Finding]:
-        """What went wrong while cards were made, newest last."""
-        return self._worker.findings
 
     def of(
         self, session: Session, *, phase: str | None = None, refs: Collection[str] | None = None
@@ -422,9 +433,21 @@ class StoreCards:
         """The cards of a session so far, as `cards_of` reads them."""
         return cards_of(self.index, session, phase=phase, refs=refs)
 
+    def hint(self, key: SessionKey) -> None:
+        """Say that a session has grown; takes no lock, never waits, never raises."""
+        self._last_hint = time.monotonic()
+        self._wake()
+        self._enqueue(key)
+
     def flush(self, timeout_seconds: float) -> bool:
         """Wait until everything that was appended has its card; whether that was so in time."""
-        return self._worker.flush(timeout_seconds)
+        self._wake()
+        with self._state:
+            self._flushing += 1
+            try:
+                return self._state.wait_for(lambda: not self._waiting and not self._busy, timeout_seconds)
+            finally:
+                self._flushing -= 1
 
     def close(self, flush_seconds: float = CLOSE_SECONDS) -> bool:
         """Give what is not carded yet some time, and end the threads; whether all was done."""
@@ -432,10 +455,123 @@ class StoreCards:
             if self.closed:
                 return True
             self.closed = True
-            self._store.appended.remove(self._worker.hint)
-            done = self._worker.flush(flush_seconds)
-            ended = self._worker.stop()
+            self._store.appended.remove(self.hint)
+            done = self.flush(flush_seconds)
+            _end(self._queue, self._stopping)
+            for thread in self._threads:
+                if thread.ident is not None:
+                    thread.join(JOIN_SECONDS / THREADS)
             self._store.erasers.remove(self._eraser)
-            if self._opened:
+            if self._is_own_index:
                 self.index.close()
-            return done and ended
+            return done and not any(thread.is_alive() for thread in self._threads)
+
+    # -- inside -------------------------------------------------------------------------------------------------
+
+    def _wake(self) -> None:
+        if self._is_inherited:
+            with self._state:
+                inherited, self._is_inherited = self._is_inherited, False
+            if inherited:
+                self._start()
+
+    def _enqueue(self, item: SessionKey | str) -> None:
+        if item not in self._waiting:
+            self._waiting.add(item)
+            self._queue.put(item)
+
+    def _serve(self, item: SessionKey | str) -> None:
+        with self._state:
+            self._waiting.discard(item)  # before the journal is read: a later hint counts
+            if item in self._busy:
+                self._again.add(item)
+                return
+            self._busy.add(item)
+        more = False
+        try:
+            more = self._scan(item) if isinstance(item, str) else self._card_some(item)
+            self._failures = 0
+        except Exception as error:
+            more = isinstance(error, StoreError) and not isinstance(error, Damaged | KeyError)
+            self._note(item, error, more)
+            if more:
+                self._failures += 1
+                self._stopping.wait(_PAUSES_SECONDS[min(self._failures, len(_PAUSES_SECONDS)) - 1])
+        finally:
+            with self._state:
+                if more or item in self._again:
+                    self._again.discard(item)
+                    self._enqueue(item)
+                self._busy.discard(item)
+                self._state.notify_all()
+
+    def _scan(self, tenant: str) -> bool:
+        """Queue the tenants, or those sessions of one that have messages without a card."""
+        journal = self._store.journal
+        if tenant == _ALL:
+            for name in sorted({row.tenant for row in self.index.sessions()}.union(journal.tenants())):
+                self._enqueue(name)
+            return False
+        for session in sorted({note.session for note in journal.forgotten(tenant)}):
+            self._eraser.settle(SessionKey(tenant, session))
+        marks = {row.session: row.carded for row in self.index.sessions(tenant)}
+        for session in journal.sessions(tenant):
+            key = SessionKey(tenant, session)
+            last, carded = _last_ordinal(journal, key), marks.get(session, 0)
+            # a session that another machine owns, and has carded further than it is known here, is left to it
+            if last != carded and not (last < carded and journal.drained(key).epoch < 0):
+                self._enqueue(key)
+        return False
+
+    def _card_some(self, key: SessionKey) -> bool:
+        """Card ten messages of a session; whether there is more to do."""
+        self._give_way()
+        with self._state:
+            pending = self._open.pop(key, None)
+        if pending is None or not pending.refresh():
+            self._eraser.settle(key)  # the log may have been replaced because somebody was forgotten
+            pending = PendingSession.open(self._store, self.index, key)
+            if pending is None:
+                return False
+        self._give_way()
+        if pending.left:
+            batch = pending.make(self._maker, BATCH_MESSAGES, self._give_way)
+            done = [(*key, pending.carded)]
+            try:
+                self.index.put(batch.cards, done)
+            except InputError as error:  # embeddings that this index cannot hold: the cards go without
+                self._note(key, error, False)
+                without = {"embedding": None, "embedding_model": None}
+                self.index.put([card.model_copy(update=without) for card in batch.cards], done)
+        self.findings += pending.findings
+        pending.findings.clear()
+        with self._state:
+            self._open[key] = pending
+            while len(self._open) > MAX_OPEN_SESSIONS:
+                self._open.popitem(last=False)
+        return pending.left > 0 or pending.more
+
+    def _note(self, item: SessionKey | str, error: Exception, retried: bool) -> None:
+        where = f"tenant {item!r}" if isinstance(item, str) else f"session {item.session!r}"
+        problem = str(error) if isinstance(error, ContextError) else f"{type(error).__name__}: {error}"
+        text = f"{where}: {problem}{'; it is tried again' if retried else ''}"
+        self.findings.append(Finding(kind="cards_failed", text=one_line(text)[:500]))
+
+    def _give_way(self) -> None:
+        """Let a thread that appends have the interpreter."""
+        if self._flushing or time.monotonic() - self._last_hint > BUSY_SECONDS:
+            time.sleep(0)  # now, not after the switch interval of 5 ms
+        else:
+            self._stopping.wait(REST_SECONDS)
+
+
+def _last_ordinal(journal: Journal, key: SessionKey) -> int:
+    """The highest ordinal of a session's own messages; 0 where it has none."""
+    stop = journal.length(key)
+    while stop > 0:
+        start = max(0, stop - READ_RECORDS)
+        for record in reversed(journal.read(key, start, stop)):
+            if record.ordinal:
+                return record.ordinal
+        stop = start
+    return 0

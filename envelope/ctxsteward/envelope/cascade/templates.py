@@ -1,12 +1,13 @@
-"""Templates of a configuration: instructions and conditions, Jinja2 over `input` and `state` in a closed sandbox.
+"""Templates of a configuration: instructions and conditions, in Jinja2 over `input` and `state`.
 
-Allowed: text, ``{{ }}`` expressions, ``if``, ``for``, comparisons, arithmetic, the filters in `FILTERS`, Jinja2's
-tests, `range`, and the methods in `METHODS`. Everything else (``set``, macros, includes, powers, calls of anything
-else, names that begin with an underscore) is refused before it runs. What a template sees is plain JSON data;
-attributes are keys of that data, and nothing is reachable beside it. All work is metered: an iteration costs what its
-body holds, a text its characters, a comparison, a search and a slice what they may read; a template that costs too much
-stops with an error, the same on every machine.
-Nothing here changes its data, reads a clock or draws a random number.
+Jinja2's sandbox, narrowed: text, ``{{ }}`` expressions, ``if``, ``for``, comparisons, arithmetic, the filters in
+`FILTERS` and `_Sandbox.OWN_FILTERS`, Jinja2's tests, `range`, and the methods in `METHODS`. Everything else (``set``,
+macros, includes, powers, other calls, names that begin with an underscore) is refused before it runs. A template sees
+plain JSON data: attributes are keys of that data.
+
+Every operation costs steps by the size of its operands. A template that takes too many stops with an error, the same on
+every machine, so no configuration can keep a process busy. Nothing here changes its data, reads a clock or draws a
+random number.
 
 A missing key is empty in instructions (and reported), and false in a condition. A condition is an expression, with or
 without braces; ``""``, ``false``, ``no``, ``off``, ``0``, ``none`` and ``null`` as text are false.
@@ -21,139 +22,92 @@ import math
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from functools import wraps
-from itertools import islice
+from functools import partial, wraps
 from typing import Any, NamedTuple
 
-from jinja2 import (
-    TemplateError,
-    TemplateSyntaxError,
-    Undefined,
-    UndefinedError,
-    filters as jinja_filters,
-    nodes,
-    pass_context,
-    tests as jinja_tests,
-)
+from jinja2 import TemplateError, TemplateSyntaxError, Undefined, UndefinedError, nodes, pass_context
 from jinja2.environment import Template
 from jinja2.exceptions import SecurityError
+from jinja2.filters import FILTERS as JINJA_FILTERS
 from jinja2.meta import find_undeclared_variables
 from jinja2.runtime import LoopContext
 from jinja2.sandbox import ImmutableSandboxedEnvironment
+from jinja2.tests import TESTS as JINJA_TESTS, test_in
 from jinja2.visitor import NodeTransformer
 
 from ctxsteward.schemas import MAX_CONDITION_CHARS, MAX_INSTRUCTIONS_CHARS, InputError
 
-FILTERS = (
-    "abs",
-    "capitalize",
-    "count",
-    "d",
-    "default",
-    "dictsort",
-    "first",
-    "float",
-    "int",
-    "items",
-    "last",
-    "length",
-    "list",
-    "lower",
-    "map",
-    "max",
-    "min",
-    "reject",
-    "rejectattr",
-    "reverse",
-    "select",
-    "selectattr",
-    "sort",
-    "string",
-    "title",
-    "trim",
-    "unique",
-    "upper",
+FILTERS = frozenset(
+    (
+        "abs",
+        "capitalize",
+        "count",
+        "d",
+        "default",
+        "dictsort",
+        "first",
+        "float",
+        "int",
+        "items",
+        "last",
+        "length",
+        "list",
+        "lower",
+        "map",
+        "max",
+        "min",
+        "reject",
+        "rejectattr",
+        "reverse",
+        "select",
+        "selectattr",
+        "sort",
+        "string",
+        "title",
+        "unique",
+        "upper",
+    )
 )
-"""Taken from Jinja2, and paid for; `join`, `tojson`, `round`, `sum` and `truncate` are here too, bounded."""
 METHODS = frozenset(
     ("endswith", "get", "items", "keys", "lower", "split", "startswith", "strip", "title", "upper", "values")
 )
-MAX_COST, MAX_CONDITION_COST = 5_000_000, 200_000
-"""Steps of a rendering, with characters of text counted as steps."""
+MAX_STEPS, MAX_CONDITION_STEPS = 5_000_000, 200_000
+CHARS_PER_STEP = 16
+"""Characters that are read or copied in one step. A character that is put into the output is a step of its own."""
+NODE_STEPS = 4
+"""Of a value in a list or mapping that is read: counting it takes longer than an ordinary step."""
 MAX_PLAIN_SEARCH_CHARS = 100
 """Python looks for a longer text in linear time, and compares a shorter one at each place in the worst case."""
-NODE_COST = 4
-"""Of a node of a list or mapping that is compared: counting it takes longer than an ordinary step."""
 MAX_RANGE = 1_000
 MAX_NUMBER = 10**18
 MAX_DEPTH = 100
 FALSE_WORDS = frozenset(("", "false", "no", "off", "0", "none", "null"))
 
-_COMPARISONS: Mapping[str, Callable[[Any, Any], Any]] = {
-    "in": lambda left, right: left in right,
-    "notin": lambda left, right: left not in right,
-    **dict.fromkeys(("eq", "==", "equalto"), operator.eq),
-    **dict.fromkeys(("ne", "!="), operator.ne),
-    **dict.fromkeys(("lt", "<", "lessthan"), operator.lt),
-    **dict.fromkeys(("le", "<=", "lteq"), operator.le),
-    **dict.fromkeys(("gt", ">", "greaterthan"), operator.gt),
-    **dict.fromkeys(("ge", ">=", "gteq"), operator.ge),
-}
-"""By Jinja2's names of operators and tests."""
-_TEXT_TESTS: Mapping[str, Callable[[Any], bool]] = {"lower": jinja_tests.test_lower, "upper": jinja_tests.test_upper}
-_NODES: tuple[type[nodes.Node], ...] = (
+_NODES = (
+    nodes.Expr,
     nodes.Template,
     nodes.Output,
-    nodes.TemplateData,
-    nodes.Name,
-    nodes.Const,
-    nodes.Getattr,
-    nodes.Getitem,
-    nodes.Slice,
-    nodes.Compare,
-    nodes.Operand,
-    nodes.And,
-    nodes.Or,
-    nodes.Not,
-    nodes.CondExpr,
-    nodes.Test,
-    nodes.Filter,
-    nodes.List,
-    nodes.Tuple,
-    nodes.Dict,
-    nodes.Pair,
-    nodes.Concat,
-    nodes.Add,
-    nodes.Sub,
-    nodes.Mul,
-    nodes.Div,
-    nodes.FloorDiv,
-    nodes.Mod,
-    nodes.Neg,
-    nodes.Pos,
-    nodes.Call,
-    nodes.Keyword,
     nodes.If,
     nodes.For,
+    nodes.Operand,
+    nodes.Pair,
+    nodes.Keyword,
 )
-_WORDS = {
-    nodes.Pow: "the power operator",
-    nodes.Assign: "{% set %}",
-    nodes.AssignBlock: "{% set %}",
-    nodes.Macro: "a macro",
-    nodes.Include: "{% include %}",
-    nodes.Import: "{% import %}",
-    nodes.FromImport: "{% from %}",
-    nodes.Extends: "{% extends %}",
-    nodes.Block: "a block",
-    nodes.FilterBlock: "{% filter %}",
-    nodes.CallBlock: "{% call %}",
-    nodes.With: "{% with %}",
+_REFUSED_NODES = {"Pow": "the power operator", "Assign": "{% set %}", "AssignBlock": "{% set %}", "Block": "a block"}
+_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
+    "eq": operator.eq,
+    "ne": operator.ne,
+    "lt": operator.lt,
+    "lteq": operator.le,
+    "gt": operator.gt,
+    "gteq": operator.ge,
+    "in": test_in,
+    "notin": lambda left, right: left not in right,
 }
 _LOOP_NAMES = frozenset(
     ("index", "index0", "revindex", "revindex0", "first", "last", "length", "depth", "depth0", "previtem", "nextitem")
 )
-_NAMES = frozenset(("input", "state", "range"))
+TESTS: dict[str, Any] = {**JINJA_TESTS}
 _PLAIN = (str, int, float, bool, type(None), list, tuple, dict)
 _ALLOWED_HINT = "keep to expressions, if, for, and the filters of the documentation"
 
@@ -250,22 +204,17 @@ def _failures() -> Iterator[None]:
         raise TemplateFailed(problem, "correct the template, or the data it is given") from error
 
 
-# -- what is allowed -----------------------------------------------------------------------------------------
-
-
 def _refuse_what_is_not_allowed(tree: nodes.Template) -> None:
-    stack: list[nodes.Node] = [tree]
-    while stack:
-        node = stack.pop()
+    for node in (tree, *tree.find_all(nodes.Node)):
         problem = _problem(node)
         if problem is not None:
             raise TemplateFailed(f"{problem} is not allowed (line {node.lineno} of the template)", _ALLOWED_HINT)
-        stack.extend(node.iter_child_nodes())
 
 
 def _problem(node: nodes.Node) -> str | None:
-    if type(node) not in _NODES:
-        return _WORDS.get(type(node), f"`{type(node).__name__.lower()}`")
+    if not isinstance(node, _NODES) or isinstance(node, nodes.Pow):
+        kind = type(node).__name__
+        return _REFUSED_NODES.get(kind, f"{{% {kind.removesuffix('Block').removesuffix('Import').lower()} %}}")
     match node:
         case nodes.Getattr(attr=name) if name.startswith("_"):
             return f"the attribute {name[:40]!r}"
@@ -273,13 +222,13 @@ def _problem(node: nodes.Node) -> str | None:
             return f"the name {name[:40]!r}"
         case nodes.Getitem(arg=nodes.Const(value=key)) if _is_hidden(key):
             return f"the key {key[:40]!r}"
-        case nodes.Filter(name=name) if name not in _Sandbox.OWN_FILTERS and name not in FILTERS:
+        case nodes.Filter(name=name) if name not in FILTERS and name not in _Sandbox.OWN_FILTERS:
             return f"a filter {name[:40]!r}"
         case nodes.For(recursive=True):
             return "a recursive loop"
+        case nodes.Call(dyn_args=None, dyn_kwargs=None, node=nodes.Getattr(attr=name)):
+            return None if name in METHODS else f"a call of {name[:40]!r}"
         case nodes.Call(dyn_args=None, dyn_kwargs=None, node=called):
-            if isinstance(called, nodes.Getattr):
-                return None if called.attr in METHODS else f"a call of {called.attr[:40]!r}"
             name = called.name if isinstance(called, nodes.Name) else "this"
             return None if name == "range" else f"a call of {name[:40]!r}"
         case nodes.Call():
@@ -291,72 +240,53 @@ def _is_hidden(key: object) -> bool:
     return isinstance(key, str) and key.startswith("__")
 
 
-class _MeterInserter(NodeTransformer):
-    """Puts a meter on each loop, by what its body holds, on each ``~``, comparison and slice."""
+class _StepCounting(NodeTransformer):
+    """Replaces operations that Jinja2 compiles to bare Python by filters that count their steps."""
 
     def visit_For(self, node: nodes.For) -> nodes.Node:  # noqa: N802 (the visitor's own naming)
         self.generic_visit(node)
-        weight = nodes.Const(sum(map(_weight, node.body)))
-        node.iter = nodes.Filter(node.iter, "metered_", [weight], [], None, None, lineno=node.lineno)
+        body_nodes = sum(1 for part in node.body for _ in (part, *part.find_all(nodes.Node)))
+        node.iter = _filter("each_", node.iter, nodes.Const(1 + body_nodes))
         return node
 
     def visit_Concat(self, node: nodes.Concat) -> nodes.Node:  # noqa: N802
         self.generic_visit(node)
-        return nodes.Filter(nodes.List(node.nodes, lineno=node.lineno), "join", [], [], None, None, lineno=node.lineno)
+        return _filter("join", nodes.List(node.nodes, lineno=node.lineno))
 
     def visit_Compare(self, node: nodes.Compare) -> nodes.Node:  # noqa: N802
-        """``a < b < c`` becomes ``a < b and b < c``: what stands in a template has no effects."""
         self.generic_visit(node)
-        lefts = [node.expr, *(operand.expr for operand in node.ops)]
-        pairs: list[nodes.Expr] = [
-            _filter("compared_", left, [nodes.Const(operand.op), operand.expr])
-            for left, operand in zip(lefts, node.ops, strict=False)
-        ]
-        found = pairs.pop()
-        while pairs:
-            found = nodes.And(pairs.pop(), found, lineno=node.lineno)
-        return found
+        return _filter(
+            "compare_", node.expr, *(part for pair in node.ops for part in (nodes.Const(pair.op), pair.expr))
+        )
 
     def visit_Getitem(self, node: nodes.Getitem) -> nodes.Node:  # noqa: N802
         self.generic_visit(node)
-        if not isinstance(node.arg, nodes.Slice):
-            return node
-        bounds = [bound or nodes.Const(None) for bound in (node.arg.start, node.arg.stop, node.arg.step)]
-        return _filter("sliced_", node.node, bounds)
+        return _filter("copied_", node) if isinstance(node.arg, nodes.Slice) else node
 
 
-def _filter(name: str, value: nodes.Expr, arguments: list[nodes.Expr]) -> nodes.Filter:
-    return nodes.Filter(value, name, arguments, [], None, None, lineno=value.lineno)
-
-
-def _weight(tree: nodes.Node) -> int:
-    own = len(tree.data) if isinstance(tree, nodes.TemplateData) else 1
-    return own + sum(map(_weight, tree.iter_child_nodes()))
+def _filter(name: str, value: nodes.Node, *arguments: nodes.Expr) -> nodes.Filter:
+    return nodes.Filter(value, name, list(arguments), [], None, None, lineno=value.lineno)
 
 
 class _Sandbox(ImmutableSandboxedEnvironment):
-    """One rendering, and what it may still cost. It looks up keys of plain data, never attributes of objects."""
+    """One rendering, and the steps it has left. It looks up keys of plain data, never attributes of objects."""
 
     intercepted_binops = frozenset(("+", "*", "%"))
-    OWN_FILTERS = ("join", "tojson", "round", "sum", "truncate")
+    OWN_FILTERS = ("join", "tojson", "round", "sum", "trim", "truncate")
 
     def __init__(self, is_condition: bool) -> None:
+        # Without `pass_context` and with `optimized`, Jinja2 would show constants while it compiles.
         super().__init__(optimized=False, cache_size=0, finalize=pass_context(lambda _, value: self._show(value)))
         self.is_condition = is_condition
-        self.left = self.max_cost = MAX_CONDITION_COST if is_condition else MAX_COST
+        self.left = self.max_steps = MAX_CONDITION_STEPS if is_condition else MAX_STEPS
         self.missing: list[str] = []
         self.shown: list[Any] = []
         self.globals.clear()
-        self.filters = {name: self._metered(jinja_filters.FILTERS[name]) for name in FILTERS}
-        self.filters["trim"] = self._trim
+        self.filters = {name: self._counted(JINJA_FILTERS[name]) for name in FILTERS}
         self.filters |= {name: getattr(self, f"_{name}") for name in self.OWN_FILTERS}
-        self.filters |= {"metered_": self._counted, "compared_": self._compared, "sliced_": self._sliced}
-        compared = {name: self._comparing(name) for name in _COMPARISONS}
-        self.tests = {
-            **jinja_tests.TESTS,
-            **{name: test for name, test in compared.items() if name in jinja_tests.TESTS},
-        }
-        self.tests |= {name: self._metered(test) for name, test in _TEXT_TESTS.items()}
+        self.filters |= {"each_": self._each, "compare_": self._compare, "copied_": self._copied}
+        compared = {name: partial(self._compared, test) for name, test in TESTS.items() if test in _OPERATORS.values()}
+        self.tests = {**TESTS, **compared} | {name: self._counted(TESTS[name]) for name in ("lower", "upper")}
 
     def prepare(self, text: str) -> Template:
         """The template, ready to run; a condition names nothing but its data."""
@@ -367,9 +297,10 @@ class _Sandbox(ImmutableSandboxedEnvironment):
         with _failures():
             tree = self.parse(text)
             _refuse_what_is_not_allowed(tree)
-            for name in sorted(find_undeclared_variables(tree) - _NAMES) if self.is_condition else ():
+            unknown = find_undeclared_variables(tree) - {"input", "state", "range"} if self.is_condition else ()
+            for name in sorted(unknown):
                 raise TemplateFailed(f"the name {name[:40]!r} is not known", "write input.KEY or state.KEY")
-            _MeterInserter().visit(tree)
+            _StepCounting().visit(tree)
             tree.set_environment(self)
             return Template.from_code(self, self.compile(tree), {"range": _range})
 
@@ -377,122 +308,106 @@ class _Sandbox(ImmutableSandboxedEnvironment):
         """The text with its data."""
         template = self.prepare(text)
         data = {"input": plain(input, "input"), "state": plain(state, "state")}
+        pieces: list[str] = []
         with _failures():
-            return template.render(data)
+            for piece in template.generate(data):
+                self._spend(len(piece))
+                pieces.append(piece)
+        return "".join(pieces)
 
-    # -- what work costs ------------------------------------------------------------------------------------------
+    # -- what operations cost -------------------------------------------------------------------------------------
 
-    def _spend(self, cost: int) -> None:
-        self.left -= cost
+    def _spend(self, steps: int) -> None:
+        self.left -= steps
         if self.left < 0:
-            raise TemplateFailed(f"more than {self.max_cost:,} steps of work", "loop over less, or write less")
+            raise TemplateFailed(f"more than {self.max_steps:,} steps of work", "loop over less, or write less")
+
+    def _size(self, value: Any, depth: int = 0) -> int:
+        """Steps to read plain data once."""
+        if type(value) not in _PLAIN or depth > MAX_DEPTH:
+            raise TemplateFailed(f"a value of type {type(value).__name__}", "show data of `input` and `state` alone")
+        if isinstance(value, str):
+            return 1 + len(value) // CHARS_PER_STEP
+        if not isinstance(value, (dict, list, tuple)):
+            return 1
+        total = NODE_STEPS
+        for child in (*value, *value.values()) if isinstance(value, dict) else value:
+            total += NODE_STEPS + self._size(child, depth + 1)
+            if total > self.left:
+                self._spend(total)
+        return total
+
+    def _read(self, value: Any) -> Any:
+        """The value, with the steps to read it spent; an iterator becomes a list."""
+        value = list(self._each(value)) if isinstance(value, (Iterator, range)) else value
+        self._spend(self._size(value))
+        return value
+
+    def _each(self, items: Iterable[Any], steps: int = 1) -> Iterator[Any]:
+        for item in items:
+            self._spend(steps)
+            yield item
+
+    def _copied(self, value: Any) -> Any:
+        self._spend(1 + len(value) // (CHARS_PER_STEP if isinstance(value, str) else 1))
+        return value
+
+    def _counted(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """A filter or test of Jinja2 that reads its plain arguments once."""
+
+        @wraps(function)
+        def counted(*args: Any, **kwargs: Any) -> Any:
+            self._spend(1 + sum(self._size(value) for value in args if isinstance(value, _PLAIN)))
+            return function(*args, **kwargs)
+
+        return counted
+
+    def _compare(self, left: Any, *operands: Any) -> bool:
+        """`left`, then operators and values in turn: ``1 < x <= 5`` has ``"lt", x, "lteq", 5``."""
+        for name, right in zip(operands[::2], operands[1::2], strict=True):
+            if not self._compared(_OPERATORS[name], left, right):
+                return False
+            left = right
+        return True
+
+    def _compared(self, compare: Callable[[Any, Any], Any], left: Any, right: Any) -> bool:
+        collections = (str, list, tuple, dict)
+        if compare in (test_in, _OPERATORS["notin"]) and not isinstance(right, dict):
+            right = self._read(right) if not isinstance(right, Undefined) else right
+            if isinstance(left, str) and isinstance(right, str):
+                self._spend(len(right) * min(len(left), MAX_PLAIN_SEARCH_CHARS) // 256)
+        elif isinstance(left, collections) and isinstance(right, collections):
+            self._spend(self._size(min(left, right, key=len)))
+        return bool(compare(left, right))
+
+    # -- texts and own filters ------------------------------------------------------------------------------------
 
     def _show(self, value: Any) -> str:
-        """What ``{{ value }}`` puts into the text."""
+        """The text for ``{{ value }}``."""
         if isinstance(value, Undefined):
             self.missing.append(str(value._undefined_name))
             self.shown.append(None)
             return ""
         self.shown.append(value)
-        text = self._text_of(value)
-        self._spend(len(text))
-        return text
+        return self._text_of(value)
 
     def _text_of(self, value: Any) -> str:
         """Scalars as Jinja2 writes them, lists and mappings as JSON."""
-        if isinstance(value, str):
-            return value
-        value = self._paid(value)
-        return json.dumps(value, ensure_ascii=False) if isinstance(value, (dict, list, tuple)) else str(value)
-
-    def _paid(self, value: Any) -> Any:
-        """Plain data, paid for by its size."""
-        value = list(self._counted(value)) if isinstance(value, Iterator) else value
-        self._spend(self._size(value))
-        return value
-
-    def _size(self, value: Any, depth: int = 0) -> int:
-        """Nodes and characters of plain data."""
-        if type(value) not in _PLAIN or depth > MAX_DEPTH:
-            raise TemplateFailed(f"a value of type {type(value).__name__}", "show data of `input` and `state` alone")
-        if isinstance(value, str):
-            return 1 + len(value)
-        if not isinstance(value, (dict, list, tuple)):
-            return 1
-        total = 1
-        for child in [*value, *value.values()] if isinstance(value, dict) else value:
-            total += self._size(child, depth + 1)
-            if total > self.left:
-                self._spend(total)
-        return total
-
-    def _counted(self, items: Iterable[Any], body: int = 1) -> Iterator[Any]:
-        """The items, each paid for with what a loop does with it."""
-        for item in items:
-            self._spend(1 + body)
-            yield item
-
-    def _metered(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """A filter of Jinja2 that pays for the plain data it is given."""
-
-        @wraps(function)
-        def metered(*args: Any, **kwargs: Any) -> Any:
-            for value in args:
-                if type(value) in _PLAIN:
-                    self._spend(self._size(value))
-                elif isinstance(value, range):
-                    self._spend(len(value))
-            return function(*args, **kwargs)
-
-        return metered
-
-    def _compared(self, left: Any, name: str, right: Any) -> bool:
-        """A comparison, paid for by what it may read."""
-        if isinstance(right, Iterator) and name in ("in", "notin"):
-            right = list(self._counted(right))
-        if name not in ("in", "notin"):
-            self._spend(self._comparing_cost(left, right))
-        elif isinstance(right, str):
-            needle = len(left) if isinstance(left, str) else 0
-            self._spend(1 + len(right) * (16 + min(needle, MAX_PLAIN_SEARCH_CHARS)) // 256)
-        elif isinstance(right, (list, tuple)):
-            for item in right:
-                self._spend(self._comparing_cost(left, item))
-        found: bool = _COMPARISONS[name](left, right)
-        return found
-
-    def _comparing(self, name: str) -> Callable[[Any, Any], bool]:
-        """The test of this name, such as ``x is in list``."""
-        return lambda left, right: self._compared(left, name, right)
-
-    def _comparing_cost(self, left: Any, right: Any) -> int:
-        """Texts are compared at once, lists and mappings node by node."""
-        if isinstance(left, str) and isinstance(right, str):
-            return 1 + min(len(left), len(right)) // 16
-        kinds = (list, tuple, dict)
-        if isinstance(left, kinds) and isinstance(right, kinds):
-            return 1 + NODE_COST * self._size(min(left, right, key=len))
-        return 1
-
-    def _sliced(self, value: Any, start: Any, stop: Any, step: Any) -> Any:
-        """A part of a text or a list, paid for by its length."""
-        found = value[start:stop:step]
-        if isinstance(found, (str, list, tuple)):
-            self._spend(1 + len(found) // (16 if isinstance(found, str) else 1))
-        return found
-
-    # -- filters of our own ---------------------------------------------------------------------------------------
+        value = self._read(value)
+        if isinstance(value, (dict, list, tuple)):
+            return json.dumps(value, ensure_ascii=False)
+        return str(value)
 
     def _join(self, value: Iterable[Any], d: str = "", attribute: str | int | None = None) -> str:
         pieces: list[str] = []
-        for item in self._counted(value):
+        for item in self._each(value):
             found = item if attribute is None else self.getitem(item, attribute)
             pieces.append("" if isinstance(found, Undefined) else self._text_of(found))
-            self._spend(len(pieces[-1]) + len(d))
+            self._spend(len(d) // CHARS_PER_STEP)
         return d.join(pieces)
 
     def _tojson(self, value: Any) -> str:
-        return json.dumps(self._paid(value), ensure_ascii=False)
+        return json.dumps(self._read(value), ensure_ascii=False)
 
     def _round(self, value: float, precision: int = 0) -> float:
         if not isinstance(value, (int, float)) or not 0 <= precision <= 15:
@@ -501,19 +416,18 @@ class _Sandbox(ImmutableSandboxedEnvironment):
         return round(float(value), precision)
 
     def _sum(self, value: Iterable[Any]) -> Any:
-        numbers = list(self._counted(value))
+        numbers = list(self._each(value))
         if not all(isinstance(number, (int, float)) for number in numbers):
             raise TemplateFailed("a sum of what is not a number", "sum numbers; join texts")
         return sum(numbers)
 
     def _trim(self, value: Any, chars: str | None = None) -> str:
-        text = value if isinstance(value, str) else self._text_of(value)
-        self._spend(1 + len(text) * (1 + len(chars or "")) // 16)
+        text = self._text_of(value)
+        self._spend(len(text) * len(chars or "") // CHARS_PER_STEP)  # each character is looked for among those
         return text.strip(chars)
 
     def _truncate(self, value: str, length: int = 255) -> str:
-        text = "".join(islice(value, max(0, length)))
-        return text if len(text) == len(value) else f"{text}..."
+        return value if len(value) <= length else f"{value[: max(0, length)]}..."
 
     # -- what Jinja2 asks -----------------------------------------------------------------------------------------
 
@@ -538,12 +452,13 @@ class _Sandbox(ImmutableSandboxedEnvironment):
         owner = getattr(__obj, "__self__", None)
         if __obj is not _range and type(owner) not in (str, dict):
             raise SecurityError(f"{type(__obj).__name__} is not callable")
-        __self._spend(1 + (len(owner) if isinstance(owner, (str, dict)) else 0) // 16)
-        if isinstance(owner, str) and __obj.__name__ == "strip":  # each character is looked for among those
-            __self._spend(len(owner) * max((len(chars) for chars in args if isinstance(chars, str)), default=0) // 16)
+        if isinstance(owner, str) and __obj.__name__ == "strip":
+            return __self._trim(owner, *args)
+        if owner is not None:
+            __self._copied(owner)
         kwargs = {name: value for name, value in kwargs.items() if not name.startswith("_")}  # Jinja2's own
         found = __obj(*args, **kwargs)
-        return list(found) if type(owner) is dict and not isinstance(found, _PLAIN) else found
+        return found if isinstance(found, (*_PLAIN, range)) else list(found)
 
     def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
         if isinstance(left, Undefined) or isinstance(right, Undefined):
@@ -552,8 +467,7 @@ class _Sandbox(ImmutableSandboxedEnvironment):
         if both and max(abs(left), abs(right)) <= MAX_NUMBER:
             return super().call_binop(context, operator, left, right)
         if not both and operator == "+" and isinstance(left, (str, list, tuple)) and type(left) is type(right):
-            self._spend(len(left) + len(right))
-            return left + right  # type: ignore[operator]
+            return self._copied(left + right)  # type: ignore[operator]
         kinds = f"{type(left).__name__} {operator} {type(right).__name__}"
         raise TemplateFailed(f"{kinds} is not allowed", f"{operator} takes numbers up to {MAX_NUMBER:,}")
 
