@@ -13,27 +13,21 @@ from typing import Any, NamedTuple
 import pytest
 
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, Policy, Store
-from ctxsteward.envelope.cascade import (
-    CascadeRunner,
-    EvaluatedAttempt,
-    ModelAnswer,
-    ModelRequest,
-    ModelScript,
-    RunEnd,
-    RunLedger,
-    called,
-    cascade_of,
-    judged,
-    load_script,
-    progress_of,
-    recorded_calls,
-    recording_of,
-    script_of,
-)
+from ctxsteward.envelope.cascade import CascadeRunner, script_of
+from ctxsteward.envelope.cascade.config import cascade_of
+from ctxsteward.envelope.cascade.runner import EvaluatedAttempt, RunEnd, progress_of, recording_of
+from ctxsteward.envelope.cascade.script import ModelAnswer, ModelRequest, ModelScript, called, judged, load_script
+from ctxsteward.envelope.cascade.turns import RunLedger, recorded_calls
 from ctxsteward.envelope.testing import CharTokenizer, Crashed, FirstLine, memory_store
 from ctxsteward.evals.prompt_cost import openai_faults
-from ctxsteward.schemas import Cascade, Conflict, InputError, SelectionLog
-from ctxsteward.store import JournalRecord, MemoryJournal, MemoryObjects, SessionKey, memory_keys
+from ctxsteward.schemas import InputError
+from ctxsteward.schemas.cascade import Cascade
+from ctxsteward.schemas.documents import SelectionLog
+from ctxsteward.schemas.errors import Conflict
+from ctxsteward.store.crypto.keyring import memory_keys
+from ctxsteward.store.journal.memory import MemoryJournal
+from ctxsteward.store.journal.port import JournalRecord, SessionKey
+from ctxsteward.store.objects.memory import MemoryObjects
 
 from ...examples import drawn
 
@@ -738,7 +732,7 @@ def test_functions_play_tools_and_validators_and_what_they_raise_is_told() -> No
     ],
 )
 def test_verdicts_are_read(given: object, verdict: str | None) -> None:
-    from ctxsteward.envelope.cascade import PhaseOutput
+    from ctxsteward.envelope.cascade.script import PhaseOutput
 
     output = PhaseOutput("c", "p", None, 1, "v", "text")
     assert judged(lambda text: given, output) == verdict
@@ -746,7 +740,7 @@ def test_verdicts_are_read(given: object, verdict: str | None) -> None:
 
 @pytest.mark.parametrize("given", [None, "yes", 1, ({}, "x"), {"reason": "x"}])
 def test_what_is_no_verdict_is_refused(given: object) -> None:
-    from ctxsteward.envelope.cascade import PhaseOutput
+    from ctxsteward.envelope.cascade.script import PhaseOutput
 
     with pytest.raises(InputError, match="validator 'v' gave"):
         judged(lambda text: given, PhaseOutput("c", "p", None, 1, "v", "text"))

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, Session
-from ctxsteward.envelope.compaction import asked_policy, middle_out_policy, phase_log, price_policy, rewriting_pays
-from ctxsteward.envelope.tokens import Prices
-from ctxsteward.schemas import CompressionReport, InputError, PolicyName
+from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, Prices, Session
+from ctxsteward.envelope.compaction.policy import phase_log
+from ctxsteward.envelope.compaction.pricing import asked_policy, middle_out_policy, price_policy, rewriting_pays
+from ctxsteward.schemas import CompressionReport, InputError
+from ctxsteward.schemas.cascade import PolicyName
 
 from ..messages import call, char_builder, opened, reply, result, user
 

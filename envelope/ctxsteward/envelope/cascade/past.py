@@ -29,10 +29,13 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, Literal, NamedTuple
 
-from ctxsteward.schemas import InputError, Message, Source, TtlKind, Wire, with_results
+from ctxsteward.schemas import InputError, Message
+from ctxsteward.schemas.cascade import Source, TtlKind
+from ctxsteward.schemas.message import Wire, with_results
 
-from ..history import LogEntry, Session, is_user_turn
-from ..tokens import Counter
+from ..history.session import Session
+from ..history.tool_groups import LogEntry, is_user_turn
+from ..tokens.tokenizer import Counter
 
 Form = Literal["openai", "anthropic"]
 SHOWN_ALREADY = "[image already shown]"

@@ -30,9 +30,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
-from ctxsteward.schemas import MANIFEST, AutoContext, Cascade, Finding, InputError, Phase, SubCascade, Wire
+from ctxsteward.schemas import Finding, InputError
+from ctxsteward.schemas.cascade import MANIFEST, AutoContext, Cascade, Phase, SubCascade
+from ctxsteward.schemas.message import Wire
 
-from ..telemetry import spanned
+from ..telemetry.spans import spanned
 from .config import intra_context
 from .continuity import CHECKPOINT_INTERVAL, INSTRUCTIONS, PLAN_NOTE, SCRATCHPAD_NOTE
 from .phase import Policy, sub_input, sub_state

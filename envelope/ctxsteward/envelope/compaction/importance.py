@@ -31,9 +31,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeVar, get_args
 
-from ctxsteward.schemas import InputError, Message, SourceMessage, Summarizer, SummarizerInput, Wire, with_results
+from ctxsteward.schemas import InputError, Message, Summarizer, SummarizerInput
+from ctxsteward.schemas.message import Wire, with_results
+from ctxsteward.schemas.summary import SourceMessage
 
-from ..tokens import Counter, load_tokenizer, model_info
+from ..tokens.models import model_info
+from ..tokens.tokenizer import Counter, load_tokenizer
 from .losses import probes
 
 DEFAULT_MODEL = "default"
