@@ -45,7 +45,6 @@ from .run import (
 )
 from .runner import (
     CascadeRunner as CascadeRunner,
-    EvaluatedAttempt as EvaluatedAttempt,
     PhaseEnd as PhaseEnd,
     RunEnd as RunEnd,
     RunProgress as RunProgress,
@@ -55,11 +54,13 @@ from .runner import (
     sub_cascade_of as sub_cascade_of,
 )
 from .script import (
+    EvaluatedAttempt as EvaluatedAttempt,
+    FunctionPlayer as FunctionPlayer,
     ModelAnswer as ModelAnswer,
     ModelRequest as ModelRequest,
     ModelScript as ModelScript,
-    PhaseModel as PhaseModel,
     PhaseOutput as PhaseOutput,
+    Player as Player,
     ScriptEnded as ScriptEnded,
     ToolAnswer as ToolAnswer,
     ToolUse as ToolUse,

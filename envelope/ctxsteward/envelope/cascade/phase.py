@@ -181,6 +181,8 @@ def intra_policy(settings: IntraContext | None, prices: Prices | None = None) ->
     """The policy of a phase; the default one where `intra_context` is off. `prices` are for those that weigh them."""
     if settings is None or not settings.enabled:
         return Policy()
+    if settings.policy in ("middle_out", "importance"):  # they say what leaves, which masking by age would override
+        return price_policy(settings.policy)
     spared = _tells_of_error if settings.preserve_errors else None
     kept_steps = settings.mask_observations_after + 1  # with the newest, which is older than no step
     due = price_policy(

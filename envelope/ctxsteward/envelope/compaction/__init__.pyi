@@ -20,8 +20,8 @@ from .importance import (
     SummarizedContext as SummarizedContext,
     auto_manage_context as auto_manage_context,
     context_stats as context_stats,
+    importance_policy as importance_policy,
     middle_out as middle_out,
-    needs_pruning as needs_pruning,
     prune_context as prune_context,
     summarize_context as summarize_context,
 )
@@ -34,13 +34,11 @@ from .policy import (
     Window as Window,
     choose as choose,
     phase_log as phase_log,
+    with_default as with_default,
 )
 from .pricing import (
     KEPT_STEPS as KEPT_STEPS,
     asked_policy as asked_policy,
-    importance_policy as importance_policy,
-    middle_out_policy as middle_out_policy,
     price_policy as price_policy,
     rewriting_pays as rewriting_pays,
-    with_default as with_default,
 )

@@ -467,9 +467,7 @@ def play_scenario(
         runner = CascadeRunner(
             store=store,
             cascade=cascade,
-            model=script,
-            answer=script.tool,
-            validate=script.verdict,
+            player=script,
             run="run",
             builder=_builder_of(scenario),
             tools={"search": None},
