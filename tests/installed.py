@@ -76,8 +76,6 @@ ELSEWHERE = {
     "ctxsteward steward propose profile.yaml": "needs a profile of the reader's",
     "ctxsteward view --static pages": "needs a store; the README shows it again, of one that it built",
     "ctxsteward demo": "`tests.package` runs it",
-    "ctxsteward evals notes": "needs chats with notes; for who works on the code",
-    "ctxsteward evals worth": "needs judged lines; for who works on the code",
     "ctxsteward evals run all": "plays for minutes; each suite is played by `make evals`",
     "ctxsteward evals run goal-continuity": "plays for minutes; each suite is played by `make evals`",
     "ctxsteward evals merge": "needs the parts of that run",
@@ -430,7 +428,7 @@ def play(wheel: Path, needs: Requirements, parts: Sequence[Part]) -> tuple[int, 
             return 0, [str(error)], time.monotonic() - began
         brought = expanded(needs.extras)
         owners = (owner for extra in sorted(brought) for owner in OWNERS.get(extra, {}).get("owners", ()))
-        modules = [f"ctxsteward.{owner}" for owner in owners if not owner.startswith("evals.bench.")]
+        modules = [f"ctxsteward.{owner}" for owner in owners]
         played, failed = environment.served() if "console" in brought else (0, [])
         for number, part in enumerate(parts):
             count, wrong = environment.play(part, () if number else modules)

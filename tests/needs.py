@@ -37,7 +37,7 @@ LIBRARIES = needs("other libraries", "make adapters")
 FRAMEWORKS = needs("agent frameworks", "make integrations")
 MODEL_SERVER = needs("a model server", "make llama")
 LINTERS = needs("linters and the site's builder", "make linters")
-GENERATORS = needs("client generators", "make generators")
+CLIENTS = needs("generated clients", "make clients")
 PUBLIC_DATA = needs("public data sets", "put them in ../shared")
 CLAUDE_SDK = needs("claude-agent-sdk (168 MB)", "CTXSTEWARD_CLAUDE_SDK=PYTHON names an interpreter that has it")
 

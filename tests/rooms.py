@@ -18,7 +18,7 @@ BEGIN, END = "<!-- rooms: written by `python -m tests.rooms` -->\n", "<!-- end o
 ABOUT = {
     "console": "the command line",
     "flows": "Prefect",
-    "evals": "suites, gates, benchmarks",
+    "evals": "suites and gates",
     "steward": "the nightly batch",
     "envelope": "one model call",
     "summarizers": "text into cited bullets",

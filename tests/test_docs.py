@@ -21,18 +21,17 @@ from typing import Any, NamedTuple
 import pytest
 from click.testing import CliRunner
 
-from ctxsteward.console.cli import cli
-from ctxsteward.evals.bench import BenchmarkRow
-from ctxsteward.evals.bench.__main__ import NAME, bench_block, main
-from ctxsteward.evals.bench.readme_pictures import (
+from benchmarks.bench import NAME, bench_block, main
+from benchmarks.pictures import (
     demo_svg,
     evidence_svg,
     points,
-    price_svg,
     question_svg,
     terminal_svg,
     window_svg,
 )
+from benchmarks.rows import BenchmarkRow
+from ctxsteward.console.cli import cli
 from ctxsteward.evals.documents import block_of, markers, with_block
 from ctxsteward.evals.suites import NAMES, suite_named
 
@@ -219,7 +218,7 @@ def test_the_readmes_commands_run_and_print_what_it_says(shell: Shell) -> None:
 
 # -- pictures and tables ---------------------------------------------------------------------------
 
-REDRAW = "out of date: run `python -m ctxsteward.evals.bench.readme_pictures docs/img`"
+REDRAW = "out of date: run `python -m benchmarks.pictures docs/img`"
 
 
 def test_the_picture_of_the_window_is_of_this_version_and_of_the_demo() -> None:
@@ -249,10 +248,6 @@ def test_the_picture_of_the_question_is_of_this_version_and_says_what_the_demo_f
 def test_the_picture_of_evidence_is_of_the_tables_of_its_page() -> None:
     page = (ROOT / "docs" / "selection.md").read_text(encoding="utf-8")
     assert (ROOT / "docs" / "img" / "evidence.svg").read_text(encoding="utf-8") == evidence_svg(page), REDRAW
-
-
-def test_the_picture_of_prices_is_of_this_version() -> None:
-    assert (ROOT / "docs" / "img" / "price.svg").read_text(encoding="utf-8") == price_svg(), REDRAW
 
 
 def test_build_times_leave_no_trace_in_the_picture_of_the_demo() -> None:

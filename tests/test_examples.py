@@ -7,7 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from .needs import CLIENTS
+
 EXAMPLES = Path(__file__).parents[1] / "docs" / "examples"
+GENERATED = Path(__file__).parents[1] / "clients" / "python" / "ctxsteward_client"
 PRINTED = {
     "agent_loop": """
 in the excerpt: False
@@ -57,6 +60,8 @@ after somebody altered it: injected_text messages[5].content
 
 @pytest.mark.parametrize("name", PRINTED)
 def test_an_example_prints_what_is_written_here(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    if name == "http_client" and not GENERATED.is_dir():
+        pytest.skip(CLIENTS)
     path = EXAMPLES / f"{name}.py"
     runpy.run_path(str(path), run_name="__main__")
     assert capsys.readouterr().out == PRINTED[name].lstrip()

@@ -19,7 +19,7 @@ from ruamel.yaml import YAML
 
 from ctxsteward.evals import result_history as history
 from ctxsteward.evals.subjects import Task, answers
-from ctxsteward.evals.subjects.other_processes import HttpSubject
+from ctxsteward.evals.subjects.http import HttpSubject
 from ctxsteward.evals.suites.catalogue import NAMES, suite_named
 from ctxsteward.evals.suites.gates import check, load_gates
 from ctxsteward.schemas.eval_result import EvalResult

@@ -51,7 +51,7 @@ def test_everything_that_a_document_names_exists() -> None:
         ),
         ("identifier", "EnvelopeBuilder", "EnvelopeMakerOfOld"),
         ("make", "demo", "demonstration"),
-        ("module", "ctxsteward.evals.bench", "ctxsteward.evals.benches"),
+        ("module", "benchmarks.bench", "benchmarks.benches"),
         ("command", "steward log --limit 2", "steward logs"),
         ("command", "evals run verbatim --gate", "evals run verbatim --gates-of-hell"),
     ],

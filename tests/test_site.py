@@ -149,12 +149,12 @@ def test_a_link_leads_on_the_site_to_what_it_leads_to_in_the_repository(site: ob
     made = pages.SitePage(
         "design/900.md",
         "x",
-        "[a](../cost.md#b) [c](../../README.md) [d](../../pyproject.toml) ![e](../img/price.svg) [f](001-packaging.md) "
+        "[a](../cost.md#b) [c](../../README.md) [d](../../pyproject.toml) ![e](../img/demo.svg) [f](001-packaging.md) "
         "[g](../examples/judges.py) `[h](../cost.md)` [i](https://x.example)",
         "docs/design/900.md",
     )
     assert site.staged(made) == (  # type: ignore[attr-defined]
-        "[a](../cost.md#b) [c](../index.md) [d](https://code.example/blob/main/pyproject.toml) ![e](../img/price.svg) "
+        "[a](../cost.md#b) [c](../index.md) [d](https://code.example/blob/main/pyproject.toml) ![e](../img/demo.svg) "
         "[f](001-packaging.md) [g](../examples/judges.py.md) `[h](../cost.md)` [i](https://x.example)"
     )
     with pytest.raises(pages.BrokenLink, match=r"docs/design/900.md: \.\./gone\.md leads nowhere"):

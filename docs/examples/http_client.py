@@ -1,5 +1,6 @@
 """A turn of a chat service over HTTP, with the Python client that is generated from the OpenAPI document.
 
+    make clients
     pip install ./clients/python
     python docs/examples/http_client.py
 

@@ -219,13 +219,6 @@ def test_a_suite_whose_packages_are_missing_is_refused_before_another_is_played(
     )
 
 
-def test_a_benchmark_runs_by_name_and_its_rows_are_printed() -> None:
-    result = CliRunner().invoke(cli, ["evals", "bench", "import", "--json"])
-    rows = [json.loads(line) for line in result.stdout.splitlines()]
-    assert {row["bench"] for row in rows} == {"import"}
-    assert result.exit_code == any(row["ok"] is False for row in rows)
-
-
 # -- recall --------------------------------------------------------------------------------------------------
 
 
@@ -274,17 +267,6 @@ def test_recall_is_a_table_for_people(locomo: str) -> None:
 def test_another_strategy_is_another_figure(locomo: str) -> None:
     (line,) = run("recall", locomo, "--json", "--budgets", "60", "--strategy", "recency").stdout.splitlines()
     assert json.loads(line)["mean"] == 0.0
-
-
-def test_recall_writes_its_tables_into_the_page_and_touches_nothing_else(locomo: str, tmp_path: Path) -> None:
-    page = tmp_path / "page.md"
-    page.write_text("a <!-- recall --><!-- /recall --> b <!-- variants --><!-- /variants --> c\n")
-    run("recall", locomo, "--budgets", "100", "--write", str(page))
-    text = page.read_text()
-    assert text.startswith("a <!-- recall -->\n1 questions")
-    assert text.endswith("<!-- /variants --> c\n")
-    assert "| heuristic | 100 | 100.0 |" in text
-    assert "| without wide |" in text
 
 
 # -- cost ----------------------------------------------------------------------------------------------------
@@ -345,27 +327,3 @@ def test_the_gate_says_what_was_missed(runs: str) -> None:
 def test_folders_and_files_are_taken_together(runs: str) -> None:
     rows = [json.loads(line) for line in run("cost", runs, str(Path(runs).parent), "--json").stdout.splitlines()]
     assert {row["runs"] for row in rows} == {2}
-
-
-def test_cost_writes_its_tables_into_the_page_and_touches_nothing_else(runs: str, tmp_path: Path) -> None:
-    page = tmp_path / "page.md"
-    page.write_text("a <!-- cost -->old<!-- /cost --> b\n", encoding="utf-8")
-    run("cost", runs, "--write", str(page))
-    text = page.read_text(encoding="utf-8")
-    assert text.startswith("a <!-- cost -->\nA cached token costs 0.1, a written one 1; block 1,024 tokens.\n")
-    assert text.endswith("<!-- /cost --> b\n")
-    assert [line for line in text.splitlines() if line.startswith("**")] == [
-        "**openai: 1 runs, 17 calls, budget 900 tokens**",
-        "**openai: 1 runs, 17 calls, budget 4,000 tokens**",
-        "**openai: 1 runs, 17 calls, budget 16,000 tokens**",
-    ]
-    run("cost", runs, "--write", str(page), "--budget", "dynamic_tokens=700")
-    assert "budget 700 tokens" in page.read_text(encoding="utf-8")
-
-
-def test_the_tables_of_the_page_are_generated_and_whole() -> None:
-    page = (ROOT / "docs" / "cost.md").read_text(encoding="utf-8")
-    block = page[page.index("<!-- cost -->") : page.index("<!-- /cost -->")]
-    rows = [line for line in block.splitlines() if line.startswith("|")]
-    assert len({row.count("|") for row in rows}) == 1
-    assert sum(row.startswith(f"| {HINDSIGHT} |") for row in rows) == block.count("**") // 2

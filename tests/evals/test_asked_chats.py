@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from ctxsteward.envelope import Heuristic
-from ctxsteward.evals.asked_chats import answering_passage, chats_table, is_chat_folder, measure_chats, read_chats
-from ctxsteward.evals.selectors import RANKINGS, rankings_on
+from ctxsteward.evals.asked_chats import answering_passage, is_chat_folder, measure_chats, read_chats
+from ctxsteward.evals.rankings import RANKINGS
 from ctxsteward.schemas import InputError
 
 from ..needs import PUBLIC_DATA
@@ -63,22 +63,10 @@ def test_a_chat_loses_its_generators_mark_and_keeps_what_can_be_answered(tmp_pat
 def test_ours_finds_what_a_window_forgot_and_no_ranking_beats_the_oracle(tmp_path: Path) -> None:
     chats = read_chats(folder(tmp_path))
     shown = {
-        name: measure_chats(chats, RANKINGS[name].make, budgets_tokens=(300,))[0].user
+        name: measure_chats(chats, RANKINGS[name], budgets_tokens=(300,))[0].user
         for name in ("heuristic", "recency", "oracle")
     }
     assert shown["recency"] + 50 <= shown["heuristic"] <= shown["oracle"] == 100.0  # a bullet may say it as it was said
-
-
-def test_the_table_has_a_row_for_every_ranking_and_both_halves(tmp_path: Path) -> None:
-    folder(tmp_path, chat=chat(12))
-    lines = chats_table({"development": read_chats(tmp_path), "held-out": read_chats(tmp_path, "held-out")}, print)
-    assert (
-        lines[0]
-        == "2 and 0 / 2 and 0 questions about what users and the assistant said; percent; development / held out."
-    )
-    rows = [line for line in lines if line.startswith("| ")]
-    names = [row.split(" | ")[0].removeprefix("| ") for row in rows]
-    assert names == ["ranking", *rankings_on("chats"), "ranking, by passage", *rankings_on("chats")]
 
 
 def test_the_passage_that_answers_is_the_one_that_says_what_the_answer_says() -> None:

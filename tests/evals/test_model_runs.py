@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from tests.summarizers.models.fake_model import FakeModel, faithful
 
 from ctxsteward.console.cli import cli
 from ctxsteward.evals.model_runs import MEANT, ModelRun, price_of, run_model
@@ -17,6 +16,7 @@ from ctxsteward.evals.suites import play_one, played
 from ctxsteward.evals.suites.kit import Draw, Setup
 from ctxsteward.schemas import ChatReply, ChatRequest, InputError, ModelPrice, ModelUnavailable, TokenUsage
 from ctxsteward.summarizers.models import CallLimits
+from tests.summarizers.models.fake_model import FakeModel, faithful
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 DRAW = Draw("compression", "ci", 1)

@@ -11,9 +11,9 @@ import pytest
 
 from ctxsteward.envelope import Heuristic, SelectionRequest
 from ctxsteward.envelope.recall.selection import ScoredOriginal
-from ctxsteward.evals.documents import block_of, check_markers, with_block
-from ctxsteward.evals.recall import BLOCKS, measure
-from ctxsteward.evals.selectors import RANKINGS, VARIANTS, _packed, rankings_on
+from ctxsteward.evals.documents import check_markers, with_block
+from ctxsteward.evals.rankings import RANKINGS
+from ctxsteward.evals.recall import measure
 from ctxsteward.schemas import InputError
 
 from ..needs import PUBLIC_DATA
@@ -66,7 +66,7 @@ def test_a_selector_that_finds_nothing_scores_nothing(tmp_path: Path) -> None:
 
 
 def test_recency_is_a_sliding_window(tmp_path: Path) -> None:
-    (row,) = measure(written(tmp_path, [sample()]), selector=RANKINGS["recency"].make, budgets_tokens=(120,))
+    (row,) = measure(written(tmp_path, [sample()]), selector=RANKINGS["recency"], budgets_tokens=(120,))
     assert row.by_category["single-hop"] == 0.0
 
 
@@ -92,20 +92,6 @@ def test_a_file_that_is_no_locomo_is_refused_by_name(tmp_path: Path, document: o
     assert names in str(refused.value)
 
 
-# -- other ways to choose ------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", VARIANTS)
-def test_every_variant_ranks_the_facts(tmp_path: Path, name: str) -> None:
-    (row,) = measure(written(tmp_path, [sample()]), selector=VARIANTS[name], budgets_tokens=(200,))
-    assert row.mean > 50
-
-
-def test_the_knapsack_takes_the_best_set() -> None:
-    assert _packed([6.0, 5.0, 5.0], [6, 5, 5], 10) == [1, 2]
-    assert _packed([1.0], [11], 10) == []
-
-
 # -- the document --------------------------------------------------------------------------------------------------
 
 
@@ -119,16 +105,7 @@ def test_a_document_without_a_place_for_a_table_is_refused(tmp_path: Path) -> No
     path = tmp_path / "page.md"
     path.write_text("<!-- recall --><!-- /recall -->")
     with pytest.raises(InputError, match="no <!-- variants --> followed by <!-- /variants -->"):
-        check_markers(path, *BLOCKS)
-
-
-def test_the_tables_of_the_page_are_generated_and_whole() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "selection.md").read_text(encoding="utf-8")
-    for name in BLOCKS:
-        rows = [line for line in block_of(page, name).splitlines() if line.startswith("|")]
-        assert len({row.count("|") for row in rows}) == 1
-        for wanted in VARIANTS if name == "variants" else rankings_on("talk"):
-            assert any(row.startswith(f"| {wanted} |") for row in rows), wanted
+        check_markers(path, "recall", "variants")
 
 
 @pytest.mark.soak

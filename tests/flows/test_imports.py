@@ -17,7 +17,6 @@ from .servers import environment
         "ctxsteward.steward.night.run, ctxsteward.steward.setup, ctxsteward.steward.night.history, "
         "ctxsteward.steward.night.telemetry",
         "ctxsteward.flows, ctxsteward.flows",
-        "ctxsteward.evals.bench.steward",
     ],
 )
 def test_prefect_and_dask_are_not_imported(tmp_path: Path, imported: str) -> None:

@@ -18,8 +18,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Iterator, Sequence
 from math import ceil
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -28,13 +27,10 @@ from ctxsteward.envelope import Budgets, EnvelopeBuilder, NewMessage, Selector, 
 from ctxsteward.language import passage_spans, terms
 from ctxsteward.schemas import InputError, InvalidTranscript
 
-from .documents import check_markers, table, write_blocks
 from .recall import asked, recall_budgets
-from .selectors import rankings_on
 
 Half = Literal["development", "held-out"]
 BUDGETS_TOKENS = (900, 2_000, 4_000)
-CHATS_BLOCK = "chats"
 _MARK, _MARKED_CHARS = "->->", 40
 """Before what a generator left behind a message, which is short."""
 _NUMBER = re.compile(r"-(\d+)-chat\.json\Z")
@@ -262,56 +258,3 @@ def _stands(passage: str, text: str) -> bool:
     """Whether `PASSAGE_SHOWN` of it stands in the text in one piece."""
     size = max(1, ceil(len(passage) * PASSAGE_SHOWN))
     return any(passage[start : start + size] in text for start in range(len(passage) - size + 1))
-
-
-# -- the table -----------------------------------------------------------------------------------------------------
-
-
-def write_chats_table(page: Path, folder: Path, tell: Callable[[str], None]) -> None:
-    """Both halves of every ranking, into the document: the held-out half is looked at for this alone."""
-    check_markers(page, CHATS_BLOCK)
-    write_blocks(page, {CHATS_BLOCK: chats_table({half: read_chats(folder, half) for half in _HALVES}, tell)})
-
-
-_HALVES: tuple[Half, ...] = ("development", "held-out")
-
-
-def chats_table(halves: Mapping[Half, Sequence[AskedChat]], tell: Callable[[str], None]) -> list[str]:
-    """A row a ranking: what users said at each budget, then what the assistant said, development / held out.
-
-    First of whole messages, then of the passages that answer.
-    """
-    head = [f"{role}, {size:,}" for role in ("user", "assistant") for size in BUDGETS_TOKENS]
-    whole: list[list[str]] = []
-    passages: list[list[str]] = []
-    counted = ""
-    for name, ranking in rankings_on("chats").items():
-        found = [
-            measure_chats(chats, ranking.make, defaults=ranking.defaults, tell=partial(_told, tell, name))
-            for chats in halves.values()
-        ]
-        both = zip(*found, strict=True)
-        by_budget = [(row, other) for row, other in both]
-        users = [f"{one.user:.1f} / {other.user:.1f}" for one, other in by_budget]
-        assistants = [f"{one.assistant:.1f} / {other.assistant:.1f}" for one, other in by_budget]
-        whole.append([name, *users, *assistants])
-        users = [f"{one.user_passages:.1f} / {other.user_passages:.1f}" for one, other in by_budget]
-        assistants = [f"{one.assistant_passages:.1f} / {other.assistant_passages:.1f}" for one, other in by_budget]
-        passages.append([name, *users, *assistants])
-        counts = [f"{rows[0].user_questions} and {rows[0].assistant_questions}" for rows in found]
-        counted = (
-            f"{' / '.join(counts)} questions about what users and the assistant said; percent; development / held out."
-        )
-    return [
-        counted,
-        "",
-        *table(["ranking", *head], whole),
-        "",
-        "By the passage that answers:",
-        "",
-        *table(["ranking, by passage", *head], passages),
-    ]
-
-
-def _told(tell: Callable[[str], None], name: str, text: str) -> None:
-    tell(f"{name}: {text}")

@@ -2,7 +2,7 @@
 
 Each row is one way of sending the same runs under the same head, measured by one judge (`prompt_cost`): our default,
 ours without recall, the baselines, and the cheapest masking schedule that could have been chosen had the run been
-known. Ratios are to sending everything. `cost_block` has the tables of `docs/cost.md`.
+known. Ratios are to sending everything.
 
 A *step* is an assistant message with its tool results; what stands before the first one is step 0. Masking replaces
 the tool results of older steps by one line and keeps the newest `kept_steps` whole, at least the newest one, which the
@@ -32,9 +32,8 @@ from ctxsteward.envelope import Budgets, EnvelopeBuilder
 from ctxsteward.envelope.compaction import KEPT_STEPS as POLICY_STEPS, price_policy, rewriting_pays
 from ctxsteward.schemas import InputError, PolicyName
 
-from .documents import table
 from .prompt_cost import Bill, PricedPrompt, Prices, PromptJudge, Sizer
-from .replay import AgentRun, MaskedRun, Transcript, masking_of, read_run, read_runs
+from .replay import AgentRun, MaskedRun, masking_of, read_runs
 
 WINDOW_STEPS = 5
 SCHEDULES: tuple[PolicyName, ...] = ("threshold", "ski_rental", "never", "every_turn", "every_n")
@@ -347,21 +346,6 @@ def policy_builders(builder: EnvelopeBuilder, prices: Prices) -> dict[str, Envel
     }
 
 
-def spent_so_far(transcript: Transcript, builder: EnvelopeBuilder) -> dict[str, list[int]]:
-    """By policy: after each call of a transcript what all so far cost, in tokens at full price."""
-    sizer, prices = Sizer(builder.counter), Prices()
-    builders = policy_builders(builder, prices)
-    run = read_run(transcript, builders, sizer)
-    spent: dict[str, list[int]] = {}
-    for name in builders:
-        judge = PromptJudge(sizer=sizer, prices=prices, budget_tokens=builder.budgets.dynamic_tokens, task="")
-        bills = spent[name.removeprefix(f"{AGENT}, ")] = []
-        for prompt in run.ours[name]:
-            judge.read(prompt)
-            bills.append(round(judge.bill.priced))
-    return spent
-
-
 def _sent(
     run: AgentRun, sizer: Sizer, prices: Prices, budget_tokens: int
 ) -> Iterator[tuple[str, Sequence[PricedPrompt]]]:
@@ -428,49 +412,6 @@ def missed_bars(rows: Sequence[CostRow]) -> list[str]:
     return missed
 
 
-NAME = "cost"
-HEAD = (
-    "sent",
-    "raw tokens",
-    "to everything",
-    "cache-priced",
-    "to everything",
-    "to best in hindsight",
-    "to best in budget",
-    "from cache, %",
-    "compactions",
-    "over budget, %",
-    "refused, %",
-    "task shown, %",
-    "task reachable, %",
-    "used values shown, %",
-)
-
-
-def cells(row: CostRow) -> tuple[str, ...]:
-    """A row's figures as `HEAD` names them."""
-    return (
-        row.strategy,
-        f"{row.raw_tokens:,}",
-        f"{row.raw_ratio:.2f}",
-        f"{row.priced_tokens:,.0f}",
-        f"{row.priced_ratio:.2f}",
-        f"{row.hindsight_ratio:.2f}",
-        f"{row.budget_ratio:.2f}",
-        _percent(row.prefix_reuse),
-        f"{row.compactions:,}",
-        _percent(row.over_budget),
-        _percent(row.invalid),
-        _percent(row.task_shown),
-        _percent(row.task_reachable),
-        "–" if row.values_shown is None else _percent(row.values_shown),
-    )
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.1f}".removesuffix(".0")
-
-
 def grouped(rows: Iterable[CostRow]) -> dict[str, list[CostRow]]:
     """Rows by what runs they are of, in order."""
     found: dict[str, list[CostRow]] = {}
@@ -483,12 +424,3 @@ def title(rows: Sequence[CostRow], dynamic_tokens: int) -> str:
     """What a table is about."""
     first = rows[0]
     return f"{first.runs_of}: {first.runs:,} runs, {first.calls:,} calls, budget {dynamic_tokens:,} tokens"
-
-
-def cost_block(measured: Mapping[int, Sequence[CostRow]], prices: Prices) -> Iterator[str]:
-    """All tables, one for each dynamic budget and each format."""
-    costs = f"A cached token costs {prices.cached:g}, a written one {prices.write:g}"
-    yield f"{costs}; block {prices.block_tokens:,} tokens."
-    for dynamic_tokens, found in measured.items():
-        for rows in grouped(found).values():
-            yield from ("", f"**{title(rows, dynamic_tokens)}**", "", *table(HEAD, map(cells, rows)))

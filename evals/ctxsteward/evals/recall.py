@@ -5,7 +5,7 @@ whole text is in the rendered dynamic section. The budget under test, N tokens, 
 at a fraction of 0.9, so references, dates, fences and whatever the window costs are counted; or, at the builder's
 defaults, it is all of ``dynamic_tokens``, of which the history has its share. Questions are of categories 1-4
 (multi-hop, temporal, open-domain, single-hop) with at least one valid evidence turn; the mean is over questions, of the
-share of evidence shown. The tables of `docs/selection.md` are written between its markers.
+share of evidence shown.
 
 Data: LoCoMo (Maharana et al. 2024, snap-research/LoCoMo). Its malformed evidence ids are split and normalized;
 dangling ones are left out.
@@ -38,9 +38,8 @@ from ctxsteward.envelope import (
 )
 from ctxsteward.schemas import InvalidTranscript
 
-from .documents import check_markers, table, write_blocks
+from .rankings import BestThatFits
 from .replay import new_message, open_session
-from .selectors import VARIANTS, BestThatFits, rankings_on
 
 RECALL_FRACTION = 0.9
 BUDGETS_TOKENS = (500, 900, 2000, 4000)
@@ -233,50 +232,3 @@ def _question(row: object, source: str, where: str) -> Question:
         category=row["category"] if isinstance(row.get("category"), int) else 0,
         evidence=tuple(dict.fromkeys(f"D{int(match[1])}:{int(match[2])}" for match in ids)),
     )
-
-
-VARIANT_BUDGETS_TOKENS = (900, 2000)
-
-BLOCKS = ("recall", "variants")
-
-
-def write_tables(path: Path, data: Path, budgets_tokens: Sequence[int], tell: Callable[[str], None]) -> None:
-    """Measure every ranking and every variant on `data`, and put the tables into the document."""
-    check_markers(path, *BLOCKS)
-    tables = recall_table(data, budgets_tokens, tell), variants_table(data, tell)
-    write_blocks(path, dict(zip(BLOCKS, tables, strict=True)))
-
-
-def recall_table(data: Path, budgets_tokens: Sequence[int], tell: Callable[[str], None]) -> list[str]:
-    """Recall by strategy and budget."""
-    head = ["strategy", "tokens", "shown", "all", "reachable", *CATEGORIES.values(), "ranking p50, ms"]
-    cells = []
-    questions = 0
-    for name, ranking in rankings_on("talk").items():
-        for row in measure(
-            data,
-            selector=ranking.make,
-            budgets_tokens=budgets_tokens,
-            defaults=ranking.defaults,
-            tell=_prefixed(tell, name),
-        ):
-            questions = row.questions
-            figures = (
-                f"{figure:.1f}" for figure in (row.mean, row.all_shown, row.reachable, *row.by_category.values())
-            )
-            cells.append([name, f"{row.budget_tokens:,}", *figures, f"{row.select_ms_p50:.2f}"])
-    return [f"{questions:,} questions; percent; CPU time.", "", *table(head, cells)]
-
-
-def variants_table(data: Path, tell: Callable[[str], None]) -> list[str]:
-    """What each signal and each way of filling the room is worth."""
-    head = ["ranking", *(f"{what}, {size:,}" for size in VARIANT_BUDGETS_TOKENS for what in ("shown", "multi-hop"))]
-    cells = []
-    for name, selector in VARIANTS.items():
-        rows = measure(data, selector=selector, budgets_tokens=VARIANT_BUDGETS_TOKENS, tell=_prefixed(tell, name))
-        cells.append([name, *(f"{value:.1f}" for row in rows for value in (row.mean, row.by_category["multi-hop"]))])
-    return ["", *table(head, cells)]
-
-
-def _prefixed(tell: Callable[[str], None], name: str) -> Callable[[str], None]:
-    return lambda text: tell(f"{name}: {text}")

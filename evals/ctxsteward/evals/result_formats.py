@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from xml.etree import ElementTree as Xml
 
 from ctxsteward.schemas import EvalMiss, EvalResult, GateResult, MetricResult, Verdict
 
-from .result_history import SURE, FigureComparison, GateChange, ResultComparison, ResultDifference
+from .result_history import SURE, FigureComparison, GateChange, ResultComparison, before, incomparable, values
 from .suites.kit import JUDGED
 
 MISSES = 5
@@ -49,13 +49,10 @@ def tally(gates: Sequence[GateResult]) -> str:
     return f"{counts['passed']} of {len(gates)} gates passed{''.join(others)}"
 
 
-def markdown(
-    results: Sequence[EvalResult],
-    differences: Mapping[str, ResultDifference],
-    incomparable: Mapping[str, Sequence[str]] | None = None,
-) -> str:
-    """A page of all results; `differences` by suite, where there was a run that asked the same before; else in what
-    the last one differs.
+def markdown(results: Sequence[EvalResult], history: Sequence[EvalResult] = ()) -> str:
+    """A page of all results, each beside the run before in the history that asked the same.
+
+    Where there is none, it says in what the last run of the suite differs.
     """
     gates = [gate for result in results for gate in result.gates]
     scenarios, turns = sum(one.scenarios for one in results), sum(one.turns for one in results)
@@ -65,13 +62,13 @@ def markdown(
         f"{tally(gates) if gates else 'No gates were asked for'}; {scenarios:,} scenarios, {turns:,} turns.",
     ]
     for result in results:
-        rows += ["", *_suite(result, differences.get(result.suite))]
-        if differs := (incomparable or {}).get(result.suite):
+        rows += ["", *_suite(result, before(history, result))]
+        if differs := incomparable(history, result):
             rows += ["", f"Not compared: the last run differs in {_cell('; '.join(differs))}."]
     return "\n".join(rows) + "\n"
 
 
-def _suite(result: EvalResult, difference: ResultDifference | None) -> Iterator[str]:
+def _suite(result: EvalResult, earlier: EvalResult | None) -> Iterator[str]:
     yield f"## {MARKS[outcome([result])]} {result.suite}"
     yield ""
     yield _cell(result.about)
@@ -79,16 +76,13 @@ def _suite(result: EvalResult, difference: ResultDifference | None) -> Iterator[
     repeats = f" {REPEATS} |" if has_repeats(result) else ""
     yield f"| figure | value | 95 % interval |{repeats} checks | each thing once | gate | notices | since last run |"
     yield f"|---|---:|---|{'---|' if repeats else ''}---:|---|---|---|---|"
-    changes = {one.metric: one for one in difference.changes} if difference else {}
     for metric in result.metrics:
         gates = [gate for gate in result.gates if gate.metric == metric.name]
-        change = changes.get(metric.name)
-        since = "" if change is None or change.before is None else delta(metric, change.before)
         yield (
             f"| {metric.name} | {figure(metric, metric.value)} | {interval(metric)} "
             f"|{f' {deviations(metric)} |' if repeats else ''} {metric.checks:,} "
             f"| {distinct(metric)} | {', '.join(map(_gate, gates))} "
-            f"| {', '.join(filter(None, (notices(metric, gate) for gate in gates)))} | {since} |"
+            f"| {', '.join(filter(None, (notices(metric, gate) for gate in gates)))} | {delta(metric, earlier)} |"
         )
     yield from _failures(result)
     if lines := list(judging_lines(result)):
@@ -198,8 +192,11 @@ def notices(metric: MetricResult, gate: GateResult) -> str:
     return f"{scale * gate.detects:.2g}{unit} off"
 
 
-def delta(metric: MetricResult, was: float) -> str:
-    """How far a figure is from what it was; empty where it is the same."""
+def delta(metric: MetricResult, earlier: EvalResult | None) -> str:
+    """How far a figure is from what it was in an earlier run; empty where that had no such figure."""
+    (was,) = (None,) if earlier is None else values((earlier,), metric.name)
+    if was is None:
+        return ""
     if metric.value is None or metric.value == was:
         return "="
     worse = metric.value < was if metric.better == "higher" else metric.value > was

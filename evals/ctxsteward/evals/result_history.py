@@ -2,8 +2,7 @@
 
 A result is compared with the newest earlier one that asked the same: of the same suite and split, with the same setup
 (budgets, model, summarizer, …) over the same scenarios. Where there is none, it is told in what the newest of the suite
-and split differs. A figure *moved* where its value lies outside the other's interval. A file that cannot be read is
-left as it is.
+and split differs. A file that cannot be read is left as it is.
 
 Two runs are compared paired by scenario: how far apart each figure is, and how surely.
 
@@ -30,7 +29,7 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
+from itertools import product, takewhile
 from math import sqrt
 from pathlib import Path
 from random import Random
@@ -44,29 +43,6 @@ from .intervals import ALIKE, student_quantile
 
 TREND = 20
 """Runs that a trend shows."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MetricChange:
-    """One figure, now and in the run before."""
-
-    metric: str
-    now: float | None
-    before: float | None
-    moved: bool
-    """Whether it lies outside the interval that it had."""
-    worse: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResultDifference:
-    """A result against the one before."""
-
-    before: EvalResult
-    changes: tuple[MetricChange, ...]
-    newly_failed: tuple[str, ...]
-    """Gates that had not."""
-    newly_passed: tuple[str, ...]
 
 
 def read(path: Path, other: str = "pass another --history") -> tuple[EvalResult, ...]:
@@ -116,12 +92,15 @@ def append_lines(path: Path, lines: Iterable[str], failed: str) -> None:
 
 
 def before(history: Sequence[EvalResult], result: EvalResult) -> EvalResult | None:
-    """The newest result that asked the same."""
-    return next((one for one in reversed(history) if not any(differing(one, result))), None)
+    """The newest result that asked the same, of those before this one where it stands in the history itself."""
+    earlier = tuple(takewhile(lambda one: one is not result, history))
+    return next((one for one in reversed(earlier) if not any(differing(one, result))), None)
 
 
 def incomparable(history: Sequence[EvalResult], result: EvalResult) -> tuple[str, ...]:
-    """In what the newest result of the same suite and split differs; nothing where there is none."""
+    """In what the newest result of the same suite and split differs, where none asked the same; else nothing."""
+    if before(history, result) is not None:
+        return ()
     same = (one for one in reversed(history) if (one.suite, one.split) == (result.suite, result.split))
     newest = next(same, None)
     return () if newest is None else tuple(map(str, differing(newest, result)))
@@ -166,29 +145,6 @@ def differing(before: EvalResult, after: EvalResult) -> Iterator[SettingDifferen
         yield SettingDifference("scenarios", str(before.scenarios), str(after.scenarios))
     elif all(ids) and ids[0] != ids[1]:
         yield SettingDifference("scenarios", f"{len(ids[0] - ids[1])} others", f"{len(ids[0] & ids[1])} in both")
-
-
-def difference(now: EvalResult, earlier: EvalResult) -> ResultDifference:
-    """What changed from one result to the next."""
-    known = {metric.name: metric for metric in earlier.metrics}
-    verdicts = {(gate.metric, gate.rule): gate.verdict for gate in earlier.gates}
-    turned = [gate for gate in now.gates if verdicts.get((gate.metric, gate.rule), gate.verdict) != gate.verdict]
-    return ResultDifference(
-        before=earlier,
-        changes=tuple(_change(metric, known.get(metric.name)) for metric in now.metrics),
-        newly_failed=tuple(f"{gate.metric} {gate.rule}" for gate in turned if gate.verdict == "failed"),
-        newly_passed=tuple(f"{gate.metric} {gate.rule}" for gate in turned if gate.verdict == "passed"),
-    )
-
-
-def _change(now: MetricResult, earlier: MetricResult | None) -> MetricChange:
-    was = earlier.value if earlier is not None else None
-    if now.value is None or was is None or earlier is None:
-        return MetricChange(metric=now.name, now=now.value, before=was, moved=False, worse=False)
-    low = was if earlier.low is None else earlier.low
-    high = was if earlier.high is None else earlier.high
-    worse = now.value < was if now.better == "higher" else now.value > was
-    return MetricChange(metric=now.name, now=now.value, before=was, moved=not low <= now.value <= high, worse=worse)
 
 
 def trend(history: Sequence[EvalResult], result: EvalResult) -> tuple[EvalResult, ...]:

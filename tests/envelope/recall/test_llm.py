@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
-from tests.summarizers.models.fake_model import FakeModel
 
 from ctxsteward.envelope import Heuristic
 from ctxsteward.envelope.history.tool_groups import LogEntry
@@ -24,6 +23,7 @@ from ctxsteward.envelope.recall.strategies import (
 )
 from ctxsteward.schemas import ChatReply, ChatRequest, InputError, ModelPrice, ModelUnavailable, StoreError
 from ctxsteward.summarizers.models import CallLimits, GovernedModel, SpendingLedger
+from tests.summarizers.models.fake_model import FakeModel
 
 from .sessions import TALK, request_for, session_of
 

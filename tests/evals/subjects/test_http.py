@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ctxsteward.evals.subjects import Archive, Index
-from ctxsteward.evals.subjects.other_processes import MAX_ANSWER_BYTES, HttpSubject
+from ctxsteward.evals.subjects.http import MAX_ANSWER_BYTES, HttpSubject
 from ctxsteward.evals.suites.kit import reaches
 from ctxsteward.schemas import InputError
 

@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
-from tests.summarizers.models.fake_model import FakeModel
 
 from ctxsteward.evals.suites.kit import (
     ChatJudge,
@@ -42,6 +41,7 @@ from ctxsteward.evals.suites.kit.model_judges import (
 )
 from ctxsteward.schemas import ChatReply, InputError, RatingTable, ReplyEnd, TokenPrices, TokenUsage
 from ctxsteward.summarizers.models import GovernedModel
+from tests.summarizers.models.fake_model import FakeModel
 
 from ..subjects.servers import serving
 

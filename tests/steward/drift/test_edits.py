@@ -1,6 +1,6 @@
 """What differs from a locked line has to be explained: rules turned round are blocked, harmless edits are not.
 
-The wordings are those of the benchmark (``python -m ctxsteward.evals.bench flips``) that are about lines of our own; it
+The wordings are those of the benchmark (``python -m benchmarks.bench flips``) that are about lines of our own; it
 measures those of public policies too.
 """
 
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import pytest
 
-from ctxsteward.evals.bench.flips import LockedLineCase, cases, judge
+from benchmarks.flips import LockedLineCase, cases, judge
 from ctxsteward.schemas.profile import ProfileDocument, ProfileEntry
 from ctxsteward.schemas.profile_changes import DriftLimits
 from ctxsteward.steward.drift import report

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from benchmarks.conversations import write
 from ctxsteward.envelope import Store, open_store
-from ctxsteward.evals.bench.benchmark_row import write
 from ctxsteward.schemas import Erased
 from ctxsteward.steward import NightReport, NightSettings, of_this_process, open_night, run_night
 from ctxsteward.steward.artifacts import ArtifactStore

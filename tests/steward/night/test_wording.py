@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.summarizers.models.fake_model import FakeModel
 
 from ctxsteward.envelope import open_store
 from ctxsteward.schemas import ChatReply, ChatRequest, InputError, MetaRecord, ModelPrice, ModelUnavailable, TokenUsage
@@ -17,6 +16,7 @@ from ctxsteward.steward.artifacts.artifact import EvidenceQuote
 from ctxsteward.steward.night.history import NightReport
 from ctxsteward.steward.release.wording import wording_fault
 from ctxsteward.steward.settings import NightSettings, settings_of as read_settings
+from tests.summarizers.models.fake_model import FakeModel
 
 from ..scenes import evidence, recommendation
 from . import desk

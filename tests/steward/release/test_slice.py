@@ -10,11 +10,11 @@ from zlib import crc32
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from benchmarks.advice import KEYS, TENANT, own_runs
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, Profile, Session, Store
 from ctxsteward.envelope.layout.composition import lay_head
 from ctxsteward.envelope.testing import CharTokenizer, memory_store
 from ctxsteward.envelope.tokens.tokenizer import Counter, Tokenizer, load_tokenizer
-from ctxsteward.evals.bench.advice import KEYS, TENANT, own_runs
 from ctxsteward.schemas import InputError
 from ctxsteward.schemas.profile import MetaRecord, ProfileDocument
 from ctxsteward.schemas.recommendation import MetaRecommendation

@@ -27,6 +27,7 @@ from ctxsteward.store.journal.events import (
 from ctxsteward.store.journal.log import Log, coded
 from ctxsteward.store.journal.port import ForgottenSubject, JournalRecord, SessionKey
 
+from ...examples import drawn
 from .spoiling import (
     CHARS,
     PLANTED,
@@ -275,8 +276,12 @@ ANTHROPIC: list[Wire] = [
 SAID = {"openai": OPENAI, "anthropic": ANTHROPIC}
 
 
-@pytest.mark.parametrize("way", [*SPOILS, *WORDS])
-@pytest.mark.parametrize(("dialect", "ordinal"), [(d, n + 1) for d, said in SAID.items() for n in range(len(said))])
+ORIGINALS = [(d, n + 1, way) for d, said in SAID.items() for n in range(len(said)) for way in (*SPOILS, *WORDS)]
+
+
+@pytest.mark.parametrize(
+    ("dialect", "ordinal", "way"), drawn(ORIGINALS, 40, "damaged originals", kind=lambda case: (case[0], case[2]))
+)
 def test_a_damaged_original_is_never_served_and_stops_nothing(
     tmp_path: Path, dialect: str, ordinal: int, way: str
 ) -> None:

@@ -1,7 +1,7 @@
 """A chat service while its S3 endpoint is dead, silent or slow, and when it is killed in the middle of that.
 
 A fault proxy between boto3 and a real S3 server; the load is short here and long with CTXSTEWARD_SOAK=1, which also
-holds latencies to their bar (`ctxsteward.evals.bench.outage` prints them). Times in seconds.
+holds latencies to their bar (`python -m benchmarks.bench outage` prints them). Times in seconds.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks import outage
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, open_store
 from ctxsteward.envelope.store import Store
-from ctxsteward.evals.bench import outage
 from ctxsteward.store.crypto.keyring import MasterKeys
 from ctxsteward.store.journal.port import SessionKey
 

@@ -12,16 +12,17 @@ from dataclasses import replace
 
 import pytest
 
+from benchmarks.conversations import conversation
 from ctxsteward.envelope import Budgets, EnvelopeBuilder
 from ctxsteward.envelope.compaction import SummaryAhead
 from ctxsteward.envelope.testing import memory_store
-from ctxsteward.evals.bench import conversation
 from ctxsteward.schemas import ChatRequest, ModelUnavailable, SummarizerInput, SummaryOrigin
 from ctxsteward.schemas.summary import FALL_BACKS
 from ctxsteward.summarizers import extractive, structured
 from ctxsteward.summarizers.models import AnthropicModel, CallLimits, GovernedModel, ModelSummarizer, OpenAIModel
 
 from ... import model_server
+from ...examples import drawn
 from ...model_server import Fault, ModelServer, Reply, SeenRequest
 from .fake_model import bullets_json, source_message
 
@@ -189,9 +190,10 @@ TURNS = 60
 PROVIDERS = {OpenAIModel: "openai-chat", AnthropicModel: "anthropic"}
 
 
-@pytest.mark.parametrize(
-    ("adapter", "fault"), [(OpenAIModel, "500"), (OpenAIModel, "slow"), (OpenAIModel, "cut"), (AnthropicModel, "500")]
-)
+WHOLE_RUNS = [(OpenAIModel, "500"), (OpenAIModel, "slow"), (OpenAIModel, "cut"), (AnthropicModel, "500")]
+
+
+@pytest.mark.parametrize(("adapter", "fault"), drawn(WHOLE_RUNS, 1, "a whole run"))
 def test_a_model_that_fails_for_a_whole_run_costs_summaries_and_no_build(adapter: Adapter, fault: str) -> None:
     limits = CallLimits(tries=2, first_wait_seconds=0.01, longest_wait_seconds=0.02, rest_seconds=FOREVER)
     with served(adapter, lambda request: Reply(text=GOOD), FAULTS[fault]) as (server, model):

@@ -11,7 +11,6 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from tests.steward.scenes import evidence, recommendation
 
 from ctxsteward.envelope import Budgets, EnvelopeBuilder
 from ctxsteward.envelope.recall import ModelSelector
@@ -20,6 +19,7 @@ from ctxsteward.schemas import ChatReply, ChatRequest
 from ctxsteward.steward.artifacts import EvidenceQuote
 from ctxsteward.steward.release.wording import wording_fault
 from ctxsteward.summarizers.models import GovernedModel, ModelSummarizer
+from tests.steward.scenes import evidence, recommendation
 
 from ...needs import PUBLIC_DATA
 from .fake_model import FakeModel, bullets_json

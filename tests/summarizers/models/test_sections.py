@@ -8,7 +8,6 @@ from typing import Any, get_args
 
 import pytest
 from hypothesis import given, settings, strategies as st
-from tests.examples import examples
 
 from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, Session, SummaryAhead, rebuild
 from ctxsteward.envelope.audit import audit
@@ -18,6 +17,7 @@ from ctxsteward.envelope.testing import memory_store
 from ctxsteward.schemas import Bullet, ChatReply, ChatRequest, HandoffSection, LossKind, ModelPrice, SummarizerInput
 from ctxsteward.summarizers import extractive, structured
 from ctxsteward.summarizers.models import GovernedModel, ModelSummarizer, SpendingLedger
+from tests.examples import examples
 
 from .fake_model import FakeModel, bullets_json, rows_of as asked_rows, source_message
 

@@ -50,23 +50,13 @@ class LazyGroup(click.Group):
 
 
 EVALS = {
-    "bench": LazyCommand("commands.benchmarks:bench", "Time and memory against bars; exit 1 where one is missed."),
     "compare": LazyCommand("commands.results:compare", "Two runs, paired by scenario: what differs, and how surely."),
     "cost": LazyCommand("commands.measures:cost", "What do prompts cost on these agent runs, raw and cache-priced?"),
-    "discriminate": LazyCommand("commands.catalogue:discriminate", "Which gates turn red for which subjects?"),
     "from-transcripts": LazyCommand("commands.catalogue:from_transcripts", "Draft a suite from your own transcripts."),
     "list": LazyCommand("commands.catalogue:list_suites", "The suites, what they hold to numbers, and their gates."),
     "merge": LazyCommand("commands.results:merge", "Put the parts of a run together, and judge the whole."),
     "subjects": LazyCommand("commands.catalogue:list_subjects", "Who can be judged, and how to name your own."),
-    "advice": LazyCommand(
-        "commands.benchmarks:advice", "Is the steward's advice about tool errors right, does it harm?"
-    ),
-    "notes": LazyCommand("commands.benchmarks:notes", "What does the steward learn of what people wrote down?"),
-    "worth": LazyCommand("commands.benchmarks:worth", "What do readers say of what the steward keeps?"),
     "recall": LazyCommand("commands.measures:recall", "Is the evidence for each question in the envelope?"),
-    "survival": LazyCommand(
-        "commands.benchmarks:survival", "What survives compaction in dense talk, beside an oracle?"
-    ),
     "run": LazyCommand("commands.suites:run", "Play a suite's scenarios; with --gate, exit 1 where a gate fails."),
 }
 

@@ -4,26 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 
 from ctxsteward.envelope.tokens import Prices, model_info
-from ctxsteward.evals.asked_chats import Half, is_chat_folder, measure_chats, read_chats, write_chats_table
+from ctxsteward.evals.asked_chats import Half, is_chat_folder, measure_chats, read_chats
 from ctxsteward.evals.cost import (
-    NAME,
     OURS,
     OURS_WITHOUT_RECALL,
     CostRow,
-    cost_block,
     grouped,
     measure,
     missed_bars,
     policy_builders,
     title,
 )
-from ctxsteward.evals.documents import check_markers, write_blocks
-from ctxsteward.evals.recall import BLOCKS, RecallRow, measure as measure_recall, write_tables as write_recall_tables
-from ctxsteward.evals.selectors import rankings_on
+from ctxsteward.evals.rankings import RANKINGS
+from ctxsteward.evals.recall import RecallRow, measure as measure_recall
 from ctxsteward.schemas import InputError
 
 from ..terminal import (
@@ -40,8 +38,6 @@ from ..terminal import (
     table_console,
 )
 
-WRITTEN_BUDGETS = ("dynamic_tokens=900", "dynamic_tokens=4000", "dynamic_tokens=16000")
-
 
 @click.command()
 @click.argument("data", type=click.Path(), nargs=-1, required=True)
@@ -52,7 +48,6 @@ WRITTEN_BUDGETS = ("dynamic_tokens=900", "dynamic_tokens=4000", "dynamic_tokens=
     "--write-price", type=float, default=1.0, show_default=True, help="Of one that it did not; Anthropic 1.25."
 )
 @click.option("--cache-block", type=int, metavar="TOKENS", help="The shortest cached prefix; default: the model's.")
-@click.option("--write", type=click.Path(), metavar="FILE", help="Put the tables between the markers of this Markdown.")
 @click.option("--gate", is_flag=True, help="Exit 1 where our default does not hold its bars.")
 @common
 def cost(
@@ -62,7 +57,6 @@ def cost(
     cached_price: float,
     write_price: float,
     cache_block: int | None,
-    write: str | None,
     gate: bool,
     as_json: bool,
     store: str,
@@ -72,25 +66,22 @@ def cost(
 
     Ours as it is by default and without recall, and under each policy by price; masking tool results never,
     at every step, at every tenth; a window of five steps; and the cheapest masking schedules there were, known
-    in hindsight. Nothing is stored. --write measures at 900, 4,000 and 16,000 tokens, unless --budget says
-    otherwise.
+    in hindsight. Nothing is stored.
     """
 
     prices = _prices(model, cached_price, write_price, cache_block)
-    if write is not None:
-        check_markers(Path(write), NAME)
-    budget_sets = [(one,) for one in WRITTEN_BUDGETS] if write is not None and not budgets else [budgets]
+    builder = read_builder(model, budgets)
+    builders = {OURS: builder, OURS_WITHOUT_RECALL: read_builder(model, (*budgets, "recall_fraction=0"))}
+    builders |= policy_builders(builder, prices)
     with progress("cost", shown=not as_json) as tell:
-        measured = dict(_measure(data, model, chosen, prices, tell) for chosen in budget_sets)
-    if write is not None:
-        write_blocks(Path(write), {NAME: cost_block(measured, prices)})
-    for dynamic_tokens, rows in measured.items():
-        if as_json:
-            for row in rows:
-                print_json({"suite": "cost", "dynamic_tokens": dynamic_tokens, **row._asdict()})
-        elif write is None:
-            _print_tables(dynamic_tokens, rows)
-    missed = [text for rows in measured.values() for text in missed_bars(rows)] if gate else []
+        rows = measure(data, builders, prices=prices, tell=tell)
+    dynamic_tokens = builder.budgets.dynamic_tokens
+    if as_json:
+        for row in rows:
+            print_json({"suite": "cost", "dynamic_tokens": dynamic_tokens, **row._asdict()})
+    else:
+        _print_tables(dynamic_tokens, rows)
+    missed = missed_bars(rows) if gate else []
     for text in missed:
         note(f"gate: {text}")
     return FOUND if missed else 0
@@ -103,16 +94,6 @@ def _prices(model: str, cached: float, write: float, block: int | None) -> Price
     return Prices(
         cached=cached, write=write, block_tokens=model_info(model).cache_block_tokens if block is None else block
     )
-
-
-def _measure(
-    data: Sequence[str], model: str, budgets: Sequence[str], prices: Prices, tell: Callable[[str], None]
-) -> tuple[int, list[CostRow]]:
-    """The dynamic budget, and the rows at it."""
-    builder = read_builder(model, budgets)
-    builders = {OURS: builder, OURS_WITHOUT_RECALL: read_builder(model, (*budgets, "recall_fraction=0"))}
-    builders |= policy_builders(builder, prices)
-    return builder.budgets.dynamic_tokens, measure(data, builders, prices=prices, tell=tell)
 
 
 def _print_tables(dynamic_tokens: int, measured: Sequence[CostRow]) -> None:
@@ -141,7 +122,6 @@ def _print_tables(dynamic_tokens: int, measured: Sequence[CostRow]) -> None:
     )
 
 
-STRATEGIES = rankings_on("talk")
 MOST_BUDGET_TOKENS = 1_000_000
 
 
@@ -153,89 +133,53 @@ MOST_BUDGET_TOKENS = 1_000_000
     default="heuristic",
     show_default=True,
     metavar="NAME",
-    shell_complete=completer(tuple(STRATEGIES)),
-    help="How originals are ranked: recency, heuristic, semantic, hybrid.",
+    shell_complete=completer(tuple(RANKINGS)),
+    help=f"How originals are ranked: {', '.join(RANKINGS)}.",
 )
 @click.option("--defaults", is_flag=True, help="The budgets are of the whole window, recall has its default share.")
 @click.option("--held-out", is_flag=True, help="Of a folder of chats: the half that nothing was tuned by.")
-@click.option("--write", type=click.Path(), metavar="FILE", help="Put all tables between the markers of this Markdown.")
 @common
 def recall(
-    data: str,
-    budgets: str,
-    strategy: str,
-    defaults: bool,
-    held_out: bool,
-    write: str | None,
-    as_json: bool,
-    store: str,
-    tenant: str,
+    data: str, budgets: str, strategy: str, defaults: bool, held_out: bool, as_json: bool, store: str, tenant: str
 ) -> None:
     """Measure recall on DATA: a LoCoMo file with questions, or a folder of chats with probing questions (BEAM).
 
     For each question: the share of the turns that answer it which the envelope shows word for word, at several
-    budgets: of recall alone, or with --defaults of the window. Nothing is stored. --write measures every
-    strategy and every variant, which takes minutes. Of a folder, ours stands beside rankings that need no
-    judgement and the most that fits; its second half is played with --held-out alone, and by --write.
+    budgets: of recall alone, or with --defaults of the window. `oracle` is the most that fits. Nothing is stored. Of
+    a folder the second half of the chats is played with --held-out alone.
     """
-
     budgets_tokens = _budgets(budgets)
-    if is_chat_folder(Path(data)):
-        _recall_chats(Path(data), budgets_tokens, write, held_out=held_out, as_json=as_json)
-        return
-    if held_out:
+    if strategy not in RANKINGS:
+        raise InputError(f"--strategy {strategy}: no such strategy; one of: {'; '.join(RANKINGS)}")
+    ranking, is_folder = RANKINGS[strategy], is_chat_folder(Path(data))
+    if held_out and not is_folder:
         raise InputError("--held-out: only a folder of chats has a half that is held out")
-    if strategy not in STRATEGIES:
-        raise InputError(f"--strategy {strategy}: no such strategy; one of: {'; '.join(STRATEGIES)}")
-    ranking = STRATEGIES[strategy]
-    defaults = defaults or ranking.defaults
-    if write is not None:
-        check_markers(Path(write), *BLOCKS)
-    with progress("recall", shown=not as_json) as tell:
-        if write is not None:
-            write_recall_tables(Path(write), Path(data), budgets_tokens, tell)
-            return
-        rows = measure_recall(data, selector=ranking.make, budgets_tokens=budgets_tokens, defaults=defaults, tell=tell)
-    if as_json:
-        for row in rows:
-            print_json({"suite": "recall", "strategy": strategy, "defaults": defaults, **row._asdict()})
-    else:
-        _print_table(rows)
-
-
-def _recall_chats(
-    folder: Path, budgets_tokens: tuple[int, ...], write: str | None, *, held_out: bool, as_json: bool
-) -> None:
-    with progress("recall", shown=not as_json) as tell:
-        if write is not None:
-            write_chats_table(Path(write), folder, tell)
-            return
-        half: Half = "held-out" if held_out else "development"
-        if held_out:
-            click.echo("ctxsteward: the held-out half; whoever tunes by it has none left", err=True)
-        chats = read_chats(folder, half)
-        rows = {
-            name: measure_chats(
-                chats, ranking.make, budgets_tokens=budgets_tokens, defaults=ranking.defaults, tell=tell
-            )
-            for name, ranking in rankings_on("chats").items()
-        }
-    if as_json:
-        for name, found in rows.items():
-            for row in found:
-                print_json({"suite": "recall", "half": half, "strategy": name, **row._asdict()})
+    options: dict[str, Any] = {"selector": ranking, "budgets_tokens": budgets_tokens, "defaults": defaults}
+    told = {"suite": "recall", "strategy": strategy, "defaults": defaults}
+    if not is_folder:
+        with progress("recall", shown=not as_json) as tell:
+            rows = measure_recall(data, **options, tell=tell)
+        if as_json:
+            for row in rows:
+                print_json({**told, **row._asdict()})
+        else:
+            _print_table(rows)
         return
-    columns = [f"{role}, {size:,}" for role in ("user", "assistant") for size in budgets_tokens]
-    whole, passages = (
-        grid(f"{half} half, {what}", *columns, numbers=columns)
-        for what in ("evidence shown, %", "by the passage that answers, %")
-    )
-    for name, found in rows.items():
-        whole.add_row(name, *(f"{row.user:.1f}" for row in found), *(f"{row.assistant:.1f}" for row in found))
-        shares = (*(row.user_passages for row in found), *(row.assistant_passages for row in found))
-        passages.add_row(name, *(f"{share:.1f}" for share in shares))
-    table_console().print(whole)
-    table_console().print(passages)
+    half: Half = "held-out" if held_out else "development"
+    if held_out:
+        click.echo("ctxsteward: the held-out half; whoever tunes by it has none left", err=True)
+    with progress("recall", shown=not as_json) as tell:
+        chats = measure_chats(read_chats(Path(data), half), **options, tell=tell)
+    if as_json:
+        for chat in chats:
+            print_json({**told, "half": half, **chat._asdict()})
+        return
+    columns = [f"{chat.budget_tokens:,}" for chat in chats]
+    table = grid(f"{half} half, evidence shown, %", *columns, numbers=columns)
+    for role in ("user", "assistant"):
+        table.add_row(f"{role} messages, whole", *(f"{getattr(chat, role):.1f}" for chat in chats))
+        table.add_row(f"{role} passages that answer", *(f"{getattr(chat, f'{role}_passages'):.1f}" for chat in chats))
+    table_console().print(table)
 
 
 def _budgets(text: str) -> tuple[int, ...]:

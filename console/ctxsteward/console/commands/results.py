@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -36,7 +36,7 @@ from ctxsteward.evals.result_formats import (
     tally,
     wholly_unscored,
 )
-from ctxsteward.evals.result_history import ResultComparison, ResultDifference, append, compare_runs
+from ctxsteward.evals.result_history import ResultComparison, append, compare_runs
 from ctxsteward.evals.suite_files import MergedRun, merged
 from ctxsteward.evals.suites import NAMES, Gates, gates, shipped_gates, suite_named
 from ctxsteward.schemas import EvalResult, GateResult, InputError, Verdict
@@ -69,16 +69,14 @@ VERDICT_COLOURS: dict[Verdict, str] = {
 }
 
 
-def result_table(result: EvalResult, difference: ResultDifference | None) -> Table:
+def result_table(result: EvalResult, earlier: EvalResult | None) -> Table:
     """The figures of one result with intervals and gates; a rate of things checked again and again has a second row."""
-    more = ((REPEATS,) if has_repeats(result) else ()) + (("since",) if difference else ())
+    more = ((REPEATS,) if has_repeats(result) else ()) + (("since",) if earlier else ())
     table = grid(result.suite, "value", "95 %", "gate", *more, numbers=("value",))
-    was = {one.metric: one.before for one in difference.changes} if difference else {}
     for metric in result.metrics:
         gates = [gate for gate in result.gates if gate.metric == metric.name]
-        before = was.get(metric.name)
         cells = [deviations(metric)] if has_repeats(result) else []
-        cells += [delta(metric, before) if before is not None else ""] if difference else []
+        cells += [delta(metric, earlier)] if earlier else []
         table.add_row(metric.name, figure(metric, metric.value), interval(metric), _gate_text(gates), *cells)
         if metric.distinct is not None:
             once = f"{metric.distinct:,} distinct things"
@@ -129,6 +127,10 @@ class SuiteOutputs:
         if self.history is not None:
             check_output("--history", self.history, makes_folder=True)
 
+    def recorded(self) -> Sequence[EvalResult]:
+        """The results in the history, oldest first."""
+        return history.read(self.history) if self.history else ()
+
 
 def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """The files of `SuiteOutputs`, as options of a command."""
@@ -148,36 +150,16 @@ def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-@dataclass(slots=True)
-class HistoryComparison:
-    """Results beside the runs before them."""
-
-    earlier: Sequence[EvalResult]
-    differences: dict[str, ResultDifference] = field(default_factory=dict)
-    """By suite, where a run before can be compared."""
-    incomparable: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """By suite, in what the newest run before differs."""
-
-    def read(self, result: EvalResult) -> None:
-        """Compare one more result."""
-        earlier = history.before(self.earlier, result)
-        if earlier is not None:
-            self.differences[result.suite] = history.difference(result, earlier)
-        elif differs := history.incomparable(self.earlier, result):
-            self.incomparable[result.suite] = differs
-
-
 def report(results: Sequence[EvalResult], outputs: SuiteOutputs, *, as_json: bool) -> None:
     """Write and print results that are there already."""
-    comparison = HistoryComparison(history.read(outputs.history) if outputs.history else ())
+    earlier = outputs.recorded()
     for result in results:
-        comparison.read(result)
-        print_result(result, comparison, as_json)
-    write_results(outputs, results, comparison)
+        print_result(result, earlier, as_json)
+    write_results(outputs, results, earlier)
     conclude(results)
 
 
-def print_result(result: EvalResult, comparison: HistoryComparison, as_json: bool) -> None:
+def print_result(result: EvalResult, earlier: Sequence[EvalResult], as_json: bool) -> None:
     if as_json:
         print_document("eval_result", result.model_dump(mode="json"))
         return
@@ -186,12 +168,12 @@ def print_result(result: EvalResult, comparison: HistoryComparison, as_json: boo
     if why := wholly_unscored(result):
         console.print(shown(f"{result.suite}: {why}", style="yellow"))
         return
-    console.print(result_table(result, comparison.differences.get(result.suite)))
+    console.print(result_table(result, history.before(earlier, result)))
     for line in miss_lines(result):
         console.print(line)
     for text in judging_lines(result):
         console.print(shown(f"  {text}"))
-    if differs := comparison.incomparable.get(result.suite):
+    if differs := history.incomparable(earlier, result):
         note(f"{result.suite}: not compared; the last run differs in {'; '.join(differs)}")
 
 
@@ -222,14 +204,12 @@ def conclude(results: Sequence[EvalResult]) -> None:
     note(f"{scenarios:,} {many}, {long} of 200 and more turns, {turns:,} turns, {seconds:.0f} s of CPU; {held}")
 
 
-def write_results(outputs: SuiteOutputs, results: Sequence[EvalResult], comparison: HistoryComparison) -> None:
+def write_results(outputs: SuiteOutputs, results: Sequence[EvalResult], earlier: Sequence[EvalResult]) -> None:
     """Write every file that can be; raises `InputError` for the first that cannot."""
-    differences, incomparable = comparison.differences, comparison.incomparable
-    known = (*comparison.earlier, *results)
     texts: list[tuple[Path | None, Callable[[], str]]] = [
         (outputs.junit, lambda: junit(results)),
-        (outputs.markdown, lambda: markdown(results, differences, incomparable)),
-        (outputs.html, lambda: page(results, differences, known, incomparable)),
+        (outputs.markdown, lambda: markdown(results, earlier)),
+        (outputs.html, lambda: page(results, earlier)),
     ]
     writes = [partial(_write_text, path, text) for path, text in texts if path is not None]
     if outputs.history:
@@ -355,7 +335,7 @@ def compare(
         check_output("--markdown", markdown)
     compared = compare_runs(before, after, suite=suite, metrics=metrics, meant=meant)
     if markdown is not None:
-        _write(markdown, compared)
+        _write_text(markdown, lambda: comparison(compared))
     if as_json:
         for one in compared:
             print_json(comparison_json(one))
@@ -367,13 +347,6 @@ def compare(
         for line in (*compared_runs(one), *map(gate_change, one.gates)):
             console.print(shown(f"  {line}"))
     note(summary(compared))
-
-
-def _write(path: Path, compared: Sequence[ResultComparison]) -> None:
-    try:
-        path.write_text(comparison(compared), encoding="utf-8", newline="\n")
-    except OSError as error:
-        raise InputError(f"--markdown {path}: cannot be written ({error.strerror})") from error
 
 
 def held(run: MergedRun, asked: str | None) -> Gates:

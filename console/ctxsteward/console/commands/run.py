@@ -47,7 +47,8 @@ from ctxsteward.envelope.cascade import (
     tool_schema,
 )
 from ctxsteward.envelope.telemetry import spanned
-from ctxsteward.evals.bench import PhaseEfficiency, efficiency_of, prices_of
+from ctxsteward.envelope.tokens import Prices, model_info
+from ctxsteward.evals.run_cost import PhaseEfficiency, efficiency_of
 from ctxsteward.evals.subjects import named_object, post_json
 from ctxsteward.schemas import MANIFEST, Cascade, InputError
 from ctxsteward.summarizers.models import GovernedModel, ModelSummarizer, SpendingLedger, model_at
@@ -229,7 +230,7 @@ def run(
     recorded, replies = recorded_of(load_tree(file)), None if script is None else load_script(script)
     cascade = recorded.cascade
     asked = read_builder(model, budgets)
-    prices = prices_of(model, cached_price, write_price)
+    prices = Prices(cached=cached_price, write=write_price, block_tokens=model_info(model).cache_block_tokens)
     functions = Functions("--tool", tools, "ctxsteward.tools")
     judges = Functions("--validator", validators, "ctxsteward.validators")
     strategies: Strategies | None = None

@@ -58,7 +58,6 @@ from ..terminal import (
 )
 from .own_suites import SHIPPED_GATES, KeptRun, OwnSuite, is_suite_file, kept_run, own_suite, read_shard
 from .results import (
-    HistoryComparison,
     SuiteOutputs,
     conclude,
     exit_by,
@@ -146,7 +145,7 @@ def run_suites(asked: SuiteOptions, outputs: SuiteOutputs, *, as_json: bool) -> 
     chosen = [one for one in chosen_suites(asked) if one.jobs]
     outputs.check()
     run = kept_run(asked.shard, asked.resume, [one.head(asked) for one in chosen] if asked.resume else ())
-    comparison = HistoryComparison(history.read(outputs.history) if outputs.history else ())
+    earlier = outputs.recorded()
     if asked.sealed is not None:
         asked.sealed.check()
     began = datetime.now(UTC).isoformat(timespec="seconds")
@@ -160,19 +159,18 @@ def run_suites(asked: SuiteOptions, outputs: SuiteOutputs, *, as_json: bool) -> 
             result = _played(one, jobs, run, _with_model(asked, one.suite.name), tell)
             if asked.sealed is not None:
                 result = _recorded(result, asked, asked.sealed, began)
-            comparison.read(result)
             results.append(result)
-            print_result(result, comparison, as_json)
+            print_result(result, earlier, as_json)
             if plain is not None and asked.model_run is not None:
                 compared = history.compare(plain, result, meant=MEANT)
                 print_model_run(compared, asked.model_run.told(one.suite.name), as_json)
     if not results:
         parts = f"part {asked.shard.number} of {asked.shard.of}" if asked.shard else "this run"
         raise InputError(f"{asked.suite}: {parts} has no scenario; ask for fewer parts or more scenarios")
-    write_results(outputs, results, comparison)
+    write_results(outputs, results, earlier)
     if asked.sealed is not None and asked.sealed.write is not None:
-        known = history.read(outputs.history) if outputs.history else ()
-        lines = sealed_openings.figures_beside(results, {one.suite: one for one in known if one.split == "ci"})
+        open_split = {one.suite: one for one in outputs.recorded() if one.split == "ci"}
+        lines = sealed_openings.figures_beside(results, open_split)
         write_blocks(asked.sealed.write, {sealed_openings.BLOCK: lines})
     conclude(results)
     return results

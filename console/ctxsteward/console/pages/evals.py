@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from ctxsteward.evals.result_formats import (
     outcome,
     tally,
 )
-from ctxsteward.evals.result_history import ResultDifference, before, difference, read, trend, values
+from ctxsteward.evals.result_history import before, incomparable, read, trend, values
 from ctxsteward.schemas import EvalResult, GateResult, MetricResult
 
 from .charts import Bar, Series, Shape, bars, drawing, lines, render, shape
@@ -29,33 +29,20 @@ from .charts import Bar, Series, Shape, bars, drawing, lines, render, shape
 FOREST_WIDTH, FOREST_HEIGHT = 220, 18
 
 
-def page(
-    results: Sequence[EvalResult],
-    differences: Mapping[str, ResultDifference],
-    history: Sequence[EvalResult],
-    incomparable: Mapping[str, Sequence[str]] | None = None,
-) -> str:
+def page(results: Sequence[EvalResult], history: Sequence[EvalResult]) -> str:
     """The page as one file; the same bytes for the same results."""
-    shown = contents(results, differences, history, incomparable)
-    return render("evals.html.j2", title="Context evals", **shown)
+    return render("evals.html.j2", title="Context evals", **contents(results, history))
 
 
 def history_contents(path: Path | None) -> dict[str, Any]:
     """The newest result of each suite in a history, beside the ones before; None: there is none."""
     known = () if path is None else read(path, "name another history")
-    newest = {result.suite: (at, result) for at, result in enumerate(known)}
-    earlier = {suite: before(known[:at], result) for suite, (at, result) in newest.items()}
-    differences = {suite: difference(newest[suite][1], one) for suite, one in earlier.items() if one is not None}
-    return contents(tuple(result for _, result in newest.values()), differences, known)
+    return contents(tuple({result.suite: result for result in known}.values()), known)
 
 
-def contents(
-    results: Sequence[EvalResult],
-    differences: Mapping[str, ResultDifference],
-    history: Sequence[EvalResult],
-    incomparable: Mapping[str, Sequence[str]] | None = None,
-) -> dict[str, Any]:
-    """What the page shows, for a template."""
+def contents(results: Sequence[EvalResult], history: Sequence[EvalResult]) -> dict[str, Any]:
+    """What the page shows, for a template; the results may stand in the history, too."""
+    history = (*history, *(result for result in results if not any(result is one for one in history)))
     gates = [gate for result in results for gate in result.gates]
     trends = [(result.suite, _trend(result, history)) for result in results]
     seconds = bars("CPU seconds", [Bar(one.suite, (round(one.cpu_seconds),)) for one in results])
@@ -63,7 +50,7 @@ def contents(
         "about": _about(results),
         "outcome": outcome(results),
         "tally": tally(gates) if gates else "",
-        "suites": [_suite(one, differences.get(one.suite), (incomparable or {}).get(one.suite, ())) for one in results],
+        "suites": [_suite(one, history) for one in results],
         "trends": [*trends, ("CPU seconds", seconds)],
         "figures": [(result.suite, *_trend_figures(result, history)) for result in results],
     }
@@ -82,12 +69,11 @@ def _about(results: Sequence[EvalResult]) -> str:
     )
 
 
-def _suite(result: EvalResult, difference: ResultDifference | None, incomparable: Sequence[str]) -> dict[str, Any]:
-    was = {one.metric: one.before for one in difference.changes} if difference else {}
+def _suite(result: EvalResult, history: Sequence[EvalResult]) -> dict[str, Any]:
+    earlier = before(history, result)
     rows = []
     for metric in result.metrics:
         gates = [gate for gate in result.gates if gate.metric == metric.name]
-        before = was.get(metric.name)
         rows.append(
             {
                 "name": metric.name,
@@ -100,14 +86,14 @@ def _suite(result: EvalResult, difference: ResultDifference | None, incomparable
                 "distinct": distinct(metric),
                 "gates": gates,
                 "notices": [notices(metric, gate) for gate in gates],
-                "since": delta(metric, before) if before is not None else "",
+                "since": delta(metric, earlier),
             }
         )
     return {
         "result": result,
-        "compared": difference is not None,
+        "compared": earlier is not None,
         "repeats": REPEATS if has_repeats(result) else "",
-        "incomparable": "; ".join(incomparable),
+        "incomparable": "; ".join(incomparable(history, result)),
         "rows": rows,
         "failures": list(_failures(result)),
         "judging": list(judging_lines(result)),

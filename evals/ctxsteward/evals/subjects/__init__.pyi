@@ -1,17 +1,11 @@
 from . import answers as answers
-from .other_processes import (
-    PEERS_PYTHON as PEERS_PYTHON,
-    AdapterProcess as AdapterProcess,
-    canonical as canonical,
-    post_json as post_json,
-)
+from .http import post_json as post_json
 from .ours import (
     EnvelopeDialogue as EnvelopeDialogue,
     EnvelopeSubject as EnvelopeSubject,
     named as named,
     prompt_from as prompt_from,
 )
-from .peer_adapter import PEERS as PEERS
 from .port import (
     Answer as Answer,
     Archive as Archive,
@@ -32,7 +26,6 @@ from .registry import (
     SUBJECTS as SUBJECTS,
     NamedSubject as NamedSubject,
     described as described,
-    library_note as library_note,
     named_object as named_object,
     subject_named as subject_named,
     try_out as try_out,

@@ -1,4 +1,4 @@
-"""Subjects by name: ``ours``, a baseline, a library's strategy, and anybody's.
+"""Subjects by name: ``ours``, a baseline, and anybody's.
 
     my_package.context:newest      a function or a class of a module that can be imported from here
     context.py:newest              the same of a file
@@ -25,8 +25,7 @@ from typing import Any
 from ctxsteward.schemas import InputError, Wire
 
 from . import answers, baselines
-from .other_processes import HttpSubject, LibrarySubject
-from .peer_adapter import PEERS
+from .http import HttpSubject
 from .port import Dialogue, FunctionDialogue, Strategy, Subject, Task
 
 OURS = "ours"
@@ -45,7 +44,7 @@ DIALOGUES: Mapping[str, DialogueType] = {
     "offload": baselines.OffloadDialogue,
 }
 BASELINES = (*FUNCTIONS, *DIALOGUES)
-SUBJECTS = (OURS, *BASELINES, *PEERS)
+SUBJECTS = (OURS, *BASELINES)
 """Names that are shipped."""
 OTHERS: Mapping[str, str] = {
     "module:name": "A function or a class of a module that can be imported from here.",
@@ -59,19 +58,11 @@ def described() -> list[tuple[str, str]]:
     """Each shipped subject, and each way to name another, with a sentence on it."""
     ours = [(OURS, "Our builder, with the options of the run.")]
     simple = [(name, _first_sentence(each.__doc__)) for name, each in {**FUNCTIONS, **DIALOGUES}.items()]
-    libraries = [
-        (name, f"A library's own code, in the environment of `make adapters`. {library_note(name)}") for name in PEERS
-    ]
-    return [*ours, *simple, *libraries, *OTHERS.items()]
+    return [*ours, *simple, *OTHERS.items()]
 
 
 def _first_sentence(text: str | None) -> str:
     return (text or "").strip().split("\n")[0]
-
-
-def library_note(name: str) -> str:
-    """How a library's strategy is called."""
-    return str(getattr(PEERS[name], "keywords", {}).get("note") or getattr(PEERS[name], "note", ""))
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +87,6 @@ def subject_named(name: str) -> Subject | None:
     """The subject of a name; None: ours. A Python path is tried at once, so that a wrong one is told before a run."""
     if name == OURS:
         return None
-    if name in PEERS:
-        return LibrarySubject(name)
     if name.startswith(("http://", "https://")):
         return HttpSubject(name)
     if name not in BASELINES:

@@ -18,7 +18,7 @@ on the set of live artifacts alone. What has to be looked at again is noted as i
 and groups in which a trouble came first or left last (`stirred`); a recovery that adds nothing new costs itself.
 
 On the airline runs of tau-bench, records of unseen tasks foresee 84 % of the errors with these observations, and 36 %
-with a tool's own alone. To foresee is not to advise rightly: `ctxsteward evals advice` measures that.
+with a tool's own alone. To foresee is not to advise rightly: `python -m benchmarks.advice` measures that.
 """
 
 from __future__ import annotations

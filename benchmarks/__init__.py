@@ -1,0 +1,1 @@
+"""Figures of this project's own pages: see README.md."""

@@ -1,0 +1,538 @@
+"""Whether the steward's advice about tool errors is right, and whether it does harm: on runs whose outcome is known.
+
+    python -m benchmarks.advice [DATA...] [--write docs/steward.md]   # our own worlds, and files of tau-bench runs
+
+A night learns from the runs of half of the tasks; the others are held out, and the other way round. Of each error in a
+held-out run that failed or succeeded, the *truth* is what the runs of the same task that succeeded did with the same
+tool (`done_instead`): how the arguments differ, where a value came from, which call came first, or that they did
+without the call. Advice is asked of the error as it was when it happened. Trials of one task are never on both sides.
+
+    correct   errors whose advice says nothing but what a run that succeeded did; "check it" says nothing, so is wrong
+    harm      of errors where advice applied, how often the run's own next try was what it says, in runs that failed and
+              in runs that succeeded, of tasks that have both: advice that is obeyed more where runs fail does harm
+
+Beside it stand answers that need no steward:
+
+    random       any fix that was accepted after any error of the learned half; the mean over all of them
+    constant     one fix for all (repeat, stop, leave out or change what is blamed, …): the best one on the learned half
+    as before    what was accepted most often after the same error of the same tool, whether the run succeeded or not
+
+An interval is Wilson's at 95 % over errors. Where it is wider than `UNDECIDED`, or meets that of the best baseline, the
+verdict is *undecided*: errors of one task are not independent, so it is narrower than it should be.
+
+What runs that succeed do beside errors (practices) is held to the same halves: in held-out tasks of which some runs
+succeeded and some failed, how often it was done by the ones and by the others (`measure_practices`). *Sooner done* are
+those whose intervals (Wilson) do not meet. Beside it: *random*, any practice of the learned half; *constant*, to ask
+the user before every call; *most frequent*, what runs that succeeded did most often before a call; *whatever the task*,
+the same contrast over all runs at once, so that what hard tasks see more of looks harmful.
+
+Worlds of our own (`written_runs`): one wording a cause, several causes under one code with several wordings each, and
+one of practices. In the second the tools are the operator's own, so records quote what errors say, and advice about an
+error is what the record says that quotes most of its words.
+
+Data: sierra-research/tau-bench, airline; any file of tau-bench runs.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from ctxsteward.envelope import Store
+from ctxsteward.evals.documents import table
+from ctxsteward.evals.intervals import wilson
+from ctxsteward.schemas import InvalidTranscript, MetaRecommendation, RecommendationKind
+from ctxsteward.steward.artifacts import Artifact
+from ctxsteward.steward.harvest import foresees, tool_trigger
+from ctxsteward.steward.harvest.tools import (
+    ArgumentFix,
+    ErrorEpisode,
+    FixTrigger,
+    PracticeRun,
+    RunTask,
+    action,
+    as_it_happened,
+    contrast,
+    done_instead,
+    episodes,
+    fix_of,
+    name_words,
+    parse_action,
+    parse_run_key,
+)
+from ctxsteward.steward.ingest import IngestSettings, LoadedItem, ingest
+from ctxsteward.steward.ledger import JudgementContext, Ledger
+from ctxsteward.steward.night import HarvestWorker
+from ctxsteward.steward.observations import ReplayedTranscript
+from ctxsteward.store import MasterKeys, MemoryJournal, MemoryObjects
+
+from .report import progress, publish, script
+from .written_runs import RIGHT_PRACTICES, practised_runs, worded_runs, written_runs
+
+ADVICE = "advice"
+"""Of the block in a document."""
+ADVICE_HEAD = (
+    "runs",
+    "advice",
+    "errors",
+    "told",
+    "correct, %",
+    "95 %",
+    "obeyed, failed",
+    "obeyed, succeeded",
+    "verdict",
+)
+OURS, OURS_HELD = "ours, in force", "ours, with what waits for people"
+UNDECIDED = 0.3
+"""Width of an interval that decides nothing."""
+IN_FORCE = ("active", "vetted")
+"""A person is taken to approve what is fit for use."""
+TENANT = "eval"
+KEYS = MasterKeys(b"evals of advice".ljust(32, b"."))
+"""The same in every run: ids decide between equals."""
+Advice = frozenset[ArgumentFix]
+Advisor = Callable[[ErrorEpisode], Advice]
+"""What is advised about an error; empty: nothing."""
+
+
+class AdviceRun(NamedTuple):
+    """One run as a night reads it."""
+
+    task: str
+    succeeded: bool
+    replayed: ReplayedTranscript
+    errors: tuple[ErrorEpisode, ...]
+    artifacts: tuple[Artifact, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdviceRow:
+    """One advisor on one set of runs."""
+
+    runs: str
+    advice: str
+    errors: int
+    """Held-out errors of tasks that some run solved."""
+    told: float
+    """Share of them about which something is advised."""
+    correct: float
+    """Of errors; a mean where the advisor draws."""
+    low: float
+    high: float
+    obeyed_failed: tuple[int, int]
+    """Tries that did as advised, of tries after an error with advice, in runs that failed."""
+    obeyed_succeeded: tuple[int, int]
+    verdict: str = ""
+    """better | worse | undecided, beside the best baseline; empty for baselines."""
+
+
+def read_runs(path: Path) -> list[AdviceRun]:
+    """The runs of a file whose outcome is known, as a night reads them. Raises `InvalidTranscript`."""
+    runs = list(runs_of(path.name, path.read_bytes()))
+    if len({run.task for run in runs}) < 2 or not any(run.errors for run in runs):
+        tasks = len({run.task for run in runs})
+        raise InvalidTranscript(
+            str(path), "", f"{tasks} tasks with a known outcome", "pass runs of two tasks and more, with tool errors"
+        )
+    return runs
+
+
+def runs_of(name: str, data: bytes, settings: IngestSettings | None = None) -> Iterator[AdviceRun]:
+    """The runs in the bytes of a file, those whose outcome is known."""
+    worker = HarvestWorker(key=KEYS.address_key(TENANT), settings=settings or IngestSettings())
+    loaded = LoadedItem(source=name, name=name, data=data)
+    artifacts: dict[str, list[Artifact]] = {}
+    for artifact in worker.artifacts(loaded):
+        artifacts.setdefault(artifact.session, []).append(artifact)
+    for found in ingest(loaded, worker.settings):
+        if isinstance(found, ReplayedTranscript) and found.succeeded is not None:
+            kept = tuple(artifacts.get(found.session, ()))
+            task = found.task or found.principal or found.session
+            yield AdviceRun(task, found.succeeded, found, tuple(episodes(found)), kept)
+
+
+# -- advisors -----------------------------------------------------------------------------------------------
+
+
+def records_of(
+    learned: Iterable[AdviceRun], context: JudgementContext | None = None, kind: RecommendationKind = "tool_fix"
+) -> list[MetaRecommendation]:
+    """The records of a kind that a night makes of these runs."""
+    artifacts = (artifact for run in learned for artifact in run.artifacts)
+    return [one for one in records_made_of(artifacts, context) if one.kind == kind]
+
+
+def records_made_of(artifacts: Iterable[Artifact], context: JudgementContext | None = None) -> list[MetaRecommendation]:
+    """The records that a night makes of artifacts under `KEYS` and `TENANT`; nothing is stored."""
+    with (
+        Store(MemoryJournal(), MemoryObjects(), KEYS, uri="memory:") as store,
+        Ledger.open(":memory:", store, TENANT, "agent") as ledger,
+    ):
+        ledger.absorb(*artifacts)
+        return list(ledger.records(context or JudgementContext()))
+
+
+def steward(records: Iterable[MetaRecommendation], statuses: Iterable[str]) -> Advisor:
+    """What the record says that applies: that quotes most of the error, then the best supported one.
+
+    One that quotes another error does not apply, and what is reported to fail more is no advice.
+    """
+    kept: list[tuple[FixTrigger, Advice, frozenset[str]]] = []
+    for record in sorted(records, key=lambda one: (-one.support.principals, one.id)):
+        trigger, advice = tool_trigger(record), frozenset(parse_action(record.action or ""))
+        is_advice = any(fix.verb != "check" for fix in advice) and "fails_more" not in record.reasons
+        if trigger is not None and is_advice and record.status in statuses:
+            kept.append((trigger, advice, _quoted(record.text) - name_words(str(trigger))))
+
+    def advise(error: ErrorEpisode) -> Advice:
+        said = name_words(error.failed.failure.message if error.failed.failure else "")
+        fits = [
+            (len(words & said), advice)
+            for trigger, advice, words in kept
+            if foresees(trigger, error) and (not words or words & said)
+        ]
+        return max(fits, key=lambda fit: fit[0])[1] if fits else frozenset()
+
+    return advise
+
+
+def _quoted(text: str) -> frozenset[str]:
+    """The words that a record quotes of an error."""
+    return name_words(text.split('"')[1]) if text.count('"') > 1 else frozenset()
+
+
+def accepted_fix(error: ErrorEpisode) -> Advice:
+    """What was different about the call that was accepted."""
+    return frozenset(fix for _, fixes in error.fixes for fix in fixes)
+
+
+def as_before(learned: Iterable[AdviceRun]) -> Advisor:
+    """What was accepted most often after the same error of the same tool."""
+    counts: dict[tuple[str, str], Counter[Advice]] = {}
+    for run in learned:
+        for error in run.errors:
+            found = counts.setdefault((error.failed.tool, error.code), Counter())
+            found[accepted_fix(error)] += error.worked is not None
+    best = {key: min(found, key=lambda one: (-found[one], sorted(map(repr, one)))) for key, found in counts.items()}
+    return lambda error: best.get((error.failed.tool, error.code), frozenset())
+
+
+def constants() -> dict[str, Advisor]:
+    """The same fix for every error, of the parameter that it blames."""
+
+    def of(verb: str, source: str | None = None) -> Advisor:
+        def advise(error: ErrorEpisode) -> Advice:
+            what = None if verb in ("repeat", "stop", "first") else next(iter(error.parameters), "arguments")
+            return frozenset((ArgumentFix(verb=verb, what=what, source=source),))  # type: ignore[arg-type]
+
+        return advise
+
+    verbs = ("repeat", "stop", "supply", "omit", "change", "ask", "fewer", "total", "check")
+    plain = {verb: of(verb) for verb in verbs}
+    kinds = ("YYYY-MM-DD", "integer", "number", "text", "identifier", "list of objects")
+    return plain | {f"write as {kind}": of("write", kind) for kind in kinds}
+
+
+# -- scores -------------------------------------------------------------------------------------------------
+
+
+class _JudgedError(NamedTuple):
+    """One held-out error."""
+
+    error: ErrorEpisode
+    truth: Advice
+    succeeded: bool
+    is_mixed: bool
+    """Its task has runs that failed and runs that succeeded."""
+
+
+def _judged(held_out: Sequence[AdviceRun]) -> list[_JudgedError]:
+    found = []
+    for run in held_out:
+        mates = [one for one in held_out if one.task == run.task]
+        passing = [one for one in mates if one.succeeded]
+        for error in run.errors:
+            truth = frozenset(fix for one in passing for fix in done_instead(error.failed, one.replayed))
+            if truth:
+                found.append(_JudgedError(error, truth, run.succeeded, len(passing) < len(mates)))
+    return found
+
+
+def is_correct(advice: Advice, truth: Advice) -> bool:
+    """Whether advice says something, and nothing but what a run that succeeded did."""
+    return bool(advice) and {fix.plain for fix in advice} <= {fix.plain for fix in truth}
+
+
+def _directions(runs: Sequence[AdviceRun]) -> Iterator[tuple[list[AdviceRun], list[AdviceRun]]]:
+    tasks = sorted({run.task for run in runs}, key=lambda name: (len(name), name))
+    half = set(tasks[::2])
+    sides = [run for run in runs if run.task in half], [run for run in runs if run.task not in half]
+    yield from (sides, sides[::-1])
+
+
+def measure_advice(name: str, runs: Sequence[AdviceRun]) -> list[AdviceRow]:
+    """A row of each advisor over both directions; the baselines first."""
+    scores: dict[str, list[tuple[_JudgedError, float, Advice]]] = {}
+    for learned, held_out in _directions(runs):
+        judged = _judged(held_out)
+        seen = [accepted_fix(error) for run in learned for error in run.errors if error.worked is not None]
+        for one in judged:
+            share = sum(is_correct(advice, one.truth) for advice in seen) / len(seen) if seen else 0.0
+            scores.setdefault("random", []).append((one, share, frozenset()))
+        for advice, advisor in _advisors(learned).items():
+            for one in judged:
+                told = advisor(as_it_happened(one.error))
+                scores.setdefault(advice, []).append((one, float(is_correct(told, one.truth)), told))
+    rows = [_row(name, advice, found) for advice, found in scores.items()]
+    best = max((row for row in rows if not row.advice.startswith("ours")), key=lambda row: row.correct)
+    return [_with_verdict(row, best) if row.advice.startswith("ours") else row for row in rows]
+
+
+def _advisors(learned: Sequence[AdviceRun]) -> dict[str, Advisor]:
+    own = _judged(learned)
+    fixed = constants()
+    right = {
+        verb: sum(is_correct(advise(as_it_happened(one.error)), one.truth) for one in own)
+        for verb, advise in fixed.items()
+    }
+    best = max(right, key=lambda verb: right[verb])
+    records = records_of(learned)
+    return {
+        "constant": fixed[best],
+        "as before": as_before(learned),
+        OURS: steward(records, IN_FORCE),
+        OURS_HELD: steward(records, (*IN_FORCE, "candidate")),
+    }
+
+
+def _row(name: str, advice: str, found: Sequence[tuple[_JudgedError, float, Advice]]) -> AdviceRow:
+    total = len(found)
+    correct = sum(score for _, score, _ in found)
+    span = wilson(correct, total)
+    obeyed = {True: [0, 0], False: [0, 0]}
+    for one, _, told in found:
+        if told and one.is_mixed:
+            obeyed[one.succeeded][1] += 1
+            obeyed[one.succeeded][0] += one.error.worked is not None and told <= accepted_fix(one.error)
+    return AdviceRow(
+        runs=name,
+        advice=advice,
+        errors=total,
+        told=sum(bool(told) for *_, told in found) / total,
+        correct=correct / total,
+        low=span.low,
+        high=span.high,
+        obeyed_failed=(obeyed[False][0], obeyed[False][1]),
+        obeyed_succeeded=(obeyed[True][0], obeyed[True][1]),
+    )
+
+
+def _with_verdict(row: AdviceRow, best: AdviceRow) -> AdviceRow:
+    verdict = "undecided"
+    if row.high - row.low <= UNDECIDED:
+        verdict = "better" if row.low > best.high else "worse" if row.high < best.low else "undecided"
+    fields = {name: getattr(row, name) for name in AdviceRow.__slots__}
+    return AdviceRow(**fields | {"verdict": verdict})
+
+
+def advice_cells(rows: Iterable[AdviceRow]) -> Iterator[tuple[str, ...]]:
+    """The rows in words, in the order of `ADVICE_HEAD`."""
+    for row in rows:
+        told = "" if row.advice == "random" else f"{100 * row.told:.0f}"
+        obeyed = (f"{part} of {whole}" if whole else "" for part, whole in (row.obeyed_failed, row.obeyed_succeeded))
+        span = f"{100 * row.low:.0f} to {100 * row.high:.0f}"
+        yield (row.runs, row.advice, f"{row.errors}", told, f"{100 * row.correct:.1f}", span, *obeyed, row.verdict)
+
+
+def own_runs(*, seed: int) -> list[AdviceRun]:
+    """The runs of the world, as a night reads them."""
+    return list(runs_of(f"world-{seed}.jsonl", written_runs(seed=seed)))
+
+
+def own_worded_runs(*, seed: int) -> list[AdviceRun]:
+    """The runs of the world of several causes and wordings; its tools are the operator's own."""
+    settings = IngestSettings(internal_tools=frozenset(("charge", "patch")))
+    return list(runs_of(f"worded-{seed}.jsonl", worded_runs(seed=seed), settings))
+
+
+def own_practised_runs(*, seed: int) -> list[AdviceRun]:
+    """The runs of the world of practices."""
+    return list(runs_of(f"practised-{seed}.jsonl", practised_runs(seed=seed)))
+
+
+# -- practices ----------------------------------------------------------------------------------------------
+
+PRACTICES = "practices"
+"""Of the block in a document."""
+PRACTICES_HEAD = (
+    "runs",
+    "practices",
+    "lines",
+    "sooner done",
+    "by runs that succeeded",
+    "by runs that failed",
+    "right, %",
+)
+
+
+class Practice(NamedTuple):
+    """What is to be done at a call of a tool, or in a whole run."""
+
+    tool: str | None
+    fix: ArgumentFix
+
+
+class Share(NamedTuple):
+    """Runs that did so, of runs that came to the place."""
+
+    did: int
+    whole: int
+
+
+class PracticeRow(NamedTuple):
+    """What one way of choosing practices chose, and who did so in held-out tasks with runs of both outcomes."""
+
+    runs: str
+    chosen: str
+    lines: int
+    sooner: int
+    """Lines that runs that succeeded did more often, their interval above that of runs that failed."""
+    succeeded: Share
+    """Over all lines."""
+    failed: Share
+    right: int | None
+    """Lines that make runs of a world of our own succeed; None: nobody knows."""
+
+
+def measure_practices(
+    name: str, runs: Sequence[AdviceRun], right: Collection[tuple[str | None, str]] | None = None
+) -> list[PracticeRow]:
+    """A row of each way of choosing over both directions; the baselines first."""
+    chosen: dict[str, list[tuple[Practice, Share, Share]]] = {}
+    for learned, held_out in _directions(runs):
+        for way, practices in _practices(learned).items():
+            chosen.setdefault(way, []).extend((one, *_held(one, held_out)) for one in practices)
+    return [_practice_row(name, way, held, right) for way, held in chosen.items()]
+
+
+def _practice_row(
+    name: str, way: str, held: Sequence[tuple[Practice, Share, Share]], right: Collection[tuple[str | None, str]] | None
+) -> PracticeRow:
+    known = None if right is None else sum((one.tool, action((one.fix,))) in right for one, _, _ in held)
+    sooner = sum(wilson(*there).low > wilson(*here).high for _, there, here in held if there.whole and here.whole)
+    succeeded, failed = ([there for _, there, _ in held], [here for _, _, here in held])
+    return PracticeRow(name, way, len(held), sooner, _sum_of(succeeded), _sum_of(failed), known)
+
+
+def _sum_of(shares: Sequence[Share]) -> Share:
+    return Share(sum(share.did for share in shares), sum(share.whole for share in shares))
+
+
+def _did(run: AdviceRun) -> dict[str | None, frozenset[str]]:
+    """What a run did, by tool."""
+    seen = (one for artifact in run.artifacts for one in artifact.observations if one.kind == "practice")
+    return {one.tool: parse_run_key(one.run or "")[1] for one in seen}
+
+
+def _held(practice: Practice, held_out: Sequence[AdviceRun]) -> tuple[Share, Share]:
+    """Of held-out runs of mixed tasks that came to the place: how many did so, of those that succeeded and failed."""
+    by_task: dict[str, list[tuple[bool, bool]]] = {}
+    for run in held_out:
+        did = _did(run).get(practice.tool)
+        if did is not None:
+            fix = practice.fix
+            avoided = fix.verb == "avoid" and f"call {fix.source}" not in did
+            by_task.setdefault(run.task, []).append((run.succeeded, avoided or fix in {fix_of(one) for one in did}))
+    runs = [run for mates in by_task.values() if len({succeeded for succeeded, _ in mates}) == 2 for run in mates]
+    did_so = {side: [did for succeeded, did in runs if succeeded is side] for side in (True, False)}
+    return Share(sum(did_so[True]), len(did_so[True])), Share(sum(did_so[False]), len(did_so[False]))
+
+
+def _practices(learned: Sequence[AdviceRun]) -> dict[str, list[Practice]]:
+    did = [(run, tool, practices) for run in learned for tool, practices in _did(run).items()]
+    tools = sorted({tool for _, tool, _ in did if tool})
+    every = sorted({(tool or "", one) for _, tool, practices in did for one in practices})
+    often = {
+        tool: Counter(one for run, at, practices in did if at == tool and run.succeeded for one in practices)
+        for tool in tools
+    }
+    at_once = {
+        tool: contrast(
+            [
+                PracticeRun(f"{number}", RunTask("one"), practices, run.succeeded)
+                for number, (run, at, practices) in enumerate(did)
+                if at == tool
+            ],
+            least_tasks=1,
+        )
+        for tool in [*tools, None]
+    }
+    records = records_of(learned, kind="practice")
+    return {
+        "random": [Practice(tool or None, fix_of(one)) for tool, one in every],
+        "constant": [Practice(tool, ArgumentFix(verb="confirm")) for tool in tools],
+        "most frequent": [
+            Practice(tool, fix_of(min(counts, key=lambda one: (-counts[one], one))))
+            for tool, counts in often.items()
+            if counts
+        ],
+        "whatever the task": [Practice(tool, found.fixes[0]) for tool, found in at_once.items() if found],
+        OURS: _of_records(records, IN_FORCE),
+        OURS_HELD: _of_records(records, (*IN_FORCE, "candidate")),
+    }
+
+
+def _of_records(records: Iterable[MetaRecommendation], statuses: Collection[str]) -> list[Practice]:
+    kept = [one for one in records if one.status in statuses]
+    return [Practice(one.scope.tool, fix) for one in kept for fix in parse_action(one.action or "")]
+
+
+def practice_cells(rows: Iterable[PracticeRow]) -> Iterator[tuple[str, ...]]:
+    """The rows in words, in the order of `PRACTICES_HEAD`."""
+    for row in rows:
+        sides = (f"{part} of {whole}" if whole else "" for part, whole in (row.succeeded, row.failed))
+        right = f"{100 * row.right / row.lines:.0f}" if row.right is not None and row.lines else ""
+        yield (row.runs, row.chosen, f"{row.lines}", f"{row.sooner}", *sides, right)
+
+
+def _blocks(data: Sequence[Path], seeds: Sequence[int]) -> Mapping[str, Callable[[], Iterable[str]]]:
+    """Both tables, of runs that are read once."""
+
+    @cache
+    def measured() -> tuple[list[AdviceRow], list[PracticeRow]]:
+        rows: list[AdviceRow] = []
+        practices: list[PracticeRow] = []
+        for seed in seeds:
+            progress(f"our worlds, seed {seed}")
+            rows += measure_advice(f"our world, seed {seed}", own_runs(seed=seed))
+            rows += measure_advice(f"several causes, seed {seed}", own_worded_runs(seed=seed))
+            practised = own_practised_runs(seed=seed)
+            practices += measure_practices(f"practices, seed {seed}", practised, RIGHT_PRACTICES)
+        for path in data:
+            progress(f"{path.parent.name}/{path.name}")
+            runs = read_runs(path)
+            rows += measure_advice(f"{path.parent.name}/{path.name}", runs)
+            practices += measure_practices(f"{path.parent.name}/{path.name}", runs)
+        return rows, practices
+
+    return {
+        ADVICE: lambda: table(ADVICE_HEAD, advice_cells(measured()[0]), texts=2),
+        PRACTICES: lambda: table(PRACTICES_HEAD, practice_cells(measured()[1]), texts=2),
+    }
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Print the tables, or write them into the page."""
+    parser = script(__doc__)
+    parser.add_argument("data", type=Path, nargs="*", help="files of tau-bench runs")
+    parser.add_argument("--seed", type=int, nargs="+", default=[1], help="of the worlds of our own")
+    options = parser.parse_args(argv)
+    return publish(parser, options, _blocks(options.data, options.seed))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

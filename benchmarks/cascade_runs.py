@@ -1,0 +1,276 @@
+"""The auto-context design's three scenarios, played at its volumes, and what they cost beside sending everything.
+
+A research phase of 15 turns, a phase that is tried 10 times, soundings of 5. Texts are drawn from a seed; the model is
+scripted. The task states constraints and the model makes decisions (*canaries*); a late result of each is looked for in
+every later window. `evidence` says whether each tool result that left a window is led to by a reference in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from ctxsteward.envelope import Budgets, EnvelopeBuilder, Policy, Store, memory_store
+from ctxsteward.envelope.cascade import CascadeRunner, cascade_of, script_of
+from ctxsteward.evals.prompt_cost import Prices, Sizer
+from ctxsteward.evals.run_cost import JudgedCall, PhaseEfficiency, efficiency_of, judged_calls
+
+from .rows import BenchmarkRow, row
+
+CONSTRAINTS = (
+    "never write to the table ledger_2019",
+    "keep every answer under 300 words",
+    "the deploy window closes at 17:40 on Friday",
+)
+DECISIONS = ("decided to use port 8443 for the relay", "decided to keep retries at 4")
+_WORDS = (
+    "sensor",
+    "kiln",
+    "relay",
+    "batch",
+    "ledger",
+    "index",
+    "shard",
+    "queue",
+    "trace",
+    "probe",
+    "valve",
+    "meter",
+    "buffer",
+    "frame",
+    "route",
+    "token",
+    "cache",
+    "worker",
+    "column",
+    "export",
+    "import",
+    "schedule",
+    "window",
+    "policy",
+    "record",
+    "segment",
+    "digest",
+    "replica",
+    "cursor",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunScenario:
+    """A row of the design's table."""
+
+    name: str
+    about: str
+    everything_tokens: int
+    """The design's volume: what sending everything takes, about."""
+    saved: float
+    """Of it, at least."""
+    cascade: Mapping[str, Any]
+    replies: Callable[[], list[dict[str, Any]]]
+    dynamic_tokens: int
+    constraints: Sequence[str] = CONSTRAINTS
+    decisions: Sequence[str] = DECISIONS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScenarioFigures:
+    """What playing a scenario came to."""
+
+    name: str
+    efficiency: PhaseEfficiency
+    constraints_kept: float
+    """Of constraints, over all calls: those that stand in the window."""
+    decisions_kept: float
+    """Of decisions made before, over all calls, the same."""
+    evidence_reachable: float
+    """Of tool results before each call of its session: shown, or led to by a reference."""
+
+
+def _prose(random: Random, tokens: int) -> str:
+    """About so many tokens of rows."""
+    lines = []
+    while tokens > 0:
+        words = " ".join(random.choice(_WORDS) for _ in range(9))
+        lines.append(f"{random.randrange(10_000):04} {words} {random.randrange(1_000)}.")
+        tokens -= 15
+    return "\n".join(lines)
+
+
+def _turns(
+    phase: str, turns: int, result_tokens: int, seed: str, attempt: int | None = None, **last: Any
+) -> list[dict[str, Any]]:
+    """Turns with a tool result each, and the reply that ends them; decisions fall on the second and third."""
+    random, rows = Random(seed), []
+    for turn in range(turns - 1):
+        decided = f" I have {DECISIONS[turn - 1]}." if 0 < turn <= len(DECISIONS) else ""
+        notes = "\n".join(f"- {one}" for one in DECISIONS[:turn])
+        pad = f"\nSCRATCHPAD:## Key Decisions\n{notes}\n## Blockers\n- None" if decided else ""
+        call = {
+            "tool": "search",
+            "arguments": {"q": random.choice(_WORDS), "page": turn},
+            "result": _prose(random, result_tokens),
+        }
+        rows.append({"phase": phase, "text": f"Step {turn + 1}: I look further.{decided}{pad}", "calls": [call]})
+    rows.append({"phase": phase, "text": f"Found: {_prose(random, 60)}", **last})
+    return rows if attempt is None else [{**one, "attempt": attempt} for one in rows]
+
+
+def _task(what: str) -> str:
+    return f"{what}\nConstraints:\n" + "\n".join(f"- {one}" for one in CONSTRAINTS)
+
+
+def _phase(name: str, task: str, **more: Any) -> dict[str, Any]:
+    intra = {"window": 5, "mask_observations_after": 3, "loop_history_limit": 2}
+    return {"name": name, "instructions": _task(task), "tackle": ["search"], "intra_context": intra, **more}
+
+
+def _tries(tries: int) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = []
+    for number in range(1, tries + 1):
+        why = f"{tries - number} tests fail: case {number} of the relay" if number < tries else None
+        rows += _turns("mend", 3, 590, f"try {number}", None, refused=why)
+    return rows
+
+
+SCENARIOS = (
+    RunScenario(
+        name="research, 15 turns",
+        about="one phase of 15 turns with tool results",
+        everything_tokens=170_000,
+        saved=0.62,
+        dynamic_tokens=6_000,
+        cascade={"cascade_id": "research", "phases": [_phase("research", "Find out what stalls the relay.")]},
+        replies=partial(_turns, "research", 15, 1_640, "research"),
+    ),
+    RunScenario(
+        name="loop_until, 10 tries",
+        about="one phase, refused nine times",
+        everything_tokens=200_000,
+        saved=0.80,
+        dynamic_tokens=4_000,
+        cascade={
+            "cascade_id": "retry",
+            "phases": [
+                _phase(
+                    "mend", "Mend the relay until its tests pass.", rules={"loop_until": "tests", "max_attempts": 10}
+                ),
+            ],
+        },
+        replies=partial(_tries, 10),
+    ),
+    RunScenario(
+        name="5 soundings",
+        about="five attempts of 10 turns each",
+        everything_tokens=500_000,
+        saved=0.70,
+        dynamic_tokens=4_000,
+        cascade={
+            "cascade_id": "soundings",
+            "phases": [
+                _phase("plan", "Plan the move of the relay.", soundings={"factor": 5}),
+            ],
+        },
+        replies=lambda: [one for n in range(1, 6) for one in _turns("plan", 10, 2_260, f"sounding {n}", n)],
+    ),
+)
+
+
+EAGER = {"policy": "ski_rental", "mask_observations_after": 0}
+
+
+def play_scenario(
+    scenario: RunScenario,
+    prices: Prices | None = None,
+    *,
+    intra_context: bool | Mapping[str, Any] = True,
+    scratchpad: bool = True,
+) -> ScenarioFigures:
+    """Play it in memory with a scripted model, and read its figures.
+
+    Fields of `intra_context` go over the scenario's; False: phases have no such block. Without `scratchpad` the model
+    keeps none.
+    """
+    phases = [dict(phase) for phase in scenario.cascade["phases"]]
+    for phase in phases:
+        over = intra_context if isinstance(intra_context, Mapping) else {}
+        phase["intra_context"] = None if intra_context is False else {**phase["intra_context"], **over}
+    replies = scenario.replies()
+    if not scratchpad:
+        replies = [{**one, "text": one["text"].partition("\nSCRATCHPAD:")[0]} for one in replies]
+    cascade, script = cascade_of({**scenario.cascade, "phases": phases}), script_of(replies, scenario.name)
+    with memory_store() as store:
+        runner = CascadeRunner(
+            store=store,
+            cascade=cascade,
+            player=script,
+            run="run",
+            builder=_builder_of(scenario),
+            tools={"search": None},
+            workers=1,
+            scratchpad=scratchpad,
+        )
+        runner.play()
+        sizer = Sizer(_builder_of(scenario)(Policy()).counter)
+        rows = efficiency_of(store, cascade, "run", counter=sizer.counter, prices=prices)
+        calls = list(judged_calls(store, cascade, "run", sizer=sizer))
+        return ScenarioFigures(
+            name=scenario.name,
+            efficiency=rows[-1],
+            constraints_kept=_share(_kept(calls, scenario.constraints)),
+            decisions_kept=_share(_kept(calls, scenario.decisions)),
+            evidence_reachable=_share(_reached(store, calls)),
+        )
+
+
+def _builder_of(scenario: RunScenario) -> Callable[[Policy], EnvelopeBuilder]:
+    budgets = Budgets.agent()._with({"dynamic_tokens": scenario.dynamic_tokens, "recall_fraction": 0.2})
+    return lambda policy: EnvelopeBuilder(model="gpt-4o", budgets=budgets, policy=policy)
+
+
+def _kept(calls: Sequence[JudgedCall], canaries: Sequence[str]) -> Iterator[bool]:
+    """For each call and each canary that everything holds by then: whether it stands in what was sent."""
+    for call in calls:
+        everything = "\n".join(piece.said for piece in call.everything)
+        sent = "\n".join(piece.said for piece in call.sent)
+        yield from (canary in sent for canary in canaries if canary in everything)
+
+
+def _reached(store: Store, calls: Sequence[JudgedCall]) -> Iterator[bool]:
+    for call in calls:
+        session = store.at("default", call.session)
+        newest = max(call.reachable, default=0)
+        for entry in session.entries(1, newest):
+            if entry.message.tool_results:
+                yield entry.ordinal in call.reachable and bool(session.resolve(entry.ref).tool_results)
+
+
+def _share(holds: Iterator[bool]) -> float:
+    all_of = list(holds)
+    return round(sum(all_of) / len(all_of), 4) if all_of else 1.0
+
+
+def run(data: Path | None = None) -> Iterator[BenchmarkRow]:
+    """The scenarios, a few rows each."""
+    for scenario in SCENARIOS:
+        found = play_scenario(scenario)
+        cost, name = found.efficiency, scenario.name
+        yield row("runs", f"{name}: tokens of sending everything, in {cost.calls} calls", cost.everything_tokens)
+        yield row("runs", "  saved of them", 100 * cost.saved, "%", at_least=100 * scenario.saved)
+        yield row("runs", "  cache-priced, to sending everything", cost.priced_ratio, at_most=0.9999)
+        yield row("runs", "  constraints in the window", 100 * found.constraints_kept, "%", at_least=100)
+        yield row("runs", "  decisions in the window", 100 * found.decisions_kept, "%", at_least=100)
+        yield row("runs", "  tool results shown or led to", 100 * found.evidence_reachable, "%", at_least=100)
+        bare = play_scenario(scenario, scratchpad=False)
+        yield row("runs", "  decisions in the window without a scratchpad", 100 * bare.decisions_kept, "%")
+        plain = play_scenario(scenario, intra_context=False)
+        yield row("runs", "  saved without `intra_context`", 100 * plain.efficiency.saved, "%")
+        yield row("runs", "  cache-priced without it", plain.efficiency.priced_ratio)
+        eager = play_scenario(scenario, intra_context=EAGER)
+        once = "  saved where the model sees each result once (`ski_rental`)"
+        yield row("runs", once, 100 * eager.efficiency.saved, "%")
+        yield row("runs", "  cache-priced then", eager.efficiency.priced_ratio)

@@ -1,0 +1,87 @@
+"""The tables of ``docs/cost.md``: ``evals cost`` on agent runs at three budgets.
+
+python -m benchmarks.cost DATA... [--write docs/cost.md]   # tau-bench and SWE-agent runs
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from ctxsteward.envelope import Budgets, EnvelopeBuilder
+from ctxsteward.envelope.tokens import Prices, model_info
+from ctxsteward.evals.cost import OURS, OURS_WITHOUT_RECALL, CostRow, grouped, measure, policy_builders, title
+from ctxsteward.evals.documents import table
+
+from .report import progress, publish, script
+
+MODEL = "gpt-4o"
+BUDGETS_TOKENS = (900, 4_000, 16_000)
+HEAD = (
+    "sent",
+    "raw tokens",
+    "to everything",
+    "cache-priced",
+    "to everything",
+    "to best in hindsight",
+    "to best in budget",
+    "from cache, %",
+    "compactions",
+    "over budget, %",
+    "refused, %",
+    "task shown, %",
+    "task reachable, %",
+    "used values shown, %",
+)
+
+
+def cells(row: CostRow) -> tuple[str, ...]:
+    """A row's figures as `HEAD` names them."""
+    return (
+        row.strategy,
+        f"{row.raw_tokens:,}",
+        f"{row.raw_ratio:.2f}",
+        f"{row.priced_tokens:,.0f}",
+        f"{row.priced_ratio:.2f}",
+        f"{row.hindsight_ratio:.2f}",
+        f"{row.budget_ratio:.2f}",
+        _percent(row.prefix_reuse),
+        f"{row.compactions:,}",
+        _percent(row.over_budget),
+        _percent(row.invalid),
+        _percent(row.task_shown),
+        _percent(row.task_reachable),
+        "–" if row.values_shown is None else _percent(row.values_shown),
+    )
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f}".removesuffix(".0")
+
+
+def cost_block(data: Sequence[Path], budgets_tokens: Sequence[int] = BUDGETS_TOKENS) -> Iterator[str]:
+    """All tables, one for each dynamic budget and each format."""
+    prices = Prices(block_tokens=model_info(MODEL).cache_block_tokens)
+    costs = f"A cached token costs {prices.cached:g}, a written one {prices.write:g}"
+    yield f"{costs}; block {prices.block_tokens:,} tokens."
+    for dynamic_tokens in budgets_tokens:
+        for rows in grouped(measure(data, _builders(dynamic_tokens, prices), prices=prices, tell=progress)).values():
+            yield from ("", f"**{title(rows, dynamic_tokens)}**", "", *table(HEAD, map(cells, rows)))
+
+
+def _builders(dynamic_tokens: int, prices: Prices) -> dict[str, EnvelopeBuilder]:
+    ours = EnvelopeBuilder(MODEL, budgets=Budgets(dynamic_tokens=dynamic_tokens))
+    bare = EnvelopeBuilder(MODEL, budgets=Budgets(dynamic_tokens=dynamic_tokens, recall_fraction=0))
+    return {OURS: ours, OURS_WITHOUT_RECALL: bare, **policy_builders(ours, prices)}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Print the tables, or write them into the page."""
+    parser = script(__doc__)
+    parser.add_argument("data", type=Path, nargs="+", help="files of agent runs, or folders of them")
+    options = parser.parse_args(argv)
+    return publish(parser, options, {"cost": lambda: cost_block(options.data)})
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

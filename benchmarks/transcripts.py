@@ -1,0 +1,137 @@
+"""Every call of the public transcripts: validity, budgets, references, append-only, and how often it compacts.
+
+The simulation compacts as late as the trigger allows, always down to the target or to what never leaves, whichever is
+more, on the same arrivals. Printed beside it: one that waits until the budget itself is full. Both are about history
+alone, so nothing is recalled there; the promises are counted once more with recall, as it is by default.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ctxsteward.envelope import Budgets, EnvelopeBuilder, Transcript, open_store, read_transcripts
+from ctxsteward.envelope.compaction import Window
+from ctxsteward.evals.replay import CallTally, ModelCall, Prefix, check, open_session, replay
+
+from .rows import BenchmarkRow, row
+
+NAME = "transcripts"
+SETS = {"tau-bench": "tau_bench_airline/*.jsonl", "SWE-agent": "swe_agent/*.traj", "LoCoMo": "locomo/*.json"}
+DYNAMIC_TOKENS = (900, 2_000, 4_000)
+
+
+class LatestSchedule:
+    """The fewest compactions on a session's arrivals, at a trigger."""
+
+    def __init__(self, budgets: Budgets, trigger_tokens: int) -> None:
+        self.budgets = budgets
+        self.trigger_tokens = trigger_tokens
+        self.count = 0
+        self.history = 0
+        self.seen = 0
+
+    def call(self, call: ModelCall, budgets: Budgets) -> None:
+        """Take one call's arrivals; compact if this is the latest moment."""
+        layout = call.envelope.dynamic
+        fragments = [f for f in layout.strip.fragments[: layout.stop] if f.refs[-1] > self.seen]
+        self.history += sum(fragment.tokens for fragment in fragments)
+        self.seen = call.session.state.ordinal
+        floor = max(budgets.target_tokens, Window(call.session.state, layout, budgets).must_tokens)
+        if self.history >= self.trigger_tokens and self.history - floor >= 0.1 * self.history:
+            self.count += 1
+            self.history = floor
+
+
+def run(data: Path | None = None) -> Iterator[BenchmarkRow]:
+    """Yield the figures; nothing where the folder is missing."""
+    if data is None or not data.is_dir():
+        yield BenchmarkRow(bench=NAME, what="skipped: no folder of public transcripts; pass --data", value="-")
+        return
+    for dynamic_tokens in DYNAMIC_TOKENS:
+        yield from _run(data, dynamic_tokens, recalls=False)
+        yield from _run(data, dynamic_tokens, recalls=True)
+
+
+@dataclass(slots=True)
+class TranscriptTotals:
+    """Counts over transcripts at one budget."""
+
+    tally: CallTally = field(default_factory=CallTally)
+    turns: int = 0
+    prefix_faults: int = 0
+    compared: int = 0
+    latest: int = 0
+    full: int = 0
+    dropped: int = 0
+
+    def play(self, transcript: Transcript, builder: EnvelopeBuilder) -> None:
+        """Replay one transcript and add it up."""
+        budgets = builder.effective_budgets
+        prefix = Prefix()
+        late = LatestSchedule(budgets, budgets.trigger_tokens)
+        last = LatestSchedule(budgets, budgets.history_tokens)
+        session = open_session(open_store("memory:"), transcript)
+        for call in replay(transcript, builder, session):
+            check(call, self.tally)
+            prefix.check(call)
+            late.call(call, budgets)
+            last.call(call, budgets)
+        self.turns += session.state.turns
+        self.prefix_faults += prefix.faults
+        self.compared += prefix.compared
+        self.dropped += prefix.dropped
+        self.latest += late.count
+        self.full += last.count
+
+
+def _run(data: Path, dynamic_tokens: int, *, recalls: bool) -> Iterator[BenchmarkRow]:
+    budgets = Budgets(dynamic_tokens=dynamic_tokens)
+    builder = EnvelopeBuilder(model="gpt-4o", budgets=budgets, selector="heuristic" if recalls else None)
+    head = f"dynamic {dynamic_tokens}" + (", recall" if recalls else "")
+    totals = TranscriptTotals()
+    tally = totals.tally
+    started = time.process_time()
+    for label, pattern in SETS.items():
+        calls, compactions, turns = tally.calls, tally.compactions, totals.turns
+        for path in sorted(data.glob(pattern)):
+            for transcript in read_transcripts(path):
+                totals.play(transcript, builder)
+        rate = (tally.compactions - compactions) / max(1, totals.turns - turns)
+        yield row(NAME, f"{label}, {head}: calls", tally.calls - calls)
+        yield row(NAME, f"{label}, {head}: compactions a user turn", rate)
+    yield from _promises(totals, head)
+    yield from (_recall_rows(totals, head) if recalls else _economy(totals, head, dynamic_tokens))
+    yield row(NAME, f"{head}: CPU for all calls, checks included", time.process_time() - started, "s")
+
+
+def _promises(totals: TranscriptTotals, head: str) -> Iterator[BenchmarkRow]:
+    tally = totals.tally
+    promises = "validity, budget, task, newest, last raw turn, refs, citations"
+    broken = f"append-only broken (of {totals.compared:,} compared)"
+    yield row(NAME, f"{head}: calls", tally.calls)
+    yield row(NAME, f"{head}: faults ({promises})", len(tally.faults), at_most=0)
+    for fault in tally.faults[:5]:
+        yield BenchmarkRow(bench=NAME, what=f"  {fault}", value="fault", ok=False)
+    yield row(NAME, f"{head}: references resolved to the same bytes", tally.refs)
+    yield row(NAME, f"{head}: calls over budget, each legitimately", tally.over_budget)
+    yield row(NAME, f"{head}: calls with a head budget grown, each with a finding", tally.head_grown)
+    yield row(NAME, f"{head}: {broken}", totals.prefix_faults, at_most=0)
+    yield row(NAME, f"{head}: compactions", tally.compactions)
+    yield row(NAME, f"{head}: compactions that saved under a tenth", tally.shallow, at_most=0)
+
+
+def _recall_rows(totals: TranscriptTotals, head: str) -> Iterator[BenchmarkRow]:
+    yield row(NAME, f"{head}: compactions a user turn", totals.tally.compactions / max(1, totals.turns))
+    yield row(NAME, f"{head}: calls whose live turn took the place of recall, each with a finding", totals.dropped)
+
+
+def _economy(totals: TranscriptTotals, head: str, dynamic_tokens: int) -> Iterator[BenchmarkRow]:
+    tally = totals.tally
+    late, full = tally.compactions / max(1, totals.latest), tally.compactions / max(1, totals.full)
+    yield row(NAME, f"{head}: compactions / fewest at the same trigger and depth", late, "×", at_most=1.15)
+    yield row(NAME, f"{head}: compactions / fewest if it waited for a full budget", full, "×")
+    bar = 0.25 if dynamic_tokens >= 2_000 else None
+    yield row(NAME, f"{head}: compactions a user turn", tally.compactions / max(1, totals.turns), at_most=bar)

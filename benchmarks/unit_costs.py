@@ -1,0 +1,416 @@
+"""What single things cost: an import, first sessions, an audit, a turn of the eval harness, a ranking, cards.
+
+Of cards (`cards`): what they cost the chat path, and what they give: appends beside `Store.cards`, catching up,
+fetching a session. The store is a `file:` store, the index SQLite beside its journal. Bursts of 100 messages go to four
+sessions in turn, one append a message, alone and beside the worker. Then two processes write to one store; then
+processes are killed while they append, and what was acknowledged is counted against the cards that the next one makes.
+Wall time.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from datetime import date, timedelta
+from itertools import accumulate, chain, count
+from pathlib import Path
+from typing import NamedTuple
+
+from ctxsteward.envelope import PROVIDERS, Budgets, EnvelopeBuilder, Store, Weights, memory_store, open_store
+from ctxsteward.envelope.audit import audit, sealed_request
+from ctxsteward.envelope.cards import card_maker, cards_of, open_cards, rebuild
+from ctxsteward.envelope.recall import IndexedTurn, TurnIndex
+from ctxsteward.evals.suites import make, play_one, play_verbatim
+from ctxsteward.evals.suites.kit import Draw, PlayCounts, Scenario, Setup
+from ctxsteward.language import terms
+
+from .conversations import conversation
+from .rows import BenchmarkRow, row
+
+HEAVY = ("boto3", "prefect", "numpy", "openai", "tiktoken", "ruamel.yaml", "click", "rich")
+_IMPORT = f"""
+import json, sys, time
+start = time.process_time()
+import ctxsteward.envelope
+heavy = [m for m in {HEAVY!r} if m in sys.modules]
+from ctxsteward.envelope import EnvelopeBuilder, open_store
+print(json.dumps([time.process_time() - start, heavy]))
+"""
+
+
+def import_cost(data: object = None) -> Iterator[BenchmarkRow]:
+    """What importing the builder costs in a fresh process, and what the package alone does not load."""
+    results = [json.loads(subprocess.check_output([sys.executable, "-c", _IMPORT])) for _ in range(5)]
+    seconds = statistics.median(seconds for seconds, _ in results)
+    yield row("import", "import of EnvelopeBuilder and open_store", seconds, "s", at_most=0.25)
+    loaded = sorted({module for _, modules in results for module in modules})
+    yield row("import", f"of {', '.join(HEAVY)} imported by the package alone", len(loaded), at_most=0)
+
+
+THREADS = 200
+FIRST_ROUNDS = 3
+_FIRST_SESSIONS = f"""
+import json, re, resource, sys, tempfile, threading, time
+from pathlib import Path
+from ctxsteward.envelope import open_store
+
+def most_kib():
+    status = Path("/proc/self/status")
+    if status.exists():  # what getrusage says includes the parent's memory, as it was before this program began
+        return int(re.search("VmHWM:\\s*(\\d+) kB", status.read_text())[1])
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1024 if sys.platform == "darwin" else 1)
+
+def first(number):
+    gate.wait()
+    store.session(f"s{{number}}").append({{"role": "user", "content": "Where is order FH-2044?"}})
+
+with tempfile.TemporaryDirectory() as folder, open_store(f"file:{{folder}}") as store:
+    gate = threading.Barrier({THREADS} + 1)
+    threads = [threading.Thread(target=first, args=(number,)) for number in range({THREADS})]
+    for thread in threads:
+        thread.start()
+    gate.wait()
+    start = time.perf_counter()
+    for thread in threads:
+        thread.join()
+    seconds = time.perf_counter() - start
+    assert len(store.sessions()) == {THREADS}
+print(json.dumps([seconds, most_kib() / 1024]))
+"""
+
+
+def first_sessions(data: object = None) -> Iterator[BenchmarkRow]:
+    """A service that has just started: threads open their first session at once, each of its own, in a fresh process.
+
+    Wall time until each has had its first message acknowledged by a journal in a file, and the most memory that the
+    process has held. The tokenizer's encoding is nearly all of both, and is built once
+    (`tests/envelope/tokens/test_tokenizer.py`).
+    """
+    rounds = [json.loads(subprocess.check_output([sys.executable, "-c", _FIRST_SESSIONS])) for _ in range(FIRST_ROUNDS)]
+    seconds, megabytes = (statistics.median(figures) for figures in zip(*rounds, strict=True))
+    yield row("first", f"{THREADS} threads open their first session at once", seconds, "s", at_most=3)
+    yield row("first", "  the most memory of that process", megabytes, "MB", at_most=250)
+
+
+STORE_TURNS = 200
+BENCH_SCHEMA = "ctxsteward_bench"
+
+
+def shared_stores(data: object = None) -> Iterator[BenchmarkRow]:
+    """A turn in a folder, and in the PostgreSQL that the client library's environment names (``PGHOST``, ``PGUSER``).
+
+    Wall time, the median, on the disks that both are on; an append is acknowledged when it is on disk. No row for
+    PostgreSQL where no server answers. The schema that it is played in is dropped afterwards.
+    """
+    import psycopg
+
+    with tempfile.TemporaryDirectory() as folder:
+        with open_store(f"file:{folder}/store") as store:
+            yield from _turns(store, "a folder")
+        try:
+            server = psycopg.connect("", autocommit=True)
+        except psycopg.OperationalError:
+            return
+        with server, open_store(f"postgresql:///?schema={BENCH_SCHEMA}&keys={folder}/keys") as store:
+            yield from _turns(store, "PostgreSQL")
+            server.execute(f"DROP SCHEMA {BENCH_SCHEMA} CASCADE")
+
+
+def _turns(store: Store, where: str) -> Iterator[BenchmarkRow]:
+    builder = EnvelopeBuilder(tokenizer="o200k_base", budgets=Budgets(dynamic_tokens=2_000))
+    session = store.session("bench")
+    appended, built = [], []
+    for turn, text in enumerate(_texts(STORE_TURNS)):
+        started = time.perf_counter()
+        session.append({"role": "user", "content": text})
+        waited = time.perf_counter()
+        builder.build(session)
+        built.append((time.perf_counter() - waited) * 1e3)
+        appended.append((waited - started) * 1e3)
+        session.append({"role": "assistant", "content": f"Noted {turn}. {text * 6}"})
+    yield row("store", f"append in {where}, p50 of {STORE_TURNS} turns", statistics.median(appended), "ms")
+    yield row("store", f"build in {where}, p50 of {STORE_TURNS} turns", statistics.median(built), "ms")
+
+
+AUDIT_TOKENS = 20_000
+AUDITS = 100
+AUDIT_LIMIT_MS = 10
+
+
+def audits(data: Path | None = None) -> Iterator[BenchmarkRow]:
+    """Auditing a request: a large one with which nothing is wrong, sealed, as it came back from a log."""
+    session = memory_store().session("large")
+    session.extend(make(Draw("verbatim", "docs", 0)).messages)
+    envelope = EnvelopeBuilder(tokenizer="o200k_base", budgets=Budgets(dynamic_tokens=2 * AUDIT_TOKENS)).build(session)
+    for provider in PROVIDERS:
+        sent = json.loads(json.dumps(sealed_request(envelope, provider)))
+        costs = []
+        for _ in range(AUDITS):
+            started = time.process_time()
+            differences = audit(envelope, sent)
+            costs.append((time.process_time() - started) * 1000)
+            assert differences == (), differences
+        what = f"p99 of auditing a clean request of {envelope.tokens:,} tokens, {provider}"
+        yield row("audit", what, sorted(costs)[AUDITS - 2], "ms", at_most=AUDIT_LIMIT_MS)
+
+
+HARNESS_TURNS = 10_000
+HARNESS_LIMIT_SECONDS = 60
+
+
+def harness_turns(data: Path | None = None) -> Iterator[BenchmarkRow]:
+    """CPU of one process for so many turns of the eval harness, checks included.
+
+    Scenarios of the `verbatim` suite, first one after the other, then one conversation that never ends.
+    """
+    play_one(Draw("verbatim", "docs", 1), Setup())  # the encoder's tables are loaded once a process
+    turns = builds = 0
+    seconds = 0.0
+    for number in count():
+        if turns >= HARNESS_TURNS:
+            break
+        played = play_one(Draw("verbatim", "docs", number), Setup())
+        turns, builds, seconds = turns + played.turns, builds + played.builds, seconds + played.cpu_seconds
+    what = f"CPU of {HARNESS_TURNS:,} turns of scenarios, built and judged, one core"
+    yield row("harness", what, seconds * HARNESS_TURNS / turns, "s", at_most=HARNESS_LIMIT_SECONDS)
+    yield row("harness", "  the same a build", 1000 * seconds / builds, "ms")
+    yield row("harness", f"CPU of one conversation of {HARNESS_TURNS:,} turns", _endless(), "s")
+
+
+def _endless() -> float:
+    """Scenarios said one after the other in one session."""
+    scenarios = []
+    turns = 0
+    for number in count():
+        if turns >= HARNESS_TURNS:
+            break
+        scenarios.append(make(Draw("verbatim", "docs", number)))
+        turns += scenarios[-1].turns
+    messages = tuple(chain.from_iterable(scenario.messages for scenario in scenarios))
+    started = time.process_time()
+    for _ in play_verbatim(Scenario(draw=Draw("verbatim", "docs", 0), messages=messages), Setup(), PlayCounts()):
+        pass
+    return time.process_time() - started
+
+
+RANKED_TURNS = (600, 20_000)
+VOCABULARY = 8_000
+TURN_WORDS = 15
+TURNS_A_DAY = 30
+QUESTIONS = 100
+RANKING_ROUNDS = 5
+_TAIL = 500
+"""The last turns, whose adding is timed."""
+
+
+def rankings(data: object = None) -> Iterator[BenchmarkRow]:
+    """Ranking a question at 600 and at 20,000 turns, and adding one turn to the index.
+
+    The turns are drawn from a seeded vocabulary in which a few words are common and most are rare (Zipf), 15 words
+    each, 30 turns a day.
+    """
+    indexes = {size: _index(size) for size in RANKED_TURNS}
+    young, old = RANKED_TURNS
+    queries = {size: [_query_ms(indexes[size][0]) for _ in range(RANKING_ROUNDS)] for size in RANKED_TURNS}
+    fresh = [(_index(young)[1], _index(old)[1]) for _ in range(3)]
+    for size, most in ((young, 1.0), (old, None)):
+        p50, p99 = map(statistics.median, zip(*queries[size], strict=True))
+        yield row("selection", f"ranking a question at {size:,} turns, p50", p50, "ms", at_most=most)
+        yield row("selection", f"ranking a question at {size:,} turns, p99", p99, "ms")
+    yield row("selection", f"adding a turn at {young:,} turns", statistics.median(a for a, _ in fresh) * 1e3, "µs")
+    ratio = statistics.median(b / a for a, b in fresh)
+    yield row("selection", f"adding a turn at {old:,} / {young:,} turns", ratio, "×", at_most=1.5)
+
+
+def _texts(size: int, seed: int = 7) -> Iterator[str]:
+    rng = random.Random(seed)
+    words = [f"w{''.join(chr(97 + int(digit)) for digit in str(number))}" for number in range(VOCABULARY)]
+    weights = list(accumulate(1 / (rank + 10) for rank in range(VOCABULARY)))
+    for number in range(size):
+        said = " ".join(rng.choices(words, cum_weights=weights, k=TURN_WORDS))
+        yield f"{said}{'?' if number % 4 == 0 else '.'}"
+
+
+def _index(size: int) -> tuple[TurnIndex, float]:
+    """An index of so many turns, and the median milliseconds that one of the last took."""
+    index, spent = TurnIndex(), []
+    for number, text in enumerate(_texts(size)):
+        day = date(2023, 1, 1) + timedelta(days=number // TURNS_A_DAY)
+        started = time.process_time_ns()
+        asks = text.endswith("?")
+        index.add(
+            number + 1,
+            IndexedTurn(terms(text), asks, ("ann", "bob")[number % 2], str(day), terms(f"{day:%d %B %Y}")),
+        )
+        if number >= size - _TAIL:
+            spent.append((time.process_time_ns() - started) / 1e6)
+    return index, statistics.median(spent)
+
+
+def _query_ms(index: TurnIndex) -> tuple[float, float]:
+    """p50 and p99 of a ranking, the question's words cut and stemmed included."""
+    weights, spent = Weights(), []
+    for text in _texts(QUESTIONS, seed=11):
+        question = " ".join(text.split()[:8])
+        started = time.process_time_ns()
+        index.rank(terms(question), question, weights, limit=250)
+        spent.append((time.process_time_ns() - started) / 1e6)
+    spent.sort()
+    return spent[len(spent) // 2], spent[int(0.99 * (len(spent) - 1))]
+
+
+MESSAGES = 10_000
+SESSIONS = 4
+BURST = 100
+ROUNDS = 3
+FETCHED = 200
+"""Messages of the session that is fetched."""
+FETCHES = 50
+KILLS = 3
+WRITERS = 2
+FLUSH_SECONDS = 600.0
+
+
+def cards(data: object = None) -> Iterator[BenchmarkRow]:
+    """Yield the figures."""
+    rounds = [(_appended(beside=False), _appended(beside=True)) for _ in range(ROUNDS)]
+    what = f"{MESSAGES:,} messages in bursts of {BURST}: an append beside the worker / alone, p50"
+    yield row("cards", what, statistics.median(b.p50_ms / a.p50_ms for a, b in rounds), "×", at_most=1.2)
+    for name, found in (("alone", [a for a, _ in rounds]), ("beside the worker", [b for _, b in rounds])):
+        for label in ("p50_ms", "p99_ms"):
+            value = statistics.median(getattr(one, label) for one in found)
+            yield row("cards", f"an append {name}, {label[:3]}", value, "ms")
+    beside = [b for _, b in rounds]
+    yield row("cards", "messages without a card after the bursts", statistics.median(b.behind for b in beside))
+    yield row(
+        "cards", "seconds until every message has its card", statistics.median(b.catch_up_seconds for b in beside)
+    )
+    yield row("cards", f"messages of {MESSAGES:,} that never got one", sum(b.missing for b in beside), at_most=0)
+    yield from _fetched()
+    errors, missing = _processes(WRITERS, kill=False)
+    yield row("cards", f"{WRITERS} processes on one store: errors", errors, at_most=0)
+    yield row("cards", f"{WRITERS} processes on one store: cards missing", missing, at_most=0)
+    _, missing = _processes(KILLS, kill=True)
+    yield row("cards", f"{KILLS} processes killed while they append: cards missing", missing, at_most=0)
+
+
+class _AppendFigures(NamedTuple):
+    p50_ms: float
+    p99_ms: float
+    behind: int = 0
+    catch_up_seconds: float = 0.0
+    missing: int = 0
+
+
+def _appended(*, beside: bool) -> _AppendFigures:
+    messages = conversation(MESSAGES // SESSIONS)
+    with tempfile.TemporaryDirectory() as folder, open_store(f"file:{folder}/store") as store:
+        sessions = [store.session(f"s{n}") for n in range(SESSIONS)]
+        cards = store.cards() if beside else None
+        sessions[0].append(messages[0])  # the tokenizer is loaded
+        spent = []
+        for start in range(0, len(messages), BURST):
+            for session in sessions:
+                for message in messages[start : start + BURST]:
+                    began = time.perf_counter()
+                    session.append(message)
+                    spent.append((time.perf_counter() - began) * 1e3)
+        spent.sort()
+        p50, p99 = spent[len(spent) // 2], spent[int(0.99 * len(spent))]
+        if cards is None:
+            return _AppendFigures(p50, p99)
+        wanted = sum(map(len, sessions))
+        behind = wanted - sum(one.carded for one in cards.index.sessions())
+        began = time.perf_counter()
+        cards.flush(FLUSH_SECONDS)
+        seconds = time.perf_counter() - began
+        return _AppendFigures(p50, p99, behind, seconds, wanted - sum(one.cards for one in cards.index.sessions()))
+
+
+def _fetched() -> Iterator[BenchmarkRow]:
+    """A session among others, as a selector fetches it."""
+    with memory_store() as store, tempfile.TemporaryDirectory() as folder:
+        for n in range(20):
+            store.session(f"s{n}").extend(conversation(FETCHED, seed=n))
+        index = open_cards(f"sqlite:{folder}/cards.sqlite")
+        rebuild(store, index, card_maker())
+        session, spent = store.session("s7"), []
+        for _ in range(FETCHES):
+            began = time.perf_counter()
+            found = cards_of(index, session)
+            spent.append((time.perf_counter() - began) * 1e3)
+            assert len(found) == FETCHED, f"{len(found)} cards of {FETCHED} messages"
+        index.close()
+    yield row("cards", f"fetching the cards of a session of {FETCHED}, p50", statistics.median(spent), "ms", at_most=2)
+
+
+_WRITER = """
+import sys
+from ctxsteward.envelope import open_store
+from benchmarks.conversations import conversation
+uri, me, batches = sys.argv[1], sys.argv[2], int(sys.argv[3])
+messages = conversation(10 * batches, seed=int(me))
+with open_store(uri) as store:
+    cards = store.cards()
+    for n in range(batches):
+        for name in ("shared", me):
+            store.session(name).extend(messages[10 * n : 10 * n + 10])
+            print(name, flush=True)
+    finished = cards.flush(600)
+    sys.exit(bool(cards.findings) or not finished)
+"""
+
+
+def _processes(count: int, *, kill: bool) -> tuple[int, int]:
+    """Processes that failed, and cards missing of acknowledged messages once the last one has caught up.
+
+    They run at the same time, or one after the other, each killed after some batches.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        uri = f"file:{folder}/store"
+        if kill:
+            said = [_killed(uri, n) for n in range(count)]
+            failed = 0
+        else:
+            writers = [_writer(uri, n, 20) for n in range(count)]
+            said = [writer.communicate(timeout=FLUSH_SECONDS)[0].split() for writer in writers]
+            failed = sum(writer.returncode != 0 for writer in writers)
+        with open_store(uri) as store:
+            store.cards().flush(FLUSH_SECONDS)
+            return failed, _missing(store, [name for names in said for name in names])
+
+
+def _writer(uri: str, n: int, batches: int) -> subprocess.Popen[str]:
+    path = os.pathsep.join(entry for entry in sys.path if entry)
+    command = [sys.executable, "-c", _WRITER, uri, str(n), str(batches)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ | {"PYTHONPATH": path})
+
+
+def _killed(uri: str, n: int) -> list[str]:
+    """Sessions whose batches were acknowledged before the kill, one name a batch."""
+    with _writer(uri, n, 1_000) as writer:
+        assert writer.stdout is not None
+        said = []
+        for line in writer.stdout:
+            said.append(line.strip())
+            if len(said) == 40 + 20 * n:
+                writer.send_signal(signal.SIGKILL)
+    return said
+
+
+def _missing(store: Store, acknowledged: list[str]) -> int:
+    """Messages without a card, and acknowledged ones that are not even in the log."""
+    marks = {one.session: one.cards for one in store.cards().index.sessions()}
+    missing = 0
+    for name in set(acknowledged):
+        length = len(store.session(name))
+        missing += max(0, 10 * acknowledged.count(name) - length) + length - marks.get(name, 0)
+    return missing

