@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from ctxsteward.console.terminal.failures import EXTRAS
-from ctxsteward.evals.suites import NAMES, suite_named
+from ctxsteward.evals.suites.catalogue import NAMES, suite_named
 
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -279,7 +279,7 @@ def test_what_asks_a_model_says_what_is_missing_when_it_is_made() -> None:
 
 
 EMBEDDING = """
-from ctxsteward.envelope.recall import Multilingual, Semantic, selector_named
+from ctxsteward.envelope.recall.strategies import Multilingual, Semantic, selector_named
 from ctxsteward.schemas import InputError
 
 

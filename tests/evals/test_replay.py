@@ -20,11 +20,13 @@ from benchmarks.transcripts import TranscriptTotals
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, open_store
 from ctxsteward.envelope.render.text import spans
 from ctxsteward.envelope.testing import FirstLine, memory_store
-from ctxsteward.envelope.transcripts import Transcript, parse_transcripts, read_transcripts
+from ctxsteward.envelope.transcripts.files import parse_transcripts, read_transcripts
+from ctxsteward.envelope.transcripts.transcript import Transcript
 from ctxsteward.evals.canaries import Half, scenario, stale_in
 from ctxsteward.evals.phrasings import Language
 from ctxsteward.evals.replay import CallTally, ModelCall, Prefix, check, open_session, replay
-from ctxsteward.schemas import InputError, Message, Wire
+from ctxsteward.schemas import InputError, Message
+from ctxsteward.schemas.message import Wire
 
 from ..needs import PUBLIC_DATA
 

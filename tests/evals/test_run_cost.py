@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from ctxsteward.envelope import Budgets, EnvelopeBuilder, Policy
-from ctxsteward.envelope.cascade import CascadeRunner, cascade_of, script_of
+from ctxsteward.envelope import Budgets, Counter, EnvelopeBuilder, Policy
+from ctxsteward.envelope.cascade import CascadeRunner, script_of
+from ctxsteward.envelope.cascade.config import cascade_of
 from ctxsteward.envelope.testing import CharTokenizer, memory_store
-from ctxsteward.envelope.tokens import Counter
 from ctxsteward.evals.prompt_cost import Prices, Sizer
 from ctxsteward.evals.run_cost import efficiency_of, judged_calls
 from ctxsteward.schemas import InputError

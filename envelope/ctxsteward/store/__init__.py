@@ -14,6 +14,22 @@ package only; its stub (`__init__.pyi`) lists them, and each one's module is loa
 `ctxsteward.schemas` alone.
 """
 
-import lazy_loader
+from typing import TYPE_CHECKING
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+if TYPE_CHECKING:
+    from .crypto.keyring import MasterKeys as MasterKeys
+    from .facts.fact import Audience as Audience, Fact as Fact, FactSource as FactSource
+    from .journal.port import Journal as Journal
+    from .objects.port import ObjectStore as ObjectStore
+else:  # A name is loaded at its first use, so that importing the package costs next to nothing.
+    import lazy_loader
+
+    __getattr__, __dir__, __all__ = lazy_loader.attach(
+        __name__,
+        submod_attrs={
+            "crypto.keyring": ["MasterKeys"],
+            "facts.fact": ["Audience", "Fact", "FactSource"],
+            "journal.port": ["Journal"],
+            "objects.port": ["ObjectStore"],
+        },
+    )

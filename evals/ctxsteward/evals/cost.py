@@ -29,8 +29,9 @@ from random import Random
 from typing import NamedTuple
 
 from ctxsteward.envelope import Budgets, EnvelopeBuilder
-from ctxsteward.envelope.compaction import KEPT_STEPS as POLICY_STEPS, price_policy, rewriting_pays
-from ctxsteward.schemas import InputError, PolicyName
+from ctxsteward.envelope.compaction.pricing import KEPT_STEPS as POLICY_STEPS, price_policy, rewriting_pays
+from ctxsteward.schemas import InputError
+from ctxsteward.schemas.cascade import PolicyName
 
 from .prompt_cost import Bill, PricedPrompt, Prices, PromptJudge, Sizer
 from .replay import AgentRun, MaskedRun, masking_of, read_runs

@@ -7,21 +7,23 @@ from typing import Any
 import pytest
 
 from ctxsteward.envelope import Budgets, Session
-from ctxsteward.envelope.cascade import (
+from ctxsteward.envelope.cascade import handoff_of, resume, script_of
+from ctxsteward.envelope.cascade.config import cascade_of
+from ctxsteward.envelope.cascade.continuity import (
     INSTRUCTIONS,
-    RunLedger,
+    MAX_SCRATCHPAD_CHARS,
+    SECTIONS,
     Workspace,
-    cascade_of,
-    handoff_of,
     opening_of,
-    resume,
+    sanitized,
     scratchpad_in,
     scratchpad_versions,
-    script_of,
+    signals_in,
 )
-from ctxsteward.envelope.cascade.continuity import MAX_SCRATCHPAD_CHARS, SECTIONS, sanitized, signals_in
+from ctxsteward.envelope.cascade.turns import RunLedger
 from ctxsteward.envelope.testing import memory_store
-from ctxsteward.schemas import InputError, validate
+from ctxsteward.schemas import InputError
+from ctxsteward.schemas.publish import validate
 
 from ..messages import char_builder, reply, session_of, user
 from .test_runner import play, row, runner_of, said, search

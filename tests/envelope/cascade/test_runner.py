@@ -13,8 +13,10 @@ from typing import Any, NamedTuple
 import pytest
 
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, Policy, Store
-from ctxsteward.envelope.cascade import (
-    CascadeRunner,
+from ctxsteward.envelope.cascade import CascadeRunner, script_of
+from ctxsteward.envelope.cascade.config import cascade_of
+from ctxsteward.envelope.cascade.runner import RunEnd, progress_of, recording_of
+from ctxsteward.envelope.cascade.script import (
     EvaluatedAttempt,
     FunctionPlayer,
     ModelAnswer,
@@ -22,22 +24,22 @@ from ctxsteward.envelope.cascade import (
     ModelScript,
     PhaseOutput,
     Player,
-    RunEnd,
-    RunLedger,
     ToolAnswer,
     ToolUse,
-    cascade_of,
     judged,
     load_script,
-    progress_of,
-    recorded_calls,
-    recording_of,
-    script_of,
 )
+from ctxsteward.envelope.cascade.turns import RunLedger, recorded_calls
 from ctxsteward.envelope.testing import CharTokenizer, Crashed, FirstLine, memory_store
 from ctxsteward.evals.prompt_cost import openai_faults
-from ctxsteward.schemas import Cascade, Conflict, InputError, SelectionLog
-from ctxsteward.store import JournalRecord, MemoryJournal, MemoryObjects, SessionKey, memory_keys
+from ctxsteward.schemas import InputError
+from ctxsteward.schemas.cascade import Cascade
+from ctxsteward.schemas.documents import SelectionLog
+from ctxsteward.schemas.errors import Conflict
+from ctxsteward.store.crypto.keyring import memory_keys
+from ctxsteward.store.journal.memory import MemoryJournal
+from ctxsteward.store.journal.port import JournalRecord, SessionKey
+from ctxsteward.store.objects.memory import MemoryObjects
 
 from ...examples import drawn
 
@@ -756,7 +758,7 @@ def test_functions_play_tools_and_validators_and_what_they_raise_is_told() -> No
     ],
 )
 def test_verdicts_are_read(given: object, verdict: str | None) -> None:
-    from ctxsteward.envelope.cascade import PhaseOutput
+    from ctxsteward.envelope.cascade.script import PhaseOutput
 
     output = PhaseOutput("c", "p", None, 1, "v", "text")
     assert judged(lambda text: given, output) == verdict
@@ -764,7 +766,7 @@ def test_verdicts_are_read(given: object, verdict: str | None) -> None:
 
 @pytest.mark.parametrize("given", [None, "yes", 1, ({}, "x"), {"reason": "x"}])
 def test_what_is_no_verdict_is_refused(given: object) -> None:
-    from ctxsteward.envelope.cascade import PhaseOutput
+    from ctxsteward.envelope.cascade.script import PhaseOutput
 
     with pytest.raises(InputError, match="validator 'v' gave"):
         judged(lambda text: given, PhaseOutput("c", "p", None, 1, "v", "text"))

@@ -10,23 +10,16 @@ from typing import Any
 import pytest
 
 from ctxsteward.envelope import LogEntry, Session
-from ctxsteward.envelope.cascade import (
-    ModelAnswer,
-    ModelRequest,
-    RunLedger,
-    ToolAnswer,
-    ToolUse,
-    called,
-    cascade_of,
-    recorded_calls,
-    recording_of,
-    script_of,
-    tool_schema,
-)
+from ctxsteward.envelope.cascade import script_of
+from ctxsteward.envelope.cascade.config import cascade_of
 from ctxsteward.envelope.cascade.continuity import decisions_of
-from ctxsteward.envelope.cascade.runner import choice_in
+from ctxsteward.envelope.cascade.runner import choice_in, recording_of
+from ctxsteward.envelope.cascade.script import ModelAnswer, ModelRequest, ToolAnswer, ToolUse, called, tool_schema
+from ctxsteward.envelope.cascade.turns import RunLedger, recorded_calls
 from ctxsteward.envelope.testing import Crashed, memory_store
-from ctxsteward.schemas import Cascade, InputError, Wire
+from ctxsteward.schemas import InputError
+from ctxsteward.schemas.cascade import Cascade
+from ctxsteward.schemas.message import Wire
 
 from .runs import SIBLINGS
 from .test_runner import Heard, play, row, runner_of, search

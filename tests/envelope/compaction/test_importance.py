@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from ctxsteward.envelope import open_store
-from ctxsteward.envelope.compaction import (
+from ctxsteward.envelope.compaction.importance import (
     ContextPruner,
     ContextStats,
     ImportanceWeights,
@@ -23,7 +23,8 @@ from ctxsteward.envelope.compaction import (
     summarize_context,
 )
 from ctxsteward.evals.prompt_cost import anthropic_faults, openai_faults
-from ctxsteward.schemas import InputError, InvalidMessage, Message, UnknownModel, Wire
+from ctxsteward.schemas import InputError, InvalidMessage, Message, UnknownModel
+from ctxsteward.schemas.message import Wire
 from ctxsteward.summarizers import extractive
 
 from ...examples import examples

@@ -14,13 +14,16 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, Policy, Session, Store
-from ctxsteward.envelope.cascade import intra_policy
-from ctxsteward.envelope.compaction import price_policy
-from ctxsteward.envelope.tokens import MIN_PROGRESS_FRACTION, Prices
+from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, Policy, Prices, Session, Store
+from ctxsteward.envelope.cascade.phase import intra_policy
+from ctxsteward.envelope.compaction.pricing import price_policy
+from ctxsteward.envelope.tokens.budgets import MIN_PROGRESS_FRACTION
 from ctxsteward.evals.prompt_cost import anthropic_faults, openai_faults
-from ctxsteward.schemas import CompressionReport, IntraContext, InvalidMessage, Ref
-from ctxsteward.store import MemoryJournal, MemoryObjects, memory_keys
+from ctxsteward.schemas import CompressionReport, InvalidMessage, Ref
+from ctxsteward.schemas.cascade import IntraContext
+from ctxsteward.store.crypto.keyring import memory_keys
+from ctxsteward.store.journal.memory import MemoryJournal
+from ctxsteward.store.objects.memory import MemoryObjects
 from ctxsteward.summarizers import extractive
 
 from ...examples import drawn, examples

@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
-from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, Session
-from ctxsteward.envelope.cascade import intra_policy
-from ctxsteward.envelope.compaction import asked_policy, phase_log, price_policy, rewriting_pays
-from ctxsteward.envelope.tokens import Prices
-from ctxsteward.schemas import CompressionReport, InputError, IntraContext, PolicyName
+from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, Prices, Session
+from ctxsteward.envelope.cascade.phase import intra_policy
+from ctxsteward.envelope.compaction.policy import phase_log
+from ctxsteward.envelope.compaction.pricing import asked_policy, price_policy, rewriting_pays
+from ctxsteward.schemas import CompressionReport, InputError
+from ctxsteward.schemas.cascade import IntraContext, PolicyName
 
 from ..messages import call, char_builder, opened, reply, result, user
 

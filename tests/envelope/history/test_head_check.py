@@ -10,7 +10,8 @@ import pytest
 
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, Profile, Store, open_store
 from ctxsteward.envelope.testing import CharTokenizer
-from ctxsteward.schemas import Finding, MetaRecord, ProfileEntry
+from ctxsteward.schemas import Finding
+from ctxsteward.schemas.profile import MetaRecord, ProfileEntry
 
 REFUNDS = ProfileEntry(id="refunds", text="Refund at most 200 EUR to a customer.", locked=True)
 LEGAL = ProfileEntry(id="legal", text="Do not give legal advice.")

@@ -14,10 +14,10 @@ from ctxsteward.envelope import Store
 from ctxsteward.envelope.testing import memory_store
 from ctxsteward.schemas import Erased, InputError
 from ctxsteward.schemas.profile import ProfileDocument
-from ctxsteward.steward.drift import report
+from ctxsteward.steward.drift.report import report
 from ctxsteward.steward.release.actors import NOBODY, ActionRefused, Actors, KeySigner, token_signer
 from ctxsteward.steward.release.approvals import ApprovalRequest, Approvals, people_needed
-from ctxsteward.store import is_signed
+from ctxsteward.store.crypto.signatures import is_signed
 from ctxsteward.store.erasure.steward_records import withdraw_unsupported
 from ctxsteward.store.maintenance.fsck import fsck
 from ctxsteward.store.maintenance.gc import gc

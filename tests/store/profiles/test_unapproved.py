@@ -9,7 +9,8 @@ import pytest
 
 from ctxsteward.envelope import Profile, Store
 from ctxsteward.envelope.testing import memory_store
-from ctxsteward.schemas import Damaged, Unapproved
+from ctxsteward.schemas import Unapproved
+from ctxsteward.schemas.errors import Damaged
 from ctxsteward.schemas.profile import MetaRecord, ProfileEntry
 from ctxsteward.steward.release.actors import KeySigner
 from ctxsteward.store.crypto.signatures import signed_data

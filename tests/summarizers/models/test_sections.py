@@ -11,10 +11,13 @@ from hypothesis import given, settings, strategies as st
 
 from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, Session, SummaryAhead, rebuild
 from ctxsteward.envelope.audit import audit
-from ctxsteward.envelope.cascade import CascadeRunner, ModelScript, ToolAnswer, ToolUse, parse_cascade, script_of
-from ctxsteward.envelope.layout import bullet_line, bullets_text, rows_of, unfenced
+from ctxsteward.envelope.cascade import CascadeRunner, parse_cascade, script_of
+from ctxsteward.envelope.cascade.script import ModelScript, ToolAnswer, ToolUse
+from ctxsteward.envelope.layout.composition import bullets_text
+from ctxsteward.envelope.layout.rows import bullet_line, rows_of, unfenced
 from ctxsteward.envelope.testing import memory_store
-from ctxsteward.schemas import Bullet, ChatReply, ChatRequest, HandoffSection, LossKind, ModelPrice, SummarizerInput
+from ctxsteward.schemas import Bullet, ChatReply, ChatRequest, ModelPrice, SummarizerInput
+from ctxsteward.schemas.summary import HandoffSection, LossKind
 from ctxsteward.summarizers import extractive, structured
 from ctxsteward.summarizers.models import GovernedModel, ModelSummarizer, SpendingLedger
 from tests.examples import examples

@@ -23,57 +23,45 @@ from urllib.parse import urlsplit
 import click
 from rich.console import Console
 
-from ctxsteward.envelope import EnvelopeBuilder, Store, SummaryAhead
-from ctxsteward.envelope.cascade import (
-    CascadeRunner,
+from ctxsteward.envelope import EnvelopeBuilder, Prices, Store, SummaryAhead, model_info
+from ctxsteward.envelope.cascade import CascadeRunner, handoff_of, resume
+from ctxsteward.envelope.cascade.auto_selection import Strategies
+from ctxsteward.envelope.cascade.config import load_tree, selection
+from ctxsteward.envelope.cascade.continuity import Workspace, opening_of
+from ctxsteward.envelope.cascade.run import recorded_of
+from ctxsteward.envelope.cascade.runner import RunEnd, every_cascade, progress_of, recording_of
+from ctxsteward.envelope.cascade.script import (
     EvaluatedAttempt,
     FunctionPlayer,
     ModelAnswer,
     ModelRequest,
     ModelScript,
-    RunEnd,
-    Strategies,
-    Workspace,
-    every_cascade,
-    handoff_of,
     load_script,
-    load_tree,
-    opening_of,
-    progress_of,
-    recorded_of,
-    recording_of,
-    resume,
-    selection,
     tool_schema,
 )
-from ctxsteward.envelope.telemetry import spanned
-from ctxsteward.envelope.tokens import Prices, model_info
+from ctxsteward.envelope.telemetry.spans import spanned
 from ctxsteward.evals.run_cost import PhaseEfficiency, efficiency_of
-from ctxsteward.evals.subjects import named_object, post_json
-from ctxsteward.schemas import MANIFEST, Cascade, InputError
+from ctxsteward.evals.subjects.http import post_json
+from ctxsteward.evals.subjects.registry import named_object
+from ctxsteward.schemas import InputError
+from ctxsteward.schemas.cascade import MANIFEST, Cascade
 from ctxsteward.summarizers.models import GovernedModel, ModelSummarizer, SpendingLedger, model_at
 
-from ..terminal import (
-    FOUND,
+from ..terminal.failures import FOUND
+from ..terminal.options import (
     budget_option,
     common,
-    grid,
     model_option,
-    note,
-    open_stored,
-    open_uri,
-    print_document,
-    print_result,
-    progress,
     read_budgets,
     read_builder,
     read_input,
     read_profile,
-    shown,
-    stored_session,
     telemetry,
     utc_now,
 )
+from ..terminal.output import note, print_document, print_result, progress
+from ..terminal.stores import open_stored, open_uri, stored_session
+from ..terminal.tables import grid, shown
 
 KEY_VARIABLE = "CTXSTEWARD_API_KEY"
 SUMMARY_KEY_VARIABLE = "CTXSTEWARD_MODEL_KEY"

@@ -30,9 +30,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
-from ctxsteward.schemas import MANIFEST, Cascade, Finding, InputError, Phase, SubCascade, Wire
+from ctxsteward.schemas import Finding, InputError
+from ctxsteward.schemas.cascade import MANIFEST, Cascade, Phase, SubCascade
+from ctxsteward.schemas.message import Wire
 
-from ..telemetry import spanned
+from ..telemetry.spans import spanned
 from .config import intra_context
 from .continuity import INSTRUCTIONS, PLAN_NOTE, SCRATCHPAD_NOTE
 from .phase import Policy, sub_input, sub_state

@@ -26,9 +26,11 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, ValidationError, create_model
 
-from ctxsteward.schemas import InputError, InvalidCascade, InvalidTranscript, Wire
+from ctxsteward.schemas import InputError
+from ctxsteward.schemas.errors import InvalidCascade, InvalidTranscript
+from ctxsteward.schemas.message import Wire
 
-from ..transcripts import decode, open_input
+from ..transcripts.strict_json import decode, open_input
 from .config import Tree, load_tree, refused, show
 
 Purpose = Literal["phase", "evaluator"]

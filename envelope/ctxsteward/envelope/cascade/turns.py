@@ -22,10 +22,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
-from ctxsteward.schemas import Cascade, ContextError, InputError, IntraContext, Message, Phase, Wire
+from ctxsteward.schemas import ContextError, InputError, Message
+from ctxsteward.schemas.cascade import Cascade, IntraContext, Phase
+from ctxsteward.schemas.message import Wire
 
-from ..building import EnvelopeBuilder
-from ..history import LogEntry, NewMessage, Session
+from ..building.builder import EnvelopeBuilder
+from ..history.session import Session
+from ..history.tool_groups import LogEntry, NewMessage
 from .continuity import (
     CHECKPOINT_INTERVAL,
     DECISIONS_NOTE,

@@ -32,9 +32,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, NamedTuple, TypeVar, get_args
 
-from ctxsteward.schemas import InputError, Message, SourceMessage, Summarizer, SummarizerInput, Wire
+from ctxsteward.schemas import InputError, Message, Summarizer, SummarizerInput
+from ctxsteward.schemas.message import Wire
+from ctxsteward.schemas.summary import SourceMessage
 
-from ..tokens import MIN_PROGRESS_FRACTION, Counter, load_tokenizer, model_info
+from ..tokens.budgets import MIN_PROGRESS_FRACTION
+from ..tokens.models import model_info
+from ..tokens.tokenizer import Counter, load_tokenizer
 from .losses import probes
 from .policy import CompactionChoice, Policy, Window, with_default
 

@@ -11,11 +11,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from ctxsteward.schemas import SelectionCandidate, SelectionLog
+from ctxsteward.schemas.documents import SelectionCandidate, SelectionLog
 
-from ..history import Session, State, ToolGroup as ToolGroup
-from ..layout import DynamicLayout, Fragment, RenderOptions, group_fragment
-from ..tokens import MESSAGE_TOKENS, MIN_PROGRESS_FRACTION, Budgets, Counter
+from ..history.session import Session
+from ..history.state import State
+from ..history.tool_groups import ToolGroup as ToolGroup
+from ..layout.composition import DynamicLayout
+from ..layout.fragments import Fragment, RenderOptions, group_fragment
+from ..tokens.budgets import MIN_PROGRESS_FRACTION, Budgets
+from ..tokens.tokenizer import MESSAGE_TOKENS, Counter
 
 POLICY = "deep-oldest-first/1"
 

@@ -39,10 +39,12 @@ from datetime import datetime
 from functools import partial
 from typing import NamedTuple, get_args
 
-from ctxsteward.schemas import InputError, PolicyName
+from ctxsteward.schemas import InputError
+from ctxsteward.schemas.cascade import PolicyName
 
-from ..layout import RenderOptions, group_fragment
-from ..tokens import MIN_PROGRESS_FRACTION, Budgets, Prices
+from ..layout.fragments import RenderOptions, group_fragment
+from ..tokens.budgets import MIN_PROGRESS_FRACTION, Budgets
+from ..tokens.models import Prices
 from .importance import importance_policy, middle_out_policy
 from .policy import Choose, CompactionChoice, Due, Policy, ToolGroup, Window, choose, due, with_default
 

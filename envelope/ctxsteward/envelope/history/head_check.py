@@ -23,9 +23,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from ctxsteward.language import read_statement, sentences_of
-from ctxsteward.schemas import BLOCKS, Finding, ProfileDocument, ProfileEntry, StoreError
-from ctxsteward.store import FactLookup, SessionHead, resolver
+from ctxsteward.language.operators import sentences_of
+from ctxsteward.language.statement import read_statement
+from ctxsteward.schemas import Finding, StoreError
+from ctxsteward.schemas.profile import BLOCKS, ProfileDocument, ProfileEntry
+from ctxsteward.store.facts.fact_store import FactLookup
+from ctxsteward.store.journal.events import SessionHead
+from ctxsteward.store.profiles.proposal import resolver
 
 CONTRADICTED, UNRESOLVED, UNKNOWN = "profile_contradicted", "meta_source_unresolved", "profile_unchecked"
 MAX_LINE_CHARS = 200

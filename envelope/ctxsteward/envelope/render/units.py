@@ -27,9 +27,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
-from ctxsteward.schemas import InputError, Wire
+from ctxsteward.schemas import InputError
+from ctxsteward.schemas.message import Wire
 
-from ..layout import DerivedText, Fragment, MessageStep, PromptLayout, ToolResult, ToolResults
+from ..layout.composition import PromptLayout
+from ..layout.fragments import DerivedText, Fragment, MessageStep, ToolResult, ToolResults
 
 T = TypeVar("T")
 Channel = Literal["head", "tools", "dynamic", "argument"]

@@ -22,10 +22,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from ctxsteward.schemas import BLOCKS, Damaged, ProfileDocument
+from ctxsteward.schemas.errors import Damaged
+from ctxsteward.schemas.profile import BLOCKS, ProfileDocument
 
 from ..backend import Backend
-from ..crypto import address_of, is_signed, signed_data
+from ..crypto.keyring import address_of
+from ..crypto.signatures import is_signed, signed_data
 from ..names import skeleton, steward_folder
 from .people import PeopleRegister, PeopleRoll
 from .text import canonical_json

@@ -2,7 +2,3 @@
 
 This is the door; `__init__.pyi` says which module has a name.
 """
-
-import lazy_loader
-
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

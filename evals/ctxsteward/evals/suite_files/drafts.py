@@ -25,11 +25,12 @@ from dataclasses import dataclass
 from math import log
 from typing import NamedTuple
 
-from ctxsteward.language import DISTINCTIVE, sentences, terms, typed_values
-from ctxsteward.schemas import Wire
+from ctxsteward.language.values import DISTINCTIVE, typed_values
+from ctxsteward.language.words import sentences, terms
+from ctxsteward.schemas.message import Wire
 
 from ..canaries import normalize, shows
-from ..suites.kit import texts_of
+from ..suites.kit.said_texts import texts_of
 
 QUIET_FRACTION, QUIET_MESSAGES = 0.25, 6
 """So long, at least, nobody came back to a value when it is asked for: a part of the conversation, and messages."""

@@ -22,13 +22,18 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from ctxsteward.envelope.tokens import Counter as TokenCounter
-from ctxsteward.envelope.transcripts import Transcript, formats_with, read_transcripts
-from ctxsteward.schemas import InputError, InputTooLarge, InvalidMessage, InvalidTranscript, Message, Wire
-from ctxsteward.steward.ingest import Redactor, is_named_like_transcript
+from ctxsteward.envelope import Counter as TokenCounter
+from ctxsteward.envelope.transcripts.files import formats_with, read_transcripts
+from ctxsteward.envelope.transcripts.transcript import Transcript
+from ctxsteward.schemas import InputError, InvalidMessage, Message
+from ctxsteward.schemas.errors import InputTooLarge, InvalidTranscript
+from ctxsteward.schemas.message import Wire
+from ctxsteward.steward.ingest.items import is_named_like_transcript
+from ctxsteward.steward.ingest.redaction import Redactor
 
 from ..prompt_cost import openai_faults
-from ..suites.kit import Setup, as_openai
+from ..suites.kit.play import as_openai
+from ..suites.kit.suite import Setup
 from .drafts import DraftedAsk, drafted
 
 BUDGET_FRACTION = 0.25

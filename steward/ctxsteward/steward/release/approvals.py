@@ -33,33 +33,16 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from ctxsteward.envelope import Store
-from ctxsteward.schemas import (
-    BLOCKS,
-    DriftLevel,
-    DriftReport,
-    Erased,
-    InputError,
-    ProfileDocument,
-    UnsupportedVersion,
-    VersionTaken,
-)
-from ctxsteward.store import (
-    REVIEW_FIELDS,
-    REVIEW_PURPOSE,
-    REVIEWS,
-    EnrolledPerson,
-    MetaRecordVault,
-    PeopleRegister,
-    PeopleRoll,
-    RecordRef,
-    address_of,
-    challenger_address,
-    is_signed,
-    numbered,
-    signed_data,
-    skeleton,
-    steward_folder,
-)
+from ctxsteward.schemas import Erased, InputError
+from ctxsteward.schemas.errors import UnsupportedVersion, VersionTaken
+from ctxsteward.schemas.profile import BLOCKS, ProfileDocument
+from ctxsteward.schemas.profile_changes import DriftLevel, DriftReport
+from ctxsteward.store.crypto.keyring import address_of
+from ctxsteward.store.crypto.signatures import is_signed, signed_data
+from ctxsteward.store.names import numbered, skeleton, steward_folder
+from ctxsteward.store.profiles.approval_check import REVIEW_FIELDS, REVIEW_PURPOSE, REVIEWS, challenger_address
+from ctxsteward.store.profiles.people import EnrolledPerson, PeopleRegister, PeopleRoll
+from ctxsteward.store.profiles.version_codec import MetaRecordVault, RecordRef
 
 from .actors import NOBODY, ActionRefused, Actors, Signer, statements, token_signer
 
