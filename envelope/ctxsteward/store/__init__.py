@@ -9,8 +9,7 @@
     erasure        forgets a session or a person everywhere
     maintenance    fsck, gc, listings and statistics
 
-`Backend` holds journal, objects and keys together; the envelope's `Store` is one. Other rooms take names from this
-package only; its stub (`__init__.pyi`) lists them, and each one's module is loaded at its first use. This room imports
+`Backend` holds journal, objects and keys together; the envelope's `Store` is one. This package imports
 `ctxsteward.schemas` alone.
 """
 

@@ -3,8 +3,8 @@
 They are read by the functions of ``ctxsteward steward review``, ``log``, ``diff``: a page says what these do. Reading
 writes nothing and leaves no index behind. Texts are anybody's: who shows them escapes them.
 
-Who may approve and operate stands where the command line looks for it (`steward.stored_context`). Raises `InputError`
-where the extra `steward` is missing or the store has no such profile.
+Who may approve and operate stands where the command line looks for it (`console.steward.context.stored_context`).
+Raises `InputError` where the extra `steward` is missing or the store has no such profile.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The pages, live: every page of `pages` on the application, the files beside them, and a browser's login.
 
-    /                        the sessions; every path of `pages.ROUTES`
+    /                        the sessions; every path of `pages.frame.ROUTES`
     /assets/NAME             what pages load; no token is needed for it
     /login, /logout          where there are tokens: a form that takes one, and a cookie of this process from then on
 

@@ -4,7 +4,7 @@ CALL is the id of a tool call, as its model wrote it; the newest that has it cou
 
 ID is that of a record of the profile in force, or its first digits as a prompt shows them; either may stand alone and
 in brackets, as a model copies it (``[04bb]``). The parts of a message are its tool results; of one without any, the
-passages of its text (`language.passage_spans`).
+passages of its text (`language.passages.passage_spans`).
 
 An original is checked against its address before it is served. Raises `InvalidReference`; `ReferenceNotFound` and
 `Erased` (both a KeyError); `Damaged` for an original that cannot be read, where `shown` gives its stand-in.

@@ -1,7 +1,7 @@
 """`Conversations`: what every adapter does around a model call of somebody else's loop.
 
 An adapter turns its framework's history into wire dicts (OpenAI chat or Anthropic messages; Responses items go through
-`render.messages_of_items`), and does three things around each call of the model:
+`render.openai_responses.messages_of_items`), and does three things around each call of the model:
 
     conversations = Conversations.of(store, **options)          # once; `store` may be Conversations that are shared
     call = conversations.prepare(ConversationName("chat-1"), history, system=…, tools=…, model="gpt-4o")

@@ -11,7 +11,7 @@ and snake_case are one. A head that is one text is taken apart at the sections t
 
 A tool schema (name, description, JSON Schema of the arguments) in the provider's own form goes back as it is, built-in
 tools included. A function is translated. What has no form elsewhere (another provider's built-in or free-text tool) is
-left out, and `render.dropped_fields` says so.
+left out, and `render.request.dropped_fields` says so.
 
 `ProviderFormat` is a provider's row: how it is rendered and how it is read. Each provider's module has the rest.
 

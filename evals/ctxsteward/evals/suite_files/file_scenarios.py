@@ -6,7 +6,7 @@
 Every such suite has the figures of `FIGURES`, which tell context strategies apart whatever is asked: what is shown,
 what is outdated, where the sources are, and what calls cost. Figures of the file's own count the asks that name them.
 A place that an answer rests on counts as reachable where the window shows it, cites it, or one search with the question
-finds it (`kit.reaches`); a subject with neither references nor a search is unscored.
+finds it (`kit.play.reaches`); a subject with neither references nor a search is unscored.
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@ Each transcript is redacted, cut at turn boundaries into conversations, and aske
 A sentence that several transcripts share is a template of the application and not asked for. The budget of each
 conversation is a part of its own length, so that what matters must be chosen. Same files, same draft, byte for byte.
 
-Redaction finds secrets, addresses of mail, numbers of phones, cards and ids (`steward.ingest.Redactor`). It finds no
-names and no postal addresses. Images and other parts that are no text are left out.
+Redaction finds secrets, addresses of mail, numbers of phones, cards and ids (`steward.ingest.redaction.Redactor`). It
+finds no names and no postal addresses. Images and other parts that are no text are left out.
 
 Raises `InputError` for a path that is none, and where no conversation is left.
 """

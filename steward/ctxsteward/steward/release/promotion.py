@@ -119,7 +119,7 @@ class PromotionCodec:
         return {"blob": blob, "key": self._vault.subject_address(subject)}
 
     def _address(self, record: MetaRecord) -> str:
-        """The address under which a version refers to a record (`store.MetaRecordVault`)."""
+        """The address under which a version refers to a record (`store.profiles.version_codec.MetaRecordVault`)."""
         data = canonical(record.model_dump(mode="json"))
         return address_of(self._key, record_subject(self._profile, record), "record", data)
 
