@@ -113,7 +113,7 @@ def _gemini_part(part: Wire) -> Wire | None:
     if part.get("thought") is True or "signature" in held.kind:
         return None
     if held.kind == "text":
-        return {"text": _gone(held.value)}
+        return {"text": _without_text(held.value)}
     if held.kind == "function_call":
         return {held.key: {**_texts(held.value, "id", "name"), "args": {}}}
     if held.kind == "function_response":
