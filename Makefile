@@ -37,12 +37,12 @@ ATTACKS := tests/console/service/test_attacks.py tests/console/service/test_open
   tests/store/maintenance/test_damage.py tests/store/profiles/test_commit_processes.py \
   tests/steward/ingest/test_worker_pool.py \
   tests/steward/night/test_kills.py tests/steward/night/test_poison.py tests/steward/night/test_laundering.py
-# And these: other people's servers and libraries, a browser, and the guides from their first command to their last.
+# And these: other people's servers and libraries, a browser, benchmarks, and the guides from first command to last.
 JOURNEYS := tests/flows tests/browser $(wildcard tests/test_guide_*.py) tests/test_examples.py tests/test_docs.py \
   tests/test_site.py tests/test_installed.py tests/test_deploy.py tests/test_distribution.py \
   tests/envelope/integrations/test_frameworks.py tests/envelope/integrations/test_agent_framework.py \
   tests/envelope/integrations/test_litellm.py tests/summarizers/models/test_local_server.py \
-  tests/evals/test_inspect_tasks.py tests/evals/subjects/test_inspect_solvers.py tests/benchmarks/test_peers.py
+  tests/evals/test_inspect_tasks.py tests/evals/subjects/test_inspect_solvers.py tests/benchmarks
 # One quick file of each room, and the bytes that are promised to stay.
 SMOKE := tests/golden tests/steward/golden tests/store/golden tests/schemas/test_publish.py tests/language \
   tests/envelope/test_first_steps.py tests/envelope/building/test_builder.py tests/store/profiles/test_versions.py \
@@ -79,7 +79,7 @@ test: $(STAMP)  ## the tests of every change, in two processes; `make attacks jo
 attacks: $(STAMP)  ## kills, floods, outages, hostile input: each attack once, against real processes
 	$(BIN)/python $(PYTEST) $(ATTACKS)
 
-journeys: $(STAMP)  ## guides and documents run, Prefect's server, the pages in a browser
+journeys: $(STAMP)  ## guides and documents run, Prefect's server, agent frameworks, benchmarks, pages in a browser
 	$(BIN)/python $(PYTEST) $(JOURNEYS)
 
 soak: $(STAMP) $(MINISTACK)/.installed  ## the tests of durability, run long, and what an outage costs: under an hour

@@ -45,30 +45,24 @@ from typing import NamedTuple
 from ctxsteward.envelope import Store
 from ctxsteward.evals.documents import table
 from ctxsteward.evals.intervals import wilson
-from ctxsteward.schemas import InvalidTranscript, MetaRecommendation, RecommendationKind
-from ctxsteward.steward.artifacts import Artifact
-from ctxsteward.steward.harvest import foresees, tool_trigger
-from ctxsteward.steward.harvest.tools import (
-    ArgumentFix,
-    ErrorEpisode,
-    FixTrigger,
-    PracticeRun,
-    RunTask,
-    action,
-    as_it_happened,
-    contrast,
-    done_instead,
-    episodes,
-    fix_of,
-    name_words,
-    parse_action,
-    parse_run_key,
-)
-from ctxsteward.steward.ingest import IngestSettings, LoadedItem, ingest
-from ctxsteward.steward.ledger import JudgementContext, Ledger
-from ctxsteward.steward.night import HarvestWorker
-from ctxsteward.steward.observations import ReplayedTranscript
-from ctxsteward.store import MasterKeys, MemoryJournal, MemoryObjects
+from ctxsteward.schemas import MetaRecommendation
+from ctxsteward.schemas.errors import InvalidTranscript
+from ctxsteward.schemas.recommendation import RecommendationKind
+from ctxsteward.steward import Ledger
+from ctxsteward.steward.artifacts.artifact import Artifact
+from ctxsteward.steward.harvest.tools.calls import name_words
+from ctxsteward.steward.harvest.tools.episodes import ErrorEpisode, as_it_happened, done_instead, episodes
+from ctxsteward.steward.harvest.tools.practices import PracticeRun, RunTask, contrast, fix_of, parse_run_key
+from ctxsteward.steward.harvest.tools.templates import ArgumentFix, FixTrigger, action, parse_action
+from ctxsteward.steward.harvest.usage import foresees, tool_trigger
+from ctxsteward.steward.ingest.items import LoadedItem
+from ctxsteward.steward.ingest.pipeline import IngestSettings, ingest
+from ctxsteward.steward.ledger.records import JudgementContext
+from ctxsteward.steward.night.batch_harvest import HarvestWorker
+from ctxsteward.steward.observations.transcript import ReplayedTranscript
+from ctxsteward.store import MasterKeys
+from ctxsteward.store.journal.memory import MemoryJournal
+from ctxsteward.store.objects.memory import MemoryObjects
 
 from .report import progress, publish, script
 from .written_runs import RIGHT_PRACTICES, practised_runs, worded_runs, written_runs

@@ -14,8 +14,10 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from ctxsteward.envelope import Budgets, EnvelopeBuilder, Policy, Store, memory_store
-from ctxsteward.envelope.cascade import CascadeRunner, cascade_of, script_of
+from ctxsteward.envelope import Budgets, EnvelopeBuilder, Policy, Store
+from ctxsteward.envelope.cascade import CascadeRunner, script_of
+from ctxsteward.envelope.cascade.config import cascade_of
+from ctxsteward.envelope.testing import memory_store
 from ctxsteward.evals.prompt_cost import Prices, Sizer
 from ctxsteward.evals.run_cost import JudgedCall, PhaseEfficiency, efficiency_of, judged_calls
 
@@ -207,9 +209,7 @@ def play_scenario(
         runner = CascadeRunner(
             store=store,
             cascade=cascade,
-            model=script,
-            answer=script.tool,
-            validate=script.verdict,
+            player=script,
             run="run",
             builder=_builder_of(scenario),
             tools={"search": None},

@@ -17,7 +17,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from ctxsteward.schemas import Wire
+from ctxsteward.schemas.message import Wire
 
 _SUBJECTS = (
     "The checkout service",

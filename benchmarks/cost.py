@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from ctxsteward.envelope import Budgets, EnvelopeBuilder
-from ctxsteward.envelope.tokens import Prices, model_info
+from ctxsteward.envelope import Budgets, EnvelopeBuilder, Prices, model_info
 from ctxsteward.evals.cost import OURS, OURS_WITHOUT_RECALL, CostRow, grouped, measure, policy_builders, title
 from ctxsteward.evals.documents import table
 

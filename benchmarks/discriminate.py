@@ -15,9 +15,11 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from ctxsteward.evals.documents import table
-from ctxsteward.evals.subjects import BASELINES, OURS, subject_named
-from ctxsteward.evals.suites import NAMES, Gate, result, run_all, shipped_gates, suite_named
-from ctxsteward.evals.suites.kit import ScenarioResult, Setup, drawn
+from ctxsteward.evals.subjects.registry import BASELINES, OURS, subject_named
+from ctxsteward.evals.suites.catalogue import NAMES, suite_named
+from ctxsteward.evals.suites.gates import Gate, shipped_gates
+from ctxsteward.evals.suites.kit.suite import ScenarioResult, Setup, drawn
+from ctxsteward.evals.suites.results import result, run_all
 
 from .libraries import LibrarySubject
 from .peer_adapter import PEERS

@@ -26,27 +26,24 @@ from pathlib import Path
 from statistics import fmean
 from typing import Literal, NamedTuple, get_args
 
-from ctxsteward.envelope import (
-    Budgets,
-    Counter,
-    EnvelopeBuilder,
-    NewMessage,
-    Profile,
-    Session,
-    Transcript,
-    decode,
-    load_tokenizer,
-    open_store,
-    read_transcripts,
-)
+from ctxsteward.envelope import Budgets, Counter, EnvelopeBuilder, Profile, Session, load_tokenizer, open_store
+from ctxsteward.envelope.history.tool_groups import NewMessage
+from ctxsteward.envelope.transcripts.files import read_transcripts
+from ctxsteward.envelope.transcripts.strict_json import decode
+from ctxsteward.envelope.transcripts.transcript import Transcript
 from ctxsteward.evals.documents import table
 from ctxsteward.evals.recall import RECALL_FRACTION, Question, read_questions
 from ctxsteward.evals.replay import new_message
-from ctxsteward.language import INDEX_STOP
-from ctxsteward.schemas import InvalidTranscript, take_wire
-from ctxsteward.steward import HarvestWorker, Ledger
-from ctxsteward.steward.ingest import FolderSource, LoadedItem, load
-from ctxsteward.store import MAX_FACTS, Audience, Fact, FactSource, MasterKeys
+from ctxsteward.language.words import INDEX_STOP
+from ctxsteward.schemas.errors import InvalidTranscript
+from ctxsteward.schemas.message import take_wire
+from ctxsteward.steward import Ledger
+from ctxsteward.steward.ingest.items import LoadedItem
+from ctxsteward.steward.ingest.pipeline import load
+from ctxsteward.steward.ingest.sources import FolderSource
+from ctxsteward.steward.night.batch_harvest import HarvestWorker
+from ctxsteward.store import Audience, Fact, FactSource, MasterKeys
+from ctxsteward.store.facts.fact import MAX_FACTS
 
 from .report import publish, script
 

@@ -27,9 +27,9 @@ from typing import Any, Literal, NamedTuple
 
 from ruamel.yaml import YAML
 
-from ctxsteward.schemas import ProfileDocument, ProfileEntry
-from ctxsteward.steward.drift import report
-from ctxsteward.steward.release import people_needed
+from ctxsteward.schemas.profile import ProfileDocument, ProfileEntry
+from ctxsteward.steward.drift.report import report
+from ctxsteward.steward.release.approvals import people_needed
 
 from .rows import BenchmarkRow, row
 

@@ -24,7 +24,8 @@ from pathlib import Path
 from typing import Any
 
 from ctxsteward.evals.subjects.port import Dialogue, Prompt, Task
-from ctxsteward.schemas import ContextError, InputError, Message, Wire
+from ctxsteward.schemas import ContextError, InputError, Message
+from ctxsteward.schemas.message import Wire
 
 PEERS_PYTHON = Path(".venv-peers/bin/python")
 

@@ -25,7 +25,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ctxsteward.envelope import (
-    DEFAULT_TOKENIZER,
     Budgets,
     Counter,
     Envelope,
@@ -33,14 +32,16 @@ from ctxsteward.envelope import (
     Prices,
     Session,
     SummaryAhead,
-    Transcript,
     load_tokenizer,
-    memory_store,
-    read_transcripts,
 )
+from ctxsteward.envelope.testing import memory_store
+from ctxsteward.envelope.tokens.tokenizer import DEFAULT_TOKENIZER
+from ctxsteward.envelope.transcripts.files import read_transcripts
+from ctxsteward.envelope.transcripts.transcript import Transcript
 from ctxsteward.evals.prompt_cost import Bill, PromptJudge, Sizer
 from ctxsteward.evals.replay import read_run
-from ctxsteward.schemas import ChatReply, ChatRequest, InputError, SummarizerInput, Summary, Wire
+from ctxsteward.schemas import ChatReply, ChatRequest, InputError, SummarizerInput, Summary
+from ctxsteward.schemas.message import Wire
 from ctxsteward.summarizers.models import CallLimits, GovernedModel, ModelSummarizer, OpenAIModel
 
 from .conversations import conversation

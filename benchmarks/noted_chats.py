@@ -32,17 +32,21 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from ctxsteward.envelope.transcripts import decode
+from ctxsteward.envelope.transcripts.strict_json import decode
 from ctxsteward.evals.asked_chats import AskedChat, is_chat_folder, read_chats
 from ctxsteward.evals.documents import table
 from ctxsteward.evals.intervals import wilson
-from ctxsteward.language import sentences, terms
-from ctxsteward.schemas import InputError, InvalidTranscript, Message, MetaRecommendation
-from ctxsteward.steward.artifacts import build_artifact
-from ctxsteward.steward.harvest import EXTRACTOR, harvest, lasting
-from ctxsteward.steward.harvest.people import Sentence, listen, needs_another
-from ctxsteward.steward.ingest import IngestSettings, LoadedItem, ingest
-from ctxsteward.steward.observations import Observation, ReplayedTranscript, ReplayedUtterance
+from ctxsteward.language.words import sentences, terms
+from ctxsteward.schemas import InputError, Message, MetaRecommendation
+from ctxsteward.schemas.errors import InvalidTranscript
+from ctxsteward.steward.artifacts.artifact import build_artifact
+from ctxsteward.steward.harvest.harvester import EXTRACTOR, harvest, lasting
+from ctxsteward.steward.harvest.people.utterances import Sentence, listen
+from ctxsteward.steward.harvest.people.worth import needs_another
+from ctxsteward.steward.ingest.items import LoadedItem
+from ctxsteward.steward.ingest.pipeline import IngestSettings, ingest
+from ctxsteward.steward.observations.observation import Observation
+from ctxsteward.steward.observations.transcript import ReplayedTranscript, ReplayedUtterance
 
 from .advice import KEYS, TENANT, records_made_of
 from .report import progress, publish, script

@@ -26,7 +26,12 @@ from typing import Literal, NamedTuple, get_args
 
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, Session, Store, open_store
 from ctxsteward.schemas import StoreUnavailable
-from ctxsteward.store import FileJournal, MasterKeys, MemoryJournal, MemoryObjects, ObjectInfo, PutOutcome, SessionKey
+from ctxsteward.store import MasterKeys
+from ctxsteward.store.journal.memory import MemoryJournal
+from ctxsteward.store.journal.port import SessionKey
+from ctxsteward.store.journal.sqlite import FileJournal
+from ctxsteward.store.objects.memory import MemoryObjects
+from ctxsteward.store.objects.port import ObjectInfo, PutOutcome
 
 from .conversations import conversation
 from .rows import BenchmarkRow, row

@@ -30,25 +30,20 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from ctxsteward.envelope.tokens import Counter, load_tokenizer
-from ctxsteward.envelope.transcripts import TranscriptEntry, read_transcripts
+from ctxsteward.envelope import Counter, load_tokenizer
+from ctxsteward.envelope.transcripts.files import read_transcripts
+from ctxsteward.envelope.transcripts.transcript import TranscriptEntry
 from ctxsteward.evals.canaries import CanaryScenario, found_in, scenario, stories
 from ctxsteward.evals.documents import table
 from ctxsteward.evals.prompt_cost import Bill, PricedPrompt, Prices, PromptJudge, Sizer
 from ctxsteward.evals.recall import RECALL_FRACTION, Question, read_questions
 from ctxsteward.evals.replay import AgentRun, reachable_ordinals, read_runs
-from ctxsteward.evals.subjects import (
-    Answer,
-    Archive,
-    Clock,
-    Dialogue,
-    EnvelopeSubject,
-    NamedSubject,
-    Prompt,
-    Subject,
-    Task,
-)
-from ctxsteward.schemas import ContextError, Message, Wire
+from ctxsteward.evals.subjects import Answer, Dialogue, Prompt, Subject, Task
+from ctxsteward.evals.subjects.ours import EnvelopeSubject
+from ctxsteward.evals.subjects.port import Archive, Clock
+from ctxsteward.evals.subjects.registry import NamedSubject
+from ctxsteward.schemas import ContextError, Message
+from ctxsteward.schemas.message import Wire
 
 from .conversations import conversation
 from .libraries import PEERS_PYTHON, AdapterProcess, canonical

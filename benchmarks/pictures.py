@@ -27,7 +27,9 @@ from xml.sax.saxutils import escape
 from rich.console import Console
 from rich.text import Text
 
-from ctxsteward.envelope import Budgets, EnvelopeBuilder, Profile, memory_store, parse_transcripts
+from ctxsteward.envelope import Budgets, EnvelopeBuilder, Profile
+from ctxsteward.envelope.testing import memory_store
+from ctxsteward.envelope.transcripts.files import parse_transcripts
 from ctxsteward.evals.documents import block_of, table_rows
 from ctxsteward.evals.replay import open_session, replay
 

@@ -18,9 +18,10 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from ctxsteward.envelope.compaction import text_of
-from ctxsteward.envelope.recall import Heuristic, Postings, ScoredOriginal, SelectionRequest, Selector, Weights
-from ctxsteward.envelope.tokens import Counter, load_tokenizer
+from ctxsteward.envelope import Counter, ScoredOriginal, SelectionRequest, Selector, load_tokenizer
+from ctxsteward.envelope.compaction.losses import text_of
+from ctxsteward.envelope.recall.heuristic import Heuristic
+from ctxsteward.envelope.recall.postings import Postings, Weights
 from ctxsteward.evals.asked_chats import (
     BUDGETS_TOKENS as CHAT_BUDGETS_TOKENS,
     is_chat_folder,
@@ -30,7 +31,7 @@ from ctxsteward.evals.asked_chats import (
 from ctxsteward.evals.documents import table
 from ctxsteward.evals.rankings import RANKINGS as OURS
 from ctxsteward.evals.recall import BUDGETS_TOKENS, CATEGORIES, measure
-from ctxsteward.language import terms
+from ctxsteward.language.words import terms
 from ctxsteward.schemas import Message, TextPart
 
 from .report import progress, publish, script

@@ -19,23 +19,16 @@ from statistics import median
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from ctxsteward.envelope.tokens import load_tokenizer
-from ctxsteward.envelope.transcripts import parse_transcripts
-from ctxsteward.schemas import take_wire
-from ctxsteward.steward import (
-    AdmittedRecords,
-    HarvestWorker,
-    NightReport,
-    NightSettings,
-    harvest_in_process,
-    of_this_process,
-    open_night,
-    run_night,
-)
-from ctxsteward.steward.harvest import batched
-from ctxsteward.steward.ingest import InProcess, LoadedItem, is_named_like_transcript
-from ctxsteward.steward.setup import Isolate, in_a_worker
-from ctxsteward.store import AddressKey
+from ctxsteward.envelope import load_tokenizer
+from ctxsteward.envelope.transcripts.files import parse_transcripts
+from ctxsteward.schemas.message import take_wire
+from ctxsteward.steward import AdmittedRecords, NightReport, NightSettings, of_this_process, open_night, run_night
+from ctxsteward.steward.harvest.batches import batched
+from ctxsteward.steward.ingest.items import LoadedItem, is_named_like_transcript
+from ctxsteward.steward.ingest.worker_pool import InProcess
+from ctxsteward.steward.night.batch_harvest import HarvestWorker
+from ctxsteward.steward.setup import Isolate, harvest_in_process, in_a_worker
+from ctxsteward.store.crypto.keyring import AddressKey
 
 from .conversations import write
 from .rows import BenchmarkRow, row

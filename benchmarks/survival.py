@@ -38,8 +38,9 @@ from ctxsteward.evals.asked_chats import unmarked
 from ctxsteward.evals.canaries import Half, normalize, shows
 from ctxsteward.evals.documents import table
 from ctxsteward.evals.phrasings import Phrasings, Texts
-from ctxsteward.language import sentences
-from ctxsteward.schemas import InputError, Wire
+from ctxsteward.language.words import sentences
+from ctxsteward.schemas import InputError
+from ctxsteward.schemas.message import Wire
 
 from .report import progress, publish, script
 

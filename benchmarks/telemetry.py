@@ -23,9 +23,11 @@ from importlib.resources import files
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, NewMessage, Session, open_store, parse_transcripts
+from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, Session, open_store
 from ctxsteward.envelope.building import builder as building
+from ctxsteward.envelope.history.tool_groups import NewMessage
 from ctxsteward.envelope.telemetry import spans
+from ctxsteward.envelope.transcripts.files import parse_transcripts
 from ctxsteward.evals.replay import new_message, open_session
 
 from .conversations import conversation

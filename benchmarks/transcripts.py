@@ -12,8 +12,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ctxsteward.envelope import Budgets, EnvelopeBuilder, Transcript, open_store, read_transcripts
-from ctxsteward.envelope.compaction import Window
+from ctxsteward.envelope import Budgets, EnvelopeBuilder, open_store
+from ctxsteward.envelope.compaction.policy import Window
+from ctxsteward.envelope.transcripts.files import read_transcripts
+from ctxsteward.envelope.transcripts.transcript import Transcript
 from ctxsteward.evals.replay import CallTally, ModelCall, Prefix, check, open_session, replay
 
 from .rows import BenchmarkRow, row

@@ -24,13 +24,17 @@ from itertools import accumulate, chain, count
 from pathlib import Path
 from typing import NamedTuple
 
-from ctxsteward.envelope import PROVIDERS, Budgets, EnvelopeBuilder, Store, Weights, memory_store, open_store
+from ctxsteward.envelope import PROVIDERS, Budgets, EnvelopeBuilder, Store, open_store
 from ctxsteward.envelope.audit import audit, sealed_request
 from ctxsteward.envelope.cards import card_maker, cards_of, open_cards, rebuild
-from ctxsteward.envelope.recall import IndexedTurn, TurnIndex
-from ctxsteward.evals.suites import make, play_one, play_verbatim
-from ctxsteward.evals.suites.kit import Draw, PlayCounts, Scenario, Setup
-from ctxsteward.language import terms
+from ctxsteward.envelope.recall.lexical_index import IndexedTurn, TurnIndex
+from ctxsteward.envelope.recall.postings import Weights
+from ctxsteward.envelope.testing import memory_store
+from ctxsteward.evals.suites.kit import Scenario
+from ctxsteward.evals.suites.kit.suite import Draw, PlayCounts, Setup
+from ctxsteward.evals.suites.results import play_one
+from ctxsteward.evals.suites.verbatim import make, play_verbatim
+from ctxsteward.language.words import terms
 
 from .conversations import conversation
 from .rows import BenchmarkRow, row

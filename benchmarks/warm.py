@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, Session, load_tokenizer, open_store
-from ctxsteward.schemas import Wire
+from ctxsteward.schemas.message import Wire
 
 from .conversations import conversation
 from .rows import BenchmarkRow, row

@@ -28,7 +28,8 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 from ruamel.yaml import YAML
 
 from ctxsteward.evals.documents import check_markers, table, write_blocks
-from ctxsteward.evals.suites import shipped_gates, suite_named
+from ctxsteward.evals.suites.catalogue import suite_named
+from ctxsteward.evals.suites.gates import shipped_gates
 
 ROOT = Path(__file__).resolve().parents[1]
 FILE = ROOT / "tests" / "evals" / "suites" / "defects.yaml"

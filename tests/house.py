@@ -38,10 +38,6 @@ bed being binding building embedding encoding ending feed finding gating groundi
 nothing offering ordering pricing ranking rating reading recording seed setting shed speed spelling string testing
 thing timing training warning wording
 """
-WHOLE = frozenset(("schemas", "language", "store", "summarizers"))
-OWN_DOORS = frozenset(("summarizers.models",))
-"""Folders of whole rooms that have a door of their own: whoever asks no model does not learn of it."""
-"""Rooms that others enter by one door."""
 IRREGULAR = frozenset(_IRREGULAR.split())
 NOUNS = frozenset(_NOUNS.split())
 """Words in -ed and -ing that name a thing."""
@@ -58,11 +54,8 @@ class Module(NamedTuple):
     text: str
     tree: ast.Module
     is_package: bool
-    door: ast.Module | None
-    """The stub beside a package's `__init__`: which name of it is loaded from which of its modules."""
     nodes: tuple[ast.AST, ...]
     """All of the tree, which a dozen bars look through."""
-    door_nodes: tuple[ast.AST, ...]
 
 
 def tracked(*patterns: str) -> list[Path]:
@@ -85,10 +78,8 @@ def modules() -> list[Module]:
         parts = path.relative_to(ROOT).with_suffix("").parts[2:]
         is_package = parts[-1] == "__init__"
         name = ".".join(parts[:-1] if is_package else parts)
-        stub = path.with_suffix(".pyi")
-        door = ast.parse(stub.read_text(encoding="utf-8")) if stub.is_file() else None
         tree = ast.parse(text)
-        read.append(Module(name, path, text, tree, is_package, door, walked(tree), walked(door) if door else ()))
+        read.append(Module(name, path, text, tree, is_package, walked(tree)))
     return read
 
 
@@ -108,13 +99,10 @@ def walked(tree: ast.AST) -> tuple[ast.AST, ...]:
 # -- imports -----------------------------------------------------------------------------------------------
 
 
-def imports(module: Module, names: frozenset[str], *, doors: bool = False) -> set[str]:
-    """Modules of the project that it names in any import, at the top or not, for types or not.
-
-    With `doors` also those that a package's door leads to: they count for circles, not as something the package uses.
-    """
+def imports(module: Module, names: frozenset[str]) -> set[str]:
+    """Modules of the project that it names in any import, at the top or not, for types or not."""
     found = set()
-    for node in (*module.nodes, *(module.door_nodes if doors else ())):
+    for node in module.nodes:
         if isinstance(node, ast.Import):
             found.update(_known(alias.name.removeprefix(PREFIX), names) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -136,63 +124,22 @@ def _base(module: Module, node: ast.ImportFrom) -> str | None:
 def _origin(module: Module, base: str, name: str, names: frozenset[str]) -> str | None:
     """The module that `from base import name` reads.
 
-    That is the door where the door gives the name, though a module may have the same one. A door may give a module,
-    too; for what is in the package that is the module.
+    That is the package where its `__init__` gives the name, though a module may have the same one.
     """
-    given = _given_by_doors().get(base, {})
-    at_home = f"{module.name}.".startswith(f"{base}.")
-    if name in given and not (at_home and given[name]):
+    if (base, name) in _sources_of_packages():
         return base
     return _known(f"{base}.{name}".strip("."), names)
 
 
-@cache
-def _given_by_doors() -> dict[str, dict[str, bool]]:
-    """By package: the names that its door gives, and whether that is a module."""
-    return {
-        module.name: {
-            alias.asname or alias.name: node.module is None
-            for node in module.door_nodes
-            if isinstance(node, ast.ImportFrom)
-            for alias in node.names
-        }
-        for module in modules()
-        if module.door is not None
-    }
-
-
-def beside_doors(read: Iterable[Module]) -> list[str]:
-    """Imports of another folder's module where the folder, or the whole room, has a door.
-
-    A room's own modules at its root have no other door than their names, and a module above another in one folder is
-    at home there. Doors of whole rooms: `WHOLE`.
-    """
-    read = list(read)
-    names = frozenset(module.name for module in read)
-    packages = frozenset(module.name for module in read if module.is_package)
-    found = []
-    for module in read:
-        for target in imports(module, names):
-            folder = target if target in packages else target.rpartition(".")[0]
-            home = module.name if module.is_package else module.name.rpartition(".")[0]
-            room = target.partition(".")[0]
-            foreign = room != module.name.partition(".")[0]
-            by_room = foreign and room in WHOLE and target not in (room, *OWN_DOORS)
-            by_folder = "." in folder and target != folder and f"{home}.".startswith(f"{folder}.") is False
-            if (by_room or by_folder) and folder != home:
-                found.append(f"{module.name} -> {target}")
-    return sorted(found)
-
-
 def hidden_modules(read: Iterable[Module]) -> list[str]:
-    """Names that a door gives from one module though another module of the package is called so."""
+    """Names that a package gives from one module though another module of the package is called so."""
     read = list(read)
     names = frozenset(module.name for module in read)
     return sorted(
         f"{module.name}.{alias.name}"
         for module in read
-        if module.door is not None
-        for node in module.door_nodes
+        if module.is_package
+        for node in module.nodes
         if isinstance(node, ast.ImportFrom) and node.module is not None
         for alias in node.names
         if f"{module.name}.{alias.name}" in names and node.module.partition(".")[0] != alias.name
@@ -311,10 +258,10 @@ def used_once(read: Iterable[Module]) -> list[str]:
 
 
 def public_names(module: Module) -> set[str]:
-    """Names that a package gives: those in its stub if it has one, else those its `__init__` imports from ours."""
+    """Names that a package gives: those its `__init__` imports from ours."""
     return {
         alias.asname or alias.name
-        for node in (module.door_nodes or module.tree.body)
+        for node in module.nodes
         if isinstance(node, ast.ImportFrom) and _base(module, node) is not None
         for alias in node.names
         if not (alias.asname or alias.name).startswith("_")
@@ -341,7 +288,7 @@ def resolved_imports(module: Module, names: frozenset[str]) -> set[str]:
 
 def _definer(base: str, name: str, names: frozenset[str]) -> str | None:
     for _ in range(5):  # packages that pass on what another package gives
-        source = _sources_of_doors().get((base, name))
+        source = _sources_of_packages().get((base, name))
         if source is None:
             break
         base, name = source
@@ -349,13 +296,13 @@ def _definer(base: str, name: str, names: frozenset[str]) -> str | None:
 
 
 @cache
-def _sources_of_doors() -> dict[tuple[str, str], tuple[str, str]]:
-    """By package and name: the module and the name there that the package's door imports."""
+def _sources_of_packages() -> dict[tuple[str, str], tuple[str, str]]:
+    """By package and name: the module and the name there that the package's `__init__` imports."""
     return {
         (module.name, alias.asname or alias.name): (_base(module, node) or "", alias.name)
         for module in modules()
         if module.is_package
-        for node in (module.door_nodes or module.tree.body)
+        for node in module.nodes
         if isinstance(node, ast.ImportFrom) and _base(module, node) is not None
         for alias in node.names
     }
@@ -368,7 +315,7 @@ def figures(read: list[Module]) -> dict[str, float]:
     request_path = sum(
         count for name, count in lines.items() if re.match(r"envelope(?!\.(cascade|integrations)\b)", name)
     )
-    doors = [len(public_names(module)) for module in read if module.is_package]
+    promised = [len(public_names(module)) for module in read if module.is_package]
     names = frozenset(lines)
     needed = [len(resolved_imports(module, names)) for module in read]
     sources = [line for module in read for line in module.text.splitlines()]
@@ -377,8 +324,8 @@ def figures(read: list[Module]) -> dict[str, float]:
         "lines of the request path": request_path,
         "lines of tests": sum(len(path.read_text(encoding="utf-8").splitlines()) for path in tracked("tests/*.py")),
         "classes": sum(class_names(read).values()),
-        "public names": sum(doors),
-        "public names of one package, max": max(doors),
+        "public names": sum(promised),
+        "public names of one package, max": max(promised),
         "private functions used once, per 1,000 lines": round(1000 * len(used_once(read)) / total, 1),
         "fmt: skip": sum("# fmt: skip" in line for line in sources),
         "imports a module, resolved, mean": round(statistics.mean(needed), 1),

@@ -213,12 +213,11 @@ class Tree:
         """The file of each module, by dotted name."""
         found = {}
         for path in tracked():
-            if path.endswith((".py", ".pyi")):
+            if path.endswith(".py"):
                 parts = path.rsplit(".", 1)[0].split("/")
                 parts = parts[1:] if parts[0] in ROOMS else parts
                 parts = parts[:-1] if parts[-1] == "__init__" else parts
-                if path.endswith(".py") or path.endswith("__init__.pyi"):
-                    found[".".join(parts)] = path
+                found[".".join(parts)] = path
         return found
 
     @cached_property
@@ -233,7 +232,7 @@ class Tree:
         return found
 
     def names_of(self, module: str) -> frozenset[str]:
-        """Top-level names of a module, or the names that a package's stub promises."""
+        """Top-level names of a module, or the names that a package promises."""
         path = self.modules.get(module)
         names = {name.rsplit(".", 1)[1] for name in self.by_ending_of(module)}
         if path is None:
@@ -264,7 +263,7 @@ class Tree:
     @cached_property
     def words(self) -> frozenset[str]:
         """Identifiers of the code, tests included, and words of strings and data files."""
-        words = {word for path in tracked() if path.endswith((".py", ".pyi")) for word in facts(path).words}
+        words = {word for path in tracked() if path.endswith(".py") for word in facts(path).words}
         return frozenset(words | set(re.findall(r"[A-Za-z_]\w*", self.all_strings)))
 
     @cached_property

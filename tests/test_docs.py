@@ -33,7 +33,7 @@ from benchmarks.pictures import (
 from benchmarks.rows import BenchmarkRow
 from ctxsteward.console.cli import cli
 from ctxsteward.evals.documents import block_of, markers, with_block
-from ctxsteward.evals.suites import NAMES, suite_named
+from ctxsteward.evals.suites.catalogue import NAMES, suite_named
 
 from .scripted_providers import install
 from .shell import Shell

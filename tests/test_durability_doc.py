@@ -16,7 +16,7 @@ from click.testing import CliRunner
 
 from ctxsteward.console.cli import cli
 from ctxsteward.envelope import open_store
-from ctxsteward.envelope.audit import KINDS
+from ctxsteward.envelope.audit.auditor import KINDS
 from ctxsteward.store.maintenance.damage import DAMAGE, NOTES
 
 from .s3_servers import S3Server

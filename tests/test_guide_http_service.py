@@ -43,8 +43,9 @@ def check_commands(service: Running, folder: Path) -> None:
 
 
 def test_what_the_guide_says_of_limits_is_so() -> None:
-    from ctxsteward.console.service import ServiceLimits, bodies
+    from ctxsteward.console.service import bodies
     from ctxsteward.console.service.app import HEADER_SECONDS
+    from ctxsteward.console.service.desk import ServiceLimits
     from ctxsteward.console.service.request_body import MAX_VALUES
 
     limits, text = ServiceLimits(), " ".join(GUIDE.read_text(encoding="utf-8").split())

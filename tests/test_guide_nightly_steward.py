@@ -183,7 +183,7 @@ def test_the_guides_settings_are_settings_and_its_sidecar_is_one() -> None:
 
 
 def test_the_guides_cases_are_cases(tmp_path: Path) -> None:
-    from ctxsteward.steward.gate import load_suite
+    from ctxsteward.steward.gate.suite import load_suite
 
     (cases,) = re.findall(r"^```yaml\n(name:.*?)^```$", GUIDE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     (tmp_path / "gate.yaml").write_text(cases, encoding="utf-8")

@@ -86,33 +86,26 @@ def test_rooms_are_layers() -> None:
     run(tool, "--no-cache")
 
 
-def test_folders_are_entered_by_their_doors(modules: list[house.Module]) -> None:
-    assert house.beside_doors(modules) == []
+def test_every_package_gives_the_names_that_it_lists(modules: list[house.Module]) -> None:
+    listed = {f"ctxsteward.{module.name}": house.public_names(module) for module in modules if module.is_package}
+    assert len(listed) > 30
+    for package, names in listed.items():
+        given = getattr(import_module(package), "__all__", [])
+        if names and given:
+            assert sorted(given) == sorted(names), package
+            assert [name for name in names if not hasattr(import_module(package), name)] == []
 
 
-def test_every_name_of_every_door_is_there(modules: list[house.Module]) -> None:
-    doors = {f"ctxsteward.{module.name}" for module in modules if module.door is not None}
-    missing = [
-        f"{door}.{name}"
-        for door in doors
-        for name in import_module(door).__all__
-        if not hasattr(import_module(door), name)
-    ]
-
-    assert len(doors) > 30
-    assert missing == []
-
-
-def test_no_door_gives_a_name_that_hides_another_module(modules: list[house.Module]) -> None:
-    """`lazy_loader` keeps a name apart from the module of that name only where the module has it."""
+def test_no_package_gives_a_name_that_hides_another_module(modules: list[house.Module]) -> None:
     assert house.hidden_modules(modules) == []
 
 
-def test_what_the_rooms_promise() -> None:
+def test_names_that_packages_promise(modules: list[house.Module]) -> None:
     """A name that leaves a list is a breaking change. Update: pytest --inline-snapshot=fix."""
     promised = {
-        room: sorted(import_module(f"ctxsteward.{room}").__all__)
-        for room in ("schemas", "store", "envelope", "summarizers", "steward")
+        module.name: sorted(house.public_names(module))
+        for module in modules
+        if module.is_package and hasattr(import_module(f"ctxsteward.{module.name}"), "__all__")
     }
 
     assert promised == external_file("promised_names.json")
@@ -143,7 +136,7 @@ def test_values_that_a_walk_passes_on_are_classes_of_the_product(modules: list[h
 def test_at_most_three_modules_import_each_other_in_a_circle(modules: list[house.Module]) -> None:
     """Imports for types and inside functions count."""
     names = frozenset(module.name for module in modules)
-    led = {module.name: house.imports(module, names, doors=True) for module in modules}
+    led = {module.name: house.imports(module, names) for module in modules}
 
     assert len(house.largest_circle(led)) <= 3
 

@@ -41,7 +41,9 @@ from ctxsteward.envelope.recall.model_tools import answer_search
 from ctxsteward.envelope.recall.room import named, outputs_named
 from ctxsteward.envelope.render.text import PromptSpan, parse, render_spans
 from ctxsteward.envelope.testing import CharTokenizer, memory_store
-from ctxsteward.language import figures, operators as wording, passage_spans
+from ctxsteward.language import operators as wording
+from ctxsteward.language.figures import figures
+from ctxsteward.language.passages import passage_spans
 from ctxsteward.language.values import typed_values
 from ctxsteward.language.words import clause_spans, sentences, terms
 from ctxsteward.schemas import InputError

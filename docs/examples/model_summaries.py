@@ -8,8 +8,7 @@ it points at what was said.
 
 import json
 
-from ctxsteward.envelope import Budgets, EnvelopeBuilder, open_store
-from ctxsteward.envelope.compaction import SummaryAhead
+from ctxsteward.envelope import Budgets, EnvelopeBuilder, SummaryAhead, open_store
 from ctxsteward.schemas import ChatReply, ChatRequest, ModelPrice, TokenUsage
 from ctxsteward.summarizers.models import GovernedModel, ModelSummarizer, SpendingLedger
 

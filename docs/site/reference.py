@@ -1,7 +1,7 @@
 """Reference pages, made from the code: doors of rooms, commands, JSON Schemas.
 
-Names come from the stubs (`__init__.pyi`) of the doors; signatures, types and docstrings are read from the sources by
-griffe, which imports nothing. Commands are those of the command line. What a docstring does not say, no page says.
+Names come from the imports in each package's `__init__.py`; signatures, types and docstrings are read from the sources
+by griffe, which imports nothing. Commands are those of the command line. What a docstring does not say, no page says.
 Types are as annotated; errors are what docstrings name.
 """
 
@@ -46,42 +46,35 @@ def source_of(module: str) -> Path | None:
     return None
 
 
-def stub_of(module: str) -> Path | None:
-    """The stub of a door."""
-    source = source_of(module)
-    stub = source.with_suffix(".pyi") if source is not None and source.name == "__init__.py" else None
-    return stub if stub is not None and stub.is_file() else None
-
-
 def doors() -> list[str]:
-    """The doors of rooms, and of each folder called `integrations`."""
-    found = [path for room in ROOMS for path in (ROOT / room).glob("ctxsteward/*/__init__.pyi")]
-    found += [path for room in ROOMS for path in (ROOT / room).glob("ctxsteward/*/integrations/__init__.pyi")]
-    return [".".join(path.parent.parts[path.parent.parts.index("ctxsteward") :]) for path in found]
+    """Packages that promise names."""
+    found = [path for room in ROOMS for path in sorted((ROOT / room).glob("ctxsteward/**/__init__.py"))]
+    named = [".".join(path.parent.parts[path.parent.parts.index("ctxsteward") :]) for path in found]
+    return [door for door in named if list(names_of(door))]
 
 
 def names_of(door: str) -> Iterator[DoorName]:
-    """What a door's stub gives, followed through the doors of folders."""
-    stub = stub_of(door)
-    assert stub is not None, door
-    for node in ast.parse(stub.read_text(encoding="utf-8")).body:
-        if isinstance(node, ast.ImportFrom):
+    """Names that a package's `__init__` imports from our modules, with the modules that define them."""
+    source = source_of(door)
+    assert source is not None, door
+    for node in ast.walk(ast.parse(source.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and (node.level or (node.module or "").startswith("ctxsteward.")):
             base = door.split(".")[: len(door.split(".")) - node.level + 1] if node.level else []
             module = ".".join([*base, *([node.module] if node.module else [])])
             for alias in node.names:
-                yield DoorName(alias.asname or alias.name, *_defined(door, module, alias.name))
+                yield DoorName(alias.asname or alias.name, *_defined(module, alias.name))
 
 
-def _defined(door: str, module: str, name: str) -> tuple[str, str]:
-    """The module that defines what a stub takes from `module`, and its name there; '' where it is a module itself."""
-    if module == door or (stub_of(module) is None and source_of(f"{module}.{name}") is not None):
+def _defined(module: str, name: str) -> tuple[str, str]:
+    """The module that defines a name, and its name there; '' where it is a module itself."""
+    if source_of(f"{module}.{name}") is not None:
         return f"{module}.{name}", ""
-    if stub_of(module) is None:
-        return module, name
-    for further in names_of(module):
-        if further.name == name:
-            return further.module, further.original
-    return f"{module}.{name}", ""
+    source = source_of(module)
+    if source is not None and source.name == "__init__.py":
+        for further in names_of(module):
+            if further.name == name:
+                return further.module, further.original
+    return module, name
 
 
 @cache
@@ -246,7 +239,7 @@ def part_of(door: str, name: DoorName) -> Iterator[str]:
     member = module.members.get(name.original)
     if isinstance(member, griffe.Alias):  # taken over from another module by an import
         module_path, _, original = member.target_path.rpartition(".")
-        yield from part_of(door, DoorName(name.name, *_defined(name.module, module_path, original)))
+        yield from part_of(door, DoorName(name.name, *_defined(module_path, original)))
         return
     if isinstance(member, griffe.Class):
         yield from class_part(member, name.name, door)

@@ -27,8 +27,10 @@ from benchmarks.advice import (
     read_runs,
 )
 from benchmarks.written_runs import RIGHT_PRACTICES, practised_runs, worded_runs, written_runs
-from ctxsteward.schemas import InvalidTranscript
-from ctxsteward.steward.harvest.tools import ArgumentFix, done_instead, steps
+from ctxsteward.schemas.errors import InvalidTranscript
+from ctxsteward.steward.harvest.tools.calls import steps
+from ctxsteward.steward.harvest.tools.episodes import done_instead
+from ctxsteward.steward.harvest.tools.templates import ArgumentFix
 
 from ..steward.harvest.tools.scenes import call, scene
 

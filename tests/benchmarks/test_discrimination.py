@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks.discriminate import GateColours, discriminated, discrimination_block, findings, main
-from ctxsteward.evals.subjects import OURS
-from ctxsteward.evals.suites import shipped_gates
+from ctxsteward.evals.subjects.registry import OURS
+from ctxsteward.evals.suites.gates import shipped_gates
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "discrimination.md"
 

@@ -30,13 +30,16 @@ from benchmarks.peers import (
 )
 from ctxsteward.envelope.testing import CharTokenizer
 from ctxsteward.envelope.tokens.tokenizer import Counter
-from ctxsteward.envelope.transcripts import TranscriptEntry
+from ctxsteward.envelope.transcripts.transcript import TranscriptEntry
 from ctxsteward.evals.canaries import CanaryScenario, TypedCanary
 from ctxsteward.evals.documents import block_of, write_blocks
 from ctxsteward.evals.prompt_cost import Sizer
 from ctxsteward.evals.recall import Question
 from ctxsteward.evals.replay import AgentRun
-from ctxsteward.evals.subjects import EnvelopeSubject, FunctionSubject, NamedSubject, Task
+from ctxsteward.evals.subjects import Task
+from ctxsteward.evals.subjects.ours import EnvelopeSubject
+from ctxsteward.evals.subjects.port import FunctionSubject
+from ctxsteward.evals.subjects.registry import NamedSubject
 
 from ..evals.subjects.talks import TALK, last_call, moments
 from ..needs import LIBRARIES, PUBLIC_DATA

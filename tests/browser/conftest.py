@@ -18,10 +18,10 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
 from ctxsteward.console.steward.actors import Voucher, add_actor
-from ctxsteward.console.terminal import utc_now
+from ctxsteward.console.terminal.options import utc_now
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, Profile, Store, open_store
 from ctxsteward.steward import Approvals
-from ctxsteward.steward.drift import report
+from ctxsteward.steward.drift.report import report
 
 from ..console.steward.scenes import run as run_steward, transcript
 from ..evals.suites.made import made, played

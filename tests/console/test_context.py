@@ -13,7 +13,8 @@ from click.testing import CliRunner, Result
 
 from ctxsteward.console.cli import cli
 from ctxsteward.envelope import open_store
-from ctxsteward.envelope.cascade import load_cascade, open_phase, parse_cascade
+from ctxsteward.envelope.cascade import open_phase, parse_cascade
+from ctxsteward.envelope.cascade.config import load_cascade
 from ctxsteward.evals.prompt_cost import anthropic_faults, openai_faults
 from ctxsteward.schemas.publish import validate
 

@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from ctxsteward.console.cli import cli
-from ctxsteward.schemas import EvalResult
+from ctxsteward.schemas.eval_result import EvalResult
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 SOURCES = os.pathsep.join(part for part in sys.path if part)

@@ -17,8 +17,8 @@ from ctxsteward.console.cli import cli
 from ctxsteward.envelope import open_store
 from ctxsteward.envelope.cards.index import open_cards
 from ctxsteward.envelope.telemetry.sdk import Destination
-from ctxsteward.schemas import ContextError, StoreError, shown_uri
-from ctxsteward.schemas.errors import without_secrets
+from ctxsteward.schemas import ContextError, StoreError
+from ctxsteward.schemas.errors import shown_uri, without_secrets
 from ctxsteward.steward.ingest.sources import open_source
 from ctxsteward.store.backend import open_location
 

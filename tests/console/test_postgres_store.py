@@ -15,7 +15,9 @@ from click.testing import CliRunner, Result
 from ctxsteward.console.cli import cli
 from ctxsteward.envelope import open_store
 from ctxsteward.schemas import InputError
-from ctxsteward.store import MasterKeys, PostgresUri, S3Objects
+from ctxsteward.store import MasterKeys
+from ctxsteward.store.objects.s3 import S3Objects
+from ctxsteward.store.postgres_database import PostgresUri
 
 from ..postgres import PostgresServer
 from ..s3_servers import S3Server

@@ -15,8 +15,9 @@ from click.testing import CliRunner, Result
 
 from ctxsteward.console.cli import cli
 from ctxsteward.envelope import open_store
-from ctxsteward.evals.subjects import post_json
-from ctxsteward.schemas import InputError, validate
+from ctxsteward.evals.subjects.http import post_json
+from ctxsteward.schemas import InputError
+from ctxsteward.schemas.publish import validate
 
 from ..model_server import ModelServer, Reply, SeenRequest
 

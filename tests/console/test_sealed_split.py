@@ -16,7 +16,7 @@ from ctxsteward.console.cli import cli
 from ctxsteward.console.commands import suites
 from ctxsteward.evals.result_history import append
 from ctxsteward.evals.sealed_openings import read
-from ctxsteward.schemas import EvalMiss, EvalResult, GateResult, MetricResult
+from ctxsteward.schemas.eval_result import EvalMiss, EvalResult, GateResult, MetricResult
 
 SECRET = "the words of a sealed scenario"
 GATE = GateResult(metric="last_user", rule="at least 1", value=0.5, passed=False, why="0.5 is not at least 1")

@@ -21,31 +21,16 @@ from inline_snapshot import snapshot
 
 from ctxsteward.console.cli import cli
 from ctxsteward.console.commands.replay import replay_calls
-from ctxsteward.console.pages import (
-    ASSETS,
-    LANGUAGES,
-    ROUTES,
-    VIEWS,
-    Frame,
-    Place,
-    Site,
-    compare_calls,
-    inspect_call,
-    losses_page,
-    messages_page,
-    place_of,
-    sessions_page,
-    timeline_page,
-)
-from ctxsteward.console.pages.frame import plain, seen, texts, window
-from ctxsteward.console.pages.inspector import Item
-from ctxsteward.console.pages.sessions import loss_spans, pages_of, quoted
-from ctxsteward.envelope import Budgets, EnvelopeBuilder, Profile, Store, open_store
-from ctxsteward.envelope.building import past_calls
-from ctxsteward.envelope.compaction import text_of
-from ctxsteward.envelope.transcripts import read_transcripts
+from ctxsteward.console.pages import Site, inspect_call, timeline_page
+from ctxsteward.console.pages.frame import ASSETS, LANGUAGES, ROUTES, Frame, Place, place_of, plain, seen, texts, window
+from ctxsteward.console.pages.inspector import Item, compare_calls
+from ctxsteward.console.pages.sessions import loss_spans, losses_page, messages_page, pages_of, quoted, sessions_page
+from ctxsteward.console.pages.site import VIEWS
+from ctxsteward.envelope import Budgets, EnvelopeBuilder, Profile, Store, open_store, past_calls
+from ctxsteward.envelope.compaction.losses import text_of
+from ctxsteward.envelope.transcripts.files import read_transcripts
 from ctxsteward.schemas import InputError, ReferenceNotFound
-from ctxsteward.store import forget
+from ctxsteward.store.erasure.forget import forget
 
 from ..needs import CHROMIUM
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, Profile, Session, Store
 from ctxsteward.envelope.audit import audit
-from ctxsteward.envelope.transcripts import parse_transcripts
+from ctxsteward.envelope.transcripts.files import parse_transcripts
 from ctxsteward.evals.replay import new_message
 from ctxsteward.schemas import BudgetExceeded, WindowExceeded
 

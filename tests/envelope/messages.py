@@ -10,7 +10,7 @@ from typing import Any
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, Session, Store
 from ctxsteward.envelope.testing import CharTokenizer, FirstLine, memory_store
 from ctxsteward.envelope.tokens.tokenizer import Counter
-from ctxsteward.schemas import Wire
+from ctxsteward.schemas.message import Wire
 
 CHARS = Counter(CharTokenizer())
 

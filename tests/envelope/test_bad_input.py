@@ -16,16 +16,8 @@ import pytest
 
 from ctxsteward.envelope import EnvelopeBuilder, Session, open_store
 from ctxsteward.envelope.testing import CharTokenizer, memory_store
-from ctxsteward.schemas import (
-    ContextError,
-    InputError,
-    InputTooLarge,
-    InvalidMessage,
-    InvalidReference,
-    ReferenceNotFound,
-    StoreError,
-    UnknownModel,
-)
+from ctxsteward.schemas import ContextError, InputError, InvalidMessage, ReferenceNotFound, StoreError, UnknownModel
+from ctxsteward.schemas.errors import InputTooLarge, InvalidReference
 
 from .histories import Wire
 from .messages import opened

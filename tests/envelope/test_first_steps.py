@@ -10,7 +10,8 @@ import pytest
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, open_store, rebuild
 from ctxsteward.envelope.recall.strategies import Heuristic, Hybrid, Semantic
 from ctxsteward.envelope.testing import CharTokenizer, FirstLine, memory_store
-from ctxsteward.schemas import InputError, Wire
+from ctxsteward.schemas import InputError
+from ctxsteward.schemas.message import Wire
 
 USER: Wire = {"role": "user", "content": "hi"}
 REPLY: Wire = {"role": "assistant", "content": "hello"}
@@ -142,7 +143,7 @@ def test_an_entry_says_whether_its_append_wrote_it() -> None:
 
 
 def test_so_do_the_entries_of_a_batch() -> None:
-    from ctxsteward.envelope import NewMessage
+    from ctxsteward.envelope.history.tool_groups import NewMessage
 
     session = memory_store().session("s")
     session.append(USER, id="t1")

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, Session, Store, open_store
-from ctxsteward.schemas import Conflict, ReferenceNotFound
+from ctxsteward.schemas import ReferenceNotFound
+from ctxsteward.schemas.errors import Conflict
 from ctxsteward.store.crypto.keyring import file_keys
 from ctxsteward.store.journal.port import JournalRecord, SessionKey
 from ctxsteward.store.journal.sqlite import FileJournal

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from ctxsteward.envelope import Budgets, EnvelopeBuilder, Policy, open_store
-from ctxsteward.envelope.integrations import Conversations, conversation, wrap
-from ctxsteward.envelope.recall import Heuristic, Hybrid, ModelSelector, Multilingual, Semantic
+from ctxsteward.envelope import Budgets, Conversations, EnvelopeBuilder, Policy, conversation, open_store, wrap
+from ctxsteward.envelope.recall.heuristic import Heuristic
+from ctxsteward.envelope.recall.strategies import Hybrid, ModelSelector, Multilingual, Semantic
 from ctxsteward.envelope.testing import memory_store
 from ctxsteward.schemas import InputError
 

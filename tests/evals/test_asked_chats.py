@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ctxsteward.envelope import Heuristic
+from ctxsteward.envelope.recall.heuristic import Heuristic
 from ctxsteward.evals.asked_chats import answering_passage, is_chat_folder, measure_chats, read_chats
 from ctxsteward.evals.rankings import RANKINGS
 from ctxsteward.schemas import InputError

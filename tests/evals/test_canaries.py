@@ -20,7 +20,8 @@ from ctxsteward.evals.canaries import (
     stories,
 )
 from ctxsteward.evals.phrasings import Language
-from ctxsteward.schemas import Bullet, Message, SourceMessage, SummarizerInput
+from ctxsteward.schemas import Bullet, Message, SummarizerInput
+from ctxsteward.schemas.summary import SourceMessage
 from ctxsteward.summarizers import extractive
 
 WINDOW_FRACTION = 0.2

@@ -12,7 +12,7 @@ from hypothesis import given, strategies as st
 from ctxsteward.envelope import Budgets, EnvelopeBuilder
 from ctxsteward.envelope.testing import CharTokenizer
 from ctxsteward.envelope.tokens.tokenizer import Counter
-from ctxsteward.envelope.transcripts import parse_transcripts
+from ctxsteward.envelope.transcripts.files import parse_transcripts
 from ctxsteward.evals.cost import (
     ALL,
     EVERYTHING,

@@ -14,7 +14,7 @@ from hypothesis import given, settings, strategies as st
 from ctxsteward.envelope import Budgets, EnvelopeBuilder
 from ctxsteward.envelope.testing import CharTokenizer
 from ctxsteward.envelope.tokens.tokenizer import Counter
-from ctxsteward.envelope.transcripts import parse_transcripts
+from ctxsteward.envelope.transcripts.files import parse_transcripts
 from ctxsteward.evals.cost import (
     HINDSIGHT_IN_BUDGET,
     OURS,

@@ -19,7 +19,7 @@ from ctxsteward.evals.intervals import (
     student_quantile,
     wilson,
 )
-from ctxsteward.schemas import ScenarioPart
+from ctxsteward.schemas.eval_result import ScenarioPart
 
 from ..examples import examples
 

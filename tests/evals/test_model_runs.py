@@ -12,8 +12,8 @@ from click.testing import CliRunner
 from ctxsteward.console.cli import cli
 from ctxsteward.evals.model_runs import MEANT, ModelRun, price_of, run_model
 from ctxsteward.evals.result_history import compare
-from ctxsteward.evals.suites import play_one, played
-from ctxsteward.evals.suites.kit import Draw, Setup
+from ctxsteward.evals.suites.kit.suite import Draw, Setup
+from ctxsteward.evals.suites.results import play_one, played
 from ctxsteward.schemas import ChatReply, ChatRequest, InputError, ModelPrice, ModelUnavailable, TokenUsage
 from ctxsteward.summarizers.models import CallLimits
 from tests.summarizers.models.fake_model import FakeModel, faithful

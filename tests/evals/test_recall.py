@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from ctxsteward.envelope import Heuristic, SelectionRequest
+from ctxsteward.envelope import SelectionRequest
+from ctxsteward.envelope.recall.heuristic import Heuristic
 from ctxsteward.envelope.recall.selection import ScoredOriginal
 from ctxsteward.evals.documents import check_markers, with_block
 from ctxsteward.evals.rankings import RANKINGS

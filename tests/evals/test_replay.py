@@ -1,8 +1,8 @@
 """Real agent runs and conversations, call by call, and planted canaries: every call valid, bounded, cited, cheap.
 
 A sample of the public transcripts in the folder `shared` beside the repository; skipped where it is not. The whole set
-is `python -m benchmarks.bench transcripts`. `CTXSTEWARD_SOAK=1` replays under a second budget
-and a whole conversation where the everyday run takes its beginning.
+is `python -m benchmarks.bench transcripts`. `CTXSTEWARD_SOAK=1` replays without recall and under
+a second budget, too, and a whole conversation where the everyday run takes its beginning.
 """
 
 from __future__ import annotations
@@ -20,11 +20,13 @@ from benchmarks.transcripts import TranscriptTotals
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, open_store
 from ctxsteward.envelope.render.text import spans
 from ctxsteward.envelope.testing import FirstLine, memory_store
-from ctxsteward.envelope.transcripts import Transcript, parse_transcripts, read_transcripts
+from ctxsteward.envelope.transcripts.files import parse_transcripts, read_transcripts
+from ctxsteward.envelope.transcripts.transcript import Transcript
 from ctxsteward.evals.canaries import Half, scenario, stale_in
 from ctxsteward.evals.phrasings import Language
 from ctxsteward.evals.replay import CallTally, ModelCall, Prefix, check, open_session, replay
-from ctxsteward.schemas import InputError, Message, Wire
+from ctxsteward.schemas import InputError, Message
+from ctxsteward.schemas.message import Wire
 
 from ..needs import PUBLIC_DATA
 
@@ -68,7 +70,7 @@ CALLS = {"tau-bench": 100, "SWE-agent": 40, "LoCoMo": 100}
 
 
 @needs_data
-@pytest.mark.parametrize("recalls", [True, False])
+@pytest.mark.parametrize("recalls", [True, False] if SOAK else [True])
 @pytest.mark.parametrize("dynamic_tokens", BUDGETS_TOKENS)
 @pytest.mark.parametrize("name", SAMPLES)
 def test_no_call_of_a_real_transcript_has_a_fault(name: str, dynamic_tokens: int, recalls: bool) -> None:
@@ -80,7 +82,7 @@ def test_no_call_of_a_real_transcript_has_a_fault(name: str, dynamic_tokens: int
 
 
 @needs_data
-@pytest.mark.parametrize("recalls", [True, False])
+@pytest.mark.parametrize("recalls", [True, False] if SOAK else [True])
 @pytest.mark.parametrize("dynamic_tokens", BUDGETS_TOKENS)
 @pytest.mark.parametrize("name", SAMPLES)
 def test_calls_only_append_between_compactions(name: str, dynamic_tokens: int, recalls: bool) -> None:

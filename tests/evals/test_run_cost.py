@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from ctxsteward.envelope import Budgets, EnvelopeBuilder, Policy
-from ctxsteward.envelope.cascade import CascadeRunner, cascade_of, script_of
+from ctxsteward.envelope import Budgets, Counter, EnvelopeBuilder, Policy
+from ctxsteward.envelope.cascade import CascadeRunner, script_of
+from ctxsteward.envelope.cascade.config import cascade_of
 from ctxsteward.envelope.testing import CharTokenizer, memory_store
-from ctxsteward.envelope.tokens import Counter
 from ctxsteward.evals.prompt_cost import Prices, Sizer
 from ctxsteward.evals.run_cost import efficiency_of, judged_calls
 from ctxsteward.schemas import InputError
@@ -46,7 +46,7 @@ def test_a_sub_cascade_that_names_a_sibling_is_priced() -> None:
     CascadeRunner(
         store=store,
         cascade=SIBLINGS,
-        model=script_of([{"phase": "pb", "text": "Gone."}]),
+        player=script_of([{"phase": "pb", "text": "Gone."}]),
         run="r",
         workers=1,
         builder=lambda policy: EnvelopeBuilder(model="gpt-4o", policy=policy),
@@ -65,8 +65,7 @@ def test_a_report_holds_every_phase_s_tokens_sent_and_of_everything() -> None:
     CascadeRunner(
         store=store,
         cascade=CASCADE,
-        model=script,
-        validate=script.verdict,
+        player=script,
         run="r",
         builder=builder,
         workers=1,

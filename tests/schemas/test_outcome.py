@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, strategies as st
 from pydantic import ValidationError
 
-from ctxsteward.schemas import Outcome
+from ctxsteward.schemas.documents import Outcome
 
 TOLD = st.fixed_dictionaries(
     {},

@@ -13,11 +13,12 @@ from jsonschema import Draft202012Validator
 from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder
 from ctxsteward.envelope.layout.fragments import Kind
 from ctxsteward.envelope.testing import CharTokenizer, FirstLine, WordOverlap, memory_store
-from ctxsteward.schemas import CompressionReport, Finding, InputError, SourceMessage, SummarizerInput, Summary
+from ctxsteward.schemas import CompressionReport, Finding, InputError, SummarizerInput, Summary
 from ctxsteward.schemas.documents import EnvelopeDocument, FragmentKind, SelectionCandidate, SelectionLog
 from ctxsteward.schemas.message import Message
 from ctxsteward.schemas.profile import MetaRecord, ProfileDocument, ProfileEntry
 from ctxsteward.schemas.publish import as_text, generate, names, schema, validate, write
+from ctxsteward.schemas.summary import SourceMessage
 
 Json = dict[str, Any]
 

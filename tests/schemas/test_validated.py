@@ -21,14 +21,16 @@ from ctxsteward.envelope.cards.maker import CardMaker, PhasePosition
 from ctxsteward.envelope.cascade.config import load_cascade
 from ctxsteward.envelope.testing import CharTokenizer
 from ctxsteward.evals import result_history as history
-from ctxsteward.schemas import Bullet, CompressionReport, Finding, InputError, SummarizerInput, Summary, violations
+from ctxsteward.schemas import Bullet, CompressionReport, Finding, InputError, SummarizerInput, Summary
 from ctxsteward.schemas.cascade import Cascade
+from ctxsteward.schemas.errors import violations
 from ctxsteward.schemas.profile import MetaRecord, ProfileDocument
 from ctxsteward.schemas.publish import validate, validate_quickly
+from ctxsteward.steward import Ledger
 from ctxsteward.steward.admission import AdmissionPolicy
-from ctxsteward.steward.drift import report
+from ctxsteward.steward.drift.report import report
 from ctxsteward.steward.gate.port import GateReport
-from ctxsteward.steward.ledger import JudgementContext, Ledger
+from ctxsteward.steward.ledger.records import JudgementContext
 from ctxsteward.steward.release.promotion import PromotionCodec
 
 from ..envelope.cards.indexes import card, clock

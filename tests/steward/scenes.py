@@ -7,7 +7,7 @@ from typing import Any
 
 from ctxsteward.envelope import Store, open_store
 from ctxsteward.schemas.recommendation import MetaRecommendation, Slot
-from ctxsteward.steward.artifacts import Artifact, build_artifact
+from ctxsteward.steward.artifacts.artifact import Artifact, build_artifact
 from ctxsteward.steward.observations.observation import MessageSpan, Observation
 from ctxsteward.steward.observations.transcript import ReplayedTranscript, ReplayedUtterance
 from ctxsteward.store.crypto.keyring import memory_keys

@@ -19,8 +19,8 @@ from ctxsteward.steward.admission import (
     under_rules,
     worth,
 )
-from ctxsteward.steward.reconcile import ClaimAudience, ClaimSupport, Draft
-from ctxsteward.steward.reconcile.claims import ObservationTime
+from ctxsteward.steward.reconcile.claims import ClaimAudience, ObservationTime
+from ctxsteward.steward.reconcile.draft import ClaimSupport, Draft
 
 POLICY = AdmissionPolicy()
 USER, SHARED = ClaimAudience("user", user="ann"), ClaimAudience("shared")

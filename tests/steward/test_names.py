@@ -6,11 +6,12 @@ import pytest
 
 from ctxsteward.envelope.testing import memory_store as envelope_store
 from ctxsteward.schemas import InputError
+from ctxsteward.steward import Ledger
 from ctxsteward.steward.admission import AdmissionPolicy
-from ctxsteward.steward.artifacts import build_artifact
-from ctxsteward.steward.drift import report
+from ctxsteward.steward.artifacts.artifact import build_artifact
+from ctxsteward.steward.drift.report import report
 from ctxsteward.steward.harvest.tools.errors import tool_errors
-from ctxsteward.steward.ledger import JudgementContext, Ledger
+from ctxsteward.steward.ledger.records import JudgementContext
 from ctxsteward.steward.release.actors import ActionRefused, Actor, Actors
 from ctxsteward.steward.release.approvals import Approvals
 from ctxsteward.steward.release.record_reviews import RecordReviews

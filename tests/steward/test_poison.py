@@ -11,9 +11,10 @@ import pytest
 
 from ctxsteward.envelope import Store
 from ctxsteward.schemas.recommendation import MetaRecommendation
-from ctxsteward.steward.artifacts import Artifact, build_artifact
+from ctxsteward.steward import Ledger
+from ctxsteward.steward.artifacts.artifact import Artifact, build_artifact
 from ctxsteward.steward.harvest.harvester import EXTRACTOR, harvest
-from ctxsteward.steward.ledger import JudgementContext, Ledger
+from ctxsteward.steward.ledger.records import JudgementContext
 from ctxsteward.steward.observations.observation import Observation
 from ctxsteward.steward.observations.transcript import ReplayedCall, ReplayedTranscript, ReplayedUtterance
 

@@ -10,7 +10,7 @@ import pytest
 from ctxsteward.schemas import ContextError
 from ctxsteward.schemas.profile_changes import DriftLimits
 from ctxsteward.steward.admission import AdmissionPolicy
-from ctxsteward.steward.gate import GateSettings, HeadBudgets
+from ctxsteward.steward.gate.settings import GateSettings, HeadBudgets
 from ctxsteward.steward.settings import CanaryLimits, NightSettings, settings_of
 
 WHOLE = """

@@ -14,7 +14,8 @@ from hypothesis import given, settings, strategies as st
 from ctxsteward.envelope import Session, open_store
 from ctxsteward.envelope.history.tool_groups import NewMessage, ParsedMessage
 from ctxsteward.envelope.testing import memory_store
-from ctxsteward.schemas import Erased, InputError, take_wire
+from ctxsteward.schemas import Erased, InputError
+from ctxsteward.schemas.message import take_wire
 from ctxsteward.steward.ingest.transcripts import read_metadata
 from ctxsteward.store.erasure.forget import forget
 from ctxsteward.store.names import skeleton, unseen

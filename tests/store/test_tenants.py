@@ -22,7 +22,8 @@ from ctxsteward.envelope.building.builder import rebuild
 from ctxsteward.envelope.recall.model_tools import resolve_reference
 from ctxsteward.envelope.testing import CharTokenizer, FirstLine
 from ctxsteward.envelope.tokens.tokenizer import Counter
-from ctxsteward.schemas import ContextError, Damaged
+from ctxsteward.schemas import ContextError
+from ctxsteward.schemas.errors import Damaged
 from ctxsteward.store.crypto.hash_chain import Chain
 from ctxsteward.store.crypto.keyring import address_of, subject_of
 from ctxsteward.store.journal.events import WindowCompacted

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from ctxsteward.schemas import Message, SourceMessage, SummarizerInput
+from ctxsteward.schemas import Message, SummarizerInput
+from ctxsteward.schemas.summary import SourceMessage
 from ctxsteward.summarizers import extractive
 from ctxsteward.summarizers.bullets import MAX_CITATIONS, BulletCandidate, merged
 

@@ -7,7 +7,8 @@ import re
 
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from ctxsteward.schemas import Bullet, Message, Ref, SourceMessage, SummarizerInput, Utterance
+from ctxsteward.schemas import Bullet, Message, Ref, SummarizerInput
+from ctxsteward.schemas.summary import SourceMessage, Utterance
 from ctxsteward.summarizers import extractive, unsupported
 from ctxsteward.summarizers.bullets import BULLET_OVERHEAD_TOKENS
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from ctxsteward.language import passage_spans
-from ctxsteward.language.passages import MAX_PASSAGES, PASSAGE_CHARS, WHOLE_CHARS
+from ctxsteward.language.passages import MAX_PASSAGES, PASSAGE_CHARS, WHOLE_CHARS, passage_spans
 
 from ..examples import examples
 

@@ -20,7 +20,8 @@ import pytest
 from ctxsteward.evals.suites.kit.suite import drawn
 from ctxsteward.evals.suites.kit.talk import SmallTalk
 from ctxsteward.language.words import sentences
-from ctxsteward.schemas import Bullet, Message, SourceMessage, SummarizerInput
+from ctxsteward.schemas import Bullet, Message, SummarizerInput
+from ctxsteward.schemas.summary import SourceMessage
 from ctxsteward.summarizers import extractive
 from ctxsteward.summarizers.salience import read_sentence
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 
-from ctxsteward.schemas import Message, SourceMessage, SummarizerInput
+from ctxsteward.schemas import Message, SummarizerInput
+from ctxsteward.schemas.summary import SourceMessage
 from ctxsteward.summarizers import extractive
 
 

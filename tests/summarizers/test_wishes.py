@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ctxsteward.schemas import Bullet, Message, SourceMessage, SummarizerInput
+from ctxsteward.schemas import Bullet, Message, SummarizerInput
+from ctxsteward.schemas.summary import SourceMessage
 from ctxsteward.summarizers import extractive
 from ctxsteward.summarizers.cues import deeds
 from ctxsteward.summarizers.salience import read_sentence

@@ -52,7 +52,7 @@ class Root(LazyGroup):
         except click.exceptions.Abort:
             return INTERRUPTED
         except Exception as error:
-            from .terminal import failure_line, report_failure
+            from .terminal.failures import failure_line, report_failure
 
             line = failure_line(error)
             if line is None:

@@ -22,8 +22,10 @@ from mcp.types import (
     ToolAnnotations,
 )
 
-from ctxsteward.envelope import Session, answer_call, model_tools, what_was_dropped, what_was_dropped_tool
-from ctxsteward.schemas import ContextError, Wire
+from ctxsteward.envelope import Session, answer_call, model_tools, what_was_dropped
+from ctxsteward.envelope.recall.model_tools import what_was_dropped_tool
+from ctxsteward.schemas import ContextError
+from ctxsteward.schemas.message import Wire
 
 INSTRUCTIONS = (
     "Reads one stored conversation: search_context finds messages, resolve_reference reads them by reference, "

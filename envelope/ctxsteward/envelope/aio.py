@@ -12,9 +12,10 @@ import asyncio
 from collections.abc import Iterable
 from typing import Any
 
-from .building import EnvelopeBuilder
+from .building.builder import EnvelopeBuilder
 from .envelope import Envelope
-from .history import LogEntry, Session
+from .history.session import Session
+from .history.tool_groups import LogEntry
 
 
 async def append(session: Session, message: object, **meta: Any) -> LogEntry:

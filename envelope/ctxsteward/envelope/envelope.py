@@ -25,11 +25,15 @@ from typing import Literal, get_args
 
 from pydantic import ValidationError
 
-from ctxsteward.schemas import CompressionReport, Finding, InputError, SealDocument, StoreError, Wire
-from ctxsteward.store import Keys, SealKey, address_of, code
+from ctxsteward.schemas import CompressionReport, Finding, InputError, StoreError
+from ctxsteward.schemas.documents import SealDocument
+from ctxsteward.schemas.message import Wire
+from ctxsteward.store.crypto.keyring import Keys, SealKey, address_of, code
 
-from .layout import RENDERER_VERSION, DynamicLayout, Fragment, HeadLayout
-from .tokens import HEAD_SECTIONS
+from .layout.composition import DynamicLayout, HeadLayout
+from .layout.fragments import Fragment
+from .layout.rows import RENDERER_VERSION
+from .tokens.budgets import HEAD_SECTIONS
 
 SCHEMA_VERSION = 1
 
@@ -66,7 +70,7 @@ class Section:
     @property
     def text(self) -> str:
         """The section as one readable text."""
-        from .render import section_text
+        from .render.text import section_text
 
         return section_text(self.fragments)
 
@@ -113,13 +117,13 @@ class Envelope:
 
         `cache=False` leaves out cache marks. The dicts inside are shared with the session: read, do not change them.
         """
-        from .render import render
+        from .render.request import render
 
         return render(self, provider, cache=cache)
 
     def document(self) -> Wire:
         """The published form, as JSON values; costs a rendering, so not for every call."""
-        from .render import fragment_document
+        from .render.text import fragment_document
 
         return {
             "schema_version": SCHEMA_VERSION,

@@ -27,10 +27,11 @@ from functools import cache
 from itertools import product
 from typing import TYPE_CHECKING, Literal, get_args
 
-from ctxsteward.schemas import LossKind, violations
+from ctxsteward.schemas.errors import violations
+from ctxsteward.schemas.summary import LossKind
 from ctxsteward.store import process_forks as forking
 
-from .tokens import SECTIONS
+from .tokens.budgets import SECTIONS
 
 if TYPE_CHECKING:
     from opentelemetry.metrics import CallbackOptions, Histogram, Observation

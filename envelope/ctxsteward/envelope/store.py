@@ -25,48 +25,32 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ctxsteward.schemas import (
-    CompressionReport,
-    Damaged,
-    Erased,
-    Finding,
-    InputError,
-    ReferenceNotFound,
-    Wire,
-    check_argument,
-)
-from ctxsteward.store import (
-    JOURNAL_FOLDER,
-    QUEUE_BYTES,
-    WAIT_SECONDS,
-    Backend,
-    DerivedRows,
-    Eraser,
-    FactLookup,
-    FactStore,
-    Journal,
-    JournalRecord,
-    Keys,
-    Log,
-    ObjectStore,
-    Patience,
-    Profile,
-    SessionKey,
-    WindowCompacted,
-    check,
-    checked_name,
-    from_record,
-    open_location,
-    process_forks as forking,
-    read_manifest,
-)
+from ctxsteward.schemas import CompressionReport, Erased, Finding, InputError, ReferenceNotFound
+from ctxsteward.schemas.arguments import check_argument
+from ctxsteward.schemas.errors import Damaged
+from ctxsteward.schemas.message import Wire
+from ctxsteward.store import Journal, ObjectStore, process_forks as forking
+from ctxsteward.store.backend import JOURNAL_FOLDER, QUEUE_BYTES, Backend, open_location
+from ctxsteward.store.crypto.keyring import Keys
+from ctxsteward.store.derived_files import DerivedRows
+from ctxsteward.store.facts.fact_store import WAIT_SECONDS, FactLookup, FactStore
+from ctxsteward.store.journal.erasures import Eraser
+from ctxsteward.store.journal.events import WindowCompacted, from_record
+from ctxsteward.store.journal.log import Log, check, read_manifest
+from ctxsteward.store.journal.port import JournalRecord, SessionKey
+from ctxsteward.store.names import checked_name
+from ctxsteward.store.objects.port import Patience
+from ctxsteward.store.profiles.text import Profile
 
-from .history import Session, head_of, report_in
-from .layout import random_nonce
-from .tokens import Counter
+from .history.originals import report_in
+from .history.session import Session
+from .history.session_head import head_of
+from .layout.rows import random_nonce
+from .tokens.tokenizer import Counter
 
 if TYPE_CHECKING:
-    from ctxsteward.store import ProfileVersions, WriteBehind, WriteBehindStatus
+    from ctxsteward.store.profiles.versions import ProfileVersions
+    from ctxsteward.store.replication.write_behind import WriteBehind, WriteBehindStatus
 
     from .cards import CardIndex, CardMaker, StoreCards
 
@@ -125,7 +109,7 @@ class Store(Backend):
         )
         """How sessions of this store learn what is known about their users."""
         if write_behind:
-            from ctxsteward.store import WriteBehind
+            from ctxsteward.store.replication.write_behind import WriteBehind
 
             self.write_behind: WriteBehind = WriteBehind(
                 journal, objects, keys, self.vault, erased=self._apply_tombstones, **(behind or {})
@@ -135,7 +119,7 @@ class Store(Backend):
 
     def profiles(self, name: str, *, tenant: str = "default") -> ProfileVersions:
         """The committed versions of a profile."""
-        from ctxsteward.store import ProfileVersions
+        from ctxsteward.store.profiles.versions import ProfileVersions
 
         return ProfileVersions(self, name, checked_name("tenant", tenant))
 
@@ -198,7 +182,7 @@ class Store(Backend):
             self.write_behind.readable(key, length)
 
     def _apply_tombstones(self, tenant: str) -> None:
-        from ctxsteward.store import apply_tombstones
+        from ctxsteward.store.erasure.forget import apply_tombstones
 
         apply_tombstones(self, tenant, thorough=True)
 
@@ -293,7 +277,7 @@ class Store(Backend):
         """Its erasers, those of its indexes of context cards that are not open in this process, and of summaries that
         are made beside its sessions."""
         from .cards import erasers_of_closed_indexes
-        from .compaction import erasers_of
+        from .compaction.ahead import erasers_of
 
         return (*self.erasers, *erasers_of_closed_indexes(self), *erasers_of(self.journal))
 
@@ -372,7 +356,7 @@ def _no_counter() -> Counter:
 def _counter(given: Counter | None) -> Counter:
     if given is not None:
         return given
-    from .tokens import DEFAULT_TOKENIZER, load_tokenizer
+    from .tokens.tokenizer import DEFAULT_TOKENIZER, load_tokenizer
 
     return Counter(load_tokenizer(DEFAULT_TOKENIZER))
 

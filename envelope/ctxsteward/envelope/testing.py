@@ -37,9 +37,13 @@ from typing import Literal, NamedTuple
 from zlib import crc32
 
 from ctxsteward.schemas import Bullet, StoreUnavailable, SummarizerInput, Summary
-from ctxsteward.store import MemoryJournal, MemoryObjects, ObjectInfo, ObjectStore, PutOutcome, memory_keys
+from ctxsteward.store import ObjectStore
+from ctxsteward.store.crypto.keyring import memory_keys
+from ctxsteward.store.journal.memory import MemoryJournal
+from ctxsteward.store.objects.memory import MemoryObjects
+from ctxsteward.store.objects.port import ObjectInfo, PutOutcome
 
-from .recall import ScoredOriginal, SelectionRequest
+from .recall.selection import ScoredOriginal, SelectionRequest
 from .store import Store
 
 FaultKind = Literal[

@@ -9,11 +9,26 @@
     erasure        forgets a session or a person everywhere
     maintenance    fsck, gc, listings and statistics
 
-`Backend` holds journal, objects and keys together; the envelope's `Store` is one. Other rooms take names from this
-package only; its stub (`__init__.pyi`) lists them, and each one's module is loaded at its first use. This room imports
+`Backend` holds journal, objects and keys together; the envelope's `Store` is one. This package imports
 `ctxsteward.schemas` alone.
 """
 
-import lazy_loader
+from typing import TYPE_CHECKING
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+if TYPE_CHECKING:
+    from .crypto.keyring import MasterKeys as MasterKeys
+    from .facts.fact import Audience as Audience, Fact as Fact, FactSource as FactSource
+    from .journal.port import Journal as Journal
+    from .objects.port import ObjectStore as ObjectStore
+else:  # A name is loaded at its first use, so that importing the package costs next to nothing.
+    import lazy_loader
+
+    __getattr__, __dir__, __all__ = lazy_loader.attach(
+        __name__,
+        submod_attrs={
+            "crypto.keyring": ["MasterKeys"],
+            "facts.fact": ["Audience", "Fact", "FactSource"],
+            "journal.port": ["Journal"],
+            "objects.port": ["ObjectStore"],
+        },
+    )

@@ -28,27 +28,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote
 
-from ctxsteward.schemas import (
-    Damaged,
-    Finding,
-    InputError,
-    StoreError,
-    UnsupportedVersion,
-    check_argument,
-    shown_uri,
-)
+from ctxsteward.schemas import Finding, InputError, StoreError
+from ctxsteward.schemas.arguments import check_argument
+from ctxsteward.schemas.errors import Damaged, UnsupportedVersion, shown_uri
 
-from .crypto import Chain, Keys, Vault, check_keys, file_keys, memory_keys
+from .crypto.hash_chain import Chain
+from .crypto.keyring import Keys, check_keys, file_keys, memory_keys
+from .crypto.vault import Vault
 from .derived_files import DerivedRows
-from .journal import Eraser, Journal, Listener, SessionKey, erasures
+from .journal.erasures import Eraser, erasures
+from .journal.log import Listener
+from .journal.port import Journal, SessionKey
 from .names import checked_name
-from .objects import ObjectStore, Patience
-from .replication import Asker
+from .objects.port import ObjectStore, Patience
+from .replication.drain import Asker
 
 if TYPE_CHECKING:
-    from .journal import PostgresJournal
-    from .objects import S3Objects
-    from .replication import WriteBehind
+    from .journal.postgres import PostgresJournal
+    from .objects.s3 import S3Objects
+    from .replication.write_behind import WriteBehind
 
 JOURNAL_FOLDER = ".ctxsteward/journal"
 """Of a store that is no folder."""
@@ -180,13 +178,13 @@ def open_location(
         raise InputError(f"queue_bytes is {queue_bytes}; pass a number of bytes, at least 1")
     scheme, separator, rest = uri.partition(":")
     if scheme == "memory" and separator and not rest and journal is None:
-        from .journal import MemoryJournal
-        from .objects import MemoryObjects
+        from .journal.memory import MemoryJournal
+        from .objects.memory import MemoryObjects
 
         return StoreParts(uri, MemoryJournal(), MemoryObjects(), keys or memory_keys())
     if scheme == "file" and rest:
-        from .journal import FileJournal
-        from .objects import FileObjects
+        from .journal.sqlite import FileJournal
+        from .objects.file import FileObjects
 
         root = Path(rest)
         objects, keys = FileObjects(root / "objects"), keys or file_keys(root / "keys")
@@ -215,7 +213,7 @@ def open_location(
 def open_bucket(uri: str) -> S3Objects:
     """The bucket of ``s3://BUCKET/PREFIX``; raises `InputError`, also where the extra ``s3`` is not installed."""
     try:
-        from .objects import S3Objects
+        from .objects.s3 import S3Objects
     except ModuleNotFoundError as error:
         if error.name is None or not error.name.startswith(("boto3", "botocore")):
             raise
@@ -230,8 +228,8 @@ def _in_postgres(uri: str, journal: str | Path | None, keys: Keys | None) -> Sto
         if error.name is None or not error.name.startswith("psycopg"):
             raise
         raise InputError("a store in PostgreSQL needs psycopg: pip install 'ctxsteward[postgres]'") from error
-    from .journal import PostgresJournal
-    from .objects import PostgresObjects
+    from .journal.postgres import PostgresJournal
+    from .objects.postgres import PostgresObjects
 
     place = PostgresUri.parse(uri, schema=SCHEMA)
     if keys is None and place.keys is None:
@@ -297,7 +295,7 @@ def _drained(
     queue_bytes: int,
     probe: Callable[[], None] | None = None,
 ) -> StoreParts:
-    from .journal import FileJournal
+    from .journal.sqlite import FileJournal
 
     journal = FileJournal(folder, drains=True, queue_bytes=queue_bytes, address_key=keys.address_key)
     return StoreParts(uri, journal, objects, keys, folder, {"lock_path": folder / "drain.lock", "probe": probe})

@@ -26,9 +26,10 @@ from typing import Any
 
 from ctxsteward.schemas import StoreError
 
-from .crypto import AddressKey, code
+from .crypto.keyring import AddressKey, code
 from .deadline import uncut
-from .journal import Deletion, SessionKey
+from .journal.erasures import Deletion
+from .journal.port import SessionKey
 from .names import part_of
 
 INDEX_FOLDER = "indexes"

@@ -42,7 +42,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 from urllib.parse import quote
 
-from ctxsteward.schemas import ENTRY_ID, InputError
+from ctxsteward.schemas import InputError
+from ctxsteward.schemas.profile import ENTRY_ID
 
 NUMBER_DIGITS = 12
 MAX_PART_CHARS = 120

@@ -44,7 +44,8 @@ from psycopg.adapt import Dumper, Loader
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import Format, TransactionStatus
 
-from ctxsteward.schemas import Damaged, InputError, StoreError, StoreLocked, StoreUnavailable, UnsupportedVersion
+from ctxsteward.schemas import InputError, StoreError, StoreLocked, StoreUnavailable
+from ctxsteward.schemas.errors import Damaged, UnsupportedVersion
 
 from . import process_forks as forking
 from .deadline import uncut

@@ -29,7 +29,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import RLock
 
-from ctxsteward.schemas import Damaged, StoreError
+from ctxsteward.schemas import StoreError
+from ctxsteward.schemas.errors import Damaged
 
 from . import process_forks as forking
 

@@ -17,7 +17,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from ctxsteward.schemas import InputError, InputTooLarge
+from ctxsteward.schemas import InputError
+from ctxsteward.schemas.errors import InputTooLarge
 
 Tree = dict[str, Any]
 Path = tuple[str, ...]

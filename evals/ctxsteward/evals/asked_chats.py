@@ -23,9 +23,13 @@ from math import ceil
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from ctxsteward.envelope import Budgets, EnvelopeBuilder, NewMessage, Selector, decode, open_store, show
-from ctxsteward.language import passage_spans, terms
-from ctxsteward.schemas import InputError, InvalidTranscript
+from ctxsteward.envelope import Budgets, EnvelopeBuilder, Selector, open_store
+from ctxsteward.envelope.history.tool_groups import NewMessage
+from ctxsteward.envelope.transcripts.strict_json import decode, show
+from ctxsteward.language.passages import passage_spans
+from ctxsteward.language.words import terms
+from ctxsteward.schemas import InputError
+from ctxsteward.schemas.errors import InvalidTranscript
 
 from .recall import asked, recall_budgets
 

@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal, cast, get_args
 
-from ctxsteward.schemas import Wire
+from ctxsteward.schemas.message import Wire
 
 from .phrasings import Language, StoryText, Texts, canary_phrasings, story_texts
 

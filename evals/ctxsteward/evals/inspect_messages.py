@@ -18,7 +18,7 @@ from inspect_ai.model import (
 )
 from inspect_ai.tool import ToolCall
 
-from ctxsteward.schemas import Wire
+from ctxsteward.schemas.message import Wire
 
 
 def wire_of(message: ChatMessage) -> Wire:

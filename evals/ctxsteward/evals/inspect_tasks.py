@@ -28,8 +28,9 @@ from ctxsteward.envelope import Budgets
 from .canaries import normalize, shows
 from .inspect_messages import messages_of
 from .sealed_openings import refuse_sealed
-from .suites import suite_named
-from .suites.kit import DYNAMIC_TOKENS, Ask, AskMoment, PlayCounts, Scenario, Setup, Split, drawn, play, request_of
+from .suites.catalogue import suite_named
+from .suites.kit.play import AskMoment, play, request_of
+from .suites.kit.suite import DYNAMIC_TOKENS, Ask, PlayCounts, Scenario, Setup, Split, drawn
 
 SCENARIOS, ASKS = 4, 10
 """Of a task, and questions of each scenario, where nothing else is asked for."""

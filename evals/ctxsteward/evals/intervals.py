@@ -32,7 +32,7 @@ from math import pi, pow, sqrt, tan
 from statistics import NormalDist, fmean, variance as variance_of
 from typing import Literal, NamedTuple
 
-from ctxsteward.schemas import ScenarioPart
+from ctxsteward.schemas.eval_result import ScenarioPart
 
 Z95 = NormalDist().inv_cdf(0.975)
 POWER = 0.8

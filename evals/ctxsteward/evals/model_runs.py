@@ -16,12 +16,14 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
-from ctxsteward.envelope.recall import ModelSelector, Ranking, SelectionRequest
+from ctxsteward.envelope import SelectionRequest
+from ctxsteward.envelope.recall.selection import Ranking
+from ctxsteward.envelope.recall.strategies import ModelSelector
 from ctxsteward.schemas import ChatModel, InputError, ModelPrice, SummarizerInput, Summary
 from ctxsteward.summarizers.models import CallLimits, GovernedModel, ModelSummarizer, SpendingLedger, model_at
 
-from .subjects import named_object
-from .suites.kit import Setup
+from .subjects.registry import named_object
+from .suites.kit.suite import Setup
 
 MEANT = ("in_loop", "summarizer", "selector")
 """Settings that differ between the run by rules and the one with a model."""

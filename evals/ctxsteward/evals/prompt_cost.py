@@ -23,9 +23,10 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
 
-from ctxsteward.envelope.telemetry import common_beginning
-from ctxsteward.envelope.tokens import Counter, Prices as Prices
-from ctxsteward.schemas import Message, Wire
+from ctxsteward.envelope import Counter, Prices as Prices
+from ctxsteward.envelope.telemetry.spans import common_beginning
+from ctxsteward.schemas import Message
+from ctxsteward.schemas.message import Wire
 
 _ANTHROPIC_ID = re.compile(r"[a-zA-Z0-9_-]+")
 MAX_MARKS = 4

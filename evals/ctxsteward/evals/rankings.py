@@ -5,16 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 
-from ctxsteward.envelope.recall import (
-    Heuristic,
-    Hybrid,
-    Multilingual,
-    ScoredOriginal,
-    SelectionRequest,
-    Selector,
-    Semantic,
-)
-from ctxsteward.envelope.tokens import Counter, load_tokenizer
+from ctxsteward.envelope import Counter, ScoredOriginal, SelectionRequest, Selector, load_tokenizer
+from ctxsteward.envelope.recall.heuristic import Heuristic
+from ctxsteward.envelope.recall.strategies import Hybrid, Multilingual, Semantic
 from ctxsteward.schemas import InputError
 
 

@@ -28,15 +28,13 @@ from ctxsteward.envelope import (
     SelectionRequest,
     Selector,
     Session,
-    decode,
     open_store,
-    read_transcripts,
-    rows_of,
-    search_context,
-    show,
-    unfenced,
 )
-from ctxsteward.schemas import InvalidTranscript
+from ctxsteward.envelope.layout.rows import rows_of, unfenced
+from ctxsteward.envelope.recall.model_tools import search_context
+from ctxsteward.envelope.transcripts.files import read_transcripts
+from ctxsteward.envelope.transcripts.strict_json import decode, show
+from ctxsteward.schemas.errors import InvalidTranscript
 
 from .rankings import BestThatFits
 from .replay import new_message, open_session

@@ -31,23 +31,15 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from ctxsteward.envelope import (
-    Budgets,
-    Envelope,
-    EnvelopeBuilder,
-    LogEntry,
-    NewMessage,
-    Profile,
-    Session,
-    Store,
-    Transcript as Transcript,
-    TranscriptEntry,
-    memory_store,
-    read_transcripts,
-    text_of,
-)
-from ctxsteward.envelope.render import spans, wires_of
-from ctxsteward.schemas import ContextError, InputError, Ref, Wire, encode_wire
+from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, LogEntry, Profile, Session, Store
+from ctxsteward.envelope.history.tool_groups import NewMessage, text_of
+from ctxsteward.envelope.render.openai_chat import wires_of
+from ctxsteward.envelope.render.text import spans
+from ctxsteward.envelope.testing import memory_store
+from ctxsteward.envelope.transcripts.files import read_transcripts
+from ctxsteward.envelope.transcripts.transcript import Transcript as Transcript, TranscriptEntry
+from ctxsteward.schemas import ContextError, InputError, Ref
+from ctxsteward.schemas.message import Wire, encode_wire
 
 from .prompt_cost import PricedPrompt, PromptPiece, Sizer, anthropic_faults, arguments_of, openai_faults, without_marks
 

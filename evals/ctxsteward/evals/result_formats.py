@@ -13,10 +13,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from xml.etree import ElementTree as Xml
 
-from ctxsteward.schemas import EvalMiss, EvalResult, GateResult, MetricResult, Verdict
+from ctxsteward.schemas.eval_result import EvalMiss, EvalResult, GateResult, MetricResult, Verdict
 
 from .result_history import SURE, FigureComparison, GateChange, ResultComparison, before, incomparable, values
-from .suites.kit import JUDGED
+from .suites.kit.model_judges import JUDGED
 
 MISSES = 5
 """Shown of one figure."""

@@ -37,7 +37,10 @@ from typing import Literal, NamedTuple
 
 from pydantic import ValidationError
 
-from ctxsteward.schemas import EvalResult, InputError, MetricResult, ScenarioPart, Verdict, counted, validate
+from ctxsteward.schemas import InputError
+from ctxsteward.schemas.errors import counted
+from ctxsteward.schemas.eval_result import EvalResult, MetricResult, ScenarioPart, Verdict
+from ctxsteward.schemas.publish import validate
 
 from .intervals import ALIKE, student_quantile
 

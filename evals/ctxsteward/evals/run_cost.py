@@ -14,8 +14,11 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ctxsteward.envelope import Counter, Session, Store, rebuild
-from ctxsteward.envelope.cascade import RunLedger, recorded_calls, sub_cascade_of
-from ctxsteward.schemas import Cascade, InputError, Wire
+from ctxsteward.envelope.cascade.runner import sub_cascade_of
+from ctxsteward.envelope.cascade.turns import RunLedger, recorded_calls
+from ctxsteward.schemas import InputError
+from ctxsteward.schemas.cascade import Cascade
+from ctxsteward.schemas.message import Wire
 
 from .prompt_cost import Bill, PricedPrompt, Prices, PromptJudge, PromptPiece, Sizer
 from .replay import reachable_ordinals

@@ -16,7 +16,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from ctxsteward.schemas import EvalResult, GateResult, InputError
+from ctxsteward.schemas import InputError
+from ctxsteward.schemas.eval_result import EvalResult, GateResult
 
 from .documents import table
 from .result_formats import figure, interval

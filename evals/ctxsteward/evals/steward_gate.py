@@ -17,12 +17,13 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 
 from ctxsteward.envelope import Budgets
-from ctxsteward.schemas import ProfileDocument
-from ctxsteward.steward.gate import GateReport, Guard, GuardScores, judge_guards
+from ctxsteward.schemas.profile import ProfileDocument
+from ctxsteward.steward.gate.port import GateReport, Guard, GuardScores, judge_guards
 
 from .sealed_openings import refuse_sealed
-from .suites import play_one, suite_named
-from .suites.kit import LONG_TURNS, Draw, ScenarioResult, Setup, Split, drawn
+from .suites.catalogue import suite_named
+from .suites.kit.suite import LONG_TURNS, Draw, ScenarioResult, Setup, Split, drawn
+from .suites.results import play_one
 
 MARGINS = {"rate": 0.02, "mean": 0.05, "ratio": 0.05, "count": 0.0}
 """By how much the mean over the scenarios may be worse, by the kind of figure."""

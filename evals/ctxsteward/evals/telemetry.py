@@ -14,7 +14,7 @@ from __future__ import annotations
 from functools import cache
 
 from ctxsteward.envelope.instruments import Board, Instrument
-from ctxsteward.schemas import EvalResult, Verdict
+from ctxsteward.schemas.eval_result import EvalResult, Verdict
 
 MOST = 100
 OUTCOMES = ("passed", "failed", "undecided")

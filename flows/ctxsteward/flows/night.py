@@ -53,19 +53,11 @@ from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
 
 from ctxsteward.envelope import Store, open_store
 from ctxsteward.schemas import InputError
-from ctxsteward.steward import (
-    NightReport,
-    NightSettings,
-    ProcessEnvironment,
-    harvest_in_process,
-    of_this_process,
-    open_night,
-    require,
-    run_night,
-)
-from ctxsteward.steward.harvest import Batch, BatchFailure, BatchRecords, BatchResult, Run
-from ctxsteward.steward.night import tell_night
-from ctxsteward.store import WriterLease
+from ctxsteward.steward import NightReport, NightSettings, ProcessEnvironment, of_this_process, open_night, run_night
+from ctxsteward.steward.harvest.batches import Batch, BatchFailure, BatchRecords, BatchResult, Run
+from ctxsteward.steward.night.telemetry import tell_night
+from ctxsteward.steward.setup import harvest_in_process, require
+from ctxsteward.store.profiles.versions import WriterLease
 
 OWNER = "ctxsteward.owner"
 """Label of a run: who holds the steward's lease."""
@@ -146,7 +138,7 @@ def export() -> None:
     if not destination or "opentelemetry.sdk.metrics" in sys.modules:
         return
     from ctxsteward.envelope.audit import auditor as audits
-    from ctxsteward.envelope.telemetry import exported
+    from ctxsteward.envelope.telemetry.sdk import exported
     from ctxsteward.evals import telemetry as evals
     from ctxsteward.steward.night import telemetry as steward
 

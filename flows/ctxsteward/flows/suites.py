@@ -14,11 +14,14 @@ from typing import Any
 from prefect import flow, tags, task
 
 from ctxsteward.envelope import open_store
-from ctxsteward.evals.suites import NAMES, played, shipped_gates, suite_named
-from ctxsteward.evals.suites.kit import Setup, drawn
+from ctxsteward.evals.suites.catalogue import NAMES, suite_named
+from ctxsteward.evals.suites.gates import shipped_gates
+from ctxsteward.evals.suites.kit.suite import Setup, drawn
+from ctxsteward.evals.suites.results import played
 from ctxsteward.schemas import InputError
-from ctxsteward.steward import NightSettings, of_this_process, require
-from ctxsteward.steward.gate import configured, with_suites
+from ctxsteward.steward import NightSettings, of_this_process
+from ctxsteward.steward.gate.settings import configured, with_suites
+from ctxsteward.steward.setup import require
 
 from .night import claim, export, refuse_relative_paths, run_name, show_suite, stored, tags_of
 

@@ -22,6 +22,35 @@ A chat service needs one function, `profile_for`: it gives a new session its ver
 beside this file lists the public names; each is loaded when it is first asked for, so importing this costs nothing.
 """
 
-import lazy_loader
+from .ledger.facade import Ledger
+from .night.environment import ProcessEnvironment, environment_keys, of_this_process
+from .night.history import NightChain, NightReport, status
+from .night.run import AdmittedRecords, run_night
+from .release.approvals import Approvals
+from .release.assignment import profile_for, version_for
+from .release.promotion import promote, rollback
+from .release.record_reviews import RecordReviews
+from .settings import NightSettings, settings_of
+from .setup import OpenedNight, open_night
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__all__ = [
+    "AdmittedRecords",
+    "Approvals",
+    "Ledger",
+    "NightChain",
+    "NightReport",
+    "NightSettings",
+    "OpenedNight",
+    "ProcessEnvironment",
+    "RecordReviews",
+    "environment_keys",
+    "of_this_process",
+    "open_night",
+    "profile_for",
+    "promote",
+    "rollback",
+    "run_night",
+    "settings_of",
+    "status",
+    "version_for",
+]

@@ -45,14 +45,18 @@ from typing import Annotated, ClassVar, NamedTuple, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictInt, StrictStr
 
-from ctxsteward.language import clauses, of_oneself_alone, sentences_of
-from ctxsteward.schemas import ProfileDocument, RecommendationKind, Review, Slot, Status
+from ctxsteward.language.clauses import clauses
+from ctxsteward.language.operators import sentences_of
+from ctxsteward.language.statement import of_oneself_alone
+from ctxsteward.schemas.profile import ProfileDocument
+from ctxsteward.schemas.recommendation import RecommendationKind, Review, Slot, Status
 
-from .drift import Rule, against, own_text, restates, rules_of, shares_words
-from .harvest.people import is_own_form
-from .harvest.tools import is_repair, only_checks, only_looks
-from .observations import KINDS
-from .reconcile import NO_ADVICE, ClaimSupport, Draft, FixAdvice, Width, is_named_slot
+from .drift.rules import Rule, against, own_text, restates, rules_of, shares_words
+from .harvest.people.claims import is_own_form
+from .harvest.tools.templates import is_repair, only_checks, only_looks
+from .observations.observation import KINDS
+from .reconcile.claims import Width, is_named_slot
+from .reconcile.draft import NO_ADVICE, ClaimSupport, Draft, FixAdvice
 
 DAY_SECONDS = 86_400.0
 ADMISSION = "admission/2"

@@ -18,7 +18,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from ctxsteward.schemas import InputError
-from ctxsteward.store import Lines, Refuse, YamlSource, place, read_mapping, show
+from ctxsteward.store.strict_yaml import Lines, Refuse, YamlSource, place, read_mapping, show
 
 M = TypeVar("M", bound=BaseModel)
 

@@ -26,11 +26,13 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr, model_validator
 
-from ctxsteward.schemas import DriftLimits, EntryId, ModelPrice, Timestamp
+from ctxsteward.schemas import ModelPrice
+from ctxsteward.schemas.profile import EntryId, Timestamp
+from ctxsteward.schemas.profile_changes import DriftLimits
 
 from .admission import AdmissionPolicy, ToolName
 from .config_file import ConfigFileKind, read
-from .gate import GateSettings
+from .gate.settings import GateSettings
 
 MAX_BATCH_TRANSCRIPTS = 800
 """Cap of the mean size of a batch. Sizes vary by chance; with this mean none is over 1,000."""

@@ -21,51 +21,29 @@ from functools import cache
 from pathlib import Path
 
 from ctxsteward.envelope import Store, open_store
-from ctxsteward.schemas import InputError, Wire, shown_uri
-from ctxsteward.store import IN_MEMORY, ErasureRequest, WriterLease, local_folder, part_of, profile_names
+from ctxsteward.schemas import InputError
+from ctxsteward.schemas.errors import shown_uri
+from ctxsteward.schemas.message import Wire
+from ctxsteward.store.backend import local_folder
+from ctxsteward.store.journal.erasures import ErasureRequest
+from ctxsteward.store.names import part_of
+from ctxsteward.store.profiles.versions import WriterLease, profile_names
+from ctxsteward.store.sqlite_file import IN_MEMORY
 
-from .artifacts import ArtifactStore
-from .harvest import (
-    ActiveRecords,
-    Batch,
-    BatchRecords,
-    BatchResult,
-    DueTranscript,
-    WatchedRecord,
-    WithdrawnTranscript,
-    in_threads,
-)
-from .ingest import (
-    STORE,
-    IngestSettings,
-    Isolation,
-    ItemLimits,
-    SourceItem,
-    TranscriptSource,
-    Watermark,
-    WorkerPool,
-    advanced,
-    due,
-    marker,
-    open_source,
-)
-from .ledger import Ledger
-from .night import (
-    BatchHarvester,
-    DueTranscripts,
-    HarvestResult,
-    HarvestWorker,
-    LedgerUpdate,
-    Marks,
-    NightChain,
-    NightContext,
-    ProcessEnvironment,
-    Stages,
-    Tell,
-    Watch,
-    draft_store,
-)
-from .release import DecisionStage, Records, in_force
+from .artifacts.storage import ArtifactStore
+from .harvest.batches import Batch, BatchRecords, BatchResult, DueTranscript, WithdrawnTranscript, in_threads
+from .harvest.usage import ActiveRecords, WatchedRecord
+from .ingest.items import SourceItem
+from .ingest.pipeline import IngestSettings
+from .ingest.sources import STORE, TranscriptSource, open_source
+from .ingest.watermark import Watermark, advanced, due, marker
+from .ingest.worker_pool import Isolation, ItemLimits, WorkerPool
+from .ledger.facade import Ledger
+from .night.batch_harvest import BatchHarvester, HarvestResult, HarvestWorker, Watch
+from .night.environment import ProcessEnvironment, draft_store
+from .night.history import NightChain
+from .night.run import DueTranscripts, LedgerUpdate, Marks, NightContext, Stages, Tell
+from .release.decision import DecisionStage, Records, in_force
 from .settings import NightSettings
 
 

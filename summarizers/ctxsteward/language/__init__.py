@@ -3,7 +3,3 @@
 Every room that judges text reads it through this one: the summarizers, recall and cards of the envelope, the steward.
 It stands directly above `schemas`. Lists are data (`data/*.yaml`, shape: `lists.schema.json`); `lists` loads them.
 """
-
-import lazy_loader
-
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

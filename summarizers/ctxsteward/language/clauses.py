@@ -18,7 +18,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Literal
 
-from ctxsteward.schemas import Modality
+from ctxsteward.schemas.profile import Modality
 
 from .operators import PREFIXES, Opens, Operator, Token, sentences_of, tokens
 from .words import lists, term_stem

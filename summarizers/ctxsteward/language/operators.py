@@ -23,7 +23,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Literal, NamedTuple, cast
 
-from ctxsteward.schemas import Modality
+from ctxsteward.schemas.profile import Modality
 
 from .words import STOP, lists, sentences, term_stem
 

@@ -5,6 +5,7 @@ conversation for what replaces what; recall uses it. Both are found by entry poi
 this room.
 """
 
-import lazy_loader
+from .bullets import unsupported
+from .extraction import Reader, extractive, structured
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__all__ = ["Reader", "extractive", "structured", "unsupported"]

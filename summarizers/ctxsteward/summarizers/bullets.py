@@ -20,17 +20,11 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from ctxsteward.language import DISTINCTIVE, SentenceSpan, Value, clause_spans, lists, normalize
-from ctxsteward.schemas import (
-    Bullet,
-    InvalidReference,
-    LossKind,
-    Ref,
-    SourceMessage,
-    SummarizerInput,
-    ToolCallPart,
-    ToolResultPart,
-)
+from ctxsteward.language.values import DISTINCTIVE, Value, normalize
+from ctxsteward.language.words import SentenceSpan, clause_spans, lists
+from ctxsteward.schemas import Bullet, Ref, SummarizerInput, ToolCallPart, ToolResultPart
+from ctxsteward.schemas.errors import InvalidReference
+from ctxsteward.schemas.summary import LossKind, SourceMessage
 
 from .salience import FLOOR, SentenceReading, read_sentence
 

@@ -34,7 +34,7 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Literal, NamedTuple, cast
 
-from ctxsteward.language import STOP, lists
+from ctxsteward.language.words import STOP, lists
 
 CueKind = Literal[
     "rule",

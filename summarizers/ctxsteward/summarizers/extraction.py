@@ -23,8 +23,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
-from ctxsteward.language import DISTINCTIVE, SentenceSpan, normalize, passage_spans, rules_digest, sentences
-from ctxsteward.schemas import Bullet, LastRawTurn, SourceMessage, SummarizerInput, Summary, TextPart, Utterance
+from ctxsteward.language.passages import passage_spans
+from ctxsteward.language.values import DISTINCTIVE, normalize
+from ctxsteward.language.words import SentenceSpan, rules_digest, sentences
+from ctxsteward.schemas import Bullet, SummarizerInput, Summary, TextPart
+from ctxsteward.schemas.summary import LastRawTurn, SourceMessage, Utterance
 
 from .bullets import (
     ELLIPSIS,
@@ -410,7 +413,7 @@ def _kept(statement: PlacedSentence) -> KeptSentence:
 
 
 class Reader:
-    """Reads one conversation; a `ctxsteward.schemas.ReplacementReader` whose state can be kept.
+    """Reads one conversation; a `ctxsteward.schemas.summary.ReplacementReader` whose state can be kept.
 
     >>> from ctxsteward.schemas import Message
     >>> said = "My budget is 90,000 yen. The train leaves at 14:30.", "Change of plan: my budget is 120,000 yen."

@@ -14,21 +14,9 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
-from ctxsteward.language import (
-    CONTRASTS,
-    DATE_WORDS,
-    DISTINCTIVE,
-    NUMBER_WORDS,
-    STOP,
-    SentenceSpan,
-    Value,
-    bigrams,
-    lists,
-    spelled_number,
-    stem,
-    typed_values,
-)
-from ctxsteward.schemas import LossKind
+from ctxsteward.language.values import DATE_WORDS, DISTINCTIVE, NUMBER_WORDS, Value, spelled_number, typed_values
+from ctxsteward.language.words import CONTRASTS, STOP, SentenceSpan, bigrams, lists, stem
+from ctxsteward.schemas.summary import LossKind
 
 from .cues import CHINESE, ENGLISH, LONGEST, CuePhrase, Stand, deeds, follows, follows_chinese, moods
 

@@ -16,7 +16,8 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
-from ctxsteward.language import DISTINCTIVE, STOP, Value, contrasts
+from ctxsteward.language.values import DISTINCTIVE, Value
+from ctxsteward.language.words import STOP, contrasts
 
 from .cues import about_the_same, thing
 from .salience import PlacedSentence, SentenceReading, Settling

@@ -13,7 +13,9 @@ from typing import Any, NamedTuple
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
-from ctxsteward.console.service import ServiceLimits, ServiceSettings, TokenFile, add_token, create_app
+from ctxsteward.console.service.access import TokenFile, add_token
+from ctxsteward.console.service.app import create_app
+from ctxsteward.console.service.desk import ServiceLimits, ServiceSettings
 from ctxsteward.envelope import Store
 from ctxsteward.envelope.testing import memory_store
 

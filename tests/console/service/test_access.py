@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
-from ctxsteward.console.service import SCOPES, ServiceLimits, TokenFile, access, add_token, read_tokens, revoke_token
+from ctxsteward.console.service import access
+from ctxsteward.console.service.access import SCOPES, TokenFile, add_token, read_tokens, revoke_token
+from ctxsteward.console.service.desk import ServiceLimits
 from ctxsteward.schemas import InputError
 
 from .serving import FREE, Tenants, served, tenants

@@ -10,8 +10,12 @@ from urllib.parse import quote
 import pytest
 
 from ctxsteward.envelope import PROVIDERS, Budgets, EnvelopeBuilder, Profile, Store, open_store, rebuild
-from ctxsteward.schemas import validate
-from ctxsteward.store import JournalRecord, MemoryJournal, MemoryObjects, SessionKey, forget, memory_keys
+from ctxsteward.schemas.publish import validate
+from ctxsteward.store.crypto.keyring import memory_keys
+from ctxsteward.store.erasure.forget import forget
+from ctxsteward.store.journal.memory import MemoryJournal
+from ctxsteward.store.journal.port import JournalRecord, SessionKey
+from ctxsteward.store.objects.memory import MemoryObjects
 
 from ...evals.suites.made import made, played
 from ..steward.scenes import PROFILE, run, transcript, value

@@ -21,7 +21,8 @@ from typing import Any
 
 import pytest
 
-from ctxsteward.console.service import ServiceLimits, add_token, revoke_token
+from ctxsteward.console.service.access import add_token, revoke_token
+from ctxsteward.console.service.desk import ServiceLimits
 
 from .test_process import Running, running
 

@@ -15,9 +15,9 @@ from click.testing import CliRunner
 
 from ctxsteward.console.cli import cli
 from ctxsteward.console.pages.sessions import sessions_page
-from ctxsteward.console.terminal import open_uri
+from ctxsteward.console.terminal.stores import open_uri
 from ctxsteward.envelope import Store
-from ctxsteward.store import PostgresUri
+from ctxsteward.store.postgres_database import PostgresUri
 
 from ...postgres import PostgresServer
 from .serving import FREE, served

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from ctxsteward.console.service import ServiceLimits
-from ctxsteward.console.service.desk import EventHub
+from ctxsteward.console.service.desk import EventHub, ServiceLimits
 from ctxsteward.envelope import Budgets, open_store
-from ctxsteward.store import SessionKey
+from ctxsteward.store.journal.port import SessionKey
 
 from .serving import FREE, Served, asked, events_in, served, tenants
 

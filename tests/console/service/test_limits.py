@@ -13,9 +13,9 @@ import uvicorn
 from hypothesis import given, settings, strategies as st
 from uvicorn.server import ServerState
 
-from ctxsteward.console.service import Refusal, Service, ServiceLimits, ServiceSettings
-from ctxsteward.console.service.access import RateLimiter
+from ctxsteward.console.service.access import RateLimiter, Refusal
 from ctxsteward.console.service.app import PatientProtocol
+from ctxsteward.console.service.desk import Service, ServiceLimits, ServiceSettings
 from ctxsteward.envelope.testing import memory_store
 
 from ...examples import examples

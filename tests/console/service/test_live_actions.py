@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from ctxsteward.console.pages import Site, governed_profile, health_of, health_of_call, text_changes
-from ctxsteward.envelope import Budgets, EnvelopeBuilder, Store, open_store
-from ctxsteward.envelope.building import past_calls
+from ctxsteward.console.pages import Site
+from ctxsteward.console.pages.health import health_of, health_of_call
+from ctxsteward.console.pages.profiles import governed_profile, text_changes
+from ctxsteward.envelope import Budgets, EnvelopeBuilder, Store, open_store, past_calls
 
 from ..steward.conftest import desk, night
 from ..steward.scenes import Desk, value

@@ -25,8 +25,8 @@ from schemathesis.checks import load_all_checks
 from schemathesis.specs.openapi.checks import negative_data_rejection, positive_data_acceptance
 
 from ctxsteward.console.cli import cli
-from ctxsteward.console.service import ServiceLimits
-from ctxsteward.schemas import schema, validate
+from ctxsteward.console.service.desk import ServiceLimits
+from ctxsteward.schemas.publish import schema, validate
 
 from ...examples import SOAK
 from ...needs import CLIENTS as GENERATED

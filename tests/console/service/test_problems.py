@@ -7,32 +7,36 @@ from typing import Any
 
 import pytest
 
-from ctxsteward.console.service import Problem, ServiceLimits, access
+from ctxsteward.console.service import access
+from ctxsteward.console.service.access import Problem
+from ctxsteward.console.service.desk import ServiceLimits
 from ctxsteward.envelope.testing import memory_store
 from ctxsteward.schemas import (
-    Backpressure,
     BudgetExceeded,
-    Conflict,
     ContextError,
-    Damaged,
     Erased,
-    Fenced,
     InputError,
-    InputTooLarge,
     InvalidMessage,
-    ObjectMissing,
-    OutcomeUnknown,
     ReferenceNotFound,
     StoreError,
     StoreLocked,
     StoreUnavailable,
-    TokenizerUnavailable,
     UnknownModel,
-    UnsupportedVersion,
-    VersionTaken,
     WindowExceeded,
 )
-from ctxsteward.store import forget
+from ctxsteward.schemas.errors import (
+    Backpressure,
+    Conflict,
+    Damaged,
+    Fenced,
+    InputTooLarge,
+    ObjectMissing,
+    OutcomeUnknown,
+    TokenizerUnavailable,
+    UnsupportedVersion,
+    VersionTaken,
+)
+from ctxsteward.store.erasure.forget import forget
 
 from .serving import FREE, NOON, Served, served
 

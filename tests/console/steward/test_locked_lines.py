@@ -15,8 +15,7 @@ from click.testing import CliRunner, Result
 from ctxsteward.console.cli import cli
 from ctxsteward.envelope import Profile, open_store
 from ctxsteward.schemas import ContextError
-from ctxsteward.steward.gate import configured
-from ctxsteward.steward.gate.settings import GateSettings
+from ctxsteward.steward.gate.settings import GateSettings, configured
 from ctxsteward.steward.release.actors import Actors
 from ctxsteward.steward.release.approvals import Approvals
 from ctxsteward.steward.release.promotion import assess, promote, rollback, stage

@@ -11,7 +11,7 @@ from ctxsteward.console.steward.context import open_context
 from ctxsteward.console.steward.records import records_at
 from ctxsteward.console.steward.taking_effect import leased
 from ctxsteward.envelope import EnvelopeBuilder, Profile, open_store
-from ctxsteward.store.facts import Audience
+from ctxsteward.store import Audience
 
 from .scenes import Desk, run, value
 

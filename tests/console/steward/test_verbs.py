@@ -11,7 +11,7 @@ from click.shell_completion import ShellComplete
 
 from ctxsteward.console.cli import cli
 from ctxsteward.console.pages.charts import Bar, Series, bars, lines
-from ctxsteward.console.terminal import STEWARD, missing
+from ctxsteward.console.terminal.failures import STEWARD, missing
 from ctxsteward.envelope.store import open_store
 from ctxsteward.schemas.profile import ProfileEntry
 from ctxsteward.store.profiles.text import references_of
@@ -72,7 +72,7 @@ def test_log_tells_versions_nights_and_the_changelog(where: tuple[str, str]) -> 
 
 
 def test_diff_gives_a_patch_and_its_inverse(where: tuple[str, str]) -> None:
-    from ctxsteward.steward.drift import apply, keyed
+    from ctxsteward.steward.drift.report import apply, keyed
 
     found = value("diff", "1", "2", *where)
     with open_store(where[1]) as store:

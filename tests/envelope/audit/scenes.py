@@ -17,7 +17,7 @@ from typing import Any
 
 from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, Profile
 from ctxsteward.envelope.testing import FirstLine, WordOverlap, memory_store
-from ctxsteward.envelope.transcripts import read_transcripts
+from ctxsteward.envelope.transcripts.files import read_transcripts
 from ctxsteward.store.crypto.keyring import memory_keys
 
 from ...tables import table

@@ -14,8 +14,10 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from ctxsteward.envelope import PROVIDERS, Budgets, Envelope, EnvelopeBuilder, open_store, rebuild
-from ctxsteward.envelope.audit import KINDS, audit, not_governed, sealed_request
+from ctxsteward.envelope.audit import audit, sealed_request
 from ctxsteward.envelope.audit.alignment import change_of
+from ctxsteward.envelope.audit.auditor import KINDS
+from ctxsteward.envelope.audit.requests import not_governed
 from ctxsteward.envelope.render.units import canonical
 from ctxsteward.envelope.testing import memory_store
 from ctxsteward.schemas import InputError, StoreError

@@ -12,7 +12,8 @@ from collections.abc import Iterator
 import pytest
 
 from ctxsteward.envelope import PROVIDERS
-from ctxsteward.envelope.audit import KINDS, audit, sealed_request
+from ctxsteward.envelope.audit import audit, sealed_request
+from ctxsteward.envelope.audit.auditor import KINDS
 from ctxsteward.schemas import Finding
 
 from ...examples import SOAK, examples

@@ -10,14 +10,13 @@ from typing import Any
 
 import pytest
 
-from ctxsteward.envelope import Budgets, EnvelopeBuilder, Session, rebuild
-from ctxsteward.envelope.recall import ScoredOriginal, SelectionRequest
+from ctxsteward.envelope import Budgets, EnvelopeBuilder, ScoredOriginal, SelectionRequest, Session, rebuild
 from ctxsteward.envelope.store import Store
 from ctxsteward.envelope.testing import memory_store
 from ctxsteward.evals.prompt_cost import openai_faults
 from ctxsteward.schemas import ChatReply, ChatRequest, Summarizer, SummarizerInput, Summary, WindowExceeded
-from ctxsteward.store import Deadline, DeadlinePassed, WindowCompacted
-from ctxsteward.store.deadline import seconds_left, uncut
+from ctxsteward.store.deadline import Deadline, DeadlinePassed, seconds_left, uncut
+from ctxsteward.store.journal.events import WindowCompacted
 from ctxsteward.summarizers.models import CallLimits, GovernedModel
 
 from ...summarizers.models.fake_model import FakeModel
@@ -279,7 +278,7 @@ import sys
 from contextlib import contextmanager
 from ctxsteward.envelope import Budgets, EnvelopeBuilder
 from ctxsteward.envelope.testing import memory_store
-from ctxsteward.store import Deadline
+from ctxsteward.store.deadline import Deadline
 
 bounding = Deadline.bounding
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from ctxsteward.envelope import Budgets, EnvelopeBuilder
-from ctxsteward.envelope.layout import FORMS, RENDERER_VERSION
+from ctxsteward.envelope.layout.rows import FORMS, RENDERER_VERSION
 from ctxsteward.envelope.testing import memory_store
 
 from ..agent_histories import agent_history

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, Session, Store, open_store
-from ctxsteward.envelope.building import CallCompaction, PastCall, past_calls, rebuild
-from ctxsteward.envelope.telemetry import prefix_tokens
-from ctxsteward.store import forget
+from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, Session, Store, open_store, past_calls, rebuild
+from ctxsteward.envelope.building.past_calls import CallCompaction, PastCall
+from ctxsteward.envelope.telemetry.spans import prefix_tokens
+from ctxsteward.store.erasure.forget import forget
 
 NOTE = "key 4417 opens the shed"
 TURNS = [

@@ -11,7 +11,7 @@ import pytest
 
 from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, Session
 from ctxsteward.envelope.testing import memory_store
-from ctxsteward.envelope.transcripts import read_transcripts
+from ctxsteward.envelope.transcripts.files import read_transcripts
 
 from ..agent_histories import agent_history
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ctxsteward.envelope import NewMessage, Session, Store
+from ctxsteward.envelope import Session, Store
+from ctxsteward.envelope.history.tool_groups import NewMessage
 
 from ..messages import CHARS
 

@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from ctxsteward.envelope import NewMessage, Store, open_store
+from ctxsteward.envelope import Store, open_store
 from ctxsteward.envelope.cards import CardIndex, CardMaker, card_maker, open_cards, rebuild
 from ctxsteward.envelope.cards.index import EVERYTHING, MemoryCards
+from ctxsteward.envelope.history.tool_groups import NewMessage
 from ctxsteward.schemas import Erased, StoreError
 from ctxsteward.store.crypto.keyring import memory_keys
 from ctxsteward.store.erasure.forget import apply_tombstones, forget

@@ -11,7 +11,8 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from ctxsteward.envelope.cards import CardIndex, open_cards
 from ctxsteward.envelope.cards.index import EVERYTHING, CardedSession, MemoryCards
-from ctxsteward.schemas import InputError, InvalidReference, StoreError
+from ctxsteward.schemas import InputError, StoreError
+from ctxsteward.schemas.errors import InvalidReference
 
 from ...examples import examples
 from ...postgres import postgres, postgres_dsn

@@ -19,7 +19,8 @@ from ctxsteward.envelope import Store, open_store
 from ctxsteward.envelope.cards import CardMaker, StoreCards, card_maker, open_cards
 from ctxsteward.envelope.cards.index import MemoryCards
 from ctxsteward.envelope.testing import memory_store
-from ctxsteward.schemas import InputError, SourceMessage, StoreError
+from ctxsteward.schemas import InputError, StoreError
+from ctxsteward.schemas.summary import SourceMessage
 
 from ...examples import SOAK, examples
 from .conversations import CHARS, LONG, carded_of, messages, say, session_of

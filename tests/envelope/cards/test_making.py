@@ -14,10 +14,10 @@ from ctxsteward.envelope.cards import CardMaker, card_maker, leading_sentences, 
 from ctxsteward.envelope.cards.index import MemoryCards
 from ctxsteward.envelope.cards.maker import keywords
 from ctxsteward.envelope.testing import HashEmbedder, memory_store
-from ctxsteward.schemas import SourceMessage
 from ctxsteward.schemas.cards import ContextCard
 from ctxsteward.schemas.message import Message
 from ctxsteward.schemas.publish import validate
+from ctxsteward.schemas.summary import SourceMessage
 
 from ...examples import examples
 from .conversations import LONG, call, result, say, session_of

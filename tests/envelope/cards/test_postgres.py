@@ -8,7 +8,8 @@ from typing import NamedTuple
 import pytest
 
 from ctxsteward.envelope.cards import CardIndex, open_cards
-from ctxsteward.schemas import InputError, StoreError, StoreLocked, UnsupportedVersion
+from ctxsteward.schemas import InputError, StoreError, StoreLocked
+from ctxsteward.schemas.errors import UnsupportedVersion
 
 from ...postgres import postgres, postgres_dsn
 from .indexes import card

@@ -14,7 +14,8 @@ import pytest
 
 from ctxsteward.envelope import open_store
 from ctxsteward.envelope.cards.index import VERSION, SqliteCards
-from ctxsteward.schemas import StoreError, StoreLocked, UnsupportedVersion
+from ctxsteward.schemas import StoreError, StoreLocked
+from ctxsteward.schemas.errors import UnsupportedVersion
 
 from .indexes import at, card
 

@@ -27,8 +27,9 @@ from ctxsteward.envelope.cards import (
 )
 from ctxsteward.envelope.cards.index import MemoryCards
 from ctxsteward.envelope.testing import HashEmbedder, memory_store
-from ctxsteward.schemas import SourceMessage, StoreError
+from ctxsteward.schemas import StoreError
 from ctxsteward.schemas.cards import ContextCard
+from ctxsteward.schemas.summary import SourceMessage
 from ctxsteward.store.journal.erasures import Deletion
 from ctxsteward.store.journal.port import SessionKey
 

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ctxsteward.envelope import Budgets, EnvelopeBuilder, NewMessage
-from ctxsteward.envelope.cascade import Past, PhaseContext, PhaseLog, cascade_of, phase_context, read_past
+from ctxsteward.envelope import Budgets, EnvelopeBuilder
+from ctxsteward.envelope.cascade import phase_context
+from ctxsteward.envelope.cascade.config import cascade_of
+from ctxsteward.envelope.cascade.past import Past, PhaseLog, read_past
+from ctxsteward.envelope.cascade.phase import PhaseContext
+from ctxsteward.envelope.history.tool_groups import NewMessage
 from ctxsteward.envelope.testing import CharTokenizer, memory_store
-from ctxsteward.schemas import Wire
 from ctxsteward.schemas.cascade import Cascade
+from ctxsteward.schemas.message import Wire
 
 from ..messages import CHARS
 

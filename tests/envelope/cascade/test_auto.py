@@ -11,8 +11,9 @@ from hypothesis import given, settings, strategies as st
 from ctxsteward.envelope.recall.selection import Ranking, ScoredOriginal, SelectionRequest
 from ctxsteward.envelope.testing import WordOverlap
 from ctxsteward.evals.prompt_cost import openai_faults
-from ctxsteward.schemas import Finding, Wire
+from ctxsteward.schemas import Finding
 from ctxsteward.schemas.cascade import AutoContext
+from ctxsteward.schemas.message import Wire
 from ctxsteward.schemas.publish import validate
 
 from ...examples import examples

@@ -14,7 +14,9 @@ from typing import Any
 import pytest
 
 from ctxsteward.envelope.cards.index import MemoryCards, SqliteCards
-from ctxsteward.envelope.cascade import PhaseLog, Strategies, open_phase, read_past, read_run
+from ctxsteward.envelope.cascade import open_phase, read_run
+from ctxsteward.envelope.cascade.auto_selection import Strategies
+from ctxsteward.envelope.cascade.past import PhaseLog, read_past
 from ctxsteward.envelope.testing import HashEmbedder, memory_store
 from ctxsteward.schemas import InputError, StoreError
 from ctxsteward.schemas.cards import ContextCard

@@ -13,24 +13,16 @@ from typing import Any
 import pytest
 
 from ctxsteward.envelope import EnvelopeBuilder, Store
-from ctxsteward.envelope.cascade import (
-    RefusedAttempt,
-    Strategies,
-    close_phase,
-    intra_context,
-    intra_policy,
-    open_phase,
-    parse_cascade,
-    record_state,
-    retry_messages,
-    sub_input,
-    sub_state,
-)
+from ctxsteward.envelope.cascade import open_phase, parse_cascade, record_state
+from ctxsteward.envelope.cascade.auto_selection import Strategies
+from ctxsteward.envelope.cascade.config import intra_context
+from ctxsteward.envelope.cascade.phase import RefusedAttempt, intra_policy, retry_messages, sub_input, sub_state
+from ctxsteward.envelope.cascade.run import close_phase
 from ctxsteward.envelope.testing import CharTokenizer, HashEmbedder, memory_store
 from ctxsteward.evals.prompt_cost import anthropic_faults, openai_faults
-from ctxsteward.schemas import Wire
 from ctxsteward.schemas.cascade import AutoContext, Cascade
 from ctxsteward.schemas.errors import InvalidCascade
+from ctxsteward.schemas.message import Wire
 
 from ...tables import table
 from .runs import CHARS, PIXELS, ROOMY, answers, calls, message, openai_image, says, user, with_image

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from ctxsteward.envelope.cascade import read_past
+from ctxsteward.envelope.cascade.past import read_past
 from ctxsteward.evals.prompt_cost import openai_faults
-from ctxsteward.schemas import ImagePart, InputError, Message, Wire
+from ctxsteward.schemas import ImagePart, InputError, Message
 from ctxsteward.schemas.errors import InvalidCascade
+from ctxsteward.schemas.message import Wire
 from ctxsteward.schemas.publish import validate
 
 from ...examples import examples

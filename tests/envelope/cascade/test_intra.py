@@ -7,19 +7,15 @@ from typing import Any
 import pytest
 
 from ctxsteward.envelope import Budgets, EnvelopeBuilder
-from ctxsteward.envelope.cascade import (
-    OpenedPhase,
-    RefusedAttempt,
-    cascade_of,
-    intra_context,
-    intra_policy,
-    open_phase,
-    retry_messages,
-)
+from ctxsteward.envelope.cascade import open_phase
+from ctxsteward.envelope.cascade.config import cascade_of, intra_context
+from ctxsteward.envelope.cascade.phase import RefusedAttempt, intra_policy, retry_messages
+from ctxsteward.envelope.cascade.run import OpenedPhase
 from ctxsteward.envelope.compaction.policy import Policy
 from ctxsteward.envelope.testing import CharTokenizer, memory_store
 from ctxsteward.evals.prompt_cost import openai_faults
-from ctxsteward.schemas import AutoContext, IntraContext, Wire
+from ctxsteward.schemas.cascade import AutoContext, IntraContext
+from ctxsteward.schemas.message import Wire
 
 from ..messages import char_builder
 from .runs import CHARS, answers, calls, says, user

@@ -11,23 +11,16 @@ from typing import Any
 import pytest
 
 from ctxsteward.envelope import EnvelopeBuilder, SelectionRequest, Store, open_store
-from ctxsteward.envelope.cascade import (
-    OpenedPhase,
-    choose_attempt,
-    close_phase,
-    open_phase,
-    phase_context,
-    read_past,
-    read_run,
-    record_state,
-)
-from ctxsteward.envelope.cascade.run import extracted
+from ctxsteward.envelope.cascade import open_phase, phase_context, read_run, record_state
+from ctxsteward.envelope.cascade.past import read_past
+from ctxsteward.envelope.cascade.run import OpenedPhase, choose_attempt, close_phase, extracted
 from ctxsteward.envelope.recall.selection import ScoredOriginal
 from ctxsteward.envelope.testing import CharTokenizer, memory_store
 from ctxsteward.evals.prompt_cost import anthropic_faults, openai_faults
-from ctxsteward.schemas import InputError, Wire
+from ctxsteward.schemas import InputError
 from ctxsteward.schemas.cascade import Cascade
 from ctxsteward.schemas.errors import InvalidCascade
+from ctxsteward.schemas.message import Wire
 
 from .runs import CHARS, ROOMY, cascade, openai_image, says, user, with_image
 

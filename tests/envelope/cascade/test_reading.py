@@ -14,21 +14,19 @@ import pytest
 from hypothesis import given, strategies as st
 from pydantic import ValidationError
 
-from ctxsteward.envelope.cascade import (
+from ctxsteward.envelope.cascade import parse_cascade
+from ctxsteward.envelope.cascade.config import (
+    MAX_YAML_BYTES,
     anchors,
     auto_enabled,
     cascade_of,
     intra_context,
     load_cascade,
-    parse_cascade,
     selection,
-    sub_input,
-    sub_state,
 )
-from ctxsteward.envelope.cascade.config import MAX_YAML_BYTES
-from ctxsteward.schemas import InputTooLarge
+from ctxsteward.envelope.cascade.phase import sub_input, sub_state
 from ctxsteward.schemas.cascade import Anchors, AutoContext, Cascade, Context, IntraContext, Selection, Source
-from ctxsteward.schemas.errors import InvalidCascade
+from ctxsteward.schemas.errors import InputTooLarge, InvalidCascade
 from ctxsteward.schemas.publish import validate
 
 from ...tables import table

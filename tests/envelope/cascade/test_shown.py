@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from ctxsteward.envelope.cascade import PhaseContext
+from ctxsteward.envelope.cascade.phase import PhaseContext
 from ctxsteward.evals.prompt_cost import anthropic_faults, openai_faults
-from ctxsteward.schemas import Wire
 from ctxsteward.schemas.cascade import Cascade
+from ctxsteward.schemas.message import Wire
 
 from ...tables import table
 from .runs import PIXELS, cascade, context, kinds, message, past_of, rendered

@@ -13,14 +13,18 @@ from typing import Any
 
 import pytest
 
-from ctxsteward.envelope import Heuristic, open_store
+from ctxsteward.envelope import open_store
 from ctxsteward.envelope.cards import CardMaker, StoreCards
 from ctxsteward.envelope.cards.index import MemoryCards
-from ctxsteward.envelope.cascade import Past, PhaseContext, Strategies, open_phase, parse_cascade, read_run
-from ctxsteward.envelope.recall import Multilingual
+from ctxsteward.envelope.cascade import open_phase, parse_cascade, read_run
+from ctxsteward.envelope.cascade.auto_selection import Strategies
+from ctxsteward.envelope.cascade.past import Past
+from ctxsteward.envelope.cascade.phase import PhaseContext
+from ctxsteward.envelope.recall.heuristic import Heuristic
+from ctxsteward.envelope.recall.strategies import Multilingual
 from ctxsteward.envelope.testing import HashEmbedder, memory_store
 from ctxsteward.evals.prompt_cost import openai_faults
-from ctxsteward.schemas import Wire
+from ctxsteward.schemas.message import Wire
 from ctxsteward.schemas.publish import validate
 
 from ..cards.indexes import clock

@@ -13,9 +13,13 @@ from typing import Any
 import pytest
 
 from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, Session, Store, SummaryAhead, open_store
-from ctxsteward.schemas import Bullet, InputError, SummarizerInput, Summary, SummaryOrigin, Wire, validate
-from ctxsteward.store import WindowCompacted, forget
-from ctxsteward.store.journal import ForgottenSubject, from_record, to_record
+from ctxsteward.schemas import Bullet, InputError, SummarizerInput, Summary
+from ctxsteward.schemas.message import Wire
+from ctxsteward.schemas.publish import validate
+from ctxsteward.schemas.summary import SummaryOrigin
+from ctxsteward.store.erasure.forget import forget
+from ctxsteward.store.journal.events import WindowCompacted, from_record, to_record
+from ctxsteward.store.journal.port import ForgottenSubject
 
 SECONDS = 20.0
 WHY: dict[str, Any] = {"who": "dpo", "why": "asked", "when": "2026-01-01T00:00:00Z"}

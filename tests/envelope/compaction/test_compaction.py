@@ -19,10 +19,9 @@ import pytest
 from ctxsteward.envelope import PROVIDERS, Budgets, Envelope, EnvelopeBuilder, Selector, Session, Store
 from ctxsteward.envelope.compaction.losses import text_of
 from ctxsteward.envelope.compaction.policy import Window
-from ctxsteward.envelope.layout import bullet_line
+from ctxsteward.envelope.layout.rows import bullet_line
 from ctxsteward.envelope.testing import CharTokenizer, FirstLine, WordOverlap, memory_store
-from ctxsteward.envelope.tokens import MESSAGE_TOKENS
-from ctxsteward.envelope.tokens.tokenizer import Counter
+from ctxsteward.envelope.tokens.tokenizer import MESSAGE_TOKENS, Counter
 from ctxsteward.evals.prompt_cost import anthropic_faults, openai_faults
 from ctxsteward.schemas import Bullet, CompressionReport, Loss, Ref, StoreError, SummarizerInput, Summary
 from ctxsteward.store.crypto.keyring import address_of, memory_keys

@@ -6,8 +6,9 @@ import pytest
 
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, open_store, rebuild
 from ctxsteward.schemas import Bullet
-from ctxsteward.store import MasterKeys, ObservationsAppended, forget, from_record
-from ctxsteward.store.journal import to_record
+from ctxsteward.store import MasterKeys
+from ctxsteward.store.erasure.forget import forget
+from ctxsteward.store.journal.events import ObservationsAppended, from_record, to_record
 
 KEYS = MasterKeys(b"observation log".ljust(32, b"."))
 LINES = (

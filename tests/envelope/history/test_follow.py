@@ -11,9 +11,11 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from ctxsteward.envelope import Budgets, EnvelopeBuilder, NewMessage, Session, Store, open_store
+from ctxsteward.envelope import Budgets, EnvelopeBuilder, Session, Store, open_store
 from ctxsteward.envelope.history.said_message import said_message
-from ctxsteward.schemas import InputError, InvalidMessage, Message, Wire
+from ctxsteward.envelope.history.tool_groups import NewMessage
+from ctxsteward.schemas import InputError, InvalidMessage, Message
+from ctxsteward.schemas.message import Wire
 
 SYSTEM = "You plan trips."
 
@@ -467,7 +469,7 @@ def test_a_history_with_an_invalid_message_writes_nothing() -> None:
 
 
 def test_a_user_turn_is_by_its_principal_and_what_was_forgotten_does_not_come_back() -> None:
-    from ctxsteward.store import forget
+    from ctxsteward.store.erasure.forget import forget
 
     store, history = open_store("memory:"), talk(3)
     root = store.session("s")
@@ -484,7 +486,7 @@ def test_a_user_turn_is_by_its_principal_and_what_was_forgotten_does_not_come_ba
 
 def test_what_is_erased_hides_nothing_new_and_comes_back_in_no_fork() -> None:
     from ctxsteward.schemas import Erased
-    from ctxsteward.store import forget
+    from ctxsteward.store.erasure.forget import forget
 
     store = open_store("memory:")
     root = store.session("s")
@@ -500,7 +502,7 @@ def test_what_is_erased_hides_nothing_new_and_comes_back_in_no_fork() -> None:
 
 
 def test_a_fork_that_was_forgotten_makes_room_for_another() -> None:
-    from ctxsteward.store import forget
+    from ctxsteward.store.erasure.forget import forget
 
     store = open_store("memory:")
     root = store.session("s")

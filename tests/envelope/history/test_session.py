@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from ctxsteward.envelope import Budgets, EnvelopeBuilder, NewMessage, Profile, Session, Store
+from ctxsteward.envelope import Budgets, EnvelopeBuilder, Profile, Session, Store
 from ctxsteward.envelope.history.session import BATCH_MESSAGES
+from ctxsteward.envelope.history.tool_groups import NewMessage
 from ctxsteward.envelope.testing import memory_store
-from ctxsteward.schemas import InputError, InvalidMessage, InvalidReference, Message, Ref, ReferenceNotFound
+from ctxsteward.schemas import InputError, InvalidMessage, Message, Ref, ReferenceNotFound
+from ctxsteward.schemas.errors import InvalidReference
 from ctxsteward.store.journal.events import SessionHead, from_record
 
 from ..histories import Wire

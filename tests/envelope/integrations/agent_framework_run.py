@@ -36,10 +36,9 @@ from agent_framework import (
 )
 
 import ctxsteward.envelope.integrations.agent_framework as ours
-from ctxsteward.envelope import Budgets, EnvelopeBuilder, Profile, open_store
-from ctxsteward.envelope.integrations import EntryLog
+from ctxsteward.envelope import Budgets, Counter, EnvelopeBuilder, Profile, load_tokenizer, open_store
 from ctxsteward.envelope.integrations.agent_framework import CtxstewardHistory, CtxstewardView
-from ctxsteward.envelope.tokens import Counter, load_tokenizer
+from ctxsteward.envelope.integrations.entry_log import EntryLog
 from ctxsteward.schemas import Message as OurMessage
 
 BUDGET_TOKENS = 700

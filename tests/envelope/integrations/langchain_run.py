@@ -34,10 +34,12 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from langgraph.checkpoint.memory import InMemorySaver
 from pydantic import Field
 
-from ctxsteward.envelope import Budgets, Profile, Session, Store, open_store
-from ctxsteward.envelope.integrations import ConversationName, PreparedCall, langchain as adapter
+from ctxsteward.envelope import Budgets, ConversationName, Profile, Session, Store, open_store
+from ctxsteward.envelope.integrations import langchain as adapter
+from ctxsteward.envelope.integrations.conversations import PreparedCall
 from ctxsteward.envelope.integrations.langchain import CtxstewardMiddleware, message_from, wire_of
-from ctxsteward.schemas import InputError, Message, encode_wire
+from ctxsteward.schemas import InputError, Message
+from ctxsteward.schemas.message import encode_wire
 
 BUDGET = 700
 THREAD: Any = {"configurable": {"thread_id": "t1"}}

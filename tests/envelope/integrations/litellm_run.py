@@ -17,8 +17,7 @@ import litellm
 from litellm.proxy._types import UserAPIKeyAuth
 from litellm.proxy.types_utils.utils import get_instance_fn
 
-from ctxsteward.envelope import Budgets, open_store
-from ctxsteward.envelope.integrations import conversation
+from ctxsteward.envelope import Budgets, conversation, open_store
 from ctxsteward.envelope.integrations.litellm import session_handler
 from ctxsteward.evals.prompt_cost import anthropic_faults, openai_faults
 from tests.model_server import Fault, ModelServer, Reply, SeenRequest

@@ -33,11 +33,14 @@ from openai.types.responses import (
     ResponseReasoningItem,
 )
 
-from ctxsteward.envelope import Budgets, NewMessage, Profile, Session, Store, open_store
-from ctxsteward.envelope.integrations import PreparedCall, openai_agents as adapter
+from ctxsteward.envelope import Budgets, Profile, Session, Store, open_store
+from ctxsteward.envelope.history.tool_groups import NewMessage
+from ctxsteward.envelope.integrations import openai_agents as adapter
+from ctxsteward.envelope.integrations.conversations import PreparedCall
 from ctxsteward.envelope.integrations.openai_agents import CtxstewardSession, messages_for
-from ctxsteward.schemas import InputError, encode_wire
-from ctxsteward.store import forget
+from ctxsteward.schemas import InputError
+from ctxsteward.schemas.message import encode_wire
+from ctxsteward.store.erasure.forget import forget
 
 set_tracing_disabled(True)
 BUDGET = 700

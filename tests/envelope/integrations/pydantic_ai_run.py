@@ -39,10 +39,12 @@ from pydantic_ai.messages import (
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.usage import RequestUsage
 
-from ctxsteward.envelope import Budgets, Profile, Session, Store, open_store
-from ctxsteward.envelope.integrations import ConversationName, PreparedCall, pydantic_ai as adapter
+from ctxsteward.envelope import Budgets, ConversationName, Profile, Session, Store, open_store
+from ctxsteward.envelope.integrations import pydantic_ai as adapter
+from ctxsteward.envelope.integrations.conversations import PreparedCall
 from ctxsteward.envelope.integrations.pydantic_ai import Ctxsteward, parts_from, response_wire, wired
-from ctxsteward.schemas import InputError, encode_wire
+from ctxsteward.schemas import InputError
+from ctxsteward.schemas.message import encode_wire
 
 BUDGET = 700
 

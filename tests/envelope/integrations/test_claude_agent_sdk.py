@@ -21,8 +21,11 @@ from hypothesis import given, settings, strategies as st
 from ctxsteward.envelope import Store, open_store
 from ctxsteward.envelope.integrations.claude_agent_sdk import ClaudeMirror, SaidEntry, said_entries
 from ctxsteward.schemas import InputError, StoreUnavailable
-from ctxsteward.steward.ingest import StoreSource
-from ctxsteward.store import MemoryJournal, MemoryObjects, forget, memory_keys
+from ctxsteward.steward.ingest.sources import StoreSource
+from ctxsteward.store.crypto.keyring import memory_keys
+from ctxsteward.store.erasure.forget import forget
+from ctxsteward.store.journal.memory import MemoryJournal
+from ctxsteward.store.objects.memory import MemoryObjects
 
 from ...examples import examples
 from ...needs import CLAUDE_SDK

@@ -18,14 +18,14 @@ import openai
 import pytest
 from pydantic import BaseModel, ConfigDict
 
-from ctxsteward.envelope import Budgets, EnvelopeBuilder, Session, Store, open_store
-from ctxsteward.envelope.audit import KINDS
+from ctxsteward.envelope import Budgets, Conversations, EnvelopeBuilder, Session, Store, conversation, open_store, wrap
+from ctxsteward.envelope.audit.auditor import KINDS
 from ctxsteward.envelope.history.follow import said_message
-from ctxsteward.envelope.integrations import Conversations, PreparedCall, conversation, wrap
 from ctxsteward.envelope.integrations.answers import ENDPOINTS, events
-from ctxsteward.envelope.render import messages_of_items
+from ctxsteward.envelope.integrations.conversations import PreparedCall
+from ctxsteward.envelope.render.openai_responses import messages_of_items
 from ctxsteward.schemas import InputError, Message
-from ctxsteward.store import forget
+from ctxsteward.store.erasure.forget import forget
 
 from ...model_server import ANSWERS, STREAMS, Fault, ModelServer, Reply, SeenRequest, Wire
 from .loops import ANTHROPIC_TOOL, CHAT_TOOL, LOOPS, SYSTEM, anthropic_client, ask, ask_async, openai_client

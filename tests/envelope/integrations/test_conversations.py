@@ -11,21 +11,28 @@ from typing import Any, NamedTuple
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from ctxsteward.envelope import Budgets, Profile, Session, Store, open_store
-from ctxsteward.envelope.integrations import (
+from ctxsteward.envelope import (
+    Budgets,
     ConversationName,
     Conversations,
+    Profile,
+    Session,
+    Store,
+    conversation,
+    open_store,
+)
+from ctxsteward.envelope.integrations.conversations import (
+    OnError,
     PreparedCall,
     cached_tokens_of,
-    conversation,
     current_conversation,
     named_conversation,
     split_head,
 )
-from ctxsteward.envelope.integrations.conversations import OnError
-from ctxsteward.envelope.render import messages_of_items
+from ctxsteward.envelope.render.openai_responses import messages_of_items
 from ctxsteward.schemas import Erased, InputError, Message
-from ctxsteward.store import SessionKey, forget
+from ctxsteward.store.erasure.forget import forget
+from ctxsteward.store.journal.port import SessionKey
 
 from .loops import responses_faults
 

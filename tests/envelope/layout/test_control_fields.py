@@ -12,7 +12,7 @@ from ctxsteward.envelope import PROVIDERS, EnvelopeBuilder, Session
 from ctxsteward.envelope.history.tool_groups import NewMessage
 from ctxsteward.envelope.render.request import dropped_fields
 from ctxsteward.envelope.testing import CharTokenizer, memory_store
-from ctxsteward.envelope.transcripts import read_transcripts
+from ctxsteward.envelope.transcripts.files import read_transcripts
 from ctxsteward.schemas.message import sent
 
 CANARY = "CANARY-9000"

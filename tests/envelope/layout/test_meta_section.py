@@ -13,15 +13,8 @@ from ctxsteward.envelope.layout.meta_section import MetaLayout, by_value, lay_me
 from ctxsteward.envelope.recall.model_tools import resolve_reference
 from ctxsteward.envelope.testing import CharTokenizer, FirstLine
 from ctxsteward.envelope.tokens.tokenizer import Counter
-from ctxsteward.schemas import (
-    BudgetExceeded,
-    Bullet,
-    InputError,
-    InvalidReference,
-    ReferenceNotFound,
-    SummarizerInput,
-    Summary,
-)
+from ctxsteward.schemas import BudgetExceeded, Bullet, InputError, ReferenceNotFound, SummarizerInput, Summary
+from ctxsteward.schemas.errors import InvalidReference
 from ctxsteward.schemas.profile import MetaRecord, ProfileEntry
 from ctxsteward.store.maintenance.fsck import fsck
 

@@ -27,7 +27,8 @@ from ctxsteward.envelope.layout.rows import (
 )
 from ctxsteward.envelope.recall.model_tools import answer_search, resolve_reference
 from ctxsteward.envelope.testing import FirstLine, memory_store
-from ctxsteward.schemas import Bullet, MetaRecord, ProfileDocument, SummarizerInput, Summary
+from ctxsteward.schemas import Bullet, SummarizerInput, Summary
+from ctxsteward.schemas.profile import MetaRecord, ProfileDocument
 from ctxsteward.store.facts.fact import FACTS_LABEL, Fact, FactSource, fact_line
 
 from ...examples import examples

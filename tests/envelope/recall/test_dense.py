@@ -15,7 +15,7 @@ pytest.importorskip("numpy", reason="the extra `dense` is not installed")
 
 from hypothesis import given, settings, strategies as st
 
-from ctxsteward.envelope import Budgets, EnvelopeBuilder, Heuristic
+from ctxsteward.envelope import Budgets, EnvelopeBuilder
 from ctxsteward.envelope.recall.dense import (
     E5,
     MAX_QUERY_CHARS,
@@ -25,6 +25,7 @@ from ctxsteward.envelope.recall.dense import (
     Multilingual,
     Semantic,
 )
+from ctxsteward.envelope.recall.heuristic import Heuristic
 from ctxsteward.envelope.recall.selection import FELL_BACK
 from ctxsteward.envelope.testing import CharTokenizer, HashEmbedder
 

@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from ctxsteward.envelope import Heuristic, SelectionRequest, Session, Store
+from ctxsteward.envelope import SelectionRequest, Session, Store
 from ctxsteward.envelope.history.tool_groups import LogEntry
-from ctxsteward.envelope.recall.heuristic import MAX_QUERY_CHARS, turns_of
+from ctxsteward.envelope.recall.heuristic import MAX_QUERY_CHARS, Heuristic, turns_of
 from ctxsteward.envelope.testing import memory_store
-from ctxsteward.schemas import Message, TextPart, Wire
+from ctxsteward.schemas import Message, TextPart
+from ctxsteward.schemas.message import Wire
 
 from ...examples import examples
 from ..messages import CHARS

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from ctxsteward.envelope import Heuristic
+from ctxsteward.envelope.recall.heuristic import Heuristic
 from ctxsteward.envelope.recall.selection import FELL_BACK, Ranking, ScoredOriginal, SelectionRequest, fell_back
 from ctxsteward.envelope.recall.strategies import Fusion, Hybrid, fused
 

@@ -9,7 +9,6 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from ctxsteward.envelope import Weights
 from ctxsteward.envelope.recall.lexical_index import (
     EVEN_TERMS,
     MAX_HITS,
@@ -21,6 +20,7 @@ from ctxsteward.envelope.recall.lexical_index import (
     TurnIndex,
     best_hits,
 )
+from ctxsteward.envelope.recall.postings import Weights
 from ctxsteward.envelope.recall.selection import ScoredOriginal
 
 WORDS = ("ash", "birch", "cedar", "date", "elm", "fir", "gum", "hazel")

@@ -17,9 +17,13 @@ from ctxsteward.envelope.recall.heuristic import SessionTurns
 from ctxsteward.envelope.recall.lexical_index import IndexedTurn, TurnIndex
 from ctxsteward.envelope.recall.postings import Postings, Weights
 from ctxsteward.envelope.testing import CharTokenizer
-from ctxsteward.schemas import Message, SourceMessage
-from ctxsteward.store import AddressKey, RecallSelected, SessionKey, forget
+from ctxsteward.schemas import Message
+from ctxsteward.schemas.summary import SourceMessage
+from ctxsteward.store.crypto.keyring import AddressKey
 from ctxsteward.store.derived_files import DerivedFile, DerivedFiles, packed, unpacked
+from ctxsteward.store.erasure.forget import forget
+from ctxsteward.store.journal.events import RecallSelected
+from ctxsteward.store.journal.port import SessionKey
 from ctxsteward.summarizers import Reader
 
 THINGS = ("budget", "deadline", "port", "quota", "fee", "limit")
@@ -352,7 +356,7 @@ def test_a_killed_writer_leaves_nothing_that_is_taken_for_a_state(tmp_path: Path
 import os, sys
 from pathlib import Path
 from ctxsteward.store.derived_files import DerivedFile
-from ctxsteward.store import SessionKey
+from ctxsteward.store.journal.port import SessionKey
 file = DerivedFile(Path(sys.argv[1]), SessionKey("default", "s"), b"k" * 32, lambda: True)
 file.write("index", ["first"])
 Path.replace = lambda self, other: os._exit(9)

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from ctxsteward.envelope import Heuristic
 from ctxsteward.envelope.history.tool_groups import LogEntry
+from ctxsteward.envelope.recall.heuristic import Heuristic
 from ctxsteward.envelope.recall.selection import FELL_BACK, SelectionRequest
 from ctxsteward.envelope.recall.strategies import (
     MAX_LINES,

@@ -10,7 +10,8 @@ import pytest
 from ctxsteward.envelope import EnvelopeBuilder
 from ctxsteward.envelope.recall.model_tools import model_tools
 from ctxsteward.envelope.testing import CharTokenizer, memory_store
-from ctxsteward.schemas import InputError, Wire
+from ctxsteward.schemas import InputError
+from ctxsteward.schemas.message import Wire
 
 SEARCH = {
     "type": "object",

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, Heuristic, Session, rebuild
+from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, Session, rebuild
 from ctxsteward.envelope.layout.rows import rows_of, unfenced
+from ctxsteward.envelope.recall.heuristic import Heuristic
 from ctxsteward.envelope.recall.room import MAX_NAMED, named, outputs_named
 from ctxsteward.envelope.testing import FirstLine, memory_store
-from ctxsteward.schemas import Wire
+from ctxsteward.schemas.message import Wire
 
 from ..messages import CHARS, char_builder
 

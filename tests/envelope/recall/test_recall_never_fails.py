@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, SelectionRequest, Session
-from ctxsteward.envelope.recall import Heuristic, ScoredOriginal
+from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, ScoredOriginal, SelectionRequest, Session
+from ctxsteward.envelope.recall.heuristic import Heuristic
 from ctxsteward.envelope.testing import memory_store
-from ctxsteward.envelope.transcripts import read_transcripts
+from ctxsteward.envelope.transcripts.files import read_transcripts
 from ctxsteward.schemas import publish
 
 from ..agent_histories import agent_history

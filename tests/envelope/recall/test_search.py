@@ -9,15 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from ctxsteward.envelope import (
-    Budgets,
-    EnvelopeBuilder,
-    SelectionRequest,
-    Session,
-    Store,
-    resolve_reference,
-    search_context,
-)
+from ctxsteward.envelope import Budgets, EnvelopeBuilder, SelectionRequest, Session, Store, resolve_reference
 from ctxsteward.envelope.recall.model_tools import (
     DEFAULT_LIMIT_CHARS,
     MAX_LIMIT_CHARS,
@@ -28,6 +20,7 @@ from ctxsteward.envelope.recall.model_tools import (
     answer_call,
     answer_search,
     passage,
+    search_context,
 )
 from ctxsteward.envelope.recall.selection import ScoredOriginal
 from ctxsteward.envelope.testing import CharTokenizer, memory_store

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, Heuristic, SelectionRequest, Selector, Session
+from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, SelectionRequest, Selector, Session
 from ctxsteward.envelope.history.state import State
 from ctxsteward.envelope.layout.composition import context_fragment, recalled_line
 from ctxsteward.envelope.layout.fragments import Fragment, context_key
-from ctxsteward.envelope.recall.heuristic import SupersessionIndex
+from ctxsteward.envelope.recall.heuristic import Heuristic, SupersessionIndex
 from ctxsteward.envelope.recall.room import MISSES
 from ctxsteward.envelope.recall.selection import (
     LOGGED_CANDIDATES,
@@ -26,7 +26,8 @@ from ctxsteward.envelope.recall.selection import (
 )
 from ctxsteward.envelope.testing import memory_store
 from ctxsteward.envelope.tokens.budgets import LEAST_RECALL_TOKENS
-from ctxsteward.schemas import SourceMessage, publish
+from ctxsteward.schemas import publish
+from ctxsteward.schemas.summary import SourceMessage
 from ctxsteward.store.erasure.forget import forget
 from ctxsteward.store.journal.events import RecallSelected
 

@@ -10,7 +10,8 @@ from ctxsteward.envelope import Budgets, EnvelopeBuilder, SelectionRequest, Sess
 from ctxsteward.envelope.recall.heuristic import SupersessionIndex
 from ctxsteward.envelope.recall.selection import ScoredOriginal, request_for, verbatim
 from ctxsteward.envelope.testing import memory_store
-from ctxsteward.schemas import Message, Ref, SourceMessage
+from ctxsteward.schemas import Message, Ref
+from ctxsteward.schemas.summary import SourceMessage
 from ctxsteward.summarizers import Reader
 
 from ..messages import CHARS, char_builder

@@ -23,7 +23,7 @@ pytest.importorskip("opentelemetry.exporter.otlp.proto.http")
 SCRIPT = """
 import io, json, logging, sys
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, Profile
-from ctxsteward.envelope.telemetry import usage_reported
+from ctxsteward.envelope.telemetry.spans import usage_reported
 from ctxsteward.envelope.telemetry.sdk import JsonLines, exported
 from ctxsteward.envelope.testing import memory_store
 

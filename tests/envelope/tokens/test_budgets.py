@@ -17,7 +17,9 @@ import pytest
 from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, Profile, Session
 from ctxsteward.envelope.testing import CharTokenizer, memory_store
 from ctxsteward.envelope.tokens.tokenizer import FRAME_TOKENS
-from ctxsteward.schemas import BudgetExceeded, Finding, InvalidBudget, UnknownModel, WindowExceeded, Wire
+from ctxsteward.schemas import BudgetExceeded, Finding, UnknownModel, WindowExceeded
+from ctxsteward.schemas.errors import InvalidBudget
+from ctxsteward.schemas.message import Wire
 
 from ..messages import CHARS, char_builder, opened
 

@@ -18,7 +18,9 @@ from hypothesis import given, settings, strategies as st
 from ctxsteward.envelope.tokens import tokenizer as tokens
 from ctxsteward.envelope.tokens.encodings import PUBLISHED, load_encoding, parse_ranks
 from ctxsteward.envelope.tokens.tokenizer import count_message, count_tools, load_tokenizer, prompt_tokens_of
-from ctxsteward.schemas import InputError, Message, TokenizerUnavailable, Wire
+from ctxsteward.schemas import InputError, Message
+from ctxsteward.schemas.errors import TokenizerUnavailable
+from ctxsteward.schemas.message import Wire
 
 from ...examples import examples
 from ...tables import table
@@ -167,7 +169,7 @@ class Hide(MetaPathFinder):
         return next((spec for finder in real if (spec := finder.find_spec(name, path, target))), None)
 sys.meta_path[:] = [Hide()]
 from ctxsteward.envelope.tokens.tokenizer import load_tokenizer
-from ctxsteward.schemas import TokenizerUnavailable
+from ctxsteward.schemas.errors import TokenizerUnavailable
 try: load_tokenizer("o200k_base")
 except TokenizerUnavailable as error: print(str(error)[:20])
 """,

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from ctxsteward.envelope.transcripts import Transcript, parse_transcripts
-from ctxsteward.schemas import Wire
+from ctxsteward.envelope.transcripts.files import parse_transcripts
+from ctxsteward.envelope.transcripts.transcript import Transcript
+from ctxsteward.schemas.message import Wire
 
 from ..messages import reply, result, user
 

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from ctxsteward.envelope.transcripts import FORMATS, Transcript, parse_transcripts
+from ctxsteward.envelope.transcripts.files import FORMATS, parse_transcripts
+from ctxsteward.envelope.transcripts.transcript import Transcript
 
 USER = {"role": "user", "content": "hi", "x_unknown": [1, {"é": None}]}
 CALL = {"id": "c1", "type": "function", "function": {"name": "look_up", "arguments": "{}"}}

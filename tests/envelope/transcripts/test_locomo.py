@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from ctxsteward.envelope.transcripts import TranscriptEntry, parse_transcripts
-from ctxsteward.envelope.transcripts.files import iso_date
+from ctxsteward.envelope.transcripts.files import iso_date, parse_transcripts
+from ctxsteward.envelope.transcripts.transcript import TranscriptEntry
 
 SAMPLE = {
     "sample_id": "conv-1",

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ctxsteward.envelope.transcripts import read_transcript, read_transcripts
+from ctxsteward.envelope.transcripts.files import read_transcript, read_transcripts
 
 from ...needs import PUBLIC_DATA
 

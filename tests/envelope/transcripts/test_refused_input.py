@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
-from ctxsteward.envelope.transcripts import FORMATS, parse_transcripts, read_transcript, read_transcripts
-from ctxsteward.schemas import InputError, InputTooLarge, InvalidTranscript
+from ctxsteward.envelope.transcripts.files import FORMATS, parse_transcripts, read_transcript, read_transcripts
+from ctxsteward.schemas import InputError
+from ctxsteward.schemas.errors import InputTooLarge, InvalidTranscript
 
 from ...tables import table
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ctxsteward.envelope.transcripts import read_transcript, read_transcripts
+from ctxsteward.envelope.transcripts.files import read_transcript, read_transcripts
 
 from ...examples import SOAK
 

@@ -14,7 +14,8 @@ from inline_snapshot import snapshot
 from ctxsteward.evals import result_history as history
 from ctxsteward.evals.result_formats import comparison, summary
 from ctxsteward.evals.result_history import FigureComparison, compare, compare_runs, read_runs
-from ctxsteward.schemas import EvalResult, InputError
+from ctxsteward.schemas import InputError
+from ctxsteward.schemas.eval_result import EvalResult
 
 from ...examples import examples
 from ..suites.made import made, played

@@ -12,7 +12,8 @@ import pytest
 from ctxsteward.evals import result_history as history
 from ctxsteward.evals.result_formats import junit, markdown
 from ctxsteward.evals.suites.gates import Gate
-from ctxsteward.schemas import EvalResult, InputError
+from ctxsteward.schemas import InputError
+from ctxsteward.schemas.eval_result import EvalResult
 
 from ..suites.made import made, played
 

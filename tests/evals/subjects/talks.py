@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from ctxsteward.evals.subjects import Dialogue, FunctionSubject, Subject, Task
-from ctxsteward.evals.suites.kit import Ask, AskMoment, CallMoment, Draw, EndMoment, Moment, PlayCounts, Setup, play
-from ctxsteward.evals.suites.kit.suite import Scenario
-from ctxsteward.schemas import Wire
+from ctxsteward.evals.subjects import Dialogue, Subject, Task
+from ctxsteward.evals.subjects.port import FunctionSubject
+from ctxsteward.evals.suites.kit.play import AskMoment, CallMoment, EndMoment, Moment, play
+from ctxsteward.evals.suites.kit.suite import Ask, Draw, PlayCounts, Scenario, Setup
+from ctxsteward.schemas.message import Wire
 
 TALK: tuple[Wire, ...] = tuple(
     {

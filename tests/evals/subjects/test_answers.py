@@ -12,10 +12,12 @@ from typing import Any
 
 import pytest
 
-from ctxsteward.evals.subjects import Conversation, FunctionSubject, Prompt
-from ctxsteward.evals.suites.kit import Draw, Setup
+from ctxsteward.evals.subjects import Conversation, Prompt
+from ctxsteward.evals.subjects.port import FunctionSubject
+from ctxsteward.evals.suites.kit.suite import Draw, Setup
 from ctxsteward.evals.suites.results import play_one
-from ctxsteward.schemas import InputError, Wire
+from ctxsteward.schemas import InputError
+from ctxsteward.schemas.message import Wire
 
 from .talks import ASK, TALK, Kept, Made, asked, ended, last_call, moments
 
@@ -278,7 +280,7 @@ def test_a_reference_that_breaks_says_how(resolve: Any, error: type[Exception], 
     "answer", [pytest.param(each, id=repr(each)) for each in (None, "one text", b"x", {"a": 1}, 7, [3], [None])]
 )
 def test_a_search_gives_a_list_of_texts_or_says_what_it_gave(answer: object) -> None:
-    from ctxsteward.evals.suites.kit import reaches
+    from ctxsteward.evals.suites.kit.play import reaches
 
     searches = Made(type("Searches", (Kept,), {"search": lambda self, query: answer}))
     with pytest.raises(InputError, match=r"the subject's `search` gave .+; give a list of texts"):

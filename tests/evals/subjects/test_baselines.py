@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from ctxsteward.evals.subjects import Conversation, Prompt, Task, answers, subject_named
+from ctxsteward.evals.subjects import Conversation, Prompt, Task, answers
 from ctxsteward.evals.subjects.baselines import (
     HITS,
     KEPT_RESULTS,
@@ -25,8 +25,8 @@ from ctxsteward.evals.subjects.baselines import (
     text_of,
     window,
 )
-from ctxsteward.evals.subjects.registry import BASELINES
-from ctxsteward.schemas import Wire
+from ctxsteward.evals.subjects.registry import BASELINES, subject_named
+from ctxsteward.schemas.message import Wire
 
 TASK = Task("talk", 200)
 WORDS = ("port", "shelf", "rust", "书架", "端口", "8443", "the", "moved", "\n", "“", 'a"')

@@ -11,22 +11,23 @@ import pytest
 from ctxsteward.envelope.recall.model_tools import DEFAULT_RESULTS, MAX_RESULT_CHARS
 from ctxsteward.evals.canaries import TypedCanary
 from ctxsteward.evals.prompt_cost import Sizer
-from ctxsteward.evals.subjects import Conversation, EnvelopeDialogue, Prompt
+from ctxsteward.evals.subjects import Conversation, Prompt
+from ctxsteward.evals.subjects.ours import EnvelopeDialogue
 from ctxsteward.evals.suites.citation_checks import references_resolve
 from ctxsteward.evals.suites.compression import PlantedCanary, judge
-from ctxsteward.evals.suites.kit import (
+from ctxsteward.evals.suites.kit import Score
+from ctxsteward.evals.suites.kit.play import (
+    LOOKUP_SLACK_CHARS,
+    SEARCH_HITS,
     BudgetJudge,
-    PlayCounts,
     PrefixJudge,
-    Score,
-    Setup,
-    UnscoredCheck,
     accounted,
     asked_within_budget,
     reaches,
 )
-from ctxsteward.evals.suites.kit.play import LOOKUP_SLACK_CHARS, SEARCH_HITS
-from ctxsteward.schemas import InputError, Wire
+from ctxsteward.evals.suites.kit.suite import PlayCounts, Setup, UnscoredCheck
+from ctxsteward.schemas import InputError
+from ctxsteward.schemas.message import Wire
 
 from .talks import ASK, TALK, Kept, Made, asked, ended, last_call, moments
 

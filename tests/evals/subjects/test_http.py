@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from ctxsteward.evals.subjects import Archive, Index
 from ctxsteward.evals.subjects.http import MAX_ANSWER_BYTES, HttpSubject
-from ctxsteward.evals.suites.kit import reaches
+from ctxsteward.evals.subjects.port import Archive, Index
+from ctxsteward.evals.suites.kit.play import reaches
 from ctxsteward.schemas import InputError
 
 from .servers import serving

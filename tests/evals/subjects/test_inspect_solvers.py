@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ctxsteward.schemas import Wire
+from ctxsteward.schemas.message import Wire
 
 from ...needs import INSPECT
 
@@ -50,7 +50,8 @@ def number():
 """
 JUDGE = """
 import json, sys
-from ctxsteward.evals.subjects import Task, answers, subject_named
+from ctxsteward.evals.subjects import Task, answers
+from ctxsteward.evals.subjects.registry import subject_named
 from ctxsteward.schemas import InputError
 
 said = json.load(sys.stdin)

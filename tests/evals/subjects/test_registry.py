@@ -11,8 +11,9 @@ import pytest
 from click.testing import CliRunner
 
 from ctxsteward.console.cli import cli
-from ctxsteward.evals.subjects import BASELINES, OURS, SUBJECTS, Archive, Dialogue, Index, subject_named
-from ctxsteward.evals.subjects.registry import loaded
+from ctxsteward.evals.subjects import Dialogue
+from ctxsteward.evals.subjects.port import Archive, Index
+from ctxsteward.evals.subjects.registry import BASELINES, OURS, SUBJECTS, loaded, subject_named
 from ctxsteward.schemas import InputError
 
 from .talks import ASK, TALK, asked, ended, last_call, moments

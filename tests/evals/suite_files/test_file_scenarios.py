@@ -8,12 +8,15 @@ from pathlib import Path
 import pytest
 
 from ctxsteward.envelope import Budgets
-from ctxsteward.evals.subjects import Conversation, FunctionSubject, Strategy, subject_named
-from ctxsteward.evals.suite_files import load_suite, play_job
-from ctxsteward.evals.suite_files.file_scenarios import with_room
-from ctxsteward.evals.suites import played
-from ctxsteward.evals.suites.kit import Setup
-from ctxsteward.schemas import EvalResult, Wire
+from ctxsteward.evals.subjects import Conversation
+from ctxsteward.evals.subjects.port import FunctionSubject, Strategy
+from ctxsteward.evals.subjects.registry import subject_named
+from ctxsteward.evals.suite_files.file_scenarios import play_job, with_room
+from ctxsteward.evals.suite_files.suite_reader import load_suite
+from ctxsteward.evals.suites.kit.suite import Setup
+from ctxsteward.evals.suites.results import played
+from ctxsteward.schemas.eval_result import EvalResult
+from ctxsteward.schemas.message import Wire
 
 EXAMPLE = Path(__file__).parents[3] / "docs" / "examples" / "support-desk.yaml"
 HEAD = "schema_version: 1\nname: desk\nabout: What was said is shown.\n"

@@ -10,11 +10,13 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
-from ctxsteward.evals.subjects import subject_named
-from ctxsteward.evals.suite_files import RunHead, RunRecord, Shard, merged, run_head
-from ctxsteward.evals.suites import Gate
-from ctxsteward.evals.suites.kit import EvalSuite, Metric, ScenarioResult, Score, ScoreTally, Setup
-from ctxsteward.schemas import InputError, ProfileDocument
+from ctxsteward.evals.subjects.registry import subject_named
+from ctxsteward.evals.suite_files.run_record import RunHead, RunRecord, Shard, merged, run_head
+from ctxsteward.evals.suites.gates import Gate
+from ctxsteward.evals.suites.kit import EvalSuite, Metric, Score
+from ctxsteward.evals.suites.kit.suite import ScenarioResult, ScoreTally, Setup
+from ctxsteward.schemas import InputError
+from ctxsteward.schemas.profile import ProfileDocument
 
 SUITE = EvalSuite(
     name="desk",

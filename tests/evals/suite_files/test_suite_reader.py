@@ -8,9 +8,10 @@ from typing import NamedTuple
 
 import pytest
 
-from ctxsteward.evals.suite_files import load_suite
-from ctxsteward.evals.suites import Gate
-from ctxsteward.schemas import InputError, validate
+from ctxsteward.evals.suite_files.suite_reader import load_suite
+from ctxsteward.evals.suites.gates import Gate
+from ctxsteward.schemas import InputError
+from ctxsteward.schemas.publish import validate
 
 EXAMPLE = Path(__file__).parents[3] / "docs" / "examples" / "support-desk.yaml"
 GOOD = """\

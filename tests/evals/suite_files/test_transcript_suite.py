@@ -9,8 +9,14 @@ from typing import Any
 import pytest
 
 from ctxsteward.evals.prompt_cost import openai_faults
-from ctxsteward.evals.suite_files import DraftSettings, SuiteDraft, draft_suite, load_suite
-from ctxsteward.evals.suite_files.transcript_suite import pieces, with_own_call_ids
+from ctxsteward.evals.suite_files.suite_reader import load_suite
+from ctxsteward.evals.suite_files.transcript_suite import (
+    DraftSettings,
+    SuiteDraft,
+    draft_suite,
+    pieces,
+    with_own_call_ids,
+)
 from ctxsteward.schemas import InputError
 
 from ...needs import PUBLIC_DATA

@@ -9,10 +9,12 @@ from typing import Any
 from ctxsteward.envelope import Budgets, EnvelopeBuilder
 from ctxsteward.envelope.compaction.policy import Choose, CompactionChoice, Due, Policy, Window, choose, due
 from ctxsteward.envelope.testing import memory_store
-from ctxsteward.evals.subjects import EnvelopeDialogue, Prompt, Task
+from ctxsteward.evals.subjects import Prompt, Task
+from ctxsteward.evals.subjects.ours import EnvelopeDialogue
 from ctxsteward.evals.suites.kit.play import AskMoment, CallMoment
 from ctxsteward.evals.suites.kit.suite import Ask, Setup
-from ctxsteward.schemas import Summarizer, SummarizerInput, Summary, Wire
+from ctxsteward.schemas import Summarizer, SummarizerInput, Summary
+from ctxsteward.schemas.message import Wire
 from ctxsteward.summarizers import extractive
 
 

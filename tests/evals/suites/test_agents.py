@@ -12,7 +12,7 @@ from ctxsteward.evals.suites.agents import LONG_STEPS, WEIGHTS, kept, resolvable
 from ctxsteward.evals.suites.kit.play import BudgetJudge, EndMoment
 from ctxsteward.evals.suites.kit.suite import Draw, Score, Scores, Setup, drawn
 from ctxsteward.evals.suites.results import play_one
-from ctxsteward.schemas import Wire
+from ctxsteward.schemas.message import Wire
 
 from .doubles import Wrong, blank, called, dialogue, everything_leaves, never
 

@@ -12,7 +12,7 @@ from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, Profile, Ses
 from ctxsteward.envelope.audit import audit
 from ctxsteward.envelope.testing import FirstLine, memory_store
 from ctxsteward.evals.phrasings import table, texts
-from ctxsteward.evals.suites import cache, play_one
+from ctxsteward.evals.suites import cache
 from ctxsteward.evals.suites.kit.suite import Draw, PlayCounts, Score, Setup, drawn
 from ctxsteward.evals.suites.kit.talk import head, revised
 from ctxsteward.evals.suites.log_faults import (
@@ -26,7 +26,8 @@ from ctxsteward.evals.suites.log_faults import (
     opened_cold,
 )
 from ctxsteward.evals.suites.request_tampering import PROVIDERS, TAMPERINGS, TamperingScene
-from ctxsteward.schemas import Wire
+from ctxsteward.evals.suites.results import play_one
+from ctxsteward.schemas.message import Wire
 
 
 def test_profiles_differ_and_the_splits_share_no_remark() -> None:

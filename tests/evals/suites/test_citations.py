@@ -14,7 +14,8 @@ from ctxsteward.evals.suites.citation_checks import outputs_of
 from ctxsteward.evals.suites.citations import make
 from ctxsteward.evals.suites.kit.suite import Draw, Score, Setup, drawn
 from ctxsteward.evals.suites.results import play_one
-from ctxsteward.schemas import Bullet, CompressionReport, Loss, Ref, SummarizerInput, Summary, Wire
+from ctxsteward.schemas import Bullet, CompressionReport, Loss, Ref, SummarizerInput, Summary
+from ctxsteward.schemas.message import Wire
 
 
 def test_scenarios_have_outputs_of_many_kinds() -> None:

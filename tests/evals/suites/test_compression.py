@@ -8,13 +8,13 @@ import pytest
 
 from ctxsteward.evals.canaries import KINDS, TypedCanary
 from ctxsteward.evals.prompt_cost import Prices
-from ctxsteward.evals.subjects import EnvelopeDialogue
+from ctxsteward.evals.subjects.ours import EnvelopeDialogue
 from ctxsteward.evals.suites import compression
 from ctxsteward.evals.suites.compression import CanaryQuestion, PlantedCanary, judge, late_cpu
 from ctxsteward.evals.suites.kit.play import CallMoment, ConversationCost, EndMoment, PrefixJudge, accounted, play
 from ctxsteward.evals.suites.kit.suite import Draw, PlayCounts, Score, Setup, UnscoredCheck, drawn
 from ctxsteward.evals.suites.results import play_one
-from ctxsteward.schemas import Wire
+from ctxsteward.schemas.message import Wire
 
 from .doubles import Wrong, asked, blank, called, dialogue, everything_leaves, never, quotes_all
 

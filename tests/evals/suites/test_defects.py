@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from ctxsteward.evals.documents import block_of
-from ctxsteward.evals.subjects import subject_named
-from ctxsteward.evals.suites import catalogue, shipped_gates
+from ctxsteward.evals.subjects.registry import subject_named
+from ctxsteward.evals.suites import catalogue
+from ctxsteward.evals.suites.gates import shipped_gates
 from ctxsteward.evals.suites.kit.suite import NOT_ASKED, Draw, EvalSuite, PlayCounts, Setup, UnscoredCheck
 
 from ... import defects

@@ -9,7 +9,7 @@ from ctxsteward.evals.suites import goal_continuity
 from ctxsteward.evals.suites.goal_continuity import AimState, Checkpoint, judge
 from ctxsteward.evals.suites.kit.suite import Draw, ScenarioResult, Score, Setup, drawn
 from ctxsteward.evals.suites.results import play_one
-from ctxsteward.schemas import Wire
+from ctxsteward.schemas.message import Wire
 
 from .doubles import Wrong, asked, blank, everything_leaves, keeps_old_values, never
 

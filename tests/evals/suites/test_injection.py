@@ -23,7 +23,7 @@ from ctxsteward.evals.suites.injection import MarkedAttack
 from ctxsteward.evals.suites.kit.play import owed
 from ctxsteward.evals.suites.kit.suite import Ask, Draw, PlayCounts, Score, Setup, drawn
 from ctxsteward.evals.suites.results import play_one
-from ctxsteward.schemas import Wire
+from ctxsteward.schemas.message import Wire
 
 from ...needs import PUBLIC_DATA
 

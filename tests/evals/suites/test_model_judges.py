@@ -14,16 +14,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from ctxsteward.evals.suites.kit import (
-    ChatJudge,
-    JudgeCase,
-    JudgePanel,
-    ModelReply,
-    Rating,
-    ScenarioResult,
-    ScriptedModel,
-    judge_model,
-)
+from ctxsteward.evals.suites.kit import ModelReply, ScriptedModel
 from ctxsteward.evals.suites.kit.model_judges import (
     FAILURES,
     MAX_REPLY_CHARS,
@@ -32,14 +23,21 @@ from ctxsteward.evals.suites.kit.model_judges import (
     PROMPT_VERSION,
     REPLY_TOKENS,
     TRIES,
+    ChatJudge,
     EndpointModel,
+    JudgePanel,
+    judge_model,
     judge_prompt,
     judging_of,
     rating_pairs,
     text_digest,
     verdict,
 )
-from ctxsteward.schemas import ChatReply, InputError, RatingTable, ReplyEnd, TokenPrices, TokenUsage
+from ctxsteward.evals.suites.kit.suite import JudgeCase, Rating, ScenarioResult
+from ctxsteward.schemas import ChatReply, InputError, TokenUsage
+from ctxsteward.schemas.chat_model import ReplyEnd
+from ctxsteward.schemas.eval_result import RatingTable
+from ctxsteward.schemas.eval_suite import TokenPrices
 from ctxsteward.summarizers.models import GovernedModel
 from tests.summarizers.models.fake_model import FakeModel
 

@@ -13,8 +13,9 @@ from hypothesis import given, strategies as st
 from jsonschema import Draft202012Validator
 
 from ctxsteward.envelope import Budgets
-from ctxsteward.evals.subjects import Dialogue, Subject, Task, subject_named
+from ctxsteward.evals.subjects import Dialogue, Subject, Task
 from ctxsteward.evals.subjects.port import FunctionDialogue
+from ctxsteward.evals.subjects.registry import subject_named
 from ctxsteward.evals.suites.gates import Gate, shipped_gates
 from ctxsteward.evals.suites.kit.suite import (
     MISSES_KEPT,
@@ -30,7 +31,9 @@ from ctxsteward.evals.suites.kit.suite import (
     tallied,
 )
 from ctxsteward.evals.suites.results import in_order, mean_of_repeats, play_one, played as play_all, run
-from ctxsteward.schemas import EvalResult, InputError, SummarizerInput, Summary, Wire
+from ctxsteward.schemas import InputError, SummarizerInput, Summary
+from ctxsteward.schemas.eval_result import EvalResult
+from ctxsteward.schemas.message import Wire
 from ctxsteward.schemas.profile import ProfileDocument, ProfileEntry
 from ctxsteward.schemas.publish import schema
 

@@ -9,7 +9,7 @@ from ctxsteward.envelope.compaction.policy import CompactionChoice, Policy, Wind
 from ctxsteward.evals.suites import verbatim
 from ctxsteward.evals.suites.kit.suite import Ask, Draw, Setup, drawn
 from ctxsteward.evals.suites.results import play_one
-from ctxsteward.schemas import Wire
+from ctxsteward.schemas.message import Wire
 
 from .doubles import asked
 

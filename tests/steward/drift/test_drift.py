@@ -10,7 +10,8 @@ import pytest
 from ctxsteward.schemas.profile import BLOCKS, BlockName, MetaRecord, ProfileDocument, ProfileEntry
 from ctxsteward.schemas.profile_changes import DriftLevel, DriftLimits, DriftReport
 from ctxsteward.schemas.publish import validate
-from ctxsteward.steward.drift import CumulativeBase, polarity_changes, report, without_text
+from ctxsteward.steward.drift.polarity import polarity_changes
+from ctxsteward.steward.drift.report import CumulativeBase, report, without_text
 
 from .revisions import (
     BENIGN,

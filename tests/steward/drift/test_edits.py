@@ -13,8 +13,8 @@ import pytest
 from benchmarks.flips import LockedLineCase, cases, judge
 from ctxsteward.schemas.profile import ProfileDocument, ProfileEntry
 from ctxsteward.schemas.profile_changes import DriftLimits
-from ctxsteward.steward.drift import report
 from ctxsteward.steward.drift.edits import corrected, otherwise
+from ctxsteward.steward.drift.report import report
 from ctxsteward.steward.drift.rules import Rule, against, restates
 from ctxsteward.steward.release.approvals import people_needed
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings, strategies as st
 
 from ctxsteward.schemas import InputError
 from ctxsteward.schemas.profile import MetaRecord, ProfileDocument, ProfileEntry
-from ctxsteward.steward.drift import apply, difference, document, keyed
+from ctxsteward.steward.drift.report import apply, difference, document, keyed
 
 from ...examples import examples
 

@@ -13,7 +13,7 @@ from ruamel.yaml import YAML
 
 from ctxsteward.schemas.profile import ProfileDocument, ProfileEntry
 from ctxsteward.steward.admission import AdmissionPolicy, AdmissionVerdict, under_rules
-from ctxsteward.steward.drift import report
+from ctxsteward.steward.drift.report import report
 from ctxsteward.steward.release.approvals import people_needed
 
 from ..test_admission import PROJECT, SHARED, USER, claimed

@@ -12,18 +12,8 @@ from ctxsteward.envelope.building.builder import EnvelopeBuilder
 from ctxsteward.envelope.testing import memory_store
 from ctxsteward.schemas import ContextError, InputError
 from ctxsteward.schemas.profile import MetaRecord, ProfileDocument, ProfileEntry
-from ctxsteward.steward.gate import (
-    CombinedGate,
-    FrozenGate,
-    GateSettings,
-    HeadBudgets,
-    HeldOutRequest,
-    configured,
-    load_suite,
-    shipped,
-    with_suites,
-)
-from ctxsteward.steward.gate.suite import default_builder
+from ctxsteward.steward.gate.settings import CombinedGate, GateSettings, HeadBudgets, configured, with_suites
+from ctxsteward.steward.gate.suite import FrozenGate, HeldOutRequest, default_builder, load_suite, shipped
 from ctxsteward.steward.release.promotion import Promotion, PromotionCodec, assess, promote, rollback
 
 WHEN = "2026-11-22T04:00:00+00:00"

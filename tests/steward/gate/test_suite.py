@@ -12,17 +12,17 @@ from ctxsteward.envelope import Budgets, EnvelopeBuilder, Profile
 from ctxsteward.envelope.testing import memory_store
 from ctxsteward.schemas import InputError
 from ctxsteward.schemas.profile import MetaRecord, ProfileDocument, ProfileEntry
-from ctxsteward.steward.gate import (
+from ctxsteward.steward.gate.port import Guard, GuardScores, judge_guards
+from ctxsteward.steward.gate.suite import (
     GUARDS,
     FrozenGate,
-    Guard,
-    GuardScores,
     HeldOutRequest,
-    judge_guards,
+    anticipates,
+    default_builder,
+    persona_consistency,
     read_suite,
     shipped,
 )
-from ctxsteward.steward.gate.suite import anticipates, default_builder, persona_consistency
 
 
 def record(id: str, text: str) -> MetaRecord:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ctxsteward.envelope.store import Store
+from ctxsteward.steward import Ledger
 from ctxsteward.steward.artifacts.artifact import IdentifierUse, artifact_bytes, parse_artifact
 from ctxsteward.steward.artifacts.storage import ArtifactStore
 from ctxsteward.steward.harvest.batches import (
@@ -22,8 +23,9 @@ from ctxsteward.steward.harvest.batches import (
     SessionUse,
     WithdrawnTranscript,
 )
-from ctxsteward.steward.ingest import SourceItem, Watermark, advanced, marker
-from ctxsteward.steward.ledger import JudgementContext, Ledger
+from ctxsteward.steward.ingest.items import SourceItem
+from ctxsteward.steward.ingest.watermark import Watermark, advanced, marker
+from ctxsteward.steward.ledger.records import JudgementContext
 from ctxsteward.steward.night.history import Night, NightChain
 from ctxsteward.steward.release.approvals import Approvals
 from ctxsteward.steward.release.record_reviews import RecordReviews

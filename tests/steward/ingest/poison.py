@@ -12,7 +12,8 @@ import subprocess
 import sys
 import time
 
-from ctxsteward.steward.ingest import IngestSettings, LoadedItem, Outcome, ingest
+from ctxsteward.steward.ingest.items import LoadedItem
+from ctxsteward.steward.ingest.pipeline import IngestSettings, Outcome, ingest
 
 KEPT: list[bytearray] = []
 """What one item leaves behind in its worker."""

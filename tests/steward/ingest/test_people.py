@@ -9,13 +9,19 @@ from hypothesis import given, strategies as st
 
 from ctxsteward.envelope import open_store
 from ctxsteward.envelope.store import Store
-from ctxsteward.schemas import take_wire
-from ctxsteward.steward.artifacts import Artifact, build_artifact
+from ctxsteward.schemas.message import take_wire
+from ctxsteward.steward import Ledger
+from ctxsteward.steward.artifacts.artifact import Artifact, build_artifact
 from ctxsteward.steward.harvest.harvester import harvest
-from ctxsteward.steward.ingest import TranscriptOrigin, replay
-from ctxsteward.steward.ingest.replayer import MAX_PRINCIPAL_CHARS, TranscriptMessage, person, said_by
+from ctxsteward.steward.ingest.replayer import (
+    MAX_PRINCIPAL_CHARS,
+    TranscriptMessage,
+    TranscriptOrigin,
+    person,
+    replay,
+    said_by,
+)
 from ctxsteward.steward.ingest.transcripts import SessionMeta
-from ctxsteward.steward.ledger import Ledger
 from ctxsteward.steward.observations.transcript import ReplayedTranscript
 
 

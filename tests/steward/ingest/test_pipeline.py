@@ -17,26 +17,19 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from ctxsteward.envelope import NewMessage, open_store
+from ctxsteward.envelope import open_store
+from ctxsteward.envelope.history.tool_groups import NewMessage
 from ctxsteward.envelope.tokens.tokenizer import Counter as TokenCounter, load_tokenizer
-from ctxsteward.envelope.transcripts import parse_transcripts, read_transcripts
+from ctxsteward.envelope.transcripts.files import parse_transcripts, read_transcripts
 from ctxsteward.schemas import Message
 from ctxsteward.schemas.message import take_wire
 from ctxsteward.schemas.recommendation import TRUST
-from ctxsteward.steward.ingest import (
-    FolderSource,
-    IngestSettings,
-    LoadedItem,
-    QuarantinedItem,
-    Redactor,
-    SessionMeta,
-    SkippedItem,
-    TranscriptOrigin,
-    ingest,
-    load,
-    replay,
-    said_in,
-)
+from ctxsteward.steward.ingest.items import LoadedItem, QuarantinedItem, SkippedItem
+from ctxsteward.steward.ingest.pipeline import IngestSettings, ingest, load
+from ctxsteward.steward.ingest.redaction import Redactor
+from ctxsteward.steward.ingest.replayer import TranscriptOrigin, replay, said_in
+from ctxsteward.steward.ingest.sources import FolderSource
+from ctxsteward.steward.ingest.transcripts import SessionMeta
 from ctxsteward.steward.observations.transcript import ReplayedTranscript
 
 from ...examples import examples

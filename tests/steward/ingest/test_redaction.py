@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from ctxsteward.envelope.transcripts import read_transcripts
+from ctxsteward.envelope.transcripts.files import read_transcripts
 from ctxsteward.schemas.message import take_wire
 from ctxsteward.steward.ingest.redaction import Redactor, redacted_json
 

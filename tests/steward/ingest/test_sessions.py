@@ -10,18 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from ctxsteward.envelope import EnvelopeBuilder, NewMessage, Profile, Store, open_store
+from ctxsteward.envelope import EnvelopeBuilder, Profile, Store, open_store
+from ctxsteward.envelope.history.tool_groups import NewMessage
 from ctxsteward.schemas.profile import MetaRecord, ProfileDocument
-from ctxsteward.steward.ingest import (
-    IngestSettings,
-    LoadedItem,
-    QuarantinedItem,
-    SessionMeta,
-    SkippedItem,
-    ingest,
-    load,
-)
+from ctxsteward.steward.ingest.items import LoadedItem, QuarantinedItem, SkippedItem
+from ctxsteward.steward.ingest.pipeline import IngestSettings, ingest, load
 from ctxsteward.steward.ingest.sources import StoreSource
+from ctxsteward.steward.ingest.transcripts import SessionMeta
 from ctxsteward.steward.observations.transcript import ReplayedTranscript
 from ctxsteward.store.crypto.keyring import memory_keys
 from ctxsteward.store.erasure.forget import forget

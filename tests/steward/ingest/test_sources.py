@@ -10,9 +10,11 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from ctxsteward.schemas import InputError, InputTooLarge, InvalidTranscript, ObjectMissing
-from ctxsteward.steward.ingest import FolderSource, ObjectSource, QuarantinedItem, TranscriptSource, load, open_source
-from ctxsteward.steward.ingest.items import LoadedItem
+from ctxsteward.schemas import InputError
+from ctxsteward.schemas.errors import InputTooLarge, InvalidTranscript, ObjectMissing
+from ctxsteward.steward.ingest.items import LoadedItem, QuarantinedItem
+from ctxsteward.steward.ingest.pipeline import load
+from ctxsteward.steward.ingest.sources import FolderSource, ObjectSource, TranscriptSource, open_source
 from ctxsteward.store.objects.memory import MemoryObjects
 
 FILES = {

@@ -8,8 +8,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from ctxsteward.envelope import NewMessage, open_store
-from ctxsteward.steward.ingest import IngestSettings, LoadedItem, ingest, load
+from ctxsteward.envelope import open_store
+from ctxsteward.envelope.history.tool_groups import NewMessage
+from ctxsteward.steward.ingest.items import LoadedItem
+from ctxsteward.steward.ingest.pipeline import IngestSettings, ingest, load
 from ctxsteward.steward.ingest.sources import StoreSource
 from ctxsteward.steward.observations.transcript import ReplayedTranscript
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from ctxsteward.schemas import InvalidTranscript
+from ctxsteward.schemas.errors import InvalidTranscript
 from ctxsteward.steward.ingest.transcripts import UNKNOWN, SessionMeta, read_metadata
 
 WHOLE = {

@@ -10,7 +10,9 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from ctxsteward.schemas import ContextError
-from ctxsteward.steward.ingest import SourceItem, Watermark, advanced, due, marker, watermark as module
+from ctxsteward.steward.ingest import watermark as module
+from ctxsteward.steward.ingest.items import SourceItem
+from ctxsteward.steward.ingest.watermark import Watermark, advanced, due, marker
 
 from ...examples import examples
 

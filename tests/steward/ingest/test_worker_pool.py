@@ -19,7 +19,9 @@ from typing import Any
 import psutil
 import pytest
 
-from ctxsteward.steward.ingest import IngestSettings, InProcess, ItemLimits, LoadedItem, QuarantinedItem, WorkerPool
+from ctxsteward.steward.ingest.items import LoadedItem, QuarantinedItem
+from ctxsteward.steward.ingest.pipeline import IngestSettings
+from ctxsteward.steward.ingest.worker_pool import InProcess, ItemLimits, WorkerPool
 from ctxsteward.steward.observations.transcript import ReplayedTranscript
 
 from ...examples import SOAK
@@ -214,7 +216,8 @@ PROGRAM = """
 import os, sys
 sys.path[:0] = {paths!r}
 import poison
-from ctxsteward.steward.ingest import LoadedItem, WorkerPool
+from ctxsteward.steward.ingest.items import LoadedItem
+from ctxsteward.steward.ingest.worker_pool import WorkerPool
 def endless():
     while True:
         yield LoadedItem(source="x", name="x", data=b"{word}")

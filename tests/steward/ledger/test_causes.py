@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 
 from ctxsteward.schemas.recommendation import MetaRecommendation
-from ctxsteward.steward.artifacts import build_artifact
-from ctxsteward.steward.harvest.tools import tool_errors
+from ctxsteward.steward import Ledger
+from ctxsteward.steward.artifacts.artifact import build_artifact
 from ctxsteward.steward.harvest.tools.calls import steps
-from ctxsteward.steward.harvest.tools.errors import cause_of
-from ctxsteward.steward.ledger import Ledger
+from ctxsteward.steward.harvest.tools.errors import cause_of, tool_errors
 from ctxsteward.steward.observations.transcript import ReplayedCall, ReplayedTranscript
 
 from ..harvest.tools.scenes import answers, asks, call, scene

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, strategies as st
 
 from ctxsteward.schemas.recommendation import MetaRecommendation
-from ctxsteward.steward.artifacts import build_artifact
-from ctxsteward.steward.harvest.tools import tool_errors
-from ctxsteward.steward.ledger import Ledger, RecordBasis, TriedFix
+from ctxsteward.steward import Ledger
+from ctxsteward.steward.artifacts.artifact import build_artifact
+from ctxsteward.steward.harvest.tools.errors import tool_errors
+from ctxsteward.steward.ledger.judgement import RecordBasis, TriedFix
 
 from ..harvest.tools.scenes import call, scene
 from ..scenes import AGENT, TENANT, memory_store

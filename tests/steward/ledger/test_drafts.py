@@ -14,10 +14,11 @@ from hypothesis import given, settings, strategies as st
 
 from ctxsteward.envelope import Store
 from ctxsteward.schemas import StoreError
-from ctxsteward.steward.artifacts import Artifact
+from ctxsteward.steward import Ledger
+from ctxsteward.steward.artifacts.artifact import Artifact
 from ctxsteward.steward.artifacts.storage import ArtifactStore
-from ctxsteward.steward.ledger import JudgementContext, Ledger
 from ctxsteward.steward.ledger.database import VERSION
+from ctxsteward.steward.ledger.records import JudgementContext
 from ctxsteward.store.crypto.keyring import memory_keys
 
 from ...examples import examples

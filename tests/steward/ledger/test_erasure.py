@@ -9,9 +9,11 @@ import pytest
 
 from ctxsteward.envelope import Store, open_store
 from ctxsteward.schemas import Erased
+from ctxsteward.steward import Ledger
 from ctxsteward.steward.admission import AdmissionPolicy
-from ctxsteward.steward.artifacts import Artifact, ArtifactStore, build_artifact
-from ctxsteward.steward.ledger import JudgementContext, Ledger
+from ctxsteward.steward.artifacts.artifact import Artifact, build_artifact
+from ctxsteward.steward.artifacts.storage import ArtifactStore
+from ctxsteward.steward.ledger.records import JudgementContext
 from ctxsteward.steward.observations.observation import MessageSpan
 from ctxsteward.store.erasure.forget import forget
 from ctxsteward.store.journal.erasures import ErasureRequest

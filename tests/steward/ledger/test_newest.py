@@ -12,10 +12,12 @@ from hypothesis import given, settings, strategies as st
 
 from ctxsteward.envelope import Store
 from ctxsteward.schemas.recommendation import MetaRecommendation
-from ctxsteward.steward.ingest import IngestSettings, LoadedItem
-from ctxsteward.steward.ledger import JudgementContext, Ledger
+from ctxsteward.steward import Ledger
+from ctxsteward.steward.ingest.items import LoadedItem
+from ctxsteward.steward.ingest.pipeline import IngestSettings
+from ctxsteward.steward.ledger.records import JudgementContext
 from ctxsteward.steward.night.batch_harvest import HarvestWorker
-from ctxsteward.store.facts import Fact, FactSource
+from ctxsteward.store import Fact, FactSource
 from ctxsteward.store.facts.fact import in_order
 
 from ...examples import examples

@@ -13,8 +13,9 @@ from ctxsteward.envelope.tokens.tokenizer import Counter
 from ctxsteward.schemas import InputError, StoreError
 from ctxsteward.schemas.publish import validate
 from ctxsteward.schemas.recommendation import MetaRecommendation, Review
+from ctxsteward.steward import Ledger
 from ctxsteward.steward.admission import AdmissionPolicy
-from ctxsteward.steward.ledger import JudgementContext, Ledger
+from ctxsteward.steward.ledger.records import JudgementContext
 from ctxsteward.store import Audience
 
 from ..scenes import AGENT, TENANT, artifact, memory_store

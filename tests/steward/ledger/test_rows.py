@@ -7,12 +7,12 @@ from dataclasses import replace
 
 from hypothesis import given, settings, strategies as st
 
-from ctxsteward.schemas import Slot
+from ctxsteward.schemas.recommendation import Slot
 from ctxsteward.steward.admission import RecordStanding
-from ctxsteward.steward.artifacts import EvidenceSpan
+from ctxsteward.steward.artifacts.artifact import EvidenceSpan
 from ctxsteward.steward.ledger.database import claim_of, claim_row, seen_of, seen_row, standing_of, standing_row
-from ctxsteward.steward.observations import MessageSpan, Observation
-from ctxsteward.steward.reconcile import Claim, IndexedObservation, ObservationOrigin
+from ctxsteward.steward.observations.observation import MessageSpan, Observation
+from ctxsteward.steward.reconcile.claims import Claim, IndexedObservation, ObservationOrigin
 
 from ...examples import examples
 

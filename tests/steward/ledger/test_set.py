@@ -10,8 +10,9 @@ from typing import Any
 from hypothesis import given, settings, strategies as st
 
 from ctxsteward.envelope import Store
-from ctxsteward.steward.artifacts import Artifact
-from ctxsteward.steward.ledger import JudgementContext, Ledger
+from ctxsteward.steward import Ledger
+from ctxsteward.steward.artifacts.artifact import Artifact
+from ctxsteward.steward.ledger.records import JudgementContext
 
 from ...examples import examples
 from ..reconcile.wordings import SETS

@@ -10,10 +10,10 @@ from hypothesis import given, settings, strategies as st
 
 from ctxsteward.envelope import Store
 from ctxsteward.schemas.recommendation import Review
+from ctxsteward.steward import Ledger
 from ctxsteward.steward.admission import AdmissionPolicy
-from ctxsteward.steward.ledger import JudgementContext, Ledger
-from ctxsteward.steward.ledger.records import JudgedRecords
-from ctxsteward.store.facts import Audience, Fact
+from ctxsteward.steward.ledger.records import JudgedRecords, JudgementContext
+from ctxsteward.store import Audience, Fact
 
 from ...examples import examples
 from ..scenes import AGENT, TENANT, artifact, memory_store

@@ -11,11 +11,11 @@ from hypothesis import given, settings, strategies as st
 
 from ctxsteward.envelope import Store
 from ctxsteward.schemas.recommendation import MetaRecommendation
+from ctxsteward.steward import Ledger
 from ctxsteward.steward.admission import AdmissionPolicy
-from ctxsteward.steward.artifacts import Artifact, build_artifact
-from ctxsteward.steward.artifacts.artifact import artifact_bytes, parse_artifact
+from ctxsteward.steward.artifacts.artifact import Artifact, artifact_bytes, build_artifact, parse_artifact
 from ctxsteward.steward.harvest.tools.errors import identifiers, tool_errors
-from ctxsteward.steward.ledger import JudgementContext, Ledger
+from ctxsteward.steward.ledger.records import JudgementContext
 
 from ...examples import examples
 from ..harvest.tools.scenes import call, scene

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from ctxsteward.steward.gate.suite import shipped
-from ctxsteward.steward.ingest import InProcess, Isolation, ItemLimits, LoadedItem, WorkerPool
+from ctxsteward.steward.ingest.items import LoadedItem
+from ctxsteward.steward.ingest.worker_pool import InProcess, Isolation, ItemLimits, WorkerPool
 from ctxsteward.steward.night.batch_harvest import HarvestResult, HarvestWorker
 from ctxsteward.steward.night.environment import ProcessEnvironment, of_this_process
 from ctxsteward.steward.night.history import NightReport

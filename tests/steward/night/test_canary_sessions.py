@@ -13,7 +13,7 @@ from ctxsteward.envelope.audit import sealed_request
 from ctxsteward.envelope.store import Store, open_store
 from ctxsteward.schemas import InputError
 from ctxsteward.schemas.profile import ProfileDocument
-from ctxsteward.steward.gate import GateSettings
+from ctxsteward.steward.gate.settings import GateSettings
 from ctxsteward.steward.night.history import NightReport
 from ctxsteward.steward.release.assignment import profile_for
 from ctxsteward.steward.release.canary import AuditCounts, audits

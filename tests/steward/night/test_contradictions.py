@@ -10,11 +10,12 @@ import pytest
 from ctxsteward.envelope import Store, open_store
 from ctxsteward.schemas.profile import ProfileDocument, ProfileEntry
 from ctxsteward.schemas.recommendation import MetaRecommendation
+from ctxsteward.steward import Ledger
 from ctxsteward.steward.admission import AdmissionPolicy
-from ctxsteward.steward.ledger import JudgementContext, Ledger
+from ctxsteward.steward.ledger.records import JudgementContext
 from ctxsteward.steward.settings import NightSettings
 from ctxsteward.steward.setup import ledger_path
-from ctxsteward.store.facts import Audience
+from ctxsteward.store import Audience
 
 from ...store.profiles.agreed import agreed
 from .desk import SHARED, night, say, settings_of

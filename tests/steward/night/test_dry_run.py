@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ctxsteward.envelope.store import open_store
-from ctxsteward.schemas import ObjectMissing
+from ctxsteward.schemas.errors import ObjectMissing
 from ctxsteward.steward.night.environment import DraftObjects, draft_store
 from ctxsteward.steward.night.run import run_night
 from ctxsteward.store.objects.memory import MemoryObjects

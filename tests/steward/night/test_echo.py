@@ -11,9 +11,9 @@ from datetime import date, timedelta
 from pathlib import Path
 
 from ctxsteward.envelope.store import Store, open_store
-from ctxsteward.steward.artifacts import ArtifactStore
+from ctxsteward.steward.artifacts.storage import ArtifactStore
 from ctxsteward.steward.harvest.batches import BatchRecords
-from ctxsteward.steward.ledger import JudgementContext
+from ctxsteward.steward.ledger.records import JudgementContext
 from ctxsteward.steward.setup import open_night
 from ctxsteward.store.erasure.forget import forget
 from ctxsteward.store.profiles.text import Profile

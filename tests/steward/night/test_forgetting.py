@@ -16,7 +16,8 @@ from ctxsteward.envelope.building.snapshots import Snapshots
 from ctxsteward.envelope.testing import CharTokenizer
 from ctxsteward.envelope.tokens.tokenizer import Counter
 from ctxsteward.schemas import InputError
-from ctxsteward.steward.ledger import JudgementContext, Ledger
+from ctxsteward.steward import Ledger
+from ctxsteward.steward.ledger.records import JudgementContext
 from ctxsteward.steward.night.history import NightChain
 from ctxsteward.steward.settings import NightSettings
 from ctxsteward.steward.setup import ledger_path

@@ -14,9 +14,9 @@ from typing import NamedTuple
 import pytest
 
 from ctxsteward.envelope import EnvelopeBuilder, Profile, open_store
-from ctxsteward.steward.ledger import JudgementContext
+from ctxsteward.steward.ledger.records import JudgementContext
 from ctxsteward.steward.setup import open_night
-from ctxsteward.store.facts import Audience
+from ctxsteward.store import Audience
 
 from ...needs import PUBLIC_DATA
 from ..poisons import poisons

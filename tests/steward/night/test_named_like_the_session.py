@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from ctxsteward.envelope import Store, open_store
-from ctxsteward.steward.artifacts import ArtifactStore
+from ctxsteward.steward import Ledger
+from ctxsteward.steward.artifacts.storage import ArtifactStore
 from ctxsteward.steward.harvest.batches import BatchRecords
-from ctxsteward.steward.ingest import LoadedItem
-from ctxsteward.steward.ledger import JudgementContext, Ledger
+from ctxsteward.steward.ingest.items import LoadedItem
+from ctxsteward.steward.ledger.records import JudgementContext
 from ctxsteward.steward.night.batch_harvest import HarvestedTranscript, HarvestWorker
 from ctxsteward.steward.settings import NightSettings
 from ctxsteward.steward.setup import ledger_path

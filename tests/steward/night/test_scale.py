@@ -14,10 +14,10 @@ from benchmarks.conversations import write
 from ctxsteward.envelope import Store, open_store
 from ctxsteward.schemas import Erased
 from ctxsteward.steward import NightReport, NightSettings, of_this_process, open_night, run_night
-from ctxsteward.steward.artifacts import ArtifactStore
 from ctxsteward.steward.artifacts.artifact import artifact_bytes
+from ctxsteward.steward.artifacts.storage import ArtifactStore
 from ctxsteward.steward.night.run import YOUNG_OBJECTS
-from ctxsteward.store import subject_of
+from ctxsteward.store.crypto.keyring import subject_of
 
 from ..scenes import TENANT, artifact, memory_store
 

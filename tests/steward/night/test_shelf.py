@@ -7,8 +7,8 @@ import os
 from pathlib import Path
 
 from ctxsteward.envelope import EnvelopeBuilder, Profile, Store, open_store
+from ctxsteward.store import Audience
 from ctxsteward.store.erasure.forget import forget
-from ctxsteward.store.facts import Audience
 
 from .desk import NOON, PERSONAL, night, say, settings_of
 

@@ -11,8 +11,8 @@ import pytest
 from ctxsteward.envelope import EnvelopeBuilder, Profile, Store, open_store
 from ctxsteward.envelope.testing import CharTokenizer
 from ctxsteward.envelope.tokens.tokenizer import Counter
+from ctxsteward.steward import Ledger
 from ctxsteward.steward.harvest.usage import FATES, RecordUse
-from ctxsteward.steward.ledger import Ledger
 from ctxsteward.steward.release.slice import fit, slice_tokens
 from ctxsteward.steward.settings import NightSettings
 from ctxsteward.steward.setup import ledger_path

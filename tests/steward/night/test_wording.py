@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from ctxsteward.envelope import open_store
-from ctxsteward.schemas import ChatReply, ChatRequest, InputError, MetaRecord, ModelPrice, ModelUnavailable, TokenUsage
+from ctxsteward.schemas import ChatReply, ChatRequest, InputError, ModelPrice, ModelUnavailable, TokenUsage
+from ctxsteward.schemas.profile import MetaRecord
 from ctxsteward.steward.artifacts.artifact import EvidenceQuote
 from ctxsteward.steward.night.history import NightReport
 from ctxsteward.steward.release.wording import wording_fault

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, strategies as st
 
-from ctxsteward.steward.artifacts import build_artifact
+from ctxsteward.steward import Ledger
+from ctxsteward.steward.artifacts.artifact import build_artifact
 from ctxsteward.steward.harvest.harvester import EXTRACTOR, harvest
-from ctxsteward.steward.ledger import Ledger
 from ctxsteward.steward.reconcile.features import alike, claim_features, value_norm
 
 from ..scenes import AGENT, TENANT, artifact, memory_store, replayed, said

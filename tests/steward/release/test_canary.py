@@ -10,7 +10,8 @@ from hypothesis import given, strategies as st
 
 from ctxsteward.envelope import Store
 from ctxsteward.envelope.testing import memory_store
-from ctxsteward.schemas import InputError, UnsupportedVersion
+from ctxsteward.schemas import InputError
+from ctxsteward.schemas.errors import UnsupportedVersion
 from ctxsteward.steward.harvest.batches import SessionUse
 from ctxsteward.steward.release.approvals import Approvals, canary_of
 from ctxsteward.steward.release.assignment import is_challenger, profile_for, running, started, version_for

@@ -10,10 +10,10 @@ import pytest
 
 from ctxsteward.envelope import Store
 from ctxsteward.envelope.testing import memory_store
-from ctxsteward.schemas import Fenced
+from ctxsteward.schemas.errors import Fenced
 from ctxsteward.schemas.profile import MetaRecord, ProfileDocument
 from ctxsteward.schemas.profile_changes import DriftLimits
-from ctxsteward.steward.drift import apply, document, keyed
+from ctxsteward.steward.drift.report import apply, document, keyed
 from ctxsteward.steward.gate.port import GateReport, Guard, GuardScores, judge_guards
 from ctxsteward.steward.release.actors import ActionRefused
 from ctxsteward.steward.release.approvals import Approvals

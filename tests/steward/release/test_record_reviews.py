@@ -11,12 +11,13 @@ from typing import NamedTuple
 import pytest
 
 from ctxsteward.envelope.store import Store, open_store
-from ctxsteward.schemas import InputError, UnsupportedVersion
+from ctxsteward.schemas import InputError
+from ctxsteward.schemas.errors import UnsupportedVersion
 from ctxsteward.schemas.profile import ProfileDocument, ProfileEntry
 from ctxsteward.schemas.recommendation import MetaRecommendation, Review, Scope
 from ctxsteward.steward.release.actors import ActionRefused, Actor, Actors
 from ctxsteward.steward.release.record_reviews import Postponement, RecordRejection, RecordReviews, people_for
-from ctxsteward.store import RecordSupport, withdraw_unsupported
+from ctxsteward.store.erasure.steward_records import RecordSupport, withdraw_unsupported
 
 from ..scenes import recommendation
 from .people import LATER, SALT, TOKENS, actors, signer

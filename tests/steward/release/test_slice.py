@@ -20,7 +20,8 @@ from ctxsteward.schemas.profile import MetaRecord, ProfileDocument
 from ctxsteward.schemas.recommendation import MetaRecommendation
 from ctxsteward.steward import Ledger, NightSettings
 from ctxsteward.steward.harvest.usage import RecordUse
-from ctxsteward.steward.ledger import JudgementContext, TriedFix
+from ctxsteward.steward.ledger.judgement import TriedFix
+from ctxsteward.steward.ledger.records import JudgementContext
 from ctxsteward.steward.release.slice import (
     MARGIN,
     WEIGHTS,
@@ -33,8 +34,9 @@ from ctxsteward.steward.release.slice import (
     usable,
     value,
 )
-from ctxsteward.store import MemoryJournal, MemoryObjects
 from ctxsteward.store.journal.events import SessionHead
+from ctxsteward.store.journal.memory import MemoryJournal
+from ctxsteward.store.objects.memory import MemoryObjects
 from ctxsteward.store.profiles.text import line_writer, meta_text
 
 from ...examples import examples

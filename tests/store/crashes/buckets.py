@@ -7,7 +7,7 @@ from copy import copy
 
 import boto3
 
-from ctxsteward.schemas import ObjectMissing
+from ctxsteward.schemas.errors import ObjectMissing
 from ctxsteward.store.objects.port import ObjectInfo, PutOutcome
 from ctxsteward.store.objects.s3 import S3Objects
 from ctxsteward.store.objects.s3_location import S3Location

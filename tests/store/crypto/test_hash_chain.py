@@ -9,15 +9,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from ctxsteward.envelope.testing import PASS, FaultyObjects, Plan, StoreFault
-from ctxsteward.schemas import (
-    Damaged,
-    ObjectMissing,
-    OutcomeUnknown,
-    StoreError,
-    StoreUnavailable,
-    UnsupportedVersion,
-    VersionTaken,
-)
+from ctxsteward.schemas import StoreError, StoreUnavailable
+from ctxsteward.schemas.errors import Damaged, ObjectMissing, OutcomeUnknown, UnsupportedVersion, VersionTaken
 from ctxsteward.store.crypto.hash_chain import Chain, Link
 from ctxsteward.store.crypto.keyring import AddressKey
 from ctxsteward.store.names import numbered

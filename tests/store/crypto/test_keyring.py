@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 import pytest
 
-from ctxsteward.schemas import ContextError, Damaged, InputError, StoreError
+from ctxsteward.schemas import ContextError, InputError, StoreError
+from ctxsteward.schemas.errors import Damaged
 from ctxsteward.store.crypto.keyring import (
     AddressKey,
     Keys,

@@ -16,16 +16,8 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from hypothesis import given, settings, strategies as st
 
-from ctxsteward.schemas import (
-    ContextError,
-    Damaged,
-    Erased,
-    ObjectMissing,
-    OutcomeUnknown,
-    StoreError,
-    StoreUnavailable,
-    UnsupportedVersion,
-)
+from ctxsteward.schemas import ContextError, Erased, StoreError, StoreUnavailable
+from ctxsteward.schemas.errors import Damaged, ObjectMissing, OutcomeUnknown, UnsupportedVersion
 from ctxsteward.store.crypto.keyring import AddressKey, Keys, SealKey, memory_keys, subject_of
 from ctxsteward.store.crypto.vault import Vault, derived_subject, session_of
 from ctxsteward.store.objects.memory import MemoryObjects

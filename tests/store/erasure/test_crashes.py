@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 
 from ctxsteward.envelope import Store, open_store
-from ctxsteward.schemas import Erased, OutcomeUnknown, StoreUnavailable
+from ctxsteward.schemas import Erased, StoreUnavailable
+from ctxsteward.schemas.errors import OutcomeUnknown
 from ctxsteward.store.crypto.keyring import Keys, memory_keys
 from ctxsteward.store.erasure.forget import apply_tombstones, forget
 from ctxsteward.store.journal.memory import MemoryJournal

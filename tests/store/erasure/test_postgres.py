@@ -11,9 +11,10 @@ import pytest
 
 from ctxsteward.envelope import Store, open_store
 from ctxsteward.schemas import Erased
-from ctxsteward.store import MasterKeys, PostgresUri
+from ctxsteward.store import MasterKeys
 from ctxsteward.store.erasure.forget import forget
 from ctxsteward.store.maintenance.fsck import fsck
+from ctxsteward.store.postgres_database import PostgresUri
 
 from ...postgres import PostgresServer
 from .scenes import ANN, BOB, CHARS, NOTE, OWN, TOLD, builder, contents_of, fill, hits, say

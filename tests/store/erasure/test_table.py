@@ -22,9 +22,11 @@ from ctxsteward.envelope import Budgets, Profile, Store, open_store, wrap
 from ctxsteward.envelope.building.snapshots import Snapshots
 from ctxsteward.envelope.history.tool_groups import NewMessage
 from ctxsteward.steward.setup import ledger_path
-from ctxsteward.store import Erasure, PostgresUri, file_keys
+from ctxsteward.store.crypto.keyring import file_keys
 from ctxsteward.store.erasure.forget import forget
 from ctxsteward.store.erasure.steward_records import subjects_by_session
+from ctxsteward.store.journal.erasures import Erasure
+from ctxsteward.store.postgres_database import PostgresUri
 
 from ...console.service.serving import FREE, served
 from ...model_server import ModelServer, Reply

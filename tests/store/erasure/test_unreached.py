@@ -11,7 +11,8 @@ from click.testing import CliRunner
 from ctxsteward.console.cli import cli
 from ctxsteward.envelope import open_store
 from ctxsteward.envelope.store import Store
-from ctxsteward.schemas import Erased, InputError, ObjectMissing, ReferenceNotFound
+from ctxsteward.schemas import Erased, InputError, ReferenceNotFound
+from ctxsteward.schemas.errors import ObjectMissing
 from ctxsteward.store.crypto.keyring import MasterKeys, subject_of
 from ctxsteward.store.erasure.forget import apply_tombstones, forget
 from ctxsteward.store.journal.memory import MemoryJournal

@@ -8,8 +8,8 @@ from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, Profile, Ses
 from ctxsteward.envelope.testing import CharTokenizer, FirstLine, memory_store
 from ctxsteward.envelope.tokens.tokenizer import Counter
 from ctxsteward.schemas import StoreUnavailable
+from ctxsteward.store import Audience, Fact, FactSource
 from ctxsteward.store.crypto.keyring import memory_keys
-from ctxsteward.store.facts import Audience, Fact, FactSource
 from ctxsteward.store.journal.memory import MemoryJournal
 
 from ..doubles import HookedObjects

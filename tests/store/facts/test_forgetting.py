@@ -10,8 +10,8 @@ import pytest
 from ctxsteward.envelope import EnvelopeBuilder, Store, open_store, rebuild
 from ctxsteward.envelope.testing import FirstLine, memory_store
 from ctxsteward.schemas import InputError
+from ctxsteward.store import Audience, FactSource
 from ctxsteward.store.erasure.forget import apply_tombstones, forget
-from ctxsteward.store.facts import Audience, FactSource
 from ctxsteward.store.maintenance.fsck import fsck
 from ctxsteward.store.maintenance.gc import gc
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings, strategies as st
 
 from ctxsteward.envelope import Session
 from ctxsteward.envelope.testing import memory_store
-from ctxsteward.store.facts import Audience, Fact
+from ctxsteward.store import Audience, Fact
 
 from ...examples import examples
 from .desk import PROFILE, TOLD, builder, fact, lines, opened, rebuilt

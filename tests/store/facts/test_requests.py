@@ -14,7 +14,7 @@ from ctxsteward.envelope import Budgets, EnvelopeBuilder, Profile, Session, open
 from ctxsteward.envelope.recall.facts import REFRESH_TURNS
 from ctxsteward.envelope.testing import FirstLine, memory_store
 from ctxsteward.schemas import StoreUnavailable, publish
-from ctxsteward.store.facts import Audience
+from ctxsteward.store import Audience
 from ctxsteward.store.facts.fact_store import FactLookup
 from ctxsteward.store.journal.events import RecallSelected
 from ctxsteward.store.journal.port import SessionKey

@@ -11,9 +11,10 @@ from hypothesis import given, settings, strategies as st
 from pydantic import ValidationError
 
 from ctxsteward.envelope.testing import memory_store
-from ctxsteward.schemas import Damaged, InputError
+from ctxsteward.schemas import InputError
+from ctxsteward.schemas.errors import Damaged
+from ctxsteward.store import Audience, Fact, FactSource
 from ctxsteward.store.erasure.forget import forget
-from ctxsteward.store.facts import Audience, Fact, FactSource
 from ctxsteward.store.facts.fact import MAX_FACTS, fact_line
 
 from ...examples import examples
@@ -201,7 +202,7 @@ CASES = (
     Case("a long name", lambda s: s.active(Audience("user", "x" * 201)), "1 to 200 characters"),
     Case("a lone surrogate", lambda s: s.active(Audience("user", "\ud800")), "lone surrogate"),
     Case("a name that is no text", lambda s: s.active(Audience("user", 7)), "not usable"),  # type: ignore[arg-type]
-    Case("a dict for a fact", lambda s: s.commit(ANN, [GOOD], **TOLD), "pass ctxsteward.store.facts.Fact"),
+    Case("a dict for a fact", lambda s: s.commit(ANN, [GOOD], **TOLD), "pass ctxsteward.store.Fact"),
     Case("an id twice", lambda s: s.commit(ANN, [SEATS, SEATS], **TOLD), "'r-seats' twice"),
     Case("too many", lambda s: s.commit(ANN, MANY, **TOLD), "more than 500"),
     Case("nobody", lambda s: s.commit(ANN, [], who=" ", why="x", when="y"), "`who`"),

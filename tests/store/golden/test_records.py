@@ -14,11 +14,15 @@ from typing import Any
 
 import pytest
 
-from ctxsteward.envelope import Budgets, EnvelopeBuilder, Heuristic, Profile, Store, rebuild
+from ctxsteward.envelope import Budgets, EnvelopeBuilder, Profile, Store, rebuild
 from ctxsteward.envelope.building.builder import RENDERERS
+from ctxsteward.envelope.recall.heuristic import Heuristic
 from ctxsteward.envelope.testing import FirstLine, memory_store
 from ctxsteward.envelope.tokens.tokenizer import Counter, load_tokenizer
-from ctxsteward.schemas import Damaged, InputError, MetaRecord, Outcome
+from ctxsteward.schemas import InputError
+from ctxsteward.schemas.documents import Outcome
+from ctxsteward.schemas.errors import Damaged
+from ctxsteward.schemas.profile import MetaRecord
 from ctxsteward.store.crypto.keyring import AddressKey
 from ctxsteward.store.journal.events import BlankRecord, CompactionRefused, OutcomeTold, from_record, to_record
 from ctxsteward.store.journal.log import Log, coded, read_manifest

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ctxsteward.schemas import Conflict
+from ctxsteward.schemas.errors import Conflict
 from ctxsteward.store.journal.memory import MemoryJournal
 from ctxsteward.store.journal.port import Journal, JournalRecord, SessionKey
 from ctxsteward.store.journal.postgres import PostgresJournal

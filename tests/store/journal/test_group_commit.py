@@ -16,7 +16,8 @@ from typing import Any
 
 import pytest
 
-from ctxsteward.schemas import Conflict, StoreError
+from ctxsteward.schemas import StoreError
+from ctxsteward.schemas.errors import Conflict
 from ctxsteward.store.journal import group_commit
 from ctxsteward.store.journal.database import connect, prepare
 from ctxsteward.store.journal.group_commit import GroupCommit, Ticket
@@ -388,7 +389,7 @@ from pathlib import Path
 from ctxsteward.store.sqlite_file import SameFile
 from ctxsteward.store.journal.sqlite import FileJournal
 from ctxsteward.store.journal.port import JournalRecord, SessionKey
-from ctxsteward.schemas import Conflict
+from ctxsteward.schemas.errors import Conflict
 
 appending = False
 

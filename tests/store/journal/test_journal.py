@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ctxsteward.schemas import Conflict, StoreError
+from ctxsteward.schemas import StoreError
+from ctxsteward.schemas.errors import Conflict
 from ctxsteward.store.journal.draft import DraftJournal
 from ctxsteward.store.journal.memory import MemoryJournal
 from ctxsteward.store.journal.port import DrainMark, ForgottenSubject, Journal, JournalRecord, Manifest, WaitingLog

@@ -228,7 +228,7 @@ from ctxsteward.store.journal.postgres import PostgresJournal
 from ctxsteward.store.journal.port import JournalRecord, SessionKey
 from ctxsteward.store.postgres_database import PostgresDatabase, PostgresUri
 from ctxsteward.store import MasterKeys
-from ctxsteward.schemas import Conflict
+from ctxsteward.schemas.errors import Conflict
 
 def write(uri, run):
     journal = PostgresJournal(PostgresDatabase(PostgresUri.parse(uri)), address_key=MasterKeys(b"k" * 32).address_key)

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import HealthCheck, settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
-from ctxsteward.schemas import Conflict, StoreError
+from ctxsteward.schemas import StoreError
+from ctxsteward.schemas.errors import Conflict
 from ctxsteward.store.journal.port import (
     DrainMark,
     ForgottenSubject,

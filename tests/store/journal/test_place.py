@@ -16,7 +16,8 @@ from ctxsteward.envelope import Store, open_store
 from ctxsteward.envelope.cards.index import SqliteCards
 from ctxsteward.envelope.testing import CharTokenizer
 from ctxsteward.envelope.tokens.tokenizer import Counter
-from ctxsteward.schemas import Damaged, Erased, InputError, StoreError
+from ctxsteward.schemas import Erased, InputError, StoreError
+from ctxsteward.schemas.errors import Damaged
 from ctxsteward.steward.ledger.database import LedgerDatabase
 from ctxsteward.store.crypto.keyring import memory_keys, subject_of
 from ctxsteward.store.erasure.forget import apply_tombstones, forget

@@ -13,15 +13,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from ctxsteward.schemas import (
-    Conflict,
-    Damaged,
-    InputError,
-    StoreError,
-    StoreLocked,
-    StoreUnavailable,
-    UnsupportedVersion,
-)
+from ctxsteward.schemas import InputError, StoreError, StoreLocked, StoreUnavailable
+from ctxsteward.schemas.errors import Conflict, Damaged, UnsupportedVersion
 from ctxsteward.store import MasterKeys, postgres_database
 from ctxsteward.store.journal.port import (
     Adoption,

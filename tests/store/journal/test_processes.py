@@ -28,7 +28,7 @@ import json, sys
 from pathlib import Path
 from ctxsteward.store.journal.sqlite import FileJournal
 from ctxsteward.store.journal.port import JournalRecord, SessionKey
-from ctxsteward.schemas import Conflict
+from ctxsteward.schemas.errors import Conflict
 
 root, name, session, count = sys.argv[1:]
 journal, key, landed = FileJournal(Path(root), drains=True), SessionKey("t", session), []
@@ -81,7 +81,7 @@ import os, random, signal, sys, threading, time
 from pathlib import Path
 from ctxsteward.store.journal.sqlite import FileJournal
 from ctxsteward.store.journal.port import JournalRecord, SessionKey
-from ctxsteward.schemas import Conflict
+from ctxsteward.schemas.errors import Conflict
 
 def write(root, run):
     journal = FileJournal(root, drains=True)

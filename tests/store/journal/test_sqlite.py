@@ -15,7 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from ctxsteward.schemas import Conflict, Damaged, StoreError, StoreLocked, UnsupportedVersion
+from ctxsteward.schemas import StoreError, StoreLocked
+from ctxsteward.schemas.errors import Conflict, Damaged, UnsupportedVersion
 from ctxsteward.store.journal.database import LAYOUT_VERSION
 from ctxsteward.store.journal.port import DrainMark, JournalRecord, SessionKey, WaitingLog
 from ctxsteward.store.journal.sqlite import FileJournal

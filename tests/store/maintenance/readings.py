@@ -12,7 +12,8 @@ from typing import Any
 
 from ctxsteward.envelope.building.snapshots import Snapshots
 from ctxsteward.envelope.store import Store
-from ctxsteward.schemas import ContextError, Damaged, Erased
+from ctxsteward.schemas import ContextError, Erased
+from ctxsteward.schemas.errors import Damaged
 from ctxsteward.schemas.findings import LOG_DAMAGE
 from ctxsteward.store.crypto.hash_chain import Chain
 from ctxsteward.store.crypto.keyring import check_keys

@@ -16,7 +16,8 @@ import pytest
 
 from ctxsteward.envelope import Profile, open_store
 from ctxsteward.envelope.store import Store
-from ctxsteward.schemas import Damaged, InputError, ReferenceNotFound
+from ctxsteward.schemas import InputError, ReferenceNotFound
+from ctxsteward.schemas.errors import Damaged
 from ctxsteward.store.crypto.keyring import file_keys, memory_keys, subject_of
 from ctxsteward.store.journal.events import NoteSet, to_record
 from ctxsteward.store.journal.log import coded

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from ctxsteward.envelope.store import Store
-from ctxsteward.schemas import Damaged, Erased, InputError, ObjectMissing
+from ctxsteward.schemas import Erased, InputError
+from ctxsteward.schemas.errors import Damaged, ObjectMissing
 from ctxsteward.store.crypto.hash_chain import Link
 from ctxsteward.store.crypto.keyring import memory_keys
 from ctxsteward.store.journal.memory import MemoryJournal

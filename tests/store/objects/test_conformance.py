@@ -11,7 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from ctxsteward.schemas import InputError, ObjectMissing
+from ctxsteward.schemas import InputError
+from ctxsteward.schemas.errors import ObjectMissing
 from ctxsteward.store.names import MAX_KEY_CHARS, MAX_KEY_PART_CHARS, numbered, part_of
 from ctxsteward.store.objects.port import ObjectStore
 

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from ctxsteward.schemas import ObjectMissing, StoreUnavailable
+from ctxsteward.schemas import StoreUnavailable
+from ctxsteward.schemas.errors import ObjectMissing
 from ctxsteward.store import create_once as exclusive
 from ctxsteward.store.objects.file import FileObjects
 

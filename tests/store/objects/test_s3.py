@@ -14,7 +14,8 @@ from contextlib import closing
 import pytest
 from botocore.exceptions import ClientError
 
-from ctxsteward.schemas import Damaged, InputError, StoreUnavailable
+from ctxsteward.schemas import InputError, StoreUnavailable
+from ctxsteward.schemas.errors import Damaged
 from ctxsteward.store.objects.port import PutOutcome
 from ctxsteward.store.objects.s3 import S3Objects
 from ctxsteward.store.objects.s3_location import QUERY_KEYS, S3Location

@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 import pytest
 
-from ctxsteward.schemas import Damaged, StoreUnavailable
+from ctxsteward.schemas import StoreUnavailable
+from ctxsteward.schemas.errors import Damaged
 from ctxsteward.store.crypto.hash_chain import Chain
 from ctxsteward.store.crypto.keyring import AddressKey
 from ctxsteward.store.objects.port import Patience

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from ctxsteward.envelope import Profile
-from ctxsteward.schemas import ProfileDocument
+from ctxsteward.schemas.profile import ProfileDocument
 from ctxsteward.steward.release.actors import KeySigner
-from ctxsteward.store import Backend
+from ctxsteward.store.backend import Backend
 from ctxsteward.store.crypto.signatures import signed_data
 from ctxsteward.store.names import steward_folder
 from ctxsteward.store.profiles.approval_check import (

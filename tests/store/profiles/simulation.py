@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from ctxsteward.envelope.testing import Crashed, FaultyObjects, Method, SeededFaults, StoreFault
-from ctxsteward.schemas import ObjectMissing
+from ctxsteward.schemas.errors import ObjectMissing
 from ctxsteward.store.objects.memory import MemoryObjects
 from ctxsteward.store.objects.port import PutOutcome
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import BotoCoreError, ClientError
 
-from ctxsteward.schemas import VersionTaken
+from ctxsteward.schemas.errors import VersionTaken
 from ctxsteward.store.crypto.hash_chain import Chain, Link
 from ctxsteward.store.crypto.keyring import AddressKey
 from ctxsteward.store.objects.port import Patience

@@ -14,7 +14,8 @@ from functools import partial
 
 import pytest
 
-from ctxsteward.schemas import ObjectMissing, OutcomeUnknown, StoreUnavailable, VersionTaken
+from ctxsteward.schemas import StoreUnavailable
+from ctxsteward.schemas.errors import ObjectMissing, OutcomeUnknown, VersionTaken
 from ctxsteward.store.crypto.hash_chain import Chain, _encode
 from ctxsteward.store.crypto.keyring import AddressKey
 from ctxsteward.store.names import numbered

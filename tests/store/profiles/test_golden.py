@@ -9,7 +9,7 @@ import pytest
 
 from ctxsteward.envelope import Store
 from ctxsteward.envelope.building.snapshots import Snapshots
-from ctxsteward.schemas import UnsupportedVersion
+from ctxsteward.schemas.errors import UnsupportedVersion
 from ctxsteward.schemas.publish import validate
 from ctxsteward.store.names import versions_folder
 from ctxsteward.store.profiles.versions import Lease, WriterLease

@@ -10,7 +10,8 @@ import pytest
 
 from ctxsteward.envelope import Profile, Store
 from ctxsteward.envelope.testing import memory_store
-from ctxsteward.schemas import Fenced, InputError, VersionTaken
+from ctxsteward.schemas import InputError
+from ctxsteward.schemas.errors import Fenced, VersionTaken
 from ctxsteward.schemas.profile import ProfileEntry
 from ctxsteward.store.profiles.versions import Lease, WriterLease
 

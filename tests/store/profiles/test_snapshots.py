@@ -7,9 +7,10 @@ import pytest
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, Profile, Store
 from ctxsteward.envelope.building.snapshots import SnapshotResult, Snapshots
 from ctxsteward.envelope.testing import CharTokenizer, FirstLine, memory_store
-from ctxsteward.schemas import BudgetExceeded, Damaged, ReferenceNotFound
+from ctxsteward.schemas import BudgetExceeded, ReferenceNotFound
+from ctxsteward.schemas.errors import Damaged
 from ctxsteward.schemas.publish import validate
-from ctxsteward.store import same_text
+from ctxsteward.store.profiles.proposal import same_text
 
 from .agreed import agreed
 from .golden import CALM, EURO, FIRST, NAME, SECOND, TENANT, WHEN, builder

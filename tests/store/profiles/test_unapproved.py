@@ -9,7 +9,8 @@ import pytest
 
 from ctxsteward.envelope import Profile, Store
 from ctxsteward.envelope.testing import memory_store
-from ctxsteward.schemas import Damaged, Unapproved
+from ctxsteward.schemas import Unapproved
+from ctxsteward.schemas.errors import Damaged
 from ctxsteward.schemas.profile import MetaRecord, ProfileEntry
 from ctxsteward.steward.release.actors import KeySigner
 from ctxsteward.store.crypto.signatures import signed_data
@@ -197,6 +198,11 @@ ATTACKS: list[tuple[str, Callable[[Store], Any], str]] = [
         "2 people",
     ),
     ("expired", lambda store: _forged(store, lambda body: body.update(expires=WHEN)), "expired on"),
+    (
+        "no time of expiry that can be read",
+        lambda store: _forged(store, lambda body: body.update(expires="never")),
+        "expires at 'never', which is no ISO 8601 time",
+    ),
 ]
 
 

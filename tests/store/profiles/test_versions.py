@@ -10,18 +10,9 @@ import pytest
 
 from ctxsteward.envelope import EnvelopeBuilder, Profile, Store
 from ctxsteward.envelope.testing import PASS, CharTokenizer, FaultyObjects, FirstLine, StoreFault, memory_store
-from ctxsteward.schemas import (
-    BLOCK_SPECS,
-    Damaged,
-    Erased,
-    Fenced,
-    InputError,
-    OutcomeUnknown,
-    ReferenceNotFound,
-    UnsupportedVersion,
-    VersionTaken,
-)
-from ctxsteward.schemas.profile import MetaRecord, ProfileDocument, ProfileEntry
+from ctxsteward.schemas import Erased, InputError, ReferenceNotFound
+from ctxsteward.schemas.errors import Damaged, Fenced, OutcomeUnknown, UnsupportedVersion, VersionTaken
+from ctxsteward.schemas.profile import BLOCK_SPECS, MetaRecord, ProfileDocument, ProfileEntry
 from ctxsteward.schemas.profile_changes import Change
 from ctxsteward.schemas.publish import validate
 from ctxsteward.store.crypto.keyring import memory_keys

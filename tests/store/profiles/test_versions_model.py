@@ -13,7 +13,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from ctxsteward.envelope import Profile, Store
 from ctxsteward.envelope.testing import memory_store
-from ctxsteward.schemas import Erased, VersionTaken
+from ctxsteward.schemas import Erased
+from ctxsteward.schemas.errors import VersionTaken
 from ctxsteward.schemas.profile import MetaRecord, ProfileEntry
 from ctxsteward.store.journal.memory import MemoryJournal
 from ctxsteward.store.profiles.versions import ProfileVersions, Version

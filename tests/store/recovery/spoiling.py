@@ -11,7 +11,7 @@ from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, Session, Sto
 from ctxsteward.envelope.testing import CharTokenizer, FirstLine, WordOverlap
 from ctxsteward.envelope.tokens.tokenizer import Counter
 from ctxsteward.evals.prompt_cost import anthropic_faults, openai_faults
-from ctxsteward.schemas import Wire
+from ctxsteward.schemas.message import Wire
 from ctxsteward.store.journal.port import JournalRecord, SessionKey
 
 CHARS = Counter(CharTokenizer())

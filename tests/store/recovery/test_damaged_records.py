@@ -12,7 +12,9 @@ import pytest
 
 from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, Profile, Session, Store, open_store
 from ctxsteward.envelope.testing import FirstLine
-from ctxsteward.schemas import Damaged, Erased, Message, Ref, UnsupportedVersion, Wire
+from ctxsteward.schemas import Erased, Message, Ref
+from ctxsteward.schemas.errors import Damaged, UnsupportedVersion
+from ctxsteward.schemas.message import Wire
 from ctxsteward.store.crypto.keyring import address_of, subject_of
 from ctxsteward.store.journal.events import (
     BlankRecord,

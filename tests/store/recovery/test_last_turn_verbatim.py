@@ -16,7 +16,8 @@ from typing import NamedTuple
 
 from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, Session, Store, open_store
 from ctxsteward.evals.prompt_cost import anthropic_faults, openai_faults
-from ctxsteward.schemas import Bullet, SummarizerInput, Summary, Wire
+from ctxsteward.schemas import Bullet, SummarizerInput, Summary
+from ctxsteward.schemas.message import Wire
 
 from ...examples import SOAK
 from .spoiling import CHARS, opened, reply, user

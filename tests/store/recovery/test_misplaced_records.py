@@ -7,7 +7,7 @@ import pytest
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, Store, rebuild
 from ctxsteward.envelope.testing import memory_store
 from ctxsteward.evals.suites.log_faults import LyingJournal
-from ctxsteward.schemas import Damaged
+from ctxsteward.schemas.errors import Damaged
 from ctxsteward.store.objects.memory import MemoryObjects
 
 from .spoiling import call, converse, faults, kinds, opened, positions, record_at, reply, result, user

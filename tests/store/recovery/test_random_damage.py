@@ -8,7 +8,8 @@ from hypothesis import Phase, given, settings, strategies as st
 
 from ctxsteward.envelope import Session
 from ctxsteward.envelope.testing import memory_store
-from ctxsteward.schemas import Damaged, Wire
+from ctxsteward.schemas.errors import Damaged
+from ctxsteward.schemas.message import Wire
 from ctxsteward.store.journal.log import Log
 from ctxsteward.store.journal.port import JournalRecord
 

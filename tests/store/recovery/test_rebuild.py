@@ -13,7 +13,8 @@ import pytest
 from ctxsteward.envelope import EnvelopeBuilder, open_store, rebuild
 from ctxsteward.envelope.building.builder import RENDERERS
 from ctxsteward.envelope.envelope import RENDERER_VERSION, verify_seal
-from ctxsteward.schemas import Damaged, InputError, ReferenceNotFound
+from ctxsteward.schemas import InputError, ReferenceNotFound
+from ctxsteward.schemas.errors import Damaged
 
 from .spoiling import PLANTED, SPOILS, WORDS, builder, faults, kinds, opened, positions, reply, spoil, user
 

@@ -16,7 +16,8 @@ import pytest
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, open_store
 from ctxsteward.envelope.store import Store
 from ctxsteward.envelope.testing import SimulatedClock
-from ctxsteward.schemas import Backpressure, InputError, StoreUnavailable
+from ctxsteward.schemas import InputError, StoreUnavailable
+from ctxsteward.schemas.errors import Backpressure
 from ctxsteward.store.journal.memory import MemoryJournal
 from ctxsteward.store.journal.port import Manifest, SessionKey
 from ctxsteward.store.journal.sqlite import FileJournal

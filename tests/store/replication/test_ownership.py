@@ -11,7 +11,8 @@ from ctxsteward.envelope.building.builder import rebuild
 from ctxsteward.envelope.history.session import Session
 from ctxsteward.envelope.store import Store
 from ctxsteward.envelope.testing import PASS, Crashed, FirstLine, StoreFault
-from ctxsteward.schemas import Damaged, StoreError
+from ctxsteward.schemas import StoreError
+from ctxsteward.schemas.errors import Damaged
 from ctxsteward.store.crypto.keyring import MasterKeys
 from ctxsteward.store.erasure.forget import forget
 from ctxsteward.store.journal.memory import MemoryJournal

@@ -11,10 +11,11 @@ from click.testing import CliRunner
 from ctxsteward.console.cli import cli
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, Profile, Session, open_store
 from ctxsteward.envelope.store import Store
-from ctxsteward.schemas import BudgetExceeded, CompressionReport, Damaged, Erased
-from ctxsteward.store import SessionKey
+from ctxsteward.schemas import BudgetExceeded, CompressionReport, Erased
+from ctxsteward.schemas.errors import Damaged
 from ctxsteward.store.crypto.keyring import MasterKeys
 from ctxsteward.store.erasure.forget import forget
+from ctxsteward.store.journal.port import SessionKey
 from ctxsteward.store.maintenance.fsck import fsck
 from ctxsteward.store.maintenance.gc import gc
 

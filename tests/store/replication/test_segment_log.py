@@ -8,7 +8,8 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from ctxsteward.schemas import Damaged, Erased
+from ctxsteward.schemas import Erased
+from ctxsteward.schemas.errors import Damaged
 from ctxsteward.store.crypto.keyring import MasterKeys, subject_of
 from ctxsteward.store.crypto.vault import Vault, derived_subject
 from ctxsteward.store.journal.port import JournalRecord, Manifest

@@ -7,8 +7,10 @@ import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ctxsteward.schemas import ChatReply, ChatRequest, Message, SourceMessage, TokenUsage, Wire
-from ctxsteward.summarizers.models import GroundingText
+from ctxsteward.schemas import ChatReply, ChatRequest, Message, TokenUsage
+from ctxsteward.schemas.message import Wire
+from ctxsteward.schemas.summary import SourceMessage
+from ctxsteward.summarizers.models.grounding import GroundingText
 
 Answer = Callable[[ChatRequest], ChatReply | str]
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from ctxsteward.summarizers.models import DraftBullet, fault_of, grounding_texts
+from ctxsteward.summarizers.models.grounding import DraftBullet, fault_of, grounding_texts
 
 from .fake_model import source_message
 

@@ -10,8 +10,10 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from ctxsteward.schemas import Bullet, ChatReply, ChatRequest, InputError, ModelUnavailable, SummarizerInput, TokenUsage
 from ctxsteward.summarizers import extractive
-from ctxsteward.summarizers.models import ModelSummarizer, PromptFolder, grounding_texts
+from ctxsteward.summarizers.models import ModelSummarizer
 from ctxsteward.summarizers.models.by_model import read_bullets, split_at_groups
+from ctxsteward.summarizers.models.grounding import grounding_texts
+from ctxsteward.summarizers.models.prompts import PromptFolder
 
 from .fake_model import FakeModel, bullets_json, faithful, foreign_pieces, rows_of, source_message
 

@@ -13,11 +13,10 @@ from dataclasses import replace
 import pytest
 
 from benchmarks.conversations import conversation
-from ctxsteward.envelope import Budgets, EnvelopeBuilder
-from ctxsteward.envelope.compaction import SummaryAhead
+from ctxsteward.envelope import Budgets, EnvelopeBuilder, SummaryAhead
 from ctxsteward.envelope.testing import memory_store
-from ctxsteward.schemas import ChatRequest, ModelUnavailable, SummarizerInput, SummaryOrigin
-from ctxsteward.schemas.summary import FALL_BACKS
+from ctxsteward.schemas import ChatRequest, ModelUnavailable, SummarizerInput
+from ctxsteward.schemas.summary import FALL_BACKS, SummaryOrigin
 from ctxsteward.summarizers import extractive, structured
 from ctxsteward.summarizers.models import AnthropicModel, CallLimits, GovernedModel, ModelSummarizer, OpenAIModel
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from ctxsteward.schemas import LossKind
-from ctxsteward.summarizers.models import DraftBullet, fault_of, grounding_texts
-from ctxsteward.summarizers.models.grounding import Speaker
+from ctxsteward.schemas.summary import LossKind
+from ctxsteward.summarizers.models.grounding import DraftBullet, Speaker, fault_of, grounding_texts
 
 from .fake_model import source_message
 

@@ -10,9 +10,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 from ruamel.yaml import YAML
 
-from ctxsteward.schemas import Message, SourceMessage
-from ctxsteward.summarizers.models import DraftBullet, grounding_texts, held
-from ctxsteward.summarizers.models.grounding import GroundingText, plain_words, spoken_words
+from ctxsteward.schemas import Message
+from ctxsteward.schemas.summary import SourceMessage
+from ctxsteward.summarizers.models.grounding import (
+    DraftBullet,
+    GroundingText,
+    grounding_texts,
+    plain_words,
+    spoken_words,
+)
+from ctxsteward.summarizers.models.held_lines import held
 
 from .fake_model import foreign_pieces, source_message
 

@@ -21,8 +21,8 @@ from contextlib import contextmanager, suppress
 import httpx2
 import pytest
 
-from ctxsteward.envelope.recall import ModelSelector
 from ctxsteward.envelope.recall.selection import FELL_BACK
+from ctxsteward.envelope.recall.strategies import ModelSelector
 from ctxsteward.schemas import ChatReply, ChatRequest, ModelUnavailable
 from ctxsteward.summarizers.models import AnthropicModel, OpenAIModel, model_at
 from ctxsteward.summarizers.models.http import MAX_ANSWER_BYTES

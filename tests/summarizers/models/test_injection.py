@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from ctxsteward.envelope import Budgets, EnvelopeBuilder
-from ctxsteward.envelope.recall import ModelSelector
+from ctxsteward.envelope.recall.strategies import ModelSelector
 from ctxsteward.envelope.testing import memory_store
 from ctxsteward.schemas import ChatReply, ChatRequest
-from ctxsteward.steward.artifacts import EvidenceQuote
+from ctxsteward.steward.artifacts.artifact import EvidenceQuote
 from ctxsteward.steward.release.wording import wording_fault
 from ctxsteward.summarizers.models import GovernedModel, ModelSummarizer
 from tests.steward.scenes import evidence, recommendation

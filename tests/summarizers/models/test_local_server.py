@@ -13,10 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from ctxsteward.envelope.transcripts import read_transcript
-from ctxsteward.schemas import ChatRequest, Message, ModelUnavailable, SourceMessage, SummarizerInput, Summary, validate
+from ctxsteward.envelope.transcripts.files import read_transcript
+from ctxsteward.schemas import ChatRequest, Message, ModelUnavailable, SummarizerInput, Summary
+from ctxsteward.schemas.publish import validate
+from ctxsteward.schemas.summary import SourceMessage
 from ctxsteward.summarizers import extractive
-from ctxsteward.summarizers.models import GovernedModel, ModelSummarizer, OpenAIModel, grounding_texts
+from ctxsteward.summarizers.models import GovernedModel, ModelSummarizer, OpenAIModel
+from ctxsteward.summarizers.models.grounding import grounding_texts
 
 from ... import model_servers
 from ...examples import drawn

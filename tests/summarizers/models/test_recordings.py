@@ -14,7 +14,8 @@ import httpx2
 import pytest
 
 from ctxsteward.schemas import ChatRequest, InputError, ModelUnavailable
-from ctxsteward.summarizers.models import OpenAIModel, RecordingTransport, ReplayTransport
+from ctxsteward.summarizers.models import OpenAIModel
+from ctxsteward.summarizers.models.recordings import RecordingTransport, ReplayTransport
 
 REQUEST = ChatRequest(purpose="summary", messages=({"role": "user", "content": "hi"},), max_output_tokens=9)
 

@@ -12,25 +12,16 @@ import pytest
 from ctxsteward.envelope import Session
 from ctxsteward.envelope.cards import CardMaker
 from ctxsteward.envelope.cards.maker import PhasePosition
-from ctxsteward.envelope.cascade import handoff_of, opening_of, resume
+from ctxsteward.envelope.cascade import handoff_of, resume
+from ctxsteward.envelope.cascade.continuity import opening_of
 from ctxsteward.envelope.testing import memory_store
-from ctxsteward.schemas import (
-    ChatReply,
-    ChatRequest,
-    HandoffSummary,
-    ModelPrice,
-    ModelUnavailable,
-    SourceMessage,
-    validate,
-)
-from ctxsteward.store import SessionKey
-from ctxsteward.summarizers.models import (
-    GovernedModel,
-    ModelCardSummarizer,
-    ModelHandoffWriter,
-    PromptFolder,
-    SpendingLedger,
-)
+from ctxsteward.schemas import ChatReply, ChatRequest, ModelPrice, ModelUnavailable
+from ctxsteward.schemas.documents import HandoffSummary
+from ctxsteward.schemas.publish import validate
+from ctxsteward.schemas.summary import SourceMessage
+from ctxsteward.store.journal.port import SessionKey
+from ctxsteward.summarizers.models import GovernedModel, ModelCardSummarizer, ModelHandoffWriter, SpendingLedger
+from ctxsteward.summarizers.models.prompts import PromptFolder
 
 from .fake_model import FakeModel, rows_of
 

@@ -7,23 +7,18 @@ from typing import Any
 
 import click
 
-from ctxsteward.envelope import EnvelopeBuilder, Profile, Snapshots, Store
+from ctxsteward.envelope import EnvelopeBuilder, Profile, Store
+from ctxsteward.envelope.building.snapshots import Snapshots
 from ctxsteward.schemas import BudgetExceeded, Finding, InputError, WindowExceeded
-from ctxsteward.store import bootstrap, profile_names
+from ctxsteward.store.profiles.proposal import bootstrap
+from ctxsteward.store.profiles.versions import profile_names
 
-from ..steward import author
-from ..terminal import (
-    DEFAULT_MODEL,
-    FOUND,
-    common,
-    open_stored,
-    open_uri,
-    print_json,
-    read_builder,
-    read_profile,
-    table_console,
-    tables,
-)
+from ..steward.context import author
+from ..terminal import tables
+from ..terminal.failures import FOUND
+from ..terminal.options import DEFAULT_MODEL, common, read_builder, read_profile
+from ..terminal.output import print_json, table_console
+from ..terminal.stores import open_stored, open_uri
 
 WHO, WHY = "backfill", "the first version, of a profile file"
 

@@ -21,22 +21,14 @@ from ctxsteward.envelope.cards import (
     open_cards,
     rebuild as made_anew,
 )
-from ctxsteward.schemas import ContextCard, InputError
+from ctxsteward.schemas import InputError
+from ctxsteward.schemas.cards import ContextCard
 
-from ..terminal import (
-    FOUND,
-    common,
-    grid,
-    note,
-    one_line,
-    open_stored,
-    print_document,
-    print_json,
-    progress,
-    shown,
-    stored_session,
-    table_console,
-)
+from ..terminal.failures import FOUND, one_line
+from ..terminal.options import common
+from ..terminal.output import note, print_document, print_json, progress, table_console
+from ..terminal.stores import open_stored, stored_session
+from ..terminal.tables import grid, shown
 
 index_option = click.option(
     "--cards", "cards_uri", metavar="URI", help="The index: sqlite:PATH or postgresql://USER@HOST/DATABASE."

@@ -14,12 +14,16 @@ from rich.table import Table
 from rich.text import Text
 
 from ctxsteward.evals.intervals import promise_detects
-from ctxsteward.evals.subjects import described
-from ctxsteward.evals.suite_files import DraftSettings, SuiteDraft, draft_suite, load_suite
-from ctxsteward.evals.suites import NAMES, shipped_gates, suite_named
+from ctxsteward.evals.subjects.registry import described
+from ctxsteward.evals.suite_files.suite_reader import load_suite
+from ctxsteward.evals.suite_files.transcript_suite import DraftSettings, SuiteDraft, draft_suite
+from ctxsteward.evals.suites.catalogue import NAMES, suite_named
+from ctxsteward.evals.suites.gates import shipped_gates
 from ctxsteward.schemas import InputError
 
-from ..terminal import common, grid, note, print_json, progress, shown, table_console
+from ..terminal.options import common
+from ..terminal.output import note, print_json, progress, table_console
+from ..terminal.tables import grid, shown
 
 
 def describe_suites() -> list[dict[str, Any]]:

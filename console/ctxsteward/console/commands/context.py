@@ -7,33 +7,20 @@ from typing import Any
 import click
 from rich.table import Table
 
-from ctxsteward.envelope import EnvelopeBuilder, NewMessage, open_store, text_of
-from ctxsteward.envelope.cascade import (
-    Past,
-    PhaseContext,
-    RecordedRun,
-    load_tree,
-    past_of_rows,
-    phase_context,
-    read_rows,
-    read_run,
-    recorded_of,
-)
-from ctxsteward.schemas import InputError, Message, SelectionLog
+from ctxsteward.envelope import EnvelopeBuilder, open_store
+from ctxsteward.envelope.cascade import phase_context, read_run
+from ctxsteward.envelope.cascade.config import load_tree
+from ctxsteward.envelope.cascade.past import Past
+from ctxsteward.envelope.cascade.phase import PhaseContext
+from ctxsteward.envelope.cascade.run import RecordedRun, past_of_rows, read_rows, recorded_of
+from ctxsteward.envelope.history.tool_groups import NewMessage, text_of
+from ctxsteward.schemas import InputError, Message
+from ctxsteward.schemas.documents import SelectionLog
 
-from ..terminal import (
-    DEFAULT_MODEL,
-    common,
-    open_stored,
-    print_json,
-    provider,
-    read_builder,
-    read_input,
-    read_provider,
-    stored_session,
-    table_console,
-    tables,
-)
+from ..terminal import tables
+from ..terminal.options import DEFAULT_MODEL, common, provider, read_builder, read_input, read_provider
+from ..terminal.output import print_json, table_console
+from ..terminal.stores import open_stored, stored_session
 
 _ROOM_TOKENS = 10_000_000
 """A phase's context is shown whole here; budgets are the builder's business when the phase runs."""
@@ -150,7 +137,7 @@ def _rendered(shown: PhaseContext, builder: EnvelopeBuilder, provider: str) -> A
 
 
 def _print(cascade_id: str, shown: PhaseContext) -> None:
-    from ..terminal import visible
+    from ..terminal.failures import visible
 
     console = table_console()
     console.print(tables.shown(f"{cascade_id}: {shown.phase} ({shown.mode}), {shown.tokens} tokens"))

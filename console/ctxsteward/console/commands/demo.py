@@ -35,29 +35,21 @@ from ctxsteward.envelope import (
     Profile,
     Session,
     Store,
-    Transcript,
-    parse_transcripts,
     rebuild,
-    section_text,
-    text_of,
 )
+from ctxsteward.envelope.history.tool_groups import text_of
+from ctxsteward.envelope.render.text import section_text
+from ctxsteward.envelope.transcripts.files import parse_transcripts
+from ctxsteward.envelope.transcripts.transcript import Transcript
 from ctxsteward.evals.prompt_cost import anthropic_faults, openai_faults
 from ctxsteward.schemas import CompressionReport, Message
 
-from ..terminal import (
-    FOUND,
-    common,
-    one_line,
-    open_session,
-    open_uri,
-    print_json,
-    table_console,
-    tables,
-    telemetry,
-    unicode_console,
-    unused_id,
-    visible,
-)
+from ..terminal import tables
+from ..terminal.failures import FOUND, one_line, visible
+from ..terminal.options import common, telemetry
+from ..terminal.output import print_json, table_console, unicode_console
+from ..terminal.stores import open_uri
+from ..terminal.transcripts import open_session, unused_id
 from .replay import ReplayStep, ReplayTotals, costs_table, replay_calls
 
 MODEL = "gpt-4o"

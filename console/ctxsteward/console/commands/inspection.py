@@ -13,37 +13,21 @@ from itertools import islice
 
 import click
 
-from ctxsteward.envelope import PROVIDERS, Envelope, Store, rebuild, text_of
-from ctxsteward.envelope.audit import audit as compare, not_governed
-from ctxsteward.envelope.transcripts import MAX_VALUE_BYTES, memory_input, open_input
-from ctxsteward.schemas import (
-    CompressionReport,
-    ContextError,
-    InputError,
-    InvalidTranscript,
-    ReferenceNotFound,
-    names,
-    schema as published,
-    shown_uri,
-)
-from ctxsteward.store import SessionKey
+from ctxsteward.envelope import PROVIDERS, Envelope, Store, rebuild
+from ctxsteward.envelope.audit import audit as compare
+from ctxsteward.envelope.audit.requests import not_governed
+from ctxsteward.envelope.history.tool_groups import text_of
+from ctxsteward.envelope.transcripts.strict_json import MAX_VALUE_BYTES, memory_input, open_input
+from ctxsteward.schemas import CompressionReport, ContextError, InputError, ReferenceNotFound
+from ctxsteward.schemas.errors import InvalidTranscript, shown_uri
+from ctxsteward.schemas.publish import names, schema as published
+from ctxsteward.store.journal.port import SessionKey
 
-from ..terminal import (
-    FOUND,
-    common,
-    completer,
-    envelope_address,
-    is_address,
-    open_stored,
-    print_document,
-    print_json,
-    read_provider,
-    stored_session,
-    table_console,
-    tables,
-    telemetry,
-    visible,
-)
+from ..terminal import tables
+from ..terminal.failures import FOUND, visible
+from ..terminal.options import common, completer, read_provider, telemetry
+from ..terminal.output import print_document, print_json, table_console
+from ..terminal.stores import envelope_address, is_address, open_stored, stored_session
 
 
 @click.command()

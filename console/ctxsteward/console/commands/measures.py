@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from ctxsteward.envelope.tokens import Prices, model_info
+from ctxsteward.envelope import Prices, model_info
 from ctxsteward.evals.asked_chats import Half, is_chat_folder, measure_chats, read_chats
 from ctxsteward.evals.cost import (
     OURS,
@@ -24,19 +24,10 @@ from ctxsteward.evals.rankings import RANKINGS
 from ctxsteward.evals.recall import RecallRow, measure as measure_recall
 from ctxsteward.schemas import InputError
 
-from ..terminal import (
-    FOUND,
-    budget_option,
-    common,
-    completer,
-    grid,
-    model_option,
-    note,
-    print_json,
-    progress,
-    read_builder,
-    table_console,
-)
+from ..terminal.failures import FOUND
+from ..terminal.options import budget_option, common, completer, model_option, read_builder
+from ..terminal.output import note, print_json, progress, table_console
+from ..terminal.tables import grid
 
 
 @click.command()

@@ -9,9 +9,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ctxsteward.evals.suite_files import FileJob, FileSuite, RunHead, RunRecord, Shard, load_suite
-from ctxsteward.evals.suites import Gates, Job, gates
-from ctxsteward.evals.suites.kit import JudgeModel, JudgePanel, ScenarioResult, Setup
+from ctxsteward.evals.suite_files.file_scenarios import FileJob
+from ctxsteward.evals.suite_files.run_record import RunHead, RunRecord, Shard
+from ctxsteward.evals.suite_files.suite_reader import FileSuite, load_suite
+from ctxsteward.evals.suites import gates
+from ctxsteward.evals.suites.gates import Gates
+from ctxsteward.evals.suites.kit.model_judges import JudgeModel, JudgePanel
+from ctxsteward.evals.suites.kit.suite import ScenarioResult, Setup
+from ctxsteward.evals.suites.results import Job
 from ctxsteward.schemas import InputError
 
 SHIPPED_GATES = "shipped"

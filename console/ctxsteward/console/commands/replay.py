@@ -18,47 +18,19 @@ import click
 from pydantic import BaseModel, ConfigDict
 from rich.table import Table
 
-from ctxsteward.envelope import (
-    DEFAULT_CACHE_BLOCK_TOKENS,
-    Envelope,
-    EnvelopeBuilder,
-    Prices,
-    Profile,
-    Session,
-    Store,
-    Transcript,
-    model_info,
-    prefix_tokens,
-    rebuild,
-)
+from ctxsteward.envelope import Envelope, EnvelopeBuilder, Prices, Profile, Session, Store, model_info, rebuild
+from ctxsteward.envelope.telemetry.spans import prefix_tokens
+from ctxsteward.envelope.tokens.models import DEFAULT_CACHE_BLOCK_TOKENS
+from ctxsteward.envelope.transcripts.transcript import Transcript
 from ctxsteward.evals.replay import replay as model_calls
 from ctxsteward.schemas import Finding, InputError, ReferenceNotFound
 
-from ..terminal import (
-    FOUND,
-    append_missing,
-    building,
-    choose_transcript,
-    common,
-    envelope_address,
-    note,
-    open_session,
-    open_stored,
-    open_uri,
-    print_document,
-    print_json,
-    progress,
-    provider,
-    read_builder,
-    read_file,
-    read_profile,
-    read_provider,
-    table_console,
-    tables,
-    telemetry,
-    unicode_console,
-    unused_id,
-)
+from ..terminal import tables
+from ..terminal.failures import FOUND
+from ..terminal.options import building, common, provider, read_builder, read_profile, read_provider, telemetry
+from ..terminal.output import note, print_document, print_json, progress, table_console, unicode_console
+from ..terminal.stores import envelope_address, open_stored, open_uri
+from ..terminal.transcripts import append_missing, choose_transcript, open_session, read_file, unused_id
 
 
 class ReplayCall(BaseModel):

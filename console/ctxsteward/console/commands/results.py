@@ -37,21 +37,17 @@ from ctxsteward.evals.result_formats import (
     wholly_unscored,
 )
 from ctxsteward.evals.result_history import ResultComparison, append, compare_runs
-from ctxsteward.evals.suite_files import MergedRun, merged
-from ctxsteward.evals.suites import NAMES, Gates, gates, shipped_gates, suite_named
-from ctxsteward.schemas import EvalResult, GateResult, InputError, Verdict
+from ctxsteward.evals.suite_files.run_record import MergedRun, merged
+from ctxsteward.evals.suites import gates
+from ctxsteward.evals.suites.catalogue import NAMES, suite_named
+from ctxsteward.evals.suites.gates import Gates, shipped_gates
+from ctxsteward.schemas import InputError
+from ctxsteward.schemas.eval_result import EvalResult, GateResult, Verdict
 
-from ..pages import page
-from ..terminal import (
-    common,
-    completer,
-    grid,
-    note,
-    print_document,
-    print_json,
-    shown,
-    table_console,
-)
+from ..pages.evals import page
+from ..terminal.options import common, completer
+from ..terminal.output import note, print_document, print_json, table_console
+from ..terminal.tables import grid, shown
 from .own_suites import SHIPPED_GATES
 
 ALL = "all"

@@ -23,20 +23,10 @@ import click
 from ctxsteward.envelope import Profile, Store
 from ctxsteward.schemas import InputError
 
-from ..terminal import (
-    CONSOLE,
-    budget_option,
-    common,
-    model_option,
-    need,
-    note,
-    open_uri,
-    print_json,
-    read_builder,
-    read_profile,
-    telemetry,
-    utc_now,
-)
+from ..terminal.failures import CONSOLE, need
+from ..terminal.options import budget_option, common, model_option, read_builder, read_profile, telemetry, utc_now
+from ..terminal.output import note, print_json
+from ..terminal.stores import open_uri
 
 LOOPBACK, PORT, BACKLOG = "127.0.0.1", 8731, 256
 SCOPES = ("read", "write", "steward")
@@ -117,7 +107,8 @@ def serve(
     if openapi:
         click.echo(json.dumps(_document(), indent=2, ensure_ascii=False))
         return
-    from ..service import LOOPBACK_HOSTS, ServiceLimits, ServiceSettings, TokenFile
+    from ..service.access import TokenFile
+    from ..service.desk import LOOPBACK_HOSTS, ServiceLimits, ServiceSettings
 
     tokens = None if tokens_path is None else TokenFile(tokens_path)
     if tokens is None and not is_loopback(host):
@@ -151,9 +142,9 @@ def serve(
 def _serve(
     stack: ExitStack, settings: Callable[..., Any], listening: socket.socket, stop_seconds: float, as_json: bool
 ) -> None:
-    from ctxsteward.envelope.telemetry import scraped
+    from ctxsteward.envelope.telemetry.sdk import scraped
 
-    from ..service import StoppableServer, create_app
+    from ..service.app import StoppableServer, create_app
 
     made = settings(scrape=stack.enter_context(scraped(_boards())))
     app = create_app(made)
@@ -211,7 +202,8 @@ def _log(row: dict[str, Any]) -> None:
 
 
 def _document() -> dict[str, Any]:
-    from ..service import ServiceSettings, create_app
+    from ..service.app import create_app
+    from ..service.desk import ServiceSettings
 
     with open_uri("memory:") as store:
         described: dict[str, Any] = create_app(ServiceSettings(store=store)).openapi()
@@ -256,7 +248,7 @@ def _file(path: Path | None) -> Path:
 @common
 def add(name: str, scopes: tuple[Any, ...], tokens_path: Path | None, as_json: bool, store: str, tenant: str) -> None:
     """Make a token NAME for --tenant and print it: this once, the file holds its hash."""
-    from ..service import add_token
+    from ..service.access import add_token
 
     path, chosen = _file(tokens_path), scopes or ("read", "write")
     secret = add_token(path, name, tenant, chosen)
@@ -272,7 +264,7 @@ def add(name: str, scopes: tuple[Any, ...], tokens_path: Path | None, as_json: b
 @common
 def revoke(name: str, tokens_path: Path | None, as_json: bool, store: str, tenant: str) -> None:
     """Take the token NAME away; a service that runs refuses it within a second."""
-    from ..service import revoke_token
+    from ..service.access import revoke_token
 
     path = _file(tokens_path)
     revoke_token(path, name)
@@ -284,7 +276,7 @@ def revoke(name: str, tokens_path: Path | None, as_json: bool, store: str, tenan
 @common
 def list_tokens(tokens_path: Path | None, as_json: bool, store: str, tenant: str) -> None:
     """List the tokens of all tenants, without what they are."""
-    from ..service import read_tokens
+    from ..service.access import read_tokens
 
     rows = [entry.model_dump(mode="json", exclude={"sha256"}) for entry in read_tokens(_file(tokens_path))]
     if as_json:

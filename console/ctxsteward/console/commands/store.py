@@ -16,32 +16,18 @@ import click
 
 from ctxsteward.envelope.cards import open_cards
 from ctxsteward.schemas import InputError
-from ctxsteward.store import (
-    Erasure,
-    Fsck,
-    GarbageReport,
-    ListingRow,
-    Stats,
-    StoreShare,
-    forget as erase,
-    fsck as check,
-    gc as collect,
-    ls as names,
-    stats as count,
-)
+from ctxsteward.store.erasure.forget import forget as erase
+from ctxsteward.store.journal.erasures import Erasure
+from ctxsteward.store.maintenance.damage import StoreShare
+from ctxsteward.store.maintenance.fsck import Fsck, fsck as check
+from ctxsteward.store.maintenance.gc import GarbageReport, gc as collect
+from ctxsteward.store.maintenance.inventory import ListingRow, Stats, ls as names, stats as count
 
-from ..terminal import (
-    FOUND,
-    check_tenant,
-    common,
-    of_whole_store,
-    one_line,
-    open_stored,
-    print_json,
-    progress,
-    table_console,
-    tables,
-)
+from ..terminal import tables
+from ..terminal.failures import FOUND, one_line
+from ..terminal.options import common, of_whole_store
+from ..terminal.output import print_json, progress, table_console
+from ..terminal.stores import check_tenant, open_stored
 
 _REPEAT = "mend what is named above (`ctxsteward store fsck`), and repeat the command"
 

@@ -19,43 +19,31 @@ from ctxsteward.evals import result_history as history, sealed_openings
 from ctxsteward.evals.documents import check_markers, check_output, write_blocks
 from ctxsteward.evals.model_runs import MEANT, ModelRun, price_of, run_model
 from ctxsteward.evals.phrasings import SPLITS, Split
-from ctxsteward.evals.subjects import BASELINES, OURS, SUBJECTS, subject_named, try_out
-from ctxsteward.evals.suite_files import RunHead, Shard, play_job, run_head
-from ctxsteward.evals.suites import (
-    NAMES,
-    Gates,
-    Job,
-    catalogue,
-    gates,
-    play_one,
-    played,
-    suite_named,
-)
-from ctxsteward.evals.suites.kit import (
-    PROMPT_VERSION,
-    Draw,
-    EvalSuite,
-    JudgeModel,
-    ScenarioResult,
-    Setup,
-    drawn,
-    judge_model,
-)
-from ctxsteward.schemas import EvalResult, InputError, UnknownModel
+from ctxsteward.evals.subjects.registry import BASELINES, OURS, SUBJECTS, subject_named, try_out
+from ctxsteward.evals.suite_files.file_scenarios import play_job
+from ctxsteward.evals.suite_files.run_record import RunHead, Shard, run_head
+from ctxsteward.evals.suites import catalogue, gates
+from ctxsteward.evals.suites.catalogue import NAMES, suite_named
+from ctxsteward.evals.suites.gates import Gates
+from ctxsteward.evals.suites.kit import EvalSuite
+from ctxsteward.evals.suites.kit.model_judges import PROMPT_VERSION, JudgeModel, judge_model
+from ctxsteward.evals.suites.kit.suite import Draw, ScenarioResult, Setup, drawn
+from ctxsteward.evals.suites.results import Job, play_one, played
+from ctxsteward.schemas import InputError, UnknownModel
+from ctxsteward.schemas.eval_result import EvalResult
 
-from ..terminal import (
+from ..terminal.options import (
     DEFAULT_MODEL,
     budget_option,
     common,
     completer,
     model_option,
-    note,
-    progress,
     read_budgets,
     read_profile,
     telemetry,
     unknown_model,
 )
+from ..terminal.output import note, progress
 from .own_suites import SHIPPED_GATES, KeptRun, OwnSuite, is_suite_file, kept_run, own_suite, read_shard
 from .results import (
     SuiteOutputs,

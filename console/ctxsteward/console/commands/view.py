@@ -14,8 +14,13 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from ..pages import SOURCES, CallView, Site, inspect_call, priced_call
-from ..terminal import common, note, open_stored, print_json, shown, stored_session, table_console, unicode_console
+from ..pages.inspector import CallView, inspect_call
+from ..pages.site import Site
+from ..pages.timeline import SOURCES, priced_call
+from ..terminal.options import common
+from ..terminal.output import note, print_json, table_console, unicode_console
+from ..terminal.stores import open_stored, stored_session
+from ..terminal.tables import shown
 
 COLUMNS, ROWS = 20, 10
 LOOKS = {

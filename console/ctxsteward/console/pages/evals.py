@@ -22,7 +22,7 @@ from ctxsteward.evals.result_formats import (
     tally,
 )
 from ctxsteward.evals.result_history import before, incomparable, read, trend, values
-from ctxsteward.schemas import EvalResult, GateResult, MetricResult
+from ctxsteward.schemas.eval_result import EvalResult, GateResult, MetricResult
 
 from .charts import Bar, Series, Shape, bars, drawing, lines, render, shape
 

@@ -28,7 +28,7 @@ from markupsafe import Markup, escape
 from ruamel.yaml import YAML
 
 from ctxsteward.schemas import InputError
-from ctxsteward.store import part_of
+from ctxsteward.store.names import part_of
 
 LANGUAGES = ("en", "zh")
 """By their tags; the first is what a reader gets who asks for none."""

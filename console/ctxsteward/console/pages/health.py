@@ -12,8 +12,9 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from ctxsteward.envelope import EnvelopeBuilder, PastCall, Session
-from ctxsteward.envelope.tokens import GUARD_COMPACTS_FRACTION, GUARD_WARNS_FRACTION
+from ctxsteward.envelope import EnvelopeBuilder, Session
+from ctxsteward.envelope.building.past_calls import PastCall
+from ctxsteward.envelope.tokens.budgets import GUARD_COMPACTS_FRACTION, GUARD_WARNS_FRACTION
 
 WARNS, COMPACTS = GUARD_WARNS_FRACTION, GUARD_COMPACTS_FRACTION
 HealthLevel = Literal["idle", "healthy", "warning", "critical"]

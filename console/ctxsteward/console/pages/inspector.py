@@ -20,21 +20,13 @@ from typing import Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 
-from ctxsteward.envelope import Envelope, EnvelopeBuilder, Session, Store
-from ctxsteward.envelope.building import PastCall, holds_task_first, past_calls, prefix_between, rebuild
-from ctxsteward.envelope.layout import (
-    DerivedText,
-    Fragment,
-    MessageStep,
-    Step,
-    ToolResults,
-    cited,
-    recalled_text,
-    rows_of,
-    unfenced,
-)
+from ctxsteward.envelope import Envelope, EnvelopeBuilder, Session, Store, past_calls, rebuild
+from ctxsteward.envelope.building.past_calls import PastCall, holds_task_first, prefix_between
+from ctxsteward.envelope.layout.fragments import DerivedText, Fragment, MessageStep, Step, ToolResults
+from ctxsteward.envelope.layout.rows import cited, recalled_text, rows_of, unfenced
 from ctxsteward.schemas import CompressionReport, Finding, InputError, Loss
-from ctxsteward.store import META_REF, Profile, lines_of, static_blocks, system_blocks
+from ctxsteward.store.profiles.text import META_REF, Profile, static_blocks, system_blocks
+from ctxsteward.store.profiles.version_codec import lines_of
 
 from .sessions import Original, original_of
 

@@ -3,8 +3,8 @@
 They are read by the functions of ``ctxsteward steward review``, ``log``, ``diff``: a page says what these do. Reading
 writes nothing and leaves no index behind. Texts are anybody's: who shows them escapes them.
 
-Who may approve and operate stands where the command line looks for it (`steward.stored_context`). Raises `InputError`
-where the extra `steward` is missing or the store has no such profile.
+Who may approve and operate stands where the command line looks for it (`console.steward.context.stored_context`).
+Raises `InputError` where the extra `steward` is missing or the store has no such profile.
 """
 
 from __future__ import annotations
@@ -15,23 +15,12 @@ from typing import Any, Literal, NamedTuple
 
 from ctxsteward.envelope import Store
 from ctxsteward.schemas import ContextError, MetaRecommendation, ReferenceNotFound
-from ctxsteward.steward.release import ApprovalRequest
+from ctxsteward.steward.release.approvals import ApprovalRequest
 
-from ..steward import (
-    ReviewQuestion,
-    StewardContext,
-    VersionComparison,
-    basis_text,
-    changelog_rows,
-    compare_versions,
-    is_installed,
-    profiles_in,
-    questions,
-    records_at,
-    stored_context,
-    texts,
-    whose,
-)
+from ..steward.context import StewardContext, is_installed, profiles_in, stored_context
+from ..steward.questions import ReviewQuestion, questions
+from ..steward.records import records_at, whose
+from ..steward.versions import VersionComparison, basis_text, changelog_rows, compare_versions, texts
 from .sessions import ordinal_of, pages_of
 
 QUESTIONS, VERSIONS = 20, 100

@@ -14,9 +14,16 @@ from functools import cached_property
 
 from pydantic import BaseModel, ConfigDict
 
-from ctxsteward.envelope import PastCall, Session, Store, past_calls, text_of
-from ctxsteward.schemas import ContextError, Damaged, InputError, Loss, Ref, ReferenceNotFound, decode_wire
-from ctxsteward.store import META_REF, Log, MessageAppended, SessionKey, WindowCompacted
+from ctxsteward.envelope import Session, Store, past_calls
+from ctxsteward.envelope.building.past_calls import PastCall
+from ctxsteward.envelope.history.tool_groups import text_of
+from ctxsteward.schemas import ContextError, InputError, Loss, Ref, ReferenceNotFound
+from ctxsteward.schemas.errors import Damaged
+from ctxsteward.schemas.message import decode_wire
+from ctxsteward.store.journal.events import MessageAppended, WindowCompacted
+from ctxsteward.store.journal.log import Log
+from ctxsteward.store.journal.port import SessionKey
+from ctxsteward.store.profiles.text import META_REF
 
 SESSIONS, MESSAGES, LOSSES = 50, 50, 200
 """Rows of a page."""

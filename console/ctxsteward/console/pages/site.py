@@ -19,8 +19,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ctxsteward.envelope import Store, handoff_of
-from ctxsteward.schemas import ContextError, InputError, ReferenceNotFound, without_secrets
+from ctxsteward.envelope import Store
+from ctxsteward.envelope.cascade.continuity import handoff_of
+from ctxsteward.schemas import ContextError, InputError, ReferenceNotFound
+from ctxsteward.schemas.errors import without_secrets
 
 from . import timeline as drawn
 from .evals import history_contents

@@ -15,8 +15,9 @@ from typing import NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 
-from ctxsteward.envelope.building import PastCall
-from ctxsteward.envelope.tokens import Prices, prices_of
+from ctxsteward.envelope import Prices
+from ctxsteward.envelope.building.past_calls import PastCall
+from ctxsteward.envelope.tokens.models import prices_of
 
 from .inspector import Block, CallView
 from .sessions import pages_of

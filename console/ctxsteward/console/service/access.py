@@ -41,24 +41,26 @@ from ruamel.yaml import YAML
 from starlette.exceptions import HTTPException
 
 from ctxsteward.schemas import (
-    Backpressure,
     BudgetExceeded,
-    Conflict,
     ContextError,
     Erased,
-    Fenced,
     InputError,
-    InputTooLarge,
-    OutcomeUnknown,
     ReferenceNotFound,
     StoreLocked,
     StoreUnavailable,
-    TokenizerUnavailable,
-    VersionTaken,
     WindowExceeded,
 )
+from ctxsteward.schemas.errors import (
+    Backpressure,
+    Conflict,
+    Fenced,
+    InputTooLarge,
+    OutcomeUnknown,
+    TokenizerUnavailable,
+    VersionTaken,
+)
 from ctxsteward.steward.config_file import ConfigFileKind, read
-from ctxsteward.store import checked_name
+from ctxsteward.store.names import checked_name
 
 Scope = Literal["read", "write", "steward"]
 SCOPES: tuple[Scope, ...] = get_args(Scope)

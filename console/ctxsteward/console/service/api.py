@@ -21,13 +21,20 @@ from fastapi import APIRouter, Depends, Path, Query, Request
 from sse_starlette import EventSourceResponse, ServerSentEvent
 from starlette.responses import PlainTextResponse, Response
 
-from ctxsteward.envelope import Budgets, EnvelopeBuilder, NewMessage, Policy, Session, handoff_of, rebuild
-from ctxsteward.envelope.compaction import asked_policy
-from ctxsteward.envelope.history import META_REPORT, report_in
-from ctxsteward.schemas import ENTRY_ID, Damaged, EvalResult, Finding, InputError, PolicyName, Status, StoreError
-from ctxsteward.store import SessionKey
+from ctxsteward.envelope import Budgets, EnvelopeBuilder, Policy, Session, rebuild
+from ctxsteward.envelope.cascade.continuity import handoff_of
+from ctxsteward.envelope.compaction.pricing import asked_policy
+from ctxsteward.envelope.history.originals import META_REPORT, report_in
+from ctxsteward.envelope.history.tool_groups import NewMessage
+from ctxsteward.schemas import Finding, InputError, StoreError
+from ctxsteward.schemas.cascade import PolicyName
+from ctxsteward.schemas.errors import Damaged
+from ctxsteward.schemas.eval_result import EvalResult
+from ctxsteward.schemas.profile import ENTRY_ID
+from ctxsteward.schemas.recommendation import Status
+from ctxsteward.store.journal.port import SessionKey
 
-from ..terminal import STEWARD, missing
+from ..terminal.failures import STEWARD, missing
 from .access import Principal, Refusal, needs
 from .bodies import (
     MAX_NAME,
@@ -386,7 +393,7 @@ async def profile_versions(
 
 
 def _versions(service: Service, tenant: str, profile: str | None) -> Iterable[ProfileVersionRow]:
-    from ..steward import profiles_in
+    from ..steward.context import profiles_in
 
     for name in profiles_in(service.store, tenant) if profile is None else [profile]:
         versions = service.store.profiles(name, tenant=tenant)
@@ -418,7 +425,8 @@ async def recommendations(
 def _records(service: Service, tenant: str, profile: str | None, status: str | None) -> Iterable[dict[str, Any]]:
     if missing(STEWARD):
         raise Refusal("not_implemented", "this service is installed without the extra `steward`")
-    from ..steward import profiles_in, records_at, stored_context
+    from ..steward.context import profiles_in, stored_context
+    from ..steward.records import records_at
 
     known = profiles_in(service.store, tenant)
     if profile is not None and profile not in known:

@@ -39,7 +39,9 @@ from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from ctxsteward.schemas import ContextError, schema, without_secrets
+from ctxsteward.schemas import ContextError
+from ctxsteward.schemas.errors import without_secrets
+from ctxsteward.schemas.publish import schema
 
 from . import live_actions
 from .access import (

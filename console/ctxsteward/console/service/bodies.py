@@ -16,8 +16,10 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 from pydantic_core import PydanticCustomError
 
-from ctxsteward.envelope import Envelope, EnvelopeBuilder, Prices, Provider, prefix_tokens
-from ctxsteward.schemas import PolicyName
+from ctxsteward.envelope import Envelope, EnvelopeBuilder, Prices
+from ctxsteward.envelope.envelope import Provider
+from ctxsteward.envelope.telemetry.spans import prefix_tokens
+from ctxsteward.schemas.cascade import PolicyName
 
 MAX_NAME = 200
 MAX_MESSAGES = 1_000

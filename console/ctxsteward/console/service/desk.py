@@ -27,10 +27,12 @@ from typing import Any, ParamSpec, TypeVar
 from anyio import CapacityLimiter, from_thread, to_thread
 
 from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, Profile, Session, Store
-from ctxsteward.schemas import PolicyName, StoreError
-from ctxsteward.store import MessageAppended, SessionKey, WindowCompacted, from_record
+from ctxsteward.schemas import StoreError
+from ctxsteward.schemas.cascade import PolicyName
+from ctxsteward.store.journal.events import MessageAppended, WindowCompacted, from_record
+from ctxsteward.store.journal.port import SessionKey
 
-from ..terminal import DEFAULT_MODEL, utc_now
+from ..terminal.options import DEFAULT_MODEL, utc_now
 from .access import Logins, Principal, RateLimiter, Refusal, TokenFile, principal_of
 from .shares import AnonymousPlaces, RequestPlaces, ThreadShares
 

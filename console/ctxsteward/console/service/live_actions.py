@@ -24,15 +24,16 @@ from starlette.responses import RedirectResponse, Response
 
 from ctxsteward.schemas import ContextError, InputError, ReferenceNotFound, WindowExceeded
 
-from ..pages import LANGUAGES, Frame, Place, SessionHealth, health_of, place_of
+from ..pages.frame import LANGUAGES, Frame, Place, place_of
+from ..pages.health import SessionHealth, health_of
 from .access import Principal, Refusal, needs, refusal_of
 from .api import PROBLEMS, ModelName, Reader, ServiceDep, SessionId, Writer, builder_of, compact
 from .live_pages import router as pages_router, site_of
 from .request_body import StrictRoute
 
 if TYPE_CHECKING:
-    from ..pages import Answer, Site
-    from ..steward import StewardContext
+    from ..pages.site import Answer, Site
+    from ..steward.context import StewardContext
 
 router = APIRouter()
 Steward = Annotated[Principal, needs("steward")]
@@ -127,7 +128,8 @@ def _told(error: ContextError) -> tuple[int, str]:
 
 def _decided(service: ServiceDep, who: Principal, profile: str, fields: Mapping[str, str]) -> str:
     """The name of what was done; raises `InputError` where it may not be."""
-    from ..steward import promoted, rolled_back, stored_context
+    from ..steward.context import stored_context
+    from ..steward.promotion import promoted, rolled_back
 
     place = stored_context(service.store, who.tenant, profile)
     action = fields.get("action", "")
@@ -151,7 +153,7 @@ def _decided(service: ServiceDep, who: Principal, profile: str, fields: Mapping[
 
 
 def _answered(place: StewardContext, decision: Any, fields: Mapping[str, str]) -> str:
-    from ..steward import ReviewerAnswer, answer, check_people
+    from ..steward.review import ReviewerAnswer, answer, check_people
 
     check_people(place)
     if decision == "reject" and not fields.get("note", "").strip():
@@ -180,7 +182,7 @@ def _secret(fields: Mapping[str, str]) -> str:
 
 def _operator(service: ServiceDep, who: Principal, place: StewardContext, fields: Mapping[str, str]) -> str:
     """Who operates: by their token; where nobody is configured, whoever asks, by the name that the service knows."""
-    from ..steward import operator
+    from ..steward.promotion import operator
 
     if place.actors_path is not None:
         return operator(place, None, _secret(fields))

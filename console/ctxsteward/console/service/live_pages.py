@@ -1,6 +1,6 @@
 """The pages, live: every page of `pages` on the application, the files beside them, and a browser's login.
 
-    /                        the sessions; every path of `pages.ROUTES`
+    /                        the sessions; every path of `pages.frame.ROUTES`
     /assets/NAME             what pages load; no token is needed for it
     /login, /logout          where there are tokens: a form that takes one, and a cookie of this process from then on
 
@@ -17,12 +17,12 @@ from urllib.parse import parse_qs
 from fastapi import APIRouter, Request
 from starlette.responses import RedirectResponse, Response
 
-from ..pages import ASSETS, LANGUAGES, ROUTES, Frame, Place
+from ..pages.frame import ASSETS, LANGUAGES, ROUTES, Frame, Place
 from .access import COOKIE, Principal, Refusal, needs
 from .api import Reader, ServiceDep
 
 if TYPE_CHECKING:
-    from ..pages import Site
+    from ..pages.site import Site
 
 router = APIRouter(include_in_schema=False)
 ASSET_SECONDS = 300
@@ -30,7 +30,7 @@ ASSET_SECONDS = 300
 
 def site_of(service: ServiceDep, who: Principal) -> Site:
     """The pages of this user; imported with the first page, because they import the steward."""
-    from ..pages import Site
+    from ..pages.site import Site
 
     settings = service.settings
     history = settings.eval_history if who.tenant == settings.tenant else None
@@ -58,7 +58,7 @@ async def asset(name: str, service: ServiceDep) -> Response:
     """A file that pages load."""
     if name not in ASSETS:
         raise Refusal("not_found", "there is no such file")
-    from ..pages import Site
+    from ..pages.site import Site
 
     answer = Site(store=service.store).answer(str(PurePosixPath("assets", name)), {})
     headers = {"content-type": answer.kind, "cache-control": f"max-age={ASSET_SECONDS}"}

@@ -16,8 +16,8 @@ from fastapi import Request, Response
 from fastapi.routing import APIRoute
 from pydantic import TypeAdapter, ValidationError
 
-from ctxsteward.envelope.transcripts import decode
-from ctxsteward.schemas import InvalidTranscript
+from ctxsteward.envelope.transcripts.strict_json import decode
+from ctxsteward.schemas.errors import InvalidTranscript
 
 from .access import FieldFault, Refusal, field_faults
 

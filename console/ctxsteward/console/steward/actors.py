@@ -21,10 +21,12 @@ import click
 from rich.console import Console
 
 from ctxsteward.schemas import InputError
-from ctxsteward.steward.release import ActionRefused, Actor, Actors, RemovedActor, signed_person, token_signer
-from ctxsteward.store import PersonStatement
+from ctxsteward.steward.release.actors import ActionRefused, Actor, Actors, RemovedActor, signed_person, token_signer
+from ctxsteward.store.profiles.people import PersonStatement
 
-from ..terminal import common, print_json, table_console, tables
+from ..terminal import tables
+from ..terminal.options import common
+from ..terminal.output import print_json, table_console
 from .context import ACTORS_FILE, actors_path, read_token
 from .records import actors_option, as_actor, token as token_option
 

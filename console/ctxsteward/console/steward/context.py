@@ -30,17 +30,18 @@ from pydantic import ValidationError
 
 from ctxsteward.envelope import Profile, Store
 from ctxsteward.schemas import InputError, ReferenceNotFound
-from ctxsteward.steward import Actors, Approvals, NightSettings, ProcessEnvironment, of_this_process, settings_of
+from ctxsteward.steward import Approvals, NightSettings, ProcessEnvironment, of_this_process, settings_of
 from ctxsteward.steward.config_file import hint, message_clause
-from ctxsteward.steward.release import NOBODY, Role, token_signer
+from ctxsteward.steward.release.actors import NOBODY, Actors, Role, token_signer
 from ctxsteward.steward.settings import FORM
-from ctxsteward.store import ProfileVersions, profile_names
+from ctxsteward.store.profiles.versions import ProfileVersions, profile_names
 
-from ..terminal import JOURNAL_VARIABLE, STEWARD, missing, need, open_stored
+from ..terminal.failures import STEWARD, missing, need
+from ..terminal.stores import JOURNAL_VARIABLE, open_stored
 
 if TYPE_CHECKING:  # the ledger needs the extra `steward`, and most verbs do without
     from ctxsteward.steward import RecordReviews
-    from ctxsteward.steward.release import Needed
+    from ctxsteward.steward.release.record_reviews import Needed
 
 ACTORS_VARIABLE, TOKEN_VARIABLE, SETTINGS_VARIABLE = "CTXSTEWARD_ACTORS", "CTXSTEWARD_TOKEN", "CTXSTEWARD_SETTINGS"
 ACTORS_FILE = "actors.yaml"
@@ -102,7 +103,7 @@ class StewardContext:
     @property
     def people_for(self) -> Needed:
         """How many must approve a record, under what is in force."""
-        from ctxsteward.steward.release import people_for
+        from ctxsteward.steward.release.record_reviews import people_for
 
         head = self.versions.head()
         return people_for(head.profile if head else None)

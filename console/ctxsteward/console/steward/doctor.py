@@ -21,26 +21,18 @@ from urllib.request import urlopen
 import click
 from rich.console import Console
 
-from ctxsteward.schemas import ContextError, without_secrets
-from ctxsteward.steward import Actors, NightChain
-from ctxsteward.steward.night import KEY_VARIABLE, environment_keys
-from ctxsteward.steward.release import running, statements
-from ctxsteward.store import PeopleRegister, WriterLease
+from ctxsteward.schemas import ContextError
+from ctxsteward.schemas.errors import without_secrets
+from ctxsteward.steward import NightChain, environment_keys
+from ctxsteward.steward.night.environment import KEY_VARIABLE
+from ctxsteward.steward.release.actors import Actors, statements
+from ctxsteward.steward.release.assignment import running
+from ctxsteward.store.profiles.people import PeopleRegister
+from ctxsteward.store.profiles.versions import WriterLease
 
-from ..terminal import (
-    FLOWS,
-    FOUND,
-    S3,
-    STEWARD,
-    Package,
-    failure_line,
-    installed,
-    missing,
-    print_json,
-    progress,
-    table_console,
-    tables,
-)
+from ..terminal import tables
+from ..terminal.failures import FLOWS, FOUND, S3, STEWARD, Package, failure_line, installed, missing
+from ..terminal.output import print_json, progress, table_console
 from .context import SETTINGS_VARIABLE, StewardContext, actors_path, read_settings
 from .records import ProfileOptions, about_a_profile, records_at
 

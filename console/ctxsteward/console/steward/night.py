@@ -22,9 +22,9 @@ import click
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from ctxsteward.envelope import Profile, Store
-from ctxsteward.schemas import Finding, InputError, shown_uri
+from ctxsteward.schemas import Finding, InputError
+from ctxsteward.schemas.errors import shown_uri
 from ctxsteward.steward import (
-    Actors,
     NightChain,
     NightReport,
     NightSettings,
@@ -33,24 +33,17 @@ from ctxsteward.steward import (
     open_night,
     run_night,
 )
-from ctxsteward.steward.night import Tell
+from ctxsteward.steward.night.run import Tell
+from ctxsteward.steward.release.actors import Actors
 from ctxsteward.steward.setup import require_transcripts
-from ctxsteward.store import bootstrap
+from ctxsteward.store.profiles.proposal import bootstrap
 from ctxsteward.summarizers.models import model_at
 
-from ..terminal import (
-    FLOWS,
-    JOURNAL_VARIABLE,
-    S3,
-    STEWARD,
-    need,
-    open_uri,
-    print_json,
-    read_profile,
-    table_console,
-    tables,
-    telemetry,
-)
+from ..terminal import tables
+from ..terminal.failures import FLOWS, S3, STEWARD, need
+from ..terminal.options import read_profile, telemetry
+from ..terminal.output import print_json, table_console
+from ..terminal.stores import JOURNAL_VARIABLE, open_uri
 from .context import (
     StewardContext,
     actors_path,
@@ -193,7 +186,7 @@ def run_prepared(ready: PreparedNight, tell: Tell) -> tuple[NightReport, NightRe
         report = run_on_dask(ready.settings)
         with records_at(ready.place) as records:
             return report, night_records(records, before)
-    from ctxsteward.steward.night import tell_night
+    from ctxsteward.steward.night.telemetry import tell_night
 
     with open_night(ready.settings, ready.place.here, tell=tell) as opening:
         report = run_night(opening.stages, opening.shell)

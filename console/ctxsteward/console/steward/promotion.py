@@ -23,33 +23,23 @@ import click
 from pydantic import ValidationError
 from rich.console import Console
 
-from ctxsteward.schemas import InputError, ProfileDocument, ProfileEntry
-from ctxsteward.steward.night import draft_store
-from ctxsteward.steward.release import (
-    ApprovalRequest,
-    DecisionStage,
-    Promotion,
-    fits_slice,
-    judge,
-    keeping,
-    move,
-    promote as commit_challenger,
-    rollback as commit_rollback,
-    stage,
-    started,
-)
-from ctxsteward.store import (
-    Lease,
-    Profile,
-    Proposal,
-    Version,
-    by_people,
-    of_entry,
-    of_file,
-    resolver,
-)
+from ctxsteward.schemas import InputError
+from ctxsteward.schemas.profile import ProfileDocument, ProfileEntry
+from ctxsteward.steward import promote as commit_challenger, rollback as commit_rollback
+from ctxsteward.steward.night.environment import draft_store
+from ctxsteward.steward.release.approvals import ApprovalRequest
+from ctxsteward.steward.release.assignment import keeping, move, started
+from ctxsteward.steward.release.decision import DecisionStage
+from ctxsteward.steward.release.promotion import Promotion, judge, stage
+from ctxsteward.steward.release.slice import fits_slice
+from ctxsteward.store.profiles.proposal import Proposal, by_people, of_entry, of_file, resolver
+from ctxsteward.store.profiles.text import Profile
+from ctxsteward.store.profiles.versions import Lease, Version
 
-from ..terminal import BLOCKED, ROLLED_BACK, STEWARD, need, print_result, read_profile, tables
+from ..terminal import tables
+from ..terminal.failures import BLOCKED, ROLLED_BACK, STEWARD, need
+from ..terminal.options import read_profile
+from ..terminal.output import print_result
 from .context import StewardContext
 from .records import (
     ProfileOptions,

@@ -25,22 +25,18 @@ from rich.console import Console
 
 from ctxsteward.schemas import InputError
 from ctxsteward.steward import NightChain
-from ctxsteward.steward.harvest import BatchRecords, DueTranscript
-from ctxsteward.steward.ingest import (
-    IngestSettings,
-    ItemLimits,
-    LoadedItem,
-    QuarantinedItem,
-    SkippedItem,
-    TranscriptSource,
-    WorkerPool,
-    ingest,
-    load,
-    open_source,
-)
-from ctxsteward.store import ErasureRequest, withdraw_facts, withdraw_unsupported
+from ctxsteward.steward.harvest.batches import BatchRecords, DueTranscript
+from ctxsteward.steward.ingest.items import LoadedItem, QuarantinedItem, SkippedItem
+from ctxsteward.steward.ingest.pipeline import IngestSettings, ingest, load
+from ctxsteward.steward.ingest.sources import TranscriptSource, open_source
+from ctxsteward.steward.ingest.worker_pool import ItemLimits, WorkerPool
+from ctxsteward.store.erasure.steward_records import withdraw_unsupported
+from ctxsteward.store.facts.fact_store import withdraw_facts
+from ctxsteward.store.journal.erasures import ErasureRequest
 
-from ..terminal import FOUND, STEWARD, need, one_line, print_json, print_result, progress, tables
+from ..terminal import tables
+from ..terminal.failures import FOUND, STEWARD, need, one_line
+from ..terminal.output import print_json, print_result, progress
 from .context import StewardContext, source_name
 from .records import ProfileOptions, about_a_profile, against_rule, reason_text, records_at, rule_text, whose
 

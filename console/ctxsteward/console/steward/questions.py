@@ -18,11 +18,15 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from ctxsteward.schemas import MetaRecommendation, Relation
-from ctxsteward.steward.ledger import EvidenceKind, RecordBasis, TriedFix
-from ctxsteward.steward.release import HIGH_TOKENS, WAITING, WEIGHTS, RecordRejection, line_counter, line_of
+from ctxsteward.schemas import MetaRecommendation
+from ctxsteward.schemas.recommendation import Relation
+from ctxsteward.steward.ledger.judgement import EvidenceKind, RecordBasis, TriedFix
+from ctxsteward.steward.release.record_reviews import WAITING, RecordRejection
+from ctxsteward.steward.release.slice import HIGH_TOKENS, WEIGHTS, line_counter, line_of
 
-from ..terminal import FOUND, print_json, table_console, tables
+from ..terminal import tables
+from ..terminal.failures import FOUND
+from ..terminal.output import print_json, table_console
 from .context import StewardContext
 from .records import (
     LedgerView,

@@ -18,20 +18,23 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
-from ctxsteward.schemas import Evidence, InputError, MetaRecommendation
+from ctxsteward.schemas import InputError, MetaRecommendation
+from ctxsteward.schemas.recommendation import Evidence
 from ctxsteward.steward import NightChain
 from ctxsteward.steward.admission import AdmissionPolicy
-from ctxsteward.steward.drift import against, rules_of
-from ctxsteward.steward.harvest import BatchRecords
-from ctxsteward.steward.night import moment_of
-from ctxsteward.steward.release import line_counter, taken_back
+from ctxsteward.steward.drift.rules import against, rules_of
+from ctxsteward.steward.harvest.batches import BatchRecords
+from ctxsteward.steward.night.history import moment_of
+from ctxsteward.steward.release.rollbacks import taken_back
+from ctxsteward.steward.release.slice import line_counter
 
-from ..terminal import DEFAULT_STORE, common, open_stored
+from ..terminal.options import DEFAULT_STORE, common
+from ..terminal.stores import open_stored
 from .context import StewardContext, open_context, profiles_in
 
 if TYPE_CHECKING:  # the ledger needs the extra `steward`, and most verbs do without
     from ctxsteward.steward import Ledger
-    from ctxsteward.steward.ledger import JudgementContext
+    from ctxsteward.steward.ledger.records import JudgementContext
 
 REASONS: Mapping[str, str] = {
     "strict_cue": "said outright, for its author alone",
@@ -79,8 +82,8 @@ class LedgerView:
     @classmethod
     def of(cls, place: StewardContext, ledger: Ledger, date: str, policy: AdmissionPolicy) -> LedgerView:
         """With what people said of single records."""
-        from ctxsteward.steward.ledger import JudgementContext
-        from ctxsteward.steward.release import reviews_of
+        from ctxsteward.steward.ledger.records import JudgementContext
+        from ctxsteward.steward.release.record_reviews import reviews_of
 
         now = moment_of(date)
         reviews = reviews_of(place.store, place.settings(), ledger, now)

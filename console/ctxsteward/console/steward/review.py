@@ -16,10 +16,13 @@ from typing import Any, Literal, cast
 import click
 from rich.console import Console
 
-from ctxsteward.schemas import InputError, Review
-from ctxsteward.steward.release import ApprovalRequest
+from ctxsteward.schemas import InputError
+from ctxsteward.schemas.recommendation import Review
+from ctxsteward.steward.release.approvals import ApprovalRequest
 
-from ..terminal import BLOCKED, one_line, print_json, table_console, tables
+from ..terminal import tables
+from ..terminal.failures import BLOCKED, one_line
+from ..terminal.output import print_json, table_console
 from .context import StewardContext, read_token
 from .questions import (
     QuestionList,

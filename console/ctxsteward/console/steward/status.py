@@ -21,22 +21,21 @@ import click
 from markupsafe import Markup
 from rich.console import Console
 
-from ctxsteward.schemas import ChangelogEntry, InputError, MetaRecommendation, Status, instant
-from ctxsteward.steward.drift import report
-from ctxsteward.steward.harvest import RecordUse
-from ctxsteward.steward.night import (
-    ALERT_NIGHTS,
-    Night,
-    NightChain,
-    NightReport,
-    alerts_of,
-    rates_of,
-    status as read_status,
-)
-from ctxsteward.steward.release import markdown_text, running
+from ctxsteward.schemas import InputError, MetaRecommendation
+from ctxsteward.schemas.profile import instant
+from ctxsteward.schemas.profile_changes import ChangelogEntry
+from ctxsteward.schemas.recommendation import Status
+from ctxsteward.steward import NightChain, NightReport, status as read_status
+from ctxsteward.steward.drift.report import report
+from ctxsteward.steward.harvest.usage import RecordUse
+from ctxsteward.steward.night.history import ALERT_NIGHTS, Night, alerts_of, rates_of
+from ctxsteward.steward.release.assignment import running
+from ctxsteward.steward.release.changelog import markdown_text
 
-from ..pages import Bar, Series, bars, counted, lines, render
-from ..terminal import print_json, print_result, tables
+from ..pages.charts import Bar, Series, bars, counted, lines
+from ..pages.frame import render
+from ..terminal import tables
+from ..terminal.output import print_json, print_result
 from .context import StewardContext, source_name
 from .questions import question_lines, questions, quoted
 from .records import LedgerView, ProfileOptions, about_a_profile, reason_text, records_at, whose

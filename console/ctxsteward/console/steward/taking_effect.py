@@ -14,9 +14,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from ctxsteward.schemas import MetaRecommendation
-from ctxsteward.steward.night import CommitContext
-from ctxsteward.steward.release import DecisionStage
-from ctxsteward.store import Audience, Lease, WriterLease, address_of
+from ctxsteward.steward.night.run import CommitContext
+from ctxsteward.steward.release.decision import DecisionStage
+from ctxsteward.store import Audience
+from ctxsteward.store.crypto.keyring import address_of
+from ctxsteward.store.profiles.versions import Lease, WriterLease
 
 from .context import StewardContext
 from .records import LedgerView, records_at

@@ -18,14 +18,20 @@ from typing import Any
 import click
 from rich.console import Console
 
-from ctxsteward.schemas import BLOCKS, DriftReport, InputError, MetaRecommendation, ProfileDocument, ProfileEntry
-from ctxsteward.steward import NightReport
-from ctxsteward.steward.drift import ProfilePatches, difference, keyed, report
-from ctxsteward.steward.night import NightChain, line as night_line
-from ctxsteward.steward.release import assess, changelog_text, entry_lines, named_approvers
-from ctxsteward.store import UNREADABLE, ChangeSummary
+from ctxsteward.schemas import InputError, MetaRecommendation
+from ctxsteward.schemas.profile import BLOCKS, ProfileDocument, ProfileEntry
+from ctxsteward.schemas.profile_changes import DriftReport
+from ctxsteward.steward import NightChain, NightReport
+from ctxsteward.steward.drift.report import ProfilePatches, difference, keyed, report
+from ctxsteward.steward.night.history import line as night_line
+from ctxsteward.steward.release.changelog import changelog_text, entry_lines, named_approvers
+from ctxsteward.steward.release.promotion import assess
+from ctxsteward.store.profiles.stored_promotion import UNREADABLE
+from ctxsteward.store.profiles.versions import ChangeSummary
 
-from ..terminal import FOUND, STEWARD, need, print_json, print_result, table_console, tables
+from ..terminal import tables
+from ..terminal.failures import FOUND, STEWARD, need
+from ..terminal.output import print_json, print_result, table_console
 from .context import StewardContext
 from .records import LedgerView, ProfileOptions, QuotedSpan, about_a_profile, complete_versions, reason_text, whose
 

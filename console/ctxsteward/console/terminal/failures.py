@@ -16,7 +16,8 @@ from typing import NamedTuple
 
 import click
 
-from ctxsteward.schemas import ContextError, InputError, without_secrets
+from ctxsteward.schemas import ContextError, InputError
+from ctxsteward.schemas.errors import without_secrets
 
 FOUND = 1
 BAD_INPUT = 2

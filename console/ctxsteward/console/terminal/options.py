@@ -20,8 +20,13 @@ from typing import Any, TypeVar, get_args
 
 import click
 
-from ctxsteward.envelope import FORMATS, PROVIDERS, Budgets, EnvelopeBuilder, Profile, decode, known_models
-from ctxsteward.schemas import InputError, InvalidTranscript, PolicyName, UnknownModel
+from ctxsteward.envelope import PROVIDERS, Budgets, EnvelopeBuilder, Profile
+from ctxsteward.envelope.tokens.models import known_models
+from ctxsteward.envelope.transcripts.files import FORMATS
+from ctxsteward.envelope.transcripts.strict_json import decode
+from ctxsteward.schemas import InputError, UnknownModel
+from ctxsteward.schemas.cascade import PolicyName
+from ctxsteward.schemas.errors import InvalidTranscript
 
 from .output import note
 
@@ -99,7 +104,7 @@ def building(command: _Command) -> _Command:
             "--policy",
             metavar="NAME",
             shell_complete=completer(get_args(PolicyName)),
-            help="When history is compacted: threshold (default), ski_rental, never, every_turn, every_n.",
+            help=f"When history is compacted, and what leaves: {', '.join(get_args(PolicyName))}.",
         ),
         click.option("--profile", type=click.Path(), metavar="FILE", help="Profile (YAML) of the head."),
     ):
@@ -230,7 +235,7 @@ def telemetry(command: _LongCommand) -> _LongCommand:
 @contextmanager
 def _exported(destination: str) -> Iterator[None]:
     from ctxsteward.envelope.audit import auditor as audits
-    from ctxsteward.envelope.telemetry import exported
+    from ctxsteward.envelope.telemetry.sdk import exported
     from ctxsteward.evals import telemetry as evals
     from ctxsteward.steward.night import telemetry as steward
 

@@ -17,7 +17,7 @@ import click
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from ctxsteward.schemas import validate
+from ctxsteward.schemas.publish import validate
 
 from .failures import one_line
 

@@ -12,9 +12,11 @@ import re
 from pathlib import Path
 
 from ctxsteward.envelope import Session, Store, open_store
-from ctxsteward.schemas import InputError, shown_uri
-from ctxsteward.steward.night import environment_keys
-from ctxsteward.store import checked_name, ls
+from ctxsteward.schemas import InputError
+from ctxsteward.schemas.errors import shown_uri
+from ctxsteward.steward import environment_keys
+from ctxsteward.store.maintenance.inventory import ls
+from ctxsteward.store.names import checked_name
 
 _ADDRESS, _DIGITS = re.compile(r"[0-9a-f]{64}"), re.compile(r"[0-9a-f]{8,63}")
 

@@ -16,7 +16,8 @@ from rich.table import Table
 from rich.text import Text
 
 from ctxsteward.envelope import Envelope
-from ctxsteward.schemas import CompressionReport, Finding, LossKind
+from ctxsteward.schemas import CompressionReport, Finding
+from ctxsteward.schemas.summary import LossKind
 
 from .failures import visible
 

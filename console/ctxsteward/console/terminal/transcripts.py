@@ -6,20 +6,15 @@ import sys
 from collections.abc import Callable, Iterator
 from itertools import islice
 
-from ctxsteward.envelope import (
-    MAX_PIPE_BYTES,
-    Counter,
-    EnvelopeBuilder,
-    NewMessage,
-    Profile,
-    Session,
-    Store,
-    Transcript,
-    parse_transcripts,
-    read_transcripts,
-)
+from ctxsteward.envelope import Counter, EnvelopeBuilder, Profile, Session, Store
+from ctxsteward.envelope.history.tool_groups import NewMessage
+from ctxsteward.envelope.transcripts.files import parse_transcripts, read_transcripts
+from ctxsteward.envelope.transcripts.strict_json import MAX_PIPE_BYTES
+from ctxsteward.envelope.transcripts.transcript import Transcript
 from ctxsteward.evals.replay import new_message
-from ctxsteward.schemas import InputError, InputTooLarge, InvalidTranscript, encode_wire
+from ctxsteward.schemas import InputError
+from ctxsteward.schemas.errors import InputTooLarge, InvalidTranscript
+from ctxsteward.schemas.message import encode_wire
 
 BATCH_MESSAGES = 1_000
 BACKLOG_MESSAGES = 10_000

@@ -1,5 +1,6 @@
 """The auditor of requests: `audit(expected, sent)` says what differs, `sealed_request` what to log for it."""
 
-import lazy_loader
+from .auditor import audit
+from .requests import sealed_request
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__all__ = ["audit", "sealed_request"]

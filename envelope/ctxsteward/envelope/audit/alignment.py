@@ -29,8 +29,8 @@ from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from typing import Literal
 
-from ..render import CUT, JOINT, Unit
-from ..telemetry import common_beginning
+from ..render.units import CUT, JOINT, Unit
+from ..telemetry.spans import common_beginning
 
 Change = Literal["re_encoded", "truncated", "injected_text", "altered_text"]
 

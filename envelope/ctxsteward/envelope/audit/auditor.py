@@ -40,14 +40,17 @@ from dataclasses import replace
 from functools import cache
 from typing import Literal, get_args
 
-from ctxsteward.schemas import Finding, SealDocument, Wire
-from ctxsteward.store import Keys
+from ctxsteward.schemas import Finding
+from ctxsteward.schemas.documents import SealDocument
+from ctxsteward.schemas.message import Wire
+from ctxsteward.store.crypto.keyring import Keys
 
 from ..envelope import Envelope, Provider, is_authentic, seal_key_fault
 from ..instruments import Board, Instrument
-from ..layout import BULLETS_LABEL, CONTEXT_LABEL, NOTES_LABEL
-from ..render import ATTACHED, CALL_ARGUMENTS, CUT, FORMATS, Unit, canonical, context_of, read_units
-from ..tokens import FRAME_TOKENS, Counter
+from ..layout.composition import BULLETS_LABEL, CONTEXT_LABEL, NOTES_LABEL
+from ..render.request import FORMATS, read_units
+from ..render.units import ATTACHED, CALL_ARGUMENTS, CUT, Unit, canonical, context_of
+from ..tokens.tokenizer import FRAME_TOKENS, Counter
 from .alignment import LIKE_ENOUGH, Alignment, align, change_of, common_prefix, folded, joined, likeness
 from .requests import BLOCKS, ExpectedPart, SentRequest, expected_parts, head_texts, read_sent
 

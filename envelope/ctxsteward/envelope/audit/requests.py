@@ -18,12 +18,15 @@ from dataclasses import dataclass
 from itertools import chain, repeat
 from typing import NamedTuple
 
-from ctxsteward.schemas import InputError, SealDocument, Wire
+from ctxsteward.schemas import InputError
+from ctxsteward.schemas.documents import SealDocument
+from ctxsteward.schemas.message import Wire
 
 from ..envelope import PROVIDERS, Envelope, Provider, read_seal
-from ..layout import Fragment, ToolResults
-from ..render import CONTEXT_ARGUMENTS, FORMATS, Unit, context_of, read_units, ungoverned
-from ..tokens import HEAD_SECTIONS
+from ..layout.fragments import Fragment, ToolResults
+from ..render.request import FORMATS, read_units
+from ..render.units import CONTEXT_ARGUMENTS, Unit, context_of, ungoverned
+from ..tokens.budgets import HEAD_SECTIONS
 
 _ANTHROPIC_BLOCKS = frozenset(("tool_use", "tool_result", "thinking", "redacted_thinking"))
 _OPENAI_ROLES = frozenset(("system", "developer", "tool", "function"))

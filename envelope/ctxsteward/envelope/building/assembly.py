@@ -24,25 +24,21 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
-from ctxsteward.schemas import LOSSES, BudgetExceeded, CompressionReport, Finding, WindowExceeded, Wire, fixed_finding
-from ctxsteward.store import address_of, coded_manifest
+from ctxsteward.schemas import BudgetExceeded, CompressionReport, Finding, WindowExceeded
+from ctxsteward.schemas.findings import LOSSES, fixed_finding
+from ctxsteward.schemas.message import Wire
+from ctxsteward.store.crypto.keyring import address_of
+from ctxsteward.store.journal.log import coded_manifest
 
 from ..envelope import Envelope, Section, digest_behind, head_digested, seal_envelope
-from ..history import Session, State
-from ..layout import (
-    FORMS,
-    META_STABLE_COMPACTIONS,
-    RENDERER_VERSION,
-    ChooseRecords,
-    DynamicLayout,
-    HeadLayout,
-    MessageStep,
-    MetaCut,
-    lay_head,
-    report_of,
-    window_findings,
-)
-from ..tokens import HEAD_SECTIONS, REPLY_PRIMING_TOKENS, Budgets, BuildTarget, Counter, Scale, guard_notice
+from ..history.session import Session
+from ..history.state import State
+from ..layout.composition import DynamicLayout, HeadLayout, lay_head, window_findings
+from ..layout.fragments import MessageStep
+from ..layout.meta_section import META_STABLE_COMPACTIONS, ChooseRecords, MetaCut, report_of
+from ..layout.rows import FORMS, RENDERER_VERSION
+from ..tokens.budgets import HEAD_SECTIONS, Budgets, BuildTarget, Scale, guard_notice
+from ..tokens.tokenizer import REPLY_PRIMING_TOKENS, Counter
 from .decider import BuildProgress
 
 # -- the envelope put together ------------------------------------------------------------------------------------
@@ -349,7 +345,7 @@ def _keep_report(session: Session, report: CompressionReport) -> bool:
     """Put a report beside the manifests, at its own address; False where it is there already."""
     if session.journal.get_manifest(session.tenant, report.id) is not None:
         return False
-    from ctxsteward.schemas import validate
+    from ctxsteward.schemas.publish import validate
 
     where = f"session {session.id!r}: report of {report.section}"
     validate("compression_report", report.model_dump(mode="json", warnings=False), where)

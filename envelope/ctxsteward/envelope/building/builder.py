@@ -26,53 +26,47 @@ from typing import Any, Literal
 from ctxsteward.schemas import (
     BudgetExceeded,
     CompressionReport,
-    Conflict,
-    Damaged,
     Erased,
     Finding,
     InputError,
-    PolicyName,
     ReferenceNotFound,
     StoreError,
     Summarizer,
-    Wire,
-    check_argument,
-    check_callable,
 )
-from ctxsteward.store import Deadline
+from ctxsteward.schemas.arguments import check_argument, check_callable
+from ctxsteward.schemas.cascade import PolicyName
+from ctxsteward.schemas.errors import Conflict, Damaged
+from ctxsteward.schemas.message import Wire
+from ctxsteward.store.deadline import Deadline
 
-from ..compaction import (
-    Compactor,
-    Policy,
-    PrefixedSummarizer,
-    Shortened,
-    SummaryAhead,
-    load_summarizer,
-    replacing_reader,
-    summarizers_of,
-)
+from ..compaction.ahead import PrefixedSummarizer, SummaryAhead
+from ..compaction.compactor import Compactor, Shortened, load_summarizer, replacing_reader, summarizers_of
+from ..compaction.policy import Policy
 from ..envelope import PROVIDERS, Envelope
-from ..history import Session, report_in
+from ..history.head_check import still_told
+from ..history.originals import report_in
+from ..history.session import Session
 from ..instruments import cache_miss
-from ..layout import BY_VALUE, FORMS, ChooseRecords, DynamicLayout, ManifestChoice, SummarizerChoice, lay_dynamic
-from ..recall import Heuristic, Selector, SupersessionIndex, lines_of, speaker_of
+from ..layout.composition import DynamicLayout, lay_dynamic
+from ..layout.meta_section import BY_VALUE, ChooseRecords, ManifestChoice, SummarizerChoice
+from ..layout.rows import FORMS
+from ..recall.facts import lines_of, speaker_of
+from ..recall.heuristic import Heuristic, SupersessionIndex
+from ..recall.selection import Selector
 from ..store import Store
-from ..telemetry import API, LOGGER, BuildSpan
-from ..tokens import (
+from ..telemetry.spans import API, LOGGER, BuildSpan
+from ..tokens.budgets import (
     Budgets,
     BuildTarget,
-    Counter,
-    Prices,
     Scale,
-    Tokenizer,
     budgets_within,
     dynamic_room,
     guarded_room,
     limited_notice,
-    model_info,
-    prompt_tokens_of,
     target_of,
 )
+from ..tokens.models import Prices, model_info
+from ..tokens.tokenizer import Counter, Tokenizer, prompt_tokens_of
 from .assembly import (
     HeadSections,
     assemble_envelope,
@@ -299,6 +293,7 @@ class EnvelopeBuilder:
                 if decider.ahead is not None and groups is None:
                     own, window = decider.beside_log(session.state, layout)
                     decider.ahead.consider(session, window, partial(own.planned, session, window), envelope.render)
+                session.findings[:] = still_told(session.findings)
                 return envelope
         raise Conflict(session.id, session.state.position)
 
@@ -576,13 +571,13 @@ def _seal_fault(session: Session) -> str | None:
 def _selector_named(name: str) -> Selector:
     if name == "heuristic":
         return Heuristic()
-    from ..recall import selector_named
+    from ..recall.strategies import selector_named
 
     return selector_named(name)
 
 
 def _policy_named(name: PolicyName, prices: Prices | None) -> Policy:
-    from ..compaction import price_policy
+    from ..compaction.pricing import price_policy
 
     return price_policy(name, prices)
 

@@ -12,34 +12,23 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from ctxsteward.schemas import CompressionReport, ContextError, Finding
-from ctxsteward.store import (
-    CompactionRefused,
-    Deadline,
-    DeadlinePassed,
-    RecallSelected,
-    WindowCompacted,
-    address_of,
-)
+from ctxsteward.store.crypto.keyring import address_of
+from ctxsteward.store.deadline import Deadline, DeadlinePassed
+from ctxsteward.store.journal.events import CompactionRefused, RecallSelected, WindowCompacted
 
-from ..compaction import Compactor, PlannedCompaction, Policy, SummaryAhead, Window
-from ..history import Session, State
-from ..layout import FORM, DynamicLayout, LayoutForm, lay_dynamic
-from ..recall import (
-    LEAST_EXCERPT_TOKENS,
-    Heuristic,
-    Recall,
-    Selector,
-    SelectorFailed,
-    SupersessionIndex,
-    described,
-    lines_of,
-    named_now,
-    offer,
-    select,
-    verbatim,
-    with_facts,
-)
-from ..tokens import MIN_PROGRESS_FRACTION, Budgets, Counter
+from ..compaction.ahead import PlannedCompaction, SummaryAhead
+from ..compaction.compactor import Compactor
+from ..compaction.policy import Policy, Window
+from ..history.session import Session
+from ..history.state import State
+from ..layout.composition import DynamicLayout, lay_dynamic
+from ..layout.rows import FORM, LayoutForm
+from ..recall.facts import lines_of, offer, with_facts
+from ..recall.heuristic import Heuristic, SupersessionIndex
+from ..recall.room import LEAST_EXCERPT_TOKENS
+from ..recall.selection import Recall, Selector, SelectorFailed, described, named_now, select, verbatim
+from ..tokens.budgets import MIN_PROGRESS_FRACTION, Budgets
+from ..tokens.tokenizer import Counter
 
 OUR_FAULT = "this is a fault of ctxsteward, please report it"
 
@@ -150,7 +139,7 @@ class Decider:
         if window.budgets is not self.budgets:
             window = Window(session.state, window.layout, self.budgets, window.head_tokens)
         prepared = None if self.ahead is None else self.ahead.landing(session, window)
-        from ctxsteward.schemas import validate  # noqa: F401  # now: an import must not be cut off
+        from ctxsteward.schemas.publish import validate  # noqa: F401  # now: an import must not be cut off
 
         try:
             with progress.deadline.bounding():

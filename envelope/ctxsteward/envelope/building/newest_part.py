@@ -13,8 +13,9 @@ from collections.abc import Set
 
 from ctxsteward.schemas import Finding
 
-from ..compaction import Window
-from ..history import Session, State
+from ..compaction.policy import Window
+from ..history.session import Session
+from ..history.state import State
 
 
 def newest_groups(window: Window, room_tokens: int) -> frozenset[int]:

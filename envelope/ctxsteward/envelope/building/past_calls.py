@@ -20,13 +20,18 @@ from typing import Any, ClassVar, NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 
-from ctxsteward.schemas import ContextError, Finding, Wire
-from ctxsteward.store import DerivedFile, Manifest, read_manifest
+from ctxsteward.schemas import ContextError, Finding
+from ctxsteward.schemas.message import Wire
+from ctxsteward.store.derived_files import DerivedFile
+from ctxsteward.store.journal.log import read_manifest
+from ctxsteward.store.journal.port import Manifest
 
 from ..envelope import Envelope
-from ..history import META_REPORT, Session, State
+from ..history.originals import META_REPORT
+from ..history.session import Session
+from ..history.state import State
 from ..store import Store
-from ..telemetry import Layouts, PrefixBreak, first_prefix_break
+from ..telemetry.spans import Layouts, PrefixBreak, first_prefix_break
 from .builder import EnvelopeBuilder
 
 FILE, VERSION = "calls", 1

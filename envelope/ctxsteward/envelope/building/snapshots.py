@@ -17,19 +17,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ctxsteward.schemas import Finding, ObjectMissing, ReferenceNotFound, UnsupportedVersion, VersionTaken
-from ctxsteward.store import (
-    Chain,
-    Keys,
-    Link,
-    MetaRecordVault,
-    RecordRef,
-    Version,
-    erased,
-    lines_of,
-    numbered,
-    snapshots_folder,
-)
+from ctxsteward.schemas import Finding, ReferenceNotFound
+from ctxsteward.schemas.errors import ObjectMissing, UnsupportedVersion, VersionTaken
+from ctxsteward.store.crypto.hash_chain import Chain, Link
+from ctxsteward.store.crypto.keyring import Keys
+from ctxsteward.store.names import numbered, snapshots_folder
+from ctxsteward.store.profiles.version_codec import MetaRecordVault, RecordRef, erased, lines_of
+from ctxsteward.store.profiles.versions import Version
 
 if TYPE_CHECKING:
     from ..envelope import Envelope
@@ -165,7 +159,8 @@ def _checked(link: Link, folder: str) -> Link:
 
 def _head_envelope(version: Version, builder: EnvelopeBuilder, keys: Keys, tenant: str) -> Envelope:
     """What a new session that pins this version is shown; built aside, so that nothing is written."""
-    from ctxsteward.store import MemoryJournal, MemoryObjects
+    from ctxsteward.store.journal.memory import MemoryJournal
+    from ctxsteward.store.objects.memory import MemoryObjects
 
     from ..store import Store
 

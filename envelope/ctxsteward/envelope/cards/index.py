@@ -34,8 +34,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ctxsteward.schemas import ContextCard, InputError, Ref, StoreError, StoreLocked, UnsupportedVersion, shown_uri
-from ctxsteward.store import IN_MEMORY, SameFile, SqliteFile, close_to_others, connect, make_folders, one_transaction
+from ctxsteward.schemas import InputError, Ref, StoreError, StoreLocked
+from ctxsteward.schemas.cards import ContextCard
+from ctxsteward.schemas.errors import UnsupportedVersion, shown_uri
+from ctxsteward.store.create_once import make_folders
+from ctxsteward.store.sqlite_file import IN_MEMORY, SameFile, SqliteFile, close_to_others, connect, one_transaction
 
 EVERYTHING = 0
 """Stands among erased ordinals for the whole session."""
@@ -152,7 +155,7 @@ class CardIndex(ABC):
         may go back, then cards are made again. Of two cards of one message the one generated later stands, of equal
         times the one written later. A card of an erased message is left out.
         """
-        from ctxsteward.schemas import validate
+        from ctxsteward.schemas.publish import validate
 
         newest: dict[tuple[str, str, int], ContextCard] = {}
         for card in cards:
@@ -473,7 +476,7 @@ class PostgresCards(CardIndex):
     rewrites_for_marks = True
 
     def __init__(self, dsn: str) -> None:
-        from ctxsteward.store import PostgresDatabase, PostgresUri
+        from ctxsteward.store.postgres_database import PostgresDatabase, PostgresUri
 
         self._database = PostgresDatabase(PostgresUri.parse(dsn))
         try:

@@ -28,28 +28,26 @@ from datetime import UTC, datetime
 from functools import cache
 from typing import Any, NamedTuple
 
-from ctxsteward.language import lists
-from ctxsteward.schemas import (
+from ctxsteward.language.words import lists
+from ctxsteward.schemas import Finding, ImagePart, Message, SummarizerInput, ToolResultPart
+from ctxsteward.schemas.cards import (
     MAX_KEYWORD_CHARS,
     MAX_KEYWORDS,
     MAX_NAME_CHARS,
     MAX_SUMMARY_CHARS,
     CardRole,
     ContextCard,
-    Finding,
-    ImagePart,
-    Message,
-    OpaquePart,
-    SourceMessage,
-    SummarizerInput,
-    ToolResultPart,
-    counted,
 )
-from ctxsteward.store import SessionKey
+from ctxsteward.schemas.errors import counted
+from ctxsteward.schemas.message import OpaquePart
+from ctxsteward.schemas.summary import SourceMessage
+from ctxsteward.store.journal.port import SessionKey
 
-from ..compaction import load_summarizer, said_by, text_of
-from ..history import LogEntry, Pin, is_user_turn
-from ..recall import Embedder
+from ..compaction.compactor import load_summarizer
+from ..compaction.losses import said_by, text_of
+from ..history.state import Pin
+from ..history.tool_groups import LogEntry, is_user_turn
+from ..recall.selection import Embedder
 
 CardSummarizer = Callable[[SourceMessage], str]
 """One or two sentences about one message; text over 300 characters is cut. Its `name` or `__name__` is written into

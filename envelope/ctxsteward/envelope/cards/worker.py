@@ -29,25 +29,24 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from ctxsteward.schemas import ContextCard, ContextError, Damaged, Finding, InputError, StoreError
-from ctxsteward.store import (
-    DamagedRecord,
-    Deletion,
-    Journal,
-    Log,
-    MessageAppended,
-    SessionKey,
-    fork_point,
-    from_record,
-    process_forks as forking,
-)
+from ctxsteward.schemas import ContextError, Finding, InputError, StoreError
+from ctxsteward.schemas.cards import ContextCard
+from ctxsteward.schemas.errors import Damaged
+from ctxsteward.store import Journal, process_forks as forking
+from ctxsteward.store.journal.erasures import Deletion
+from ctxsteward.store.journal.events import MessageAppended, fork_point, from_record
+from ctxsteward.store.journal.log import DamagedRecord, Log
+from ctxsteward.store.journal.port import SessionKey
 
-from ..history import LogEntry, Session, fold
+from ..history.fold import fold
+from ..history.session import Session
+from ..history.tool_groups import LogEntry
 from .index import EVERYTHING, CardIndex, open_cards, ordinals_of
 from .maker import CardBatch, CardMaker, PhasePosition, card_maker, one_line, pinned
 
 if TYPE_CHECKING:
-    from ctxsteward.store import Eraser, Listener
+    from ctxsteward.store.journal.erasures import Eraser
+    from ctxsteward.store.journal.log import Listener
 
 READ_RECORDS = 32
 """How much of a log is read at a time: reading all of a growing one would hold up its writers."""

@@ -8,6 +8,21 @@
 `phase_context` says the same without a store: configuration and past in, messages with their origins out.
 """
 
-import lazy_loader
+from .config import parse_cascade
+from .continuity import handoff_of, resume
+from .phase import phase_context
+from .run import open_phase, read_run, record_state
+from .runner import CascadeRunner
+from .script import script_of
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__all__ = [
+    "CascadeRunner",
+    "handoff_of",
+    "open_phase",
+    "parse_cascade",
+    "phase_context",
+    "read_run",
+    "record_state",
+    "resume",
+    "script_of",
+]

@@ -33,40 +33,28 @@ from itertools import islice
 from typing import TYPE_CHECKING, get_args
 from zlib import crc32
 
-from ctxsteward.schemas import (
-    Anchors,
-    AutoContext,
-    ChatModel,
-    InputError,
-    Message,
-    Selection,
-    SelectionCandidate,
-    SelectionLog,
-    Strategy,
-)
+from ctxsteward.schemas import ChatModel, InputError, Message
+from ctxsteward.schemas.cascade import Anchors, AutoContext, Selection, Strategy
+from ctxsteward.schemas.documents import SelectionCandidate, SelectionLog
 
-from ..history import LogEntry, Session
-from ..recall import (
+from ..history.session import Session
+from ..history.tool_groups import LogEntry
+from ..recall.heuristic import Heuristic
+from ..recall.postings import Weights
+from ..recall.selection import (
     FELL_BACK,
     LOGGED_CANDIDATES,
     MAX_CANDIDATES,
     MAX_READ,
-    Ask,
-    Heuristic,
-    Hybrid,
-    ModelSelector,
-    Multilingual,
     Ranking,
     ScoredOriginal,
     SelectionRequest,
     Selector,
-    Semantic,
-    Summarize,
-    Weights,
     described,
     fell_back,
     ranking_by,
 )
+from ..recall.strategies import Ask, Hybrid, ModelSelector, Multilingual, Semantic, Summarize
 from .config import (
     anchors as anchors_of,
     auto_enabled,
@@ -82,7 +70,7 @@ from .past import PastMessage
 
 if TYPE_CHECKING:
     from ..cards import CardIndex
-    from ..recall import Embedder
+    from ..recall.selection import Embedder
 
 
 class Strategies:

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, TypeVar
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from ctxsteward.schemas import (
+from ctxsteward.schemas.cascade import (
     MANIFEST,
     PREVIOUS,
     Anchors,
@@ -31,16 +31,14 @@ from ctxsteward.schemas import (
     Cascade,
     InterPhase,
     IntraContext,
-    InvalidCascade,
-    InvalidTranscript,
     Phase,
     Selection,
     Source,
-    counted,
 )
-from ctxsteward.store import Lines, YamlSource, place, read_mapping, read_text, show as show
+from ctxsteward.schemas.errors import InvalidCascade, InvalidTranscript, counted
+from ctxsteward.store.strict_yaml import Lines, YamlSource, place, read_mapping, read_text, show as show
 
-from ..transcripts import decode
+from ..transcripts.strict_json import decode
 from .templates import check_template
 
 _Settings = TypeVar("_Settings", bound=BaseModel)

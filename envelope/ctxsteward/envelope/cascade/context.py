@@ -14,20 +14,13 @@ from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from ctxsteward.schemas import (
-    Cascade,
-    Finding,
-    InputError,
-    InvalidCascade,
-    Message,
-    Phase,
-    SelectionCandidate,
-    SelectionLog,
-    Source,
-    Wire,
-)
+from ctxsteward.schemas import Finding, InputError, Message
+from ctxsteward.schemas.cascade import Cascade, Phase, Source
+from ctxsteward.schemas.documents import SelectionCandidate, SelectionLog
+from ctxsteward.schemas.errors import InvalidCascade
+from ctxsteward.schemas.message import Wire
 
-from ..tokens import Counter
+from ..tokens.tokenizer import Counter
 from .config import NamedSource, before, taken_from
 from .past import (
     Expiry,

@@ -26,10 +26,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from typing import Any, NamedTuple
 
-from ctxsteward.schemas import HandoffLine, HandoffSummary, InputError, SourceMessage, SummaryOrigin, Wire
-from ctxsteward.store import NoteSet, Profile, SessionKey
+from ctxsteward.schemas import InputError
+from ctxsteward.schemas.documents import HandoffLine, HandoffSummary
+from ctxsteward.schemas.message import Wire
+from ctxsteward.schemas.summary import SourceMessage, SummaryOrigin
+from ctxsteward.store.journal.events import NoteSet
+from ctxsteward.store.journal.port import SessionKey
+from ctxsteward.store.profiles.text import Profile
 
-from ..history import Session
+from ..history.session import Session
 from ..store import Store as Store
 
 SCRATCHPAD_NOTE, QUALITY_NOTE, PLAN_NOTE, DECISIONS_NOTE = "scratchpad", "quality", "plan", "decisions"

@@ -29,10 +29,13 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
-from ctxsteward.schemas import InputError, Message, Source, TtlKind, Wire
+from ctxsteward.schemas import InputError, Message
+from ctxsteward.schemas.cascade import Source, TtlKind
+from ctxsteward.schemas.message import Wire
 
-from ..history import LogEntry, Session, is_user_turn
-from ..tokens import Counter
+from ..history.session import Session
+from ..history.tool_groups import LogEntry, is_user_turn
+from ..tokens.tokenizer import Counter
 
 Form = Literal["openai", "anthropic"]
 SHOWN_ALREADY = "[image already shown]"

@@ -41,30 +41,25 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
-from ctxsteward.schemas import (
-    AutoContext,
-    Cascade,
-    Finding,
-    IntraContext,
-    InvalidCascade,
-    SelectionLog,
-    SubCascade,
-    Wire,
-    sent,
-)
+from ctxsteward.schemas import Finding
+from ctxsteward.schemas.cascade import AutoContext, Cascade, IntraContext, SubCascade
+from ctxsteward.schemas.documents import SelectionLog
+from ctxsteward.schemas.errors import InvalidCascade
+from ctxsteward.schemas.message import Wire, sent
 
-from ..compaction import (
+from ..compaction.policy import (
     CompactionCandidate,
     CompactionChoice,
     Policy as Policy,
     ToolGroup,
     Window,
     phase_log as phase_log,
-    price_policy,
     with_default,
 )
-from ..recall import Selector
-from ..tokens import Counter, Prices
+from ..compaction.pricing import price_policy
+from ..recall.selection import Selector
+from ..tokens.models import Prices
+from ..tokens.tokenizer import Counter
 from .auto_selection import Strategies, mentions_error, select_automatically
 from .config import phase_named
 from .context import ContextBuilder, PhaseMessage
@@ -181,6 +176,8 @@ def intra_policy(settings: IntraContext | None, prices: Prices | None = None) ->
     """The policy of a phase; the default one where `intra_context` is off. `prices` are for those that weigh them."""
     if settings is None or not settings.enabled:
         return Policy()
+    if settings.policy in ("middle_out", "importance"):  # they say what leaves, which masking by age would override
+        return price_policy(settings.policy)
     spared = _tells_of_error if settings.preserve_errors else None
     kept_steps = settings.mask_observations_after + 1  # with the newest, which is older than no step
     due = price_policy(

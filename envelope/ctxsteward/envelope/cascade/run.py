@@ -29,26 +29,21 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ctxsteward.schemas import (
-    AutoContext,
-    Cascade,
-    Conflict,
-    Finding,
-    InputError,
-    IntraContext,
-    InvalidCascade,
-    InvalidMessage,
-    Message,
-    Phase,
-    Wire,
-)
-from ctxsteward.store import NoteSet, Profile as Profile, show
+from ctxsteward.schemas import Finding, InputError, InvalidMessage, Message
+from ctxsteward.schemas.cascade import AutoContext, Cascade, IntraContext, Phase
+from ctxsteward.schemas.errors import Conflict, InvalidCascade
+from ctxsteward.schemas.message import Wire
+from ctxsteward.store.journal.events import NoteSet
+from ctxsteward.store.profiles.text import Profile as Profile
+from ctxsteward.store.strict_yaml import show
 
-from ..history import NewMessage, Session, check_meta
-from ..recall import Selector
+from ..history.session import Session
+from ..history.tool_groups import NewMessage, check_meta
+from ..recall.selection import Selector
 from ..store import Store as Store
-from ..tokens import Counter, Prices
-from ..transcripts import decode, open_input
+from ..tokens.models import Prices
+from ..tokens.tokenizer import Counter
+from ..transcripts.strict_json import decode, open_input
 from .auto_selection import Strategies as Strategies
 from .config import Tree, cascade_of_tree, intra_context, phase_named, refused
 from .past import STATE_NOTE, Past, PhaseLog, read_past

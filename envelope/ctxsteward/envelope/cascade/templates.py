@@ -35,7 +35,8 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.tests import TESTS as JINJA_TESTS, test_in
 from jinja2.visitor import NodeTransformer
 
-from ctxsteward.schemas import MAX_CONDITION_CHARS, MAX_INSTRUCTIONS_CHARS, InputError
+from ctxsteward.schemas import InputError
+from ctxsteward.schemas.cascade import MAX_CONDITION_CHARS, MAX_INSTRUCTIONS_CHARS
 
 FILTERS = frozenset(
     (

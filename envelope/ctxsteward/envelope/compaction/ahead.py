@@ -32,19 +32,15 @@ from functools import partial
 from typing import Any, Protocol
 from weakref import WeakSet
 
-from ctxsteward.schemas import Finding, SummarizerInput, Summary, Wire
-from ctxsteward.store import (
-    Deletion,
-    DraftJournal,
-    Eraser,
-    Event,
-    Journal,
-    SessionKey,
-    WindowCompacted,
-    process_forks as forking,
-)
+from ctxsteward.schemas import Finding, SummarizerInput, Summary
+from ctxsteward.schemas.message import Wire
+from ctxsteward.store import Journal, process_forks as forking
+from ctxsteward.store.journal.draft import DraftJournal
+from ctxsteward.store.journal.erasures import Deletion, Eraser
+from ctxsteward.store.journal.events import Event, WindowCompacted
+from ctxsteward.store.journal.port import SessionKey
 
-from ..history import Session
+from ..history.session import Session
 from .policy import CompactionChoice, Window
 
 START_FRACTION = 0.6

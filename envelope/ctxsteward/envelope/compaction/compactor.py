@@ -18,30 +18,23 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Literal, NamedTuple, get_args
 
-from ctxsteward.schemas import (
-    Bullet,
-    CompressionReport,
-    Finding,
-    InputError,
-    Ref,
-    ReplacementReader,
-    SourceMessage,
-    Summarizer,
-    SummarizerInput,
-    Summary,
-)
-from ctxsteward.store import CompactionRefused, WindowCompacted
+from ctxsteward.schemas import Bullet, CompressionReport, Finding, InputError, Ref, Summarizer, SummarizerInput, Summary
+from ctxsteward.schemas.summary import ReplacementReader, SourceMessage
+from ctxsteward.store.journal.events import CompactionRefused, WindowCompacted
 
-from ..history import LogEntry, State, ToolGroup
-from ..layout import Fragment, RenderOptions, bullet_line, bullets_text, group_fragment, heading_lines, one_line
-from ..tokens import (
+from ..history.state import State
+from ..history.tool_groups import LogEntry, ToolGroup
+from ..layout.composition import bullets_text
+from ..layout.fragments import Fragment, RenderOptions, group_fragment
+from ..layout.rows import bullet_line, heading_lines, one_line
+from ..tokens.budgets import (
     BULLETS_FLOOR_FRACTION,
     LIKELY_FRACTION,
     LIVE_FLOOR_FRACTION,
     MIN_PROGRESS_FRACTION,
     Budgets,
-    Counter,
 )
+from ..tokens.tokenizer import Counter
 from .ahead import PlannedCompaction, PreparedSummary, fell_back
 from .losses import account, shown_texts
 from .policy import CompactionChoice, Policy, Window
@@ -273,7 +266,7 @@ class Compactor:
         )
         name = address("compaction", _canonical(event))
         compaction = replace(event, report=report.model_copy(update={"id": name, "artifact": name}))
-        from ctxsteward.schemas import validate
+        from ctxsteward.schemas.publish import validate
 
         try:
             validate("compression_report", compaction.report.model_dump(mode="json"))
@@ -377,7 +370,7 @@ def _fault(summary: object, source: SummarizerInput) -> str:
     """Why a summary cannot be used; empty where it can."""
     if not isinstance(summary, Summary):
         return f"the summarizer returned {type(summary).__name__}, not a Summary"
-    from ctxsteward.schemas import validate
+    from ctxsteward.schemas.publish import validate
 
     try:
         validate("summary", summary.model_dump(mode="json", warnings=False), "the summarizer returned no summary")

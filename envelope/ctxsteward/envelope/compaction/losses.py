@@ -16,10 +16,11 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from ctxsteward.schemas import Bullet, Loss, LossKind
+from ctxsteward.schemas import Bullet, Loss
+from ctxsteward.schemas.summary import LossKind
 
-from ..history import LogEntry, said_by as said_by, text_of as text_of
-from ..layout import DerivedText, MessageStep, Step, ToolResults
+from ..history.tool_groups import LogEntry, said_by as said_by, text_of as text_of
+from ..layout.fragments import DerivedText, MessageStep, Step, ToolResults
 
 LOOK_CHARS = 20_000
 MAX_PROBES = 64

@@ -1,5 +1,1 @@
 """A session's history: its log, the state folded from it, and every original by reference."""
-
-import lazy_loader
-
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -15,8 +15,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
-from ctxsteward.schemas import LOG_DAMAGE, Finding, Message
-from ctxsteward.store import DamagedRecord, JournalRecord, MessageAppended, Row
+from ctxsteward.schemas import Finding, Message
+from ctxsteward.schemas.findings import LOG_DAMAGE
+from ctxsteward.store.journal.events import MessageAppended
+from ctxsteward.store.journal.log import DamagedRecord, Row
+from ctxsteward.store.journal.port import JournalRecord
 
 from ..instruments import Reason, cache_miss
 from .state import State

@@ -41,13 +41,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from ctxsteward.schemas import Conflict, Erased, Finding, InputError, Message, TextPart, Wire, encode_wire
+from ctxsteward.schemas import Erased, Finding, InputError, Message, TextPart
+from ctxsteward.schemas.errors import Conflict
+from ctxsteward.schemas.message import Wire, encode_wire
 
 from .said_message import SaidMessage, is_reduced, said_message, without_own_text
 from .tool_groups import NewMessage, check_meta
 
 if TYPE_CHECKING:
-    from ctxsteward.store import SessionKey
+    from ctxsteward.store.journal.port import SessionKey
 
     from .session import Session
 

@@ -14,18 +14,24 @@ approved and is not approved in the version in force: people approve, a caller d
 not govern is the operator's own text, and its records stand as they were written.
 
 This is asked once, when a head is written into the log, and what is found is written with it: builds ask nothing. A
-store that does not answer in time is a finding.
+store that does not answer in time is a finding. A contradiction is told at each call. A source that does not resolve is
+told by the first envelope alone (`still_told`): records may cite sessions of another store, and no later call changes
+that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from ctxsteward.language import read_statement, sentences_of
-from ctxsteward.schemas import BLOCKS, Finding, ProfileDocument, ProfileEntry, StoreError
-from ctxsteward.store import FactLookup, SessionHead, resolver
+from ctxsteward.language.operators import sentences_of
+from ctxsteward.language.statement import read_statement
+from ctxsteward.schemas import Finding, StoreError
+from ctxsteward.schemas.profile import BLOCKS, ProfileDocument, ProfileEntry
+from ctxsteward.store.facts.fact_store import FactLookup
+from ctxsteward.store.journal.events import SessionHead
+from ctxsteward.store.profiles.proposal import resolver
 
 CONTRADICTED, UNRESOLVED, UNKNOWN = "profile_contradicted", "meta_source_unresolved", "profile_unchecked"
 MAX_LINE_CHARS = 200
@@ -86,6 +92,11 @@ def _with(head: SessionHead, found: list[Finding]) -> SessionHead:
 def findings_of(head: SessionHead) -> list[Finding]:
     """What was found when the head was written."""
     return [Finding.model_validate(one) for one in head.findings]
+
+
+def still_told(findings: Iterable[Finding]) -> list[Finding]:
+    """Findings that later envelopes of a session repeat."""
+    return [finding for finding in findings if finding.kind != UNRESOLVED]
 
 
 def _demoted(record: Mapping[str, Any]) -> dict[str, Any]:

@@ -19,21 +19,20 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from ctxsteward.schemas import Conflict, Damaged, Erased, Finding, ReferenceNotFound
-from ctxsteward.store import (
+from ctxsteward.schemas import Erased, Finding, ReferenceNotFound
+from ctxsteward.schemas.errors import Conflict, Damaged
+from ctxsteward.store.journal.events import (
     NONCE_DIGITS,
     PLAIN,
-    DamagedRecord,
     Event,
-    ForgottenSubject,
     ForkPoint,
-    Log,
     MessageAppended,
     SessionHead,
-    SessionKey,
     SessionOpened,
     WindowCompacted,
 )
+from ctxsteward.store.journal.log import DamagedRecord, Log
+from ctxsteward.store.journal.port import ForgottenSubject, SessionKey
 
 from .fold import ReadFindings, fold
 from .rewrite_attempts import MAX_FINDINGS, rewrite_findings

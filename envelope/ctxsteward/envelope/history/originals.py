@@ -4,7 +4,7 @@ CALL is the id of a tool call, as its model wrote it; the newest that has it cou
 
 ID is that of a record of the profile in force, or its first digits as a prompt shows them; either may stand alone and
 in brackets, as a model copies it (``[04bb]``). The parts of a message are its tool results; of one without any, the
-passages of its text (`language.passage_spans`).
+passages of its text (`language.passages.passage_spans`).
 
 An original is checked against its address before it is served. Raises `InvalidReference`; `ReferenceNotFound` and
 `Erased` (both a KeyError); `Damaged` for an original that cannot be read, where `shown` gives its stand-in.
@@ -15,31 +15,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ctxsteward.language import passage_spans
-from ctxsteward.schemas import (
-    CompressionReport,
-    Damaged,
-    Erased,
-    InvalidReference,
-    Message,
-    Ref,
-    ReferenceNotFound,
-    TextPart,
-    ToolResultPart,
-    Wire,
-)
-from ctxsteward.store import (
-    META_REF,
-    ForgottenSubject,
-    ForkPoint,
-    Profile,
-    RecallSelected,
-    SessionHead,
-    WindowCompacted,
-    read_manifest,
-    record_line,
-    records_named,
-)
+from ctxsteward.language.passages import passage_spans
+from ctxsteward.schemas import CompressionReport, Erased, Message, Ref, ReferenceNotFound, TextPart, ToolResultPart
+from ctxsteward.schemas.errors import Damaged, InvalidReference
+from ctxsteward.schemas.message import Wire
+from ctxsteward.store.journal.events import ForkPoint, RecallSelected, SessionHead, WindowCompacted
+from ctxsteward.store.journal.log import read_manifest
+from ctxsteward.store.journal.port import ForgottenSubject
+from ctxsteward.store.profiles.text import META_REF, Profile, record_line, records_named
 
 from .log_view import SessionLogView
 from .tool_groups import LogEntry, MissingMessage

@@ -19,10 +19,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ctxsteward.schemas import Finding, Message, ProfileDocument, TextPart
+from ctxsteward.schemas import Finding, Message, TextPart
+from ctxsteward.schemas.profile import ProfileDocument
 
 from ..instruments import rewrite_attempt
-from ..tokens import SECTIONS, Budgets
+from ..tokens.budgets import SECTIONS, Budgets
 
 MAX_FINDINGS = 100
 """Of one session: the counter goes on."""

@@ -11,7 +11,8 @@ import json
 import re
 from typing import Any, NamedTuple
 
-from ctxsteward.schemas import Message, OpaquePart, TextPart, ThinkingPart, ToolCallPart, ToolResultPart
+from ctxsteward.schemas import Message, TextPart, ThinkingPart, ToolCallPart, ToolResultPart
+from ctxsteward.schemas.message import OpaquePart
 
 _DIGEST_BYTES = 16
 _NOISE = frozenset(("cache_control", "citations", "id", "index", "status", "signature", "partial"))

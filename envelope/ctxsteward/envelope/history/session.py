@@ -19,34 +19,31 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Literal
 
-from ctxsteward.schemas import CompressionReport, Conflict, Erased, Finding, InputError, Message, Ref, take_wire
-from ctxsteward.store import (
-    AddressKey,
-    DerivedFile,
-    DerivedPlace,
-    DraftJournal,
+from ctxsteward.schemas import CompressionReport, Erased, Finding, InputError, Message, Ref
+from ctxsteward.schemas.errors import Conflict
+from ctxsteward.schemas.message import take_wire
+from ctxsteward.store import Journal, process_forks as forking
+from ctxsteward.store.crypto.keyring import AddressKey, Keys, SealKey
+from ctxsteward.store.derived_files import DerivedFile, DerivedPlace
+from ctxsteward.store.facts.fact_store import FactLookup
+from ctxsteward.store.journal.draft import DraftJournal
+from ctxsteward.store.journal.events import (
     Event,
-    FactLookup,
     ForkPoint,
-    Journal,
-    Keys,
-    Log,
     NoteSet,
     OutcomeTold,
     PinSet,
     PinStrength,
-    Profile as Profile,
-    Repair,
-    SealKey,
     SessionHead,
-    SessionKey,
     SessionOpened,
     WindowCompacted,
-    checked_name,
-    process_forks as forking,
 )
+from ctxsteward.store.journal.log import Log, Repair
+from ctxsteward.store.journal.port import SessionKey
+from ctxsteward.store.names import checked_name
+from ctxsteward.store.profiles.text import Profile as Profile
 
-from ..tokens import Counter
+from ..tokens.tokenizer import Counter
 from .follow import Follower, ForgottenWriter
 from .log_view import TRIES, SessionLogView
 from .originals import MetaReduced, Originals

@@ -12,10 +12,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from ctxsteward.schemas import Conflict, Finding, InputError, Wire, check_argument, encode_wire
-from ctxsteward.store import FactLookup, Profile, SessionHead, SessionOpened, checked_name, without_withdrawn_records
+from ctxsteward.schemas import Finding, InputError
+from ctxsteward.schemas.arguments import check_argument
+from ctxsteward.schemas.errors import Conflict
+from ctxsteward.schemas.message import Wire, encode_wire
+from ctxsteward.store.facts.fact_store import FactLookup, without_withdrawn_records
+from ctxsteward.store.journal.events import SessionHead, SessionOpened
+from ctxsteward.store.names import checked_name
+from ctxsteward.store.profiles.text import Profile
 
-from .head_check import checked_head, findings_of
+from .head_check import checked_head, findings_of, still_told
 from .log_view import TRIES, SessionLogView
 
 
@@ -44,7 +50,8 @@ def open_log(
         tools=head.tools or pinned.tools,
         project=head.project or pinned.project,
     )
-    replica.noticed.add(findings_of(pinned))
+    found = findings_of(pinned)
+    replica.noticed.add(still_told(found) if replica.state.last_reply else found)
     if wanted != pinned:
         if wanted.profile != pinned.profile or wanted.system != pinned.system:
             wanted = checked_head(fact_lookup, replica.log.key.tenant, wanted)

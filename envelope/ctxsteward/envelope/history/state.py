@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from ctxsteward.schemas import Bullet
-from ctxsteward.store import (
+from ctxsteward.store.journal.events import (
     BlankRecord,
     CompactionRefused,
     Event,

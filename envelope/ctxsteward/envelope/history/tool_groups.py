@@ -24,24 +24,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pydantic import ValidationError
 
-from ctxsteward.schemas import (
-    ContextError,
-    ImagePart,
-    InputError,
-    Message,
-    OpaquePart,
-    Outcome,
-    TextPart,
-    ToolCallPart,
-    Wire,
-    control_fields,
-    decode_wire,
-    encode_wire,
-)
-from ctxsteward.store import MAX_META_CHARS, PLAIN, MessageAppended, PinStrength, Placement, unseen
+from ctxsteward.schemas import ContextError, ImagePart, InputError, Message, TextPart, ToolCallPart
+from ctxsteward.schemas.documents import Outcome
+from ctxsteward.schemas.message import OpaquePart, Wire, control_fields, decode_wire, encode_wire
+from ctxsteward.store.journal.events import PLAIN, MessageAppended, PinStrength, Placement
+from ctxsteward.store.names import MAX_META_CHARS, unseen
 
 if TYPE_CHECKING:
-    from ..tokens import Counter
+    from ..tokens.tokenizer import Counter
 
 
 # OpenAI takes ids of at most 40 characters, Anthropic these characters.

@@ -2,7 +2,3 @@
 
 `Conversations` is what all of them do; an adapter is its framework's part alone.
 """
-
-import lazy_loader
-
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -42,12 +42,14 @@ from agent_framework import (
     Message,
 )
 
-from ctxsteward.schemas import ImagePart, TextPart, Wire, encode_wire
+from ctxsteward.schemas import ImagePart, TextPart
+from ctxsteward.schemas.message import Wire, encode_wire
 
-from ..history import LogEntry
-from ..layout import BULLETS_LABEL, MessageStep, ToolResult
-from ..recall import model_tools
-from ..render import wires_of_steps
+from ..history.tool_groups import LogEntry
+from ..layout.composition import BULLETS_LABEL
+from ..layout.fragments import MessageStep, ToolResult
+from ..recall.model_tools import model_tools
+from ..render.units import wires_of_steps
 from ..store import Store
 from .conversations import ConversationName, Conversations, PreparedCall, named_conversation
 from .entry_log import EntryLog, kept_open

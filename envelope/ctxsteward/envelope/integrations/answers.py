@@ -18,10 +18,10 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ctxsteward.schemas import Wire
+from ctxsteward.schemas.message import Wire
 
 from ..envelope import Provider
-from ..render import messages_of_items
+from ..render.openai_responses import messages_of_items
 from .conversations import ConversationName, Conversations, PreparedCall
 
 

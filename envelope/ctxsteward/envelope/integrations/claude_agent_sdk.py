@@ -36,21 +36,19 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from anyio import Lock, to_thread
 
-from ctxsteward.schemas import (
-    Erased,
-    InputError,
-    InvalidMessage,
-    Message,
-    Wire,
-    check_argument,
-    check_callable,
-    instant,
-)
-from ctxsteward.store import forget
+from ctxsteward.schemas import Erased, InputError, InvalidMessage, Message
+from ctxsteward.schemas.arguments import check_argument, check_callable
+from ctxsteward.schemas.message import Wire
+from ctxsteward.schemas.profile import instant
+from ctxsteward.store.erasure.forget import forget
 
-from ..history import NewMessage, Session, text_of
-from ..layout import CONTEXT_LABEL, continued, excerpt, fenced
-from ..recall import recalled_share, search_context
+from ..history.session import Session
+from ..history.tool_groups import NewMessage, text_of
+from ..layout.composition import CONTEXT_LABEL
+from ..layout.fragments import excerpt
+from ..layout.rows import continued, fenced
+from ..recall.model_tools import search_context
+from ..recall.selection import recalled_share
 from ..store import Store
 from .conversations import ConversationName, Conversations, checked_conversation
 from .entry_log import ENTRIES_SUFFIX, EntryLog, kept_open

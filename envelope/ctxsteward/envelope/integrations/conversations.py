@@ -1,7 +1,7 @@
 """`Conversations`: what every adapter does around a model call of somebody else's loop.
 
 An adapter turns its framework's history into wire dicts (OpenAI chat or Anthropic messages; Responses items go through
-`render.messages_of_items`), and does three things around each call of the model:
+`render.openai_responses.messages_of_items`), and does three things around each call of the model:
 
     conversations = Conversations.of(store, **options)          # once; `store` may be Conversations that are shared
     call = conversations.prepare(ConversationName("chat-1"), history, system=…, tools=…, model="gpt-4o")
@@ -46,28 +46,27 @@ from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import Any, Literal, NamedTuple, TypedDict, Unpack
 
-from ctxsteward.schemas import (
-    BudgetExceeded,
-    Erased,
-    Finding,
-    InputError,
-    TokenizerUnavailable,
-    UnknownModel,
-    WindowExceeded,
-    Wire,
-    check_argument,
-    check_callable,
-)
-from ctxsteward.store import Profile, SessionHead, checked_name, process_forks as forking
+from ctxsteward.schemas import BudgetExceeded, Erased, Finding, InputError, UnknownModel, WindowExceeded
+from ctxsteward.schemas.arguments import check_argument, check_callable
+from ctxsteward.schemas.errors import TokenizerUnavailable
+from ctxsteward.schemas.message import Wire
+from ctxsteward.store import process_forks as forking
+from ctxsteward.store.journal.events import SessionHead
+from ctxsteward.store.names import checked_name
+from ctxsteward.store.profiles.text import Profile
 
-from ..audit import audit
-from ..building import EnvelopeBuilder
+from ..audit.auditor import audit
+from ..building.builder import EnvelopeBuilder
 from ..envelope import Envelope, Provider
-from ..history import CONTEXT_PASTED, ERASED_SKIPPED, NewMessage, Session, check_meta, head_of
-from ..recall import answer_call, model_tools
+from ..history.follow import CONTEXT_PASTED, ERASED_SKIPPED
+from ..history.session import Session
+from ..history.session_head import head_of
+from ..history.tool_groups import NewMessage, check_meta
+from ..recall.model_tools import answer_call, model_tools
 from ..store import Store, open_store
-from ..telemetry import usage_reported
-from ..tokens import DEFAULT_TOKENIZER, Budgets, prompt_tokens_of
+from ..telemetry.spans import usage_reported
+from ..tokens.budgets import Budgets
+from ..tokens.tokenizer import DEFAULT_TOKENIZER, prompt_tokens_of
 
 MAX_OPEN = 1000
 """Sessions that stay open; another one is opened again from its newest compaction."""

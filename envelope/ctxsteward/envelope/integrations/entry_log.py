@@ -17,11 +17,12 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from ctxsteward.store import SessionKey
+from ctxsteward.store.journal.port import SessionKey
 
-from ..history import NewMessage, Session
+from ..history.session import Session
+from ..history.tool_groups import NewMessage
 from ..store import Store
-from ..tokens import Counter
+from ..tokens.tokenizer import Counter
 
 ENTRIES_SUFFIX = "~entries"
 ENTRIES_ORIGIN = "entries"

@@ -28,11 +28,13 @@ from langchain_core.tools import StructuredTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.config import get_config
 
-from ctxsteward.schemas import InvalidMessage, Message, Wire, encode_wire
+from ctxsteward.schemas import InvalidMessage, Message
+from ctxsteward.schemas.message import Wire, encode_wire
 
-from ..layout import MessageStep, ToolResult
-from ..recall import model_tools as tool_schemas
-from ..render import image_url, wires_of_steps
+from ..layout.fragments import MessageStep, ToolResult
+from ..recall.model_tools import model_tools as tool_schemas
+from ..render.openai_chat import image_url
+from ..render.units import wires_of_steps
 from .conversations import (
     ConversationName,
     Conversations,

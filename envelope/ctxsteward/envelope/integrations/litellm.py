@@ -30,11 +30,12 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
-from ctxsteward.schemas import InputError, Wire
+from ctxsteward.schemas import InputError
+from ctxsteward.schemas.message import Wire
 from ctxsteward.store import MasterKeys
 
 from ..store import Store, open_store
-from ..tokens import Budgets
+from ..tokens.budgets import Budgets
 from .answers import ENDPOINTS, BuiltRequest, CompleteAnswer, built_request, plain_body
 from .conversations import (
     ConversationName,

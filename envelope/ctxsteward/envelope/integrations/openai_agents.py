@@ -30,11 +30,13 @@ from agents import Agent, FunctionTool, ModelResponse, RunContextWrapper, RunHoo
 from agents.memory.session_settings import resolve_session_limit
 from agents.run_config import CallModelData, ModelInputData
 
-from ctxsteward.schemas import Erased, Message, Wire, encode_wire
+from ctxsteward.schemas import Erased, Message
+from ctxsteward.schemas.message import Wire, encode_wire
 
-from ..history import LogEntry, NewMessage, Session
-from ..recall import model_tools as tool_schemas
-from ..render import item_groups, items_of, items_of_message, messages_of_items, own_items
+from ..history.session import Session
+from ..history.tool_groups import LogEntry, NewMessage
+from ..recall.model_tools import model_tools as tool_schemas
+from ..render.openai_responses import item_groups, items_of, items_of_message, messages_of_items, own_items
 from .conversations import ConversationName, Conversations, PreparedCall, SessionSource, checked_conversation
 
 FIELD = "openai_agents"

@@ -45,11 +45,11 @@ from pydantic_ai.messages import (
 from pydantic_ai.models import ModelRequestContext
 from pydantic_ai.toolsets import FunctionToolset
 
-from ctxsteward.schemas import Wire, encode_wire
+from ctxsteward.schemas.message import Wire, encode_wire
 
-from ..layout import MessageStep, ToolResult
-from ..recall import model_tools as tool_schemas
-from ..render import wires_of_steps
+from ..layout.fragments import MessageStep, ToolResult
+from ..recall.model_tools import model_tools as tool_schemas
+from ..render.units import wires_of_steps
 from .conversations import (
     ConversationName,
     Conversations,

@@ -16,7 +16,8 @@ from typing import Any, cast
 import anyio.to_thread
 import httpx2
 
-from ctxsteward.schemas import InputError, Wire
+from ctxsteward.schemas import InputError
+from ctxsteward.schemas.message import Wire
 
 from .answers import (
     BuiltRequest,

@@ -24,11 +24,18 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from ctxsteward.schemas import BudgetExceeded, Bullet, Finding, LossKind, Ref, Wire, fixed_finding
-from ctxsteward.store import FACTS_LABEL, Profile, RecallSelected, SessionHead, static_blocks, system_blocks
+from ctxsteward.schemas import BudgetExceeded, Bullet, Finding, Ref
+from ctxsteward.schemas.findings import fixed_finding
+from ctxsteward.schemas.message import Wire
+from ctxsteward.schemas.summary import LossKind
+from ctxsteward.store.facts.fact import FACTS_LABEL
+from ctxsteward.store.journal.events import RecallSelected, SessionHead
+from ctxsteward.store.profiles.text import Profile, static_blocks, system_blocks
 
-from ..history import Day, LogEntry, State, ToolGroup
-from ..tokens import Budgets, Counter
+from ..history.state import Day, State
+from ..history.tool_groups import LogEntry, ToolGroup
+from ..tokens.budgets import Budgets
+from ..tokens.tokenizer import Counter
 from .fragments import Fragment, FragmentCache, cached, context_key, excerpt, text_fragment
 from .meta_section import BY_VALUE, ChooseRecords, MetaCut, lay_meta
 from .rows import FORM, LayoutForm, bullet_lines, bullet_text, continued, fenced, is_date, passage_lines, recalled_line

@@ -24,11 +24,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeVar
 
-from ctxsteward.schemas import ImagePart, Message, TextPart, ToolCallPart, ToolResultPart, Wire
-from ctxsteward.store import PLAIN, process_forks as forking
+from ctxsteward.schemas import ImagePart, Message, TextPart, ToolCallPart, ToolResultPart
+from ctxsteward.schemas.message import Wire
+from ctxsteward.store import process_forks as forking
+from ctxsteward.store.journal.events import PLAIN
 
-from ..history import LogEntry, ToolGroup, says_something, unanswered
-from ..tokens import Counter
+from ..history.tool_groups import LogEntry, ToolGroup, says_something, unanswered
+from ..tokens.tokenizer import Counter
 from .rows import fenced
 
 _SIGNAL = re.compile(

@@ -17,20 +17,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ctxsteward.schemas import (
-    CompressionReport,
-    Finding,
-    Loss,
-    Message,
-    MetaRecord,
-    Ref,
-    SourceMessage,
-    Summarizer,
-    SummarizerInput,
-)
-from ctxsteward.store import META_REF, AddressKey, Profile, address_of, line_writer, meta_text, record_line
+from ctxsteward.schemas import CompressionReport, Finding, Loss, Message, Ref, Summarizer, SummarizerInput
+from ctxsteward.schemas.profile import MetaRecord
+from ctxsteward.schemas.summary import SourceMessage
+from ctxsteward.store.crypto.keyring import AddressKey, address_of
+from ctxsteward.store.profiles.text import META_REF, Profile, line_writer, meta_text, record_line
 
-from ..tokens import Budgets, Counter
+from ..tokens.budgets import Budgets
+from ..tokens.tokenizer import Counter
 from .fragments import Fragment, text_fragment
 
 META_STABLE_COMPACTIONS = 4

@@ -40,11 +40,12 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import NamedTuple, get_args
 
-from ctxsteward.language import passage_spans
-from ctxsteward.schemas import Bullet, HandoffSection, Message
-from ctxsteward.store import NONCE_DIGITS
+from ctxsteward.language.passages import passage_spans
+from ctxsteward.schemas import Bullet, Message
+from ctxsteward.schemas.summary import HandoffSection
+from ctxsteward.store.journal.events import NONCE_DIGITS
 
-from ..history import LogEntry
+from ..history.tool_groups import LogEntry
 
 _LIKE_REF = re.compile(r"§\s?\d+(?:\.\d+)?")
 

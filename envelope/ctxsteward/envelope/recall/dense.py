@@ -23,10 +23,11 @@ from copy import copy
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from ctxsteward.schemas import Finding, InputError, check_callable
+from ctxsteward.schemas import Finding, InputError
+from ctxsteward.schemas.arguments import check_callable
 from ctxsteward.store import process_forks as forking
 
-from ..history import LogEntry, text_of
+from ..history.tool_groups import LogEntry, text_of
 from .heuristic import Heuristic
 from .selection import (
     MAX_CANDIDATES,

@@ -25,29 +25,22 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ctxsteward.schemas import Erased, Finding, StoreError, StoreUnavailable
-from ctxsteward.store import (
-    Audience,
-    AudienceFacts,
-    Each,
-    Fact,
-    FactRef,
-    FactStore,
-    RecallSelected,
-    RecordRef,
-    StoredFact,
-    erased_fact,
-    fact_line,
-    in_order,
-)
+from ctxsteward.store import Audience, Fact
+from ctxsteward.store.facts.fact import fact_line, in_order
+from ctxsteward.store.facts.fact_store import AudienceFacts, Each, FactStore, StoredFact, erased_fact
+from ctxsteward.store.journal.events import FactRef, RecallSelected
+from ctxsteward.store.profiles.version_codec import RecordRef
 
-from ..layout import FactLines, context_text, recalled_rows
-from ..tokens import Counter
+from ..layout.composition import FactLines, context_text, recalled_rows
+from ..tokens.tokenizer import Counter
 from .heuristic import UtteranceIndex
 from .room import CHOSEN, LEAST_TOKENS, MISSES, NO_ROOM
 from .selection import LOGGED_CANDIDATES, Ranking, ScoredOriginal, log_of, verbatim
 
 if TYPE_CHECKING:
-    from ..history import LogEntry, Session, State
+    from ..history.session import Session
+    from ..history.state import State
+    from ..history.tool_groups import LogEntry
 
 REFRESH_TURNS = 8
 _NOTHING = AudienceFacts(number=0, held=())

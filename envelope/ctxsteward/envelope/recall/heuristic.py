@@ -21,12 +21,14 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from ctxsteward.language import passage_spans, rules_digest, terms
-from ctxsteward.schemas import Message, Ref, ReplacementReader, ResumableReader, SourceMessage, TextPart
+from ctxsteward.language.passages import passage_spans
+from ctxsteward.language.words import rules_digest, terms
+from ctxsteward.schemas import Message, Ref, TextPart
+from ctxsteward.schemas.summary import ReplacementReader, ResumableReader, SourceMessage
 
-from ..history import LogEntry, text_of
-from ..layout import recalled_text
-from ..tokens import MESSAGE_TOKENS, Counter
+from ..history.tool_groups import LogEntry, text_of
+from ..layout.rows import recalled_text
+from ..tokens.tokenizer import MESSAGE_TOKENS, Counter
 from .lexical_index import MAX_RANKED, IndexedTurn, TurnIndex
 from .postings import Weights
 from .room import RecalledRows, VisibleMessages

@@ -35,7 +35,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, NamedTuple
 
-from ..compaction import stands_in
+from ..compaction.losses import stands_in
 from .postings import Lengths, Postings, Weights, add_bm25
 from .selection import ScoredOriginal
 

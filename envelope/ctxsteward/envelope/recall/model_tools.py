@@ -28,11 +28,15 @@ from collections.abc import Iterable, Iterator, Mapping, Set
 from itertools import islice, pairwise
 from typing import Any, NamedTuple
 
-from ctxsteward.language import MAX_TEXT_CHARS, terms
-from ctxsteward.schemas import ContextError, InputError, Message, TextPart, Wire
+from ctxsteward.language.words import MAX_TEXT_CHARS, terms
+from ctxsteward.schemas import ContextError, InputError, Message, TextPart
+from ctxsteward.schemas.message import Wire
 
-from ..history import Day, Session, State, text_of
-from ..layout import continued, day_above, day_line
+from ..history.session import Session
+from ..history.state import Day, State
+from ..history.tool_groups import text_of
+from ..layout.composition import day_above, day_line
+from ..layout.rows import continued
 from .heuristic import Heuristic
 from .selection import ScoredOriginal, Selector, request_for, verbatim
 
@@ -367,7 +371,8 @@ def model_tools(provider: str = "openai-chat") -> tuple[Wire, ...]:
     >>> [tool["name"] for tool in model_tools("anthropic")]
     ['search_context', 'resolve_reference']
     """
-    from ..render import FORMATS, translated
+    from ..render.request import FORMATS
+    from ..render.units import translated
 
     forms = {name: form.as_tool for name, form in FORMATS.items() if form.as_tool is not None}
     if provider not in forms:

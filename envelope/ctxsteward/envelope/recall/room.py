@@ -21,13 +21,17 @@ from bisect import insort
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set as AbstractSet
 from typing import NamedTuple
 
-from ctxsteward.language import passage_spans
+from ctxsteward.language.passages import passage_spans
 from ctxsteward.schemas import Ref
-from ctxsteward.store import RecallSelected, process_forks as forking
+from ctxsteward.store import process_forks as forking
+from ctxsteward.store.journal.events import RecallSelected
 
-from ..history import Day, LogEntry, State
-from ..layout import Fragment, context_fragment, day_above, day_line, passage_lines, recalled_line, recalled_text
-from ..tokens import Counter
+from ..history.state import Day, State
+from ..history.tool_groups import LogEntry
+from ..layout.composition import context_fragment, day_above, day_line
+from ..layout.fragments import Fragment
+from ..layout.rows import passage_lines, recalled_line, recalled_text
+from ..tokens.tokenizer import Counter
 
 CHOSEN = "ranked, and it fits"
 NAMED = "the question names it, and it fits"
@@ -406,7 +410,7 @@ def _number(text: str) -> int:
         return _WORDS.index(text.lower()) + 1
     if text[0].isdecimal():
         return int(text.rstrip("stndrhSTNDRH"))
-    from ctxsteward.language import chinese_number
+    from ctxsteward.language.values import chinese_number
 
     return int(chinese_number(text))
 

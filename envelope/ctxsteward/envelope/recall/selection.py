@@ -31,15 +31,19 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar, overload
 
 from ctxsteward.schemas import Finding, Message, Ref
-from ctxsteward.store import DerivedFile, RecallSelected, process_forks as forking
+from ctxsteward.store import process_forks as forking
+from ctxsteward.store.derived_files import DerivedFile
+from ctxsteward.store.journal.events import RecallSelected
 
-from ..history import LogEntry, State
-from ..layout import context_key
-from ..tokens import LEAST_RECALL_TOKENS, RECALLED_FRACTION, RECALLED_HALF_TOKENS, Counter
+from ..history.state import State
+from ..history.tool_groups import LogEntry
+from ..layout.fragments import context_key
+from ..tokens.budgets import LEAST_RECALL_TOKENS, RECALLED_FRACTION, RECALLED_HALF_TOKENS
+from ..tokens.tokenizer import Counter
 from .room import CHOSEN, NAMED, NAMED_EXCERPT, NO_ROOM, REPLACES, RecalledRows, RecallRoom, VisibleMessages, named
 
 if TYPE_CHECKING:
-    from ..history import Session
+    from ..history.session import Session
 
 
 class ScoredOriginal(NamedTuple):
@@ -171,7 +175,7 @@ def select(
     Raises `SelectorFailed` for what the selector raises, and for an invalid ranking. Anything else is a fault of
     ours.
     """
-    from ctxsteward.schemas import validate_quickly
+    from ctxsteward.schemas.publish import validate_quickly
 
     visible = verbatim(state)
     last = state.last_user - 1

@@ -38,19 +38,12 @@ from typing import Annotated, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
-from ctxsteward.schemas import (
-    ChatModel,
-    ChatRequest,
-    Finding,
-    InputError,
-    Wire,
-    charged_to,
-    check_callable,
-    read_json,
-    whole_text,
-)
+from ctxsteward.schemas import ChatModel, ChatRequest, Finding, InputError
+from ctxsteward.schemas.arguments import check_callable
+from ctxsteward.schemas.chat_model import charged_to, read_json, whole_text
+from ctxsteward.schemas.message import Wire
 
-from ..history import LogEntry, text_of
+from ..history.tool_groups import LogEntry, text_of
 from .dense import E5, Multilingual, QueryEmbedder, Semantic
 from .heuristic import Heuristic
 from .selection import (
@@ -164,7 +157,7 @@ def selector_named(name: str) -> Selector:
                 "or take selector='heuristic'"
             ) from error
         return near if name == "semantic" else Hybrid(lexical, near)
-    hint = "ctxsteward.envelope.recall.ModelSelector(model)" if name == "llm" else "a callable"
+    hint = "ctxsteward.envelope.recall.strategies.ModelSelector(model)" if name == "llm" else "a callable"
     raise InputError(f"no selector is named {name!r:.60}; known: heuristic, semantic, hybrid; or pass {hint}")
 
 

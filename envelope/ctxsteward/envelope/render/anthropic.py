@@ -13,9 +13,11 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from ctxsteward.schemas import ImagePart, Part, TextPart, ToolCallPart, Wire, sent
+from ctxsteward.schemas import ImagePart, Part, TextPart, ToolCallPart
+from ctxsteward.schemas.message import Wire, sent
 
-from ..layout import DerivedText, DynamicLayout, Fragment, MessageStep, PromptLayout, ToolResult, ToolResults
+from ..layout.composition import DynamicLayout, PromptLayout
+from ..layout.fragments import DerivedText, Fragment, MessageStep, ToolResult, ToolResults
 from .units import ProviderFormat, Unit, as_anthropic_tool, blocks_of, listed, message_units, translated
 
 NAME = "anthropic"

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from ctxsteward.schemas import ImagePart, Part, TextPart, Wire
+from ctxsteward.schemas import ImagePart, Part, TextPart
+from ctxsteward.schemas.message import Wire
 
-from ..layout import Fragment, MessageStep, PromptLayout, ToolResult
+from ..layout.composition import PromptLayout
+from ..layout.fragments import Fragment, MessageStep, ToolResult
 from .anthropic import arguments_object
 from .units import (
     JOINT,

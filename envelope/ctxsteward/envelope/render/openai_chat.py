@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from ctxsteward.schemas import ImagePart, Message, Part, TextPart, Wire, sent
+from ctxsteward.schemas import ImagePart, Message, Part, TextPart
+from ctxsteward.schemas.message import Wire, sent
 
-from ..layout import Fragment, MessageStep, PromptLayout, ToolResult
+from ..layout.composition import PromptLayout
+from ..layout.fragments import Fragment, MessageStep, ToolResult
 from .units import ProviderFormat, Unit, as_openai_tool, listed, message_units, translated, wires_of_steps
 
 NAME = "openai-chat"

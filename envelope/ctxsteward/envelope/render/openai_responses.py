@@ -11,10 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from ctxsteward.schemas import ImagePart, InputError, Message, Part, TextPart, Wire, sent
+from ctxsteward.schemas import ImagePart, InputError, Message, Part, TextPart
+from ctxsteward.schemas.message import Wire, sent
 
-from ..history import LogEntry
-from ..layout import Fragment, MessageStep, PromptLayout, ToolResult
+from ..history.tool_groups import LogEntry
+from ..layout.composition import PromptLayout
+from ..layout.fragments import Fragment, MessageStep, ToolResult
 from .openai_chat import image_url
 from .units import (
     ProviderFormat,

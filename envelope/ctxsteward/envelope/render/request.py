@@ -10,10 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from ctxsteward.schemas import Finding, InputError, OpaquePart, ThinkingPart, Wire, fixed_finding, sent
+from ctxsteward.schemas import Finding, InputError, ThinkingPart
+from ctxsteward.schemas.findings import fixed_finding
+from ctxsteward.schemas.message import OpaquePart, Wire, sent
 
-from ..history import LogEntry
-from ..layout import MessageStep, PromptLayout, ToolResults
+from ..history.tool_groups import LogEntry
+from ..layout.composition import PromptLayout
+from ..layout.fragments import MessageStep, ToolResults
 from . import anthropic, gemini, openai_chat, openai_responses, text
 from .units import SNAKE, ProviderFormat, Unit, canonical, context_of, tool_units
 

@@ -18,9 +18,12 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from ctxsteward.schemas import InputError, Message, TextPart, Wire
+from ctxsteward.schemas import InputError, Message, TextPart
+from ctxsteward.schemas.message import Wire
 
-from ..layout import Fragment, MessageStep, PromptLayout, ToolResult, escape, unescape
+from ..layout.composition import PromptLayout
+from ..layout.fragments import Fragment, MessageStep, ToolResult
+from ..layout.rows import escape, unescape
 from .units import CUT, Channel, ProviderFormat, Unit, wires_of_steps
 
 _OPENING = re.compile(r"<([^\s<>/]{1,64}) ([^\n>]*)>\n")

@@ -11,7 +11,7 @@ and snake_case are one. A head that is one text is taken apart at the sections t
 
 A tool schema (name, description, JSON Schema of the arguments) in the provider's own form goes back as it is, built-in
 tools included. A function is translated. What has no form elsewhere (another provider's built-in or free-text tool) is
-left out, and `render.dropped_fields` says so.
+left out, and `render.request.dropped_fields` says so.
 
 `ProviderFormat` is a provider's row: how it is rendered and how it is read. Each provider's module has the rest.
 
@@ -27,9 +27,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
-from ctxsteward.schemas import InputError, Wire
+from ctxsteward.schemas import InputError
+from ctxsteward.schemas.message import Wire
 
-from ..layout import DerivedText, Fragment, MessageStep, PromptLayout, ToolResult, ToolResults
+from ..layout.composition import PromptLayout
+from ..layout.fragments import DerivedText, Fragment, MessageStep, ToolResult, ToolResults
 
 T = TypeVar("T")
 Channel = Literal["head", "tools", "dynamic", "argument"]

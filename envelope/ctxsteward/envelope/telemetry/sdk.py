@@ -22,7 +22,8 @@ from importlib import import_module
 from typing import IO, TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
-from ctxsteward.schemas import InputError, shown_uri, without_secrets
+from ctxsteward.schemas import InputError
+from ctxsteward.schemas.errors import shown_uri, without_secrets
 
 from ..instruments import Board, board as builds
 from .spans import LOGGER

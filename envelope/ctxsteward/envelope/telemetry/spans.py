@@ -49,12 +49,14 @@ from functools import cache
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ctxsteward.store import address_of
+from ctxsteward.store.crypto.keyring import address_of
 
 from ..envelope import Envelope
 from ..instruments import GUARDS, METER, PLACES, Labels, Measurement, Outcome, board, lasted
-from ..layout import DynamicLayout, Fragment, HeadLayout
-from ..tokens import HEAD_SECTIONS, REPLY_PRIMING_TOKENS, SECTIONS
+from ..layout.composition import DynamicLayout, HeadLayout
+from ..layout.fragments import Fragment
+from ..tokens.budgets import HEAD_SECTIONS, SECTIONS
+from ..tokens.tokenizer import REPLY_PRIMING_TOKENS
 
 if TYPE_CHECKING:
     from contextvars import Token
@@ -63,7 +65,7 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Span, Tracer
 
     from ..envelope import Envelope
-    from ..history import Session
+    from ..history.session import Session
 
 NAME = "context.build"
 LOGGER = "ctxsteward.envelope"

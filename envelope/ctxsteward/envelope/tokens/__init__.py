@@ -1,5 +1,1 @@
 """Token budgets, and what texts, images and models cost."""
-
-import lazy_loader
-
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

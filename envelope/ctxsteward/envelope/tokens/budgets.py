@@ -24,7 +24,9 @@ from typing import Any, ClassVar, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from ctxsteward.schemas import Finding, InputError, InvalidBudget, UnknownModel, check_argument
+from ctxsteward.schemas import Finding, InputError, UnknownModel
+from ctxsteward.schemas.arguments import check_argument
+from ctxsteward.schemas.errors import InvalidBudget
 
 from .models import ImageRule, ModelInfo, model_info
 from .tokenizer import REPLY_PRIMING_TOKENS, Counter, Tokenizer, load_tokenizer

@@ -22,7 +22,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ctxsteward.schemas import InputError, TokenizerUnavailable
+from ctxsteward.schemas import InputError
+from ctxsteward.schemas.errors import TokenizerUnavailable
 from ctxsteward.store import process_forks as forking
 
 if TYPE_CHECKING:

@@ -30,7 +30,6 @@ from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 from ctxsteward.schemas import (
-    MEDIA_TYPES,
     ImagePart,
     InputError,
     Message,
@@ -39,8 +38,8 @@ from ctxsteward.schemas import (
     ThinkingPart,
     ToolCallPart,
     ToolResultPart,
-    Wire,
 )
+from ctxsteward.schemas.message import MEDIA_TYPES, Wire
 
 from .encodings import load_encoding
 from .models import ImageRule, image_tokens

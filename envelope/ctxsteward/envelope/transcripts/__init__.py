@@ -8,7 +8,3 @@ LoCoMo. `format="auto"` decides, and `Transcript.format` says which.
 >>> transcript.format, transcript.system, [entry.wire["content"] for entry in transcript.entries()]
 ('openai', ('Be brief.',), ['Hi'])
 """
-
-import lazy_loader
-
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

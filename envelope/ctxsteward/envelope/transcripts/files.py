@@ -49,7 +49,9 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-from ctxsteward.schemas import InputTooLarge, InvalidTranscript, Message, Wire
+from ctxsteward.schemas import Message
+from ctxsteward.schemas.errors import InputTooLarge, InvalidTranscript
+from ctxsteward.schemas.message import Wire
 
 from .strict_json import InputLine, JsonInput, at, checked, decode, is_cut_short, memory_input, open_input, show
 from .transcript import (

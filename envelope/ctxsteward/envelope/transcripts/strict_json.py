@@ -30,7 +30,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, NoReturn
 
-from ctxsteward.schemas import MAX_DEPTH, InputTooLarge, InvalidMessage, InvalidTranscript, Message
+from ctxsteward.schemas import InvalidMessage, Message
+from ctxsteward.schemas.errors import InputTooLarge, InvalidTranscript
+from ctxsteward.schemas.message import MAX_DEPTH
 
 
 def at(place: str, path: str) -> str:

@@ -35,7 +35,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from ctxsteward.schemas import MAX_MESSAGE_BYTES, Finding, InvalidMessage, InvalidTranscript, Message, Wire
+from ctxsteward.schemas import Finding, InvalidMessage, Message
+from ctxsteward.schemas.errors import InvalidTranscript
+from ctxsteward.schemas.message import MAX_MESSAGE_BYTES, Wire
 
 from .strict_json import InputLine, JsonInput, at, checked, decode, show
 

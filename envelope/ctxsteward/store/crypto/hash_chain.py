@@ -27,10 +27,11 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from ctxsteward.schemas import Damaged, ObjectMissing, StoreError, UnsupportedVersion, VersionTaken
+from ctxsteward.schemas import StoreError
+from ctxsteward.schemas.errors import Damaged, ObjectMissing, UnsupportedVersion, VersionTaken
 
 from ..names import number_of, numbered
-from ..objects import ObjectStore, Patience, list_twice, put_once
+from ..objects.port import ObjectStore, Patience, list_twice, put_once
 from .keyring import AddressKey
 
 CHAIN_VERSION = 1

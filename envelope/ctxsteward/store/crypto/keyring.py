@@ -32,11 +32,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, NewType, Protocol, runtime_checkable
 
-from ctxsteward.schemas import Damaged, InputError, ObjectMissing, StoreError, UnsupportedVersion
+from ctxsteward.schemas import InputError, StoreError
+from ctxsteward.schemas.errors import Damaged, ObjectMissing, UnsupportedVersion
 
 from .. import create_once, process_forks as forking
 from ..names import check_name
-from ..objects import ObjectStore, Patience, put_once
+from ..objects.port import ObjectStore, Patience, put_once
 
 if TYPE_CHECKING:
     from hashlib import _Hash

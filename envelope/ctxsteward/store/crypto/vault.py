@@ -30,10 +30,12 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any, NamedTuple, TypeGuard
 
-from ctxsteward.schemas import Damaged, Erased, ObjectMissing, UnsupportedVersion, Wire
+from ctxsteward.schemas import Erased
+from ctxsteward.schemas.errors import Damaged, ObjectMissing, UnsupportedVersion
+from ctxsteward.schemas.message import Wire
 
 from .. import names, process_forks as forking
-from ..objects import ObjectStore, Patience, put_once
+from ..objects.port import ObjectStore, Patience, put_once
 from .keyring import KEY_BYTES, NONCE_BYTES, Keys, address_of, decrypt, encrypt
 
 VAULT_VERSION = 1

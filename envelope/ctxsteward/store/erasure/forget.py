@@ -34,12 +34,15 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from ctxsteward.schemas import Damaged, Finding, InputError
+from ctxsteward.schemas import Finding, InputError
+from ctxsteward.schemas.errors import Damaged
 
 from ..backend import Backend
-from ..crypto import subject_of
+from ..crypto.keyring import subject_of
 from ..derived_files import DerivedFiles
-from ..journal import Deletion, Eraser, Erasure, ErasureRequest, Holder, RemoteSessions, SessionKey, principals_of
+from ..journal.erasures import Deletion, Eraser, Erasure, ErasureRequest, Holder, RemoteSessions
+from ..journal.log import principals_of
+from ..journal.port import SessionKey
 from ..names import checked_note
 from .ledgers import LedgersBeside
 from .steps import ErasureRun

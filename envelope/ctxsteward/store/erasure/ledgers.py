@@ -20,7 +20,7 @@ from urllib.parse import unquote
 from ctxsteward.schemas import Finding
 
 from ..backend import Backend
-from ..journal import Journal
+from ..journal.port import Journal
 from ..names import number_of, part_of
 
 LEDGER_FOLDER = "ledgers"

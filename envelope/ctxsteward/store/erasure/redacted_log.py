@@ -41,26 +41,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ctxsteward.schemas import ContextError, Damaged, InvalidReference, Ref, Wire, encode_wire
+from ctxsteward.schemas import ContextError, Ref
+from ctxsteward.schemas.errors import Damaged, InvalidReference
+from ctxsteward.schemas.message import Wire, encode_wire
 
-from ..crypto import AddressKey, address_of, subject_of
-from ..journal import (
-    CheckedJournal,
-    ForgottenSubject,
-    ForkPoint,
-    Journal,
-    JournalRecord,
-    Manifest,
-    SessionKey,
-    SessionOpened,
-    body_of,
-    check,
-    code_of,
-    coded_manifest,
-    encoded_body,
-    from_record,
-    read_manifest,
-)
+from ..crypto.keyring import AddressKey, address_of, subject_of
+from ..journal.events import ForkPoint, SessionOpened, encoded_body, from_record
+from ..journal.log import body_of, check, code_of, coded_manifest, read_manifest
+from ..journal.port import CheckedJournal, ForgottenSubject, Journal, JournalRecord, Manifest, SessionKey
 
 ERASED_TEXT = "[erased]"
 """Stands where a text was."""

@@ -14,24 +14,18 @@ from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from typing import TypeVar
 
-from ctxsteward.schemas import Damaged, Erased, Finding, InputError, ObjectMissing, StoreError, UnsupportedVersion
+from ctxsteward.schemas import Erased, Finding, InputError, StoreError
+from ctxsteward.schemas.errors import Damaged, ObjectMissing, UnsupportedVersion
 
 from ..backend import Backend
-from ..crypto import derived_subject, subject_of
-from ..facts import Audience, forget_audience, withdraw_facts, withdrawn_heads
-from ..journal import (
-    Deletion,
-    Eraser,
-    Erasure,
-    ErasureRequest,
-    ForgottenSubject,
-    ReachedSessions,
-    RemoteSessions,
-    SessionKey,
-    note_erasure,
-    principals_of,
-)
-from ..replication import unreached
+from ..crypto.keyring import subject_of
+from ..crypto.vault import derived_subject
+from ..facts.fact import Audience
+from ..facts.fact_store import forget_audience, withdraw_facts, withdrawn_heads
+from ..journal.erasures import Deletion, Eraser, Erasure, ErasureRequest, ReachedSessions, RemoteSessions, note_erasure
+from ..journal.log import principals_of
+from ..journal.port import ForgottenSubject, SessionKey
+from ..replication.segment_log import unreached
 from .redacted_log import (
     Lineage,
     PrincipalShare,
@@ -305,7 +299,7 @@ class ErasureRun:
 
     def _is_audience(self, principal: str) -> bool:
         """Whether there are facts about a principal that wrote no message here."""
-        from ..facts import has_shelf
+        from ..facts.fact_store import has_shelf
 
         return has_shelf(self._store, self._tenant, Audience("user", principal))
 

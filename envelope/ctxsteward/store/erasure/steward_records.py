@@ -33,14 +33,18 @@ from functools import cache
 from itertools import filterfalse
 from typing import Any
 
-from ctxsteward.schemas import Damaged, Erased, Finding, MetaRecord, ObjectMissing, StoreError, UnsupportedVersion
+from ctxsteward.schemas import Erased, Finding, StoreError
+from ctxsteward.schemas.errors import Damaged, ObjectMissing, UnsupportedVersion
+from ctxsteward.schemas.profile import MetaRecord
 
 from ..backend import Backend
-from ..crypto import Vault, session_of, subject_of
-from ..journal import CheckedJournal, SessionKey, body_of
+from ..crypto.keyring import subject_of
+from ..crypto.vault import Vault, session_of
+from ..journal.log import body_of
+from ..journal.port import CheckedJournal, SessionKey
 from ..names import number_of, numbered, part_of
-from ..objects import list_twice
-from ..profiles import RecordRef, canonical, record_subject, references
+from ..objects.port import list_twice
+from ..profiles.version_codec import RecordRef, canonical, record_subject, references
 
 
 def subjects_by_session(store: Backend, tenant: str, subjects: dict[str, set[str]]) -> list[Finding]:

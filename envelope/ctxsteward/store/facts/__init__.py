@@ -4,7 +4,3 @@
 
 `fact` holds the values and how they are stored, `fact_store` the chains that hold them and how sessions ask.
 """
-
-import lazy_loader
-
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

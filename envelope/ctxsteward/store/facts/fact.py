@@ -31,22 +31,15 @@ from urllib.parse import quote
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictStr, ValidationError
 
-from ctxsteward.schemas import (
-    Damaged,
-    EntryId,
-    Erased,
-    InputError,
-    ObjectMissing,
-    OneLine,
-    RecordText,
-    Timestamp,
-    UnsupportedVersion,
-    instant,
-)
+from ctxsteward.schemas import Erased, InputError
+from ctxsteward.schemas.errors import Damaged, ObjectMissing, UnsupportedVersion
+from ctxsteward.schemas.profile import EntryId, OneLine, RecordText, Timestamp, instant
 
-from ..crypto import AddressKey, Link, Vault, VaultBlob, address_of, subject_of
+from ..crypto.hash_chain import Link
+from ..crypto.keyring import AddressKey, address_of, subject_of
+from ..crypto.vault import Vault, VaultBlob
 from ..names import numbered
-from ..profiles import MetaRecordVault, RecordRef, canonical, of_known_fields
+from ..profiles.version_codec import MetaRecordVault, RecordRef, canonical, of_known_fields
 
 AudienceKind = Literal["user", "project", "session"]
 AUDIENCE_KINDS: tuple[AudienceKind, ...] = get_args(AudienceKind)
@@ -130,7 +123,7 @@ def checked_facts(facts: Iterable[Fact]) -> tuple[Fact, ...]:
     taken: dict[str, Fact] = {}
     for fact in facts:
         if not isinstance(fact, Fact):
-            raise InputError(f"a fact is {type(fact).__name__}; pass ctxsteward.store.facts.Fact")
+            raise InputError(f"a fact is {type(fact).__name__}; pass ctxsteward.store.Fact")
         if fact.id in taken:
             raise InputError(f"the fact {fact.id!r} twice; an audience holds one fact of an id")
         taken[fact.id] = fact

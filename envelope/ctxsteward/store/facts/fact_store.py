@@ -44,15 +44,22 @@ from urllib.parse import unquote
 
 from pydantic import ValidationError
 
-from ctxsteward.schemas import Erased, Finding, MetaRecord, StoreError, VersionTaken
+from ctxsteward.schemas import Erased, Finding, StoreError
+from ctxsteward.schemas.errors import VersionTaken
+from ctxsteward.schemas.profile import MetaRecord
 
 from ..backend import Backend
-from ..crypto import AddressKey, Chain, Link, address_of, subject_of
-from ..journal import JournalRecord, SessionKey, body_of, code_of, encoded_body, note_erasure
+from ..crypto.hash_chain import Chain, Link
+from ..crypto.keyring import AddressKey, address_of, subject_of
+from ..journal.erasures import note_erasure
+from ..journal.events import encoded_body
+from ..journal.log import body_of, code_of
+from ..journal.port import JournalRecord, SessionKey
 from ..names import checked_note, checked_profile_name, facts_folder, number_of, part_of
-from ..objects import folders_in
-from ..profiles import RecordRef, Sessions, canonical, of_known_fields, record_subject
-from ..replication import Asker
+from ..objects.port import folders_in
+from ..profiles.proposal import Sessions
+from ..profiles.version_codec import RecordRef, canonical, of_known_fields, record_subject
+from ..replication.drain import Asker
 from .fact import Audience, Fact, FactForm, FactRecord, checked_audience, checked_facts, kept_in, records_of
 
 WRITERS = 8

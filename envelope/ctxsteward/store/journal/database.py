@@ -34,7 +34,8 @@ from pathlib import Path
 from typing import Any
 from weakref import WeakSet
 
-from ctxsteward.schemas import Damaged, StoreError, StoreLocked, UnsupportedVersion
+from ctxsteward.schemas import StoreError, StoreLocked
+from ctxsteward.schemas.errors import Damaged, UnsupportedVersion
 
 from .. import create_once, process_forks as forking, sqlite_file
 from ..deadline import uncut

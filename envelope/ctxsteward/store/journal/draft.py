@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ctxsteward.schemas import Conflict, StoreError
+from ctxsteward.schemas import StoreError
+from ctxsteward.schemas.errors import Conflict
 
 from .port import DrainMark, ForgottenSubject, Journal, JournalRecord, Manifest, SessionKey, WaitingLog
 

@@ -15,7 +15,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal, NamedTuple
 
-from ctxsteward.schemas import Bullet, CompressionReport, Outcome, SummaryOrigin, UnsupportedVersion
+from ctxsteward.schemas import Bullet, CompressionReport
+from ctxsteward.schemas.documents import Outcome
+from ctxsteward.schemas.errors import UnsupportedVersion
+from ctxsteward.schemas.summary import SummaryOrigin
 
 from .port import JournalRecord
 

@@ -21,9 +21,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from ctxsteward.schemas import Damaged, StoreError, Wire
+from ctxsteward.schemas import StoreError
+from ctxsteward.schemas.errors import Damaged
+from ctxsteward.schemas.message import Wire
 
-from ..crypto import AddressKey, address_of, code, subject_of
+from ..crypto.keyring import AddressKey, address_of, code, subject_of
 from .events import Event, MessageAppended, WindowCompacted, from_record, to_record
 from .port import Journal, JournalRecord, SessionKey
 

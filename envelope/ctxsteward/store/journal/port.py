@@ -18,7 +18,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple, Protocol, runtime_checkable
 
-from ctxsteward.schemas import Backpressure, StoreError
+from ctxsteward.schemas import StoreError
+from ctxsteward.schemas.errors import Backpressure
 
 
 class SessionKey(NamedTuple):

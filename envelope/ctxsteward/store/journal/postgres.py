@@ -25,9 +25,9 @@ from contextlib import suppress
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from ctxsteward.schemas import Conflict, Damaged
+from ctxsteward.schemas.errors import Conflict, Damaged
 
-from ..crypto import AddressKey
+from ..crypto.keyring import AddressKey
 from ..postgres_database import PARTS, PostgresConnection, PostgresDatabase
 from .port import JournalRecord, SessionKey
 from .queries import HEAD_QUERY, NEW, LogRow, RowCodes, head_in

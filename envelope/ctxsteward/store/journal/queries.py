@@ -18,9 +18,9 @@ import hmac
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from ctxsteward.schemas import Damaged
+from ctxsteward.schemas.errors import Damaged
 
-from ..crypto import AddressKey, code
+from ..crypto.keyring import AddressKey, code
 from .database import RowReader, check_file
 from .log import check, owned, prefixed
 from .port import AlteredRow, DrainMark, ForgottenSubject, JournalRecord, Manifest, SessionKey, WaitingLog

@@ -18,10 +18,11 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from ctxsteward.schemas import Damaged, StoreError, StoreLocked
+from ctxsteward.schemas import StoreError, StoreLocked
+from ctxsteward.schemas.errors import Damaged
 
 from .. import create_once
-from ..crypto import AddressKey
+from ..crypto.keyring import AddressKey
 from ..sqlite_file import SameFile, SqliteFile, close_to_others
 from .database import FILE_NAME, Readers, belongs, connect, opening_error, prepare, store_error
 from .group_commit import Commits, GroupCommit, Ticket

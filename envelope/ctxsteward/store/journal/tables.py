@@ -18,7 +18,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Protocol
 
-from ctxsteward.schemas import Conflict, StoreError
+from ctxsteward.schemas import StoreError
+from ctxsteward.schemas.errors import Conflict
 
 from .database import store_error
 from .port import (

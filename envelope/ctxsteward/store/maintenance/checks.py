@@ -20,31 +20,22 @@ from collections.abc import Iterable, Iterator, Mapping, Set
 from contextlib import suppress
 from typing import Any
 
-from ctxsteward.schemas import Damaged, Erased, ObjectMissing, UnsupportedVersion
+from ctxsteward.schemas import Erased
+from ctxsteward.schemas.errors import Damaged, ObjectMissing, UnsupportedVersion
 
 from ..backend import Backend
-from ..crypto import Link, Vault, derived_subject, subject_of
-from ..journal import (
-    BlankRecord,
-    DrainMark,
-    Event,
-    ForkPoint,
-    Journal,
-    JournalRecord,
-    Log,
-    Manifest,
-    MessageAppended,
-    SessionKey,
-    SessionOpened,
-    WindowCompacted,
-    log as records,
-    principals_of,
-    read_manifest,
-)
+from ..crypto.hash_chain import Link
+from ..crypto.keyring import subject_of
+from ..crypto.vault import Vault, derived_subject
+from ..journal import log as records
+from ..journal.events import BlankRecord, Event, ForkPoint, MessageAppended, SessionOpened, WindowCompacted
+from ..journal.log import Log, principals_of, read_manifest
+from ..journal.port import DrainMark, Journal, JournalRecord, Manifest, SessionKey
 from ..names import blob_name, data_key_name, numbered, part_of, session_folder, tombstone_name
-from ..objects import is_there
-from ..profiles import references
-from ..replication import NewSegments, Rewrite, Segment, SessionLog, Takeover, decode, opened, session_id
+from ..objects.port import is_there
+from ..profiles.version_codec import references
+from ..replication.report_objects import opened
+from ..replication.segment_log import NewSegments, Rewrite, Segment, SessionLog, Takeover, decode, session_id
 from .damage import CheckTally
 from .inventory import TenantObjects
 

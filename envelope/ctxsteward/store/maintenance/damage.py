@@ -20,9 +20,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from ctxsteward.schemas import Damaged, Finding, InputError, UnsupportedVersion
+from ctxsteward.schemas import Finding, InputError
+from ctxsteward.schemas.errors import Damaged, UnsupportedVersion
 
-from ..journal import SessionKey
+from ..journal.port import SessionKey
 
 _BACKUP = "restore it from a backup"
 _SEAL_KEY = "seals of earlier envelopes do not verify; restore the key file from a backup of the key folder"

@@ -40,15 +40,19 @@ from dataclasses import dataclass
 from itertools import takewhile
 from urllib.parse import unquote
 
-from ctxsteward.schemas import Damaged, Finding, ObjectMissing, StoreError, StoreUnavailable, UnsupportedVersion
+from ctxsteward.schemas import Finding, StoreError, StoreUnavailable
+from ctxsteward.schemas.errors import Damaged, ObjectMissing, UnsupportedVersion
 
 from ..backend import Backend
-from ..crypto import Chain, CheckableKeys, KeyFileMissing, Link, Vault, check_keys, follows
-from ..journal import CheckedJournal, DrainMark, SessionKey
+from ..crypto.hash_chain import Chain, Link, follows
+from ..crypto.keyring import CheckableKeys, KeyFileMissing, check_keys
+from ..crypto.vault import Vault
+from ..journal.port import CheckedJournal, DrainMark, SessionKey
 from ..names import check_name, data_key_name, numbered, part_of
-from ..objects import ObjectInfo
-from ..profiles import PeopleRegister, ProfileVersions
-from ..replication import NewSegments
+from ..objects.port import ObjectInfo
+from ..profiles.people import PeopleRegister
+from ..profiles.versions import ProfileVersions
+from ..replication.segment_log import NewSegments
 from .checks import (
     check_blobs,
     check_drained,

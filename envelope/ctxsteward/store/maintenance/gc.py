@@ -30,15 +30,18 @@ from itertools import islice
 from typing import Protocol, runtime_checkable
 from urllib.parse import unquote
 
-from ctxsteward.schemas import Damaged, Erased, InputError, ObjectMissing, UnsupportedVersion
+from ctxsteward.schemas import Erased, InputError
+from ctxsteward.schemas.errors import Damaged, ObjectMissing, UnsupportedVersion
 
 from ..backend import Backend
-from ..crypto import Vault, VaultBlob
-from ..facts import FactStore, audiences_in
+from ..crypto.vault import Vault, VaultBlob
+from ..facts.fact import audiences_in
+from ..facts.fact_store import FactStore
 from ..names import part_of
-from ..objects import Leftover, ObjectInfo, put_once
-from ..profiles import profile_in
-from ..replication import key_of
+from ..objects.file import Leftover
+from ..objects.port import ObjectInfo, put_once
+from ..profiles.version_codec import profile_in
+from ..replication.report_objects import key_of
 from .inventory import TenantObjects, chains_of_profile, complete, look_up, profiles_of, take_inventory
 
 _ADDRESS = re.compile(rb"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")

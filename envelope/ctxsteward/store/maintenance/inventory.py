@@ -24,13 +24,15 @@ from heapq import merge
 from typing import NamedTuple
 from urllib.parse import unquote
 
-from ctxsteward.schemas import Damaged, StoreUnavailable, UnsupportedVersion
+from ctxsteward.schemas import StoreUnavailable
+from ctxsteward.schemas.errors import Damaged, UnsupportedVersion
 
 from ..backend import Backend
-from ..crypto import Vault
-from ..journal import CheckedJournal, Journal, SessionKey, fork_point
+from ..crypto.vault import Vault
+from ..journal.events import fork_point
+from ..journal.port import CheckedJournal, Journal, SessionKey
 from ..names import number_of, numbered, part_of, session_folder
-from ..objects import ObjectInfo, ObjectStore, is_there
+from ..objects.port import ObjectInfo, ObjectStore, is_there
 
 PROBES = "probe/"
 """Where a store is tried out; see `objects.s3`."""

@@ -1,5 +1,1 @@
 """Object stores: what is kept for good, behind one small port."""
-
-import lazy_loader
-
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

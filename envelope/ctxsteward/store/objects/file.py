@@ -17,7 +17,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from ctxsteward.schemas import ObjectMissing, StoreUnavailable
+from ctxsteward.schemas import StoreUnavailable
+from ctxsteward.schemas.errors import ObjectMissing
 
 from .. import create_once
 from ..names import checked_key, checked_prefix, is_key

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 
-from ctxsteward.schemas import ObjectMissing
+from ctxsteward.schemas.errors import ObjectMissing
 
 from .. import process_forks as forking
 from ..names import checked_key, checked_prefix

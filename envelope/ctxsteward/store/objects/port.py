@@ -21,7 +21,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, Protocol
 
-from ctxsteward.schemas import ObjectMissing, OutcomeUnknown, StoreError, StoreUnavailable
+from ctxsteward.schemas import StoreError, StoreUnavailable
+from ctxsteward.schemas.errors import ObjectMissing, OutcomeUnknown
 
 PutOutcome = Literal["committed", "conflicted", "unknown"]
 """committed: this put created the object. conflicted: the key is occupied, possibly by an earlier attempt of ours.

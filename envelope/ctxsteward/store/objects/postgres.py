@@ -14,7 +14,8 @@ from collections.abc import Iterator, Sequence
 
 import psycopg
 
-from ctxsteward.schemas import ObjectMissing, StoreError, StoreUnavailable
+from ctxsteward.schemas import StoreError, StoreUnavailable
+from ctxsteward.schemas.errors import ObjectMissing
 
 from ..names import checked_key, checked_prefix
 from ..postgres_database import PostgresDatabase, Rows, is_lost

@@ -33,7 +33,8 @@ from botocore import exceptions as sdk  # type: ignore[import-untyped]
 from botocore.config import Config  # type: ignore[import-untyped]
 from botocore.parsers import ResponseParserError  # type: ignore[import-untyped]
 
-from ctxsteward.schemas import Damaged, InputError, ObjectMissing, StoreError, StoreUnavailable
+from ctxsteward.schemas import InputError, StoreError, StoreUnavailable
+from ctxsteward.schemas.errors import Damaged, ObjectMissing
 
 from .. import process_forks as forking
 from ..names import checked_key, checked_prefix, is_key

@@ -14,7 +14,8 @@ import re
 from dataclasses import dataclass
 from urllib.parse import parse_qsl, urlsplit
 
-from ctxsteward.schemas import InputError, shown_uri
+from ctxsteward.schemas import InputError
+from ctxsteward.schemas.errors import shown_uri
 
 from ..names import checked_prefix
 

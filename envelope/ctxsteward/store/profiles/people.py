@@ -22,10 +22,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from ctxsteward.schemas import Damaged, InputError, UnsupportedVersion, VersionTaken
+from ctxsteward.schemas import InputError
+from ctxsteward.schemas.errors import Damaged, UnsupportedVersion, VersionTaken
 
 from ..backend import Backend
-from ..crypto import Link, address_of, is_signed, signed_data
+from ..crypto.hash_chain import Link
+from ..crypto.keyring import address_of
+from ..crypto.signatures import is_signed, signed_data
 from ..names import numbered, skeleton, steward_folder
 from .version_codec import canonical
 

@@ -24,18 +24,8 @@ from functools import cache
 from typing import NamedTuple, Protocol
 from urllib.parse import unquote
 
-from ctxsteward.schemas import (
-    BLOCKS,
-    ContextError,
-    Finding,
-    InputError,
-    MetaRecord,
-    ProfileDocument,
-    ProfileEntry,
-    StoreUnavailable,
-    Unapproved,
-    is_claim_id,
-)
+from ctxsteward.schemas import ContextError, Finding, InputError, StoreUnavailable, Unapproved
+from ctxsteward.schemas.profile import BLOCKS, MetaRecord, ProfileDocument, ProfileEntry, is_claim_id
 
 from .text import Profile
 from .version_codec import Version

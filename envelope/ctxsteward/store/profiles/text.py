@@ -29,15 +29,15 @@ from typing import Any, NamedTuple, Protocol, Self
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from ctxsteward.schemas import (
+from ctxsteward.schemas import InvalidProfile
+from ctxsteward.schemas.errors import counted
+from ctxsteward.schemas.profile import (
     BLOCK_SPECS,
     BLOCKS,
     ENTRY_ID,
-    InvalidProfile,
     MetaRecord,
     ProfileDocument,
     ProfileEntry,
-    counted,
     is_claim_id,
 )
 

@@ -38,26 +38,14 @@ from typing import Any, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from ctxsteward.schemas import (
-    BLOCK_SPECS,
-    BLOCKS,
-    BlockName,
-    Change,
-    ChangedBlock,
-    ChangelogEntry,
-    Damaged,
-    Erased,
-    Finding,
-    InputError,
-    MetaRecord,
-    ObjectMissing,
-    ProfileDocument,
-    ProfileEntry,
-    UnsupportedVersion,
-    counted,
-)
+from ctxsteward.schemas import Erased, Finding, InputError
+from ctxsteward.schemas.errors import Damaged, ObjectMissing, UnsupportedVersion, counted
+from ctxsteward.schemas.profile import BLOCK_SPECS, BLOCKS, BlockName, MetaRecord, ProfileDocument, ProfileEntry
+from ctxsteward.schemas.profile_changes import Change, ChangedBlock, ChangelogEntry
 
-from ..crypto import AddressKey, Link, Vault, address_of
+from ..crypto.hash_chain import Link
+from ..crypto.keyring import AddressKey, address_of
+from ..crypto.vault import Vault
 from ..names import numbered
 from .text import META_LABELS, Profile, line_writer, meta_text, record_line
 
@@ -327,7 +315,7 @@ class VersionForm:
         before = [] if head is None else self._parts(head.link.body, head.records)
         changes = changes_between(before, self._parts(content.fields, content.records))
         log = note | {"restores": content.restores, "changes": [change.model_dump(mode="json") for change in changes]}
-        from ctxsteward.schemas import validate
+        from ctxsteward.schemas.publish import validate
 
         header = {"schema_version": VERSION, "profile": self.name, "version": number, "parent": number - 1 or None}
         validate("changelog_entry", header | {"commit_id": "-", "epoch": 0} | log, f"{self.folder}: version {number}")

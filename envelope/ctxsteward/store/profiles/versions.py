@@ -39,25 +39,16 @@ from contextlib import suppress
 from typing import Any, Literal, NamedTuple
 from urllib.parse import unquote
 
-from ctxsteward.schemas import (
-    ChangelogEntry,
-    Damaged,
-    Fenced,
-    InputError,
-    MetaRecord,
-    ObjectMissing,
-    ProfileDocument,
-    ReferenceNotFound,
-    Unapproved,
-    UnsupportedVersion,
-    VersionTaken,
-)
+from ctxsteward.schemas import InputError, ReferenceNotFound, Unapproved
+from ctxsteward.schemas.errors import Damaged, Fenced, ObjectMissing, UnsupportedVersion, VersionTaken
+from ctxsteward.schemas.profile import MetaRecord, ProfileDocument
+from ctxsteward.schemas.profile_changes import ChangelogEntry
 
 from .. import process_forks as forking
 from ..backend import Backend
-from ..crypto import Link, follows
+from ..crypto.hash_chain import Link, follows
 from ..names import checked_name, checked_profile_name, numbered, part_of, versions_folder, writers_folder
-from ..objects import ObjectStore, folders_in
+from ..objects.port import ObjectStore, folders_in
 from .approval_check import ApprovalCheck, ApprovalChecker, ProposedVersion
 from .stored_promotion import readable_promotion
 from .version_codec import Content, MetaRecordVault, Version, VersionForm, content_of, stored_blocks

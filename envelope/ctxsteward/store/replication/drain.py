@@ -34,11 +34,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from ctxsteward.schemas import Erased, OutcomeUnknown, StoreError, StoreUnavailable, VersionTaken
+from ctxsteward.schemas import Erased, StoreError, StoreUnavailable
+from ctxsteward.schemas.errors import OutcomeUnknown, VersionTaken
 
 from .. import process_forks as forking
-from ..crypto import Link
-from ..journal import DrainMark, Journal, SessionKey, WaitingLog, fork_point
+from ..crypto.hash_chain import Link
+from ..journal.events import fork_point
+from ..journal.port import DrainMark, Journal, SessionKey, WaitingLog
 from .ownership import Ownership
 from .segment_log import SEGMENT_RECORDS, Segment, SessionLog, span_of
 

@@ -31,30 +31,27 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from ctxsteward.schemas import Conflict, Erased, StoreUnavailable, VersionTaken
+from ctxsteward.schemas import Erased, StoreUnavailable
+from ctxsteward.schemas.errors import Conflict, VersionTaken
 
 from .. import process_forks as forking
-from ..crypto import AddressKey, Chain, Keys, Vault, address_of, subject_of
-from ..journal import (
+from ..crypto.hash_chain import Chain
+from ..crypto.keyring import AddressKey, Keys, address_of, subject_of
+from ..crypto.vault import Vault
+from ..journal.events import ForkPoint, SessionOpened, encoded_body, from_record, to_record
+from ..journal.log import coded, coded_manifest, principals_of
+from ..journal.port import (
     Adoption,
     DrainMark,
     ForgottenSubject,
-    ForkPoint,
     Journal,
     JournalRecord,
     Manifest,
     MovedTail,
     SessionKey,
-    SessionOpened,
-    coded,
-    coded_manifest,
-    encoded_body,
-    from_record,
-    principals_of,
-    to_record,
 )
 from ..names import session_folder
-from ..objects import ObjectStore, Patience
+from ..objects.port import ObjectStore, Patience
 from .segment_log import SEGMENT_BYTES, SEGMENT_RECORDS, NewSegments, Rewrite, SessionLog, Takeover, session_id
 
 MARK = "-fork-e"

@@ -19,12 +19,14 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from ctxsteward.schemas import Damaged, Erased, ObjectMissing, StoreError, UnsupportedVersion, Wire
+from ctxsteward.schemas import Erased, StoreError
+from ctxsteward.schemas.errors import Damaged, ObjectMissing, UnsupportedVersion
+from ctxsteward.schemas.message import Wire
 
-from ..crypto import Vault
-from ..journal import JournalRecord, Manifest
+from ..crypto.vault import Vault
+from ..journal.port import JournalRecord, Manifest
 from ..names import report_name
-from ..objects import ObjectStore, Patience, put_once
+from ..objects.port import ObjectStore, Patience, put_once
 
 REPORTS_VERSION = 1
 """Major version of report objects."""

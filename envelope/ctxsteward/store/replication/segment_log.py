@@ -31,12 +31,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from ctxsteward.schemas import Damaged, Erased, Finding, ObjectMissing, UnsupportedVersion
+from ctxsteward.schemas import Erased, Finding
+from ctxsteward.schemas.errors import Damaged, ObjectMissing, UnsupportedVersion
 
-from ..crypto import Chain, DataKey, Keys, Link, Vault, derived_subject, subject_of
-from ..journal import DrainMark, JournalRecord, Manifest, ReachedSessions, SessionKey, log as records
+from ..crypto.hash_chain import Chain, Link
+from ..crypto.keyring import Keys, subject_of
+from ..crypto.vault import DataKey, Vault, derived_subject
+from ..journal import log as records
+from ..journal.erasures import ReachedSessions
+from ..journal.port import DrainMark, JournalRecord, Manifest, SessionKey
 from ..names import session_folder
-from ..objects import ObjectStore, Patience
+from ..objects.port import ObjectStore, Patience
 from .report_objects import context, plain_report, put_report, reports_in
 
 SEGMENT_RECORDS = 1000

@@ -20,22 +20,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from ctxsteward.schemas import (
-    Damaged,
-    Erased,
-    Finding,
-    ObjectMissing,
-    OutcomeUnknown,
-    StoreError,
-    StoreUnavailable,
-    UnsupportedVersion,
-    Wire,
-)
+from ctxsteward.schemas import Erased, Finding, StoreError, StoreUnavailable
+from ctxsteward.schemas.errors import Damaged, ObjectMissing, OutcomeUnknown, UnsupportedVersion
+from ctxsteward.schemas.message import Wire
 
-from ..crypto import Keys, Vault, check_keys
-from ..journal import CheckedJournal, DrainMark, Journal, JournalRecord, ReachedSessions, SessionKey, fork_point
+from ..crypto.keyring import Keys, check_keys
+from ..crypto.vault import Vault
+from ..journal.erasures import ReachedSessions
+from ..journal.events import fork_point
+from ..journal.port import CheckedJournal, DrainMark, Journal, JournalRecord, SessionKey
 from ..names import part_of, report_name
-from ..objects import ObjectStore, Patience, list_twice
+from ..objects.port import ObjectStore, Patience, list_twice
 from .drain import Asker, Breaker, BreakerState, Drainer, Pace, Pauses, StoreQuestion
 from .ownership import Ownership, forks_of
 from .report_objects import read_report

@@ -23,7 +23,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ctxsteward.schemas import InputError, Wire
+from ctxsteward.schemas import InputError
+from ctxsteward.schemas.message import Wire
 
 from .port import Archive, Dialogue, Index, Outputs, Prompt
 

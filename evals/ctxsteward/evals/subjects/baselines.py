@@ -16,7 +16,8 @@ from functools import partial
 from itertools import pairwise
 from random import Random
 
-from ctxsteward.schemas import Message, Wire
+from ctxsteward.schemas import Message
+from ctxsteward.schemas.message import Wire
 
 from .port import Conversation, Prompt, Task
 

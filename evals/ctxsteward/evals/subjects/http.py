@@ -25,7 +25,8 @@ from typing import Any
 from urllib.error import HTTPError
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
-from ctxsteward.schemas import InputError, Wire
+from ctxsteward.schemas import InputError
+from ctxsteward.schemas.message import Wire
 
 from .port import Dialogue, Prompt, Task
 

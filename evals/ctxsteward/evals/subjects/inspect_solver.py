@@ -15,7 +15,7 @@ from typing import Any
 from inspect_ai.model import ChatMessage, ModelName
 from inspect_ai.solver import Generate, Solver, TaskState
 
-from ctxsteward.schemas import Wire
+from ctxsteward.schemas.message import Wire
 
 from ..inspect_messages import messages_of, wire_of
 from .port import Conversation, Strategy

@@ -9,17 +9,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from ctxsteward.envelope import (
-    Budgets,
-    Envelope,
-    EnvelopeBuilder,
-    Session,
-    fragment_spans,
-    memory_store,
-    search_context,
-    text_of,
-)
-from ctxsteward.schemas import ContextError, Ref, Wire
+from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, Session
+from ctxsteward.envelope.history.tool_groups import text_of
+from ctxsteward.envelope.recall.model_tools import search_context
+from ctxsteward.envelope.render.text import fragment_spans
+from ctxsteward.envelope.testing import memory_store
+from ctxsteward.schemas import ContextError, Ref
+from ctxsteward.schemas.message import Wire
 
 from .port import Prompt, Task
 

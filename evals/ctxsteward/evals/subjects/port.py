@@ -35,7 +35,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from ctxsteward.envelope import Envelope
-from ctxsteward.schemas import Wire
+from ctxsteward.schemas.message import Wire
 
 
 class Task(NamedTuple):

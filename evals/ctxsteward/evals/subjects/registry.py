@@ -22,7 +22,8 @@ from inspect import signature
 from pathlib import Path
 from typing import Any
 
-from ctxsteward.schemas import InputError, Wire
+from ctxsteward.schemas import InputError
+from ctxsteward.schemas.message import Wire
 
 from . import answers, baselines
 from .http import HttpSubject

@@ -2,9 +2,9 @@
 
     for ask in drafted(messages, stated, most=5): ask.question, ask.value, ask.place, ask.after
 
-No model and no list of phrases: a value is what `language.typed_values` types (identifiers, dates, amounts, …), or a
-word with a capital inside a sentence that is nowhere written without. It is asked for where it tells context strategies
-apart and has one answer:
+No model and no list of phrases: a value is what `language.values.typed_values` types (identifiers, dates, amounts, …),
+or a word with a capital inside a sentence that is nowhere written without. It is asked for where it tells context
+strategies apart and has one answer:
 
 - a person said it first, and it is asked for when nobody has come back to it for long;
 - it is rare in the conversation, and so are words of its sentence: they lead to this message and no other;
@@ -25,11 +25,12 @@ from dataclasses import dataclass
 from math import log
 from typing import NamedTuple
 
-from ctxsteward.language import DISTINCTIVE, sentences, terms, typed_values
-from ctxsteward.schemas import Wire
+from ctxsteward.language.values import DISTINCTIVE, typed_values
+from ctxsteward.language.words import sentences, terms
+from ctxsteward.schemas.message import Wire
 
 from ..canaries import normalize, shows
-from ..suites.kit import texts_of
+from ..suites.kit.said_texts import texts_of
 
 QUIET_FRACTION, QUIET_MESSAGES = 0.25, 6
 """So long, at least, nobody came back to a value when it is asked for: a part of the conversation, and messages."""

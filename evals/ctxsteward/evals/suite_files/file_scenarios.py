@@ -6,7 +6,7 @@
 Every such suite has the figures of `FIGURES`, which tell context strategies apart whatever is asked: what is shown,
 what is outdated, where the sources are, and what calls cost. Figures of the file's own count the asks that name them.
 A place that an answer rests on counts as reachable where the window shows it, cites it, or one search with the question
-finds it (`kit.reaches`); a subject with neither references nor a search is unscored.
+finds it (`kit.play.reaches`); a subject with neither references nor a search is unscored.
 """
 
 from __future__ import annotations
@@ -19,17 +19,21 @@ from ctxsteward.envelope import Budgets
 
 from ..canaries import normalize, shows
 from ..prompt_cost import Prices, call_faults
-from ..suites import play_made
-from ..suites.kit import (
-    JUDGED,
+from ..suites.kit.model_judges import JUDGED, NO_MODEL, text_digest
+from ..suites.kit.play import (
     NO_LOOKUP,
-    NO_MODEL,
-    Ask,
     AskMoment,
     BudgetJudge,
     CallMoment,
     ConversationCost,
     EndMoment,
+    play,
+    reaches,
+    request_of,
+)
+from ..suites.kit.said_texts import texts_of
+from ..suites.kit.suite import (
+    Ask,
     JudgeCase,
     Metric,
     PlayCounts,
@@ -42,12 +46,8 @@ from ..suites.kit import (
     Split,
     UnscoredCheck,
     holds,
-    play,
-    reaches,
-    request_of,
-    text_digest,
-    texts_of,
 )
+from ..suites.results import play_made
 
 FIGURES = (
     Metric(name="shown", about="Asks for which all that is wanted stands in what would be sent."),

@@ -24,10 +24,12 @@ from typing import Annotated, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from ctxsteward.schemas import EvalResult, InputError
+from ctxsteward.schemas import InputError
+from ctxsteward.schemas.eval_result import EvalResult
 
-from ..suites import Gate, Gates, result
-from ..suites.kit import EvalSuite, Metric, ScenarioResult, Setup, Split
+from ..suites.gates import Gate, Gates
+from ..suites.kit.suite import EvalSuite, Metric, ScenarioResult, Setup, Split
+from ..suites.results import result
 
 NAMED = 5
 """Ids that a refusal names."""

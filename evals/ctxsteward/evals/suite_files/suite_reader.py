@@ -22,27 +22,22 @@ from typing import Any, NamedTuple, TypeVar
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from ctxsteward.envelope.transcripts import decode, open_input
-from ctxsteward.schemas import (
-    AskJudge,
-    FigureGate,
-    InputError,
-    InvalidMessage,
-    InvalidTranscript,
-    Message,
-    ProfileDocument,
-    SuiteAsk,
-    SuiteFile,
-    SuiteScenario,
-    Wire,
-    counted,
-)
-from ctxsteward.store import Lines, Profile, YamlSource, read_mapping, read_text, show
+from ctxsteward.envelope.transcripts.strict_json import decode, open_input
+from ctxsteward.schemas import InputError, InvalidMessage, Message
+from ctxsteward.schemas.errors import InvalidTranscript, counted
+from ctxsteward.schemas.eval_suite import AskJudge, FigureGate, SuiteAsk, SuiteFile, SuiteScenario
+from ctxsteward.schemas.message import Wire
+from ctxsteward.schemas.profile import ProfileDocument
+from ctxsteward.store.profiles.text import Profile
+from ctxsteward.store.strict_yaml import Lines, YamlSource, read_mapping, read_text, show
 
 from ..canaries import normalize, shows
 from ..prompt_cost import Prices, openai_faults
-from ..suites import NAMES, End, Gate, Gates, Rule, for_all
-from ..suites.kit import JUDGED, Draw, EvalSuite, Metric, texts_of
+from ..suites.catalogue import NAMES
+from ..suites.gates import End, Gate, Gates, Rule, for_all
+from ..suites.kit.model_judges import JUDGED
+from ..suites.kit.said_texts import texts_of
+from ..suites.kit.suite import Draw, EvalSuite, Metric
 from .file_scenarios import FIGURES, FileAsk, FileJob, FileScenario, play_file
 
 MAX_BYTES = 16 << 20

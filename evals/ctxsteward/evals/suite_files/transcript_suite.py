@@ -7,8 +7,8 @@ Each transcript is redacted, cut at turn boundaries into conversations, and aske
 A sentence that several transcripts share is a template of the application and not asked for. The budget of each
 conversation is a part of its own length, so that what matters must be chosen. Same files, same draft, byte for byte.
 
-Redaction finds secrets, addresses of mail, numbers of phones, cards and ids (`steward.ingest.Redactor`). It finds no
-names and no postal addresses. Images and other parts that are no text are left out.
+Redaction finds secrets, addresses of mail, numbers of phones, cards and ids (`steward.ingest.redaction.Redactor`). It
+finds no names and no postal addresses. Images and other parts that are no text are left out.
 
 Raises `InputError` for a path that is none, and where no conversation is left.
 """
@@ -22,13 +22,18 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from ctxsteward.envelope.tokens import Counter as TokenCounter
-from ctxsteward.envelope.transcripts import Transcript, formats_with, read_transcripts
-from ctxsteward.schemas import InputError, InputTooLarge, InvalidMessage, InvalidTranscript, Message, Wire
-from ctxsteward.steward.ingest import Redactor, is_named_like_transcript
+from ctxsteward.envelope import Counter as TokenCounter
+from ctxsteward.envelope.transcripts.files import formats_with, read_transcripts
+from ctxsteward.envelope.transcripts.transcript import Transcript
+from ctxsteward.schemas import InputError, InvalidMessage, Message
+from ctxsteward.schemas.errors import InputTooLarge, InvalidTranscript
+from ctxsteward.schemas.message import Wire
+from ctxsteward.steward.ingest.items import is_named_like_transcript
+from ctxsteward.steward.ingest.redaction import Redactor
 
 from ..prompt_cost import openai_faults
-from ..suites.kit import Setup, as_openai
+from ..suites.kit.play import as_openai
+from ..suites.kit.suite import Setup
 from .drafts import DraftedAsk, drafted
 
 BUDGET_FRACTION = 0.25

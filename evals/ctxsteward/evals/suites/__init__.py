@@ -3,7 +3,3 @@
 `catalogue` has the suites by name, each a module here; `kit` says what a suite and a scenario are and plays a scenario;
 `results` plays many and adds them up; `gates` says what each figure is held to.
 """
-
-import lazy_loader
-
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

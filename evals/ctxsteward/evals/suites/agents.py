@@ -18,41 +18,29 @@ import base64
 from collections.abc import Callable, Iterator, Sequence
 from random import Random
 
-from ctxsteward.schemas import Wire
+from ctxsteward.schemas.message import Wire
 
 from ..phrasings import table
 from ..prompt_cost import anthropic_faults, call_faults
 from ..replay import budget_faults
-from ..subjects import Archive, Outputs
-from .kit import (
-    LONG_TURNS,
-    Ask,
+from ..subjects.port import Archive, Outputs
+from .kit import pasted_content as pasted
+from .kit.play import (
     AskMoment,
     BudgetJudge,
     CallMoment,
     ConversationCost,
-    Draw,
     EndMoment,
-    PlayCounts,
     PrefixJudge,
     PromptMoment,
-    Scenario,
-    Score,
-    Scores,
-    Setup,
-    SmallTalk,
-    UnscoredCheck,
-    answer,
     asked_within_budget,
-    assistant,
     compacted,
-    holds,
     last_turn_missing,
-    pasted_content as pasted,
     play,
     request_of,
-    user,
 )
+from .kit.suite import LONG_TURNS, Ask, Draw, PlayCounts, Scenario, Score, Scores, Setup, UnscoredCheck, holds
+from .kit.talk import SmallTalk, answer, assistant, user
 
 STEPS = (3, 12)
 LONG_STEPS = (20, 60)

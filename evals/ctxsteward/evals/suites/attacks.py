@@ -18,10 +18,11 @@ from functools import cache, partial
 from random import Random
 from typing import Any, NamedTuple
 
-from ctxsteward.schemas import Wire
+from ctxsteward.schemas.message import Wire
 
 from ..phrasings import Split, read
-from .kit import SmallTalk, answer, assistant, calls, user
+from .kit.pasted_content import calls
+from .kit.talk import SmallTalk, answer, assistant, user
 
 
 class Attack(NamedTuple):

@@ -31,37 +31,18 @@ from ctxsteward.envelope import (
 )
 from ctxsteward.envelope.audit import audit, sealed_request
 from ctxsteward.envelope.testing import FaultyObjects, Method, SeededFaults, SimulatedClock, StoreFault, memory_store
-from ctxsteward.schemas import Finding, Wire
-from ctxsteward.store import (
-    Audience,
-    Fact,
-    FactLookup,
-    FactSource,
-    Journal,
-    Keys,
-    MemoryJournal,
-    MemoryObjects,
-    ObjectStore,
-    Pace,
-    Patience,
-    Pauses,
-)
+from ctxsteward.schemas import Finding
+from ctxsteward.schemas.message import Wire
+from ctxsteward.store import Audience, Fact, FactSource, Journal, ObjectStore
+from ctxsteward.store.crypto.keyring import Keys
+from ctxsteward.store.facts.fact_store import FactLookup
+from ctxsteward.store.journal.memory import MemoryJournal
+from ctxsteward.store.objects.memory import MemoryObjects
+from ctxsteward.store.objects.port import Patience
+from ctxsteward.store.replication.drain import Pace, Pauses
 
-from .kit import (
-    Draw,
-    PlayCounts,
-    Scenario,
-    Score,
-    Scores,
-    Setup,
-    SmallTalk,
-    assistant,
-    deck,
-    head,
-    holds,
-    revised,
-    user,
-)
+from .kit.suite import Draw, PlayCounts, Scenario, Score, Scores, Setup, holds
+from .kit.talk import SmallTalk, assistant, deck, head, revised, user
 from .log_faults import FAULTS, LyingJournal, disturbed_copy, misses, opened_cold, shows
 from .request_tampering import PROVIDERS, TAMPERINGS, TamperingScene
 

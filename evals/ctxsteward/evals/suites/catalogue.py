@@ -19,7 +19,7 @@ from ruamel.yaml import YAML
 
 from ctxsteward.schemas import InputError
 
-from .kit import EvalSuite, Metric, SuiteExtra
+from .kit.suite import EvalSuite, Metric, SuiteExtra
 
 NAMES = (
     "goal-continuity",

@@ -16,26 +16,21 @@ from dataclasses import dataclass
 from random import Random
 from typing import NamedTuple
 
-from ctxsteward.envelope import Envelope, Session, answer_call, text_of
-from ctxsteward.envelope.layout import ToolResult, ToolResults, rows_of, unfenced
-from ctxsteward.schemas import Bullet, CompressionReport, ContextError, Message, Ref, Wire, encode_wire, take_wire
+from ctxsteward.envelope import Envelope, Session, answer_call
+from ctxsteward.envelope.history.tool_groups import text_of
+from ctxsteward.envelope.layout.fragments import ToolResult, ToolResults
+from ctxsteward.envelope.layout.rows import rows_of, unfenced
+from ctxsteward.schemas import Bullet, CompressionReport, ContextError, Message, Ref
+from ctxsteward.schemas.message import Wire, encode_wire, take_wire
 
 from ..phrasings import Texts, texts
-from ..subjects import Archive, Outputs
-from .kit import (
-    CallMoment,
-    EndMoment,
-    Language,
-    Score,
-    Split,
-    UnscoredCheck,
-    answer,
-    calls,
-    gives,
-    holds,
-    sealed_formats,
-    texts_of,
-)
+from ..subjects.port import Archive, Outputs
+from .kit import sealed_formats
+from .kit.pasted_content import calls
+from .kit.play import CallMoment, EndMoment, gives
+from .kit.said_texts import texts_of
+from .kit.suite import Language, Score, Split, UnscoredCheck, holds
+from .kit.talk import answer
 
 SUMMARY_CHARS = 80
 """Of a message that left without a probe of its own, a report quotes so much from its beginning."""

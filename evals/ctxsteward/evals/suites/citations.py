@@ -18,8 +18,11 @@ from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
 
-from ctxsteward.envelope import Envelope, EnvelopeBuilder, Session, Store, open_store, rows_of, text_of, unfenced
-from ctxsteward.schemas import Bullet, Ref, Wire
+from ctxsteward.envelope import Envelope, EnvelopeBuilder, Session, Store, open_store
+from ctxsteward.envelope.history.tool_groups import text_of
+from ctxsteward.envelope.layout.rows import rows_of, unfenced
+from ctxsteward.schemas import Bullet, Ref
+from ctxsteward.schemas.message import Wire
 
 from ..replay import window_of
 from .citation_checks import (
@@ -42,26 +45,9 @@ from .citation_checks import (
     resolves,
     results_quote,
 )
-from .kit import (
-    Ask,
-    AskMoment,
-    CallMoment,
-    Draw,
-    EndMoment,
-    PlayCounts,
-    Scenario,
-    Score,
-    Scores,
-    Setup,
-    SmallTalk,
-    UnscoredCheck,
-    accounted as accounted_for,
-    assistant,
-    compacted,
-    holds,
-    play,
-    user,
-)
+from .kit.play import AskMoment, CallMoment, EndMoment, accounted as accounted_for, compacted, play
+from .kit.suite import Ask, Draw, PlayCounts, Scenario, Score, Scores, Setup, UnscoredCheck, holds
+from .kit.talk import SmallTalk, assistant, user
 
 DAY_TURNS = (6, 15)
 """User turns of one day."""

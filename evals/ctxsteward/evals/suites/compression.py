@@ -17,41 +17,29 @@ from dataclasses import dataclass, field
 from random import Random
 from statistics import median
 
-from ctxsteward.schemas import Wire
+from ctxsteward.schemas.message import Wire
 
 from ..canaries import TypedCanary, filled, normalize, planted_values, shows
 from ..phrasings import Texts, canary_phrasings
 from ..replay import budget_faults
-from .kit import (
-    TURNS,
-    Ask,
+from .kit import pasted_content as pasted
+from .kit.play import (
     AskMoment,
     BudgetJudge,
     CallMoment,
     ConversationCost,
-    Draw,
     EndMoment,
-    PlayCounts,
     PrefixJudge,
-    Scenario,
-    Score,
-    Scores,
-    Setup,
-    SmallTalk,
-    UnscoredCheck,
     accounted,
-    answer,
     asked_within_budget,
-    assistant,
     compacted,
-    holds,
-    pasted_content as pasted,
     play,
     reachable,
     sound,
-    texts_of,
-    user,
 )
+from .kit.said_texts import texts_of
+from .kit.suite import TURNS, Ask, Draw, PlayCounts, Scenario, Score, Scores, Setup, UnscoredCheck, holds
+from .kit.talk import SmallTalk, answer, assistant, user
 
 TOKENS_A_TURN = 26
 """Of the dynamic budget: about a fifth of what a turn takes in full."""

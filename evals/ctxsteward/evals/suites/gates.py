@@ -40,8 +40,9 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, Literal
 
-from ctxsteward.schemas import GateResult, InputError, MetricResult, ScenarioPart, Verdict
-from ctxsteward.store import Lines, YamlSource, place, read_mapping, show
+from ctxsteward.schemas import InputError
+from ctxsteward.schemas.eval_result import GateResult, MetricResult, ScenarioPart, Verdict
+from ctxsteward.store.strict_yaml import Lines, YamlSource, place, read_mapping, show
 
 from ..intervals import Spread, detects, promise_detects
 

@@ -26,31 +26,31 @@ from typing import Any, Literal, NamedTuple
 from ..canaries import filled, normalize, shows
 from ..phrasings import GoalPhrasings, TaskPhrasing, Texts, canary_phrasings, goal_phrasings
 from ..prompt_cost import Sizer
-from .kit import (
-    DYNAMIC_TOKENS,
-    LONG_TURNS,
+from .kit.play import (
     NO_LOOKUP,
-    Ask,
     AskMoment,
     BudgetJudge,
     CallMoment,
-    Draw,
     EndMoment,
+    asked_within_budget,
+    compacted,
+    play,
+    reaches,
+)
+from .kit.suite import (
+    DYNAMIC_TOKENS,
+    LONG_TURNS,
+    Ask,
+    Draw,
     PlayCounts,
     Scenario,
     Score,
     Scores,
     Setup,
-    SmallTalk,
     UnscoredCheck,
-    asked_within_budget,
-    assistant,
-    compacted,
     holds,
-    play,
-    reaches,
-    user,
 )
+from .kit.talk import SmallTalk, assistant, user
 
 Kind = Literal["goal", "rule", "task", "choice"]
 Speaker = Literal["user", "agent"]

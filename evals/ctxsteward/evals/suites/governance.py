@@ -20,10 +20,10 @@ from random import Random
 from tempfile import TemporaryDirectory
 
 from ctxsteward.envelope import Envelope, EnvelopeBuilder, Profile, Session, Store, open_store
-from ctxsteward.schemas import BLOCKS, ContextError, MetaRecommendation, MetaRecord, ProfileDocument, Wire
+from ctxsteward.schemas import ContextError, MetaRecommendation
+from ctxsteward.schemas.message import Wire
+from ctxsteward.schemas.profile import BLOCKS, MetaRecord, ProfileDocument
 from ctxsteward.steward import (
-    HarvestResult,
-    HarvestWorker,
     NightReport,
     NightSettings,
     ProcessEnvironment,
@@ -34,16 +34,20 @@ from ctxsteward.steward import (
     run_night,
     version_for,
 )
-from ctxsteward.steward.gate import FrozenGate
-from ctxsteward.steward.ingest import InProcess, Isolation
-from ctxsteward.steward.release import assess, in_force
+from ctxsteward.steward.gate.suite import FrozenGate
+from ctxsteward.steward.ingest.worker_pool import InProcess, Isolation
+from ctxsteward.steward.night.batch_harvest import HarvestResult, HarvestWorker
+from ctxsteward.steward.release.decision import in_force
+from ctxsteward.steward.release.promotion import assess
 from ctxsteward.steward.settings import CanaryLimits
-from ctxsteward.store import MasterKeys, forget
+from ctxsteward.store import MasterKeys
+from ctxsteward.store.erasure.forget import forget
 
 from ..canaries import normalize, shows
 from ..replay import window_of
 from .governance_scripts import HERE, LOOK_UP, THERE, PlantedSentence, Story, Teller, Visit
-from .kit import Draw, PlayCounts, Scenario, Score, Scores, Setup, UnscoredCheck, assistant, head, holds, user
+from .kit.suite import Draw, PlayCounts, Scenario, Score, Scores, Setup, UnscoredCheck, holds
+from .kit.talk import assistant, head, user
 
 PROFILE = "support"
 FIRST_DAY = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -14,10 +14,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from ctxsteward.schemas import Wire
+from ctxsteward.schemas.message import Wire
 
 from ..phrasings import table
-from .kit import Draw, SmallTalk, answer, assistant, calls, user
+from .kit.pasted_content import calls
+from .kit.suite import Draw
+from .kit.talk import SmallTalk, answer, assistant, user
 
 HERE, THERE = "acme", "globex"
 """The tenant that is watched, and the one beside it."""

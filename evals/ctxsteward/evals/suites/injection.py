@@ -24,40 +24,25 @@ from itertools import groupby
 from random import Random
 from typing import NamedTuple
 
-from ctxsteward.envelope import SECTIONS, Envelope, EnvelopeBuilder, Session, memory_store
-from ctxsteward.envelope.layout import DerivedText, ToolResults, rows_of, unfenced
-from ctxsteward.envelope.render import parse, spans, wires_of
-from ctxsteward.schemas import InputError, Ref, Wire
+from ctxsteward.envelope import Envelope, EnvelopeBuilder, Session
+from ctxsteward.envelope.layout.fragments import DerivedText, ToolResults
+from ctxsteward.envelope.layout.rows import rows_of, unfenced
+from ctxsteward.envelope.render.openai_chat import wires_of
+from ctxsteward.envelope.render.text import parse, spans
+from ctxsteward.envelope.testing import memory_store
+from ctxsteward.envelope.tokens.budgets import SECTIONS
+from ctxsteward.schemas import InputError, Ref
+from ctxsteward.schemas.message import Wire
 
 from ..canaries import normalize, shows
 from ..prompt_cost import Sizer
 from ..replay import ModelCall
-from ..subjects import prompt_from
+from ..subjects.ours import prompt_from
 from .attacks import CARRIERS, Attack, Say, harmless, wrappings
-from .kit import (
-    Ask,
-    AskMoment,
-    BudgetJudge,
-    CallMoment,
-    Draw,
-    PlayCounts,
-    Scenario,
-    Score,
-    Scores,
-    Setup,
-    SmallTalk,
-    UnscoredCheck,
-    as_openai,
-    assistant,
-    deck,
-    head,
-    holds,
-    owed,
-    play,
-    sound,
-    texts_of,
-    user,
-)
+from .kit.play import AskMoment, BudgetJudge, CallMoment, as_openai, owed, play, sound
+from .kit.said_texts import texts_of
+from .kit.suite import Ask, Draw, PlayCounts, Scenario, Score, Scores, Setup, UnscoredCheck, holds
+from .kit.talk import SmallTalk, assistant, deck, head, user
 
 TEMPLATE_TOKENS = re.compile(
     r"<\|[a-z_]+\|>|\[/?INST\]|<<?/?SYS>>|<(?:start|end)_of_turn>|</?s>|<(?:bos|eos|pad|unk)>", re.IGNORECASE

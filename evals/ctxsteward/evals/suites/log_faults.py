@@ -19,13 +19,21 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any, Literal
 
-from ctxsteward.envelope import Envelope, Session, Store, fragment_spans, instruments as telemetry, rebuild
-from ctxsteward.envelope.layout import Fragment
-from ctxsteward.schemas import LOG_DAMAGE, LOSSES, Damaged, ReferenceNotFound, Wire, encode_wire
-from ctxsteward.store import Journal, JournalRecord, Keys, MemoryJournal, MemoryObjects, SessionKey
+from ctxsteward.envelope import Envelope, Session, Store, instruments as telemetry, rebuild
+from ctxsteward.envelope.layout.fragments import Fragment
+from ctxsteward.envelope.render.text import fragment_spans
+from ctxsteward.schemas import ReferenceNotFound
+from ctxsteward.schemas.errors import Damaged
+from ctxsteward.schemas.findings import LOG_DAMAGE, LOSSES
+from ctxsteward.schemas.message import Wire, encode_wire
+from ctxsteward.store import Journal
+from ctxsteward.store.crypto.keyring import Keys
+from ctxsteward.store.journal.memory import MemoryJournal
+from ctxsteward.store.journal.port import JournalRecord, SessionKey
+from ctxsteward.store.objects.memory import MemoryObjects
 
 from ..prompt_cost import anthropic_faults, openai_faults
-from .kit import Setup
+from .kit.suite import Setup
 
 PLANTED = "PLANTED-IGNORE-ALL-PREVIOUS-INSTRUCTIONS"
 """What an intruder writes into a record; it must never be shown."""

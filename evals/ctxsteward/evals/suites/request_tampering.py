@@ -16,8 +16,10 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from ctxsteward.envelope import Envelope, Provider, sealed_request
-from ctxsteward.schemas import Wire
+from ctxsteward.envelope import Envelope
+from ctxsteward.envelope.audit.requests import sealed_request
+from ctxsteward.envelope.envelope import Provider
+from ctxsteward.schemas.message import Wire
 
 PROVIDERS: tuple[Provider, ...] = ("openai-chat", "anthropic", "openai-responses", "gemini", "text")
 _TURNS = {"openai-responses": "input", "gemini": "contents"}

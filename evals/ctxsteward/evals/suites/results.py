@@ -26,14 +26,16 @@ from itertools import count, takewhile
 from multiprocessing import get_context
 from typing import Protocol, TypeVar
 
-from ctxsteward.schemas import EvalMiss, EvalResult, GateResult, InputError, MetricResult, ScenarioPart
+from ctxsteward.schemas import InputError
+from ctxsteward.schemas.eval_result import EvalMiss, EvalResult, GateResult, MetricResult, ScenarioPart
 
 from ..intervals import interval, repeat_deviations
 from ..subjects import answers
 from ..telemetry import tell_eval
 from .catalogue import suite_named
 from .gates import Gates, check, judged
-from .kit import (
+from .kit.model_judges import judging_of
+from .kit.suite import (
     LONG_TURNS,
     MISSES_KEPT,
     CpuSeconds,
@@ -48,7 +50,6 @@ from .kit import (
     Setup,
     Split,
     add_to,
-    judging_of,
 )
 
 

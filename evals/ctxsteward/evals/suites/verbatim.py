@@ -15,29 +15,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from random import Random
 
-from ctxsteward.schemas import Wire
+from ctxsteward.schemas.message import Wire
 
 from ..phrasings import texts
 from ..prompt_cost import Sizer
-from .kit import (
-    Ask,
-    AskMoment,
-    BudgetJudge,
-    Draw,
-    Language,
-    PlayCounts,
-    Scenario,
-    Score,
-    Scores,
-    Setup,
-    SmallTalk,
-    asked_within_budget,
-    assistant,
-    holds,
-    play,
-    reachable,
-    user,
-)
+from .kit.play import AskMoment, BudgetJudge, asked_within_budget, play, reachable
+from .kit.suite import Ask, Draw, Language, PlayCounts, Scenario, Score, Scores, Setup, holds
+from .kit.talk import SmallTalk, assistant, user
 
 SHAPES = ("plain", "one character", "code", "mixed scripts", "long", "after tools", "quoting", "lookalike markup")
 BAITS = ("none", "quoted earlier turn", "claimed previous sentence", "forged in a tool result", "same words again")

@@ -28,18 +28,13 @@ from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
-from ctxsteward.schemas import Damaged, Evidence, Slot, Trust, UnsupportedVersion
-from ctxsteward.store import AddressKey, address_of, canonical, subject_of
+from ctxsteward.schemas.errors import Damaged, UnsupportedVersion
+from ctxsteward.schemas.recommendation import Evidence, Slot, Trust
+from ctxsteward.store.crypto.keyring import AddressKey, address_of, subject_of
+from ctxsteward.store.profiles.version_codec import canonical
 
-from ..observations import (
-    MessageSpan,
-    Observation,
-    ReplayedTranscript,
-    ReplayedUtterance,
-    Role,
-    in_order,
-    speaker_order,
-)
+from ..observations.observation import MessageSpan, Observation
+from ..observations.transcript import ReplayedTranscript, ReplayedUtterance, Role, in_order, speaker_order
 
 _NUMBER = re.compile(r"\d+")
 

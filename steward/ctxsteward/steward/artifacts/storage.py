@@ -16,8 +16,10 @@ import hmac
 from collections.abc import Iterable
 
 from ctxsteward.envelope import Store
-from ctxsteward.schemas import Damaged, Erased, ObjectMissing
-from ctxsteward.store import NONCE_BYTES, Vault, address_of, decrypt, encrypt, subject_of
+from ctxsteward.schemas import Erased
+from ctxsteward.schemas.errors import Damaged, ObjectMissing
+from ctxsteward.store.crypto.keyring import NONCE_BYTES, address_of, decrypt, encrypt, subject_of
+from ctxsteward.store.crypto.vault import Vault
 
 from .artifact import Artifact, artifact_bytes, parse_artifact
 

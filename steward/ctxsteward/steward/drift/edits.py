@@ -19,17 +19,9 @@ from collections.abc import Collection, Iterator, Sequence
 from difflib import SequenceMatcher
 from functools import lru_cache
 
-from ctxsteward.language import (
-    ContentWord,
-    Statement,
-    Token,
-    class_of,
-    is_kin_of,
-    keys_of,
-    read_statement,
-    sentences_of,
-    term_stem,
-)
+from ctxsteward.language.operators import Token, keys_of, sentences_of
+from ctxsteward.language.statement import ContentWord, Statement, class_of, is_kin_of, read_statement
+from ctxsteward.language.words import term_stem
 
 from .marks import RuleChange, figured, loosened, marked, reordered, weakened, widened
 

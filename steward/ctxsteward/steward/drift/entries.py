@@ -21,18 +21,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from typing import NamedTuple
 
-from ctxsteward.language import (
-    Clause,
-    Figure,
-    changed_figure,
-    clauses,
-    figure_text,
-    figures,
-    keys_of,
-    likeness,
-    sentences_of,
-)
-from ctxsteward.schemas import ChangedBlock, DriftFinding, DriftKind, DriftLevel, DriftLimits, ProfileEntry
+from ctxsteward.language.clauses import Clause, clauses, likeness
+from ctxsteward.language.figures import Figure, changed_figure, figure_text, figures
+from ctxsteward.language.operators import keys_of, sentences_of
+from ctxsteward.schemas.profile import ProfileEntry
+from ctxsteward.schemas.profile_changes import ChangedBlock, DriftFinding, DriftKind, DriftLevel, DriftLimits
 
 from .edits import corrected, otherwise
 from .polarity import contradictions, polarity_changes

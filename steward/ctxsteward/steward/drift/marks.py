@@ -12,29 +12,12 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from ctxsteward.language import (
-    ADDS,
-    DENIES,
-    EXCEPTS,
-    NUMBER_WORDS,
-    ONLY,
-    SOME,
-    UNITS,
-    WEAKER,
-    WIDENS,
-    Clause,
-    Statement,
-    Token,
-    changed_figure,
-    clauses,
-    figure_text,
-    figures,
-    is_kin_of,
-    read_statement,
-    tokens,
-    without_figures,
-)
-from ctxsteward.schemas import DriftKind
+from ctxsteward.language.clauses import DENIES, Clause, clauses
+from ctxsteward.language.figures import changed_figure, figure_text, figures, without_figures
+from ctxsteward.language.operators import ADDS, EXCEPTS, ONLY, SOME, WEAKER, WIDENS, Token, tokens
+from ctxsteward.language.statement import Statement, is_kin_of, read_statement
+from ctxsteward.language.values import NUMBER_WORDS, UNITS
+from ctxsteward.schemas.profile_changes import DriftKind
 
 
 class RuleChange(NamedTuple):

@@ -17,20 +17,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
 from typing import Literal, NamedTuple
 
-from ctxsteward.language import (
-    ATTRIBUTIVE,
-    OPPOSITES,
-    PREFIXES,
-    Clause,
-    Token,
-    agree,
-    clauses,
-    keys_of,
-    likeness,
-    sign_of,
-    term_stem,
-    tokens,
-)
+from ctxsteward.language.clauses import Clause, agree, clauses, likeness, sign_of
+from ctxsteward.language.operators import ATTRIBUTIVE, OPPOSITES, PREFIXES, Token, keys_of, tokens
+from ctxsteward.language.words import term_stem
 
 NEAR_TEXT = 0.6
 """Two sentences this alike in their tokens are read as one, changed."""

@@ -31,10 +31,10 @@ from typing import Any, NamedTuple, cast
 
 from pydantic import ValidationError
 
-from ctxsteward.language import keys_of, sentences_of
-from ctxsteward.schemas import (
-    BLOCK_SPECS,
-    BLOCKS,
+from ctxsteward.language.operators import keys_of, sentences_of
+from ctxsteward.schemas import InputError
+from ctxsteward.schemas.profile import BLOCK_SPECS, BLOCKS, MetaRecord, ProfileDocument
+from ctxsteward.schemas.profile_changes import (
     LEVELS,
     CumulativeDrift,
     DriftFinding,
@@ -42,9 +42,6 @@ from ctxsteward.schemas import (
     DriftLevel,
     DriftLimits,
     DriftReport,
-    InputError,
-    MetaRecord,
-    ProfileDocument,
 )
 
 from .entries import BlockEntry, WordChangeCounts, changed_entry, contradicted_entries, drift_finding, shares

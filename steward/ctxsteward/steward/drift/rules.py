@@ -15,8 +15,9 @@ from typing import ClassVar
 
 from pydantic import BaseModel, ConfigDict
 
-from ctxsteward.language import is_kin_of, keys_of, of_oneself, read_statement, sentences_of
-from ctxsteward.schemas import BLOCK_SPECS, BLOCKS, ProfileDocument, ProfileEntry
+from ctxsteward.language.operators import keys_of, sentences_of
+from ctxsteward.language.statement import is_kin_of, of_oneself, read_statement
+from ctxsteward.schemas.profile import BLOCK_SPECS, BLOCKS, ProfileDocument, ProfileEntry
 
 from .entries import opposed
 

@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, NamedTuple
 
-from ctxsteward.schemas import ProfileDocument
-from ctxsteward.store import canonical_json
+from ctxsteward.schemas.profile import ProfileDocument
+from ctxsteward.store.profiles.text import canonical_json
 
 Direction = Literal["higher", "lower"]
 """Which is better."""

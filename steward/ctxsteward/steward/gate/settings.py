@@ -25,7 +25,8 @@ from typing import Annotated, Literal
 from pydantic import Field, StrictInt, StrictStr, field_validator
 
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, model_info
-from ctxsteward.schemas import InputError, ProfileDocument, UnknownModel
+from ctxsteward.schemas import InputError, UnknownModel
+from ctxsteward.schemas.profile import ProfileDocument
 
 from .port import EvalGate, GateReport, Guard
 from .suite import (

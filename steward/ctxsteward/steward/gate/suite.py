@@ -42,23 +42,21 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StrictStr, ValidationError, model_validator
 
-from ctxsteward.envelope import HEAD_SECTIONS, RENDERER_VERSION, Budgets, Envelope, EnvelopeBuilder, Store
-from ctxsteward.language import sentences_of, terms
-from ctxsteward.schemas import (
-    BLOCK_SPECS,
-    BLOCKS,
-    BudgetExceeded,
-    EntryId,
-    InputError,
-    MetaRecord,
-    ProfileDocument,
-    ProfileEntry,
-    WindowExceeded,
-)
-from ctxsteward.store import MemoryJournal, MemoryObjects, Profile, memory_keys
+from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, Store
+from ctxsteward.envelope.layout.rows import RENDERER_VERSION
+from ctxsteward.envelope.tokens.budgets import HEAD_SECTIONS
+from ctxsteward.language.operators import sentences_of
+from ctxsteward.language.words import terms
+from ctxsteward.schemas import BudgetExceeded, InputError, WindowExceeded
+from ctxsteward.schemas.profile import BLOCK_SPECS, BLOCKS, EntryId, MetaRecord, ProfileDocument, ProfileEntry
+from ctxsteward.store.crypto.keyring import memory_keys
+from ctxsteward.store.journal.memory import MemoryJournal
+from ctxsteward.store.objects.memory import MemoryObjects
+from ctxsteward.store.profiles.text import Profile
 
 from ..config_file import ConfigFileKind, message_clause, read
-from ..drift import opposed, report
+from ..drift.entries import opposed
+from ..drift.report import report
 from .port import GateReport, Guard, GuardScores, digest_of, judge_guards
 
 SHIPPED = "cases.json"

@@ -31,8 +31,10 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from ctxsteward.envelope import Store
-from ctxsteward.schemas import ObjectMissing, UnsupportedVersion, VersionTaken
-from ctxsteward.store import Chain, Link, address_of, skeleton, steward_folder, subject_of
+from ctxsteward.schemas.errors import ObjectMissing, UnsupportedVersion, VersionTaken
+from ctxsteward.store.crypto.hash_chain import Chain, Link
+from ctxsteward.store.crypto.keyring import address_of, subject_of
+from ctxsteward.store.names import skeleton, steward_folder
 
 VERSION = 1
 

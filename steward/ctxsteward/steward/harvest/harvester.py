@@ -34,33 +34,21 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import NamedTuple
 
-from ctxsteward.language import clauses, figures, is_kin_of, read_statement, sentences_of
-from ctxsteward.schemas import Relation, Slot
+from ctxsteward.language.clauses import clauses
+from ctxsteward.language.figures import figures
+from ctxsteward.language.operators import sentences_of
+from ctxsteward.language.statement import is_kin_of, read_statement
+from ctxsteward.schemas.recommendation import Relation, Slot
 
-from ..artifacts import cut
-from ..observations import KINDS, Harvester, MessageSpan, Observation, ReplayedTranscript, ReplayedUtterance
-from .people import (
-    CORRECTIONS_EXTRACTOR,
-    DECISIONS_EXTRACTOR,
-    FACTS_EXTRACTOR,
-    MAX_TEXT_CHARS,
-    PREFERENCES_EXTRACTOR,
-    HeardConversation,
-    Sentence,
-    corrections,
-    decisions,
-    facts,
-    listen,
-    preferences,
-)
-from .tools import (
-    ENVIRONMENT_EXTRACTOR,
-    PRACTICES_EXTRACTOR,
-    TOOL_ERRORS_EXTRACTOR,
-    environment,
-    practices,
-    tool_errors,
-)
+from ..artifacts.artifact import cut
+from ..observations.observation import KINDS, Harvester, MessageSpan, Observation
+from ..observations.transcript import ReplayedTranscript, ReplayedUtterance
+from .people.claims import MAX_TEXT_CHARS
+from .people.corrections import CORRECTIONS_EXTRACTOR, corrections
+from .people.facts import DECISIONS_EXTRACTOR, FACTS_EXTRACTOR, PREFERENCES_EXTRACTOR, decisions, facts, preferences
+from .people.utterances import HeardConversation, Sentence, listen
+from .tools.errors import ENVIRONMENT_EXTRACTOR, TOOL_ERRORS_EXTRACTOR, environment, tool_errors
+from .tools.practices import PRACTICES_EXTRACTOR, practices
 
 BORROWED_EXTRACTOR = "borrowed/1"
 RUN = 3

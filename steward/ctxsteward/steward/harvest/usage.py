@@ -31,10 +31,15 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from ctxsteward.schemas import MetaRecommendation, Polarity, RecommendationKind, Slot
+from ctxsteward.schemas import MetaRecommendation
+from ctxsteward.schemas.profile import Polarity
+from ctxsteward.schemas.recommendation import RecommendationKind, Slot
 
-from ..observations import KINDS, Observation, ReplayedTranscript, ReplayedUtterance
-from .tools import ErrorEpisode, FixTrigger, ToolStep, episodes, name_words, parse_trigger, steps
+from ..observations.observation import KINDS, Observation
+from ..observations.transcript import ReplayedTranscript, ReplayedUtterance
+from .tools.calls import ToolStep, name_words, steps
+from .tools.episodes import ErrorEpisode, episodes
+from .tools.templates import FixTrigger, parse_trigger
 
 Judgement = Literal["complied", "contradicted", "unjudged"]
 

@@ -8,7 +8,3 @@ with WorkerPool(function, 2) as workers:                    a function of items 
     for item, result in workers.run(many): ...
 watermark = advanced(watermark, items, tonight, left, mark=mark, now_seconds=…)
 """
-
-import lazy_loader
-
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 if TYPE_CHECKING:
-    from ..harvest import WatchedRecord
+    from ..harvest.usage import WatchedRecord
 
 SIDECAR_SUFFIX = ".session.json"
 """``chat.jsonl.session.json`` tells about ``chat.jsonl``; so does ``chat.session.json``."""

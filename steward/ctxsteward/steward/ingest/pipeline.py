@@ -14,9 +14,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 from typing import Any
 
-from ctxsteward.schemas import Damaged, Erased, InputError, InputTooLarge, InvalidTranscript, decode_wire
+from ctxsteward.schemas import Erased, InputError
+from ctxsteward.schemas.errors import Damaged, InputTooLarge, InvalidTranscript
+from ctxsteward.schemas.message import decode_wire
 
-from ..observations import ReplayedTranscript, ShownRecord
+from ..observations.transcript import ReplayedTranscript, ShownRecord
 from .items import (
     MAX_ITEM_BYTES,
     SIDECAR_SUFFIX,

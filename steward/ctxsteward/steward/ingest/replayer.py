@@ -33,11 +33,16 @@ from math import inf
 from types import MappingProxyType
 from typing import NamedTuple
 
-from ctxsteward.envelope.transcripts import Transcript, formats_with
-from ctxsteward.schemas import TRUST, Message, Outcome, ToolCallPart, ToolResultPart, Trust, Wire, instant, take_wire
-from ctxsteward.store import unseen
+from ctxsteward.envelope.transcripts.files import formats_with
+from ctxsteward.envelope.transcripts.transcript import Transcript
+from ctxsteward.schemas import Message, ToolCallPart, ToolResultPart
+from ctxsteward.schemas.documents import Outcome
+from ctxsteward.schemas.message import Wire, take_wire
+from ctxsteward.schemas.profile import instant
+from ctxsteward.schemas.recommendation import TRUST, Trust
+from ctxsteward.store.names import unseen
 
-from ..observations import Dated, ReplayedCall, ReplayedTranscript, ReplayedUtterance, Role
+from ..observations.transcript import Dated, ReplayedCall, ReplayedTranscript, ReplayedUtterance, Role
 from .redaction import RedactedText, Redactor, redacted_json
 from .transcripts import UNKNOWN, SessionMeta
 

@@ -43,30 +43,17 @@ from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import quote, unquote_to_bytes
 
 from ctxsteward.envelope import Store
-from ctxsteward.schemas import (
-    Damaged,
-    Erased,
-    InputError,
-    InputTooLarge,
-    InvalidTranscript,
-    ObjectMissing,
-    Outcome,
-    instant,
-    shown_uri,
-)
-from ctxsteward.store import (
-    JournalRecord,
-    Log,
-    MessageAppended,
-    ObjectInfo,
-    ObjectStore,
-    OutcomeTold,
-    RecallSelected,
-    SessionHead,
-    SessionKey,
-    open_bucket,
-    session_folder,
-)
+from ctxsteward.schemas import Erased, InputError
+from ctxsteward.schemas.documents import Outcome
+from ctxsteward.schemas.errors import Damaged, InputTooLarge, InvalidTranscript, ObjectMissing, shown_uri
+from ctxsteward.schemas.profile import instant
+from ctxsteward.store import ObjectStore
+from ctxsteward.store.backend import open_bucket
+from ctxsteward.store.journal.events import MessageAppended, OutcomeTold, RecallSelected, SessionHead
+from ctxsteward.store.journal.log import Log
+from ctxsteward.store.journal.port import JournalRecord, SessionKey
+from ctxsteward.store.names import session_folder
+from ctxsteward.store.objects.port import ObjectInfo
 
 from .items import (
     COMPRESSED_SUFFIXES,

@@ -25,18 +25,15 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr, ValidationError
 
-from ctxsteward.envelope.transcripts import (
-    InputLine,
-    Transcript,
-    decode,
-    formats_with,
-    is_transcript_list,
-    memory_input,
-    parse_transcripts,
-    show,
-)
-from ctxsteward.schemas import EntryId, InputError, InvalidTranscript, Name, OneLine, Outcome, Timestamp
-from ctxsteward.store import unseen
+from ctxsteward.envelope.transcripts.files import formats_with, is_transcript_list, parse_transcripts
+from ctxsteward.envelope.transcripts.strict_json import InputLine, decode, memory_input, show
+from ctxsteward.envelope.transcripts.transcript import Transcript
+from ctxsteward.schemas import InputError
+from ctxsteward.schemas.documents import Outcome
+from ctxsteward.schemas.errors import InvalidTranscript
+from ctxsteward.schemas.profile import EntryId, OneLine, Timestamp
+from ctxsteward.schemas.recommendation import Name
+from ctxsteward.store.names import unseen
 
 INLINE_KEY = "ctxsteward"
 OWN = "steward"

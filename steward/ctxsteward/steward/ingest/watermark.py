@@ -24,8 +24,8 @@ from typing import Annotated, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field, StrictStr, ValidationError
 
-from ctxsteward.schemas import InvalidTranscript, UnsupportedVersion
-from ctxsteward.store import AddressKey, address_of
+from ctxsteward.schemas.errors import InvalidTranscript, UnsupportedVersion
+from ctxsteward.store.crypto.keyring import AddressKey, address_of
 
 from .items import SourceItem
 

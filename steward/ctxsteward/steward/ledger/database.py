@@ -26,22 +26,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ctxsteward.schemas import StoreError, StoreLocked
-from ctxsteward.store import SameFile, SqliteFile, canonical, close_to_others, connect, make_folders, one_transaction
+from ctxsteward.store.create_once import make_folders
+from ctxsteward.store.profiles.version_codec import canonical
+from ctxsteward.store.sqlite_file import SameFile, SqliteFile, close_to_others, connect, one_transaction
 
 from ..admission import AdmissionVerdict, RecordStanding
-from ..artifacts import EvidenceSpan, observation_fields, observation_of
-from ..reconcile import (
-    Claim,
-    ClaimAudience,
-    ClaimFeatures,
-    Draft,
-    DraftSummary,
-    IndexedObservation,
-    ObservationBrief,
-    ObservationOrigin,
-    draw_draft,
-    summarize_draft,
-)
+from ..artifacts.artifact import EvidenceSpan, observation_fields, observation_of
+from ..reconcile.claims import Claim, ClaimAudience, IndexedObservation, ObservationBrief, ObservationOrigin
+from ..reconcile.draft import Draft, DraftSummary, draw_draft, summarize_draft
+from ..reconcile.features import ClaimFeatures
 
 VERSION = 10
 """Of the tables."""

@@ -11,14 +11,9 @@ import hashlib
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from ..observations import KINDS
-from ..reconcile import (
-    Draft,
-    IndexedObservation,
-    ObservationBrief,
-    is_paraphrase,
-    supporting,
-)
+from ..observations.observation import KINDS
+from ..reconcile.claims import IndexedObservation, ObservationBrief, is_paraphrase
+from ..reconcile.draft import Draft, supporting
 from .database import LedgerDatabase, claim_of, component_rows, observations
 from .records import LedgerIdentity, audience_of, flaw_of
 from .status import RecordStatuses

@@ -33,23 +33,22 @@ from pathlib import Path
 from typing import NamedTuple, Protocol, Self
 
 from ctxsteward.envelope import Store
-from ctxsteward.schemas import Evidence, InputError, MetaRecommendation, Slot
-from ctxsteward.store import (
-    IN_MEMORY,
-    AddressKey,
-    Audience,
-    Deletion,
-    ErasureRequest,
-    Fact,
-    RecordSupport,
-    tell_ledger,
-)
+from ctxsteward.schemas import InputError, MetaRecommendation
+from ctxsteward.schemas.recommendation import Evidence, Slot
+from ctxsteward.store import Audience, Fact
+from ctxsteward.store.crypto.keyring import AddressKey
+from ctxsteward.store.erasure.ledgers import tell_ledger
+from ctxsteward.store.erasure.steward_records import RecordSupport
+from ctxsteward.store.journal.erasures import Deletion, ErasureRequest
+from ctxsteward.store.sqlite_file import IN_MEMORY
 
 from ..admission import AdmissionPolicy
-from ..artifacts import Artifact, ArtifactStore, EvidenceQuote, possible_speakers
-from ..harvest import FATES, BatchResult, RecordUse, SessionUse, WatchedRecord, sum_uses
-from ..observations import in_order
-from ..reconcile import SKETCH
+from ..artifacts.artifact import Artifact, EvidenceQuote
+from ..artifacts.storage import ArtifactStore, possible_speakers
+from ..harvest.batches import BatchResult, SessionUse
+from ..harvest.usage import FATES, RecordUse, WatchedRecord, sum_uses
+from ..observations.transcript import in_order
+from ..reconcile.sketches import SKETCH
 from .database import LedgerDatabase, drafts_of
 from .index import ObservationIndex
 from .judgement import RecordBasis, RecordEvidence

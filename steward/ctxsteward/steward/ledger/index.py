@@ -28,21 +28,25 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from ctxsteward.store import AddressKey, address_of, canonical
+from ctxsteward.store.crypto.keyring import AddressKey, address_of
+from ctxsteward.store.profiles.version_codec import canonical
 
-from ..artifacts import Artifact, ArtifactRank, IdentifierUse, observation_fields, possible_speakers
-from ..harvest.tools import FailureGroup, FailurePlace, expected, leaf_name, parse_trigger, sibling_fixes, troubles_of
-from ..reconcile import (
+from ..artifacts.artifact import Artifact, ArtifactRank, IdentifierUse, observation_fields
+from ..artifacts.storage import possible_speakers
+from ..harvest.tools.calls import leaf_name
+from ..harvest.tools.errors import FailureGroup, FailurePlace, expected, sibling_fixes, troubles_of
+from ..harvest.tools.templates import parse_trigger
+from ..reconcile.claims import (
     Claim,
     DisjointSets,
     IndexedObservation,
     ObservationBrief,
-    bands,
     claims_of,
     components,
     relation,
     seen_in,
 )
+from ..reconcile.sketches import bands
 from .database import LedgerDatabase, claim_id_of, claim_of, claim_row, number_of, observations, seen_row
 from .drafts import DraftIndex
 from .records import LedgerIdentity

@@ -27,13 +27,17 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Literal, NamedTuple
 
-from ctxsteward.schemas import Evidence, MetaRecommendation, Review
-from ctxsteward.store import AddressKey, RecordSupport, SupportPlace, subject_of, support_of
+from ctxsteward.schemas import MetaRecommendation
+from ctxsteward.schemas.recommendation import Evidence, Review
+from ctxsteward.store.crypto.keyring import AddressKey, subject_of
+from ctxsteward.store.erasure.steward_records import RecordSupport, SupportPlace, support_of
 
 from ..admission import AdmissionPolicy, RecordStanding, admission_verdict, settle_contests
-from ..artifacts import ArtifactStore, CitedText, EvidenceQuote, quotes, verified
-from ..observations import KINDS
-from ..reconcile import DisjointSets, Draft, IndexedObservation, voice_of
+from ..artifacts.artifact import CitedText, EvidenceQuote, quotes, verified
+from ..artifacts.storage import ArtifactStore
+from ..observations.observation import KINDS
+from ..reconcile.claims import DisjointSets, IndexedObservation, voice_of
+from ..reconcile.draft import Draft
 from .database import LedgerDatabase, drafts_of, observations
 
 PAGE = 400

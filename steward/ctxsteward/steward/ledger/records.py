@@ -21,12 +21,17 @@ from typing import Any, NamedTuple, Protocol
 
 from pydantic import ValidationError
 
-from ctxsteward.schemas import InputError, MetaRecommendation, Review, Status, instant, validate
-from ctxsteward.store import MAX_FACTS, MAX_SOURCES, AddressKey, Audience, Fact, FactSource, address_of
+from ctxsteward.schemas import InputError, MetaRecommendation
+from ctxsteward.schemas.profile import instant
+from ctxsteward.schemas.publish import validate
+from ctxsteward.schemas.recommendation import Review, Status
+from ctxsteward.store import Audience, Fact, FactSource
+from ctxsteward.store.crypto.keyring import AddressKey, address_of
+from ctxsteward.store.facts.fact import MAX_FACTS, MAX_SOURCES
 
 from ..admission import AdmissionPolicy, AdmissionVerdict, RecordStanding
-from ..observations import KINDS
-from ..reconcile import Draft, wilson_lower95
+from ..observations.observation import KINDS
+from ..reconcile.draft import Draft, wilson_lower95
 from .database import LedgerDatabase, drafts_of, standing_of
 from .judgement import DraftJudge, JudgedDraft, by_component
 from .status import RecordStatuses

@@ -21,8 +21,8 @@ import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from ctxsteward.schemas import RecommendationKind, Review, Status
-from ctxsteward.store import canonical
+from ctxsteward.schemas.recommendation import RecommendationKind, Review, Status
+from ctxsteward.store.profiles.version_codec import canonical
 
 from ..admission import (
     ADMISSION,
@@ -35,7 +35,8 @@ from ..admission import (
     last_confirmed,
     under_rules,
 )
-from ..reconcile import ClaimSupport, Draft, FixAdvice, Width
+from ..reconcile.claims import Width
+from ..reconcile.draft import ClaimSupport, Draft, FixAdvice
 from .database import LedgerDatabase, drafts_of, standing_of, standing_row
 from .judgement import BESIDE, SUPPORTED, ContestIndex, by_component
 

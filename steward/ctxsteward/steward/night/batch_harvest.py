@@ -19,40 +19,28 @@ from dataclasses import dataclass, field, replace
 from queue import Empty, SimpleQueue
 
 from ctxsteward.schemas import Erased
-from ctxsteward.store import AddressKey
+from ctxsteward.store.crypto.keyring import AddressKey
 
-from ..artifacts import Artifact, ArtifactStore, build_artifact
-from ..harvest import (
-    EXTRACTOR,
-    ActiveRecords,
+from ..artifacts.artifact import Artifact, build_artifact
+from ..artifacts.storage import ArtifactStore
+from ..harvest.batches import (
     Batch,
     BatchRecords,
     BatchResult,
     DueTranscript,
     RefusedTranscript,
     SessionUse,
-    UseTally,
-    WatchedRecord,
     WithdrawnTranscript,
-    harvest,
-    lasting,
-    merge_tallies,
-    tally,
 )
-from ..harvest.tools import identifiers
-from ..ingest import (
-    IngestSettings,
-    Isolation,
-    LoadedItem,
-    QuarantinedItem,
-    SkippedItem,
-    TranscriptSource,
-    ingest,
-    load,
-    quarantined,
-    reason_of,
-)
-from ..observations import Dated, Observation, ReplayedTranscript
+from ..harvest.harvester import EXTRACTOR, harvest, lasting
+from ..harvest.tools.errors import identifiers
+from ..harvest.usage import ActiveRecords, UseTally, WatchedRecord, merge_tallies, tally
+from ..ingest.items import LoadedItem, QuarantinedItem, SkippedItem
+from ..ingest.pipeline import IngestSettings, ingest, load
+from ..ingest.sources import TranscriptSource
+from ..ingest.worker_pool import Isolation, quarantined, reason_of
+from ..observations.observation import Observation
+from ..observations.transcript import Dated, ReplayedTranscript
 
 Watch = Callable[[Collection[str]], Iterable[WatchedRecord]]
 """What is known of the records with these ids."""

@@ -20,19 +20,15 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from ctxsteward.envelope import Store
-from ctxsteward.schemas import ChatModel, ObjectMissing
-from ctxsteward.store import (
-    DraftJournal,
-    Keys,
-    MasterKeys,
-    MemoryObjects,
-    ObjectInfo,
-    ObjectStore,
-    PutOutcome,
-    SessionKey,
-    memory_keys,
-    part_of,
-)
+from ctxsteward.schemas import ChatModel
+from ctxsteward.schemas.errors import ObjectMissing
+from ctxsteward.store import MasterKeys, ObjectStore
+from ctxsteward.store.crypto.keyring import Keys, memory_keys
+from ctxsteward.store.journal.draft import DraftJournal
+from ctxsteward.store.journal.port import SessionKey
+from ctxsteward.store.names import part_of
+from ctxsteward.store.objects.memory import MemoryObjects
+from ctxsteward.store.objects.port import ObjectInfo, PutOutcome
 from ctxsteward.summarizers.models import model_at
 
 KEY_VARIABLE = "CTXSTEWARD_MASTER_KEY"

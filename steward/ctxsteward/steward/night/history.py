@@ -38,8 +38,12 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, model_validator
 
 from ctxsteward.envelope import Store
-from ctxsteward.schemas import Count, UnsupportedVersion
-from ctxsteward.store import Link, WriterLease, address_of, numbered, steward_folder
+from ctxsteward.schemas.errors import UnsupportedVersion
+from ctxsteward.schemas.recommendation import Count
+from ctxsteward.store.crypto.hash_chain import Link
+from ctxsteward.store.crypto.keyring import address_of
+from ctxsteward.store.names import numbered, steward_folder
+from ctxsteward.store.profiles.versions import WriterLease
 
 EXIT_FINE, EXIT_FOUND, EXIT_BLOCKED, EXIT_ROLLED_BACK = 0, 1, 3, 4
 

@@ -25,10 +25,12 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from ctxsteward.schemas import MetaRecommendation, MetaRecord, ProfileDocument, StoreError
-from ctxsteward.store import AddressKey, Version, WriterLease, address_of
+from ctxsteward.schemas import MetaRecommendation, StoreError
+from ctxsteward.schemas.profile import MetaRecord, ProfileDocument
+from ctxsteward.store.crypto.keyring import AddressKey, address_of
+from ctxsteward.store.profiles.versions import Version, WriterLease
 
-from ..harvest import (
+from ..harvest.batches import (
     Batch,
     BatchFailure,
     BatchRecords,

@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal, NamedTuple
 
-from ctxsteward.schemas import Modality, Polarity, RecommendationKind, Relation, Slot
+from ctxsteward.schemas.profile import Modality, Polarity
+from ctxsteward.schemas.recommendation import RecommendationKind, Relation, Slot
 
 from .transcript import ReplayedTranscript
 

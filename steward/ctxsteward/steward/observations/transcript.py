@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from ctxsteward.schemas import Trust
+from ctxsteward.schemas.recommendation import Trust
 
 Role = Literal["user", "assistant", "tool", "system"]
 Dated = Literal["messages", "started", "file", "undated"]

@@ -1,5 +1,1 @@
 """Reconcile: which observations claim the same, and the record that they make together."""
-
-import lazy_loader
-
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -31,11 +31,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, NamedTuple, TypeVar
 
-from ctxsteward.schemas import CLAIM_ID_DIGITS, Polarity, RecommendationKind, Trust, instant
-from ctxsteward.store import AddressKey, address_of, canonical, skeleton, subject_of
+from ctxsteward.schemas.profile import CLAIM_ID_DIGITS, Polarity, instant
+from ctxsteward.schemas.recommendation import RecommendationKind, Trust
+from ctxsteward.store.crypto.keyring import AddressKey, address_of, subject_of
+from ctxsteward.store.names import skeleton
+from ctxsteward.store.profiles.version_codec import canonical
 
-from ..artifacts import Artifact, EvidenceSpan, evidence_spans, observation_fields
-from ..observations import KINDS, Observation, Strength
+from ..artifacts.artifact import Artifact, EvidenceSpan, evidence_spans, observation_fields
+from ..observations.observation import KINDS, Observation, Strength
 from .features import (
     NEARLY_ALL,
     ClaimFeatures,

@@ -31,23 +31,20 @@ from itertools import zip_longest
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from ctxsteward.schemas import MAX_EVIDENCE, TRUST, RecommendationKind
+from ctxsteward.schemas.recommendation import MAX_EVIDENCE, TRUST, RecommendationKind
 
-from ..harvest.tools import (
+from ..harvest.tools.practices import PracticeRun, contrast, parse_run_key, same_tasks
+from ..harvest.tools.templates import (
     SIBLINGS_EXTRACTOR,
     ArgumentFix,
-    PracticeRun,
     action,
-    contrast,
     learned_at,
     parse_action,
-    parse_run_key,
     parse_trigger,
     practice,
-    same_tasks,
     sentence,
 )
-from ..observations import KINDS, Observation
+from ..observations.observation import KINDS, Observation
 from .claims import ClaimAudience, IndexedObservation, ObservationBrief, ObservationTime
 
 PASTED_WORDS = 7

@@ -16,8 +16,9 @@ import unicodedata
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
-from ctxsteward.language import STOP, Value, chinese_number, contrasts, lists, normalize, stem, typed_values
-from ctxsteward.summarizers import read_parts
+from ctxsteward.language.values import Value, chinese_number, normalize, typed_values
+from ctxsteward.language.words import STOP, contrasts, lists, stem
+from ctxsteward.summarizers.salience import read_parts
 
 MOST = 0.6
 """Of all content words of two wordings, the share that both must have."""

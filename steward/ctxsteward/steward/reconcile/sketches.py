@@ -17,7 +17,7 @@ import struct
 from collections.abc import Iterable, Sequence
 
 from ctxsteward.schemas import InputError
-from ctxsteward.store import canonical
+from ctxsteward.store.profiles.version_codec import canonical
 
 from .claims import Claim
 

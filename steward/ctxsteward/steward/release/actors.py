@@ -29,8 +29,10 @@ from typing import Annotated, ClassVar, Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field, StrictStr, model_validator
 
-from ctxsteward.schemas import InputError, Who
-from ctxsteward.store import PersonStatement, skeleton, statement_data, unseen
+from ctxsteward.schemas import InputError
+from ctxsteward.schemas.profile_changes import Who
+from ctxsteward.store.names import skeleton, unseen
+from ctxsteward.store.profiles.people import PersonStatement, statement_data
 
 from ..config_file import ConfigFileKind, parse, read
 

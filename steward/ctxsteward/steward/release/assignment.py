@@ -21,16 +21,14 @@ from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
 from ctxsteward.envelope import Store
-from ctxsteward.schemas import ContextError, Damaged, InputError, instant
-from ctxsteward.store import (
-    UNREADABLE,
-    AddressKey,
-    Profile,
-    ProfileVersions,
-    SessionKey,
-    Version,
-    readable_promotion,
-)
+from ctxsteward.schemas import ContextError, InputError
+from ctxsteward.schemas.errors import Damaged
+from ctxsteward.schemas.profile import instant
+from ctxsteward.store.crypto.keyring import AddressKey
+from ctxsteward.store.journal.port import SessionKey
+from ctxsteward.store.profiles.stored_promotion import UNREADABLE, readable_promotion
+from ctxsteward.store.profiles.text import Profile
+from ctxsteward.store.profiles.versions import ProfileVersions, Version
 
 from .approvals import canary_of
 
@@ -143,7 +141,7 @@ def move(
 
 def _pinned(store: Store, tenant: str, session: str, profile: str, now_seconds: float) -> int:
     """The version of this profile that a session keeps; 0: none of it, or the session is over."""
-    from ..ingest import SETTLED_SECONDS
+    from ..ingest.sources import SETTLED_SECONDS
 
     found = store.at(tenant, session)
     pinned = found.state.head.profile or {}

@@ -40,11 +40,12 @@ from typing import Any, Literal, NamedTuple
 
 from ctxsteward.envelope import Store, rebuild
 from ctxsteward.envelope.audit import audit
-from ctxsteward.schemas import Damaged, Erased, InputError, ReferenceNotFound, UnsupportedVersion
-from ctxsteward.store import Version
+from ctxsteward.schemas import Erased, InputError, ReferenceNotFound
+from ctxsteward.schemas.errors import Damaged, UnsupportedVersion
+from ctxsteward.store.profiles.versions import Version
 
-from ..harvest import BatchRecords, SessionUse
-from ..night import Night
+from ..harvest.batches import BatchRecords, SessionUse
+from ..night.history import Night
 from ..settings import CanaryLimits, NightSettings
 from .approvals import Approvals
 from .assignment import canary_begun

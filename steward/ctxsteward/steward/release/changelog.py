@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ctxsteward.schemas import Change
-from ctxsteward.store import UNREADABLE, ChangeSummary, ProfileVersions
+from ctxsteward.schemas.profile_changes import Change
+from ctxsteward.store.profiles.stored_promotion import UNREADABLE
+from ctxsteward.store.profiles.versions import ChangeSummary, ProfileVersions
 
 CHANGE_KINDS = ("added", "changed", "removed", "moved")
 _ADDRESS_DIGITS = 12

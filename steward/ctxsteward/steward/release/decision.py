@@ -19,33 +19,22 @@ from datetime import datetime
 from typing import Any
 
 from ctxsteward.envelope import Store
-from ctxsteward.schemas import (
-    BLOCKS,
-    ChatModel,
-    DriftReport,
-    Erased,
-    InputError,
-    MetaRecommendation,
-    MetaRecord,
-    ProfileDocument,
-    Review,
-)
-from ctxsteward.store import Version, address_of, canonical, keep_support
+from ctxsteward.schemas import ChatModel, Erased, InputError, MetaRecommendation
+from ctxsteward.schemas.profile import BLOCKS, MetaRecord, ProfileDocument
+from ctxsteward.schemas.profile_changes import DriftReport
+from ctxsteward.schemas.recommendation import Review
+from ctxsteward.store.crypto.keyring import address_of
+from ctxsteward.store.erasure.steward_records import keep_support
+from ctxsteward.store.profiles.version_codec import canonical
+from ctxsteward.store.profiles.versions import Version
 
-from ..gate import EvalGate, GateReport, HeldOutRequest, configured, with_suites
-from ..ledger import JudgementContext, Ledger
-from ..night import (
-    AdmittedRecords,
-    Challenger,
-    CheckVerdict,
-    CommitContext,
-    FittedSlice,
-    NightChain,
-    Outcome,
-    PromotionResult,
-    WordingReport,
-    moment_of,
-)
+from ..gate.port import EvalGate, GateReport
+from ..gate.settings import configured, with_suites
+from ..gate.suite import HeldOutRequest
+from ..ledger.facade import Ledger
+from ..ledger.records import JudgementContext
+from ..night.history import NightChain, Outcome, WordingReport, moment_of
+from ..night.run import AdmittedRecords, Challenger, CheckVerdict, CommitContext, FittedSlice, PromotionResult
 from ..settings import NightSettings
 from .approvals import Approvals
 from .assignment import keeping, running, started

@@ -31,32 +31,22 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from ctxsteward.envelope import Store
-from ctxsteward.schemas import (
-    BLOCKS,
-    DriftLimits,
-    DriftReport,
-    Erased,
-    MetaRecord,
-    ObjectMissing,
-    ProfileDocument,
-    instant,
-    validate,
-)
-from ctxsteward.store import (
-    ChangeSummary,
-    Profile,
-    ProfileVersions,
-    Version,
-    address_of,
-    by_people,
-    canonical,
-    record_subject,
-    same_text,
-)
+from ctxsteward.schemas import Erased
+from ctxsteward.schemas.errors import ObjectMissing
+from ctxsteward.schemas.profile import BLOCKS, MetaRecord, ProfileDocument, instant
+from ctxsteward.schemas.profile_changes import DriftLimits, DriftReport
+from ctxsteward.schemas.publish import validate
+from ctxsteward.store.crypto.keyring import address_of
+from ctxsteward.store.profiles.proposal import by_people, same_text
+from ctxsteward.store.profiles.text import Profile
+from ctxsteward.store.profiles.version_codec import canonical, record_subject
+from ctxsteward.store.profiles.versions import ChangeSummary, ProfileVersions, Version
 
 from ..admission import DAY_SECONDS
-from ..drift import CumulativeBase, difference, keyed, report, without_text
-from ..gate import GateReport, GateSettings, KnownReplay, configured, no_known_replay
+from ..drift.report import CumulativeBase, difference, keyed, report, without_text
+from ..gate.port import GateReport
+from ..gate.settings import GateSettings, configured
+from ..gate.suite import KnownReplay, no_known_replay
 from .approvals import Approval, ApprovalRequest, Approvals, people_needed
 from .rollbacks import STATED, RolledBackChanges, content, taken_back
 
@@ -129,7 +119,7 @@ class PromotionCodec:
         return {"blob": blob, "key": self._vault.subject_address(subject)}
 
     def _address(self, record: MetaRecord) -> str:
-        """The address under which a version refers to a record (`store.MetaRecordVault`)."""
+        """The address under which a version refers to a record (`store.profiles.version_codec.MetaRecordVault`)."""
         data = canonical(record.model_dump(mode="json"))
         return address_of(self._key, record_subject(self._profile, record), "record", data)
 

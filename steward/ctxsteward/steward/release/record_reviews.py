@@ -35,22 +35,21 @@ from typing import NamedTuple
 from pydantic import ValidationError
 
 from ctxsteward.envelope import Store
-from ctxsteward.schemas import Erased, InputError, MetaRecommendation, MetaRecord, ProfileDocument, Review
-from ctxsteward.store import (
-    MetaRecordVault,
-    RecordRef,
-    RecordSupport,
-    address_of,
-    canonical,
-    keep_support,
-    skeleton,
-)
+from ctxsteward.schemas import Erased, InputError, MetaRecommendation
+from ctxsteward.schemas.profile import MetaRecord, ProfileDocument
+from ctxsteward.schemas.recommendation import Review
+from ctxsteward.store.crypto.keyring import address_of
+from ctxsteward.store.erasure.steward_records import RecordSupport, keep_support
+from ctxsteward.store.names import skeleton
+from ctxsteward.store.profiles.version_codec import MetaRecordVault, RecordRef, canonical
 
-from ..drift import against, rules_of
-from ..ingest import Redactor
-from ..ledger import EvidenceKind, JudgementContext, Ledger
-from ..observations import KINDS
-from ..reconcile import DisjointSets
+from ..drift.rules import against, rules_of
+from ..ingest.redaction import Redactor
+from ..ledger.facade import Ledger
+from ..ledger.judgement import EvidenceKind
+from ..ledger.records import JudgementContext
+from ..observations.observation import KINDS
+from ..reconcile.claims import DisjointSets
 from ..settings import NightSettings
 from .actors import NOBODY, ActionRefused, Actors, Signer
 from .approvals import VERSION, Body, SignedLog, Verdict

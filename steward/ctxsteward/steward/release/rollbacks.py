@@ -20,8 +20,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from ctxsteward.envelope import Store
-from ctxsteward.schemas import MetaRecommendation, MetaRecord, ProfileDocument, instant
-from ctxsteward.store import AddressKey, ChangeSummary, ProfileVersions, address_of, canonical, canonical_json
+from ctxsteward.schemas import MetaRecommendation
+from ctxsteward.schemas.profile import MetaRecord, ProfileDocument, instant
+from ctxsteward.store.crypto.keyring import AddressKey, address_of
+from ctxsteward.store.profiles.text import canonical_json
+from ctxsteward.store.profiles.version_codec import canonical
+from ctxsteward.store.profiles.versions import ChangeSummary, ProfileVersions
 
 STATED = "taken_back"
 """Key beside a version under which it states what is taken back."""

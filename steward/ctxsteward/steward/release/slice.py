@@ -35,16 +35,22 @@ from itertools import permutations
 from typing import NamedTuple
 from urllib.parse import quote
 
-from ctxsteward.envelope import DEFAULT_TOKENIZER, FRAME_TOKENS, Counter, Store, load_tokenizer
-from ctxsteward.schemas import InputError, MetaRecommendation, MetaRecord, ProfileDocument, Review, instant, is_claim_id
-from ctxsteward.store import META_LABELS, line_writer, meta_text, record_subject
+from ctxsteward.envelope import Counter, Store, load_tokenizer
+from ctxsteward.envelope.tokens.tokenizer import DEFAULT_TOKENIZER, FRAME_TOKENS
+from ctxsteward.schemas import InputError, MetaRecommendation
+from ctxsteward.schemas.profile import MetaRecord, ProfileDocument, instant, is_claim_id
+from ctxsteward.schemas.recommendation import Review
+from ctxsteward.store.profiles.text import META_LABELS, line_writer, meta_text
+from ctxsteward.store.profiles.version_codec import record_subject
 
 from ..admission import worth
-from ..drift import Rule, against, restates, rules_of
-from ..harvest import BatchRecords, RecordUse
-from ..ledger import Ledger, TriedFix
-from ..observations import KINDS
-from ..reconcile import wilson_lower95
+from ..drift.rules import Rule, against, restates, rules_of
+from ..harvest.batches import BatchRecords
+from ..harvest.usage import RecordUse
+from ..ledger.facade import Ledger
+from ..ledger.judgement import TriedFix
+from ..observations.observation import KINDS
+from ..reconcile.draft import wilson_lower95
 from ..settings import NightSettings
 from .rollbacks import taken_back
 

@@ -25,38 +25,24 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from ctxsteward.envelope.tokens import Counter as TokenCounter
-from ctxsteward.language import sentences_of, tokens
-from ctxsteward.schemas import (
-    ChatModel,
-    ChatRequest,
-    InputError,
-    Message,
-    MetaRecommendation,
-    MetaRecord,
-    ModelUnavailable,
-    RecordText,
-    SourceMessage,
-    Wire,
-    whole_text,
-)
-from ctxsteward.store import line_writer
-from ctxsteward.summarizers.models import (
-    DraftBullet,
-    GovernedModel,
-    PromptFolder,
-    SpendingLedger,
-    content_words,
-    fault_of,
-    grounding_texts,
-    marked,
-)
+from ctxsteward.envelope import Counter as TokenCounter
+from ctxsteward.language.operators import sentences_of, tokens
+from ctxsteward.schemas import ChatModel, ChatRequest, InputError, Message, MetaRecommendation, ModelUnavailable
+from ctxsteward.schemas.chat_model import whole_text
+from ctxsteward.schemas.message import Wire
+from ctxsteward.schemas.profile import MetaRecord, RecordText
+from ctxsteward.schemas.summary import SourceMessage
+from ctxsteward.store.profiles.text import line_writer
+from ctxsteward.summarizers.models import GovernedModel, SpendingLedger
+from ctxsteward.summarizers.models.grounding import DraftBullet, content_words, fault_of, grounding_texts
+from ctxsteward.summarizers.models.prompts import PromptFolder, marked
 
-from ..artifacts import EvidenceQuote
-from ..drift import otherwise, polarity_changes
-from ..ledger import Ledger
-from ..night import WordingReport
-from ..observations import KINDS
+from ..artifacts.artifact import EvidenceQuote
+from ..drift.edits import otherwise
+from ..drift.polarity import polarity_changes
+from ..ledger.facade import Ledger
+from ..night.history import WordingReport
+from ..observations.observation import KINDS
 from ..settings import WordingSettings
 
 MIN_OF_LINE = 0.6

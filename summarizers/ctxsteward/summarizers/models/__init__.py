@@ -1,5 +1,19 @@
 """Models in the loop: adapters, limits on what they use, summaries whose every bullet is held against its sources."""
 
-import lazy_loader
+from .by_model import ModelSummarizer
+from .calls import CallLimits, GovernedModel, SpendingLedger, SpendingStopped
+from .providers import AnthropicModel, OpenAIModel, model_at
+from .short_texts import ModelCardSummarizer, ModelHandoffWriter
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__all__ = [
+    "AnthropicModel",
+    "CallLimits",
+    "GovernedModel",
+    "ModelCardSummarizer",
+    "ModelHandoffWriter",
+    "ModelSummarizer",
+    "OpenAIModel",
+    "SpendingLedger",
+    "SpendingStopped",
+    "model_at",
+]

@@ -33,20 +33,16 @@ from ctxsteward.schemas import (
     ChatModel,
     ChatReply,
     ChatRequest,
-    HandoffSection,
     InputError,
-    LossKind,
     ModelUnavailable,
-    SourceMessage,
     Summarizer,
     SummarizerInput,
     Summary,
-    SummaryOrigin,
     TokenUsage,
-    Wire,
-    read_json,
-    whole_text,
 )
+from ctxsteward.schemas.chat_model import read_json, whole_text
+from ctxsteward.schemas.message import Wire
+from ctxsteward.schemas.summary import HandoffSection, LossKind, SourceMessage, SummaryOrigin
 
 from ..extraction import extractive, in_sections, structured
 from .calls import GovernedModel, SpendingStopped

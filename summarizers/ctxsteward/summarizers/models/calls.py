@@ -36,17 +36,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from ctxsteward.schemas import (
-    ChatModel,
-    ChatReply,
-    ChatRequest,
-    InputError,
-    ModelPrice,
-    ModelPurpose,
-    ModelUnavailable,
-    TokenUsage,
-)
-from ctxsteward.store import process_forks as forking, seconds_left, uncut
+from ctxsteward.schemas import ChatModel, ChatReply, ChatRequest, InputError, ModelPrice, ModelUnavailable, TokenUsage
+from ctxsteward.schemas.chat_model import ModelPurpose
+from ctxsteward.store import process_forks as forking
+from ctxsteward.store.deadline import seconds_left, uncut
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

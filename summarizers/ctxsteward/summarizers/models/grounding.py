@@ -35,24 +35,12 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StrictStr
 
-from ctxsteward.language import (
-    CURRENCIES,
-    DISTINCTIVE,
-    STOP,
-    Figure,
-    Value,
-    agree,
-    chinese_number,
-    clauses,
-    figures,
-    likeness,
-    lists,
-    sentences,
-    term_stem,
-    terms,
-    typed_values,
-)
-from ctxsteward.schemas import Bullet, LossKind, SourceMessage
+from ctxsteward.language.clauses import agree, clauses, likeness
+from ctxsteward.language.figures import Figure, figures
+from ctxsteward.language.values import CURRENCIES, DISTINCTIVE, Value, chinese_number, typed_values
+from ctxsteward.language.words import STOP, lists, sentences, term_stem, terms
+from ctxsteward.schemas import Bullet
+from ctxsteward.schemas.summary import LossKind, SourceMessage
 
 Speaker = Literal["user", "assistant", "tool"]
 Fault = Literal["cited", "line", "language", "quotes", "values", "words", "speaker", "sign"]

@@ -25,8 +25,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from ctxsteward.language import SentenceSpan, sentences, term_stem, tokens
-from ctxsteward.schemas import HandoffSection, LossKind
+from ctxsteward.language.operators import tokens
+from ctxsteward.language.words import SentenceSpan, sentences, term_stem
+from ctxsteward.schemas.summary import HandoffSection, LossKind
 
 from ..bullets import ELLIPSIS, condensed, quote
 from .grounding import DraftBullet, Fault, GroundingText, Speaker, plain_words, spoken_words

@@ -20,7 +20,9 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
-from ctxsteward.schemas import ChatReply, ChatRequest, InputError, ModelUnavailable, ReplyEnd, TokenUsage, Wire
+from ctxsteward.schemas import ChatReply, ChatRequest, InputError, ModelUnavailable, TokenUsage
+from ctxsteward.schemas.chat_model import ReplyEnd
+from ctxsteward.schemas.message import Wire
 
 _OPENAI_ENDS: Mapping[str | None, ReplyEnd] = {"stop": "complete", "length": "length", "content_filter": "refused"}
 _ANTHROPIC_ENDS: Mapping[str | None, ReplyEnd] = {

@@ -18,18 +18,11 @@ from typing import Annotated, ClassVar, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from ctxsteward.schemas import (
-    MAX_SUMMARY_CHARS,
-    ChatModel,
-    ChatRequest,
-    HandoffLine,
-    HandoffSection,
-    InputError,
-    SourceMessage,
-    SummaryOrigin,
-    TokenUsage,
-    Wire,
-)
+from ctxsteward.schemas import ChatModel, ChatRequest, InputError, TokenUsage
+from ctxsteward.schemas.cards import MAX_SUMMARY_CHARS
+from ctxsteward.schemas.documents import HandoffLine
+from ctxsteward.schemas.message import Wire
+from ctxsteward.schemas.summary import HandoffSection, SourceMessage, SummaryOrigin
 
 from ..bullets import ELLIPSIS
 from .by_model import UnusableReply, fall_back, row_of, whole_object

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ctxsteward.steward.artifacts import build_artifact
+from ctxsteward.steward import Ledger
+from ctxsteward.steward.artifacts.artifact import build_artifact
 from ctxsteward.steward.harvest.harvester import EXTRACTOR, harvest
-from ctxsteward.steward.ledger import Ledger
 
 from ...scenes import AGENT, TENANT, memory_store, replayed, said as spoken
 from .said import cases, said_en, said_zh

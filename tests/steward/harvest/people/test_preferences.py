@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from ctxsteward.envelope.transcripts import read_transcripts
+from ctxsteward.envelope.transcripts.files import read_transcripts
 from ctxsteward.steward.harvest.harvester import HARVESTERS
 from ctxsteward.steward.harvest.people.utterances import listen
-from ctxsteward.steward.ingest import TranscriptOrigin, replay, said_in
+from ctxsteward.steward.ingest.replayer import TranscriptOrigin, replay, said_in
 
 from ....needs import PUBLIC_DATA
 from .said import cases, said_en, said_zh

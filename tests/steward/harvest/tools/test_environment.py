@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 from ctxsteward.schemas.recommendation import MetaRecommendation, Trust
-from ctxsteward.steward.artifacts import build_artifact
+from ctxsteward.steward import Ledger
+from ctxsteward.steward.artifacts.artifact import build_artifact
 from ctxsteward.steward.harvest.tools.errors import ENVIRONMENT_NAMES, environment
-from ctxsteward.steward.ledger import Ledger
 from ctxsteward.steward.observations.transcript import ReplayedCall
 
 from ...scenes import AGENT, TENANT, memory_store

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from ctxsteward.schemas.recommendation import MetaRecommendation
+from ctxsteward.steward import Ledger
 from ctxsteward.steward.admission import AdmissionPolicy
-from ctxsteward.steward.artifacts import build_artifact
+from ctxsteward.steward.artifacts.artifact import build_artifact
 from ctxsteward.steward.harvest.tools.practices import (
     EXACT_TASKS,
     MAX_CHANCE,
@@ -24,7 +25,7 @@ from ctxsteward.steward.harvest.tools.practices import (
     same_tasks,
 )
 from ctxsteward.steward.harvest.tools.templates import ArgumentFix, action, parse_action
-from ctxsteward.steward.ledger import JudgementContext, Ledger
+from ctxsteward.steward.ledger.records import JudgementContext
 
 from ....examples import examples
 from ...scenes import AGENT, TENANT, memory_store

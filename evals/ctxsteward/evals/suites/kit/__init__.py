@@ -4,6 +4,7 @@ Draws, scenarios and scores (`suite`), playing a scenario through the builder (`
 (`model_judges`), and texts to fill conversations with (`talk`, `pasted_content`).
 """
 
-import lazy_loader
+from .model_judges import ModelReply, ScriptedModel
+from .suite import EvalSuite, Metric, Scenario, Score
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__all__ = ["EvalSuite", "Metric", "ModelReply", "Scenario", "Score", "ScriptedModel"]

@@ -35,19 +35,13 @@ from random import Random
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
-from ctxsteward.envelope.recall import Ask
-from ctxsteward.schemas import (
-    ChatModel,
-    ChatRequest,
-    InputError,
-    ModelJudging,
-    ModelUsage,
-    RaterAgreement,
-    RatingTable,
-    TokenPrices,
-)
+from ctxsteward.envelope.recall.strategies import Ask
+from ctxsteward.schemas import ChatModel, ChatRequest, InputError
+from ctxsteward.schemas.eval_result import ModelJudging, ModelUsage, RaterAgreement, RatingTable
+from ctxsteward.schemas.eval_suite import TokenPrices
 
-from ...subjects import named_object, post_json
+from ...subjects.http import post_json
+from ...subjects.registry import named_object
 from .suite import JudgeCase, Metric, Rating, ScenarioResult, Score, UnscoredCheck, holds, tallied
 
 PROMPT_VERSION = 1

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from random import Random
 from typing import NamedTuple
 
-from ctxsteward.schemas import Wire
+from ctxsteward.schemas.message import Wire
 
 from . import sealed_formats
 from .suite import Split

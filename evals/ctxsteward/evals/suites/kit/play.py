@@ -21,13 +21,16 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from ctxsteward.envelope import Counter, Store
-from ctxsteward.language import terms
-from ctxsteward.schemas import Message, Wire
+from ctxsteward.language.words import terms
+from ctxsteward.schemas import Message
+from ctxsteward.schemas.message import Wire
 
 from ...canaries import normalize, shows
 from ...prompt_cost import Prices, PromptPiece, Sizer, call_faults
 from ...replay import CallTally, ModelCall, Prefix, check
-from ...subjects import Archive, Dialogue, EnvelopeDialogue, Index, Prompt, Task, answers
+from ...subjects import answers
+from ...subjects.ours import EnvelopeDialogue
+from ...subjects.port import Archive, Dialogue, Index, Prompt, Task
 from .pasted_content import calls
 from .said_texts import SaidTexts, stands_alone, texts_of
 from .suite import DYNAMIC_TOKENS, Ask, PlayCounts, Scenario, Score, Setup, UnscoredCheck, holds

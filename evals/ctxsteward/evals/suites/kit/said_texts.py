@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from ctxsteward.schemas import Wire
+from ctxsteward.schemas.message import Wire
 
 QUOTE_CHARS = 40
 """A message of at least this length is known again inside another text."""

@@ -36,10 +36,16 @@ from random import Random
 from typing import Literal, NamedTuple, Self, cast
 
 from ctxsteward.envelope import Budgets, Counter, EnvelopeBuilder, Profile, Selector, Session, Store, open_store
-from ctxsteward.schemas import InputError, Message, ProfileDocument, ScenarioPart, Summarizer, Wire
+from ctxsteward.schemas import InputError, Message, Summarizer
+from ctxsteward.schemas.eval_result import ScenarioPart
+from ctxsteward.schemas.message import Wire
+from ctxsteward.schemas.profile import ProfileDocument
 
 from ...phrasings import SPLITS, Language as Language, Split as Split, Texts, texts
-from ...subjects import SUBJECTS, Dialogue, EnvelopeDialogue, Prompt, Subject, Task, answers
+from ...subjects import answers
+from ...subjects.ours import EnvelopeDialogue
+from ...subjects.port import Dialogue, Prompt, Subject, Task
+from ...subjects.registry import SUBJECTS
 
 TURNS = (50, 90)
 LONG_TURNS = (200, 400)

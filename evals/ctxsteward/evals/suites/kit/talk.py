@@ -19,7 +19,8 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Self, TypeVar
 
-from ctxsteward.schemas import MetaRecord, ProfileDocument, ProfileEntry, Wire
+from ctxsteward.schemas.message import Wire
+from ctxsteward.schemas.profile import MetaRecord, ProfileDocument, ProfileEntry
 
 from ...canaries import normalize
 from ...phrasings import SmallTalkPool, SmallTalkSubject, small_talk, table, texts

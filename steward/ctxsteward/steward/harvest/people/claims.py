@@ -30,10 +30,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from ctxsteward.language import STOP, clause_spans, lists, normalize, stem, typed_values
-from ctxsteward.schemas import Cardinality, Modality, Polarity, RecommendationKind, Slot
+from ctxsteward.language.values import normalize, typed_values
+from ctxsteward.language.words import STOP, clause_spans, lists, stem
+from ctxsteward.schemas.profile import Modality, Polarity
+from ctxsteward.schemas.recommendation import Cardinality, RecommendationKind, Slot
 
-from ...observations import Observation, Reach, Strength
+from ...observations.observation import Observation, Reach, Strength
 from .utterances import AnchorWords, CueMatch, Sentence, speaker_of
 
 _TOPIC_LISTS = lists("topics")

@@ -25,9 +25,10 @@ import re
 from dataclasses import replace
 from typing import NamedTuple
 
-from ctxsteward.language import NUMBER_WORDS, STOP, lists, stem
+from ctxsteward.language.values import NUMBER_WORDS
+from ctxsteward.language.words import STOP, lists, stem
 
-from ...observations import Observation, Reach, Strength
+from ...observations.observation import Observation, Reach, Strength
 from .claims import ClaimTopic, claim, doubt, in_one_line, is_local, is_of_project, value_of
 from .facts import named_fact
 from .utterances import CueMatch, CueTable, HeardConversation, Sentence, matches

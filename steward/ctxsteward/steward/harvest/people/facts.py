@@ -27,9 +27,10 @@ import math
 import re
 from collections.abc import Iterator
 
-from ctxsteward.language import STOP, chinese_number, lists, stem
+from ctxsteward.language.values import chinese_number
+from ctxsteward.language.words import STOP, lists, stem
 
-from ...observations import Observation, Reach, Strength
+from ...observations.observation import Observation, Reach, Strength
 from .claims import (
     FORM,
     MAX_TEXT_CHARS,

@@ -33,10 +33,11 @@ from functools import cache, lru_cache
 from itertools import chain
 from typing import NamedTuple
 
-from ctxsteward.envelope.transcripts import formats_with
-from ctxsteward.language import lists, sentences
+from ctxsteward.envelope.transcripts.files import formats_with
+from ctxsteward.language.words import lists, sentences
 
-from ...observations import MessageSpan, ReplayedTranscript, ReplayedUtterance
+from ...observations.observation import MessageSpan
+from ...observations.transcript import ReplayedTranscript, ReplayedUtterance
 
 MAX_HEAD_CHARS = 6_000
 MAX_TAIL_CHARS = 2_000

@@ -30,7 +30,7 @@ from collections.abc import Iterator, Set
 from operator import mul
 from typing import NamedTuple
 
-from ctxsteward.language import STOP, clause_spans, lists
+from ctxsteward.language.words import STOP, clause_spans, lists
 
 from .utterances import Sentence, listed, words_of
 

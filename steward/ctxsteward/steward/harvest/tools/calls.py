@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from functools import wraps
 from typing import TypeVar
 
-from ...observations import ReplayedCall, ReplayedTranscript, ReplayedUtterance
+from ...observations.transcript import ReplayedCall, ReplayedTranscript, ReplayedUtterance
 from .error_codes import ToolFailure, failure
 
 T = TypeVar("T")

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from typing import Literal, NamedTuple
 
-from ...observations import ReplayedTranscript
+from ...observations.transcript import ReplayedTranscript
 from .calls import (
     SWITCHES,
     Leaf,

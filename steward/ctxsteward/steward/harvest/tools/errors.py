@@ -48,9 +48,10 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import NamedTuple
 
-from ctxsteward.schemas import Relation, Slot
+from ctxsteward.schemas.recommendation import Relation, Slot
 
-from ...observations import MessageSpan, Observation, ReplayedTranscript, Strength
+from ...observations.observation import MessageSpan, Observation, Strength
+from ...observations.transcript import ReplayedTranscript
 from .calls import ToolStep, is_identifier, is_name, is_tool, leaf_name, leaves, steps
 from .episodes import ErrorEpisode, blamed_leaves, episodes
 from .error_codes import HEAD_CHARS, SPAN_CHARS, TAIL_CHARS, ErrorCode, error_code, says

@@ -28,9 +28,10 @@ from dataclasses import dataclass, replace
 from math import comb, erfc, sqrt
 from typing import NamedTuple
 
-from ctxsteward.schemas import Slot
+from ctxsteward.schemas.recommendation import Slot
 
-from ...observations import MessageSpan, Observation, ReplayedTranscript, ReplayedUtterance
+from ...observations.observation import MessageSpan, Observation
+from ...observations.transcript import ReplayedTranscript, ReplayedUtterance
 from .calls import ToolStep, is_identifier, is_name, is_tool, leaves, steps
 from .episodes import ValueOrigins, value_origins
 from .templates import ArgumentFix
