@@ -24,8 +24,8 @@ becomes a text block; reasoning goes whole, because a provider refuses it when i
 >>> redacted({"role": "user", "name": "Ann", "content": "my number is 555"})
 {'role': 'user', 'content': '[erased]'}
 
-Works on OpenAI chat and Anthropic dicts, and changes nothing when repeated. Redacting is pure; it raises nothing for a
-record that cannot be read, but names its position.
+Works on OpenAI, Anthropic and Gemini dicts, and changes nothing when repeated. Redacting is pure; it raises nothing
+for a record that cannot be read, but names its position.
 
 Before that an erasure reads of a tenant's logs (`Lineage`) which sessions are forks, what a principal has in each, and
 what is damaged. A fork shares its parent's log up to a position and an ordinal, so a message in that part is a message
@@ -43,7 +43,7 @@ from typing import Any
 
 from ctxsteward.schemas import ContextError, Ref
 from ctxsteward.schemas.errors import Damaged, InvalidReference
-from ctxsteward.schemas.message import Wire, encode_wire
+from ctxsteward.schemas.message import Wire, encode_wire, gemini_field, is_gemini
 
 from ..crypto.keyring import AddressKey, address_of, subject_of
 from ..journal.events import ForkPoint, SessionOpened, encoded_body, from_record
@@ -61,6 +61,9 @@ _THINKING = ("thinking", "redacted_thinking", "reasoning")
 
 def redacted(wire: Wire) -> Wire:
     """The same skeleton, saying nothing; a new dict."""
+    if is_gemini(wire):
+        parts = (_gemini_part(part) for part in wire["parts"])
+        return {**_texts(wire, "role"), "parts": [part for part in parts if part is not None]}
     role = wire["role"]
     skeleton: Wire = {"role": role, **(_texts(wire, "tool_call_id", "name", "type") if role == "tool" else {})}
     content = wire.get("content")
@@ -102,6 +105,21 @@ def _block(block: object) -> object:
     if field is None:
         return {"type": "text", "text": ERASED_TEXT}
     return {"type": kind, field: _gone(str(_of(block, field)))}
+
+
+def _gemini_part(part: Wire) -> Wire | None:
+    """What is left of a Gemini part; None for reasoning, also where it is a signature alone."""
+    held = gemini_field(part)
+    if part.get("thought") is True or "signature" in held.kind:
+        return None
+    if held.kind == "text":
+        return {"text": _gone(held.value)}
+    if held.kind == "function_call":
+        return {held.key: {**_texts(held.value, "id", "name"), "args": {}}}
+    if held.kind == "function_response":
+        said = "error" if list(held.value.get("response") or ()) == ["error"] else "output"
+        return {held.key: {**_texts(held.value, "id", "name"), "response": {said: ERASED_TEXT}}}
+    return {"text": ERASED_TEXT}
 
 
 def _call(call: object) -> Wire:
