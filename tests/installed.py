@@ -10,8 +10,11 @@ stand below that ``pip install``. The nearest one above a block says what the bl
 Lines that follow each other are alternatives: what is below is run with each of them, but not with one that brings all
 that another brings and more. Names of blocks above are there.
 
-Of blocks that need a service of somebody else (a provider's key, a bucket, a server) the imports are run. An
-environment in which nothing was run is a failure.
+Of blocks that need a service of somebody else (a provider's key, a bucket, a server) the imports are run, or all of the
+block and a scripted double of the service (`DOUBLES`). An environment or a page in which nothing was run is a failure.
+
+Each of the processes that play makes its environments one after another at the same path, and they share what Python
+compiled: a module that two of them have is compiled once.
 """
 
 from __future__ import annotations
@@ -33,6 +36,7 @@ import urllib.request
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any, NamedTuple
 
 from .package import KEPT, Refused
@@ -58,6 +62,8 @@ IMPORTS_ONLY = {
     "guide-nightly-steward.md": "its line asks a store of which a night was run",
 }
 """Pages of whose Python only the imports are run, and why."""
+DOUBLES = {"ClaudeAgentOptions(": "scripted_claude"}
+"""Code of a block that needs a program of somebody else, and the module of tests that plays that program."""
 ABSENT = ["google"]
 """SDKs that no extra brings."""
 ELSEWHERE = {
@@ -213,8 +219,8 @@ def is_elsewhere(command: str) -> bool:
 class Environment:
     """A virtual environment with the wheel, in a folder that is gone afterwards."""
 
-    def __init__(self, folder: Path, wheel: Path, needs: Requirements) -> None:
-        self.folder, self.needs = folder, needs
+    def __init__(self, folder: Path, wheel: Path, needs: Requirements, bytecode: Path) -> None:
+        self.folder, self.needs, self.bytecode = folder, needs, bytecode
         self.bin = folder / "venv" / "bin"
         self.home = folder / "home"
         self.home.mkdir(parents=True)
@@ -253,6 +259,7 @@ class Environment:
             "NO_COLOR": "1",
             "COLUMNS": "100",
             "PYTHONIOENCODING": "utf-8",
+            "PYTHONPYCACHEPREFIX": str(self.bytecode),
             "CTXSTEWARD_MASTER_KEY": "5a" * 32,
             "OPENAI_API_KEY": "none",
             "ANTHROPIC_API_KEY": "none",
@@ -268,7 +275,7 @@ class Environment:
         work = Path(tempfile.mkdtemp(dir=self.folder, prefix=f"{part.page.stem}-"))
         (work / "page" / "console" / "ctxsteward" / "console").mkdir(parents=True)
         (work / "page" / "console" / "ctxsteward" / "console" / "data").symlink_to(self.data())
-        for name in ("reader.py", "shell.py", "scripted_providers.py"):
+        for name in ("reader.py", "shell.py", "scripted_providers.py", *(f"{name}.py" for name in DOUBLES.values())):
             shutil.copy(ROOT / "tests" / name, work)
         self._files(part, work / "page")
         python = [
@@ -277,6 +284,7 @@ class Environment:
                 "code": block.text,
                 "run": block.kind == "python" and part.page.name not in IMPORTS_ONLY,
                 "own": number >= len(part.blocks) - part.own,
+                "double": next((double for code, double in DOUBLES.items() if code in block.text), None),
             }
             for number, block in enumerate(part.blocks)
             if block.kind.startswith("python")
@@ -287,6 +295,8 @@ class Environment:
             if block.kind == "console" or number >= len(part.blocks) - part.own
             for command in commands_of(block, part.page.name)
         ]
+        if not (modules or python or commands):  # all that the page shows is run elsewhere
+            return 0, []
         asked = {
             "modules": list(modules),
             "python": python,
@@ -309,10 +319,13 @@ class Environment:
             check=False,
         )
         try:
-            failed: list[str] = json.loads(done.stdout.splitlines()[-1])
-        except (IndexError, ValueError):
-            failed = [f"{part.page.name}: {done.stdout[-300:]}{done.stderr[-700:]}"]
-        return len(python) + len(commands), failed
+            told = json.loads(done.stdout.splitlines()[-1])
+            played, failed = int(told["played"]), list[str](told["failed"])
+        except (IndexError, KeyError, TypeError, ValueError):
+            return 0, [f"{part.page.name}: {done.stdout[-300:]}{done.stderr[-700:]}"]
+        if not played:
+            failed.append(f"{part.page.name}: nothing was run")
+        return played, failed
 
     def _files(self, part: Part, folder: Path) -> None:
         """What a page has its reader write first: examples, the demo's files, and blocks whose text names a file."""
@@ -418,14 +431,12 @@ def environments() -> dict[Requirements, list[Part]]:
     return found
 
 
-def play(wheel: Path, needs: Requirements, parts: Sequence[Part]) -> tuple[int, list[str], float]:
-    """Make one environment and play its parts."""
+def play(wheel: Path, needs: Requirements, parts: Sequence[Part], place: Path) -> tuple[int, list[str], float]:
+    """Make one environment and play its parts; what Python compiles stays in `place` for the next environment."""
     began = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="ctxsteward-installed-") as folder:
-        try:
-            environment = Environment(Path(folder), wheel, needs)
-        except Refused as error:
-            return 0, [str(error)], time.monotonic() - began
+    folder = place / "environment"
+    try:
+        environment = Environment(folder, wheel, needs, place / "bytecode")
         brought = expanded(needs.extras)
         owners = (owner for extra in sorted(brought) for owner in OWNERS.get(extra, {}).get("owners", ()))
         modules = [f"ctxsteward.{owner}" for owner in owners]
@@ -433,6 +444,10 @@ def play(wheel: Path, needs: Requirements, parts: Sequence[Part]) -> tuple[int, 
         for number, part in enumerate(parts):
             count, wrong = environment.play(part, () if number else modules)
             played, failed = played + count, failed + wrong
+    except Refused as error:
+        return 0, [str(error)], time.monotonic() - began
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
     if not played:
         failed.append(f"{needs.name}: nothing was run")
     return played, failed, time.monotonic() - began
@@ -450,11 +465,25 @@ def main(argv: Sequence[str]) -> int:
         wanted = {needs: parts for needs, parts in wanted.items() if needs.extras == extras}
     if not wanted:
         parser.error(f"--only {asked.only}: no page and no extra asks for it")
-    bad, began = 0, time.monotonic()
-    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        for needs, (played, failed, seconds) in zip(
-            wanted, pool.map(lambda one: play(wheel.resolve(), *one), wanted.items()), strict=True
-        ):
+    # The longest first, so that no process plays alone at the end.
+    queue = sorted(wanted.items(), key=lambda one: -sum(len(part.blocks) for part in one[1]))
+    bad, began, processes = 0, time.monotonic(), os.cpu_count() or 1
+    places = SimpleQueue[Path]()
+
+    def played_somewhere(one: tuple[Requirements, list[Part]]) -> tuple[int, list[str], float]:
+        place = places.get()
+        try:
+            return play(wheel.resolve(), *one, place)
+        finally:
+            places.put(place)
+
+    with (
+        tempfile.TemporaryDirectory(prefix="ctxsteward-installed-") as folder,
+        ThreadPoolExecutor(processes) as pool,
+    ):
+        for number in range(processes):
+            places.put(Path(folder, str(number)))
+        for (needs, _), (played, failed, seconds) in zip(queue, pool.map(played_somewhere, queue), strict=True):
             print(f"{needs.name}: {played} blocks and commands, {len(failed)} failed, {seconds:.0f} s", flush=True)
             for line in failed:
                 print(f"  {line}", flush=True)

@@ -3,7 +3,7 @@
     python reader.py blocks.json
 
 It stands beside `shell.py` and `scripted_providers.py` in a folder of its own, where nothing else of the checkout is.
-The file says what to play; what went wrong is printed as JSON, a line each, and then how much was played.
+The file says what to play; how much was played and what went wrong is printed as JSON.
 """
 
 from __future__ import annotations
@@ -36,8 +36,12 @@ def imports_alone(code: str) -> str:
     return "\n".join(ast.unparse(node) for node in nodes)
 
 
-def play_python(blocks: list[dict[str, Any]], absent: list[str]) -> Iterator[str]:
-    """Run blocks in order, with the names of those before; of one that is not to be run, its imports."""
+def play_python(blocks: list[dict[str, Any]], absent: list[str]) -> Iterator[str | None]:
+    """Run blocks in order, with the names of those before; of one that is not to be run, its imports.
+
+    A block with a double is run, and then the double with the names that it left. Yields None for each block of which
+    something was run, and a line for each fault.
+    """
     names: dict[str, Any] = {"__name__": "reader"}
     import_module("scripted_providers").install()
     for block in blocks:
@@ -47,15 +51,21 @@ def play_python(blocks: list[dict[str, Any]], absent: list[str]) -> Iterator[str
                 failed: list[str] = []
                 threading.Thread(target=_listen, args=(code, where, failed), daemon=True).start()
                 time.sleep(1)
+                yield None
                 yield from failed
                 continue
-            if not block["run"]:
-                for line in imports_alone(code).splitlines() if block["own"] else ():
-                    if line.split()[1].partition(".")[0] not in absent:
-                        exec(compile(line, where, "exec"), names)
+            if not block["run"] and not (block["own"] and block["double"]):
+                lines = imports_alone(code).splitlines() if block["own"] else []
+                present = [line for line in lines if line.split()[1].partition(".")[0] not in absent]
+                if present:
+                    yield None
+                    exec(compile("\n".join(present), where, "exec"), names)
                 continue
+            yield None
             with contextlib.redirect_stdout(io.StringIO()):
                 exec(compile(code, where, "exec"), names)
+                if block["double"]:
+                    import_module(block["double"]).play(names)
         except BaseException as error:
             told = traceback.format_exception_only(error)[-1].strip()
             yield f"{where}: {told}"
@@ -96,15 +106,16 @@ def play_commands(commands: list[dict[str, Any]], environment: dict[str, str]) -
 def main(path: str) -> int:
     asked = json.loads(Path(path).read_text(encoding="utf-8"))
     sys.path[:0] = [str(Path(__file__).parent), str(Path.cwd())]
-    failed = []
+    failed: list[str] = []
     for module in asked["modules"]:
         try:
             import_module(module)
         except Exception as error:
             failed.append(f"import {module}: {type(error).__name__}: {error}")
-    failed += play_python(asked["python"], asked["absent"])
+    told = list(play_python(asked["python"], asked["absent"]))
+    failed += [fault for fault in told if fault is not None]
     failed += play_commands(asked["commands"], asked["environment"])
-    print(json.dumps(failed))
+    print(json.dumps({"played": told.count(None) + len(asked["commands"]), "failed": failed}))
     sys.stdout.flush()
     return 1 if failed else 0
 

@@ -2,11 +2,28 @@
 
 from __future__ import annotations
 
+import json
+import re
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from .installed import EXTRAS, PAGES, Part, Requirements, commands_of, environments, is_elsewhere, parts_of
+from .installed import (
+    DOUBLES,
+    EXTRAS,
+    PAGES,
+    ROOT,
+    Part,
+    Requirements,
+    blocks_of,
+    commands_of,
+    environments,
+    is_elsewhere,
+    parts_of,
+)
 
 BARE, STEWARD = Requirements(), Requirements(("steward",))
 PAGE = """
@@ -85,3 +102,47 @@ def test_no_command_that_is_left_out_hides_another() -> None:
                     left_out += sum(line.startswith("ctxsteward ") and is_elsewhere(line) for line in lines)
                     played += len(list(commands_of(block, page.name)))
     assert played > 2 * left_out
+
+
+def block(code: str, *, run: bool = True, own: bool = True, double: str | None = None) -> dict[str, Any]:
+    return {"where": "page.md:1", "code": code, "run": run, "own": own, "double": double}
+
+
+def read(folder: Path, *blocks: dict[str, Any]) -> dict[str, Any]:
+    """What a reader of these blocks tells."""
+    asked = {"modules": [], "python": blocks, "commands": [], "absent": [], "environment": {}}
+    (folder / "blocks.json").write_text(json.dumps(asked), encoding="utf-8")
+    command = [sys.executable, str(ROOT / "tests" / "reader.py"), "blocks.json"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
+    told: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    assert done.returncode == bool(told["failed"])
+    return told
+
+
+def test_only_what_was_run_is_counted(tmp_path: Path) -> None:
+    (tmp_path / "service.py").write_text("def play(names): names['kept'].append(1)")
+    told = read(
+        tmp_path,
+        block("kept = []"),
+        block("import json\nno_such_name", run=False),
+        block("import no_such_module", run=False, own=False),
+        block("kept = [0]", run=False, double="service"),
+        block("assert kept == [0, 1]"),
+    )
+    assert told == {"played": 4, "failed": []}
+    assert read(tmp_path, block("import no_such_module", run=False, own=False)) == {"played": 0, "failed": []}
+    assert read(tmp_path, block("no_such_name"))["failed"] == [
+        "page.md:1: NameError: name 'no_such_name' is not defined"
+    ]
+
+
+def test_every_block_that_needs_a_framework_is_run_where_that_is() -> None:
+    """By `test_clients` and `guide_run` beside this file's environments, or here with a scripted double."""
+    page = (ROOT / "docs" / "guide-integrations.md").read_text(encoding="utf-8")
+    apart = [one.text for one in blocks_of(page) if one.kind == "python no-run"]
+    of_others = re.compile(
+        r"^(?:from|import) (openai|anthropic|litellm|langchain|pydantic_ai|agents|agent_framework)\b", re.MULTILINE
+    )
+    doubled = [text for text in apart if any(code in text for code in DOUBLES)]
+    assert len(doubled) == len(DOUBLES)
+    assert [text for text in apart if text not in doubled and not of_others.search(text)] == []

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import pytest
 
-from ctxsteward.envelope import Budgets, EnvelopeBuilder, Profile, Store, open_store
+from ctxsteward.envelope import Budgets, EnvelopeBuilder, Profile, Session, Store, open_store, rebuild
 from ctxsteward.envelope.testing import CharTokenizer
 from ctxsteward.schemas import Finding
 from ctxsteward.schemas.profile import MetaRecord, ProfileEntry
@@ -171,3 +171,32 @@ def test_builds_ask_the_store_nothing_about_it(store: Store, monkeypatch: pytest
         session.append({"role": "user", "content": f"Question {turn}?"})
         assert any(one.kind == "profile_contradicted" for one in builder.build(session).findings)
         session.append({"role": "assistant", "content": "Yes."})
+
+
+def test_a_source_that_is_nowhere_is_told_by_the_first_envelope_and_not_by_each(store: Store) -> None:
+    invented = MetaRecord(id="x", text="Refund everything at once.", sources=("s-99§3",), approved=True)
+    profile = Profile(name="other", meta=(invented,))
+    builder = EnvelopeBuilder(tokenizer="o200k_base", budgets=Budgets(meta_tokens=4000))
+
+    def built(session: Session) -> list[str]:
+        return [one.kind for one in builder.build(session).findings]
+
+    session = store.session("s-1", profile=profile)
+    session.append({"role": "user", "content": "Hello."})
+    first = builder.preview(session)
+    assert [one.kind for one in first.findings] == ["meta_source_unresolved"], "a preview takes nothing away"
+    told = builder.build(session)
+    assert [one.kind for one in told.findings] == ["meta_source_unresolved"]
+    assert rebuild(store, told.address).findings == told.findings
+    session.append({"role": "assistant", "content": "Hello."})
+    session.append({"role": "user", "content": "And now?"})
+    assert built(session) == []
+    assert built(store.session("s-1", profile=profile)) == [], "nor by who opens the session for the next call"
+    assert built(session.fork(id="s-1-fork")) == []
+
+    other = profile.model_copy(update={"meta": (invented.model_copy(update={"id": "y"}),)})
+    session.repin(other)
+    assert built(session) == ["meta_source_unresolved"], "another version of the profile is told of anew"
+    session.append({"role": "assistant", "content": "Yes."})
+    session.append({"role": "user", "content": "Good."})
+    assert built(store.session("s-1", profile=other)) == []

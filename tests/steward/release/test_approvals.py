@@ -199,6 +199,25 @@ def test_an_approval_lapses_and_a_former_reviewer_counts_no_more(approvals: Appr
     assert approvals.find(request.id, when=LATER, head=1).state == "expired"
 
 
+def test_a_request_and_an_approval_whose_time_of_expiry_cannot_be_read_have_expired(
+    approvals: Approvals, store: Store
+) -> None:
+    """One damaged link blocks no other request."""
+    request, other = asked(approvals), asked(approvals, TURNED)
+    approvals.answer(other.id, "approve", signer("ada"), when=WHEN, head=1)
+    chain = store.chain(approvals.folder, tenant="acme")
+    links = [link.body for link in chain.links()]
+    (verdict,) = (body for body in links if body["kind"] == "verdict")
+    damaged = verdict | {"request": request.id, "challenger": request.challenger, "expires": "never"}
+    chain.append(chain.head(), approvals.signed(damaged, signer("ada")))
+    (asked_for,) = (body for body in links if body["challenger"] == request.challenger)
+    chain.append(chain.head(), asked_for | {"expires": "never"})
+
+    assert approvals.valid(request.challenger, author="steward", when=WHEN) == ()
+    states = {each.id: each.state for each in approvals.requests(when=WHEN, head=1)}
+    assert states == {request.id: "expired", other.id: "waiting"}
+
+
 # -- what is kept ----------------------------------------------------------------------------------------------
 
 

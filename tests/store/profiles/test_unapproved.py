@@ -198,6 +198,11 @@ ATTACKS: list[tuple[str, Callable[[Store], Any], str]] = [
         "2 people",
     ),
     ("expired", lambda store: _forged(store, lambda body: body.update(expires=WHEN)), "expired on"),
+    (
+        "no time of expiry that can be read",
+        lambda store: _forged(store, lambda body: body.update(expires="never")),
+        "expires at 'never', which is no ISO 8601 time",
+    ),
 ]
 
 

@@ -43,6 +43,7 @@ from ..compaction.ahead import PrefixedSummarizer, SummaryAhead
 from ..compaction.compactor import Compactor, Shortened, load_summarizer, replacing_reader, summarizers_of
 from ..compaction.policy import Policy
 from ..envelope import PROVIDERS, Envelope
+from ..history.head_check import still_told
 from ..history.originals import report_in
 from ..history.session import Session
 from ..instruments import cache_miss
@@ -292,6 +293,7 @@ class EnvelopeBuilder:
                 if decider.ahead is not None and groups is None:
                     own, window = decider.beside_log(session.state, layout)
                     decider.ahead.consider(session, window, partial(own.planned, session, window), envelope.render)
+                session.findings[:] = still_told(session.findings)
                 return envelope
         raise Conflict(session.id, session.state.position)
 

@@ -14,12 +14,14 @@ approved and is not approved in the version in force: people approve, a caller d
 not govern is the operator's own text, and its records stand as they were written.
 
 This is asked once, when a head is written into the log, and what is found is written with it: builds ask nothing. A
-store that does not answer in time is a finding.
+store that does not answer in time is a finding. A contradiction is told at each call. A source that does not resolve is
+told by the first envelope alone (`still_told`): records may cite sessions of another store, and no later call changes
+that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -90,6 +92,11 @@ def _with(head: SessionHead, found: list[Finding]) -> SessionHead:
 def findings_of(head: SessionHead) -> list[Finding]:
     """What was found when the head was written."""
     return [Finding.model_validate(one) for one in head.findings]
+
+
+def still_told(findings: Iterable[Finding]) -> list[Finding]:
+    """Findings that later envelopes of a session repeat."""
+    return [finding for finding in findings if finding.kind != UNRESOLVED]
 
 
 def _demoted(record: Mapping[str, Any]) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from ctxsteward.store.journal.events import SessionHead, SessionOpened
 from ctxsteward.store.names import checked_name
 from ctxsteward.store.profiles.text import Profile
 
-from .head_check import checked_head, findings_of
+from .head_check import checked_head, findings_of, still_told
 from .log_view import TRIES, SessionLogView
 
 
@@ -50,7 +50,8 @@ def open_log(
         tools=head.tools or pinned.tools,
         project=head.project or pinned.project,
     )
-    replica.noticed.add(findings_of(pinned))
+    found = findings_of(pinned)
+    replica.noticed.add(still_told(found) if replica.state.last_reply else found)
     if wanted != pinned:
         if wanted.profile != pinned.profile or wanted.system != pinned.system:
             wanted = checked_head(fact_lookup, replica.log.key.tenant, wanted)

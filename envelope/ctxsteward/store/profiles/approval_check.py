@@ -138,7 +138,12 @@ class ApprovalChecker:
             yield f"{who!r} made the change; somebody else must approve it"
         if not self._is_about(version, verdict["challenger"]):
             yield f"{who!r} approved another text, parent or author"
-        if _moment(version.when) >= _moment(verdict["expires"]):
+        committed, expires = _moment(version.when), _moment(verdict["expires"])
+        if committed is None:
+            yield f"the version was committed at {version.when!r:.40}, which is no ISO 8601 time"
+        if expires is None:
+            yield f"the approval of {who!r} expires at {verdict['expires']!r:.40}, which is no ISO 8601 time"
+        if committed is not None and expires is not None and committed >= expires:
             yield f"the approval of {who!r} expired on {verdict['expires']}"
 
     def _is_about(self, version: ProposedVersion, challenger: str) -> bool:
@@ -206,9 +211,10 @@ def _locked(body: Mapping[str, Any]) -> dict[tuple[str, str], Any]:
     }
 
 
-def _moment(when: str) -> datetime:
+def _moment(when: str) -> datetime | None:
+    """Return the time in UTC where it names no zone, or None if it cannot be read."""
     try:
         moment = datetime.fromisoformat(when)
     except ValueError:
-        return datetime.max.replace(tzinfo=UTC)
+        return None
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

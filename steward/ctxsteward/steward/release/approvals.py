@@ -288,7 +288,7 @@ class Approvals(SignedLog):
             lambda stands: (
                 stands["kind"] == "request"
                 and stands["challenger"] == address
-                and asked_at < _moment(stands["expires"])
+                and not _has_expired(stands["expires"], asked_at)
             ),
         )
         return self.find(address[:_ID_DIGITS], when=when, head=parent)
@@ -418,7 +418,7 @@ class Approvals(SignedLog):
             return False
         if body["verdict"] == "reject":
             return True
-        return bool(skeleton(body["who"]) != skeleton(author) and _moment(when) < _moment(body["expires"]))
+        return skeleton(body["who"]) != skeleton(author) and not _has_expired(body["expires"], _moment(when))
 
 
 def _state(request: ApprovalRequest, when: str, head: int) -> State:
@@ -426,7 +426,7 @@ def _state(request: ApprovalRequest, when: str, head: int) -> State:
         return "rejected"
     if request.parent != head:
         return "stale"
-    if _moment(when) >= _moment(request.expires):
+    if _has_expired(request.expires, _moment(when)):
         return "expired"
     return "approved" if len(request.verdicts) >= request.people else "waiting"
 
@@ -434,6 +434,14 @@ def _state(request: ApprovalRequest, when: str, head: int) -> State:
 def _approval(number: int, body: Body) -> Approval:
     fields = {name: body[name] for name in ("who", "verdict", "when", "expires", "note", "challenger")}
     return Approval(link=number, **fields)
+
+
+def _has_expired(expires: str, now: datetime) -> bool:
+    """Whether a request or a verdict has lost its force; one whose time cannot be read has."""
+    try:
+        return now >= _moment(expires)
+    except InputError:
+        return True
 
 
 def _moment(when: str) -> datetime:
