@@ -209,9 +209,7 @@ def play_scenario(
         runner = CascadeRunner(
             store=store,
             cascade=cascade,
-            model=script,
-            answer=script.tool,
-            validate=script.verdict,
+            player=script,
             run="run",
             builder=_builder_of(scenario),
             tools={"search": None},

@@ -46,7 +46,7 @@ def test_a_sub_cascade_that_names_a_sibling_is_priced() -> None:
     CascadeRunner(
         store=store,
         cascade=SIBLINGS,
-        model=script_of([{"phase": "pb", "text": "Gone."}]),
+        player=script_of([{"phase": "pb", "text": "Gone."}]),
         run="r",
         workers=1,
         builder=lambda policy: EnvelopeBuilder(model="gpt-4o", policy=policy),
@@ -65,8 +65,7 @@ def test_a_report_holds_every_phase_s_tokens_sent_and_of_everything() -> None:
     CascadeRunner(
         store=store,
         cascade=CASCADE,
-        model=script,
-        validate=script.verdict,
+        player=script,
         run="r",
         builder=builder,
         workers=1,

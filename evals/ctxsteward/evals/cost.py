@@ -26,7 +26,7 @@ from itertools import accumulate
 from math import inf
 from pathlib import Path
 from random import Random
-from typing import NamedTuple, get_args
+from typing import NamedTuple
 
 from ctxsteward.envelope import Budgets, EnvelopeBuilder
 from ctxsteward.envelope.compaction.pricing import KEPT_STEPS as POLICY_STEPS, price_policy, rewriting_pays
@@ -37,6 +37,8 @@ from .prompt_cost import Bill, PricedPrompt, Prices, PromptJudge, Sizer
 from .replay import AgentRun, MaskedRun, masking_of, read_runs
 
 WINDOW_STEPS = 5
+SCHEDULES: tuple[PolicyName, ...] = ("threshold", "ski_rental", "never", "every_turn", "every_n")
+"""Policies that differ in when they compact."""
 RARELY_STEPS = 10
 
 
@@ -341,7 +343,7 @@ def policy_builders(builder: EnvelopeBuilder, prices: Prices) -> dict[str, Envel
             policy=price_policy(name, prices),
             selector=None,
         )
-        for name in get_args(PolicyName)
+        for name in SCHEDULES
     }
 
 

@@ -34,7 +34,7 @@ ImagesFilter = Literal["all", "last", "last_n"]
 MessagesFilter = Literal["all", "assistant_only", "last_turn"]
 AnchorKind = Literal["output", "callouts", "input", "errors"]
 Strategy = Literal["heuristic", "semantic", "llm", "hybrid"]
-PolicyName = Literal["threshold", "ski_rental", "never", "every_turn", "every_n"]
+PolicyName = Literal["threshold", "ski_rental", "never", "every_turn", "every_n", "middle_out", "importance"]
 TtlKind = Literal["tool_results", "images", "assistant", "user"]
 
 PREVIOUS = "previous"

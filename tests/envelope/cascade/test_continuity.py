@@ -135,7 +135,8 @@ def test_a_signal_stands_in_every_later_envelope_and_its_instructions_before_it(
 def test_a_checkpoint_is_written_every_five_steps_with_all_that_a_person_asks_for() -> None:
     store = memory_store()
     rows = [row("dig", f"Step {n}.", search(), usage={"prompt_tokens": 10, "completion_tokens": 3}) for n in range(7)]
-    runner = runner_of(PHASES, script_of([*rows, row("dig", "Done.")]), store, now=lambda: "2026-01-02T03:04:05Z")
+    store.now = lambda: "2026-01-02T03:04:05Z"
+    runner = runner_of(PHASES, script_of([*rows, row("dig", "Done.")]), store)
     runner.play()
     checkpoint = RunLedger(store, "r", "default").get("checkpoint-000-000")
 
@@ -158,8 +159,9 @@ def test_a_checkpoint_is_written_every_five_steps_with_all_that_a_person_asks_fo
 
 def test_what_a_model_raises_is_in_the_checkpoint() -> None:
     store = memory_store()
+    store.now = lambda: "2026-01-02T03:04:05Z"
     with pytest.raises(InputError):
-        runner_of(PHASES, script_of([row("dig", "A.", search())]), store, now=lambda: "2026-01-02T03:04:05Z").play()
+        runner_of(PHASES, script_of([row("dig", "A.", search())]), store).play()
     checkpoint = RunLedger(store, "r", "default").get("checkpoint-000-000")
 
     assert checkpoint["last_error"].startswith("script: phase 'dig' asks for reply 2; it has 1")

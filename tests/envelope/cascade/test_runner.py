@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,8 +15,20 @@ import pytest
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, Policy, Store
 from ctxsteward.envelope.cascade import CascadeRunner, script_of
 from ctxsteward.envelope.cascade.config import cascade_of
-from ctxsteward.envelope.cascade.runner import EvaluatedAttempt, RunEnd, progress_of, recording_of
-from ctxsteward.envelope.cascade.script import ModelAnswer, ModelRequest, ModelScript, called, judged, load_script
+from ctxsteward.envelope.cascade.runner import RunEnd, progress_of, recording_of
+from ctxsteward.envelope.cascade.script import (
+    EvaluatedAttempt,
+    FunctionPlayer,
+    ModelAnswer,
+    ModelRequest,
+    ModelScript,
+    PhaseOutput,
+    Player,
+    ToolAnswer,
+    ToolUse,
+    judged,
+    load_script,
+)
 from ctxsteward.envelope.cascade.turns import RunLedger, recorded_calls
 from ctxsteward.envelope.testing import CharTokenizer, Crashed, FirstLine, memory_store
 from ctxsteward.evals.prompt_cost import openai_faults
@@ -44,11 +56,23 @@ def row(phase: str, text: str, *calls: dict[str, Any], **more: Any) -> dict[str,
     return {"phase": phase, "text": text, "calls": list(calls), **more}
 
 
-class Heard:
-    """A model that passes on to another one and keeps what it was asked."""
+Choose = Callable[[str, Sequence[EvaluatedAttempt]], int]
 
-    def __init__(self, model: ModelScript) -> None:
-        self.model, self.asked = model, list[ModelRequest]()
+
+class Heard:
+    """A player that passes on to a script and keeps what the model was asked."""
+
+    def __init__(self, model: ModelScript, evaluate: Choose | None = None) -> None:
+        self.model, self.asked, self.evaluate = model, list[ModelRequest](), evaluate
+
+    def tool(self, use: ToolUse) -> ToolAnswer | None:
+        return self.model.tool(use)
+
+    def verdict(self, output: PhaseOutput) -> str | None:
+        return self.model.verdict(output)
+
+    def choose(self, phase: str, attempts: Sequence[EvaluatedAttempt]) -> int | None:
+        return None if self.evaluate is None else self.evaluate(phase, attempts)
 
     def answer(self, request: ModelRequest) -> ModelAnswer:
         self.asked.append(request)
@@ -60,7 +84,7 @@ def runner_of(
     cascade: Cascade,
     script: ModelScript,
     store: Store | None = None,
-    model: Heard | None = None,
+    player: Player | None = None,
     budgets: Budgets = ROOMY,
     **more: Any,
 ) -> CascadeRunner:
@@ -70,19 +94,19 @@ def runner_of(
     return CascadeRunner(
         store=store or memory_store(),
         cascade=cascade,
-        model=model or script,
+        player=player or script,
         builder=builder,
         run="r",
-        answer=script.tool,
-        validate=script.verdict,
         **({"tools": {"search": None}, "workers": 1} | more),
     )
 
 
-def play(cascade: Cascade, rows: Sequence[Mapping[str, Any]], **more: Any) -> tuple[RunEnd, Heard]:
+def play(
+    cascade: Cascade, rows: Sequence[Mapping[str, Any]], evaluate: Choose | None = None, **more: Any
+) -> tuple[RunEnd, Heard]:
     script = script_of(rows)
-    heard = Heard(script)
-    return runner_of(cascade, script, model=heard, **more).play(), heard
+    heard = Heard(script, evaluate)
+    return runner_of(cascade, script, player=heard, **more).play(), heard
 
 
 def said(request: ModelRequest) -> list[str]:
@@ -701,12 +725,14 @@ def test_functions_play_tools_and_validators_and_what_they_raise_is_told() -> No
     runner = CascadeRunner(
         store=memory_store(),
         cascade=cascade,
-        model=heard,
+        player=FunctionPlayer(
+            model=heard.answer,
+            tools={"look": look},
+            validators={"short": lambda text: (len(text) < 5, f"{len(text)} characters")},
+        ),
         run="r",
         tools={"look": look},
         builder=lambda policy: EnvelopeBuilder(tokenizer=CharTokenizer(), budgets=ROOMY),
-        answer=lambda use: called(look, use),
-        validate=lambda output: judged(lambda text: (len(text) < 5, f"{len(text)} characters"), output),
     )
     end = runner.play()
 
@@ -857,9 +883,5 @@ def test_a_run_that_cannot_go_on_says_why(case: Stops) -> None:
 
 def test_nobody_s_validator_is_refused() -> None:
     script = script_of(REFUSED_TWICE)
-    runner = runner_of(mending(), script)
-    from dataclasses import fields, replace
-
-    default = next(one for one in fields(runner) if one.name == "validate").default
     with pytest.raises(InputError, match="phase 'mend': nobody plays the validator 'tests'"):
-        replace(runner, validate=default).play()
+        runner_of(mending(), script, player=FunctionPlayer(model=script.answer)).play()

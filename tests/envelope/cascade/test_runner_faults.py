@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,7 +14,7 @@ from ctxsteward.envelope.cascade import script_of
 from ctxsteward.envelope.cascade.config import cascade_of
 from ctxsteward.envelope.cascade.continuity import decisions_of
 from ctxsteward.envelope.cascade.runner import choice_in, recording_of
-from ctxsteward.envelope.cascade.script import ModelAnswer, ModelRequest, ToolUse, called, tool_schema
+from ctxsteward.envelope.cascade.script import ModelAnswer, ModelRequest, ToolAnswer, ToolUse, called, tool_schema
 from ctxsteward.envelope.cascade.turns import RunLedger, recorded_calls
 from ctxsteward.envelope.testing import Crashed, memory_store
 from ctxsteward.schemas import InputError
@@ -53,7 +52,7 @@ def test_killed_after_its_last_refusal_it_asks_no_more(intra: Any, monkeypatch: 
         runner_of(cascade, script, store).play()
     monkeypatch.setattr(RunLedger, "put", put)
     heard = Heard(script)
-    (end,) = runner_of(cascade, script, store, model=heard).play().phases
+    (end,) = runner_of(cascade, script, store, player=heard).play().phases
 
     assert (heard.asked, end.status, end.tries, end.calls, end.text) == ([], "failed", 2, 2, "Port 1.")
     assert end.reason == "'v' refused 2 attempts, the last one: no source"
@@ -99,12 +98,13 @@ def test_whatever_a_tool_gives_is_told_and_asked_for_once(
     ran = list[ToolUse]()
     store = memory_store()
 
-    def answer(use: ToolUse) -> Any:
-        ran.append(use)
-        return called(function, use)
+    class Plays(Heard):
+        def tool(self, use: ToolUse) -> ToolAnswer:
+            ran.append(use)
+            return called(function, use)
 
-    cascade = dig(tackle=["look"])
-    runner = replace(runner_of(cascade, script_of(rows), store, tools={"look": function}), answer=answer)
+    cascade, script = dig(tackle=["look"]), script_of(rows)
+    runner = runner_of(cascade, script, store, player=Plays(script), tools={"look": function})
     for _ in range(2):
         assert runner.play().status == "done"
 
@@ -120,7 +120,7 @@ def test_a_limit_on_calls_holds_when_a_run_goes_on_and_refused_calls_are_not_rec
     for _ in range(3):
         heard = Heard(script)
         with pytest.raises(InputError, match="which is its limit"):
-            runner_of(dig(tackle=["search"]), script, store, model=heard, max_calls=1).play()
+            runner_of(dig(tackle=["search"]), script, store, player=heard, max_calls=1).play()
         counts.append((len(heard.asked), len(list(recorded_calls(RunLedger(store, "r", "default"))))))
 
     assert counts == [(1, 1), (1, 2), (1, 3)]
@@ -134,10 +134,10 @@ def test_a_call_that_got_no_answer_counts_when_it_is_made_again() -> None:
             raise Crashed
 
     with pytest.raises(Crashed):
-        runner_of(dig(tackle=["search"]), script, store, model=Dead(script), max_calls=1).play()
+        runner_of(dig(tackle=["search"]), script, store, player=Dead(script), max_calls=1).play()
     heard = Heard(script)
     with pytest.raises(InputError, match="which is its limit"):
-        runner_of(dig(tackle=["search"]), script, store, model=heard, max_calls=1).play()
+        runner_of(dig(tackle=["search"]), script, store, player=heard, max_calls=1).play()
 
     assert len(heard.asked) == 1
 
@@ -179,7 +179,7 @@ def test_a_recording_holds_the_usage_that_counts(usage: Wire | None, kept: Wire 
         def answer(self, request: ModelRequest) -> ModelAnswer:
             return self.model.answer(request)._replace(usage=usage)
 
-    runner = runner_of(dig(), script, store, model=Counts(script), checkpoint_interval=1)
+    runner = runner_of(dig(), script, store, player=Counts(script))
     assert runner.play().status == "done"
     (recorded,) = recording_of(store, dig(), "r")
 

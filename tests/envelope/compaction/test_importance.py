@@ -19,7 +19,6 @@ from ctxsteward.envelope.compaction.importance import (
     auto_manage_context,
     context_stats,
     middle_out,
-    needs_pruning,
     prune_context,
     summarize_context,
 )
@@ -92,7 +91,7 @@ def test_what_fits_is_the_same_list_and_nobody_is_told() -> None:
     told: list[Any] = []
     pruner = ContextPruner(counter=CHARS)
     pruner.on("context:pruned", told.append)
-    done = pruner.auto_manage(HISTORY)
+    done = pruner.prune(HISTORY)
     assert done.pruned is HISTORY
     assert (done.removed, told) == ((), [])
     assert auto_manage_context(HISTORY, counter=CHARS).pruned is HISTORY
@@ -338,8 +337,8 @@ def test_stats_are_of_the_model_s_limit(model: str, limit: int) -> None:
 
 def test_pruning_is_due_over_eighty_percent() -> None:
     at = [user("x" * (80_000 - 4))]
-    assert not needs_pruning(at, counter=CHARS)
-    assert needs_pruning([user("x" * (80_001 - 4))], counter=CHARS)
+    assert not context_stats(at, counter=CHARS).needs_pruning
+    assert context_stats([user("x" * (80_001 - 4))], counter=CHARS).needs_pruning
     over = [user("task"), *(reply("y" * 9_996) for _ in range(12)), user("now")]
     assert auto_manage_context(over, counter=CHARS).stats.final <= 80_000
 

@@ -16,7 +16,7 @@ from hypothesis import given, settings, strategies as st
 
 from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, Policy, Prices, Session, Store
 from ctxsteward.envelope.cascade.phase import intra_policy
-from ctxsteward.envelope.compaction.pricing import importance_policy, middle_out_policy, price_policy
+from ctxsteward.envelope.compaction.pricing import price_policy
 from ctxsteward.envelope.tokens.budgets import MIN_PROGRESS_FRACTION
 from ctxsteward.evals.prompt_cost import anthropic_faults, openai_faults
 from ctxsteward.schemas import CompressionReport, InvalidMessage, Ref
@@ -42,10 +42,8 @@ POLICIES: dict[str, Callable[[], Policy]] = {
     "intra, narrow": lambda: intra_policy(IntraContext(window=1, mask_observations_after=0, preserve_errors=False)),
     "intra, wide": lambda: intra_policy(IntraContext(window=50, mask_observations_after=50)),
     "intra, ski_rental": lambda: intra_policy(IntraContext(policy="ski_rental")),
-    "middle out": middle_out_policy,
-    "middle out, every turn": lambda: middle_out_policy("every_turn"),
-    "importance": importance_policy,
-    "importance, never": lambda: importance_policy(name="never"),
+    "middle out": lambda: price_policy("middle_out"),
+    "importance": lambda: price_policy("importance"),
 }
 ROOMY, NARROW = 60_000, 4_000
 
@@ -211,7 +209,7 @@ def test_a_turn_of_an_old_session_costs_no_more_work_than_one_of_a_young_one(nam
     assert old <= 1.2 * young
 
 
-@pytest.mark.parametrize("name", ["every_turn", "ski_rental", "intra, ski_rental", "middle out, every turn"])
+@pytest.mark.parametrize("name", ["every_turn", "ski_rental", "intra, ski_rental"])
 def test_what_would_save_less_than_a_tenth_is_not_even_tried(name: str) -> None:
     session = opened()
     envelopes = play(session, agent_history(5, steps=60), builder(POLICIES[name](), ROOMY))

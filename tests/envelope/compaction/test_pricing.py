@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, Prices, Session
+from ctxsteward.envelope.cascade.phase import intra_policy
 from ctxsteward.envelope.compaction.policy import phase_log
-from ctxsteward.envelope.compaction.pricing import asked_policy, middle_out_policy, price_policy, rewriting_pays
+from ctxsteward.envelope.compaction.pricing import asked_policy, price_policy, rewriting_pays
 from ctxsteward.schemas import CompressionReport, InputError
-from ctxsteward.schemas.cascade import PolicyName
+from ctxsteward.schemas.cascade import IntraContext, PolicyName
 
 from ..messages import call, char_builder, opened, reply, result, user
 
@@ -195,7 +196,7 @@ def test_what_is_no_policy_is_refused(name: Any, more: dict[str, Any], told: str
 def test_tool_results_leave_from_the_middle_by_the_first_level_that_is_enough(to: float, level: str) -> None:
     session = opened()
     budgets = Budgets(dynamic_tokens=24_000, compact_to_fraction=to, recall_fraction=0)
-    built = char_builder(budgets, policy=middle_out_policy(), selector=None)
+    built = char_builder(budgets, policy=price_policy("middle_out"), selector=None)
     session.append(user("Find out."))
     reports: list[CompressionReport] = []
     for step in range(40):
@@ -279,3 +280,11 @@ def test_what_is_asked_for_again_at_once_saves_too_little() -> None:
     builder.build(session, policy=asked_policy(0))
     again = builder.build(session, policy=asked_policy(0))
     assert [finding.kind for finding in again.findings] == ["compaction_refused"]
+
+
+@pytest.mark.parametrize(
+    ("name", "label"), [("middle_out", "middle-out/1 threshold"), ("importance", "importance/1 threshold")]
+)
+def test_middle_out_and_importance_go_by_name_in_builders_and_cascades(name: PolicyName, label: str) -> None:
+    assert EnvelopeBuilder(tokenizer="o200k_base", policy=name).policy.name == label
+    assert intra_policy(IntraContext(policy=name)).name == label

@@ -12,6 +12,7 @@ from hypothesis import given, settings, strategies as st
 from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, Session, SummaryAhead, rebuild
 from ctxsteward.envelope.audit import audit
 from ctxsteward.envelope.cascade import CascadeRunner, parse_cascade, script_of
+from ctxsteward.envelope.cascade.script import ModelScript, ToolAnswer, ToolUse
 from ctxsteward.envelope.layout.composition import bullets_text
 from ctxsteward.envelope.layout.rows import bullet_line, rows_of, unfenced
 from ctxsteward.envelope.testing import memory_store
@@ -317,22 +318,24 @@ phases:
         }
         for n in range(30)
     ]
+
+    class Waiting(ModelScript):
+        """Its tools wait until the summary beside the run is there."""
+
+        def tool(self, use: ToolUse) -> ToolAnswer | None:
+            assert ahead.wait(SECONDS)
+            return super().tool(use)
+
     script = script_of([*looks, {"phase": "search", "text": "Host h-7 is slow."}])
     spending = SpendingLedger({"fake": ModelPrice(prompt=10.0)})
     ahead = SummaryAhead(ModelSummarizer(GovernedModel(FakeModel(quoting), spending=spending), sections=True))
     budgets = Budgets(dynamic_tokens=4_000)
 
-    def answer(use: Any) -> Any:
-        assert ahead.wait(SECONDS)
-        return script.tool(use)
-
     store = memory_store()
     end = CascadeRunner(
         store=store,
         cascade=cascade,
-        model=script,
-        answer=answer,
-        validate=script.verdict,
+        player=Waiting(script.source, script.rows),
         run="night",
         builder=lambda policy: EnvelopeBuilder(
             "gpt-4o", budgets=budgets, policy=policy, summarizer="structured", ahead=ahead

@@ -29,17 +29,13 @@ from ctxsteward.envelope.cascade.auto_selection import Strategies
 from ctxsteward.envelope.cascade.config import load_tree, selection
 from ctxsteward.envelope.cascade.continuity import Workspace, opening_of
 from ctxsteward.envelope.cascade.run import recorded_of
-from ctxsteward.envelope.cascade.runner import EvaluatedAttempt, RunEnd, every_cascade, progress_of, recording_of
+from ctxsteward.envelope.cascade.runner import RunEnd, every_cascade, progress_of, recording_of
 from ctxsteward.envelope.cascade.script import (
+    EvaluatedAttempt,
+    FunctionPlayer,
     ModelAnswer,
     ModelRequest,
     ModelScript,
-    PhaseModel,
-    PhaseOutput,
-    ToolAnswer,
-    ToolUse,
-    called,
-    judged,
     load_script,
     tool_schema,
 )
@@ -75,7 +71,7 @@ _HERE = ("localhost", "127.0.0.1", "::1")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatEndpoint:
-    """A `PhaseModel` behind OpenAI's chat completions, wherever they are served."""
+    """A model behind OpenAI's chat completions, wherever they are served."""
 
     address: str
     """Of the API: ``http://127.0.0.1:8000/v1``."""
@@ -225,12 +221,13 @@ def run(
     prices = Prices(cached=cached_price, write=write_price, block_tokens=model_info(model).cache_block_tokens)
     functions = Functions("--tool", tools, "ctxsteward.tools")
     judges = Functions("--validator", validators, "ctxsteward.validators")
-    answers: PhaseModel | None = replies
     strategies: Strategies | None = None
     if base_url is not None:
-        answers = endpoint = chat_endpoint(base_url, model, os.environ.get(KEY_VARIABLE) or None)
-        strategies = selecting(cascade, endpoint)
-    assert answers is not None
+        endpoint = chat_endpoint(base_url, model, os.environ.get(KEY_VARIABLE) or None)
+        strategies, answer = selecting(cascade, endpoint), endpoint.answer
+    else:
+        assert replies is not None
+        answer = replies.answer
     named = {name: functions.find(name) for name in (*functions.named, *_tool_names(cascade))}
     for tool, function in named.items():
         tool_schema(tool, function)  # refused before anybody is asked
@@ -241,22 +238,24 @@ def run(
         runner = CascadeRunner(
             store=opened,
             cascade=cascade,
-            model=answers,
             run=name,
+            player=FunctionPlayer(
+                model=answer,
+                tools=named,
+                validators=judges.named,
+                evaluate=None if evaluator is None else _evaluator(evaluator),
+                script=replies,
+            ),
             tenant=tenant,
             system=system,
             builder=lambda policy: EnvelopeBuilder(model=model, budgets=read, policy=policy, now=utc_now, **summaries),
             input=recorded.input if given is None else read_input(given),
             profile=read_profile(profile),
             tools=named,
-            answer=lambda use: _answer(use, replies, named),
-            validate=lambda output: _verdict(output, replies, judges),
-            evaluate=None if evaluator is None else _evaluator(evaluator),
             max_calls=max_calls,
             workers=workers,
             scratchpad=scratchpad,
             strategies=strategies,
-            now=utc_now,
             tell=tell,
         )
         end = runner.play()
@@ -318,32 +317,20 @@ def _check_functions(
     cascade: Cascade, replies: ModelScript | None, tools: Mapping[str, object], judges: Functions
 ) -> None:
     """Refuse before the first call what would stop the run in its midst."""
+    validators = [
+        (phase.name, name)
+        for one in every_cascade(cascade)
+        for phase in one.phases
+        if (name := phase.rules.loop_until) is not None and judges.find(name) is None
+    ]
     if replies is not None:
         return
     for name, function in tools.items():
         if function is None:
             raise InputError(f"{cascade.cascade_id}: tool {name!r} has no function; add --tool {name}=MODULE:FUNCTION")
-    for phase in (phase for one in every_cascade(cascade) for phase in one.phases):
-        validator = phase.rules.loop_until
-        if validator is not None and judges.find(validator) is None:
-            hint = f"add --validator {validator}=MODULE:FUNCTION"
-            raise InputError(f"{cascade.cascade_id}: validator {validator!r} of {phase.name!r} has no function; {hint}")
-
-
-def _answer(
-    use: ToolUse, replies: ModelScript | None, tools: Mapping[str, Callable[..., object] | None]
-) -> ToolAnswer | None:
-    scripted = None if replies is None else replies.tool(use)
-    function = tools.get(use.tool)
-    return scripted if scripted is not None or function is None else called(function, use)
-
-
-def _verdict(output: PhaseOutput, replies: ModelScript | None, judges: Functions) -> str | None:
-    function = judges.find(output.validator)
-    if function is not None:
-        return judged(function, output)
-    assert replies is not None
-    return replies.verdict(output)
+    for phase, validator in validators:
+        hint = f"add --validator {validator}=MODULE:FUNCTION"
+        raise InputError(f"{cascade.cascade_id}: validator {validator!r} of {phase!r} has no function; {hint}")
 
 
 def _evaluator(path: str) -> Callable[[str, Sequence[EvaluatedAttempt]], int]:

@@ -104,7 +104,7 @@ def building(command: _Command) -> _Command:
             "--policy",
             metavar="NAME",
             shell_complete=completer(get_args(PolicyName)),
-            help="When history is compacted: threshold (default), ski_rental, never, every_turn, every_n.",
+            help=f"When history is compacted, and what leaves: {', '.join(get_args(PolicyName))}.",
         ),
         click.option("--profile", type=click.Path(), metavar="FILE", help="Profile (YAML) of the head."),
     ):

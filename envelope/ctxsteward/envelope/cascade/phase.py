@@ -54,8 +54,9 @@ from ..compaction.policy import (
     ToolGroup,
     Window,
     phase_log as phase_log,
+    with_default,
 )
-from ..compaction.pricing import price_policy, with_default
+from ..compaction.pricing import price_policy
 from ..recall.selection import Selector
 from ..tokens.models import Prices
 from ..tokens.tokenizer import Counter
@@ -175,6 +176,8 @@ def intra_policy(settings: IntraContext | None, prices: Prices | None = None) ->
     """The policy of a phase; the default one where `intra_context` is off. `prices` are for those that weigh them."""
     if settings is None or not settings.enabled:
         return Policy()
+    if settings.policy in ("middle_out", "importance"):  # they say what leaves, which masking by age would override
+        return price_policy(settings.policy)
     spared = _tells_of_error if settings.preserve_errors else None
     kept_steps = settings.mask_observations_after + 1  # with the newest, which is older than no step
     due = price_policy(

@@ -1,12 +1,12 @@
 """Playing a cascade: phases in order, each with sub-cascades, soundings and tries, from where the logs say it is.
 
-    runner = CascadeRunner(store=store, cascade=cascade, model=model, builder=make_builder, run="night-7", …)
+    runner = CascadeRunner(store=store, cascade=cascade, player=player, builder=make_builder, run="night-7")
     outcome = runner.play()
 
 A phase first plays its sub-cascades, each a run of its own (``RUN.sub1-1``) whose state flows in and out as
 `context_in` and `context_out` say. Then it is opened (`open_phase`) and attempted (`turns`). With `soundings` all
 attempts are opened before the first is played, so none sees another; they are played by threads, each with a selection
-and a builder of its own. An evaluator chooses among those that their validator let pass: a function, or the model,
+and a builder of its own. The player chooses among those that their validator let pass (`Player.choose`), or the model,
 which is asked with `evaluator_instructions`; without either the first of them. What `output_extraction` finds becomes
 state. A phase that has only sub-cascades and no instructions asks no model.
 
@@ -25,18 +25,18 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from ctxsteward.schemas import Finding, InputError
-from ctxsteward.schemas.cascade import MANIFEST, AutoContext, Cascade, Phase, SubCascade
+from ctxsteward.schemas.cascade import MANIFEST, Cascade, Phase, SubCascade
 from ctxsteward.schemas.message import Wire
 
 from ..telemetry.spans import spanned
 from .config import intra_context
-from .continuity import CHECKPOINT_INTERVAL, INSTRUCTIONS, PLAN_NOTE, SCRATCHPAD_NOTE
+from .continuity import INSTRUCTIONS, PLAN_NOTE, SCRATCHPAD_NOTE
 from .phase import Policy, sub_input, sub_state
 from .run import (
     OpenedPhase,
@@ -49,7 +49,7 @@ from .run import (
     read_run,
     record_state,
 )
-from .script import ModelRequest, PhaseModel, PhaseOutput, PlayTool, ToolUse, Validate, tool_schema
+from .script import EvaluatedAttempt, ModelRequest, Player, tool_schema
 from .turns import (
     AttemptEnd,
     CallMeter,
@@ -67,17 +67,6 @@ from .turns import (
 WORKERS = 4
 MAX_DEPTH = 8
 """Of sub-cascades in sub-cascades."""
-
-
-class EvaluatedAttempt(NamedTuple):
-    """An attempt that an evaluator may choose."""
-
-    attempt: int
-    text: str
-
-
-Evaluate = Callable[[str, Sequence[EvaluatedAttempt]], int]
-"""Chooses among the attempts at the phase that is named; gives the number of one."""
 
 
 class PhaseEnd(NamedTuple):
@@ -108,69 +97,63 @@ class RunEnd(NamedTuple):
     state: dict[str, Any]
 
 
-def _no_answer(use: ToolUse) -> None:
-    return None
-
-
-def _no_verdict(output: PhaseOutput) -> str | None:
-    hint = "name a function for it, or say `refused` in the script"
-    raise InputError(f"phase {output.phase!r}: nobody plays the validator {output.validator!r}; {hint}")
-
-
 @dataclass(frozen=True, kw_only=True)
 class CascadeRunner:
     """A run of a cascade in a store."""
 
     store: Store
     cascade: Cascade
-    model: PhaseModel
-    builder: MakeBuilder
     run: str
+    player: Player
+    builder: MakeBuilder
     tenant: str = "default"
     input: object = None
     system: Sequence[str] = ()
     profile: Profile | None = None
     tools: Mapping[str, Callable[..., object] | None] = field(default_factory=dict)
-    """Tools by name, for their schemas; None: it is scripted."""
-    answer: PlayTool = _no_answer
-    validate: Validate = _no_verdict
-    evaluate: Evaluate | None = None
+    """Tools by name, for their schemas; None for one that is scripted."""
     strategies: Strategies | None = None
-    defaults: AutoContext | None = None
-    trusted: Collection[str] = ()
     scratchpad: bool = True
     """Whether the model is told how to keep a scratchpad."""
     max_calls: int | None = None
     """Of the model by this process, sub-cascades and evaluators too."""
     workers: int = WORKERS
     """Attempts of one phase that are played at once."""
-    checkpoint_interval: int = CHECKPOINT_INTERVAL
-    now: Callable[[], str] | None = None
     tell: Callable[[str], None] = lambda text: None
-    state: Mapping[str, Any] = field(default_factory=dict)
-    """What flows in from outside, below what phases set."""
-    meter: CallMeter | None = None
-    depth: int = 0
 
     def play(self) -> RunEnd:
         """Play what has not ended yet."""
-        ledger = RunLedger(self.store, self.run, self.tenant)
-        self._begin(ledger)
-        ports = RunPorts(
-            model=self.model,
-            answer=self.answer,
-            validate=self.validate,
-            ledger=ledger,
-            now=self.now,
-            tell=self.tell,
-            meter=self.meter or CallMeter(self.max_calls),
-            checkpoint_interval=self.checkpoint_interval,
-        )
+        return _CascadeRun(self, self.cascade, self.run, self.input, {}, CallMeter(self.max_calls), 0).play()
+
+
+class _CascadeRun:
+    """A cascade under way: that of the run, or a sub-cascade with a run of its own."""
+
+    def __init__(
+        self,
+        runner: CascadeRunner,
+        cascade: Cascade,
+        run: str,
+        input: object,
+        state: Mapping[str, Any],
+        meter: CallMeter,
+        depth: int,
+    ) -> None:
+        """`state` flows in from outside, below what phases set."""
+        self.runner, self.cascade, self.run, self.input, self.state = runner, cascade, run, input, state
+        self.depth = depth
+        self.store, self.tenant = runner.store, runner.tenant
+        self.system = (*runner.system, INSTRUCTIONS) if runner.scratchpad else tuple(runner.system)
+        self.ledger = RunLedger(self.store, run, self.tenant)
+        self.ports = RunPorts(player=runner.player, ledger=self.ledger, meter=meter, tell=runner.tell)
+
+    def play(self) -> RunEnd:
+        self._begin()
         ends: list[PhaseEnd] = []
         with spanned("context.run", {"context.cascade": self.cascade.cascade_id}) as tell_span:
             for index, phase in enumerate(self.cascade.phases):
                 with spanned("context.phase", {"context.cascade.phase": phase.name}) as tell_phase:
-                    ends.append(self._phase(index, phase, ports))
+                    ends.append(self._phase(index, phase))
                     tell_phase({"context.status": ends[-1].status, "context.calls": ends[-1].calls})
                 if ends[-1].status == "failed":
                     break
@@ -178,7 +161,7 @@ class CascadeRunner:
             tell_span({"context.status": status, "context.calls": sum(end.calls for end in ends)})
         return RunEnd(self.run, status, tuple(ends), self._state())
 
-    def _begin(self, ledger: RunLedger) -> None:
+    def _begin(self) -> None:
         """Note what is played, or refuse to go on in a run of something else."""
         document = self.cascade.model_dump(mode="json", by_alias=True)
         try:
@@ -187,7 +170,7 @@ class CascadeRunner:
             raise InputError(f"the input is no JSON: {error}") from error
         digest = hashlib.sha256(data.encode()).hexdigest()
         begun = {"cascade": self.cascade.cascade_id, "digest": digest, "phases": list(self.cascade.names)}
-        known = ledger.get("begun")
+        known = self.ledger.get("begun")
         if known is not None and known != begun:
             what = (
                 "another input, or a cascade that was changed"
@@ -195,18 +178,18 @@ class CascadeRunner:
                 else (f"cascade {known['cascade']!r}")
             )
             raise InputError(f"run {self.run!r} was begun with {what}; give this one an id of its own")
-        ledger.put("begun", begun)
+        self.ledger.put("begun", begun)
 
     def _state(self) -> dict[str, Any]:
         return {**self.state, **read_run(self.store, self.cascade, self.run, tenant=self.tenant).state}
 
     # -- one phase ----------------------------------------------------------------------------------------------
 
-    def _phase(self, index: int, phase: Phase, ports: RunPorts) -> PhaseEnd:
-        known = ports.ledger.get(f"ended-{index:03}")
+    def _phase(self, index: int, phase: Phase) -> PhaseEnd:
+        known = self.ledger.get(f"ended-{index:03}")
         if known is not None:
             return PhaseEnd(**{**known, "findings": tuple(map(tuple, known["findings"]))})
-        text, failure = self._play_subs(index, phase, ports)
+        text, failure = self._play_subs(index, phase)
         factor = phase.soundings.factor if phase.soundings else 0
         numbers: list[int | None] = [*range(1, factor + 1)] or [None]
         findings: list[Finding] = []
@@ -215,8 +198,8 @@ class CascadeRunner:
         elif phase.sub_cascades and not phase.instructions.strip() and not factor:
             end, chosen, calls = AttemptEnd("done", text, 0, 1), None, 0
         else:
-            plays = self._attempts(index, phase, numbers, ports, findings)
-            chosen = self._choose(index, phase, plays, ports, findings) if factor else None
+            plays = self._attempts(index, phase, numbers, findings)
+            chosen = self._choose(index, phase, plays, findings) if factor else None
             end, calls = plays[chosen], sum(one.calls for one in plays.values())
         missed: Sequence[Finding] = ()
         if end.status != "failed":
@@ -235,26 +218,24 @@ class CascadeRunner:
             reason,
             tuple((finding.kind, finding.text) for finding in (*findings, *missed)),
         )
-        ports.ledger.put(f"ended-{index:03}", found._asdict())
+        self.ledger.put(f"ended-{index:03}", found._asdict())
         return found
 
     def _attempts(
-        self, index: int, phase: Phase, numbers: Sequence[int | None], ports: RunPorts, findings: list[Finding]
+        self, index: int, phase: Phase, numbers: Sequence[int | None], findings: list[Finding]
     ) -> dict[int | None, AttemptEnd]:
         """Open all, then play all."""
         opened = [self._open(index, phase, number) for number in numbers]
         findings += opened[0].context.findings
-        attempts = [
-            self._attempt(index, phase, number, one, ports) for number, one in zip(numbers, opened, strict=True)
-        ]
-        if len(attempts) == 1 or self.workers == 1:
+        attempts = [self._attempt(index, phase, number, one) for number, one in zip(numbers, opened, strict=True)]
+        if len(attempts) == 1 or self.runner.workers == 1:
             return {attempt.attempt: attempt.play() for attempt in attempts}
-        with ThreadPoolExecutor(max_workers=min(self.workers, len(attempts))) as threads:
+        with ThreadPoolExecutor(max_workers=min(self.runner.workers, len(attempts))) as threads:
             futures = [threads.submit(attempt.play) for attempt in attempts]
             return {attempt.attempt: future.result() for attempt, future in zip(attempts, futures, strict=True)}
 
     def _open(self, index: int, phase: Phase, attempt: int | None) -> OpenedPhase:
-        builder = self.builder(Policy())
+        builder = self.runner.builder(Policy())
         opened = open_phase(
             self.store,
             self.cascade,
@@ -264,13 +245,11 @@ class CascadeRunner:
             input=self.input,
             state=self._state() if self.state else None,
             attempt=attempt,
-            profile=self.profile,
-            system=self._system(),
+            profile=self.runner.profile,
+            system=self.system,
             tools=self._schemas(phase),
             counter=builder.counter,
-            strategies=self.strategies,
-            defaults=self.defaults,
-            trusted=self.trusted,
+            strategies=self.runner.strategies,
             prices=builder.prices,
         )
         if not opened.context.instructions().strip():
@@ -278,9 +257,7 @@ class CascadeRunner:
             opened.session.append(wire, phase=phase.name, id=f"begin {tag_of(index, attempt)}")
         return opened
 
-    def _attempt(
-        self, index: int, phase: Phase, number: int | None, opened: OpenedPhase, ports: RunPorts
-    ) -> PhaseAttempt:
+    def _attempt(self, index: int, phase: Phase, number: int | None, opened: OpenedPhase) -> PhaseAttempt:
         return PhaseAttempt(
             cascade=self.cascade,
             phase=phase,
@@ -288,22 +265,19 @@ class CascadeRunner:
             attempt=number,
             session=opened.session,
             store=self.store,
-            builder=calibrated_builder(self.builder, opened.policy, ports.ledger, index),
-            intra=intra_context(self.cascade, phase, self.defaults),
+            builder=calibrated_builder(self.runner.builder, opened.policy, self.ledger, index),
+            intra=intra_context(self.cascade, phase),
             tools=frozenset(self._tools(phase)),
-            system=self._system(),
+            system=self.system,
             schemas=self._schemas(phase),
-            ports=ports,
+            ports=self.ports,
         )
 
-    def _system(self) -> tuple[str, ...]:
-        return (*self.system, INSTRUCTIONS) if self.scratchpad else tuple(self.system)
-
     def _tools(self, phase: Phase) -> tuple[str, ...]:
-        return tuple(self.tools) if phase.tackle == MANIFEST else tuple(phase.tackle)
+        return tuple(self.runner.tools) if phase.tackle == MANIFEST else tuple(phase.tackle)
 
     def _schemas(self, phase: Phase) -> list[Wire]:
-        return [tool_schema(name, self.tools.get(name)) for name in self._tools(phase)]
+        return [tool_schema(name, self.runner.tools.get(name)) for name in self._tools(phase)]
 
     # -- soundings ----------------------------------------------------------------------------------------------
 
@@ -312,22 +286,22 @@ class CascadeRunner:
         index: int,
         phase: Phase,
         plays: Mapping[int | None, AttemptEnd],
-        ports: RunPorts,
         findings: list[Finding],
     ) -> int:
         """The attempt that counts, noted."""
         passed = [EvaluatedAttempt(n, end.text) for n, end in plays.items() if n and end.status != "failed"]
         chosen = passed[0].attempt if passed else 1
         instructions = phase.soundings.evaluator_instructions if phase.soundings else None
-        if len(passed) > 1 and self.evaluate is not None:
-            chosen = self.evaluate(phase.name, passed)
+        wanted = self.runner.player.choose(phase.name, passed) if len(passed) > 1 else None
+        if wanted is not None:
+            chosen = wanted
             if chosen not in [one.attempt for one in passed]:
                 raise InputError(
                     f"phase {phase.name!r}: the evaluator chose {chosen!r:.40}; "
                     f"it gives one of {', '.join(str(one.attempt) for one in passed)}"
                 )
         elif len(passed) > 1 and instructions:
-            said = self._ask_evaluator(index, phase, instructions, passed, ports)
+            said = self._ask_evaluator(index, phase, instructions, passed)
             wanted = choice_in(said, [one.attempt for one in passed])
             if wanted is None:
                 text = f"the evaluator named no attempt that passed; attempt {chosen} counts: {said[:100]!r}"
@@ -336,9 +310,7 @@ class CascadeRunner:
         choose_attempt(self.store, self.run, phase.name, chosen, tenant=self.tenant)
         return chosen
 
-    def _ask_evaluator(
-        self, index: int, phase: Phase, instructions: str, passed: Sequence[EvaluatedAttempt], ports: RunPorts
-    ) -> str:
+    def _ask_evaluator(self, index: int, phase: Phase, instructions: str, passed: Sequence[EvaluatedAttempt]) -> str:
         """What the model says of the attempts, in a session of its own."""
         session = self.store.session(f"{self.run}.{phase.name}..evaluator", tenant=self.tenant)
         if not len(session):
@@ -349,9 +321,9 @@ class CascadeRunner:
             session.append({"role": "user", "content": text}, id="question")
         if session.state.last_text:
             return session.entry(session.state.last_text).message.text
-        envelope = calibrated_builder(self.builder, Policy(), ports.ledger, index + 1).build(session)
-        ports.meter.take()
-        ports.ledger.put(
+        envelope = calibrated_builder(self.runner.builder, Policy(), self.ledger, index + 1).build(session)
+        self.ports.meter.take()
+        self.ledger.put(
             f"call-{tag_of(index, 999)}-00001",
             {
                 "phase": phase.name,
@@ -367,41 +339,39 @@ class CascadeRunner:
         )
         request = envelope.render("openai-chat")
         asked = ModelRequest(self.cascade.cascade_id, phase.name, None, 1, "evaluator", request)
-        return session.append(ports.model.answer(asked).message, id="choice").message.text
+        return session.append(self.runner.player.answer(asked).message, id="choice").message.text
 
     # -- sub-cascades -------------------------------------------------------------------------------------------
 
-    def _play_subs(self, index: int, phase: Phase, ports: RunPorts) -> tuple[str, str]:
+    def _play_subs(self, index: int, phase: Phase) -> tuple[str, str]:
         """Play them in order; the last one's output, and why one failed."""
         text = ""
         if self.depth >= MAX_DEPTH and phase.sub_cascades:
             raise InputError(f"phase {phase.name!r}: sub-cascades are nested deeper than {MAX_DEPTH}; flatten them")
         for place, sub in enumerate(phase.sub_cascades):
-            runner = self._sub_runner(index, place, sub, ports)
-            end = runner.play()
+            played = self._sub_run(index, place, sub)
+            end = played.play()
             if end.status == "failed":
                 last = end.phases[-1]
                 return last.text, f"sub-cascade {sub.ref!r} failed in {last.phase!r}: {last.reason}"
             flows = sub_state(sub.context_out, {k: v for k, v in end.state.items() if end.state[k] is not None})
-            own = {key: value for key, value in flows.items() if runner.state.get(key, _MISSING) != value}
+            own = {key: value for key, value in flows.items() if played.state.get(key, _MISSING) != value}
             if own:
                 record_state(self.store, self.run, phase.name, own, tenant=self.tenant)
             text = end.phases[-1].text
         return text, ""
 
-    def _sub_runner(self, index: int, place: int, sub: SubCascade, ports: RunPorts) -> CascadeRunner:
+    def _sub_run(self, index: int, place: int, sub: SubCascade) -> _CascadeRun:
         state, cascade = self._state(), sub_cascade_of(self.cascade, sub.ref)
         run = f"{self.run}.sub{index + 1}-{place + 1}"
-        ports.ledger.put(f"sub-{index:03}-{place:03}", {"run": run, "cascade": sub.ref})
+        self.ledger.put(f"sub-{index:03}-{place:03}", {"run": run, "cascade": sub.ref})
         flowing = sub_state(sub.context_in, state)
         # the input of a sub-cascade stays what it was when it was first played: its own state flows back meanwhile
-        input = ports.ledger.get(f"given-{index:03}-{place:03}")
+        input = self.ledger.get(f"given-{index:03}-{place:03}")
         if input is None:
             input = [sub_input(sub, input=self.input, state=state), flowing]
-            ports.ledger.put(f"given-{index:03}-{place:03}", input)
-        return replace(
-            self, cascade=cascade, run=run, input=input[0], state=input[1], meter=ports.meter, depth=self.depth + 1
-        )
+            self.ledger.put(f"given-{index:03}-{place:03}", input)
+        return _CascadeRun(self.runner, cascade, run, input[0], input[1], self.ports.meter, self.depth + 1)
 
 
 _MISSING = object()

@@ -19,8 +19,8 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Protocol
 
@@ -60,12 +60,6 @@ class ModelAnswer(NamedTuple):
     """What the provider says it counted: `prompt_tokens`, `completion_tokens`."""
 
 
-class PhaseModel(Protocol):
-    """Answers requests; may raise, its time limit is its own."""
-
-    def answer(self, request: ModelRequest) -> ModelAnswer: ...
-
-
 class ToolUse(NamedTuple):
     """A call of a tool that wants its result."""
 
@@ -101,10 +95,29 @@ class PhaseOutput(NamedTuple):
     text: str
 
 
-PlayTool = Callable[[ToolUse], ToolAnswer | None]
-"""Plays tools; None: it does not know this one. It may be asked again for a call that a killed run had made."""
-Validate = Callable[[PhaseOutput], str | None]
-"""Why an output is refused; None: it passes. Raises `InputError` for a validator it does not know."""
+class EvaluatedAttempt(NamedTuple):
+    """An attempt that an evaluator may choose."""
+
+    attempt: int
+    text: str
+
+
+class Player(Protocol):
+    """Plays the model of a run, its tools, validators and evaluator.
+
+    May raise; time limits are its own. It may be asked again for what a killed run had asked.
+    """
+
+    def answer(self, request: ModelRequest) -> ModelAnswer: ...
+
+    def tool(self, use: ToolUse) -> ToolAnswer | None:
+        """The result of a tool; None for a tool that it does not know."""
+
+    def verdict(self, output: PhaseOutput) -> str | None:
+        """Why an output is refused, or None if it passes. Raises `InputError` for an unknown validator."""
+
+    def choose(self, phase: str, attempts: Sequence[EvaluatedAttempt]) -> int | None:
+        """The number of one of these attempts; None has the model choose, by `evaluator_instructions`."""
 
 
 class ScriptEnded(InputError):
@@ -162,7 +175,7 @@ _Place = tuple[str | None, str, int | None, bool]
 
 @dataclass(frozen=True)
 class ModelScript:
-    """A `PhaseModel`, and the tools and validators that go with it."""
+    """A `Player` that answers from rows."""
 
     source: str
     rows: Mapping[_Place, tuple[ScriptedReply, ...]]
@@ -179,6 +192,9 @@ class ModelScript:
 
     def verdict(self, output: PhaseOutput) -> str | None:
         return self._row(output.cascade, output.phase, output.attempt, output.number).refused
+
+    def choose(self, phase: str, attempts: Sequence[EvaluatedAttempt]) -> None:
+        """Nothing: the choice is a row, as the model gives it."""
 
     @property
     def judges(self) -> frozenset[str]:
@@ -199,6 +215,40 @@ class ModelScript:
             hint = "add the rows, or let fewer turns be taken"
             raise ScriptEnded(f"{self.source}: phase {phase!r}{which} asks for {what}; it has {len(rows)}; {hint}")
         return rows[number - 1]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FunctionPlayer:
+    """A `Player` of functions; a script plays the tools and validators that have none."""
+
+    model: Callable[[ModelRequest], ModelAnswer]
+    tools: Mapping[str, Callable[..., object] | None] = field(default_factory=dict)
+    validators: Mapping[str, Callable[..., object]] = field(default_factory=dict)
+    evaluate: Callable[[str, Sequence[EvaluatedAttempt]], int] | None = None
+    script: ModelScript | None = None
+
+    def answer(self, request: ModelRequest) -> ModelAnswer:
+        return self.model(request)
+
+    def tool(self, use: ToolUse) -> ToolAnswer | None:
+        """The script's result where it has one, else the function's."""
+        scripted = None if self.script is None else self.script.tool(use)
+        function = self.tools.get(use.tool)
+        return scripted if scripted is not None or function is None else called(function, use)
+
+    def verdict(self, output: PhaseOutput) -> str | None:
+        """The function's verdict, else the script's."""
+        function = self.validators.get(output.validator)
+        if function is not None:
+            return judged(function, output)
+        if self.script is None:
+            hint = "name a function for it, or say `refused` in the script"
+            raise InputError(f"phase {output.phase!r}: nobody plays the validator {output.validator!r}; {hint}")
+        return self.script.verdict(output)
+
+    def choose(self, phase: str, attempts: Sequence[EvaluatedAttempt]) -> int | None:
+        """The evaluator's choice, where there is an evaluator."""
+        return None if self.evaluate is None else self.evaluate(phase, attempts)
 
 
 def load_script(path: str | Path) -> ModelScript:

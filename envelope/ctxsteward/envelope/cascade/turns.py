@@ -41,7 +41,7 @@ from .continuity import (
     signals_in,
 )
 from .phase import Policy, RefusedAttempt, phase_log, retry_messages
-from .script import ModelRequest, PhaseModel, PhaseOutput, PlayTool, ToolAnswer, ToolUse, Validate
+from .script import ModelRequest, PhaseOutput, Player, ToolAnswer, ToolUse
 
 DEFAULT_TURNS = 50
 DEFAULT_ATTEMPTS = 3
@@ -105,13 +105,9 @@ class CallMeter:
 class RunPorts:
     """Whom a run asks, and how it is kept."""
 
-    model: PhaseModel
-    answer: PlayTool
-    validate: Validate
+    player: Player
     ledger: RunLedger
     meter: CallMeter
-    now: Callable[[], str] | None = None
-    checkpoint_interval: int = CHECKPOINT_INTERVAL
     tell: Callable[[str], None] = lambda text: None
 
 
@@ -252,7 +248,7 @@ class PhaseAttempt:
         validator = self.phase.rules.loop_until
         assert validator is not None
         output = PhaseOutput(self.cascade.cascade_id, self.phase.name, self.attempt, number, validator, text)
-        return self.ports.validate(output)
+        return self.ports.player.verdict(output)
 
     # -- turns --------------------------------------------------------------------------------------------------
 
@@ -304,7 +300,7 @@ class PhaseAttempt:
         )
         asked = ModelRequest(self.cascade.cascade_id, self.phase.name, self.attempt, number, "phase", request)
         try:
-            answer = ports.model.answer(asked)
+            answer = ports.player.answer(asked)
         except ContextError as error:
             self._checkpoint(session, number, str(error))
             raise
@@ -316,7 +312,7 @@ class PhaseAttempt:
         (entry,) = self._append(session, [answer.message], f"reply {place}")
         if "estimated" in used:
             self.builder.calibrate(used, prompt_tokens=used["estimated"])
-        if number % ports.checkpoint_interval == 0 or record["compactions"]:
+        if number % CHECKPOINT_INTERVAL == 0 or record["compactions"]:
             self._checkpoint(session, number)
         return entry
 
@@ -359,7 +355,7 @@ class PhaseAttempt:
         if use.tool not in self.tools:
             names = ", ".join(sorted(self.tools)) or "none"
             return ToolAnswer(f"error: this phase has no tool {use.tool[:60]!r}; its tools: {names}", is_error=True)
-        output = self.ports.answer(use)
+        output = self.ports.player.tool(use)
         if output is None:
             hint = "name a function for it, or give its result in the script"
             raise InputError(f"phase {use.phase!r}, call {use.number}: nobody plays the tool {use.tool!r}; {hint}")
@@ -384,7 +380,7 @@ class PhaseAttempt:
             error=error,
             input_tokens=sum(self._sent.values()),
             output_tokens=sum(self._received.values()),
-            now=self.ports.now,
+            now=self.store.now,
         )
         self.ports.ledger.put(f"checkpoint-{self.tag}", found)
 

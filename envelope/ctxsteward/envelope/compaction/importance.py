@@ -1,8 +1,8 @@
-"""Pruning of plain message lists, for an application that keeps its own history.
+"""Pruning by importance and from the middle outward: of plain message lists, and as policies of a builder.
 
     pruner = ContextPruner("gpt-4o", archive=store.session("archive").extend)
     pruner.on("context:pruned", lambda told: log.info("%(removed)d messages left", told))
-    history = pruner.auto_manage(history).pruned            # the same list while it fits
+    history = pruner.prune(history).pruned                  # the same list while it fits
 
 A message is worth 40 · how new it is + its role (system 30, user 20, others 10) + its words (an error 15, tools and
 operations 10) + 5 · its length up to 2,000 characters: 100 at most. A tool call and its results move as one, with the
@@ -29,15 +29,18 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, NamedTuple, TypeVar, get_args
 
 from ctxsteward.schemas import InputError, Message, Summarizer, SummarizerInput
-from ctxsteward.schemas.message import Wire
+from ctxsteward.schemas.message import Wire, with_results
 from ctxsteward.schemas.summary import SourceMessage
 
+from ..tokens.budgets import MIN_PROGRESS_FRACTION
 from ..tokens.models import model_info
 from ..tokens.tokenizer import Counter, load_tokenizer
 from .losses import probes
+from .policy import CompactionChoice, Policy, Window, with_default
 
 DEFAULT_MODEL = "default"
 DEFAULT_LIMIT_TOKENS = 100_000
@@ -83,7 +86,7 @@ class ImportanceWeights:
                 raise InputError(f"weights.{name}={value!r:.40}: expected a number from 0 to 10,000, characters from 1")
 
     def worth(self, message: Message, index: int, total: int) -> float:
-        """Of the message at this 0-based place of so many."""
+        """Worth of the message at this 0-based place of so many."""
         return self.score(_weighed({}, message, 0), index, total)
 
     def score(self, item: CountedMessage, index: int, total: int) -> float:
@@ -211,14 +214,6 @@ class ContextPruner:
         needs = tokens > self.limit_tokens * TARGET_FRACTION
         return ContextStats(len(history), tokens, self.limit_tokens, percent, needs)
 
-    def needs_pruning(self, history: Sequence[Wire]) -> bool:
-        """Whether it takes more than 80 % of the model's limit."""
-        return self.stats(history).needs_pruning
-
-    def auto_manage(self, history: Sequence[Wire]) -> PrunedContext:
-        """Prune to 80 % of the model's limit where it takes more."""
-        return self.prune(history)
-
     def prune(self, history: Sequence[Wire], max_tokens: int | None = None) -> PrunedContext:
         """Keep what must stay and, of the rest, the worthiest that fit; by default 80 % of the model's limit."""
         allowed = int(self.limit_tokens * TARGET_FRACTION) if max_tokens is None else max_tokens
@@ -228,8 +223,7 @@ class ContextPruner:
         original = sum(item.tokens for item in items)
         if original <= allowed:
             return PrunedContext(history, (), PruneStats(original, original, 0, len(history)))
-        score = self.weights.score
-        scores = [score(item, at, len(items)) for at, item in enumerate(items)]
+        scores = [self.weights.score(item, at, len(items)) for at, item in enumerate(items)]
         units = list(_units(items))
         kept = {at for unit in units if unit.stays for at in unit.places}
         used = sum(items[at].tokens for at in kept)
@@ -275,7 +269,7 @@ class ContextPruner:
             return PrunedContext(history, (), PruneStats(original, original, 0, len(history)))
         stays = {at for unit in _units(items) if unit.stays for at in unit.places}
         places = [at for at, item in enumerate(items) if item.results and at not in stays]
-        masked = {at: self._read(masked_results(history[at])) for at in places}
+        masked = {at: self._read(with_results(history[at], _line)) for at in places}
         taken: set[int] = set()
         percent = 0
         for percent in REMOVAL_LEVELS:
@@ -433,20 +427,6 @@ def middle_out(items: Sequence[T], percent: int) -> list[T]:
     return [items[at] for at in order if 0 <= at < len(items)][:count]
 
 
-def masked_results(wire: Wire) -> Wire:
-    """A message whose tool results are one line each; what it says besides stays, and so do the pairs."""
-    content = wire.get("content")
-    if wire.get("role") == "tool":
-        return {**wire, "content": _line(content)}
-    blocks = [
-        {**block, "content": _line(block.get("content"))}
-        if isinstance(block, dict) and block.get("type") == "tool_result"
-        else block
-        for block in content or ()
-    ]
-    return {**wire, "content": blocks}
-
-
 def _line(content: object) -> str:
     text = (
         content
@@ -458,6 +438,60 @@ def _line(content: object) -> str:
     kind = "structured" if text.lstrip()[:1] in ("{", "[") else "text"
     line = f"[{kind} result left out, {len(text)} characters]"
     return line if len(line) < len(text) else text
+
+
+# -- as policies of a builder -----------------------------------------------------------------------------------------
+
+
+def middle_out_policy() -> Policy:
+    """Mask 10, 20, 50, then all tool results, from the middle of the window outward; the policy named ``middle_out``.
+
+    It stops at the first level that reaches the target; only where all are not enough whole messages leave and are
+    summarized. The report names the level.
+    """
+    return Policy(name="middle-out/1 threshold", choose=_choose_middle_out)
+
+
+def _choose_middle_out(window: Window, need_tokens: int) -> CompactionChoice:
+    window.price_masks(closed=True)
+    rows = [row for row in window.candidates if not row.must and not row.soft and row.masked_tokens < row.tokens]
+    taken, percent = rows[:0], 0
+    for percent in REMOVAL_LEVELS:
+        taken = middle_out(rows, percent)
+        if sum(row.tokens - row.masked_tokens for row in taken) >= max(_least(window), window.excess_tokens):
+            need_tokens = 0
+            break
+    mask = tuple(row.group for row in sorted(taken, key=lambda row: row.group.first))
+    chosen = CompactionChoice(mask=mask, is_summarized=False, detail=f"{percent} %")
+    return with_default(window, chosen, need_tokens, kept=lambda first: False)
+
+
+def importance_policy(weights: ImportanceWeights | None = None) -> Policy:
+    """Whole groups leave, those of least worth first; the policy named ``importance``."""
+    return Policy(name="importance/1 threshold", choose=partial(_choose_by_worth, weights or ImportanceWeights()))
+
+
+def _choose_by_worth(weights: ImportanceWeights, window: Window, need_tokens: int) -> CompactionChoice:
+    rows = window.candidates
+    worth = {
+        row.group.first: max(weights.worth(entry.message, at, len(rows)) for entry in row.group.entries)
+        for at, row in enumerate(rows)
+    }
+    leaving = []
+    left = need_tokens = max(need_tokens, _least(window))
+    for row in sorted(rows, key=lambda row: (row.soft, worth[row.group.first], row.group.first)):
+        if left <= 0:
+            break
+        if not row.must and not row.task:
+            leaving.append(row)
+            left -= row.tokens
+    drop = tuple(row.group for row in sorted(leaving, key=lambda row: row.group.first))
+    return with_default(window, CompactionChoice(drop=drop), need_tokens, kept=lambda first: False)
+
+
+def _least(window: Window) -> int:
+    """What a compaction must save to be made at all."""
+    return int(window.section_tokens * MIN_PROGRESS_FRACTION) + 1
 
 
 # -- the same by itself ----------------------------------------------------------------------------------------------
@@ -487,11 +521,6 @@ def context_stats(history: Sequence[Wire], model: str = DEFAULT_MODEL, **setting
     return ContextPruner(model, **settings).stats(history)
 
 
-def needs_pruning(history: Sequence[Wire], model: str = DEFAULT_MODEL, **settings: Any) -> bool:
-    """`ContextPruner.needs_pruning` once."""
-    return ContextPruner(model, **settings).needs_pruning(history)
-
-
 def auto_manage_context(history: Sequence[Wire], model: str = DEFAULT_MODEL, **settings: Any) -> PrunedContext:
-    """`ContextPruner.auto_manage` once."""
-    return ContextPruner(model, **settings).auto_manage(history)
+    """Prune to 80 % of the model's limit where the history takes more; the same list where it does not."""
+    return ContextPruner(model, **settings).prune(history)

@@ -8,7 +8,7 @@ Source: the layered-envelope design; thresholds in `budgets`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from ctxsteward.schemas.documents import SelectionCandidate, SelectionLog
@@ -345,6 +345,60 @@ class Policy:
 
 
 # -- what a call was shown -------------------------------------------------------------------------------------------
+
+
+def with_default(
+    window: Window, chosen: CompactionChoice, need_tokens: int, kept: Callable[[int], bool]
+) -> CompactionChoice:
+    """A choice, and what the default takes of the rest where it frees too little.
+
+    `kept` says of a group, by its first ordinal, that it was to stay; taking one of those is falling back.
+    """
+    rows = {row.group.first: row for row in window.candidates}
+    drop = {group.first for group in chosen.drop}
+    masked = {group.first for group in chosen.mask}
+    freed = sum(rows[first].tokens for first in drop)
+    freed += sum(rows[first].tokens - rows[first].masked_tokens for first in masked)
+    freed += sum(rows[group.first].tokens - rows[group.first].least_tokens for group, _ in chosen.shorten)
+    if freed >= need_tokens:
+        return chosen
+    short = {group.first for group, _ in chosen.shorten}
+    window.replace_candidates(
+        tuple(
+            replace(row, tokens=row.masked_tokens)
+            if first in masked
+            else replace(row, text_tokens=0, tokens=row.least_tokens)
+            if first in short
+            else row
+            for first, row in rows.items()
+            if first not in drop
+        )
+    )
+    rest = choose(window, need_tokens - freed)
+    dropped = drop | {group.first for group in rest.drop}
+    hidden = (masked | {group.first for group in rest.mask}) - dropped
+    gave = [first for first in rows if first in dropped | hidden and kept(first)]
+    state_groups = window.state.groups
+    taken = [rows[first].group.ordinals for first in gave]
+    return replace(
+        chosen,
+        drop=tuple(group for group in state_groups if group.first in dropped),
+        mask=tuple(group for group in state_groups if group.first in hidden),
+        shorten=(*(one for one in chosen.shorten if one[0].first not in dropped), *rest.shorten),
+        is_summarized=chosen.is_summarized or bool(dropped),
+        fell_back=_told(window, need_tokens - freed, taken),
+    )
+
+
+def _told(window: Window, missing_tokens: int, taken: Sequence[tuple[int, ...]]) -> str:
+    if not taken:
+        return ""
+    refs = [f"§{ordinals[0]}" for ordinals in sorted(taken)]
+    named = ", ".join(refs[:8]) + (" …" if len(refs) > 8 else "")
+    return (
+        f"its own rules leave {missing_tokens} tokens too many for a budget of {window.budgets.dynamic_tokens}; "
+        f"{len(refs)} groups that were to stay were taken as well: {named}"
+    )
 
 
 def phase_log(session: Session, layout: DynamicLayout, strategy: str) -> SelectionLog:

@@ -14,11 +14,12 @@ result is *droppable* once `kept_steps` newer steps (assistant messages) stand b
     ski_rental   when the rent paid so far for droppable tokens (the cached price, once a call) has reached what masking
                  them now would cost more than leaving them; at once where the cache has expired
 
-`middle_out_policy` and `importance_policy` choose in another order, when one of these is due.
+    middle_out   when `threshold` is due; masks tool results by levels, from the middle of the window outward
+    importance   when `threshold` is due; whole groups leave, those of least worth first
 
-All but `threshold` mask what is droppable and write no bullets: each masked line keeps its reference. They wait until
-that saves a tenth of the section. The budget always wins: over it, `kept_steps` gives way, oldest first, and what then
-leaves becomes bullets; a finding ``policy_fell_back`` says so.
+`never`, `every_turn`, `every_n` and `ski_rental` mask what is droppable and write no bullets: each masked line keeps
+its reference. They wait until that saves a tenth of the section. The budget always wins: over it, `kept_steps` gives
+way, oldest first, and what then leaves becomes bullets; a finding ``policy_fell_back`` says so.
 
 Of prompts that are longer than the provider's block `ski_rental` costs at most twice the best schedule known in
 hindsight (a property test; 1.6 is the worst that a search for bad runs found, 1.01 what real runs cost). Shorter ones
@@ -32,7 +33,7 @@ Raises `InputError`. Source: online ski rental (Karlin et al., 1988); observatio
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -44,8 +45,8 @@ from ctxsteward.schemas.cascade import PolicyName
 from ..layout.fragments import RenderOptions, group_fragment
 from ..tokens.budgets import MIN_PROGRESS_FRACTION, Budgets
 from ..tokens.models import Prices
-from .importance import REMOVAL_LEVELS, ImportanceWeights, middle_out
-from .policy import Choose, CompactionChoice, Due, Policy, ToolGroup, Window, choose, due
+from .importance import importance_policy, middle_out_policy
+from .policy import Choose, CompactionChoice, Due, Policy, ToolGroup, Window, choose, due, with_default
 
 KEPT_STEPS = 8
 """With eight, 97 of 100 values that replies to real runs took from a result stood in their prompt; with five, 96."""
@@ -77,6 +78,8 @@ def price_policy(
             raise InputError(f"{what}={value!r:.40}: expected a whole number of steps, at least 1")
     if name == "threshold":
         return Policy() if choose is None else Policy(choose=choose)
+    if name in ("middle_out", "importance"):
+        return middle_out_policy() if name == "middle_out" else importance_policy()
     label = f"{name}/1 keep={kept_steps}" + (f" every={every_steps}" if name == "every_n" else "")
     dues: dict[str, Due] = {
         "never": _is_over,
@@ -237,118 +240,3 @@ def mask_old(kept_steps: int, spared: Spared | None, window: Window, need_tokens
             freed += row.tokens - row.masked_tokens
     chosen = replace(alone, mask=tuple(g for g in groups if g.first in masked), is_summarized=True)
     return with_default(window, chosen, need, kept=lambda first: first not in old)
-
-
-def with_default(
-    window: Window, chosen: CompactionChoice, need_tokens: int, kept: Callable[[int], bool]
-) -> CompactionChoice:
-    """A choice, and what the default takes of the rest where it frees too little.
-
-    `kept` says of a group, by its first ordinal, that it was to stay; taking one of those is falling back.
-    """
-    rows = {row.group.first: row for row in window.candidates}
-    drop = {group.first for group in chosen.drop}
-    masked = {group.first for group in chosen.mask}
-    freed = sum(rows[first].tokens for first in drop)
-    freed += sum(rows[first].tokens - rows[first].masked_tokens for first in masked)
-    freed += sum(rows[group.first].tokens - rows[group.first].least_tokens for group, _ in chosen.shorten)
-    if freed >= need_tokens:
-        return chosen
-    short = {group.first for group, _ in chosen.shorten}
-    window.replace_candidates(
-        tuple(
-            replace(row, tokens=row.masked_tokens)
-            if first in masked
-            else replace(row, text_tokens=0, tokens=row.least_tokens)
-            if first in short
-            else row
-            for first, row in rows.items()
-            if first not in drop
-        )
-    )
-    rest = choose(window, need_tokens - freed)
-    dropped = drop | {group.first for group in rest.drop}
-    hidden = (masked | {group.first for group in rest.mask}) - dropped
-    gave = [first for first in rows if first in dropped | hidden and kept(first)]
-    state_groups = window.state.groups
-    taken = [rows[first].group.ordinals for first in gave]
-    return replace(
-        chosen,
-        drop=tuple(group for group in state_groups if group.first in dropped),
-        mask=tuple(group for group in state_groups if group.first in hidden),
-        shorten=(*(one for one in chosen.shorten if one[0].first not in dropped), *rest.shorten),
-        is_summarized=chosen.is_summarized or bool(dropped),
-        fell_back=_told(window, need_tokens - freed, taken),
-    )
-
-
-def _told(window: Window, missing_tokens: int, taken: Sequence[tuple[int, ...]]) -> str:
-    if not taken:
-        return ""
-    refs = [f"§{ordinals[0]}" for ordinals in sorted(taken)]
-    named = ", ".join(refs[:8]) + (" …" if len(refs) > 8 else "")
-    return (
-        f"its own rules leave {missing_tokens} tokens too many for a budget of {window.budgets.dynamic_tokens}; "
-        f"{len(refs)} groups that were to stay were taken as well: {named}"
-    )
-
-
-# -- other orders ------------------------------------------------------------------------------------------------------
-
-
-def middle_out_policy(name: PolicyName = "threshold", prices: Prices | None = None) -> Policy:
-    """Mask 10, 20, 50, then all tool results, from the middle of the window outward; `name` and `prices` say when.
-
-    It stops at the first level that reaches the target; only where all are not enough whole messages leave and are
-    summarized. The report names the level.
-    """
-    due = price_policy(name, prices).due
-    return Policy(name=f"middle-out/1 {name}", due=due, choose=_choose_middle_out)
-
-
-def _choose_middle_out(window: Window, need_tokens: int) -> CompactionChoice:
-    window.price_masks(closed=True)
-    rows = [row for row in window.candidates if not row.must and not row.soft and row.masked_tokens < row.tokens]
-    least = _least(window)
-    taken = rows[:0]
-    percent = 0
-    for percent in REMOVAL_LEVELS:
-        taken = middle_out(rows, percent)
-        if sum(row.tokens - row.masked_tokens for row in taken) >= max(least, window.excess_tokens):
-            need_tokens = 0
-            break
-    mask = tuple(row.group for row in sorted(taken, key=lambda row: row.group.first))
-    chosen = CompactionChoice(mask=mask, is_summarized=False, detail=f"{percent} %")
-    return with_default(window, chosen, need_tokens, kept=lambda first: False)
-
-
-def _least(window: Window) -> int:
-    """What a compaction must save to be made at all."""
-    return int(window.section_tokens * MIN_PROGRESS_FRACTION) + 1
-
-
-def importance_policy(
-    weights: ImportanceWeights | None = None, name: PolicyName = "threshold", prices: Prices | None = None
-) -> Policy:
-    """Whole groups leave, those of least worth first (`ImportanceWeights`); `name` and `prices` say when."""
-    due = price_policy(name, prices).due
-    choose = partial(_choose_by_worth, weights or ImportanceWeights())
-    return Policy(name=f"importance/1 {name}", due=due, choose=choose)
-
-
-def _choose_by_worth(weights: ImportanceWeights, window: Window, need_tokens: int) -> CompactionChoice:
-    rows = window.candidates
-    worth = {
-        row.group.first: max(weights.worth(entry.message, at, len(rows)) for entry in row.group.entries)
-        for at, row in enumerate(rows)
-    }
-    leaving = []
-    left = need_tokens = max(need_tokens, _least(window))
-    for row in sorted(rows, key=lambda row: (row.soft, worth[row.group.first], row.group.first)):
-        if left <= 0:
-            break
-        if not row.must and not row.task:
-            leaving.append(row)
-            left -= row.tokens
-    drop = tuple(row.group for row in sorted(leaving, key=lambda row: row.group.first))
-    return with_default(window, CompactionChoice(drop=drop), need_tokens, kept=lambda first: False)
