@@ -1,8 +1,8 @@
-"""Random histories, valid and broken, in the OpenAI and Anthropic dialects and mixed (hypothesis strategies).
+"""Random histories, valid and broken, in the OpenAI, Anthropic and Gemini dialects and mixed (hypothesis strategies).
 
 `histories(dialect, broken=…)` gives tuples of wire dicts. A history is drawn as a list of small moves and
-written out by plain code, so that it shrinks well and costs little. `dialect` is ``openai``, ``anthropic``
-or ``mixed``.
+written out by plain code, so that it shrinks well and costs little. `dialect` is ``openai``, ``anthropic``,
+``gemini`` or ``mixed``.
 A broken history has every fault of the published pairing rules, and odd but real content besides.
 """
 
@@ -57,7 +57,7 @@ def _texts(broken: bool) -> st.SearchStrategy[str]:
 
 
 def _moves(dialect: str, broken: bool) -> st.SearchStrategy[Move]:
-    dialects = st.sampled_from(("openai", "anthropic")) if dialect == "mixed" else st.just(dialect)
+    dialects = st.sampled_from(("openai", "anthropic", "gemini")) if dialect == "mixed" else st.just(dialect)
     shape = st.integers(0, 9)
     kinds = ("user", "user", "assistant", "assistant")
     said = st.builds(Move, st.sampled_from(kinds), dialects, _texts(broken), shape)
@@ -122,6 +122,8 @@ def user(move: Move, broken: bool) -> Wire:
             {"role": "user", "content": [{**text, "cache_control": MARK}]},
             {"role": "user", "content": move.text, "name": "bob"},
         ]
+    if move.dialect == "gemini":
+        return _gemini_user(move, broken)
     if move.dialect == "openai":
         image: Wire = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PIXEL}", "detail": "low"}}
         forms = [*odd, {"role": "user", "content": [text, image]}]
@@ -139,6 +141,8 @@ def user(move: Move, broken: bool) -> Wire:
 def assistant(move: Move, broken: bool) -> Wire:
     """A reply without calls."""
     plain: Wire = {"role": "assistant", "content": move.text}
+    if move.dialect == "gemini":
+        return _gemini_reply(move, broken)
     if move.dialect == "openai":
         forms: list[Wire] = [{**plain, "x_unknown": 1}]
         if broken:
@@ -171,6 +175,8 @@ def _calls(move: Move, ids: list[str | None], broken: bool) -> Wire:
     arguments = ("{}", '{"q": "窗口", "n": 2}', "")[move.shape % 3]
     if broken and move.shape == 7:
         arguments = '{"q": '
+    if move.dialect == "gemini":
+        return _gemini_calls(move, ids)
     if move.dialect == "openai":
         calls = [{"id": id, "type": "function", "function": {"name": "look_up", "arguments": arguments}} for id in ids]
         if broken:
@@ -191,6 +197,8 @@ def _calls(move: Move, ids: list[str | None], broken: bool) -> Wire:
 
 def _results(move: Move, ids: list[str | None], broken: bool) -> list[Wire]:
     texts = move.results
+    if move.dialect == "gemini":
+        return _gemini_results(move, ids, broken)
     if move.dialect == "openai":
         wires: list[Wire] = []
         for n, id in enumerate(ids):
@@ -218,3 +226,68 @@ def _results(move: Move, ids: list[str | None], broken: bool) -> list[Wire]:
     if broken and move.shape in (8, 9):
         return [{"role": "user", "content": [block]} for block in blocks]
     return [{"role": "user", "content": [*blocks, *said]}] if blocks or said else []
+
+
+# -- Gemini: every third move leaves the ids out -----------------------------------------------------------------
+
+
+def _gemini_user(move: Move, broken: bool) -> Wire:
+    image: Wire = {"inline_data": {"mime_type": "image/png", "data": PIXEL}}
+    forms: list[Wire] = [{"role": "user", "parts": [{"text": move.text}, image]}]
+    if broken:
+        sound = {"inlineData": {"mimeType": "audio/wav", "data": "AAAA"}}
+        forms += [
+            {"parts": [{"text": move.text}]},
+            {"role": "user", "parts": [sound, {"text": move.text}]},
+            {"role": "user", "parts": [{"xNewPart": {"x": 1}}, {"text": move.text}], "x_unknown": 1},
+        ]
+    return forms[move.shape] if move.shape < len(forms) else {"role": "user", "parts": [{"text": move.text}]}
+
+
+def _gemini_reply(move: Move, broken: bool) -> Wire:
+    forms: list[Wire] = [{"role": "model", "parts": [_gemini_thought(), {"text": move.text}]}]
+    if broken:
+        forms += [
+            {"role": "model", "parts": []},
+            {"role": "model", "parts": [_gemini_thought()]},
+            {"role": "model", "parts": [{"text": move.text}, {"executableCode": {"code": "1"}}]},
+        ]
+    plain: Wire = {"role": "model", "parts": [{"text": move.text, "thoughtSignature": "c2lnbmVk"}]}
+    return forms[move.shape] if move.shape < len(forms) else plain
+
+
+def _gemini_thought() -> Wire:
+    return {"text": "Hm, 17 first.", "thought": True}
+
+
+def _gemini_calls(move: Move, ids: list[str | None]) -> Wire:
+    arguments: Wire = ({}, {"q": "窗口", "n": 2})[move.shape % 2]
+    calls = [
+        {"functionCall": {"id": id, "name": f"look_up_{n % 2}", "args": arguments}, "thoughtSignature": "c2lnbmVk"}
+        for n, id in enumerate(ids)
+    ]
+    said: list[Wire] = [{"text": move.text}] if move.text.strip() else []
+    return {"role": "model", "parts": [*said, *(_without_ids(move, call) for call in calls)]}
+
+
+def _gemini_results(move: Move, ids: list[str | None], broken: bool) -> list[Wire]:
+    parts: list[Wire] = []
+    for n, id in enumerate(ids):
+        text = move.results[n % len(move.results)]
+        response = ({"output": text}, {"error": text}, {"rows": [text, 1]})[move.shape % 3]
+        result = {"functionResponse": {"id": id, "name": f"look_up_{n % 2}", "response": response}}
+        parts.append(_without_ids(move, result))
+    said: list[Wire] = [{"text": "and also this"}] if move.shape in (5, 6) else []
+    if broken and move.shape in (8, 9):
+        return [{"role": "tool", "parts": [part]} for part in parts]
+    return [{"role": "user", "parts": [*parts, *said]}] if parts or said else []
+
+
+def _without_ids(move: Move, part: Wire) -> Wire:
+    """The part without its id where it is null, or where this move leaves ids out."""
+    return {
+        key: {name: one for name, one in value.items() if name != "id" or (move.shape % 3 and one is not None)}
+        if isinstance(value, dict)
+        else value
+        for key, value in part.items()
+    }

@@ -105,7 +105,28 @@ def content_of(*blocks: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     return st.one_of(text, st.lists(st.one_of(*blocks), max_size=3))
 
 
+media = st.fixed_dictionaries({"data": text}, optional={"mimeType": st.sampled_from(["image/png", "audio/wav"])})
+named_call = st.fixed_dictionaries({"name": text}, optional={"args": st.just({}), "id": text})
+answer = st.fixed_dictionaries(
+    {"name": text},
+    optional={"response": st.just({"output": "x"}), "parts": st.lists(st.fixed_dictionaries({"inlineData": media}))},
+)
+spoken = st.one_of(
+    st.fixed_dictionaries({"text": text}, optional={"thoughtSignature": text}),
+    st.fixed_dictionaries({"inline_data": media}),
+    st.fixed_dictionaries({"fileData": st.fixed_dictionaries({"fileUri": text})}),
+)
+model_part = st.one_of(
+    spoken,
+    st.fixed_dictionaries({"functionCall": named_call}, optional={"thoughtSignature": text}),
+    st.fixed_dictionaries({"text": text, "thought": st.booleans()}),
+)
+user_part = st.one_of(spoken, st.fixed_dictionaries({"function_response": answer}))
 good_wires = st.one_of(
+    st.fixed_dictionaries({"role": st.just("model"), "parts": st.lists(model_part, max_size=3)}),
+    st.fixed_dictionaries(
+        {"parts": st.lists(user_part, min_size=1, max_size=3)}, optional={"role": st.sampled_from(["user", "tool"])}
+    ),
     st.fixed_dictionaries({"role": st.sampled_from(["system", "developer"]), "content": content_of(leaf)}),
     st.fixed_dictionaries({"role": st.just("user"), "content": content_of(leaf, result)}),
     st.fixed_dictionaries(

@@ -1,7 +1,8 @@
 """A message: the provider's wire dict, verbatim, and a typed view of it.
 
-Two wire dialects are read: OpenAI chat completions (``tool_calls``, role ``tool``) and Anthropic messages (content
-blocks ``tool_use``, ``tool_result``, ``thinking``). A dict that means the same to both (plain text content) has the
+These wire dialects are read: OpenAI chat completions (``tool_calls``, role ``tool``), Anthropic messages (content
+blocks ``tool_use``, ``tool_result``, ``thinking``) and Gemini contents (``parts`` in place of `content`, the roles
+``user`` and ``model``). A dict that means the same to OpenAI and Anthropic (plain text content) has the
 dialect ``shared``. What comes of OpenAI's responses has the dialect ``responses``: blocks ``input_…`` and
 ``output_text``, an assistant message whose blocks are output items, a tool message whose `type` ends in ``_output``.
 The wire dict is kept as it came, unknown fields and key order included; `parts` is a view that
@@ -15,8 +16,9 @@ Raises `InvalidMessage` (field, found, expected) and `InputTooLarge`.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from typing import Annotated, Any, ClassVar, Literal, cast
+import re
+from collections.abc import Callable, Iterator
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, cast
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -30,7 +32,7 @@ MAX_DEPTH = 64
 """Nesting of lists and dicts in one wire dict."""
 
 Role = Literal["system", "developer", "user", "assistant", "tool"]
-Dialect = Literal["openai", "anthropic", "responses", "shared"]
+Dialect = Literal["openai", "anthropic", "responses", "gemini", "shared"]
 Wire = dict[str, Any]
 """A provider's JSON object. The one place where a string-keyed dict is a value: it belongs to the provider."""
 
@@ -69,6 +71,16 @@ _FLAT = frozenset((str, bool, int, float, type(None)))
 MEDIA_TYPES = frozenset(("document", "file", "input_file", "input_audio", "audio", "video"))
 """Blocks whose bytes are no text: a tool result shows them by their type."""
 _ROLES = frozenset(("system", "developer", "user", "assistant", "tool"))
+GEMINI_ROLES: dict[str, Role] = {
+    "user": "user",
+    "tool": "user",
+    "function": "user",
+    "model": "assistant",
+}
+"""Roles of a Gemini content; results of tools come in any of those that are not the model's."""
+_TAGS = frozenset(("type", "kind"))
+"""Tell the parts of user interfaces and agents apart; no Gemini part has one."""
+_CAMEL = re.compile(r"(?<=[a-z])[A-Z]")
 
 
 class _Part(BaseModel):
@@ -145,8 +157,13 @@ class Message(BaseModel):
 
     @classmethod
     def from_wire(cls, wire: object) -> Message:
-        """Read an OpenAI chat or Anthropic dict (or an SDK object with ``model_dump``); never keep or change it."""
-        return decode_wire(encode_wire(wire))
+        """Read an OpenAI, Anthropic or Gemini dict (or an SDK object with ``model_dump``); never keep or change it."""
+        return _checked(decode_wire(encode_wire(wire)))
+
+    @property
+    def content_field(self) -> str:
+        """The field of `wire` that holds its blocks: `parts` of a Gemini content, else `content`."""
+        return "parts" if self.dialect == "gemini" else "content"
 
     @property
     def text(self) -> str:
@@ -227,16 +244,16 @@ def _is_control(key: str) -> bool:
     return key.casefold().removeprefix("context.").partition(".")[0] in CONTROL_FIELDS
 
 
-def _inside(key: str, value: object) -> bool:
+def _inside(wire: Wire, key: str, value: object) -> bool:
     """Whether a field holds the message's blocks or calls; anything else is its provider's, or the model's."""
-    return isinstance(value, list) and key in ("content", "tool_calls")
+    return isinstance(value, list) and (key in ("content", "tool_calls") or (key == "parts" and is_gemini(wire)))
 
 
 def _controls(wire: Wire, path: str) -> Iterator[str]:
     for key, value in wire.items():
         if _is_control(key):
             yield f"{path}{key}"
-        elif _inside(key, value):
+        elif _inside(wire, key, value):
             for index, item in enumerate(value):
                 if isinstance(item, dict):
                     yield from _controls(item, f"{path}{key}[{index}].")
@@ -245,7 +262,7 @@ def _controls(wire: Wire, path: str) -> Iterator[str]:
 def _without_controls(wire: Wire) -> Wire:
     return {
         key: [_without_controls(item) if isinstance(item, dict) else item for item in value]
-        if _inside(key, value)
+        if _inside(wire, key, value)
         else value
         for key, value in wire.items()
         if not _is_control(key)
@@ -257,7 +274,7 @@ def take_wire(wire: object) -> tuple[str, Message]:
     text = encode_wire(wire)
     if isinstance(wire, dict) and all(map(_FLAT.__contains__, map(type, wire.values()))):
         return text, _message(dict(wire))
-    return text, decode_wire(text)
+    return text, _checked(decode_wire(text))
 
 
 def decode_wire(text: str) -> Message:
@@ -268,8 +285,27 @@ def decode_wire(text: str) -> Message:
     return _message(wire)
 
 
+def _checked(message: Message) -> Message:
+    """Refuse a message whose `parts` would be lost. Logs are read without this check: they may hold such messages."""
+    parts = message.wire.get("parts")
+    if message.dialect == "gemini" or not isinstance(parts, list) or not parts:
+        return message
+    has_content = message.wire.get("content") is not None
+    if any(isinstance(part, dict) and _TAGS.isdisjoint(part) for part in parts):
+        if has_content:
+            raise InvalidMessage("parts", "Gemini parts beside `content`", "one of the two")
+        raise InvalidMessage("role", f"{message.role!r} with Gemini parts", "'user' or 'model'")
+    if not has_content and not message.parts:
+        raise InvalidMessage("parts", "no `content` beside them", "a provider's message, not one of a user interface")
+    return message
+
+
 def _message(wire: Wire) -> Message:
     role = wire.get("role")
+    if is_gemini(wire):
+        speaker = GEMINI_ROLES[role or "user"]
+        parts = tuple(_gemini_parts(wire["parts"], speaker))
+        return Message(role=speaker, dialect="gemini", parts=parts, wire=wire)
     if role == "function":
         raise InvalidMessage("role", "'function' (a retired form)", "`tool` with a `tool_call_id`")
     if not isinstance(role, str) or role not in _ROLES:
@@ -451,6 +487,155 @@ def _anthropic_image(block: Wire, where: str) -> ImagePart:
         return ImagePart(media_type=media if isinstance(media, str) else None, data=_str(source, "data", where))
     url = source.get("url")
     return ImagePart(url=url if isinstance(url, str) else None)
+
+
+# -- Gemini ----------------------------------------------------------------------------------------------------------
+
+
+def is_gemini(wire: Wire) -> bool:
+    """Whether a wire dict is a Gemini content: `parts` in place of `content`, in one of Gemini's roles."""
+    if "parts" not in wire or wire.get("content") is not None or "tool_call_id" in wire:
+        return False
+    role = wire.get("role", "user")
+    return isinstance(role, str) and role in GEMINI_ROLES
+
+
+class GeminiField(NamedTuple):
+    """What a Gemini part holds."""
+
+    kind: str
+    """In snake case: ``text``, ``function_call`` …"""
+    key: str
+    """As the part has it: camel case on the wire, snake case in the SDK."""
+    value: Any
+
+
+def gemini_field(part: Wire) -> GeminiField:
+    """The field of a Gemini part that says what it is; its first one where this version knows none of them.
+
+    >>> gemini_field({"thoughtSignature": "c2ln", "functionCall": {"name": "now"}}).kind
+    'function_call'
+    """
+    fields = [GeminiField(_snake_case(key), key, value) for key, value in part.items()]
+    return next((field for field in fields if field.kind in GEMINI_KINDS), fields[0])
+
+
+def _snake_case(key: str) -> str:
+    return _CAMEL.sub(lambda match: f"_{match[0].lower()}", key)
+
+
+def _gemini_parts(parts: object, role: Role) -> Iterator[Part]:
+    if not isinstance(parts, list):
+        raise InvalidMessage("parts", _show(parts), "a list of Gemini parts")
+    if not parts and role == "user":
+        raise InvalidMessage("parts", "an empty list", "at least one Gemini part")
+    for index, wire in enumerate(parts):
+        part = _gemini_part(wire, f"parts[{index}]")
+        _check_role(part, role, f"parts[{index}]")
+        yield part
+
+
+def _gemini_part(part: object, where: str) -> Part:
+    if not isinstance(part, dict) or not part:
+        raise InvalidMessage(where, _show(part), "a Gemini part such as {'text': …}")
+    if (tag := next((key for key in part if key in _TAGS), None)) is not None:
+        expected = f"a Gemini part; blocks with `{tag}` go in `content`"
+        raise InvalidMessage(f"{where}.{tag}", _show(part[tag]), expected)
+    kinds = [key for key in part if _snake_case(key) in GEMINI_KINDS]
+    if len(kinds) > 1:
+        raise InvalidMessage(where, " and ".join(kinds), "one of them in a part")
+    field = gemini_field(part)
+    read = GEMINI_KINDS.get(field.kind)
+    if field.kind == "text":
+        text = _str(part, field.key, where)
+        return ThinkingPart(text=text) if part.get("thought") is True else TextPart(text=text)
+    if kinds and not isinstance(field.value, dict):
+        raise InvalidMessage(f"{where}.{field.key}", _show(field.value), "an object")
+    return OpaquePart(type=field.kind) if read is None else read(field.value, f"{where}.{field.key}")
+
+
+def _gemini_call(call: Wire, where: str) -> Part:
+    arguments = call.get("args")
+    if arguments is not None and not isinstance(arguments, dict):
+        raise InvalidMessage(f"{where}.args", _show(arguments), "an object")
+    return ToolCallPart(id=_id(call, "id"), name=_str(call, "name", where), arguments=_encode(arguments or {}))
+
+
+def _gemini_result(result: Wire, where: str) -> ToolResultPart:
+    response, media = result.get("response"), result.get("parts")
+    if response is not None and not isinstance(response, dict):
+        raise InvalidMessage(f"{where}.response", _show(response), "an object")
+    if media is not None and not isinstance(media, list):
+        raise InvalidMessage(f"{where}.parts", _show(media), "a list of Gemini parts")
+    shown = [_gemini_part(part, f"{where}.parts[{index}]") for index, part in enumerate(media or ())]
+    named = next((key for key in ("output", "error") if list(response or ()) == [key]), None)
+    said = response if named is None or response is None else response[named]
+    texts = [said if isinstance(said, str) else _encode(said)] if response else []
+    return ToolResultPart(
+        call_id=_id(result, "id"),
+        name=_str(result, "name", where),
+        text="\n".join([*texts, *(f"[{part.type}]" for part in shown if isinstance(part, OpaquePart))]),
+        is_error=named == "error",
+        images=tuple(part for part in shown if isinstance(part, ImagePart)),
+    )
+
+
+def _gemini_data(media: Wire, where: str) -> Part:
+    data, media_type = _str(media, "data", where), _gemini_type(media)
+    return ImagePart(media_type=media_type, data=data) if _is_image(media_type) else OpaquePart(type="inline_data")
+
+
+def _gemini_file(media: Wire, where: str) -> Part:
+    url, media_type = _str(media, "file_uri" if "file_uri" in media else "fileUri", where), _gemini_type(media)
+    return ImagePart(media_type=media_type, url=url) if _is_image(media_type) else OpaquePart(type="file_data")
+
+
+def _gemini_type(media: Wire) -> str:
+    return _id(media, "mimeType") or _id(media, "mime_type")
+
+
+def _is_image(media_type: str) -> bool:
+    return media_type.startswith("image/")
+
+
+GEMINI_KINDS: dict[str, Callable[[Wire, str], Part] | None] = {
+    "text": None,
+    "function_call": _gemini_call,
+    "function_response": _gemini_result,
+    "inline_data": _gemini_data,
+    "file_data": _gemini_file,
+    "executable_code": None,
+    "code_execution_result": None,
+}
+"""Kinds of Gemini parts, and what reads those that another provider may be shown."""
+
+
+def with_results(wire: Wire, text: Callable[[object], str]) -> Wire:
+    """A message with `text(content)` in place of the content of each tool result; what it says besides stays.
+
+    >>> with_results({"role": "tool", "tool_call_id": "c1", "content": "noon"}, lambda content: "[expired]")
+    {'role': 'tool', 'tool_call_id': 'c1', 'content': '[expired]'}
+    """
+    if is_gemini(wire):
+        return {**wire, "parts": [_gemini_result_as(part, text) for part in wire["parts"]]}
+    if wire["role"] == "tool":
+        return {**wire, "content": text(wire.get("content"))}
+    blocks = [
+        {**block, "content": text(block.get("content"))}
+        if isinstance(block, dict) and block.get("type") == "tool_result"
+        else block
+        for block in wire["content"]
+    ]
+    return {**wire, "content": blocks}
+
+
+def _gemini_result_as(part: Wire, text: Callable[[object], str]) -> Wire:
+    field = gemini_field(part)
+    if field.kind != "function_response":
+        return part
+    result = {key: value for key, value in field.value.items() if key not in ("response", "parts")}
+    shown = text(_gemini_result(field.value, field.key).text)
+    return {**part, field.key: {**result, "response": {"output": shown}}}
 
 
 def _dialect(wire: Wire, parts: tuple[Part, ...]) -> Dialect:

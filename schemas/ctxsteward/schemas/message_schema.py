@@ -12,13 +12,14 @@ from __future__ import annotations
 
 from typing import Any, get_args
 
-from .message import Role
+from .message import GEMINI_KINDS, GEMINI_ROLES, Role
 
 Schema = dict[str, Any]
 
 _TEXT: Schema = {"type": "string"}
 _ABSENT_OR_NULL: Schema = {"type": "null"}
 _NO_CALLS: Schema = {"type": ["array", "null"], "maxItems": 0}
+_UNTAGGED: Schema = {"not": {"anyOf": [{"required": ["type"]}, {"required": ["kind"]}]}}
 _CALLING = ("tool_use", "thinking", "redacted_thinking")
 """Blocks that a model alone writes."""
 
@@ -27,11 +28,45 @@ def message_schema() -> Schema:
     """The schema without `$schema` and `$id`, newly made."""
     return {
         "title": "message",
-        "description": "An OpenAI chat or Anthropic message, verbatim; unknown provider fields are allowed.",
+        "description": "An OpenAI, Anthropic or Gemini message, verbatim; unknown provider fields are allowed.",
         "type": "object",
+        "properties": {"role": {"enum": list(dict.fromkeys((*get_args(Role), *GEMINI_ROLES)))}},
+        "if": {
+            "required": ["parts"],
+            "properties": {"content": _ABSENT_OR_NULL, "role": {"enum": list(GEMINI_ROLES)}},
+            "not": {"required": ["tool_call_id"]},
+        },
+        "then": _gemini_content(),
+        "else": _message(),
+        "$defs": {
+            "gemini_part": _gemini_part(),
+            "content": _content("string", "array"),
+            "content_or_null": _content("string", "array", "null"),
+            "block": _block(),
+            "tool_calls": {"type": ["array", "null"], "items": {"$ref": "#/$defs/tool_call"}},
+            "tool_call": _tool_call(),
+        },
+    }
+
+
+def _message() -> Schema:
+    """A message of OpenAI or Anthropic; Gemini parts in one would be lost."""
+    lost = {"type": "object", **_UNTAGGED}
+    says_nothing = {
+        "required": ["parts"],
+        "properties": {
+            "role": {"const": "assistant"},
+            "parts": {"type": "array", "minItems": 1, "not": {"contains": lost}},
+            "content": _ABSENT_OR_NULL,
+            "refusal": {"not": _TEXT},
+        },
+    }
+    return {
         "required": ["role"],
         "properties": {"role": {"enum": list(get_args(Role))}},
         "allOf": [
+            {"properties": {"parts": {"if": {"type": "array"}, "then": {"not": {"contains": lost}}}}},
+            {"if": says_nothing, "then": _holding("tool_calls", {"minItems": 1})},
             {
                 "if": _role("system", "developer", "user"),
                 "then": {
@@ -56,13 +91,6 @@ def message_schema() -> Schema:
                 "then": {"properties": {"content": {"$ref": "#/$defs/content_or_null"}}},
             },
         ],
-        "$defs": {
-            "content": _content("string", "array"),
-            "content_or_null": _content("string", "array", "null"),
-            "block": _block(),
-            "tool_calls": {"type": ["array", "null"], "items": {"$ref": "#/$defs/tool_call"}},
-            "tool_call": _tool_call(),
-        },
     }
 
 
@@ -101,6 +129,57 @@ def _block() -> Schema:
         "if": {"type": "object"},
         "then": {**_holding("type", _TEXT), "allOf": branches},
     }
+
+
+def _gemini_content() -> Schema:
+    """A content of Gemini: calls and thoughts are the model's, results of tools are not."""
+    thought = {"required": ["text", "thought"], "properties": {"thought": {"const": True}}}
+    of_model = {"not": {"anyOf": [*_required("function_response")]}}
+    of_others = {"not": {"anyOf": [*_required("function_call"), thought]}}
+    return {
+        "properties": {"parts": {"type": "array", "items": {"$ref": "#/$defs/gemini_part"}}},
+        "if": _role("model"),
+        "then": {"properties": {"parts": {"items": of_model}}},
+        "else": {"properties": {"parts": {"minItems": 1, "items": of_others}}},
+    }
+
+
+def _gemini_part() -> Schema:
+    """A part of one kind, or of one that we do not know."""
+    object_or_null: Schema = {"type": ["object", "null"]}
+    parts: Schema = {"type": ["array", "null"], "items": {"$ref": "#/$defs/gemini_part"}}
+    read: dict[str, Schema] = {
+        "text": _TEXT,
+        "function_call": {"type": "object", **_holding("name", _TEXT)},
+        "function_response": {"type": "object", **_holding("name", _TEXT)},
+        "inline_data": {"type": "object", **_holding("data", _TEXT)},
+        "file_data": {
+            "type": "object",
+            "if": {"required": ["file_uri"]},
+            "then": _holding("file_uri", _TEXT),
+            "else": _holding("fileUri", _TEXT),
+        },
+    }
+    read["function_call"]["properties"]["args"] = object_or_null
+    read["function_response"]["properties"] |= {"response": object_or_null, "parts": parts}
+    kinds = [required for kind in GEMINI_KINDS for required in _required(kind)]
+    return {
+        "type": "object",
+        "minProperties": 1,
+        **_UNTAGGED,
+        "properties": {key: read.get(kind, {"type": "object"}) for kind in GEMINI_KINDS for key in _spellings(kind)},
+        "oneOf": [*kinds, {"not": {"anyOf": kinds}}],
+    }
+
+
+def _required(kind: str) -> list[Schema]:
+    return [{"required": [key]} for key in _spellings(kind)]
+
+
+def _spellings(kind: str) -> list[str]:
+    """A kind in snake case, as the SDK has it, and in camel case, as the wire has it."""
+    first, *others = kind.split("_")
+    return list(dict.fromkeys((kind, first + "".join(map(str.capitalize, others)))))
 
 
 def _image_url() -> Schema:

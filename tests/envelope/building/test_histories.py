@@ -160,8 +160,8 @@ def _tessera(messages: list[Wire], adapter: str) -> list[tessera.Finding]:
 BUDGETS = st.sampled_from(
     (WIDE, Budgets(), Budgets(dynamic_tokens=400), Budgets(dynamic_tokens=2_000, recall_fraction=0.0))
 )
-ANY = st.one_of(histories("openai"), histories("anthropic"), histories("mixed"))
-VALID = st.one_of(*(histories(dialect, broken=False) for dialect in ("openai", "anthropic", "mixed")))
+ANY = st.one_of(*map(histories, ("openai", "anthropic", "gemini", "mixed")))
+VALID = st.one_of(*(histories(dialect, broken=False) for dialect in ("openai", "anthropic", "gemini", "mixed")))
 
 
 @settings(max_examples=examples(1_000), deadline=None, derandomize=True, database=None)

@@ -26,9 +26,15 @@ ANTHROPIC = [
     {"role": "assistant", "content": [{"type": "tool_use", "id": "t1", "name": "look_up", "input": {}}]},
     {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", "content": "found"}]},
 ]
+GEMINI = [
+    {"parts": [{"text": "hi"}]},
+    {"role": "model", "parts": [{"functionCall": {"name": "look_up", "args": {}}, "thoughtSignature": "c2ln"}]},
+    {"role": "user", "parts": [{"functionResponse": {"name": "look_up", "response": {"output": "found"}}}]},
+]
 ANYTHING = {"type": "object", "properties": {}, "additionalProperties": True}
 OPENAI_STUB = {"type": "function", "function": {"name": "look_up", "description": "", "parameters": ANYTHING}}
 ANTHROPIC_STUB = {"name": "look_up", "description": "", "input_schema": ANYTHING}
+GEMINI_STUB = {"name": "look_up", "description": "", "parameters_json_schema": ANYTHING}
 
 
 def lines(values: list[Any]) -> str:
@@ -59,7 +65,25 @@ def test_anthropic_messages_are_told_by_their_blocks(data: str) -> None:
     assert wires(transcript) == ANTHROPIC
 
 
-@pytest.mark.parametrize(("messages", "stub"), [(OPENAI, OPENAI_STUB), (ANTHROPIC, ANTHROPIC_STUB)])
+@pytest.mark.parametrize("data", [lines(GEMINI), json.dumps(GEMINI), json.dumps({"contents": GEMINI})])
+def test_gemini_contents_are_told_by_their_parts(data: str) -> None:
+    (transcript,) = read(data)
+    assert transcript.format == "gemini"
+    assert wires(transcript) == GEMINI
+
+
+@pytest.mark.parametrize("system", ["Be brief.", {"parts": [{"text": "Be brief."}]}])
+@pytest.mark.parametrize("place", ["body", "config"])
+def test_a_gemini_request_brings_its_instruction_and_its_tools(system: Any, place: str) -> None:
+    tools = [{"functionDeclarations": [{"name": "look_up"}]}]
+    head = {"systemInstruction": system, "tools": tools}
+    (transcript,) = read(json.dumps({"contents": GEMINI, **(head if place == "body" else {"config": head})}))
+    assert (transcript.system, transcript.tools) == (("Be brief.",), tuple(tools))
+
+
+@pytest.mark.parametrize(
+    ("messages", "stub"), [(OPENAI, OPENAI_STUB), (ANTHROPIC, ANTHROPIC_STUB), (GEMINI, GEMINI_STUB)]
+)
 @pytest.mark.parametrize("layout", [lines, json.dumps])
 def test_tools_that_are_not_declared_are_inferred_in_the_dialect_of_the_call(
     messages: list[Any], stub: dict[str, Any], layout: Any
@@ -177,7 +201,7 @@ def test_standard_input_gets_a_session_name() -> None:
 
 
 def test_the_formats_are_pinned() -> None:
-    assert FORMATS == ("auto", "openai", "anthropic", "tau-bench", "swe-agent", "locomo")
+    assert FORMATS == ("auto", "openai", "anthropic", "gemini", "tau-bench", "swe-agent", "locomo")
 
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)

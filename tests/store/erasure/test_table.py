@@ -21,10 +21,10 @@ from openai import OpenAI
 from ctxsteward.envelope import Budgets, Profile, Store, open_store, wrap
 from ctxsteward.envelope.building.snapshots import Snapshots
 from ctxsteward.envelope.history.tool_groups import NewMessage
+from ctxsteward.steward.erasure import StewardRecords
 from ctxsteward.steward.setup import ledger_path
 from ctxsteward.store.crypto.keyring import file_keys
 from ctxsteward.store.erasure.forget import forget
-from ctxsteward.store.erasure.steward_records import subjects_by_session
 from ctxsteward.store.journal.erasures import Erasure
 from ctxsteward.store.postgres_database import PostgresUri
 
@@ -304,8 +304,8 @@ def _filled(where: str, whom: str, root: Path, request: pytest.FixtureRequest) -
 
 def _sessions(store: Store) -> Iterator[str]:
     """Those of the table, and the one that the night knows from outside."""
-    known: dict[str, set[str]] = {}
-    assert subjects_by_session(store, TENANT, known) == []
+    known, findings = StewardRecords(store, TENANT).subjects()
+    assert findings == []
     forks = {name for name in store.journal.sessions(TENANT) if "fork" in name}
     return iter(sorted({*known, *store.journal.sessions(TENANT)} - forks))
 

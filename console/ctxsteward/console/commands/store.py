@@ -98,7 +98,7 @@ def _print(done: Erasure, session: str | None, principal: str | None) -> None:
         "manifests": done.manifests,
         "recommendations withdrawn": done.recommendations,
         "texts elsewhere": done.elsewhere,
-        "subjects buried": done.subjects,
+        "subjects erased": done.subjects,
     }
     click.echo(", ".join(f"{number:,} {name}" for name, number in counts.items()))
     for finding in done.findings:

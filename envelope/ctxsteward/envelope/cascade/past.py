@@ -26,12 +26,12 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Literal, NamedTuple
 
 from ctxsteward.schemas import InputError, Message
 from ctxsteward.schemas.cascade import Source, TtlKind
-from ctxsteward.schemas.message import Wire
+from ctxsteward.schemas.message import Wire, with_results
 
 from ..history.session import Session
 from ..history.tool_groups import LogEntry, is_user_turn
@@ -379,7 +379,7 @@ class Expiry:
                 continue
             wire = original.wire
             if original.tool_results and self._over("tool_results", message):
-                wire = _without_results(wire, f"[tool result expired, {message.origin}]")
+                wire = with_results(wire, partial(_expired, message.origin))
             if self.hides_images(message):
                 wire = without_images(wire, None, EXPIRED_IMAGE)
             self.hidden += wire is not original.wire
@@ -395,11 +395,5 @@ class Expiry:
         return limit is not None and self._ages.get(message.number, 0) > limit
 
 
-def _without_results(wire: Wire, line: str) -> Wire:
-    if wire["role"] == "tool":
-        return {**wire, "content": line}
-    blocks = [
-        {**block, "content": line} if isinstance(block, dict) and block.get("type") == "tool_result" else block
-        for block in wire["content"]
-    ]
-    return {**wire, "content": blocks}
+def _expired(origin: str, content: object) -> str:
+    return f"[tool result expired, {origin}]"

@@ -295,12 +295,14 @@ def _catch_up(stream: Session, context: PhaseContext, past: Past) -> None:
 def _show(session: Session, phase: Phase, attempt: int | None, context: PhaseContext) -> None:
     prefix = f"open {phase.name}" if attempt is None else f"open {phase.name} {attempt}"
     shown = context.messages[: context.injected]
-    texts = [str(message.wire["content"]) for message in shown if message.wire["role"] == "system"]
+    texts = [str(message.wire["content"]) for message in shown if message.wire.get("role") == "system"]
     if texts:
         head = session.state.head
         session.record(replace(head, system=(*head.system, *texts)))
     new = [
-        NewMessage(message=message.wire, origin=message.origin) for message in shown if message.wire["role"] != "system"
+        NewMessage(message=message.wire, origin=message.origin)
+        for message in shown
+        if message.wire.get("role") != "system"
     ]
     instructions = context.instructions()
     if instructions.strip():

@@ -33,7 +33,7 @@ from functools import partial
 from typing import Any, Literal, NamedTuple, TypeVar, get_args
 
 from ctxsteward.schemas import InputError, Message, Summarizer, SummarizerInput
-from ctxsteward.schemas.message import Wire
+from ctxsteward.schemas.message import Wire, with_results
 from ctxsteward.schemas.summary import SourceMessage
 
 from ..tokens.budgets import MIN_PROGRESS_FRACTION
@@ -269,7 +269,7 @@ class ContextPruner:
             return PrunedContext(history, (), PruneStats(original, original, 0, len(history)))
         stays = {at for unit in _units(items) if unit.stays for at in unit.places}
         places = [at for at, item in enumerate(items) if item.results and at not in stays]
-        masked = {at: self._read(masked_results(history[at])) for at in places}
+        masked = {at: self._read(with_results(history[at], _line)) for at in places}
         taken: set[int] = set()
         percent = 0
         for percent in REMOVAL_LEVELS:
@@ -425,20 +425,6 @@ def middle_out(items: Sequence[T], percent: int) -> list[T]:
     middle = len(items) // 2
     order = [middle - 1 - n // 2 if n % 2 == 0 else middle + n // 2 for n in range(2 * len(items) + 2)]
     return [items[at] for at in order if 0 <= at < len(items)][:count]
-
-
-def masked_results(wire: Wire) -> Wire:
-    """A message whose tool results are one line each; what it says besides stays, and so do the pairs."""
-    content = wire.get("content")
-    if wire.get("role") == "tool":
-        return {**wire, "content": _line(content)}
-    blocks = [
-        {**block, "content": _line(block.get("content"))}
-        if isinstance(block, dict) and block.get("type") == "tool_result"
-        else block
-        for block in content or ()
-    ]
-    return {**wire, "content": blocks}
 
 
 def _line(content: object) -> str:

@@ -48,7 +48,7 @@ def said_message(message: Message) -> SaidMessage:
     frame: list[Any] = []
     results: list[Any] = []
     answers: list[str] = []
-    content = message.wire.get("content")
+    content = message.wire.get(message.content_field)
     blocks = content if isinstance(content, list) and message.role != "tool" else []
     for at, part in enumerate(message.parts):
         block = blocks[at] if at < len(blocks) else None
@@ -62,7 +62,11 @@ def said_message(message: Message) -> SaidMessage:
         elif isinstance(part, ToolResultPart):
             answers.append(part.call_id)
             frame.append(("result", part.call_id))
-            results.append((part.text, _media(content if message.role == "tool" else block)))
+            if message.dialect == "gemini":
+                media: list[Any] = [image.model_dump() for image in part.images]
+            else:
+                media = _media(content if message.role == "tool" else block)
+            results.append((part.text, media))
         elif not isinstance(part, ThinkingPart):
             frame.append(("opaque" if isinstance(part, OpaquePart) else "media", _quiet(block)))
     role = "tool" if answers else "system" if message.role == "developer" else message.role
@@ -108,11 +112,12 @@ def without_own_text(message: Message, nonce: str) -> Message | None:
     """The message without blocks that are fenced with this session's number; None where nothing is left of it."""
     if not any(isinstance(part, TextPart) and nonce in part.text for part in message.parts):
         return message
-    content = message.wire["content"]
+    name = message.content_field
+    content = message.wire[name]
     kept: Any
     if isinstance(content, str):
         kept = _without_blocks(content, nonce)
-        return message if kept == content else Message.from_wire({**message.wire, "content": kept}) if kept else None
+        return message if kept == content else Message.from_wire({**message.wire, name: kept}) if kept else None
     texts = [_without_blocks(_block_text(block), nonce) for block in content]
     kept = [
         block if text == _block_text(block) else {**block, "text": text} if isinstance(block, dict) else text
@@ -121,7 +126,7 @@ def without_own_text(message: Message, nonce: str) -> Message | None:
     ]
     if kept == content:
         return message
-    return Message.from_wire({**message.wire, "content": kept}) if kept else None
+    return Message.from_wire({**message.wire, name: kept}) if kept else None
 
 
 def _without_blocks(text: str, nonce: str) -> str:
@@ -151,7 +156,7 @@ def _digest(value: object) -> bytes:
 
 
 def _block_text(block: object) -> str:
-    text = block.get("text") if isinstance(block, dict) and block.get("type") == "text" else block
+    text = block.get("text") if isinstance(block, dict) and block.get("type", "text") == "text" else block
     return text if isinstance(text, str) else ""
 
 

@@ -187,7 +187,7 @@ class Session:
         principal: str | None = None,
         origin: str | None = None,
     ) -> LogEntry:
-        """Add a message (OpenAI or Anthropic wire dict, SDK object, `Message`); the same `id` twice is the same entry.
+        """Add a message (OpenAI, Anthropic or Gemini dict, SDK object, `Message`); the same `id` twice is one entry.
 
         `LogEntry.is_new` says whether this call wrote it.
 

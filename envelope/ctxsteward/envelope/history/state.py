@@ -309,8 +309,11 @@ class State:
         self.open_calls = [OpenCall(*call) for call in checkpoint["open_calls"]]
         self.days = [(day, first) for day, first in checkpoint.get("days", ())]  # not kept by the first stores
         self._settle(event, entry)
-        if self.open_calls and self.repaired and self.groups:  # a stand-in's calls go by other ids
-            self.open_calls = unanswered(self.groups[-1])
+        waiting = unanswered(self.groups[-1]) if self.open_calls and self.groups else []
+        if (
+            self.repaired or waiting == self.open_calls
+        ):  # a stand-in's calls go by other ids; others come to their names
+            self.open_calls = waiting
         self.position = position + 1
 
     def _settle(self, event: WindowCompacted, entry: Callable[[int], LogEntry | MissingMessage]) -> None:

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from pydantic import ValidationError
@@ -69,7 +69,12 @@ class LogEntry:
     def saying(self, text: str) -> LogEntry:
         """The same message with this text in place of its own; its calls stay. None of it is an original."""
         wire, content = self.message.wire, self.message.wire.get("content")
-        if isinstance(content, list):
+        if self.message.dialect == "gemini":
+            said = [isinstance(part, TextPart) for part in self.message.parts]
+            at = said.index(True)
+            rest = [part for part, is_text in zip(wire["parts"][at:], said[at:], strict=True) if not is_text]
+            wire = {**wire, "parts": [*wire["parts"][:at], {"text": text}, *rest]}
+        elif isinstance(content, list):
             said = [isinstance(block, str) or block.get("type") in _TEXT_KINDS for block in content]
             at = said.index(True)
             rest = [block for block, is_text in zip(content[at:], said[at:], strict=True) if not is_text]
@@ -114,6 +119,8 @@ class OpenCall:
     """As the message has it; empty where it has none."""
     alias: str
     """As we render it."""
+    name: str = field(default="", compare=False)
+    """The tool's; Gemini's results without an id are matched by it."""
 
 
 class ToolGroup:
@@ -153,7 +160,8 @@ class ToolGroup:
 def calls_of(entry: LogEntry) -> list[OpenCall]:
     """The calls of an assistant entry, by the ids they are rendered with."""
     aliases = dict(entry.event.placement.aliases)
-    return [OpenCall(call.id, aliases.get(index, call.id)) for index, call in enumerate(entry.message.tool_calls)]
+    calls = enumerate(entry.message.tool_calls)
+    return [OpenCall(call.id, aliases.get(index, call.id), call.name) for index, call in calls]
 
 
 def answered_by(entry: LogEntry) -> set[str]:
@@ -219,7 +227,10 @@ def _place_results(open_calls: Sequence[OpenCall], message: Message) -> Placemen
     answers: list[tuple[int, str]] = []
     orphans: list[int] = []
     for index, result in enumerate(message.tool_results):
-        call = next((call for call in waiting if call.id == result.call_id), None)
+        if message.dialect == "gemini" and not result.call_id:
+            call = next((call for call in waiting if call.name in (result.name, DAMAGED_NAME)), None)
+        else:
+            call = next((call for call in waiting if call.id == result.call_id), None)
         if call is None:
             orphans.append(index)
         else:
@@ -246,8 +257,8 @@ def _place_calls(open_calls: Sequence[OpenCall], call_ids: Set[str], message: Me
             taken.add(alias)
         else:
             taken.add(call.id)
-    if aliases:
-        findings.append("tool_call_id_replaced")
+    if any(message.dialect != "gemini" or message.tool_calls[index].id for index, _ in aliases):
+        findings.append("tool_call_id_replaced")  # a call of Gemini needs none
     if not aliases and not findings:
         return PLAIN
     return Placement(aliases=tuple(aliases), findings=tuple(findings))

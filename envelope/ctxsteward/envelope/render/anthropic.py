@@ -121,7 +121,7 @@ def wires_of(fragment: Fragment) -> list[Wire]:
 
 def _say(step: MessageStep) -> list[Wire]:
     message = step.entry.message
-    if message.dialect in ("openai", "responses") or step.without_results:
+    if message.dialect not in ("anthropic", "shared") or step.without_results:
         blocks = [block for block in map(_block, message.parts) if block is not None]
         blocks = _with_aliases(blocks, step)
         return [{"role": message.role, "content": blocks}] if blocks else []
@@ -182,26 +182,26 @@ def _with_aliases(blocks: list[Wire], step: MessageStep) -> list[Wire]:
 
 def _results(step: ToolResults) -> list[Wire]:
     carriers = list({id(a.entry): a.entry for a in step.answers if a.entry is not None}.values())
-    rests = [rest for rest in step.trailing if isinstance(rest, MessageStep) and rest.entry not in carriers]
+    own = [carrier for carrier in carriers if carrier.message.dialect == "anthropic"]
+    rests = [rest for rest in step.trailing if isinstance(rest, MessageStep) and rest.entry not in own]
     asides = [rest for rest in step.trailing if isinstance(rest, DerivedText)]
     results: list[Wire] = [_result(answer) for answer in step.answers]
     others: list[Wire] = []
-    for carrier in carriers:
-        if carrier.message.dialect == "anthropic":
-            content = sent(carrier.message.wire)["content"]
-            others += [
-                _own_block(block)
-                for block in content
-                if not (isinstance(block, dict) and block.get("type") == "tool_result") and not _blank(block)
-            ]
+    for carrier in own:
+        content = sent(carrier.message.wire)["content"]
+        others += [
+            _own_block(block)
+            for block in content
+            if not (isinstance(block, dict) and block.get("type") == "tool_result") and not _blank(block)
+        ]
     blocks = [*results, *others, *({"type": "text", "text": aside.text} for aside in asides)]
     extra: Wire = {}
-    if len(carriers) == 1 and carriers[0].message.dialect == "anthropic":
-        own = sent(carriers[0].message.wire)
-        if own["content"] == blocks:
-            wires = [own]
+    if len(carriers) == len(own) == 1:
+        wire = sent(own[0].message.wire)
+        if wire["content"] == blocks:
+            wires = [wire]
         else:
-            extra = {key: value for key, value in own.items() if key not in ("role", "content")}
+            extra = {key: value for key, value in wire.items() if key not in ("role", "content")}
             wires = [{"role": "user", **extra, "content": blocks}]
     else:
         wires = [{"role": "user", "content": blocks}]

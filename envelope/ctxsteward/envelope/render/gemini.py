@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from typing import Any
 
-from ctxsteward.schemas import ImagePart, Part, TextPart
-from ctxsteward.schemas.message import Wire
+from ctxsteward.schemas import ImagePart, Part, TextPart, ToolCallPart, ToolResultPart
+from ctxsteward.schemas.message import Wire, gemini_field, sent
 
 from ..layout.composition import PromptLayout
 from ..layout.fragments import Fragment, MessageStep, ToolResult
@@ -51,25 +51,78 @@ def render(prompt: PromptLayout, cache: bool) -> Wire:
 
 
 def _contents(fragment: Fragment) -> list[Wire]:
-    return wires_of_steps(fragment, lambda text: [{"role": "user", "parts": [{"text": text}]}], _say, _results)
+    without_id = {
+        alias
+        for step in fragment.steps
+        if isinstance(step, MessageStep) and step.entry.message.dialect == "gemini"
+        for index, alias in step.aliases
+        if not step.entry.message.tool_calls[index].id
+    }
+    return wires_of_steps(
+        fragment,
+        lambda text: [{"role": "user", "parts": [{"text": text}]}],
+        lambda step: _say(step, without_id),
+        lambda answers: _results(answers, without_id),
+    )
 
 
-def _say(step: MessageStep) -> list[Wire]:
+def _say(step: MessageStep, without_id: Set[str]) -> list[Wire]:
     message = step.entry.message
-    parts = [shown for part in message.parts if (shown := _part(part)) is not None]
-    for id, name, arguments in step.calls:
-        parts.append({"function_call": {"id": id, "name": name, "args": arguments_object(arguments)}})
+    calls = iter(step.calls)
+    if message.dialect == "gemini":
+        parts = [
+            _own_call(wire, *next(calls), without_id) if isinstance(part, ToolCallPart) else wire
+            for part, wire in zip(message.parts, sent(message.wire)["parts"], strict=True)
+            if not (step.without_results and isinstance(part, ToolResultPart))
+        ]
+    else:
+        parts = [shown for part in message.parts if (shown := _part(part)) is not None]
+        for id, name, arguments in calls:
+            parts.append({"function_call": {"id": id, "name": name, "args": arguments_object(arguments)}})
     role = "model" if message.role == "assistant" else "user"
     return [{"role": role, "parts": parts}] if parts else []
 
 
-def _results(answers: Sequence[ToolResult]) -> list[Wire]:
+def _own_call(part: Wire, id: str, name: str, arguments: str, without_id: Set[str]) -> Wire:
+    """A call as it came, its signature included; its id and arguments are those it is shown with."""
+    field = gemini_field(part)
+    call = field.value if id in without_id else _with_id(field.value, id)
+    shown = arguments_object(arguments)
+    call = call if shown == (call.get("args") or {}) else {**call, "args": shown}
+    return part if call is field.value else {**part, field.key: call}
+
+
+def _with_id(value: Wire, id: str) -> Wire:
+    return value if value.get("id") == id else {"id": id, **{key: one for key, one in value.items() if key != "id"}}
+
+
+def _results(answers: Sequence[ToolResult], without_id: Set[str]) -> list[Wire]:
     parts: list[Wire] = []
     for answer in answers:
+        own = _own_result(answer, without_id)
+        if own is not None:
+            parts.append(own)
+            continue
+        result: Wire = {} if answer.call_id in without_id else {"id": answer.call_id}
         response = {"error" if answer.is_error else "output": answer.text}
-        parts.append({"function_response": {"id": answer.call_id, "name": answer.name or "tool", "response": response}})
+        parts.append({"function_response": {**result, "name": answer.name or "tool", "response": response}})
         parts += [shown for image in answer.images if (shown := _part(image)) is not None]
     return [{"role": "user", "parts": parts}]
+
+
+def _own_result(answer: ToolResult, without_id: Set[str]) -> Wire | None:
+    """The part that a result came as; None where another provider wrote it, or where it is shown otherwise."""
+    if answer.entry is None or answer.entry.message.dialect != "gemini":
+        return None
+    message = answer.entry.message
+    result = message.tool_results[answer.index]
+    if (answer.text, answer.images) != (result.text, result.images):
+        return None
+    places = [place for place, part in enumerate(message.parts) if isinstance(part, ToolResultPart)]
+    part: Wire = sent(message.wire)["parts"][places[answer.index]]
+    field = gemini_field(part)
+    value = field.value if answer.call_id in without_id else _with_id(field.value, answer.call_id)
+    return part if value is field.value else {**part, field.key: value}
 
 
 def _part(part: Part) -> Wire | None:
@@ -129,4 +182,5 @@ FORMAT = ProviderFormat(
     message_units=_units,
     arguments=("contents", "system_instruction", "tools"),
     as_tool=_any_tool,
+    dialect="gemini",
 )

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 
 from ctxsteward.schemas import Finding, InputError, ThinkingPart
 from ctxsteward.schemas.findings import fixed_finding
-from ctxsteward.schemas.message import OpaquePart, Wire, sent
+from ctxsteward.schemas.message import OpaquePart, Wire, gemini_field, sent
 
 from ..history.tool_groups import LogEntry
 from ..layout.composition import PromptLayout
@@ -72,15 +72,21 @@ def _dropped(prompt: PromptLayout, provider: str, form: ProviderFormat) -> Itera
         seen.add(entry.ordinal)
         for field in entry.controls:
             yield fixed_finding("control_field", entry.ref, field)
-        if message.dialect == home or (message.dialect == "shared" and home not in (None, "responses")):
+        if message.dialect == home or (message.dialect == "shared" and home in ("openai", "anthropic")):
             continue
+        field = message.content_field
         for key in sent(message.wire):
-            if key not in _KNOWN:
+            if key not in _KNOWN and key != field:
                 yield _finding(entry, key, provider)
         for index, part in enumerate(message.parts):
             if isinstance(part, (OpaquePart, ThinkingPart)):
                 what = part.type if isinstance(part, OpaquePart) else "thinking"
-                yield _finding(entry, f"content[{index}] ({what})", provider)
+                yield _finding(entry, f"{field}[{index}] ({what})", provider)
+            elif message.dialect == "gemini":
+                held = message.wire[field][index]
+                for key in held:
+                    if key != gemini_field(held).key:
+                        yield _finding(entry, f"{field}[{index}].{key}", provider)
 
 
 def _entries(prompt: PromptLayout) -> Iterator[LogEntry]:

@@ -126,10 +126,10 @@ def count_message(message: Message, tokenizer: Tokenizer, images: ImageRule = "o
         if type(part) is TextPart:
             return MESSAGE_TOKENS + tokenizer.count(part.text)
     total = MESSAGE_TOKENS
-    content = wire.get("content")
+    content = wire.get(message.content_field)
     blocks: Sequence[object] = content if isinstance(content, list) else ()
     for index, part in enumerate(parts):
-        # Blocks of a list become parts one to one; tool calls of the OpenAI dialect follow after them.
+        # Blocks of a list become parts one to one, as Gemini's do; tool calls of the OpenAI dialect follow after them.
         block = blocks[index] if index < len(blocks) and message.role != "tool" else wire
         total += _part_tokens(part, block, tokenizer, images)
     name = wire.get("name")

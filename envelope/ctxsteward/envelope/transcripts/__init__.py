@@ -1,6 +1,6 @@
 """Readers of transcript formats: files in, `Transcript` values out.
 
-JSONL and JSON of OpenAI chat or Anthropic messages and request bodies, tau-bench runs, SWE-agent `.traj`,
+JSONL and JSON of OpenAI chat, Anthropic or Gemini messages and request bodies, tau-bench runs, SWE-agent `.traj`,
 LoCoMo. `format="auto"` decides, and `Transcript.format` says which.
 
 >>> data = '[{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi"}]'

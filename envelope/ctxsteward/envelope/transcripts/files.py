@@ -6,14 +6,15 @@ line decides: if it is JSON on its own and is followed by another line, the file
 
 The format of a JSON value is recognized by its shape alone; a name given by the caller must agree.
 
-    message     an object with `role`: one line of a JSONL transcript, or one element of an array
-    chat        an array of messages, or a request body {"messages": […], "system"?, "tools"?}
+    message     an object with `role` or `parts`: one line of a JSONL transcript, or one element of an array
+    chat        an array of messages, or a request body {"messages": […], "system"?, "tools"?}; Gemini's is
+                {"contents": […], "systemInstruction"?, "tools"?}, with both also in `config`
     tau-bench   {"task_id", "trial", "reward", "info", "traj": [messages]}
     swe-agent   {"history": […]} of a `.traj` file
     locomo      {"sample_id", "conversation": {"speaker_a", "speaker_b", "session_1": […], …}}
 
-`openai` and `anthropic` are both `chat`; their messages tell them apart. `TRANSCRIPT_FORMATS` has a row for each of the
-others.
+`openai`, `anthropic` and `gemini` are all `chat`; their messages tell them apart. `TRANSCRIPT_FORMATS` has a row for
+each of the others.
 
 **SWE-agent** `.traj` files: the agent's `history` is rewritten as clean OpenAI chat messages. Two generations are read.
 The newer one has `tool_calls`, and results in role `tool` with `tool_call_ids` (a list). In the older one the
@@ -282,13 +283,16 @@ TRANSCRIPT_FORMATS: dict[str, TranscriptFormat] = {
     "locomo": TranscriptFormat("conversation", "a LoCoMo sample", read_sample, is_between_people=True),
 }
 
-FORMATS = ("auto", "openai", "anthropic", *TRANSCRIPT_FORMATS)
+_CHAT_FORMATS = ("openai", "anthropic", "gemini")
+FORMATS = ("auto", *_CHAT_FORMATS, *TRANSCRIPT_FORMATS)
 """What `format` may be. `Transcript.format` is never `auto`."""
 
 _MARKS: dict[str, str] = {
     "role": "message",
     **{row.key: name for name, row in TRANSCRIPT_FORMATS.items()},
     "messages": "chat",
+    "contents": "chat",
+    "parts": "message",
 }
 _NAMES = {
     "message": "a message",
@@ -303,6 +307,7 @@ _EXPECTED = {
     **_OWN,
     "openai": _CHAT,
     "anthropic": _CHAT,
+    "gemini": "a content with `parts`, or a request with `contents`",
 }
 
 
@@ -321,7 +326,7 @@ def known_format(name: str) -> str:
 def shape_of(value: object, format: str, source: str, where: str) -> str:
     """The shape of one value, which a given format must fit."""
     shapes = list(_shapes(value))
-    wanted = ("message", "chat") if format in ("openai", "anthropic") else (format,)
+    wanted = ("message", "chat") if format in _CHAT_FORMATS else (format,)
     for shape in shapes:
         if format == "auto" or shape in wanted:
             return shape
@@ -333,7 +338,7 @@ def shape_of(value: object, format: str, source: str, where: str) -> str:
 
 def is_transcript_list(value: list[object]) -> bool:
     """Whether an array holds transcripts; otherwise it is one, an array of messages."""
-    return not any(isinstance(item, dict) and "role" in item for item in value) and any(
+    return not any(isinstance(item, dict) and not {"role", "parts"}.isdisjoint(item) for item in value) and any(
         isinstance(item, list) or (isinstance(item, dict) and not _MARKS.keys().isdisjoint(item)) for item in value
     )
 
@@ -394,7 +399,7 @@ def _transcripts(raw: JsonInput, format: str) -> Iterator[Transcript]:
 def _of_document(value: object, source: str, stem: str, format: str) -> Iterator[Transcript]:
     if isinstance(value, dict) and shape_of(value, format, source, "") == "message":
         value = [value]
-    if isinstance(value, list) and (is_transcript_list(value) or format not in ("auto", "openai", "anthropic")):
+    if isinstance(value, list) and (is_transcript_list(value) or format not in ("auto", *_CHAT_FORMATS)):
         if not value:
             raise InvalidTranscript(source, "", "an empty array", "pass a file with at least one transcript")
         for index, one in enumerate(value):

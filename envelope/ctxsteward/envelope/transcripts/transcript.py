@@ -11,12 +11,13 @@ Tool declarations are the file's own, or open stubs made from the names that wer
 holds the calls and not the declarations. A stub has the dialect of the message that called, an empty
 description and a schema that allows anything, so that a payload rebuilt from the transcript is valid.
 
-Readers of OpenAI chat and Anthropic messages: an array, a request body, a JSONL file, or a tau-bench run.
+Readers of OpenAI chat, Anthropic and Gemini messages: an array, a request body, a JSONL file, or a tau-bench run.
 
-A request body is ``{"messages": […], "system"?: text | blocks, "tools"?: […]}``; its other keys (model, temperature)
-are not the transcript's. The wire dicts are verbatim. Which provider wrote them is decided by the first message that
-only one of them would write (`tool_calls`, role `tool`: OpenAI; `tool_use`, `thinking`: Anthropic), else by the
-request's `system` or `tools`, else it is openai.
+A request body is ``{"messages": […], "system"?: text | blocks, "tools"?: […]}``, or Gemini's ``{"contents": […],
+"systemInstruction"?: text | content, "tools"?: […]}``; its other keys (model, temperature) are not the transcript's.
+The wire dicts are verbatim. Which provider wrote them is decided by the first message that only one of them would write
+(`tool_calls`, role `tool`: OpenAI; `tool_use`, `thinking`: Anthropic; `parts`: Gemini), else by the request's
+`contents`, `system` or `tools`, else it is openai.
 
 A JSONL file with a message on each line (`read_lines`) is passed over twice: first lightly, for the format, the leading
 system messages and the names of the tools called (only lines that can matter are parsed), then by `entries()`, which
@@ -37,7 +38,7 @@ from functools import partial
 
 from ctxsteward.schemas import Finding, InvalidMessage, Message
 from ctxsteward.schemas.errors import InvalidTranscript
-from ctxsteward.schemas.message import MAX_MESSAGE_BYTES, Wire
+from ctxsteward.schemas.message import MAX_MESSAGE_BYTES, Wire, gemini_field, is_gemini
 
 from .strict_json import InputLine, JsonInput, at, checked, decode, show
 
@@ -63,7 +64,7 @@ class Transcript:
     source: str
     """The file's name as given."""
     format: str
-    """openai, anthropic, tau-bench, swe-agent or locomo: what was decided, never `auto`."""
+    """openai, anthropic, gemini, tau-bench, swe-agent or locomo: what was decided, never `auto`."""
     session: str
     """A suggested session id, different for each transcript of a file."""
     system: tuple[str, ...] = ()
@@ -105,6 +106,12 @@ def called(wire: Wire) -> Iterator[Wire]:
                 "type": "function",
                 "function": {"name": name, "description": "", "parameters": _anything()},
             }
+    parts = wire["parts"] if is_gemini(wire) else ()
+    for part in parts if isinstance(parts, list) else ():
+        held = gemini_field(part) if isinstance(part, dict) and part else None
+        call = held.value if held is not None and held.kind == "function_call" else None
+        if isinstance(call, dict) and isinstance(name := call.get("name"), str):
+            yield {"name": name, "description": "", "parameters_json_schema": _anything()}
     content = wire.get("content")
     for block in content if isinstance(content, list) else ():
         if isinstance(block, dict) and block.get("type") == "tool_use" and isinstance(block.get("name"), str):
@@ -168,13 +175,21 @@ MessagePlace = tuple[str, Message]
 """Where a message of a transcript stands, and the message."""
 
 
+_HEADS = {"messages": ("system",), "contents": ("systemInstruction", "system_instruction")}
+"""Where a request says what its operator does, by where its messages are."""
+
+
 def read_chat(item: TranscriptValue, format: str) -> Transcript:
     """The transcript of an array of messages or a request body."""
     source, body = item.source, item.value if isinstance(item.value, dict) else {"messages": item.value}
-    prefix = "messages" if isinstance(item.value, dict) or not item.place.startswith("[") else ""
-    places = message_places(body["messages"], source, at(item.place, prefix))
+    key = "messages" if "messages" in body else "contents"
+    if key == "contents" and isinstance(config := body.get("config"), dict):
+        body = {**config, **body}
+    prefix = key if isinstance(item.value, dict) or not item.place.startswith("[") else ""
+    places = message_places(body[key], source, at(item.place, prefix))
     tools = declared(body.get("tools"), source, at(item.place, "tools"))
-    system = _request_system(body.get("system"), source, at(item.place, "system"))
+    head = next((name for name in _HEADS[key] if name in body), _HEADS[key][0])
+    system = _request_system(body.get(head), source, at(item.place, head))
     lifted, rest = lift_system(places)
     decided = _decide(format, places, source) or (_hinted(body, tools) if format == "auto" else format)
     return chat_transcript(
@@ -261,9 +276,9 @@ def read_lines(raw: JsonInput, format: str, stem: str) -> Transcript:
 
 def _matters(data: bytes, is_decided: bool) -> bool:
     """Whether a line may call a tool or, while that is open, may be of one provider only."""
-    if b"tool_calls" in data or b"tool_use" in data:
+    if any(name in data for name in (b"tool_calls", b"tool_use", b"functionCall", b"function_call")):
         return True
-    return not is_decided and (b'"type"' in data or b'"tool' in data)
+    return not is_decided and any(name in data for name in (b'"type"', b'"tool', b'"parts"'))
 
 
 def _stream(raw: JsonInput, skip: int) -> Iterator[TranscriptEntry]:
@@ -291,25 +306,31 @@ def _decide(format: str, places: Iterable[MessagePlace], source: str) -> str | N
         dialect = "openai" if message.dialect == "responses" else message.dialect
         if format not in ("auto", dialect):
             raise InvalidTranscript(
-                source, where, f"an {dialect} message", f"read it with format='auto' or '{dialect}'"
+                source, where, f"a message of {dialect}", f"read it with format='auto' or '{dialect}'"
             )
         return dialect
     return None
 
 
 def _hinted(body: Wire, tools: tuple[Wire, ...]) -> str:
+    if "contents" in body:
+        return "gemini"
     anthropic = body.get("system") is not None or any("input_schema" in tool for tool in tools)
     return "anthropic" if anthropic else "openai"
 
 
 def _request_system(value: object, source: str, where: str) -> tuple[str, ...]:
-    """Anthropic's `system`: a text, or text blocks, each one text of its own."""
+    """Anthropic's `system`: a text, or text blocks, each one text of its own; Gemini's may be a content."""
     if value is None:
         return ()
-    if not isinstance(value, str | list):
+    if isinstance(value, dict) and "parts" in value:
+        wire: Wire = {"parts": value["parts"]}
+    elif isinstance(value, str | list):
+        wire = {"role": "system", "content": value}
+    else:
         raise InvalidTranscript(source, where, f"found {show(value)}", "expected text or an array of text blocks")
     try:
-        message = Message.from_wire({"role": "system", "content": value})
+        message = Message.from_wire(wire)
     except InvalidMessage as error:
         path = at(where, error.field.removeprefix("content"))
         raise InvalidTranscript(source, path, f"found {error.found}", f"expected {error.expected}") from error
