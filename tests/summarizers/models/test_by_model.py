@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from ctxsteward.schemas import Bullet, ChatReply, ChatRequest, InputError, ModelUnavailable, SummarizerInput, TokenUsage
 from ctxsteward.summarizers import extractive
 from ctxsteward.summarizers.models import ModelSummarizer
-from ctxsteward.summarizers.models.by_model import read_bullets, split_at_groups
-from ctxsteward.summarizers.models.grounding import grounding_texts
+from ctxsteward.summarizers.models.by_model import read_reply, split_at_groups
+from ctxsteward.summarizers.models.grounding import DraftBullets, grounding_texts
 from ctxsteward.summarizers.models.prompts import PromptFolder
 
 from ...examples import examples
@@ -254,7 +254,7 @@ def test_a_prompt_file_that_is_none_is_refused_with_its_name(tmp_path: Any, case
 
 
 def test_a_fence_around_the_object_is_no_prose() -> None:
-    assert read_bullets(ChatReply(text='```json\n{"bullets": []}\n```')) == []
+    assert read_reply(ChatReply(text='```json\n{"bullets": []}\n```'), DraftBullets).bullets == []
 
 
 # -- what the model says beside what code found --------------------------------------------------------------
