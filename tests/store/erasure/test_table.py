@@ -2,7 +2,7 @@
 
 Each way has a word of its own, said by Ann in a session of its own. All of them are brought into one store, all is
 forgotten at once, and every byte below the test's folder and in the database is searched. The table in
-`docs/durability.md` is this one.
+`docs/durability.md` is this one; its last rows are tested by `test_out_of_reach`.
 """
 
 from __future__ import annotations
@@ -197,6 +197,7 @@ TABLE = (
     ),
 )
 OUT_OF_REACH = (
+    ("a session started with a handoff (`handoff --start`)", "stays", "forget that session, too"),
     ("exported pages, reports, timelines", "out of reach, named", "delete the files"),
     ("transcripts outside the store", "out of reach, named", "delete them where they lie, or mark them deleted"),
     ("recordings of model calls and of cascade runs; handoffs", "out of reach, named", "files of the application"),
