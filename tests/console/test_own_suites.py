@@ -77,7 +77,7 @@ WRONG = {
     "a part without a record": (("run", "verbatim", "--shard", "1/2"), "--shard 1/2: add --resume FILE"),
     "gates of a part": (("run", "verbatim", "--shard", "1/2", "--resume", "r", "--gate"), "--gate beside --shard"),
     "no part": (("run", "verbatim", "--shard", "3/2", "--resume", "r"), "--shard 3/2: no part of a run"),
-    "a foreign record": (("run", "support-desk.yaml", "--resume", "support-desk.yaml"), "no record of a run"),
+    "a foreign record": (("run", "support-desk.yaml", "--resume", "support-desk.yaml"), "not a run record"),
     "a sealed record": (("run", "verbatim", "--sealed", "--resume", "r"), "--resume r beside --sealed"),
     "nothing to merge": (("merge", "none.jsonl"), "none.jsonl: no such file"),
     "a draft that is there": (("from-transcripts", ".", "--out", "support-desk.yaml"), "is there already"),
@@ -130,7 +130,7 @@ def test_a_finished_run_is_not_played_again_and_another_is_refused(desk: Path) -
     assert values(again.model_copy(update={"gates": ()})) == values(first)
     assert again.cpu_seconds == first.cpu_seconds, "what was kept is told, not what a second playing took"
     told = run("run", "support-desk.yaml", "--resume", "r.jsonl", "--subject", "window", code=2).stderr
-    assert "a run of something else: subject was ours and is window" in told
+    assert "the record of another run: subject was ours and is window" in told
     text = (desk / "support-desk.yaml").read_text(encoding="utf-8")
     (desk / "support-desk.yaml").write_text(text.replace("budget_tokens: 400", "budget_tokens: 500"), encoding="utf-8")
     assert "content of the suite was" in run("run", "support-desk.yaml", "--resume", "r.jsonl", code=2).stderr
@@ -264,7 +264,7 @@ def test_verdicts_are_kept_and_not_paid_for_twice(judged_desk: Path) -> None:
     assert verdicts(merged) == verdicts(whole), "the same verdicts and agreement, however it was split"
     (judged_desk / "judges.py").write_text(JUDGES.replace("W-10472", "W-1"), encoding="utf-8")
     told = run("run", "support-desk.yaml", *BOTH, "--repeat", "2", "--resume", "r.jsonl", code=2).stderr
-    assert "a run of something else: judges was" in told
+    assert "the record of another run: judges was" in told
 
 
 def test_processes_change_no_verdict(judged_desk: Path) -> None:

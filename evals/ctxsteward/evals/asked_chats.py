@@ -112,7 +112,7 @@ def read_chats(folder: Path, half: Half = "development") -> list[AskedChat]:
 
 def _read(path: Path) -> AskedChat:
     messages = tuple(_messages(decode(path.read_bytes(), str(path), ""), str(path)))
-    known = {message.id for message in messages}
+    message_ids = {message.id for message in messages}
     asked = path.with_name(path.name.replace("-chat.json", "-probing_questions.json"))
     if not asked.is_file():
         raise InvalidTranscript(str(asked), "", "is missing", f"expected the questions of {path.name}")
@@ -127,9 +127,9 @@ def _read(path: Path) -> AskedChat:
             text = row.get("question") if isinstance(row, dict) else None
             if not isinstance(text, str):
                 raise InvalidTranscript(str(asked), f"{ability}[{at}]", f"found {show(row)}", "expected a `question`")
-            evidence = tuple(id for id in dict.fromkeys(_ids(row.get("source_chat_ids"))) if id in known)
+            evidence = tuple(id for id in dict.fromkeys(_ids(row.get("source_chat_ids"))) if id in message_ids)
             if evidence:
-                answer = " ".join(found for name in _ANSWERS for found in _texts(row.get(name)))
+                answer = " ".join(text_found for name in _ANSWERS for text_found in _texts(row.get(name)))
                 questions.append(ChatQuestion(text, evidence, answer))
     return AskedChat(path.name.removesuffix("-chat.json"), messages, tuple(questions))
 
@@ -161,8 +161,8 @@ def unmarked(text: str) -> str:
     >>> unmarked("Can you help me? ->-> 1,15"), unmarked("a ->-> b is an arrow, and then there is more text to read")
     ('Can you help me?', 'a ->-> b is an arrow, and then there is more text to read')
     """
-    said, mark, behind = text.rpartition(_MARK)
-    return said.rstrip() if mark and len(behind) <= _MARKED_CHARS else text
+    before, mark, behind = text.rpartition(_MARK)
+    return before.rstrip() if mark and len(behind) <= _MARKED_CHARS else text
 
 
 def _texts(node: object) -> Iterator[str]:
@@ -238,23 +238,23 @@ def _shares(
             evidence = [entries[id] for id in question.evidence]
             _, text = asked(builder, session, selector, question.text, [entry.ordinal for entry in evidence])
             for role in ("user", "assistant"):
-                said = [entry.message.text for entry in evidence if entry.message.role == role]
-                if said:
-                    whole = sum(one in text for one in said)
+                originals = [entry.message.text for entry in evidence if entry.message.role == role]
+                if originals:
+                    whole = sum(original in text for original in originals)
                     passages = sum(
-                        one in text or _stands(answering_passage(one, question.answer or question.text), text)
-                        for one in said
+                        original in text or _stands(answering_passage(original, question.answer or question.text), text)
+                        for original in originals
                     )
-                    yield role, whole / len(said), passages / len(said)
+                    yield role, whole / len(originals), passages / len(originals)
 
 
 def answering_passage(text: str, answer: str) -> str:
     """Of a message the passage that shares most with an answer; a word in few passages counts most."""
     passages = [text[span.start : span.stop].strip() for span in passage_spans(text)]
     held = [set(terms(passage)) for passage in passages]
-    spread = Counter(term for one in held for term in one)
+    spread = Counter(term for words in held for term in words)
     asked = set(terms(answer))
-    worth = [sum(1 / spread[term] for term in one & asked) for one in held]
+    worth = [sum(1 / spread[term] for term in words & asked) for words in held]
     return passages[worth.index(max(worth))] if passages else text
 
 

@@ -107,22 +107,22 @@ def scenario(
     messages: list[Wire] = []
     ordinals: dict[int, list[int]] = {}
     for turn in range(turns):
-        said = at.get(turn, [])
-        lead = rng.choice(texts.leads) if said else ""
-        tail = rng.choice(texts.tails) if said else ""
-        text = lead + (" ".join if language == "en" else "".join)(s for _, s in said) + tail
+        news = at.get(turn, [])
+        lead = rng.choice(texts.leads) if news else ""
+        tail = rng.choice(texts.tails) if news else ""
+        text = lead + (" ".join if language == "en" else "".join)(s for _, s in news) + tail
         messages.append({"role": "user", "content": text or filled(rng.choice(texts.user_filler), rng, texts.slots)})
-        for index, _ in said:
+        for index, _ in news:
             ordinals.setdefault(index, []).append(len(messages))
         if rng.random() < 0.25:
             messages.extend(tool_traffic(rng, turn))
-        reply = rng.choice(texts.replies) if said and rng.random() < 0.7 else rng.choice(texts.assistant_filler)
+        reply = rng.choice(texts.replies) if news and rng.random() < 0.7 else rng.choice(texts.assistant_filler)
         messages.append({"role": "assistant", "content": filled(reply, rng, texts.slots)})
-    found = tuple(
+    canaries_planted = tuple(
         TypedCanary(kind=kind, value=values[-1], stale=tuple(values[:-1]), ordinals=tuple(ordinals[index]))
         for index, (kind, _, values) in enumerate(planted)
     )
-    return CanaryScenario(name=f"{language}-{split}-{seed}", messages=tuple(messages), canaries=found)
+    return CanaryScenario(name=f"{language}-{split}-{seed}", messages=tuple(messages), canaries=canaries_planted)
 
 
 Planted = tuple[CanaryKind, list[tuple[int, str]], list[str]]

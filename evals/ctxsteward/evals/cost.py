@@ -111,7 +111,7 @@ class ScheduleSizes(NamedTuple):
     """By call: tokens with nothing masked."""
     masked_off: tuple[int, ...]
     """By boundary: tokens that this many masked steps take off."""
-    kept: tuple[int, ...]
+    prefix_tokens: tuple[int, ...]
     """By boundary b: tokens of the prefix that a move away from b leaves in place."""
     eligible: tuple[int, ...]
     """By call: the furthest boundary."""
@@ -131,7 +131,7 @@ def sizes_of(masking: MaskedRun, sizer: Sizer, budget_tokens: int | None = None)
     upto = (head, *accumulate((piece.tokens for piece in run.messages), initial=head))[1:]
     saved = [sum(run.messages[i].tokens - masking.masked[i].tokens for i in m.places) for m in masking.maskable]
     off = tuple(accumulate(saved, initial=0))
-    first = [found.places[0] for found in masking.maskable]
+    first = [maskable_step.places[0] for maskable_step in masking.maskable]
     overlap = [sizer.overlap_tokens(run.messages[i], masking.masked[i]) for i in first]
     eligible = [masking.eligible(call) for call in range(len(run.seen))]
     least: list[int] = []
@@ -145,7 +145,7 @@ def sizes_of(masking: MaskedRun, sizer: Sizer, budget_tokens: int | None = None)
     return ScheduleSizes(
         whole=tuple(upto[seen] for seen in run.seen),
         masked_off=off,
-        kept=tuple(upto[place] - off[b] + overlap[b] for b, place in enumerate(first)),
+        prefix_tokens=tuple(upto[place] - off[b] + overlap[b] for b, place in enumerate(first)),
         eligible=tuple(eligible),
         least=tuple(least),
     )
@@ -171,8 +171,8 @@ def cheapest_boundaries(sizes: ScheduleSizes, prices: Prices) -> list[int]:
             came.append(b if stay <= best else best_from)
             fresh = prices.fresh(sizes.whole[call] - sizes.masked_off[b]) if b >= least[call] else inf
             now.append(fresh + min(stay, best))
-            if b < len(cost) and b < len(sizes.kept) and cost[b] - prices.saved(sizes.kept[b]) < best:
-                best, best_from = cost[b] - prices.saved(sizes.kept[b]), b
+            if b < len(cost) and b < len(sizes.prefix_tokens) and cost[b] - prices.saved(sizes.prefix_tokens[b]) < best:
+                best, best_from = cost[b] - prices.saved(sizes.prefix_tokens[b]), b
         cost = now
         chosen.append(came)
     return _traced(chosen, cost.index(min(cost)))
@@ -370,10 +370,10 @@ def missed_bars(rows: Sequence[CostRow]) -> list[str]:
 
 def grouped(rows: Iterable[CostRow]) -> dict[str, list[CostRow]]:
     """Rows by what runs they are of, in order."""
-    found: dict[str, list[CostRow]] = {}
+    groups: dict[str, list[CostRow]] = {}
     for row in rows:
-        found.setdefault(row.runs_of, []).append(row)
-    return found
+        groups.setdefault(row.runs_of, []).append(row)
+    return groups
 
 
 def title(rows: Sequence[CostRow], dynamic_tokens: int) -> str:

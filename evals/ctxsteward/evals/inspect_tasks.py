@@ -78,9 +78,9 @@ def task_of(
 
 def samples_of(scenario: Scenario, setup: Setup, asks: int = ASKS) -> Iterator[Sample]:
     """A sample for each question of a scenario, evenly spread where there are more than `asks`."""
-    found = [moment for moment in play(scenario, setup, PlayCounts()) if isinstance(moment, AskMoment)]
-    step = max(1, -(-len(found) // asks))
-    for number, moment in enumerate(found[::step]):
+    moments = [moment for moment in play(scenario, setup, PlayCounts()) if isinstance(moment, AskMoment)]
+    step = max(1, -(-len(moments) // asks))
+    for number, moment in enumerate(moments[::step]):
         ask = moment.ask
         yield Sample(
             id=f"{scenario.id}#{number}",

@@ -139,10 +139,10 @@ class Spread(NamedTuple):
 def interval(parts: Sequence[ScenarioPart], *, is_rate: bool) -> Interval | None:
     """The interval of a figure; that of values which are none of them negative does not go below 0."""
     spread = Spread.of(parts)
-    found = spread.interval(is_rate=is_rate) if spread else None
-    if found and found.low < 0 and all(part.total >= 0 for part in parts):
-        return found._replace(low=0.0)
-    return found
+    bounds = spread.interval(is_rate=is_rate) if spread else None
+    if bounds and bounds.low < 0 and all(part.total >= 0 for part in parts):
+        return bounds._replace(low=0.0)
+    return bounds
 
 
 class RepeatDeviations(NamedTuple):
@@ -162,14 +162,14 @@ def repeat_deviations(scenarios: Sequence[Sequence[ScenarioPart]]) -> RepeatDevi
     [0.354, 0.25]
     """
     values = [[part.total / part.checks for part in repeats if part.checks] for repeats in scenarios]
-    values = [each for each in values if len(each) > 1]
+    values = [repeated for repeated in values if len(repeated) > 1]
     if not values:
         return None
-    means = [fmean(each) for each in values]
-    freedom = sum(len(each) - 1 for each in values)
-    squares = sum((one - mean) ** 2 for each, mean in zip(values, means, strict=True) for one in each)
+    means = [fmean(repeated) for repeated in values]
+    freedom = sum(len(repeated) - 1 for repeated in values)
+    squares = sum((value - mean) ** 2 for repeated, mean in zip(values, means, strict=True) for value in repeated)
     within = squares / freedom
-    by_chance = within * fmean(1 / len(each) for each in values)
+    by_chance = within * fmean(1 / len(repeated) for repeated in values)
     between = sqrt(max(0.0, variance_of(means) - by_chance)) if len(means) > 1 else None
     return RepeatDeviations(sqrt(within), between)
 

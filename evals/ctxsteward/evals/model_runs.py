@@ -36,10 +36,10 @@ def run_model(named: str, key: str | None = None) -> ChatModel:
     """The model of an address, or of a Python path (``module:name``, ``FILE.py:name``)."""
     if named.startswith(ADDRESSES):
         return model_at(named, key)
-    found = named_object("model", named)
-    if isinstance(found, type) or not isinstance(found, ChatModel):
-        raise InputError(f"model {named}: {found!r:.60} is no ChatModel; it has `name`, `reply` and `reply_async`")
-    return found
+    model = named_object("model", named)
+    if isinstance(model, type) or not isinstance(model, ChatModel):
+        raise InputError(f"model {named}: {model!r:.60} is no ChatModel; it has `name`, `reply` and `reply_async`")
+    return model
 
 
 def price_of(text: str) -> ModelPrice:

@@ -191,8 +191,8 @@ class PromptPiece(NamedTuple):
         >>> [piece.shows(value) for value in ("fields.py", "1474", "147")]
         [True, True, False]
         """
-        said = self.said
-        return value in said and re.search(rf"(?<!\w){re.escape(value)}(?!\w)", said) is not None
+        text = self.said
+        return value in text and re.search(rf"(?<!\w){re.escape(value)}(?!\w)", text) is not None
 
 
 @lru_cache(maxsize=4096)
@@ -231,11 +231,11 @@ class Sizer:
 
     def piece(self, message: Wire) -> PromptPiece:
         key = json.dumps(message, ensure_ascii=False)
-        found = self._known.get(key)
-        if found is None:
+        piece = self._known.get(key)
+        if piece is None:
             tokens = self.counter.message(Message.from_wire(message))
-            found = self._known[key] = PromptPiece(key, tokens, message)
-        return found
+            piece = self._known[key] = PromptPiece(key, tokens, message)
+        return piece
 
     def shared_tokens(self, before: Sequence[PromptPiece], now: Sequence[PromptPiece]) -> int:
         """Tokens at the beginning of `now` that stand at the beginning of `before` as well."""

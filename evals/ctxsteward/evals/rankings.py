@@ -28,9 +28,9 @@ class BestThatFits:
         self._evidence = evidence
 
     def __call__(self, request: SelectionRequest) -> Sequence[ScoredOriginal]:
-        known = [ordinal for ordinal in self._evidence if ordinal <= request.last]
-        known.sort(key=lambda ordinal: request.entry(ordinal).tokens(self._counter))
-        return [ScoredOriginal(ordinal, float(-at)) for at, ordinal in enumerate(known)]
+        evidence = [ordinal for ordinal in self._evidence if ordinal <= request.last]
+        evidence.sort(key=lambda ordinal: request.entry(ordinal).tokens(self._counter))
+        return [ScoredOriginal(ordinal, float(-at)) for at, ordinal in enumerate(evidence)]
 
 
 @cache

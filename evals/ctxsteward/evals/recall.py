@@ -209,14 +209,14 @@ def _percent(shares: Sequence[float]) -> float:
 def read_questions(path: Path) -> list[list[Question]]:
     """The questions of each conversation of a file."""
     document = decode(path.read_bytes(), str(path), "")
-    found = []
+    conversations = []
     for index, sample in enumerate(document if isinstance(document, list) else [document]):
         rows = sample.get("qa") if isinstance(sample, dict) else None
         if not isinstance(rows, list):
             raise InvalidTranscript(str(path), f"[{index}]", "no `qa` list", "expected a LoCoMo file with questions")
         read = [_question(row, str(path), f"[{index}].qa[{number}]") for number, row in enumerate(rows)]
-        found.append([question for question in read if question.category in CATEGORIES])
-    return found
+        conversations.append([question for question in read if question.category in CATEGORIES])
+    return conversations
 
 
 def _question(row: object, source: str, where: str) -> Question:
@@ -224,7 +224,7 @@ def _question(row: object, source: str, where: str) -> Question:
     if not (isinstance(row, dict) and isinstance(text, str) and isinstance(evidence or [], list)):
         hint = "expected `question`, `category` and a list `evidence`"
         raise InvalidTranscript(source, where, f"found {show(row)}", hint)
-    ids = [match for one in evidence or () for match in _EVIDENCE.finditer(str(one))]
+    ids = [match for id in evidence or () for match in _EVIDENCE.finditer(str(id))]
     return Question(
         text=text,
         category=row["category"] if isinstance(row.get("category"), int) else 0,

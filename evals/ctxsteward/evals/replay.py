@@ -184,29 +184,29 @@ def _shown_faults(envelope: Envelope, session: Session, wires: Sequence[Wire], t
     if newest.ordinal not in shown:
         yield "the newest message is not shown"
     for ordinal in {state.last_user, state.last_text} - {0}:
-        said = session.entry(ordinal).message.text
-        if ordinal not in shown or not (said in text or is_shortened(said, ordinal, state.shortened, text)):
+        original = session.entry(ordinal).message.text
+        if ordinal not in shown or not (original in text or is_shortened(original, ordinal, state.shortened, text)):
             yield f"last raw turn §{ordinal} is not verbatim"
     yield from _newest_faults(newest, text, envelope)
 
 
-def is_shortened(said: str, ordinal: int, shortened: Mapping[int, int], text: str) -> bool:
+def is_shortened(original: str, ordinal: int, shortened: Mapping[int, int], text: str) -> bool:
     """Whether a span of `text` is the beginning and the end of what was said, with its reference between them."""
     note = re.search(rf"\n\[… \d+ tokens in all, excerpt; §{ordinal} resolves to the whole …\]\n", text)
     if ordinal not in shortened or note is None:
         return False
     head, rest = text[: note.start()].rpartition("\x00")[2], text[note.end() :].partition("\x00")[0]
-    return bool(head) and said.startswith(head) and all(line in said for line in rest.split("\n"))
+    return bool(head) and original.startswith(head) and all(line in original for line in rest.split("\n"))
 
 
 def _newest_faults(newest: LogEntry, text: str, envelope: Envelope) -> Iterator[str]:
-    said = text_of(newest.message)
+    original = text_of(newest.message)
     if newest.message.tool_results:
         for result in newest.message.tool_results:
             if result.text not in text and newest.ref not in text:
                 yield f"the newest tool result {newest.ref} is neither verbatim nor excerpted with its reference"
     elif newest.message.text not in text:
-        yield f"the newest message {newest.ref} is not verbatim ({len(said)} characters)"
+        yield f"the newest message {newest.ref} is not verbatim ({len(original)} characters)"
 
 
 @dataclass(slots=True)
@@ -265,10 +265,10 @@ def named_in(text: str) -> frozenset[int]:
     >>> sorted(named_in("see §3, and §7-§9"))
     [3, 7, 8, 9]
     """
-    found: set[int] = set()
+    ordinals: set[int] = set()
     for first, last in _REF.findall(text):
-        found.update(range(int(first), int(last or first) + 1))
-    return frozenset(found)
+        ordinals.update(range(int(first), int(last or first) + 1))
+    return frozenset(ordinals)
 
 
 MASK = "[tool result left out]"
@@ -323,7 +323,7 @@ class MaskedRun:
     def eligible(self, call: int) -> int:
         """How many of the maskable steps may be masked at this 0-based call."""
         newest = self.newest_step(call)
-        return sum(found.step <= newest - self.kept_steps for found in self.maskable)
+        return sum(maskable.step <= newest - self.kept_steps for maskable in self.maskable)
 
     def newest_step(self, call: int) -> int:
         """The step of the last message that this call is sent."""
@@ -331,7 +331,7 @@ class MaskedRun:
 
     def prompt(self, call: int, boundary: int) -> tuple[PromptPiece, ...]:
         """What a call is sent with so many steps masked."""
-        hidden = {place for found in self.maskable[:boundary] for place in found.places}
+        hidden = {place for maskable in self.maskable[:boundary] for place in maskable.places}
         shown = self.run.messages[: self.run.seen[call]]
         return (*self.run.system, *(self.masked[i] if i in hidden else piece for i, piece in enumerate(shown)))
 
@@ -354,19 +354,19 @@ def masking_of(run: AgentRun, sizer: Sizer) -> MaskedRun:
             places.setdefault(step, []).append(place)
         masked.append(short if short.tokens < piece.tokens else piece)
         steps.append(step)
-    maskable = tuple(MaskableStep(step, tuple(found)) for step, found in places.items())
+    maskable = tuple(MaskableStep(step, tuple(results)) for step, results in places.items())
     return MaskedRun(run, tuple(masked), tuple(steps), maskable)
 
 
 def files_of(paths: Sequence[str | Path]) -> list[Path]:
     """Files as named, and of a folder its transcripts; raises `InputError` for a folder without any."""
-    found: list[Path] = []
+    files: list[Path] = []
     for path in map(Path, paths):
         inside = sorted(p for p in path.iterdir() if p.suffix in SUFFIXES) if path.is_dir() else [path]
         if not inside:
             raise InputError(f"{path}: no transcripts in this folder; expected files that end in {', '.join(SUFFIXES)}")
-        found += inside
-    return found
+        files += inside
+    return files
 
 
 def read_runs(paths: Sequence[str | Path], builders: Mapping[str, EnvelopeBuilder], sizer: Sizer) -> Iterator[AgentRun]:

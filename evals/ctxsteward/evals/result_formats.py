@@ -39,7 +39,7 @@ def nothing_scored(results: Sequence[EvalResult]) -> bool:
     Such a run says nothing, so it passes nothing.
     """
     verdicts = {gate.verdict for result in results for gate in result.gates}
-    return verdicts == {"unscored"} or all(one.value is None for result in results for one in result.metrics)
+    return verdicts == {"unscored"} or all(metric.value is None for result in results for metric in result.metrics)
 
 
 def tally(gates: Sequence[GateResult]) -> str:
@@ -55,7 +55,7 @@ def markdown(results: Sequence[EvalResult], history: Sequence[EvalResult] = ()) 
     Where there is none, it says in what the last run of the suite differs.
     """
     gates = [gate for result in results for gate in result.gates]
-    scenarios, turns = sum(one.scenarios for one in results), sum(one.turns for one in results)
+    scenarios, turns = sum(result.scenarios for result in results), sum(result.turns for result in results)
     rows = [
         f"# Context evals: {outcome(results)}",
         "",
@@ -133,7 +133,7 @@ def judging_lines(result: EvalResult) -> Iterator[str]:
         kappa = pair.note or f"kappa {pair.kappa:.3g}"
         of = f"over {pair.cases:,} {'ask' if pair.cases == 1 else 'asks'}"
         yield f"{raters}: agree in {100 * pair.agree:.4g} % {of}, {kappa}"
-        yield from (f"  {each}" for each in pair.differ[:MISSES])
+        yield from (f"  {case}" for case in pair.differ[:MISSES])
         if pair.differing > MISSES:
             yield f"  and {pair.differing - MISSES:,} more, in --json"
 
@@ -172,7 +172,9 @@ def has_repeats(result: EvalResult) -> bool:
 def deviations(metric: MetricResult) -> str:
     """How far repeats of one scenario lie apart, and scenarios, in points of a rate; empty without repeats."""
     scale = 100 if metric.kind == "rate" else 1
-    return ", ".join(f"{scale * one:.3g}" for one in (metric.within_sd, metric.between_sd) if one is not None)
+    return ", ".join(
+        f"{scale * deviation:.3g}" for deviation in (metric.within_sd, metric.between_sd) if deviation is not None
+    )
 
 
 def distinct(metric: MetricResult) -> str:
@@ -211,20 +213,20 @@ def _gate(gate: GateResult) -> str:
 def comparison(compared: Sequence[ResultComparison]) -> str:
     """Two runs beside each other as Markdown, suite by suite."""
     rows = ["# Context evals: two runs compared", "", summary(compared)]
-    for one in compared:
-        rows += ["", f"## {one.suite}", "", *(f"- {_cell(line)}" for line in compared_runs(one)), ""]
+    for suite in compared:
+        rows += ["", f"## {suite.suite}", "", *(f"- {_cell(line)}" for line in compared_runs(suite)), ""]
         rows += ["| figure | before | after | difference | 95 % interval | p | |", "|---|---:|---:|---:|---|---:|---|"]
-        rows += [f"| {' | '.join(map(_cell, cells))} |" for cells in map(figure_cells, one.figures)]
-        rows += ["", *(f"- {_cell(gate_change(change))}" for change in one.gates)] if one.gates else []
+        rows += [f"| {' | '.join(map(_cell, cells))} |" for cells in map(figure_cells, suite.figures)]
+        rows += ["", *(f"- {_cell(gate_change(change))}" for change in suite.gates)] if suite.gates else []
     return "\n".join(rows) + "\n"
 
 
 def summary(compared: Sequence[ResultComparison]) -> str:
     """``3 of 21 figures differ surely, 2 of them for the worse; by chance alone 1 would.``"""
-    figures = [figure for one in compared for figure in one.figures if figure.differing]
+    figures = [figure for suite in compared for figure in suite.figures if figure.differing]
     sure = [figure.is_surely for figure in figures if figure.is_surely]
-    said = f"{len(sure)} of {len(figures)} figures that differ do so surely, {sure.count('worse')} for the worse"
-    return f"{said}; of as many without any true difference, up to {SURE * len(figures):.2g} would."
+    surely = f"{len(sure)} of {len(figures)} figures that differ do so surely, {sure.count('worse')} for the worse"
+    return f"{surely}; of as many without any true difference, up to {SURE * len(figures):.2g} would."
 
 
 def compared_runs(compared: ResultComparison) -> Iterator[str]:
@@ -300,9 +302,11 @@ def _junit_suite(result: EvalResult) -> Xml.Element:
         timestamp=result.when,
     )
     properties = Xml.SubElement(suite, "properties")
-    told = {metric.name: "unscored" if metric.value is None else f"{metric.value:g}" for metric in result.metrics}
-    told |= {f"{one.name}, {REPEATS}": deviations(one) for one in result.metrics if one.within_sd is not None}
-    for name, value in {"product": result.product, "reproduce": result.reproduce, **told}.items():
+    figures = {metric.name: "unscored" if metric.value is None else f"{metric.value:g}" for metric in result.metrics}
+    figures |= {
+        f"{metric.name}, {REPEATS}": deviations(metric) for metric in result.metrics if metric.within_sd is not None
+    }
+    for name, value in {"product": result.product, "reproduce": result.reproduce, **figures}.items():
         Xml.SubElement(properties, "property", name=name, value=_legal(value))
     for gate in result.gates:
         _junit_gate(suite, result, gate)

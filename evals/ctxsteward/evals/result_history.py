@@ -96,15 +96,15 @@ def append_lines(path: Path, lines: Iterable[str], failed: str) -> None:
 
 def before(history: Sequence[EvalResult], result: EvalResult) -> EvalResult | None:
     """The newest result that asked the same, of those before this one where it stands in the history itself."""
-    earlier = tuple(takewhile(lambda one: one is not result, history))
-    return next((one for one in reversed(earlier) if not any(differing(one, result))), None)
+    earlier = tuple(takewhile(lambda other: other is not result, history))
+    return next((other for other in reversed(earlier) if not any(differing(other, result))), None)
 
 
 def incomparable(history: Sequence[EvalResult], result: EvalResult) -> tuple[str, ...]:
     """In what the newest result of the same suite and split differs, where none asked the same; else nothing."""
     if before(history, result) is not None:
         return ()
-    same = (one for one in reversed(history) if (one.suite, one.split) == (result.suite, result.split))
+    same = (other for other in reversed(history) if (other.suite, other.split) == (result.suite, result.split))
     newest = next(same, None)
     return () if newest is None else tuple(map(str, differing(newest, result)))
 
@@ -152,12 +152,12 @@ def differing(before: EvalResult, after: EvalResult) -> Iterator[SettingDifferen
 
 def trend(history: Sequence[EvalResult], result: EvalResult) -> tuple[EvalResult, ...]:
     """The newest `TREND` runs that asked the same as a result, oldest first; it is among them where it was kept."""
-    return tuple(one for one in history if not any(differing(one, result)))[-TREND:]
+    return tuple(other for other in history if not any(differing(other, result)))[-TREND:]
 
 
 def values(runs: Iterable[EvalResult], metric: str) -> tuple[float | None, ...]:
     """A figure run by run; None where a run had none."""
-    return tuple(next((m.value for m in one.metrics if m.name == metric), None) for one in runs)
+    return tuple(next((m.value for m in run.metrics if m.name == metric), None) for run in runs)
 
 
 EXACT = 12
@@ -233,15 +233,17 @@ def compare(before: EvalResult, after: EvalResult, *, meant: Sequence[str] = ())
             raise InputError(
                 f"{name!r} is no setting of these runs; there are: {', '.join(before.setup | after.setup)}"
             )
-    unmeant = [one for one in differences if one.name not in meant]
+    unmeant = [difference for difference in differences if difference.name not in meant]
     if unmeant:
         what = "; ".join(map(str, unmeant))
-        names = " ".join(f"--meant {one.name}" for one in unmeant if one.name not in ("suite", "split"))
+        names = " ".join(
+            f"--meant {difference.name}" for difference in unmeant if difference.name not in ("suite", "split")
+        )
         todo = f"compare runs that asked the same{f', or say that it is meant: {names}' if names else ''}"
         raise InputError(f"{before.suite}: the runs differ in {what}; {todo}")
     common, broke_off = _common(before, after)
-    known = {metric.name: metric for metric in before.metrics}
-    metrics = [metric for metric in after.metrics if metric.name in known]
+    earlier_names = {metric.name: metric for metric in before.metrics}
+    metrics = [metric for metric in after.metrics if metric.name in earlier_names]
     figures = tuple(_figure(metric, before, after, common) for metric in metrics)
     if all(figure.difference is None for figure in figures):
         raise InputError(f"{before.suite}: no figure has a value in both runs over the scenarios that both played")
@@ -269,11 +271,11 @@ def read_runs(named: str) -> dict[str, EvalResult]:
     results = read(path, "name another file")
     if not results:
         raise InputError(f"{path}: no result in it; write one with `ctxsteward evals run SUITE --json > FILE`")
-    chosen = [one for one in results if not which or which == one.revision or one.when.startswith(which)]
+    chosen = [result for result in results if not which or which == result.revision or result.when.startswith(which)]
     if not chosen:
-        known = dict.fromkeys(f"{one.revision or 'no revision'} of {one.when}" for one in results[:-4:-1])
-        raise InputError(f"{named}: no result of revision or time {which!r}; the newest are: {', '.join(known)}")
-    return {one.suite: one for one in chosen}
+        newest = dict.fromkeys(f"{result.revision or 'no revision'} of {result.when}" for result in results[:-4:-1])
+        raise InputError(f"{named}: no result of revision or time {which!r}; the newest are: {', '.join(newest)}")
+    return {result.suite: result for result in chosen}
 
 
 def _split(named: str) -> tuple[str, str]:
@@ -288,19 +290,24 @@ def compare_runs(
     runs = [read_runs(named) for named in (first, second)]
     common = [name for name in runs[0] if name in runs[1] and suite in (None, name)]
     if not common:
-        has = " and ".join(f"{named} has {', '.join(each)}" for named, each in zip((first, second), runs, strict=True))
+        has = " and ".join(
+            f"{named} has {', '.join(suites)}" for named, suites in zip((first, second), runs, strict=True)
+        )
         raise InputError(f"no result of {suite or 'the same suite'} in both: {has}")
     if all(runs[0][name] == runs[1][name] for name in common) and _is_same(first, second):
         raise InputError(f"{first} and {second} name the same run; name two: other files, or FILE@REVISION of one")
     compared = tuple(compare(runs[0][name], runs[1][name], meant=meant) for name in common)
-    known = dict.fromkeys(figure.metric for one in compared for figure in one.figures)
+    names = dict.fromkeys(figure.metric for comparison in compared for figure in comparison.figures)
     for name in metrics:
-        if name not in known:
-            raise InputError(f"--metric {name}: the runs have no such figure; there are: {', '.join(known)}")
+        if name not in names:
+            raise InputError(f"--metric {name}: the runs have no such figure; there are: {', '.join(names)}")
     if not metrics:
         return compared
-    chosen = (replace(one, figures=tuple(f for f in one.figures if f.metric in metrics)) for one in compared)
-    return tuple(one for one in chosen if one.figures)
+    chosen = (
+        replace(comparison, figures=tuple(f for f in comparison.figures if f.metric in metrics))
+        for comparison in compared
+    )
+    return tuple(comparison for comparison in chosen if comparison.figures)
 
 
 def _is_same(first: str, second: str) -> bool:
@@ -406,10 +413,10 @@ def _p(metric: MetricResult, pairs: Sequence[ScenarioPair]) -> float | None:
     observed = distance([False] * len(steps)) - ROUNDING
     if len(steps) <= EXACT:
         every = [distance(swaps) for swaps in product((False, True), repeat=len(steps))]
-        return sum(one >= observed for one in every) / len(every)
+        return sum(swapped >= observed for swapped in every) / len(every)
     draw = Random("swaps")
-    found = (distance([draw.random() < 0.5 for _ in steps]) for _ in range(SWAPS))
-    return (1 + sum(one >= observed for one in found)) / (SWAPS + 1)
+    drawn = (distance([draw.random() < 0.5 for _ in steps]) for _ in range(SWAPS))
+    return (1 + sum(swapped >= observed for swapped in drawn)) / (SWAPS + 1)
 
 
 def _sum(parts: Sequence[ScenarioPart]) -> ScenarioPart:
@@ -421,6 +428,6 @@ def _gates(before: EvalResult, after: EvalResult) -> Iterator[GateChange]:
         {(gate.metric, gate.rule): gate.verdict for gate in result.gates} for result in (before, after)
     ]
     for metric, rule in dict.fromkeys((*verdicts[0], *verdicts[1])):
-        was, now = (each.get((metric, rule)) for each in verdicts)
+        was, now = (by_gate.get((metric, rule)) for by_gate in verdicts)
         if was != now:
             yield GateChange(metric, rule, was, now)

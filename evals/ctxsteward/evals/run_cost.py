@@ -104,7 +104,7 @@ def efficiency_of(
             "everything_priced",
             "cached_tokens",
         )
-        rows.append(PhaseEfficiency(phase=ALL, **{name: sum(getattr(one, name) for one in rows) for name in names}))
+        rows.append(PhaseEfficiency(phase=ALL, **{name: sum(getattr(row, name) for row in rows) for name in names}))
     return tuple(rows)
 
 
@@ -172,7 +172,7 @@ def judged_calls(
 ) -> Iterator[JudgedCall]:
     """The run's calls in order, rebuilt. Raises `InputError` where there are none."""
     ledger = RunLedger(store, run, tenant)
-    said = _RunHistory(store, cascade, run, tenant, ledger)
+    history = _RunHistory(store, cascade, run, tenant, ledger)
     calls = list(recorded_calls(ledger))
     if not calls and not ledger.all("sub-"):
         raise InputError(f"run {run!r} has made no call of a model: there is nothing to price")
@@ -180,7 +180,7 @@ def judged_calls(
         envelope = rebuild(store, call["envelope"], tenant=tenant)
         sent = sizer.pieces(envelope.render("openai-chat", cache=False)["messages"])
         head = next((at for at, piece in enumerate(sent) if piece.wire.get("role") != "system"), len(sent))
-        wires = said.upto(call, int(envelope.metrics["messages"]))
+        wires = history.upto(call, int(envelope.metrics["messages"]))
         everything = sent if wires is None else (*sent[:head], *sizer.pieces(wires))
         yield JudgedCall(
             phase=call["phase"],
@@ -208,7 +208,9 @@ class _RunHistory:
                 sessions.append(call["session"])
         index = {phase.name: at for at, phase in enumerate(cascade.phases)}
         self._reasons = {
-            chain: [one["reason"] for one in ledger.all(f"refused-{index[chain[0]]:03}-{chain[1]:03}-").values()]
+            chain: [
+                refusal["reason"] for refusal in ledger.all(f"refused-{index[chain[0]]:03}-{chain[1]:03}-").values()
+            ]
             for chain in self._by_chain
         }
         self._chosen = {phase.name: ledger.get(f"chosen-{phase.name}") or 0 for phase in cascade.phases}

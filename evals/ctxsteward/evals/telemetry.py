@@ -61,6 +61,6 @@ def tell_eval(result: EvalResult) -> None:
     verdicts: dict[str, set[Verdict]] = {}
     for gate in result.gates:
         verdicts.setdefault(gate.metric, set()).add(gate.verdict)
-    for metric, found in verdicts.items():
-        if "failed" in found or found == {"passed"}:
-            numbers.set("eval.gate", float("failed" not in found), result.suite, metric)
+    for metric, kinds in verdicts.items():
+        if "failed" in kinds or kinds == {"passed"}:
+            numbers.set("eval.gate", float("failed" not in kinds), result.suite, metric)

@@ -65,13 +65,13 @@ OWNER = "ctxsteward.owner"
 
 def run_name() -> str:
     """The name of the run that is under way: what it is about, and its day, range or suite."""
-    told = dict(runtime.flow_run.parameters or {})
-    settings = NightSettings.model_validate(told["settings"])
+    parameters = dict(runtime.flow_run.parameters or {})
+    settings = NightSettings.model_validate(parameters["settings"])
     about = settings.profile if settings.tenant == "default" else f"{settings.tenant}/{settings.profile}"
-    if "suite" in told:
-        return f"{told['suite']} of {about}"
-    if "first" in told:
-        return f"{about} {told['first']} to {told['last']}"
+    if "suite" in parameters:
+        return f"{parameters['suite']} of {about}"
+    if "first" in parameters:
+        return f"{about} {parameters['first']} to {parameters['last']}"
     return f"{about} {settings.night or date.today().isoformat()}"
 
 

@@ -23,10 +23,10 @@ class NightsFailed(Exception):
 
     def __init__(self, reports: list[NightReport]) -> None:
         self.reports = reports
-        super().__init__("; ".join(f"{one.night}: {one.failure}" for one in reports if one.failure))
+        super().__init__("; ".join(f"{report.night}: {report.failure}" for report in reports if report.failure))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (type(self), ([one.numbers() for one in self.reports],))
+        return (type(self), ([report.numbers() for report in self.reports],))
 
 
 @flow(name="replay_nights", flow_run_name=run_name, persist_result=False)
@@ -35,8 +35,8 @@ def replay_nights(settings: NightSettings, first: date, last: date) -> list[Nigh
     export()
     if last < first:
         raise InputError(f"no night from {first} to {last}; name the earlier day first")
-    reports = [one_night(one) for one in nights_of(settings, first, last)]
-    if any(one.failure for one in reports):
+    reports = [one_night(night) for night in nights_of(settings, first, last)]
+    if any(night.failure for night in reports):
         raise NightsFailed(reports)
     return reports
 

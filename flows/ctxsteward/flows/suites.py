@@ -43,7 +43,7 @@ def long_horizon(name: str, settings: NightSettings) -> dict[str, Any]:
     """An eval suite of CI's size, over the profile in force, at the shipped gates."""
     with open_store(settings.store, journal=settings.journal, keys=of_this_process().keys()) as store:
         profile = store.profiles(settings.profile, tenant=settings.tenant).newest().profile
-    found = played(
+    result = played(
         name,
         list(drawn(name, "ci", suite_named(name).scenarios)),
         Setup(profile=profile),
@@ -51,7 +51,7 @@ def long_horizon(name: str, settings: NightSettings) -> dict[str, Any]:
         gates=shipped_gates().get(name, {}),
         when=of_this_process().when,
     )
-    document: dict[str, Any] = found.model_dump(mode="json")
+    document: dict[str, Any] = result.model_dump(mode="json")
     return document
 
 

@@ -88,7 +88,7 @@ OTHERS = {
 def test_a_record_of_something_else_is_refused_with_what_differs(other: RunHead, told: str, tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
     RunRecord.open(path, [head()])
-    with pytest.raises(InputError, match="a run of something else") as caught:
+    with pytest.raises(InputError, match="the record of another run") as caught:
         RunRecord.open(path, [other])
     assert told in str(caught.value)
     assert path.read_bytes().count(b"\n") == 1
@@ -105,10 +105,10 @@ def test_another_text_in_the_file_of_a_subject_is_another_subject(tmp_path: Path
 
 
 FOREIGN = {
-    "somebody's notes": (b"buy milk", "no record of a run"),
-    "a history of results": (b'{"schema_version": 1}\n', "no record of a run"),
+    "somebody's notes": (b"buy milk", "not a run record"),
+    "a history of results": (b'{"schema_version": 1}\n', "not a run record"),
     "a line that is none": (b'{"record":"run"}\n', "r.jsonl:1: `name`: field required"),
-    "broken JSON": (b'{"record":"run",,}\n', "r.jsonl:1: no line of a run"),
+    "broken JSON": (b'{"record":"run",,}\n', "r.jsonl:1: not a line of a run record"),
 }
 
 
@@ -167,13 +167,14 @@ def test_a_scenario_that_is_in_no_part_is_told(tmp_path: Path) -> None:
 
 
 def test_parts_of_two_runs_are_no_whole(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"1\.jsonl: not of one run with .*0\.jsonl: content of the suite was abc"):
+    message = r"1\.jsonl: belongs to another run than .*0\.jsonl: content of the suite was abc"
+    with pytest.raises(InputError, match=message):
         merged(parts(tmp_path, IDS[:3], IDS[3:], heads=[head(), head(content="abd")]))
 
 
 def test_nothing_is_not_merged(tmp_path: Path) -> None:
     (tmp_path / "empty.jsonl").write_bytes(b"")
-    with pytest.raises(InputError, match="nothing in it"):
+    with pytest.raises(InputError, match="the file is empty"):
         merged([tmp_path / "empty.jsonl"])
     with pytest.raises(InputError, match="no such file or directory"):
         merged([tmp_path / "none.jsonl"])

@@ -158,7 +158,7 @@ BAD = {
         "{name: orders, about", "{name: judged, about", at(5, "metrics[0].name", "'judged', which every suite file has")
     ),
     "a gate over judges that are not asked": Bad(
-        "  orders: {at", "  judged: {at", at(7, "gates.judged", "a gate over no figure")
+        "  orders: {at", "  judged: {at", at(7, "gates.judged", "no figure of this name")
     ),
     "a cached price above 1": Bad("metrics:", "judge: {cached_price: 2}\nmetrics:", at(4, "judge.cached_price", "the")),
     "a metric twice": Bad(
@@ -175,7 +175,7 @@ BAD = {
         "shown., kind: count, better: higher}\n",
         at(5, "metrics[0].better", "'higher' for a count", "write lower"),
     ),
-    "a gate over nothing": Bad("  orders: {at", "  oders: {at", at(7, "gates.oders", "a gate over no figure")),
+    "a gate over nothing": Bad("  orders: {at", "  oders: {at", at(7, "gates.oders", "no figure of this name")),
     "a gate without a rule": Bad("{at_least: 0.9}", "{low: true}", at(7, "gates.orders", "no rule", "at_least, above")),
     "an unknown rule": Bad("{at_least: 0.9}", "{atleast: 0.9}", at(7, "gates.orders.atleast", "no such key")),
     "both ends": Bad("{at_least: 0.9}", "{at_least: 0.9, low: true, high: true}", at(7, "gates.orders", "both ends")),
@@ -206,17 +206,17 @@ BAD = {
     "a result without a call": Bad(
         "{role: assistant, content: Noted.}",
         "{role: tool, tool_call_id: x, content: ok}",
-        at(10, "scenarios[0].messages", "no provider would take it", "correct"),
+        at(10, "scenarios[0].messages", "no provider would accept it", "correct"),
     ),
     "a call without a result": Bad(
         "{role: assistant, content: Noted.}",
         CALL,
-        at(10, "scenarios[0].messages", "no provider would take it", "correct"),
+        at(10, "scenarios[0].messages", "no provider would accept it", "correct"),
     ),
     "a tool that is none": Bad(
         "    asks:\n",
         "    tools: [{name: look}]\n    asks:\n",
-        at(15, "scenarios[0].tools[0]", "no tool declaration", 'write {"type": "function"'),
+        at(15, "scenarios[0].tools[0]", "not a tool declaration", 'write {"type": "function"'),
     ),
     "a profile that is not there": Bad(
         "    asks:\n",
@@ -309,7 +309,7 @@ def test_a_file_that_is_none_is_refused_with_place_finding_and_advice(bad: Bad, 
 
 ROW = json.dumps({"id": "a", "messages": [{"role": "user", "content": "Hi"}]})
 BAD_LINES = {
-    "nothing": ("", "c.jsonl: nothing in it; write one conversation a line"),
+    "nothing": ("", "c.jsonl: the file is empty; write one conversation a line"),
     "no JSON": (f"{ROW}\n{{id", "c.jsonl:2: "),
     "a list": (f"{ROW}\n[]", 'c.jsonl:2: a list; write one conversation a line: {"id": …, "messages": […]}'),
     "no id": (f'{ROW}\n{{"messages": [{{"role": "user", "content": "Hi"}}]}}', "c.jsonl:2: `id`: nothing; add"),

@@ -97,7 +97,7 @@ def test_every_fault_disturbs_something_and_is_dealt_with(name: str, talked: Tal
         touched, wrong, unhandled = talked.disturbed(FAULTS[name], seed)
         assert touched is not None
         assert (wrong, unhandled) == ("", False)
-        if FAULTS[name].told and not touched:
+        if FAULTS[name].reasons and not touched:
             assert misses() != told
 
 
@@ -145,7 +145,7 @@ def scene(talked: Talked) -> TamperingScene:
         neighbour=other("t", "evals"),
         foreigner=other("s", "others"),
         other_head=talked.setup.builder().rebuild(draft),
-        said=talked.said,
+        messages=talked.said,
         remarks=texts("cache", "remarks", "en", "docs"),
     )
 

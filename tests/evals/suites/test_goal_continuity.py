@@ -43,7 +43,7 @@ def test_without_compactions_the_figure_says_so() -> None:
 
 
 def judged(known: AimState) -> dict[str, float]:
-    ask = Checkpoint(metric="goal_drift", after=2, question="What is left?", wants=(), known=(known,))
+    ask = Checkpoint(metric="goal_drift", after=2, question="What is left?", wants=(), aims=(known,))
     said: list[Wire] = [
         {"role": "user", "content": "Todo: order the oak worktop."},
         {"role": "assistant", "content": "Fine."},
@@ -90,7 +90,7 @@ def test_every_mark_is_said_and_stands_in_no_other_message_before() -> None:
         assert scenario.turns == draw.turns
         for ask in scenario.asks:
             assert isinstance(ask, Checkpoint)
-            for known in ask.known:
+            for known in ask.aims:
                 assert shows(texts[known.said_at - 1], known.wants[0])
                 assert not any(shows(text, known.wants[0]) for text in texts[: known.said_at - 1]), known
 
@@ -106,7 +106,7 @@ def test_aims_of_all_kinds_are_set_changed_and_finished_in_both_languages() -> N
                 if draw.language == language
                 for ask in goal_continuity.make(draw).asks
                 if isinstance(ask, Checkpoint)
-                for known in ask.known
+                for known in ask.aims
             ]
             assert {(known.kind, known.is_open) for known in asks} >= {
                 ("goal", True),

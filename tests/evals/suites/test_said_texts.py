@@ -76,8 +76,8 @@ def test_play_hands_all_its_moments_the_same_texts() -> None:
     scenario = Scenario(draw=Draw("made", "docs", 0), messages=messages)
     setup = Setup(subject=FunctionSubject("citing", citing))
     calls = [moment for moment in play(scenario, setup, PlayCounts()) if isinstance(moment, CallMoment)]
-    assert len({id(call.said) for call in calls}) == 1
+    assert len({id(call.said_texts) for call in calls}) == 1
     assert [(call.added, call.references) for call in calls] == [(f"As in §1: {ELIDED}", {1: "§1"})] * 4
-    assert calls[-1].said.texts == {"\n".join(texts_of(wire)) for wire in messages[:-1]}, (
+    assert calls[-1].said_texts.texts == {"\n".join(texts_of(wire)) for wire in messages[:-1]}, (
         "the last message follows no call"
     )

@@ -164,8 +164,8 @@ class SmallTalkPool(Phrasings):
 
 def texts(file: str, kind: str, language: Language, split: Split) -> Texts:
     """The texts of one kind in a file that is a table; `KeyError` for a kind that it has not."""
-    found: Any = table(file)[kind]
-    of_language: TextsByLanguage = found.get(split, found)
+    rows: Any = table(file)[kind]
+    of_language: TextsByLanguage = rows.get(split, rows)
     return of_language[language]
 
 
@@ -177,13 +177,13 @@ def table(file: str) -> TextTable:
 
 def read(file: str) -> Any:
     """A file of this folder as it is, with the sealed file of its name in it."""
-    found, sealed = _yaml(f"{file}.yaml"), f"{SEALED}/{file}.yaml"
+    open_kinds, sealed = _yaml(f"{file}.yaml"), f"{SEALED}/{file}.yaml"
     if not files(__name__).joinpath(sealed).is_file():
-        return found
+        return open_kinds
     kinds = _yaml(sealed)
-    if "dev" in found or "docs" in found:
-        return {**found, "sealed": kinds}
-    by_split = {kind: rows if "docs" in rows else {"docs": rows, "ci": rows} for kind, rows in found.items()}
+    if "dev" in open_kinds or "docs" in open_kinds:
+        return {**open_kinds, "sealed": kinds}
+    by_split = {kind: rows if "docs" in rows else {"docs": rows, "ci": rows} for kind, rows in open_kinds.items()}
     return {kind: {**rows, "sealed": kinds[kind]} for kind, rows in by_split.items()}
 
 

@@ -60,9 +60,9 @@ def searched(dialogue: Index, query: str) -> list[str]:
 
     def texts_of(answer: object) -> list[str]:
         if isinstance(answer, Iterable) and not isinstance(answer, (str, bytes, Mapping)):
-            found = list(islice(answer, MAX_TEXTS))
-            if all(isinstance(text, str) for text in found):
-                return found
+            texts = list(islice(answer, MAX_TEXTS))
+            if all(isinstance(text, str) for text in texts):
+                return texts
         raise InputError(f"the subject's `search` gave {_kind(answer)}; give a list of texts")
 
     return _answer(lambda: dialogue.search(query), texts_of)

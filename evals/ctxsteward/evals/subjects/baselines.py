@@ -107,10 +107,10 @@ class RecallDialogue(KeptMessages):
 
     def prompt(self, question: str | None = None) -> Prompt:
         room = int(self.task.budget_tokens * self.recalled_fraction)
-        said = self.with_question(question)
-        newest = _newest(said, self.task.budget_tokens - room, self.tokens)
-        earlier = self.said[: len(said) - len(newest)]
-        last_user = next((text_of(wire) for wire in reversed(said) if wire["role"] == "user"), "")
+        messages = self.with_question(question)
+        newest = _newest(messages, self.task.budget_tokens - room, self.tokens)
+        earlier = self.said[: len(messages) - len(newest)]
+        last_user = next((text_of(wire) for wire in reversed(messages) if wire["role"] == "user"), "")
         rows: list[str] = []
         for place in self.pick(last_user, len(earlier)):
             row = f"{earlier[place]['role']}: {text_of(earlier[place])}"
@@ -181,10 +181,10 @@ class SummaryDialogue(KeptMessages):
 
     def prompt(self, question: str | None = None) -> Prompt:
         room = int(self.task.budget_tokens * SUMMARY_FRACTION)
-        said = self.with_question(question)
-        newest = _newest(said, self.task.budget_tokens - room, self.tokens)
+        messages = self.with_question(question)
+        newest = _newest(messages, self.task.budget_tokens - room, self.tokens)
         rows: list[str] = []
-        for wire in reversed(said[: len(said) - len(newest)]):
+        for wire in reversed(messages[: len(messages) - len(newest)]):
             row = f"- {(_SENTENCE.match(text_of(wire).strip()) or ('',))[0]}"
             room -= self.tokens({"role": "user", "content": row})
             if room < 0:

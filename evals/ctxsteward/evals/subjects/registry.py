@@ -58,7 +58,7 @@ OTHERS: Mapping[str, str] = {
 def described() -> list[tuple[str, str]]:
     """Each shipped subject, and each way to name another, with a sentence on it."""
     ours = [(OURS, "Our builder, with the options of the run.")]
-    simple = [(name, _first_sentence(each.__doc__)) for name, each in {**FUNCTIONS, **DIALOGUES}.items()]
+    simple = [(name, _first_sentence(strategy.__doc__)) for name, strategy in {**FUNCTIONS, **DIALOGUES}.items()]
     return [*ours, *simple, *OTHERS.items()]
 
 
@@ -107,11 +107,11 @@ def try_out(subject: Subject) -> None:
             answers.say(dialogue, {"role": "user", "content": "Hello."})
             answers.ask(subject.name, dialogue)
     except Exception as error:  # a strategy is the caller's code
-        told = str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
-        told = told.removeprefix("subject ").removeprefix(f"{subject.name}: ")
+        reason = str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
+        reason = reason.removeprefix("subject ").removeprefix(f"{subject.name}: ")
         where = "" if isinstance(error, InputError) else answers.raised_at(error)
         what = "asked for the prompt of a conversation of one message, it failed"
-        raise InputError(f"subject {subject.name}: {what}: {told}{where}") from error
+        raise InputError(f"subject {subject.name}: {what}: {reason}{where}") from error
 
 
 FIRST_BUDGET_TOKENS = 1_000
@@ -122,16 +122,16 @@ INSPECT = "inspect:"
 def loaded(name: str) -> Any:
     """The function, class or object that a Python path names."""
     near = _near(name, SUBJECTS) or f"one of: {', '.join(SUBJECTS)}"
-    found = named_object("subject", name, hint=f"{near}; or ")
+    subject = named_object("subject", name, hint=f"{near}; or ")
     if name.startswith(INSPECT):
-        return _solver(name, found)
-    asked = found if isinstance(found, type) else getattr(found, "open", found)
+        return _solver(name, subject)
+    asked = subject if isinstance(subject, type) else getattr(subject, "open", subject)
     if not callable(asked):
-        raise InputError(f"subject {name}: {found!r:.60} is neither a function nor a class; see `evals subjects`")
+        raise InputError(f"subject {name}: {subject!r:.60} is neither a function nor a class; see `evals subjects`")
     _check_call(
-        name, asked, ("conversation",) if asked is found and not isinstance(found, type) else ("task", "tokens")
+        name, asked, ("conversation",) if asked is subject and not isinstance(subject, type) else ("task", "tokens")
     )
-    return found
+    return subject
 
 
 def named_object(what: str, name: str, hint: str = "write ") -> Any:
@@ -144,17 +144,17 @@ def named_object(what: str, name: str, hint: str = "write ") -> Any:
     if not colon or not place or not attribute:
         raise InputError(f"unknown {what} {name!r:.80}; {hint}a module:function, FILE.py:function, URL")
     module = _imported(f"{what} {name}", place)
-    found = getattr(module, attribute, None)
-    if found is None:
-        near = _near(attribute, [each for each in vars(module) if not each.startswith("_")])
+    value = getattr(module, attribute, None)
+    if value is None:
+        near = _near(attribute, [public for public in vars(module) if not public.startswith("_")])
         raise InputError(f"{what} {name}: {place} has no {attribute!r}; {near or _functions_of(what, place)}")
-    return found
+    return value
 
 
 def _functions_of(what: str, place: str) -> str:
     module = _imported(f"{what} {place}", place)
-    known = [name for name, one in vars(module).items() if getattr(one, "__module__", "") == module.__name__]
-    return f"it has {', '.join(known[:8])}" if known else "it defines none"
+    names = [name for name, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__]
+    return f"it has {', '.join(names[:8])}" if names else "it defines none"
 
 
 def _check_call(name: str, asked: Callable[..., object], arguments: Sequence[str]) -> None:
@@ -166,8 +166,8 @@ def _check_call(name: str, asked: Callable[..., object], arguments: Sequence[str
         return
 
 
-def _near(name: str, known: Iterable[str]) -> str:
-    near = get_close_matches(name, known, n=1)
+def _near(name: str, names: Iterable[str]) -> str:
+    near = get_close_matches(name, names, n=1)
     return f"did you mean {near[0]!r}?" if near else ""
 
 
@@ -198,13 +198,13 @@ def _run(path: Path) -> Any:
     return module
 
 
-def _solver(name: str, found: Any) -> Strategy:
+def _solver(name: str, maker: Any) -> Strategy:
     try:
         from .inspect_solver import strategy_of
     except ImportError as error:
         raise InputError(f"subject {name} needs the extra `inspect`: pip install 'ctxsteward[inspect]'") from error
     try:
-        solver = found() if callable(found) else found
+        solver = maker() if callable(maker) else maker
     except TypeError as error:
         raise InputError(f"subject {name}: it is called without arguments: {error}") from error
     if not callable(solver):

@@ -1,12 +1,12 @@
-"""Scenarios of a suite file, and how one is played and judged: by code, on what would be sent.
+"""Play a scenario of a suite file, and judge by code what would be sent.
 
     job = FileJob(suite, scenario)
     result = play_job(job, Setup())
 
-Every such suite has the figures of `FIGURES`, which tell context strategies apart whatever is asked: what is shown,
-what is outdated, where the sources are, and what calls cost. Figures of the file's own count the asks that name them.
-A place that an answer rests on counts as reachable where the window shows it, cites it, or one search with the question
-finds it (`kit.play.reaches`); a subject with neither references nor a search is unscored.
+Every such suite has the figures of `FIGURES`, which distinguish context strategies for any question: values shown,
+values outdated, sources reachable, cost of the calls. A figure that the file defines counts the asks that name it. A
+message that an answer rests on is reachable if the window shows it, cites it, or one search with the question finds it
+(`kit.play.reaches`); a subject with neither references nor a search is unscored.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from ..suites.kit.suite import (
 from ..suites.results import play_made
 
 FIGURES = (
-    Metric(name="shown", about="Asks for which all that is wanted stands in what would be sent."),
+    Metric(name="shown", about="Asks whose wanted values all stand in what would be sent."),
     Metric(name="stale", about="Asks for which an outdated value is shown as if it still held.", better="lower"),
     Metric(name="reachable", about="Messages that answers rest on: shown, cited, or found by one search."),
     Metric(name="within_budget", about="Calls within the budget, or over it only by what must be there."),
@@ -62,9 +62,9 @@ FIGURES = (
         better="lower",
     ),
 )
-"""Of every suite from a file."""
+"""Figures of every suite from a file."""
 SYSTEM_SLACK_TOKENS = 64
-"""Beside the system prompt's own: its frame."""
+"""Tokens of the frame around a system prompt."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,19 +72,19 @@ class FileAsk(Ask):
     """A question of a suite file."""
 
     of: tuple[int, ...] = ()
-    """Places of the messages that its answer rests on."""
+    """1-based places of the messages that the answer rests on."""
     own: Metric | None = None
-    """The figure of the file that it counts for."""
+    """The file's own figure that the ask counts for."""
     number: int = 1
-    """Which of its scenario, in the order of the file."""
+    """1-based number among the scenario's asks, in the order of the file."""
     asked: str = ""
-    """What model judges are asked; empty: nothing."""
+    """Question for model judges; empty if they are not asked."""
     label: bool | None = None
-    """What a person answered."""
+    """Answer of a person."""
 
     @property
     def is_kept_out(self) -> bool:
-        """Whether what it wants must not be shown."""
+        """Return whether the wanted values must not be shown."""
         return self.own is not None and self.own.kind == "rate" and self.own.better == "lower"
 
 
@@ -103,7 +103,7 @@ class FileScenario(Scenario):
 
 
 class FileJob(NamedTuple):
-    """One conversation that is to be played, with the figures of its suite: all that another process needs."""
+    """A conversation to play, with the figures of its suite: everything that another process needs."""
 
     metrics: tuple[Metric, ...]
     scenario: FileScenario
@@ -131,7 +131,7 @@ def play_job(job: FileJob, setup: Setup) -> ScenarioResult:
 
 
 def play_file(scenario: Scenario, setup: Setup, counts: PlayCounts) -> Scores:
-    """Play a conversation; judge each ask, and what every call owes."""
+    """Play a conversation; judge each ask, and budget and validity of each call."""
     assert isinstance(scenario, FileScenario)
     setup = with_room(setup, scenario)
     costs = ConversationCost(setup.counter(), scenario.prices)
@@ -155,7 +155,7 @@ def play_file(scenario: Scenario, setup: Setup, counts: PlayCounts) -> Scores:
 
 
 def with_room(setup: Setup, scenario: FileScenario) -> Setup:
-    """The setup with a system section that the scenario's prompt fits in, where the team set none."""
+    """Enlarge the system section to fit the scenario's prompt, unless the team set its size."""
     if scenario.system is None or "system_tokens" in setup.budgets.model_fields_set:
         return setup
     needed = setup.counter().text(scenario.system) + SYSTEM_SLACK_TOKENS
@@ -166,7 +166,7 @@ def with_room(setup: Setup, scenario: FileScenario) -> Setup:
 
 
 def judge(ask: FileAsk, moment: AskMoment, scenario: FileScenario) -> Scores:
-    """One question: what is shown, what is outdated, where its sources are."""
+    """Judge one ask: values shown, values outdated, sources reachable."""
     missing = [value for value in ask.wants if not shows(moment.normalized, value)]
     why = f"{ask.kind + ': ' if ask.kind else ''}not shown: {', '.join(map(repr, missing))}"
     if not ask.is_kept_out:
@@ -183,15 +183,18 @@ def judge(ask: FileAsk, moment: AskMoment, scenario: FileScenario) -> Scores:
 def put_to_raters(
     ask: FileAsk, moment: AskMoment, scores: Sequence[Score | UnscoredCheck], setup: Setup, counts: PlayCounts
 ) -> Scores:
-    """Leave the case for model judges, with what code and a person say of it: code's yes is `shown` and not `stale`."""
+    """Record the answers of code and of a person, and queue the case for model judges.
+
+    Code answers yes if the ask is `shown` and not `stale`.
+    """
     if not ask.asked and ask.label is None:
         return
     text = "\n\n".join(f"[{wire['role']}]\n" + "\n".join(texts_of(wire)) for wire in request_of(moment)["messages"])
     figures = {score.metric: score.value for score in scores if isinstance(score, Score)}
-    said = {"label": ask.label}
+    answers = {"label": ask.label}
     if "shown" in figures:
-        said = {"code": figures["shown"] == 1 and not figures.get("stale"), **said}
-    for rater, answer in said.items():
+        answers = {"code": figures["shown"] == 1 and not figures.get("stale"), **answers}
+    for rater, answer in answers.items():
         if answer is not None:
             rating = Rating(ask=ask.number, at=moment.at, rater=rater, text=text_digest(text), answer=answer)
             counts.ratings.append(rating)
@@ -202,21 +205,21 @@ def put_to_raters(
 
 
 def own_score(ask: FileAsk, metric: Metric, moment: AskMoment, missing: list[str]) -> Score:
-    """The figure of the file that an ask counts for."""
-    found = len(ask.wants) - len(missing)
-    told = f"not shown: {', '.join(map(repr, missing))}" if missing else ""
+    """Score the file's own figure that an ask counts for."""
+    shown = len(ask.wants) - len(missing)
+    why = f"not shown: {', '.join(map(repr, missing))}" if missing else ""
     if metric.kind == "count":
-        return Score(metric.name, len(missing), moment.at, told)
+        return Score(metric.name, len(missing), moment.at, why)
     if metric.kind == "mean":
-        return Score(metric.name, found / len(ask.wants), moment.at, told)
+        return Score(metric.name, shown / len(ask.wants), moment.at, why)
     if metric.better == "lower":
         is_shown = not missing
         return Score(metric.name, float(is_shown), moment.at, f"shown: {', '.join(ask.wants)}" if is_shown else "")
-    return holds(metric.name, not missing, moment.at, told)
+    return holds(metric.name, not missing, moment.at, why)
 
 
 def sources(ask: FileAsk, moment: AskMoment) -> Iterator[Score | UnscoredCheck]:
-    """Whether each message that an answer rests on can be reached."""
+    """Score whether each message that an answer rests on can be reached."""
     for place in ask.of:
         text = normalize(moment.text_at(place))
         value = next((value for value in ask.wants if shows(text, value)), ask.wants[0])

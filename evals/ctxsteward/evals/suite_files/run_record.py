@@ -1,13 +1,14 @@
-"""A run that is kept as it goes: finished scenarios as JSON lines, so that a killed run goes on, and parts are merged.
+"""Record finished scenarios as JSON lines, so that a killed run can be resumed and parts of a run can be merged.
 
     record = RunRecord.open(Path("run.jsonl"), {"verbatim": head})
-    record.finished("verbatim")                 # what an earlier run of the same left
+    record.finished("verbatim", ids)            # scenarios that an earlier run has played
     record.keep("verbatim", scenario_result)    # as each ends
     merged([Path("1.jsonl"), Path("2.jsonl")])  # results over all scenarios of all parts
 
-The first line of a suite is its head: all scenarios of the whole run, and the fingerprint: name and content of the
-suite, settings, subject, version of the product. A record whose fingerprint differs is refused, with what differs. A
-last line that was cut by a kill is dropped. Which part (`Shard`) played a scenario does not matter and is not kept.
+The first line of a suite is its head: the ids of all scenarios of the whole run, and the fingerprint (name and content
+of the suite, settings, subject, version of the product). A record with another fingerprint is refused, and the error
+names the differences. A last line that a kill cut off is dropped. The record does not say which part (`Shard`) played a
+scenario.
 
 Raises `InputError` with file and line.
 """
@@ -16,7 +17,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -32,19 +33,19 @@ from ..suites.kit.suite import EvalSuite, Metric, ScenarioResult, Setup, Split
 from ..suites.results import result
 
 NAMED = 5
-"""Ids that a refusal names."""
+"""Number of ids that an error names."""
 NAMED_CHARS = 60
-"""Of a setting that a refusal names: its end, where a path has its file."""
+"""Number of characters of a setting that an error quotes, from its end, where a path has its file name."""
 
 
 class Shard(NamedTuple):
-    """One part of a run: the `number`-th of so many, from 1."""
+    """One part of a run: part `number` of `of`, 1-based."""
 
     number: int
     of: int
 
     def of_ids(self, ids: Sequence[str]) -> frozenset[str]:
-        """The scenarios of this part: every so-manieth in the order of their hashes, so that long ones are spread.
+        """Return the scenarios of this part: every `of`-th in the order of hashes, which spreads long ones.
 
         >>> ids = [f"s/{n}" for n in range(10)]
         >>> sorted(len(Shard(number, 4).of_ids(ids)) for number in (1, 2, 3, 4))
@@ -55,7 +56,7 @@ class Shard(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Shard:
-        """``2/4``; raises `InputError`."""
+        """Parse ``2/4``; raise `InputError` for other text."""
         number, slash, of = text.partition("/")
         if not (slash and number.isdecimal() and of.isdecimal() and 1 <= int(number) <= int(of) <= 1_000):
             raise InputError(f"--shard {text:.40}: no part of a run; write 2/4 for the second of four")
@@ -63,7 +64,7 @@ class Shard(NamedTuple):
 
 
 class RunHead(BaseModel):
-    """What a record says of one suite before its scenarios."""
+    """Head of one suite in a record."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -74,13 +75,13 @@ class RunHead(BaseModel):
     scenarios: tuple[str, ...]
     """Ids of the whole run."""
     scenarios_of_ci: int | None = None
-    """In records of earlier versions: from so many on, a gate was decided."""
+    """Only in records of earlier versions: least number of scenarios for a decided gate."""
     split: Split
     setup: dict[str, str | int | float | None]
     fingerprint: dict[str, str]
-    """All that figures depend on, by name."""
+    """Everything that figures depend on, by name."""
     gates: dict[str, tuple[Gate, ...]] = {}
-    """Of a suite file's own."""
+    """Gates of a suite file."""
     revision: str | None = None
     reproduce: str = ""
 
@@ -111,7 +112,7 @@ def run_head(
     revision: str | None,
     reproduce: str,
 ) -> RunHead:
-    """The head of a run; `content` and `gates` are those of a suite file, nothing for a shipped suite."""
+    """Return the head of a run; `content` and `gates` belong to a suite file and are empty for a shipped suite."""
     described = setup.describe()
     fingerprint = {
         "suite": suite.name,
@@ -142,7 +143,7 @@ def _digest(value: object) -> str:
 
 
 def _with_content(name: str) -> str:
-    """The name of a subject or a judge, with what its file says where it is one."""
+    """Return the name of a subject or judge, followed by the digest of its Python file if it has one."""
     file = Path(name.removeprefix("inspect:").rpartition(":")[0])
     if file.suffix == ".py" and file.is_file():
         return f"{name} {hashlib.sha256(file.read_bytes()).hexdigest()[:16]}"
@@ -151,44 +152,44 @@ def _with_content(name: str) -> str:
 
 @dataclass(slots=True)
 class RunRecord:
-    """A record that is written."""
+    """A record that is being written."""
 
     path: Path
-    kept: dict[str, dict[str, ScenarioResult]] = field(default_factory=dict)
-    """By suite and id: what was there when it was opened."""
+    earlier: dict[str, dict[str, ScenarioResult]] = field(default_factory=dict)
+    """Scenarios that were in the record when it was opened, by suite and id."""
 
     @classmethod
     def open(cls, path: Path, heads: Iterable[RunHead]) -> RunRecord:
-        """Go on with a record, or begin one; raises `InputError` where it is of another run."""
+        """Resume a record or begin one; raise `InputError` if it belongs to another run."""
         record = cls(path)
-        known: dict[str, RunHead] = {}
+        recorded: dict[str, RunHead] = {}
         if path.exists():
-            known = record._read()
-            _drop_cut_line(path)
+            for line in lines(path):
+                if isinstance(line, RunHead):
+                    recorded[line.name] = line
+                else:
+                    record.earlier.setdefault(line.suite, {})[line.result.id] = line.result
+            data = _bytes(path)
+            if not data.endswith(b"\n"):  # a kill cut off the last line; the next one must not be glued to it
+                with path.open("rb+") as file:
+                    file.truncate(data.rfind(b"\n") + 1)
         for head in heads:
-            if head.name not in known:
+            if head.name not in recorded:
                 record._write(head)
-            elif told := differences(known[head.name], head):
-                raise InputError(f"--resume {path}: a run of something else: {told}; name another file, or run as then")
+            elif difference := differences(recorded[head.name], head):
+                raise InputError(
+                    f"--resume {path}: the record of another run: {difference}; name another file, or repeat that run"
+                )
         return record
 
     def finished(self, suite: str, ids: Iterable[str]) -> list[ScenarioResult]:
-        """Scenarios of these that were played already."""
-        there = self.kept.get(suite, {})
-        return [there[id] for id in ids if id in there]
+        """Return the results of those scenarios that were played already."""
+        earlier = self.earlier.get(suite, {})
+        return [earlier[id] for id in ids if id in earlier]
 
     def keep(self, suite: str, scenario: ScenarioResult) -> None:
-        """Write a scenario that has ended."""
+        """Write a finished scenario."""
         self._write(KeptScenario(suite=suite, result=scenario))
-
-    def _read(self) -> dict[str, RunHead]:
-        heads: dict[str, RunHead] = {}
-        for line in lines(self.path):
-            if isinstance(line, RunHead):
-                heads[line.name] = line
-            else:
-                self.kept.setdefault(line.suite, {})[line.result.id] = line.result
-        return heads
 
     def _write(self, line: RunHead | KeptScenario) -> None:
         try:
@@ -199,30 +200,30 @@ class RunRecord:
 
 
 def differences(was: RunHead, now: RunHead) -> str:
-    """What two runs do not have in common, in words; empty where figures may be put together."""
+    """Describe how two fingerprints differ; empty if their figures may be put together."""
     names = dict.fromkeys((*was.fingerprint, *now.fingerprint))
-    told = [
+    changed = [
         f"{name} was {was.fingerprint.get(name, 'not set')[-NAMED_CHARS:] or 'not set'} and is "
         f"{now.fingerprint.get(name, 'not set')[-NAMED_CHARS:] or 'not set'}"
         for name in names
         if was.fingerprint.get(name) != now.fingerprint.get(name)
     ]
-    return ", ".join(told)
+    return ", ".join(changed)
 
 
 _BEGINS = b'{"record":"run"'
 
 
 def lines(path: Path) -> Iterator[RunHead | KeptScenario]:
-    """What a record says, line by line, but for a last line that was cut."""
+    """Yield the lines of a record without a last line that was cut off."""
     for number, row in enumerate(_bytes(path).split(b"\n")[:-1], 1):
         try:
             yield _LINE.validate_json(row)
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
             field_name = ".".join(str(part) for part in first["loc"][1:])
-            told = f"`{field_name}`: {first['msg'].lower()}" if field_name else "no line of a run"
-            raise InputError(f"{path}:{number}: {told}; name a file that --resume wrote") from error
+            reason = f"`{field_name}`: {first['msg'].lower()}" if field_name else "not a line of a run record"
+            raise InputError(f"{path}:{number}: {reason}; name a file that --resume wrote") from error
 
 
 def _bytes(path: Path) -> bytes:
@@ -232,19 +233,11 @@ def _bytes(path: Path) -> bytes:
         reason = (error.strerror or "unreadable").lower()
         raise InputError(f"{path}: {reason}; name a file that --resume wrote") from error
     if not data.startswith(_BEGINS[: len(data)]):
-        raise InputError(f"{path}: no record of a run; name a file that --resume wrote")
+        raise InputError(f"{path}: not a run record; name a file that --resume wrote")
     return data
 
 
-def _drop_cut_line(path: Path) -> None:
-    """Cut off a last line that a kill left unfinished, of a file that is a record."""
-    data = _bytes(path)
-    if data and not data.endswith(b"\n"):
-        with path.open("rb+") as file:
-            file.truncate(data.rfind(b"\n") + 1)
-
-
-# -- parts put together ------------------------------------------------------------------------------------------
+# -- merging parts -----------------------------------------------------------------------------------------------
 
 
 class MergedRun(NamedTuple):
@@ -255,7 +248,7 @@ class MergedRun(NamedTuple):
     """In the order of the whole run."""
 
     def result(self, gates: Gates, when: str) -> EvalResult:
-        """The figures over all scenarios, with gates judged over the whole."""
+        """Return the figures over all scenarios, with gates judged over the whole run."""
         head = self.head
         made = result(
             head,
@@ -271,7 +264,7 @@ class MergedRun(NamedTuple):
 
 
 def merged(paths: Sequence[Path]) -> list[MergedRun]:
-    """The suites of some records, each over all its parts; raises `InputError` where parts are missing or differ."""
+    """Merge the parts of each suite; raise `InputError` if parts are missing or differ."""
     heads: dict[str, tuple[RunHead, Path]] = {}
     played: dict[str, dict[str, ScenarioResult]] = {}
     for path in paths:
@@ -280,17 +273,17 @@ def merged(paths: Sequence[Path]) -> list[MergedRun]:
                 played.setdefault(line.suite, {}).setdefault(line.result.id, line.result)
                 continue
             first, where = heads.setdefault(line.name, (line, path))
-            if told := differences(first, line):
-                raise InputError(f"{path}: not of one run with {where}: {told}; merge parts of one run")
+            if difference := differences(first, line):
+                raise InputError(f"{path}: belongs to another run than {where}: {difference}; merge parts of one run")
     if not heads:
-        raise InputError(f"{paths[0]}: nothing in it; name files that --resume wrote")
-    return [_whole(head, played.get(name, {})) for name, (head, _) in heads.items()]
-
-
-def _whole(head: RunHead, played: Mapping[str, ScenarioResult]) -> MergedRun:
-    missing = [id for id in head.scenarios if id not in played]
-    if missing:
-        told = ", ".join(missing[:NAMED]) + (", …" if len(missing) > NAMED else "")
-        what = f"{head.name}: {len(missing)} of {len(head.scenarios)} scenarios are in no part: {told}"
-        raise InputError(f"{what}; run the parts that lack them, with --resume where one was killed")
-    return MergedRun(head, tuple(played[id] for id in head.scenarios))
+        raise InputError(f"{paths[0]}: the file is empty; name files that --resume wrote")
+    runs = []
+    for name, (head, _) in heads.items():
+        results = played.get(name, {})
+        missing = [id for id in head.scenarios if id not in results]
+        if missing:
+            ids = ", ".join(missing[:NAMED]) + (", …" if len(missing) > NAMED else "")
+            what = f"{name}: {len(missing)} of {len(head.scenarios)} scenarios are in no part: {ids}"
+            raise InputError(f"{what}; run the parts that lack them, with --resume where one was killed")
+        runs.append(MergedRun(head, tuple(results[id] for id in head.scenarios)))
+    return runs

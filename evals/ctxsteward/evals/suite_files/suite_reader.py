@@ -1,10 +1,10 @@
-"""Reading a suite file: one YAML file, and conversations in it or in a file of JSON lines beside it.
+"""Read a suite file: one YAML file, with conversations in it or in a file of JSON lines beside it.
 
     suite = load_suite("my-suite.yaml")
     result = played(suite.eval_suite, suite.jobs, Setup(), gates=suite.gates, play=play_job, …)
 
-`SuiteFile` has the word on every field. What one part may say of another is checked here: ids, figures, gates, places,
-and whether what an ask wants was said at all. The first thing that is wrong is refused.
+`SuiteFile` checks every field by itself. This module checks the references between parts: ids, figures, gates, places,
+and whether the values that an ask wants were said. It reports the first fault.
 
 Raises `InputError` with file, line, field, what was found and what to do, and `InputTooLarge`.
 """
@@ -68,7 +68,7 @@ _YAML = YamlSource(
 
 
 class PlacedPart(NamedTuple):
-    """Where a part of a suite stands, for refusals."""
+    """Place of a part of a suite, for errors."""
 
     where: Where
     keys: Keys = ()
@@ -81,7 +81,7 @@ class PlacedPart(NamedTuple):
 
 
 def written(keys: Iterable[str]) -> str:
-    """A path as people write it.
+    """Write a path of keys as people do.
 
     >>> written(("scenarios", "1", "asks", "0", "after"))
     'scenarios[1].asks[0].after'
@@ -93,7 +93,7 @@ def written(keys: Iterable[str]) -> str:
 
 
 class PlacedScenario(NamedTuple):
-    """A conversation of the file and where it stands, with its asks and where each of them stands."""
+    """A conversation of the file and its place, with its asks and their places."""
 
     value: SuiteScenario
     part: PlacedPart
@@ -110,7 +110,7 @@ class FileSuite:
     jobs: tuple[FileJob, ...]
     gates: Gates
     digest: str
-    """SHA-256 of all that figures depend on: the file, its conversations, its profiles."""
+    """SHA-256 of everything that figures depend on: the file, its conversations, its profiles."""
 
     @property
     def is_draft(self) -> bool:
@@ -118,20 +118,21 @@ class FileSuite:
 
 
 def load_suite(path: str | Path) -> FileSuite:
-    """Read a suite and all that it names."""
+    """Read a suite and the files that it names."""
     path = Path(path)
     tree, lines = read_mapping(read_text(path, _YAML, max_bytes=MAX_BYTES).removeprefix("\ufeff"), str(path), _YAML)
     root = PlacedPart(lambda keys: _place(str(path), lines, keys))
     document = checked(SuiteFile, tree, root, "eval_suite")
     placed = _with_asks_apart(document, _scenarios(document, path, root), root)
     metrics = _metrics(document, root)
-    if document.judge.kind == "model" or any(ask.judge for one in placed for ask, _ in one.asks):
+    if document.judge.kind == "model" or any(ask.judge for conversation in placed for ask, _ in conversation.asks):
         metrics.append(JUDGED)
     gates = _gates(document, metrics, root)
-    known = {metric.name: metric for metric in metrics}
+    metric_by_name = {metric.name: metric for metric in metrics}
     profiles = _Profiles(path, document, root)
     jobs = tuple(
-        FileJob(tuple(metrics), _scenario(document, number, one, known, profiles)) for number, one in enumerate(placed)
+        FileJob(tuple(metrics), _scenario(document, number, conversation, metric_by_name, profiles))
+        for number, conversation in enumerate(placed)
     )
     suite = EvalSuite(
         name=document.name,
@@ -143,7 +144,7 @@ def load_suite(path: str | Path) -> FileSuite:
     )
     content = [
         document.model_dump(mode="json", exclude={"gates", "status", "scenarios", "asks"}),
-        [one.value.model_dump(mode="json") for one in placed],
+        [conversation.value.model_dump(mode="json") for conversation in placed],
         [ask.model_dump(mode="json") for ask in document.asks],
         profiles.dumped(),
     ]
@@ -152,7 +153,7 @@ def load_suite(path: str | Path) -> FileSuite:
 
 
 def _place(source: str, lines: Lines, keys: Keys) -> str:
-    """The file with the line of these keys, of the first key inside them, or of what is around them."""
+    """Return file and line of these keys, else of the first key inside them, else of the mapping around them."""
     for depth in range(len(keys), 0, -1):
         inside = [line for path, line in lines.items() if path[:depth] == keys[:depth]]
         if inside:
@@ -160,18 +161,18 @@ def _place(source: str, lines: Lines, keys: Keys) -> str:
     return source
 
 
-# -- the model's word on every field -----------------------------------------------------------------------------
+# -- faults of single fields -------------------------------------------------------------------------------------
 
 
 def checked(model: type[_Model], value: object, part: PlacedPart, schema: str) -> _Model:
-    """A value as the model reads it; raises `InputError` with the place of the first thing that is wrong."""
+    """Validate a value; raise `InputError` with the place of the first fault."""
     try:
         with counted(schema):
             return model.model_validate(value)
     except ValidationError as error:
-        found = error.errors(include_url=False)
-        unknown = [one for one in found if one["type"] == "extra_forbidden"]  # says more than what is missing for it
-        raise _explained(value, part, (unknown or found)[0], model) from error
+        faults = error.errors(include_url=False)
+        unknown = [fault for fault in faults if fault["type"] == "extra_forbidden"]  # explains a missing key, too
+        raise _explained(value, part, (unknown or faults)[0], model) from error
 
 
 def _explained(value: object, part: PlacedPart, error: ErrorDetails, model: type[BaseModel]) -> InputError:
@@ -195,13 +196,13 @@ def _explained(value: object, part: PlacedPart, error: ErrorDetails, model: type
         case "tuple_type":
             return at.refused(found, "write a list")
         case _:
-            told = error["msg"].lower().replace("input should be", "write").replace("a valid ", "a ")
-            told = re.sub("^write (greater|less)", r"write a number \1", told)
-            return at.refused(found, told.replace("integer", "whole number").replace("string", "text"))
+            hint = error["msg"].lower().replace("input should be", "write").replace("a valid ", "a ")
+            hint = re.sub("^write (greater|less)", r"write a number \1", hint)
+            return at.refused(found, hint.replace("integer", "whole number").replace("string", "text"))
 
 
 def _keys_in(value: object, error: ErrorDetails) -> tuple[Keys, Keys]:
-    """Of pydantic's location the part that is in the file, and the same without places in lists."""
+    """Return the part of pydantic's location that is in the file, and the same without list indices."""
     keys: list[str] = []
     node = value
     for part in error["loc"]:
@@ -226,7 +227,7 @@ _OWNERS: Mapping[Keys, str] = {
 
 
 def _fields(model: type[BaseModel], keys: Keys) -> Iterable[str]:
-    """The fields of the mapping that holds the last of these keys."""
+    """Return the fields of the mapping that holds the last of these keys."""
     definitions = model.model_json_schema()
     owner = _OWNERS.get(keys[:-1] if keys[:1] != ("gates",) else ("gates",), "")
     if keys[:2] == ("judge", "prices"):
@@ -245,9 +246,9 @@ def _metrics(document: SuiteFile, root: PlacedPart) -> list[Metric]:
     metrics = list(FIGURES)
     for number, metric in enumerate(document.metrics):
         part = root.at("metrics", number, "name")
-        if metric.name in {one.name for one in (*FIGURES, JUDGED)}:
+        if metric.name in {other.name for other in (*FIGURES, JUDGED)}:
             raise part.refused(f"{metric.name!r}, which every suite file has", "choose another, or leave it out")
-        if metric.name in {one.name for one in metrics}:
+        if metric.name in {other.name for other in metrics}:
             raise part.refused(f"{metric.name!r} a second time", "keep one of the two")
         if metric.kind == "count" and metric.better == "higher" and "better" in metric.model_fields_set:
             raise root.at("metrics", number, "better").refused(
@@ -262,7 +263,7 @@ def _gates(document: SuiteFile, metrics: Sequence[Metric], root: PlacedPart) -> 
     names = [metric.name for metric in metrics]
     for name in document.gates:
         if name not in names:
-            raise root.at("gates", name).refused("a gate over no figure", f"there are: {', '.join(names)}")
+            raise root.at("gates", name).refused("no figure of this name", f"there are: {', '.join(names)}")
     read = {name: tuple(_rules(gate, root.at("gates", name))) for name, gate in document.gates.items()}
     return for_all(read, required=False, allow_undecided=document.allow_undecided)
 
@@ -285,10 +286,10 @@ def _rules(gate: FigureGate, part: PlacedPart) -> Iterator[Gate]:
 
 
 def _scenarios(document: SuiteFile, path: Path, root: PlacedPart) -> Iterator[PlacedScenario]:
-    """Conversations with the asks of their own."""
+    """Yield conversations with the asks inside them."""
     rows: Iterable[tuple[SuiteScenario, PlacedPart]]
     if isinstance(document.scenarios, tuple):
-        rows = ((one, root.at("scenarios", number)) for number, one in enumerate(document.scenarios))
+        rows = ((scenario, root.at("scenarios", number)) for number, scenario in enumerate(document.scenarios))
     else:
         rows = _lines(_beside(path, document.scenarios, root.at("scenarios")), root.at("scenarios"))
     for scenario, part in rows:
@@ -296,11 +297,11 @@ def _scenarios(document: SuiteFile, path: Path, root: PlacedPart) -> Iterator[Pl
 
 
 def _beside(suite: Path, name: str, named: PlacedPart) -> Path:
-    """The file of this name in the suite's folder or below it; a suite may be a stranger's, and reads nothing else."""
+    """Find a file in the suite's folder or below it; a stranger's suite must not read anything else."""
     folder = suite.resolve().parent
     hint = "name a file in the suite's folder or below it; copy it there if it lies elsewhere"
     try:
-        path = (folder / name).resolve()  # links are followed: what counts is where they lead
+        path = (folder / name).resolve()  # follows links, so that no link leads outside
     except (OSError, ValueError, RuntimeError) as error:  # a null character, a loop of links
         raise named.refused(f"{show(name)} cannot be a file: {error}", hint) from error
     if not path.is_relative_to(folder):
@@ -309,7 +310,7 @@ def _beside(suite: Path, name: str, named: PlacedPart) -> Path:
 
 
 def _lines(path: Path, named: PlacedPart) -> Iterator[tuple[SuiteScenario, PlacedPart]]:
-    """Conversations of a file of JSON lines."""
+    """Yield the conversations of a file of JSON lines."""
     if not path.is_file():
         raise named.refused(f"no file {path}", "name a file of JSON lines beside this one, or write a list here")
     empty = True
@@ -325,25 +326,25 @@ def _lines(path: Path, named: PlacedPart) -> Iterator[tuple[SuiteScenario, Place
             raise part.refused(show(value), 'write one conversation a line: {"id": …, "messages": […]}')
         yield checked(SuiteScenario, value, part, "eval_scenario"), part
     if empty:
-        raise _refuse(str(path), "", "nothing in it", "write one conversation a line")
+        raise _refuse(str(path), "", "the file is empty", "write one conversation a line")
 
 
 def _with_asks_apart(
     document: SuiteFile, scenarios: Iterable[PlacedScenario], root: PlacedPart
 ) -> list[PlacedScenario]:
-    """Conversations with all their asks; raises `InputError` for an id that is used twice, and for one that is none."""
+    """Join the asks of the document to their conversations; raise `InputError` for duplicate and unknown ids."""
     placed: dict[str, PlacedScenario] = {}
-    for one in scenarios:
-        if one.value.id in placed:
-            first = placed[one.value.id].part
-            told = f"{one.value.id!r} a second time, as at {first.where((*first.keys, 'id'))}"
-            raise one.part.at("id").refused(told, "give each conversation an id of its own")
-        placed[one.value.id] = one
+    for scenario in scenarios:
+        if scenario.value.id in placed:
+            first = placed[scenario.value.id].part
+            told = f"{scenario.value.id!r} a second time, as at {first.where((*first.keys, 'id'))}"
+            raise scenario.part.at("id").refused(told, "give each conversation an id of its own")
+        placed[scenario.value.id] = scenario
     for number, ask in enumerate(document.asks):
         part = root.at("asks", number)
         if ask.scenario not in placed:
-            told = ", ".join(list(placed)[:5]) + (", …" if len(placed) > 5 else "")
-            raise part.at("scenario").refused(f"no conversation {ask.scenario!r}", f"there are: {told}")
+            ids = ", ".join(list(placed)[:5]) + (", …" if len(placed) > 5 else "")
+            raise part.at("scenario").refused(f"no conversation {ask.scenario!r}", f"there are: {ids}")
         placed[ask.scenario].asks.append((ask, part))
     return list(placed.values())
 
@@ -354,13 +355,13 @@ def _scenario(
     scenario, part, _ = placed
     _check_messages(scenario.messages, part)
     _check_tools(scenario.tools, part)
-    said = [normalize(scenario.system or ""), *(normalize("\n".join(texts_of(wire))) for wire in scenario.messages)]
+    texts = [normalize(scenario.system or ""), *(normalize("\n".join(texts_of(wire))) for wire in scenario.messages)]
     return FileScenario(
         draw=Draw(document.name, "ci", number),
         name=scenario.id,
         messages=scenario.messages,
         asks=tuple(
-            replace(_ask(ask, at, scenario, said, metrics), number=number, asked=_asked(ask, at, document))
+            replace(_ask(ask, at, scenario, texts, metrics), number=number, asked=_asked(ask, at, document))
             for number, (ask, at) in enumerate(placed.asks, 1)
         ),
         system=scenario.system,
@@ -388,7 +389,7 @@ def _check_messages(messages: Sequence[Wire], part: PlacedPart) -> None:
     except (AttributeError, KeyError, TypeError) as error:
         raise part.at("messages").refused(f"a tool call without id or function ({error})", "write it whole") from error
     if faults:
-        raise part.at("messages").refused(f"no provider would take it: {faults[0]}", "correct the conversation")
+        raise part.at("messages").refused(f"no provider would accept it: {faults[0]}", "correct the conversation")
 
 
 def _check_tools(tools: Sequence[Wire], part: PlacedPart) -> None:
@@ -396,13 +397,13 @@ def _check_tools(tools: Sequence[Wire], part: PlacedPart) -> None:
         function = tool.get("function")
         if not isinstance(function, dict) or not isinstance(function.get("name"), str):
             hint = 'write {"type": "function", "function": {"name": …, "parameters": …}}'
-            raise part.at("tools", number).refused("no tool declaration of OpenAI chat", hint)
+            raise part.at("tools", number).refused("not a tool declaration of OpenAI chat", hint)
 
 
 def _ask(
-    ask: SuiteAsk, part: PlacedPart, scenario: SuiteScenario, said: Sequence[str], metrics: Mapping[str, Metric]
+    ask: SuiteAsk, part: PlacedPart, scenario: SuiteScenario, texts: Sequence[str], metrics: Mapping[str, Metric]
 ) -> FileAsk:
-    """One ask, checked; `said` is the system prompt and each message, normalized."""
+    """Check an ask and convert it; `texts` are the system prompt and each message, normalized."""
     messages = scenario.messages
     if ask.after > len(messages):
         raise part.at("after").refused(
@@ -413,7 +414,7 @@ def _ask(
     for number, of in enumerate(ask.of):
         if of > ask.after:
             raise part.at("of", number).refused(f"message {of}, which is said later", f"name 1 to {ask.after}")
-    own = [name for name in metrics if name == "shown" or name not in {one.name for one in (*FIGURES, JUDGED)}]
+    own = [name for name in metrics if name == "shown" or name not in {metric.name for metric in (*FIGURES, JUDGED)}]
     if ask.metric not in own:
         raise part.at("metric").refused(f"{ask.metric!r}", f"write one of: {', '.join(own)}; or add it to `metrics`")
     made = FileAsk(
@@ -427,13 +428,14 @@ def _ask(
         own=None if ask.metric == "shown" else metrics[ask.metric],
         label=None if ask.label is None else ask.label == "yes",
     )
-    _check_values(ask, part, "\n".join(said[: ask.after + 1]), is_kept_out=made.is_kept_out)
+    _check_values(ask, part, "\n".join(texts[: ask.after + 1]), is_kept_out=made.is_kept_out)
     return made
 
 
 def _asked(ask: SuiteAsk, part: PlacedPart, document: SuiteFile) -> str:
-    """What model judges are asked about an ask; empty where nothing is."""
-    is_default = document.judge.kind == "model" and ask.wants and ask.metric not in _kept_out(document)
+    """Return the question for model judges about an ask; empty if there is none."""
+    kept_out = {metric.name for metric in document.metrics if metric.kind == "rate" and metric.better == "lower"}
+    is_default = document.judge.kind == "model" and ask.wants and ask.metric not in kept_out
     judge = ask.judge or (AskJudge() if is_default else None)
     if judge is None:
         return ""
@@ -450,13 +452,8 @@ def _asked(ask: SuiteAsk, part: PlacedPart, document: SuiteFile) -> str:
     return f"Is this true, by the text alone?\n{answer}"
 
 
-def _kept_out(document: SuiteFile) -> frozenset[str]:
-    """Figures of what must not be shown."""
-    return frozenset(one.name for one in document.metrics if one.kind == "rate" and one.better == "lower")
-
-
-def _check_values(ask: SuiteAsk, part: PlacedPart, said: str, *, is_kept_out: bool) -> None:
-    """Refuse an ask whose answer stands in its question, or was never said: it tells no strategies apart."""
+def _check_values(ask: SuiteAsk, part: PlacedPart, text: str, *, is_kept_out: bool) -> None:
+    """Refuse an ask whose answer stands in its question or was never said: it distinguishes no strategies."""
     question = normalize(ask.question)
     if not ask.wants:
         if ask.judge is None:
@@ -470,23 +467,23 @@ def _check_values(ask: SuiteAsk, part: PlacedPart, said: str, *, is_kept_out: bo
             raise at.refused(f"{value!r}, which is also to be avoided", "keep one of the two")
         if shows(question, value):
             raise at.refused(f"{value!r}, which the question itself says", "ask without it")
-        if not is_kept_out and not shows(said, value):
+        if not is_kept_out and not shows(text, value):
             what = f"{value!r}, which stands in none of the first {ask.after} messages"
             raise at.refused(what, "write it as it was said, or ask later")
 
 
 class _Profiles:
-    """Profiles that the suite names, each read once."""
+    """Read each profile that the suite names once."""
 
     def __init__(self, path: Path, document: SuiteFile, root: PlacedPart) -> None:
         self._suite_path = path
-        self._suite_s = document.profile
+        self._suite_profile = document.profile
         self._root = root
         self._read: dict[str, ProfileDocument] = {}
 
     def of(self, named: str | None, part: PlacedPart) -> ProfileDocument | None:
-        """The profile of a scenario that names this one."""
-        name, at = (named, part) if named is not None else (self._suite_s, self._root)
+        """Return the profile of a scenario that names `named`, or the suite's profile."""
+        name, at = (named, part) if named is not None else (self._suite_profile, self._root)
         if name is None:
             return None
         if name not in self._read:

@@ -1,16 +1,17 @@
-"""A suite drafted from a team's own transcripts: conversations without personal data, and asks for people to read.
+"""Draft a suite from a team's own transcripts: conversations without personal data, and asks for people to review.
 
     draft = draft_suite([Path("logs")], DraftSettings(name="support"))
     draft.write(Path("support.yaml"))      # and support.jsonl beside it
 
-Each transcript is redacted, cut at turn boundaries into conversations, and asked about at the end of each (`drafting`).
-A sentence that several transcripts share is a template of the application and not asked for. The budget of each
-conversation is a part of its own length, so that what matters must be chosen. Same files, same draft, byte for byte.
+Each transcript is redacted and cut at turn boundaries into conversations, and each conversation gets asks (`drafts`). A
+sentence that several transcripts share is a template of the application, so it is not asked for. The budget of a
+conversation is a fraction of its own length, so that a strategy must choose. The same files give the same draft, byte
+for byte.
 
-Redaction finds secrets, addresses of mail, numbers of phones, cards and ids (`steward.ingest.redaction.Redactor`). It
-finds no names and no postal addresses. Images and other parts that are no text are left out.
+Redaction finds secrets, mail addresses, phone numbers, card numbers and ids (`steward.ingest.redaction.Redactor`). It
+finds no names and no postal addresses. Images and other parts without text are left out.
 
-Raises `InputError` for a path that is none, and where no conversation is left.
+Raises `InputError` for a missing path, and if no conversation is left.
 """
 
 from __future__ import annotations
@@ -37,10 +38,10 @@ from ..suites.kit.suite import Setup
 from .drafts import DraftedAsk, drafted
 
 BUDGET_FRACTION = 0.25
-"""Of a conversation's tokens."""
+"""Budget as a fraction of the conversation's tokens, within `BUDGET_TOKENS`."""
 BUDGET_TOKENS = (200, 20_000)
 MORE = 4
-"""Times the asks that are wanted: so many are drafted before those that transcripts share are dropped."""
+"""Asks drafted per ask wanted; those that transcripts share are dropped afterwards."""
 _REDACTED = re.compile(r"\[redacted:([a-z_]+)\]")
 _NOT_IN_IDS = re.compile(r"[^A-Za-z0-9_.-]+")
 
@@ -51,21 +52,21 @@ class DraftSettings:
 
     name: str
     max_messages: int = 200
-    """Of a conversation; a longer transcript is cut into several."""
+    """A longer transcript is cut into several conversations."""
     min_turns: int = 3
-    """User turns; a shorter conversation is left out."""
+    """A conversation with fewer user turns is left out."""
     asks: int = 5
-    """Of a conversation, at most."""
+    """Most asks of a conversation."""
     redacts: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DraftedScenario:
-    """A conversation of the draft."""
+    """A conversation with its drafted asks."""
 
     id: str
     source: str
-    """Name of its file."""
+    """File name of the transcript."""
     messages: tuple[Wire, ...]
     system: str | None
     tools: tuple[Wire, ...]
@@ -73,7 +74,7 @@ class DraftedScenario:
     asks: tuple[DraftedAsk, ...]
 
     def row(self) -> Wire:
-        """As its line of the file of conversations."""
+        """Return the scenario as a row of the conversations file."""
         head: Wire = {"id": self.id, "budget_tokens": self.budget_tokens}
         if self.system is not None:
             head["system"] = self.system
@@ -84,30 +85,30 @@ class DraftedScenario:
 
 @dataclass(slots=True)
 class DraftReport:
-    """What became of the transcripts."""
+    """Counts of a drafting run."""
 
     files: int = 0
     transcripts: int = 0
     redacted: Counter[str] = field(default_factory=Counter)
-    """How many were taken out, by kind."""
+    """Redacted values by kind."""
     left_out: Counter[str] = field(default_factory=Counter)
-    """Transcripts, conversations and parts of messages, by reason."""
+    """Transcripts, conversations and message parts left out, by reason."""
     fit: int = 0
-    """Conversations that fit their budget whole: they tell no two strategies apart."""
+    """Conversations that fit their budget whole, so that they distinguish no strategies."""
     shared: int = 0
-    """Asks that several transcripts have in common."""
+    """Asks dropped because several transcripts share them."""
 
 
 @dataclass(frozen=True, slots=True)
 class SuiteDraft:
-    """A draft that is not written yet."""
+    """A draft in memory."""
 
     settings: DraftSettings
     scenarios: tuple[DraftedScenario, ...]
     report: DraftReport
 
     def write(self, path: Path) -> tuple[Path, Path]:
-        """Write the suite and its conversations beside it; the places of both."""
+        """Write the suite and the conversations file beside it; return both paths."""
         beside = path.with_suffix(".jsonl")
         rows = [json.dumps(scenario.row(), ensure_ascii=False, sort_keys=True) + "\n" for scenario in self.scenarios]
         for place, text in ((beside, "".join(rows)), (path, self.yaml(beside.name))):
@@ -118,7 +119,7 @@ class SuiteDraft:
         return path, beside
 
     def yaml(self, conversations: str) -> str:
-        """The suite as a file that people edit: each ask on lines of its own."""
+        """Return the suite as YAML for people to edit, each ask on lines of its own."""
         lines = [
             "# Drafted by rule from transcripts. Read the asks, drop or reword what makes no sense, and write",
             "# `status: kept`: then `ctxsteward evals run FILE --gate` holds the gates.",
@@ -137,8 +138,9 @@ class SuiteDraft:
         ]
         for scenario in self.scenarios:
             for ask in scenario.asks:
+                source = "".join(char if char.isprintable() else "?" for char in scenario.source)
                 lines += [
-                    f"  # {_line(scenario.source)}: said in message {ask.place} of {len(scenario.messages)}",
+                    f"  # {source}: said in message {ask.place} of {len(scenario.messages)}",
                     f"  - scenario: {_scalar(scenario.id)}",
                     f"    after: {ask.after}",
                     f"    question: {_scalar(ask.question)}",
@@ -150,17 +152,9 @@ class SuiteDraft:
 
 
 def _scalar(text: str) -> str:
-    """A double-quoted YAML scalar: JSON's, with what YAML does not print escaped."""
+    """Return a double-quoted YAML scalar: JSON's, with unprintable characters escaped."""
     quoted = json.dumps(text, ensure_ascii=False)
-    return "".join(char if char.isprintable() else _escaped(char) for char in quoted)
-
-
-def _escaped(char: str) -> str:
-    return f"\\U{ord(char):08x}"
-
-
-def _line(text: str) -> str:
-    return "".join(char if char.isprintable() else "?" for char in text)
+    return "".join(char if char.isprintable() else f"\\U{ord(char):08x}" for char in quoted)
 
 
 # -- from files to conversations ---------------------------------------------------------------------------------
@@ -169,7 +163,7 @@ def _line(text: str) -> str:
 def draft_suite(
     paths: Sequence[Path], settings: DraftSettings, tell: Callable[[str], object] = lambda done: None
 ) -> SuiteDraft:
-    """Draft a suite; `tell` hears of each transcript."""
+    """Draft a suite; call `tell` with the session of each transcript."""
     report = DraftReport()
     counter = Setup().counter()
     made: list[DraftedScenario] = []
@@ -179,35 +173,44 @@ def draft_suite(
             report.transcripts += 1
             made += _scenarios(transcript, path.name, settings, counter, report)
             tell(transcript.session)
-    scenarios = _named_once(_without_shared(made, settings.asks, report))
+    times = Counter((ask.question, ask.value) for scenario in made for ask in set(scenario.asks))
+    scenarios: dict[str, DraftedScenario] = {}
+    for scenario in made:
+        own = [ask for ask in scenario.asks if times[ask.question, ask.value] == 1]
+        report.shared += len(scenario.asks) - len(own)
+        asks = sorted(own[: settings.asks], key=lambda ask: (ask.place, ask.question))
+        id, number = scenario.id, 2
+        while id in scenarios:  # two transcripts may have the same session id
+            id, number = f"{scenario.id}-{number}", number + 1
+        scenarios[id] = replace(scenario, id=id, asks=tuple(asks))
     if not scenarios:
-        told = ", ".join(f"{reason} ({count})" for reason, count in sorted(report.left_out.items()))
+        reasons = ", ".join(f"{reason} ({count})" for reason, count in sorted(report.left_out.items()))
         raise InputError(
-            f"no conversation in {report.transcripts} transcripts: {told}; lower --min-turns, or pass others"
+            f"no conversation in {report.transcripts} transcripts: {reasons}; lower --min-turns, or pass other files"
         )
-    return SuiteDraft(settings, tuple(scenarios), report)
+    return SuiteDraft(settings, tuple(scenarios.values()), report)
 
 
 def files_of(paths: Iterable[Path]) -> list[Path]:
-    """The files that were named, and those of folders that are named like transcripts; sorted, each once."""
-    found: dict[Path, None] = {}
+    """Return the named files and the transcripts of named folders, sorted, each once."""
+    files: dict[Path, None] = {}
     for path in paths:
         if path.is_dir():
-            inside = sorted(one for one in path.rglob("*") if one.is_file() and is_named_like_transcript(one.name))
+            inside = sorted(file for file in path.rglob("*") if file.is_file() and is_named_like_transcript(file.name))
             if not inside:
                 raise InputError(f"{path}: no transcripts in this folder; name files, or a folder with .jsonl or .json")
-            found |= dict.fromkeys(inside)
+            files |= dict.fromkeys(inside)
         elif path.is_file():
-            found[path] = None
+            files[path] = None
         else:
             raise InputError(f"{path}: no such file or folder; pass transcripts")
-    return sorted(found)
+    return sorted(files)
 
 
 def _scenarios(
     transcript: Transcript, source: str, settings: DraftSettings, counter: TokenCounter, report: DraftReport
 ) -> Iterator[DraftedScenario]:
-    """The conversations of one transcript, with more asks than are wanted."""
+    """Yield the conversations of one transcript, with more asks than wanted."""
     try:
         entries = list(transcript.entries())
     except (InvalidTranscript, InputTooLarge) as error:
@@ -228,7 +231,7 @@ def _scenarios(
             report.left_out["conversation with too few turns"] += 1
             continue
         if fault := _fault(piece):
-            report.left_out[f"conversation that no provider would take: {fault}"] += 1
+            report.left_out[f"conversation that no provider would accept: {fault}"] += 1
             continue
         stated = [wire["role"] == "user" or (between_people and wire["role"] == "assistant") for wire in piece]
         tokens = sum(counter.message(Message.from_wire(wire)) for wire in piece)
@@ -250,7 +253,7 @@ def _budget(tokens: int) -> int:
 
 
 def _fault(piece: Sequence[Wire]) -> str:
-    """Why a conversation cannot be played; empty where it can."""
+    """Return why a conversation cannot be played; empty if it can."""
     try:
         for wire in piece:
             Message.from_wire(wire)
@@ -261,9 +264,9 @@ def _fault(piece: Sequence[Wire]) -> str:
 
 
 def pieces(wires: Sequence[Wire], max_messages: int) -> Iterator[Sequence[Wire]]:
-    """A conversation cut before user messages; what cannot be cut so is cut off at `max_messages`.
+    """Cut a conversation before user messages; a turn longer than `max_messages` is truncated.
 
-    Calls that nothing answers are cut off at the end of a piece.
+    Unanswered calls at the end of a piece are left out.
 
     >>> [len(piece) for piece in pieces([{"role": role} for role in ("user", "assistant") * 5], 4)]
     [4, 4, 2]
@@ -282,7 +285,7 @@ def pieces(wires: Sequence[Wire], max_messages: int) -> Iterator[Sequence[Wire]]
 
 
 def with_own_call_ids(wires: Iterable[Wire]) -> Iterator[Wire]:
-    """The same messages with calls numbered: recorded ids come back within a conversation, and may say something."""
+    """Yield the messages with calls renumbered: recorded ids may repeat in a conversation, or hold personal data."""
     count = 0
     open_calls: dict[str, list[str]] = {}
     for wire in wires:
@@ -299,48 +302,25 @@ def with_own_call_ids(wires: Iterable[Wire]) -> Iterator[Wire]:
 
 
 def _is_half_answered(piece: Sequence[Wire]) -> bool:
-    """Whether it ends among the results of several calls."""
+    """Return whether a piece ends before the last result of several calls."""
     if piece[-1].get("role") != "tool":
         return False
     calls = next((place for place in range(len(piece) - 1, -1, -1) if piece[place].get("tool_calls")), None)
     return calls is not None and len(piece) - 1 - calls < len(piece[calls]["tool_calls"])
 
 
-def _without_shared(made: Sequence[DraftedScenario], most: int, report: DraftReport) -> list[DraftedScenario]:
-    """Conversations without the asks that several have in common, and with no more than are wanted."""
-    common = Counter((ask.question, ask.value) for one in made for ask in set(one.asks))
-    scenarios: list[DraftedScenario] = []
-    for one in made:
-        own = [ask for ask in one.asks if common[ask.question, ask.value] == 1]
-        report.shared += len(one.asks) - len(own)
-        asks = sorted(own[:most], key=lambda ask: (ask.place, ask.question))
-        scenarios.append(replace(one, asks=tuple(asks)))
-    return scenarios
-
-
-def _named_once(scenarios: Iterable[DraftedScenario]) -> list[DraftedScenario]:
-    """The same with an id of its own for each."""
-    named: dict[str, DraftedScenario] = {}
-    for one in scenarios:
-        id, number = one.id, 2
-        while id in named:
-            id, number = f"{one.id}-{number}", number + 1
-        named[id] = replace(one, id=id)
-    return list(named.values())
-
-
 # -- redaction ---------------------------------------------------------------------------------------------------
 
 
 class TextRedaction:
-    """Takes personal data and secrets out of messages, and counts what it took."""
+    """Redact personal data and secrets in messages, and count them by kind."""
 
     def __init__(self, redacts: bool, report: DraftReport) -> None:
         self._redact = Redactor() if redacts else None
         self._report = report
 
     def text(self, text: str) -> str:
-        """One text."""
+        """Redact a text."""
         if self._redact is None or not text:
             return text
         before = Counter(_REDACTED.findall(text))
@@ -349,7 +329,7 @@ class TextRedaction:
         return clean
 
     def json(self, value: Wire) -> Wire:
-        """A JSON object with its texts redacted, keys too."""
+        """Redact all texts of a JSON object, keys included."""
         return {self.text(str(key)): self._inside(item) for key, item in value.items()}
 
     def _inside(self, value: object) -> object:
@@ -366,7 +346,7 @@ class TextRedaction:
                 return value
 
     def message(self, wire: Wire) -> Wire:
-        """A message of OpenAI chat: its texts, the arguments of its calls; nothing else is kept of it."""
+        """Redact an OpenAI chat message; fields other than its texts and calls are dropped."""
         made: Wire = {"role": wire.get("role")}
         made["content"] = self._content(wire.get("content"))
         if wire.get("name"):

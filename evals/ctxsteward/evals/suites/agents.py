@@ -1,13 +1,13 @@
 """The suite ``agents``: with tools, every request is valid and in budget, the task stays, results stay reachable.
 
-Turns of talk and of tool use of every shape: up to 60 steps in one turn, calls at once, answers that come late (behind
-the user's next words), never, wrong once and then right, or far too large, errors and retries, the same results again,
-images, people who break in. Ids are unique in a conversation but for the kind ``reused ids``.
+Turns of talk alternate with tool use of every shape: up to 60 steps in one turn, parallel calls, answers that come late
+(behind the user's next words), never, or far too large, errors with retries, repeated results, images, interruptions.
+Ids are unique in a conversation except in turns of the kind ``reused ids``.
 
-At every third call (of long scenarios every fifth), and wherever a history needed repair, both providers' payloads are
-held to their published rules. A call may be over budget only by what is always verbatim. Results that the model has not
-seen are verbatim, or an excerpt with their reference; any result is there whole under its number, whatever was
-compacted.
+At every third call (every fifth in long scenarios), and wherever a history needed repair, both providers' payloads are
+checked against their published rules. A call may exceed its budget only by the part that is always verbatim. Results
+that the model has not seen are verbatim, or excerpts with their reference; each result is available whole under its
+number, whatever was compacted.
 
 Source: `prompt_cost`, `replay`; issues of well-known projects (orphaned pairs, wedged sessions, lost tasks).
 """
@@ -48,7 +48,7 @@ HUGE_ROWS = (300, 1_500)
 
 
 class Loops:
-    """Writes turns; remembers what tools gave back."""
+    """Write turns; remember the results of tools."""
 
     def __init__(self, rng: Random, talk: SmallTalk, draw: Draw) -> None:
         self.rng, self.talk = rng, talk
@@ -73,11 +73,11 @@ class Loops:
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """What a turn may be."""
+        """Return the kinds of turns."""
         return tuple(self._kinds)
 
     def play(self, kind: str) -> list[Wire]:
-        """The messages of one turn."""
+        """Return the messages of one turn."""
         return list(self._kinds[kind]())
 
     # -- turns ----------------------------------------------------------------------------------------------------
@@ -98,7 +98,7 @@ class Loops:
         yield assistant(self.talk.assistant())
 
     def _retry(self) -> Iterator[Wire]:
-        """Errors, then the same call with success."""
+        """Yield failed calls, then the same call with success."""
         yield self._order()
         name, arguments, result = self._output()
         for _ in range(self.rng.randint(1, 3)):
@@ -111,7 +111,7 @@ class Loops:
         yield assistant(self.talk.assistant())
 
     def _late(self) -> Iterator[Wire]:
-        """The user speaks before the answer is there."""
+        """Yield a turn in which the user speaks before the results arrive."""
         yield self._order()
         ids, rows = self._calls(self.rng.randint(1, 3))
         yield pasted.calls(*((id, name, arguments) for id, (name, arguments, _) in zip(ids, rows, strict=True)))
@@ -121,7 +121,7 @@ class Loops:
         yield assistant(self.talk.assistant())
 
     def _never(self) -> Iterator[Wire]:
-        """Some of the calls are never answered; the next thing is the user's words, or the agent's."""
+        """Yield a turn with unanswered calls; the user or the agent speaks next."""
         yield self._order()
         ids, rows = self._calls(self.rng.randint(2, 4))
         yield pasted.calls(*((id, name, arguments) for id, (name, arguments, _) in zip(ids, rows, strict=True)))
@@ -132,7 +132,7 @@ class Loops:
         yield assistant(self.talk.assistant())
 
     def _interrupted(self) -> Iterator[Wire]:
-        """The user breaks into a loop, which goes on afterwards."""
+        """Yield a loop that the user interrupts and the agent continues."""
         yield self._order()
         for _ in range(self.rng.randint(1, 4)):
             yield from self._step(1)
@@ -148,7 +148,7 @@ class Loops:
         yield assistant(self.talk.assistant())
 
     def _duplicate(self) -> Iterator[Wire]:
-        """What a tool gave before, again, word for word."""
+        """Yield calls with the same result word for word."""
         yield self._order()
         name, arguments, result = self._output()
         again = self.rng.choice(self.results[-20:]) if self.results and self.rng.random() < 0.5 else result
@@ -166,7 +166,7 @@ class Loops:
         yield assistant(self.talk.assistant())
 
     def _reused(self) -> Iterator[Wire]:
-        """An agent that numbers its calls anew each time."""
+        """Yield calls of an agent that reuses an id."""
         yield self._order()
         for _ in range(2):
             name, arguments, result = self._output()
@@ -183,8 +183,8 @@ class Loops:
         return user(self.talk.join(self.talk.user() if form < 0.4 else "", order, where if form > 0.3 else ""))
 
     def _break(self) -> Wire:
-        said = self.rng.choice(self.phrasings["breaks"])
-        return user(self.talk.join(said, self.talk.user() if self.rng.random() < 0.7 else ""))
+        interruption = self.rng.choice(self.phrasings["breaks"])
+        return user(self.talk.join(interruption, self.talk.user() if self.rng.random() < 0.7 else ""))
 
     def _step(self, calls: int, rows: int | None = None) -> Iterator[Wire]:
         ids, outputs = self._calls(calls, rows)
@@ -210,7 +210,7 @@ class Loops:
         return f"call_{self._ids}_{self.rng.randrange(16**5):05x}"
 
     def _image(self) -> Wire:
-        """A picture of some size; what is in it does not matter here."""
+        """Return an image part with a size; only the header of the image matters."""
         head = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR"
         size = self.rng.choice((64, 200, 512, 900)).to_bytes(4, "big") + self.rng.choice((64, 300, 768)).to_bytes(
             4, "big"
@@ -223,7 +223,7 @@ class Loops:
 
 
 CHECKED_EVERY = 5
-"""Calls of a long scenario of which one is rendered for both providers, beside those after something odd."""
+"""In a long scenario, one call of this many is rendered for both providers, besides calls with repairs."""
 CHECKED_EVERY_SHORT = 3
 ASKS = 4
 WEIGHTS = {
@@ -240,12 +240,12 @@ WEIGHTS = {
     "images": 3,
     "reused ids": 2,
 }
-"""Of 100 turns or so; long loops are placed apart."""
+"""Weights of the kinds, about 100 in all; long loops are placed separately."""
 LONG_LOOPS = 1
 
 
 def make(draw: Draw) -> Scenario:
-    """An agent's work on one task, turn by turn."""
+    """Make an agent's work on one task, turn by turn."""
     rng = draw.random("agents")
     code = f"{rng.choice(('JOB', 'CHG', 'REQ', 'WO'))}-{rng.randint(1_000, 99_999)}"
     talk = SmallTalk.of(draw, avoid=(code,))
@@ -274,7 +274,7 @@ def make(draw: Draw) -> Scenario:
 
 
 def _kinds(rng: Random, turns: int) -> list[str]:
-    """The kind of each turn: every kind at least once, long loops at places of their own."""
+    """Draw the kind of each turn: every kind at least once, long loops at places of their own."""
     places = [*WEIGHTS, *rng.choices(list(WEIGHTS), list(WEIGHTS.values()), k=turns - len(WEIGHTS))]
     rng.shuffle(places)
     for _ in range(LONG_LOOPS):
@@ -284,21 +284,21 @@ def _kinds(rng: Random, turns: int) -> list[str]:
 
 
 def _until(messages: Sequence[Wire], turns: int) -> list[Wire]:
-    """The first so many user turns, to an assistant's text: interruptions are turns too."""
-    kept: list[Wire] = []
-    said = 0
+    """Return the first `turns` user turns, up to a text of the assistant; interruptions count as turns."""
+    beginning: list[Wire] = []
+    user_turns = 0
     for message in messages:
-        said += message["role"] == "user"
-        if said > turns:
+        user_turns += message["role"] == "user"
+        if user_turns > turns:
             break
-        kept.append(message)
-    while kept[-1]["role"] != "assistant" or kept[-1].get("tool_calls"):
-        kept.pop()
-    return kept
+        beginning.append(message)
+    while beginning[-1]["role"] != "assistant" or beginning[-1].get("tool_calls"):
+        beginning.pop()
+    return beginning
 
 
 def play_agents(scenario: Scenario, setup: Setup, stage: PlayCounts) -> Scores:
-    """Play it; judge every call, the asks, and every result at the end."""
+    """Play a scenario; judge every call, the asks, and every result at the end."""
     costs, prefix, compactions = ConversationCost(setup.counter()), PrefixJudge(), 0
     budget = BudgetJudge(costs.sizer)
     every = CHECKED_EVERY if scenario.turns >= LONG_TURNS[0] else CHECKED_EVERY_SHORT
@@ -323,13 +323,13 @@ def play_agents(scenario: Scenario, setup: Setup, stage: PlayCounts) -> Scores:
 
 
 def _is_odd(moment: CallMoment, every: int) -> bool:
-    """Whether this call repaired or compacted something, so that it is looked at besides every third or fifth."""
+    """Return whether this call repaired or compacted something, so that it is checked in any case."""
     envelope = moment.prompt.envelope
     return bool(envelope and envelope.findings) or bool(moment.prompt.compacted and every < CHECKED_EVERY)
 
 
 def valid(moment: PromptMoment) -> Scores:
-    """Both providers' payloads; Anthropic's where the subject makes one."""
+    """Check both providers' payloads; Anthropic's only if the subject makes one."""
     faults = call_faults(request_of(moment))
     yield holds("valid_openai", not faults, moment.at, "; ".join(faults[:3]))
     if moment.prompt.anthropic is None:
@@ -340,7 +340,7 @@ def valid(moment: PromptMoment) -> Scores:
 
 
 def kept(moment: CallMoment, budget: BudgetJudge) -> Scores:
-    """Budget, task, new results, last raw turn of one call."""
+    """Check budget, task, new results and last raw turn of one call."""
     over = budget.is_over(moment)
     yield Score("over_budget", float(over), moment.at, f"{budget.tokens(moment)} tokens" if over else "")
     faults = budget.faults(moment)
@@ -362,7 +362,7 @@ def kept(moment: CallMoment, budget: BudgetJudge) -> Scores:
 
 
 def _unseen(wires: Sequence[Wire]) -> Iterator[int]:
-    """Ordinals of the tool results behind the newest assistant message."""
+    """Yield the ordinals of tool results behind the newest assistant message."""
     for ordinal in range(len(wires), 0, -1):
         role = wires[ordinal - 1]["role"]
         if role == "assistant":
@@ -372,7 +372,7 @@ def _unseen(wires: Sequence[Wire]) -> Iterator[int]:
 
 
 def resolvable(ended: EndMoment) -> Scores:
-    """Every tool result at the end: by its number, in the last window, or behind a reference that a window showed."""
+    """Check at the end that each tool result is available: by number, in the last window, or by a shown reference."""
     places = [n for n, message in enumerate(ended.wires, 1) if message["role"] == "tool"]
     if not isinstance(ended.dialogue, (Archive, Outputs)) or ended.last is None:
         yield UnscoredCheck("results_resolvable", "the subject has no references that resolve")

@@ -165,8 +165,8 @@ def _learn(scenario: Scenario, store: Store) -> None:
         facts.commit(Audience("session", scenario.id), [fact], who="ada", why="known", when="2026-03-01T00:00:00+00:00")
 
 
-def _same(one: Envelope, other: Envelope) -> bool:
-    return all(one.render(provider) == other.render(provider) for provider in ("openai-chat", "anthropic"))
+def _same(first: Envelope, second: Envelope) -> bool:
+    return all(first.render(provider) == second.render(provider) for provider in ("openai-chat", "anthropic"))
 
 
 def _drain(store: Store) -> None:
@@ -208,7 +208,7 @@ class _CacheRun:
     neighbours: tuple[Envelope, Envelope]
     """Another session of the tenant, and one of another tenant."""
     auditor: Auditor
-    said: list[Wire] = field(default_factory=list)
+    messages: list[Wire] = field(default_factory=list)
     last: Envelope | None = None
 
     def build(self) -> Envelope:
@@ -238,7 +238,7 @@ def play_cache(scenario: Scenario, setup: Setup, stage: PlayCounts, *, auditor: 
         )
         until, second = 6, rng.randrange(len(scenario.messages) // 3, len(scenario.messages) // 2)
         for number, wire in enumerate(scenario.messages):
-            if wire["role"] == "assistant" and run.said:
+            if wire["role"] == "assistant" and run.messages:
                 envelope = run.build()
                 yield holds("sealed", _is_sealed(store, envelope), f"message {number}", "no seal, or not its own")
                 until -= 1
@@ -248,7 +248,7 @@ def play_cache(scenario: Scenario, setup: Setup, stage: PlayCounts, *, auditor: 
                     yield from _tampered(run, rng, envelope, tamperings, f"message {number}")
                 run.last = envelope
             run.session.append(wire)
-            run.said.append(wire)
+            run.messages.append(wire)
             if number == second and scenario.profile is not None:
                 run.session.repin(Profile.from_document(revised(rng, scenario.profile)))
             if rng.random() < 0.06:
@@ -263,7 +263,10 @@ def _neighbours(scenario: Scenario, setup: Setup, store: Store) -> tuple[Envelop
         profile = None if scenario.profile is None else Profile.from_document(scenario.profile)
         session = store.session(id, tenant=tenant, profile=profile)
         session.extend(
-            [*(one for _ in range(4) for one in (user(talk.user()), assistant(talk.assistant()))), user(talk.user())]
+            [
+                *(message for _ in range(4) for message in (user(talk.user()), assistant(talk.assistant()))),
+                user(talk.user()),
+            ]
         )
         envelopes.append(setup.builder().build(session))
     return envelopes[0], envelopes[1]
@@ -284,14 +287,14 @@ def _disturbed(run: _CacheRun, rng: Random, before: Envelope, name: str, at: str
         return
     at, misses_before = f"{at}: {name}", misses()
     try:
-        wrong, unhandled = opened_cold(world, before, run.said, run.setup, fault, gone)
+        wrong, unhandled = opened_cold(world, before, run.messages, run.setup, fault, gone)
     except Exception as error:  # whatever the product raises, nobody has dealt with the damage
         wrong, unhandled = f"{type(error).__name__}: {error}", True
     yield holds("recovered", not wrong, at, wrong)
     yield Score("unhandled_cache_misses", float(unhandled), at, wrong if unhandled else "")
-    if fault.told and (not gone or shows(before, gone)):
+    if fault.reasons and (not gone or shows(before, gone)):
         reasons = {reason for reason, count in misses().items() if count > misses_before.get(reason, 0)}
-        yield holds("told", bool(reasons & fault.told), at, f"told: {sorted(reasons) or 'nothing'}")
+        yield holds("told", bool(reasons & fault.reasons), at, f"told: {sorted(reasons) or 'nothing'}")
 
 
 # -- tampering ---------------------------------------------------------------------------------------------------
@@ -301,18 +304,18 @@ def _tampered(run: _CacheRun, rng: Random, expected: Envelope, names: Iterator[s
     """Audit requests that were tampered with, and requests that nobody touched."""
     scene = _scene(run, rng, expected)
     keys = run.store.keys
-    known: Callable[[], list[Envelope]] = lambda: [one for one in (scene.earlier, scene.neighbour) if one]  # noqa: E731
+    others = [envelope for envelope in (scene.earlier, scene.neighbour) if envelope]
     for _ in range(TAMPERED):
         name, provider = next(names), rng.choice(PROVIDERS)
         sent = TAMPERINGS[name](rng, scene, provider) or TAMPERINGS[name](rng, scene, "openai-chat")
         if sent is not None:
-            differences = run.auditor(expected, sent, keys=keys, known=known() if rng.random() < 0.5 else ())
+            differences = run.auditor(expected, sent, keys=keys, known=others if rng.random() < 0.5 else ())
             yield Score(
                 "audit_misses", float(not differences), f"{at}, {provider}: {name}", "" if differences else "no finding"
             )
     provider = rng.choice(PROVIDERS)
     for sent in (sealed_request(expected, provider, cache=rng.random() < 0.5), expected.render(provider)):
-        differences = run.auditor(expected, sent, keys=keys, known=known())
+        differences = run.auditor(expected, sent, keys=keys, known=others)
         yield Score(
             "false_alarms",
             float(bool(differences)),
@@ -332,6 +335,6 @@ def _scene(run: _CacheRun, rng: Random, expected: Envelope) -> TamperingScene:
         neighbour=run.neighbours[0],
         foreigner=run.neighbours[1],
         other_head=run.builder.rebuild(other),
-        said=run.said,
+        messages=run.messages,
         remarks=run.scenario.draw.texts("cache", "remarks"),
     )

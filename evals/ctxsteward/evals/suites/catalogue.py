@@ -37,8 +37,8 @@ NAMES = (
 def suite_named(name: str) -> EvalSuite:
     """One suite."""
     if name not in NAMES:
-        known = f"one of: {', '.join(NAMES)}; or a file of your own that ends in .yaml"
-        raise InputError(f"unknown eval suite {name!r:.60}; {known}")
+        names = f"one of: {', '.join(NAMES)}; or a file of your own that ends in .yaml"
+        raise InputError(f"unknown eval suite {name!r:.60}; {names}")
     module_name = name.replace("-", "_")
     module = import_module(f".{module_name}", __package__)
     entry = _suites()[name]

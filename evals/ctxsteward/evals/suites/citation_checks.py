@@ -1,10 +1,11 @@
-"""Tool outputs and pure checks of the suite ``citations``: what a window cites and quotes, against what was said.
+"""Check citations and quotes of a window against the conversation, and make tool outputs, for the suite ``citations``.
 
-`said` is always the conversation's own list of wire dicts, in order: message §n is ``said[n - 1]``. A reference is
-taken from structure (bullets, fragments, reports), never from text, but where the lines a model reads are checked.
+`messages` is always the conversation's list of wire dicts, in order: message §n is ``messages[n - 1]``. References are
+read from structure (bullets, fragments, reports); they are read from text only to check the lines that a model reads.
 
-`exchange` makes up to three calls and their results, of many kinds and sizes; in the OpenAI dialect one message a
-result, in the Anthropic dialect one with all (``§n.1``, ``§n.2``). Some repeat an earlier result word for word.
+`exchange` makes up to three calls and their results, of many kinds and sizes. In the OpenAI dialect each result is a
+message; in the Anthropic dialect one message holds all (``§n.1``, ``§n.2``). Some repeat an earlier result word for
+word.
 """
 
 from __future__ import annotations
@@ -33,10 +34,10 @@ from .kit.suite import Language, Score, Split, UnscoredCheck, holds
 from .kit.talk import answer
 
 SUMMARY_CHARS = 80
-"""Of a message that left without a probe of its own, a report quotes so much from its beginning."""
+"""Characters that a report quotes from the beginning of a compacted message without a bullet of its own."""
 MIN_QUOTE_CHARS = 6
 READ_CHARS = 900
-"""A model reads a long original in pieces of so many characters."""
+"""Characters of each piece in which a model reads a long original."""
 _CITED_LINE = re.compile(r"- .*\S(?: §[1-9]\d*(?:\.[1-9]\d*)?)+")
 _QUOTED = re.compile(r"“([^“”]+)”|「([^「」]+)」|\"([^\"]+)\"|`([^`]+)`")
 _NOTE = re.compile(r"\[… \d+ tokens in all, excerpt; (§\d+(?:\.\d+)?) resolves to the whole …\]")
@@ -47,7 +48,7 @@ _DAY = re.compile(r"\d{4}-\d\d-\d\d(?: §(\d+)-§(\d+))?:")
 
 
 def bullets_cited(envelope: Envelope, session: Session, at: str) -> Iterator[Score]:
-    """Every bullet that stands cites something, and every line that is shown ends with what it cites."""
+    """Check that every bullet has a citation, and that every shown line ends with its citations."""
     for bullet in session.state.bullets:
         yield holds("bullets_cited", bool(bullet.citations), at, f"a bullet without citation: {bullet.text!r:.120}")
     fragment = envelope.dynamic.bullets
@@ -61,39 +62,39 @@ def bullets_cited(envelope: Envelope, session: Session, at: str) -> Iterator[Sco
 
 
 def cited_refs(bullets: Iterable[Bullet]) -> list[Ref]:
-    """What bullets cite, once each."""
+    """Return the citations of bullets, sorted, each once."""
     return sorted({Ref.parse(ref) for bullet in bullets for ref in bullet.citations})
 
 
-def resolves(metric: str, refs: Iterable[Ref], session: Session, said: Sequence[Wire], at: str) -> Iterator[Score]:
-    """Whether references give the bytes that were said."""
+def resolves(metric: str, refs: Iterable[Ref], session: Session, messages: Sequence[Wire], at: str) -> Iterator[Score]:
+    """Check that references resolve to the bytes of the conversation."""
     for ref in refs:
-        fault = _fault(ref, session, said)
+        fault = _fault(ref, session, messages)
         yield holds(metric, not fault, at, f"{ref} {fault}", str(ref))
 
 
-def _fault(ref: Ref, session: Session, said: Sequence[Wire]) -> str:
-    if not 0 < ref.ordinal <= len(said):
-        return f"names none of {len(said)} messages"
-    wire = said[ref.ordinal - 1]
+def _fault(ref: Ref, session: Session, messages: Sequence[Wire]) -> str:
+    if not 0 < ref.ordinal <= len(messages):
+        return f"is outside the {len(messages)} messages"
+    wire = messages[ref.ordinal - 1]
     try:
-        found = session.resolve(ref)
+        resolved = session.resolve(ref)
     except ContextError as error:
         return f"does not resolve: {error}"
     if not ref.part:
-        return "" if encode_wire(found) == encode_wire(wire) else "resolves to other bytes"
+        return "" if encode_wire(resolved) == encode_wire(wire) else "resolves to other bytes"
     results = _message(wire).tool_results
-    same = ref.part <= len(results) and found.tool_results[0].text == results[ref.part - 1].text
+    same = ref.part <= len(results) and resolved.tool_results[0].text == results[ref.part - 1].text
     return "" if same else "resolves to another tool result"
 
 
 def lost_in(reports: Iterable[CompressionReport]) -> set[int]:
-    """Ordinals that reports say something was lost of."""
+    """Return the ordinals of messages that reports name as lost in part or whole."""
     return {Ref.parse(loss.ref).ordinal for report in reports for loss in report.losses}
 
 
 def accounted(envelope: Envelope, session: Session, lost: Set[int], at: str) -> Score:
-    """Every message is in the window once, or cited, or a recorded loss."""
+    """Check that every message is in the window once, or cited, or a recorded loss."""
     shown = [ordinal for fragment in envelope.dynamic.strip.fragments for ordinal in fragment.refs]
     cited = {Ref.parse(ref).ordinal for bullet in session.state.bullets for ref in bullet.citations}
     gone = set(range(1, len(session) + 1)) - {*shown, *cited, *lost}
@@ -104,17 +105,17 @@ def accounted(envelope: Envelope, session: Session, lost: Set[int], at: str) -> 
 # -- quotes ------------------------------------------------------------------------------------------------------
 
 
-def losses_quote(report: CompressionReport, said: Sequence[Wire], at: str, *, verbatim: bool) -> Iterator[Score]:
-    """A loss with a span says exactly what stands there; one without is a bullet's text or how its message begins."""
+def losses_quote(report: CompressionReport, messages: Sequence[Wire], at: str, *, verbatim: bool) -> Iterator[Score]:
+    """Check that a loss with a span quotes it exactly, and any other a bullet or the beginning of its message."""
     together: dict[str, list[str]] = {}
     for loss in report.losses:
         together.setdefault(loss.text, []).append(loss.ref)
     for loss in report.losses:
-        text = text_of(_message(said[Ref.parse(loss.ref).ordinal - 1]))
+        text = text_of(_message(messages[Ref.parse(loss.ref).ordinal - 1]))
         if loss.span is not None:
             same = text[loss.span[0] : loss.span[1]] == loss.text
         else:
-            same = text[:SUMMARY_CHARS] == loss.text or not _altered(together[loss.text], loss.text, said, verbatim)
+            same = text[:SUMMARY_CHARS] == loss.text or not _altered(together[loss.text], loss.text, messages, verbatim)
         yield holds(
             "quotes_match",
             same,
@@ -124,55 +125,55 @@ def losses_quote(report: CompressionReport, said: Sequence[Wire], at: str, *, ve
         )
 
 
-def bullets_quote(bullets: Iterable[Bullet], said: Sequence[Wire], at: str, *, verbatim: bool) -> Iterator[Score]:
-    """What a bullet puts in quotes stands in a message it cites; with `verbatim`, so does every piece of it."""
+def bullets_quote(bullets: Iterable[Bullet], messages: Sequence[Wire], at: str, *, verbatim: bool) -> Iterator[Score]:
+    """Check that quotes in a bullet stand in a message it cites; with `verbatim`, check every piece of the bullet."""
     for bullet in bullets:
-        wrong = _altered(bullet.citations, bullet.text, said, verbatim)
+        wrong = _altered(bullet.citations, bullet.text, messages, verbatim)
         yield holds(
             "quotes_match", not wrong, f"{at}, bullet {' '.join(bullet.citations)}", f"altered: {wrong[:2]!r:.160}"
         )
 
 
-def _altered(refs: Iterable[str], text: str, said: Sequence[Wire], verbatim: bool) -> list[str]:
-    """What a bullet about these messages says that none of them says."""
-    messages = [_message(said[Ref.parse(ref).ordinal - 1]) for ref in refs]
-    originals = [text_of(message) for message in messages]
+def _altered(refs: Iterable[str], text: str, messages: Sequence[Wire], verbatim: bool) -> list[str]:
+    """Return the pieces of a bullet that stand in none of the messages it cites."""
+    cited = [_message(messages[Ref.parse(ref).ordinal - 1]) for ref in refs]
+    originals = [text_of(message) for message in cited]
     squeezed = [_squeezed(original) for original in originals]
     wrong = [quote for quote in quotes(text) if not any(_squeezed(quote) in original for original in squeezed)]
     if wrong or not verbatim:
         return wrong
     wrong = _unsupported(text, originals)
-    of_tools = wrong and any(message.tool_results for message in messages)
+    of_tools = wrong and any(message.tool_results for message in cited)
     return _unsupported_behind_label(text, originals) if of_tools else wrong
 
 
 def _unsupported(text: str, originals: Sequence[str]) -> list[str]:
-    """Pieces of a bullet (split at the ellipsis) that stand in none of the originals."""
+    """Return the pieces of a bullet (split at the ellipsis) that stand in none of the originals."""
     pieces = (piece.strip() for piece in text.split("…"))
     return [piece for piece in pieces if piece and not any(piece in original for original in originals)]
 
 
 def _unsupported_behind_label(text: str, originals: Sequence[str]) -> list[str]:
-    """The same of a bullet about a tool output: behind its label it quotes the output, or counts lines and rows."""
+    """Like `_unsupported`, for a bullet on a tool output: a label, then quotes or counts of lines and rows."""
     best: list[str] | None = None
-    for found in re.finditer(r": ", text):
-        wrong = [piece for piece in _unsupported(text[found.end() :], originals) if not _COUNTED.fullmatch(piece)]
+    for label in re.finditer(r": ", text):
+        wrong = [piece for piece in _unsupported(text[label.end() :], originals) if not _COUNTED.fullmatch(piece)]
         best = wrong if best is None or len(wrong) < len(best) else best
     return _unsupported(text, originals) if best is None else best
 
 
-def recalled_quote(envelope: Envelope, said: Sequence[Wire], session: Session, at: str) -> Iterator[Score]:
-    """Recalled messages are shown under their reference: whole, by passages, or, where a question names them, cut."""
+def recalled_quote(envelope: Envelope, messages: Sequence[Wire], session: Session, at: str) -> Iterator[Score]:
+    """Check that recalled messages stand under their reference: whole, in passages, or cut if a question names them."""
     fragment = envelope.dynamic.context
     rows = rows_of(unfenced(envelope.nonce, fragment.text).text) if fragment else []
     for ordinal in fragment.refs if fragment else ():
-        message = _message(said[ordinal - 1])
+        message = _message(messages[ordinal - 1])
         texts = [message.text, *(result.text for result in message.tool_results)]
         whole = "\n".join(text for text in texts if text)
         note = re.compile(rf"; §{ordinal}(?:\.\d+)? resolves to the whole …\]")
         label = re.compile(rf"§{ordinal} {message.role}(?:, superseded by [§\d, ]+)?: ")
-        said_of = [row[label_match.end() :] for row in rows if (label_match := label.match(row))]
-        shown = any(text == whole or (note.search(text) and _is_excerpt(text, whole)) for text in said_of)
+        shown_rows = [row[label_match.end() :] for row in rows if (label_match := label.match(row))]
+        shown = any(text == whole or (note.search(text) and _is_excerpt(text, whole)) for text in shown_rows)
         shown = shown or _in_passages(ordinal, message, whole, rows, session)
         yield holds(
             "quotes_match", shown, f"{at}, recalled §{ordinal}", "not whole under its reference and role", f"§{ordinal}"
@@ -180,11 +181,11 @@ def recalled_quote(envelope: Envelope, said: Sequence[Wire], session: Session, a
 
 
 def _in_passages(ordinal: int, message: Message, whole: str, rows: Sequence[str], session: Session) -> bool:
-    """Whether rows show passages of a message: each a part of it that its own reference resolves to, in order."""
+    """Return whether rows show passages of a message in order, each resolved by its own reference."""
     label = re.compile(rf"§{ordinal}(?:\.(\d+)(?:-(\d+))?)? {message.role}(?:, superseded by [§\d, ]+)?: ")
     at = 0
-    found = [(match, row[match.end() :]) for row in rows if (match := label.match(row))]
-    for match, text in found:
+    passages = [(match, row[match.end() :]) for row in rows if (match := label.match(row))]
+    for match, text in passages:
         inner = text.removeprefix(_GAP if at or not whole.startswith(text[:20]) else "").removesuffix(_GAP)
         at = whole.find(inner, at)
         if at < 0 or inner == whole:
@@ -196,29 +197,29 @@ def _in_passages(ordinal: int, message: Message, whole: str, rows: Sequence[str]
         elif not message.tool_results:
             return False
         at += len(inner)
-    return bool(found)
+    return bool(passages)
 
 
 def _is_excerpt(text: str, whole: str) -> bool:
-    """Whether every line but the note is the original's: what a question names by number may be cut."""
+    """Return whether every line but the note stands in the original: a message named by number may be cut."""
     return all(_NOTE.fullmatch(line) or line in whole for line in text.split("\n"))
 
 
-def results_quote(envelope: Envelope, said: Sequence[Wire], at: str) -> Iterator[Score]:
-    """A tool result in the window is whole, or cut with the reference under which the whole is found."""
+def results_quote(envelope: Envelope, messages: Sequence[Wire], at: str) -> Iterator[Score]:
+    """Check that each tool result in the window is whole, or cut with a reference to the whole."""
     for fragment in envelope.dynamic.strip.fragments:
         for step in fragment.steps:
             for reply in step.answers if isinstance(step, ToolResults) else ():
                 if reply.entry is not None:
-                    fault = _answer_fault(reply, said)
+                    fault = _answer_fault(reply, messages)
                     yield holds(
                         "quotes_match", not fault, f"{at}, result {reply.entry.ref}", fault, str(reply.entry.ref)
                     )
 
 
-def _answer_fault(answer: ToolResult, said: Sequence[Wire]) -> str:
+def _answer_fault(answer: ToolResult, messages: Sequence[Wire]) -> str:
     assert answer.entry is not None
-    results = _message(said[answer.entry.ordinal - 1]).tool_results
+    results = _message(messages[answer.entry.ordinal - 1]).tool_results
     whole = results[answer.index].text
     if answer.text == whole:
         return ""
@@ -226,7 +227,7 @@ def _answer_fault(answer: ToolResult, said: Sequence[Wire]) -> str:
     masked = _MASKED.fullmatch(answer.text)
     if masked:
         right = masked[2] == named and int(masked[1]) == len(whole)
-        return "" if right else f"the line that stands for it names {masked[2]} and {masked[1]} characters"
+        return "" if right else f"the line in its place names {masked[2]} and {masked[1]} characters"
     note = _NOTE.search(answer.text)
     if note is None or note[1] != named:
         return f"cut without the reference {named}"
@@ -236,20 +237,20 @@ def _answer_fault(answer: ToolResult, said: Sequence[Wire]) -> str:
 
 
 def quotes(text: str) -> list[str]:
-    """Passages in quotation marks, long enough to be somebody's words.
+    """Return passages in quotation marks that are long enough to be somebody's words.
 
     >>> quotes('she said “ship it now”, not "no"')
     ['ship it now']
     """
-    found = ["".join(groups) for groups in _QUOTED.findall(text)]
-    return [quote for quote in found if len(quote) >= MIN_QUOTE_CHARS and "…" not in quote]
+    quoted = ["".join(groups) for groups in _QUOTED.findall(text)]
+    return [quote for quote in quoted if len(quote) >= MIN_QUOTE_CHARS and "…" not in quote]
 
 
 # -- reading again ----------------------------------------------------------------------------------------------
 
 
 def output_again(number: int, wanted: str, place: Ref, session: Session, at: str) -> Iterator[Score]:
-    """The n-th tool output, by each of the ways it can be named, is word for word what the tool said."""
+    """Check that each way to name the n-th tool output gives the tool's words exactly."""
     ways: dict[str, Callable[[], str]] = {
         f"tool_output({number})": lambda: session.tool_output(number).tool_results[0].text,
         f"tool:{number}": lambda: session.resolve(f"tool:{number}").tool_results[0].text,
@@ -265,7 +266,7 @@ def output_again(number: int, wanted: str, place: Ref, session: Session, at: str
 
 
 def read(session: Session, ref: str) -> str:
-    """What a model reads of an original with its tool, piece by piece."""
+    """Read an original as a model does, with its tool and piece by piece."""
     text, offset = "", 0
     while True:
         arguments = {"ref": ref, "offset": offset, "limit": READ_CHARS}
@@ -277,11 +278,11 @@ def read(session: Session, ref: str) -> str:
         offset = int(more[2])
 
 
-def range_again(first: int, last: int, session: Session, said: Sequence[Wire], at: str) -> Score:
-    """A range gives its messages in order, each under its reference and role, whole."""
-    if not 0 < first <= last <= len(said):
-        return Score("ranges_resolve", 0.0, at, f"§{first}-§{last} is no range of {len(said)} messages")
-    rows = [(n, _message(said[n - 1])) for n in range(first, last + 1)]
+def range_again(first: int, last: int, session: Session, messages: Sequence[Wire], at: str) -> Score:
+    """Check that a range resolves to its whole messages in order, each under its reference and role."""
+    if not 0 < first <= last <= len(messages):
+        return Score("ranges_resolve", 0.0, at, f"§{first}-§{last} is not a range in {len(messages)} messages")
+    rows = [(n, _message(messages[n - 1])) for n in range(first, last + 1)]
     wanted = [f"§{n} {message.role}: {text_of(message)}" for n, message in rows]
     return holds(
         "ranges_resolve",
@@ -293,9 +294,9 @@ def range_again(first: int, last: int, session: Session, said: Sequence[Wire], a
 
 
 def days_again(
-    envelope: Envelope, days: Sequence[str], session: Session, said: Sequence[Wire], at: str
+    envelope: Envelope, days: Sequence[str], session: Session, messages: Sequence[Wire], at: str
 ) -> Iterator[Score]:
-    """The line of a day above recalled messages names that day's messages, all of them, and the range resolves.
+    """Check that the line of a day above recalled messages names all messages of that day, and its range resolves.
 
     ``days[n - 1]`` is the date of message §n.
     """
@@ -309,7 +310,7 @@ def days_again(
         fits = first in own and set(range(first, last + 1)) <= set(own) and (first == 1 or days[first - 2] != day)
         named = f"§{own[0]}-§{own[-1]}" if own else "none"
         yield holds("ranges_resolve", fits, at, f"{line!r} does not fit the day's messages: {named}")
-        yield range_again(first, last, session, said, at)
+        yield range_again(first, last, session, messages, at)
 
 
 def _message(wire: Wire) -> Message:
@@ -320,13 +321,13 @@ def _squeezed(text: str) -> str:
     return re.sub(r"\s+", " ", text).strip()
 
 
-# -- of subjects that have nothing but messages --------------------------------------------------------------------
+# -- subjects with messages only -----------------------------------------------------------------------------------
 
 
 def lines_cited(moment: CallMoment) -> Iterator[Score | UnscoredCheck]:
-    """Every line that the subject wrote itself has a reference to what it is about."""
+    """Check that every line of the subject's summary has a reference."""
     if moment.prompt.summary is None:
-        yield UnscoredCheck("bullets_cited", "the subject does not tell which lines are its own", moment.at)
+        yield UnscoredCheck("bullets_cited", "the subject does not mark its own lines", moment.at)
         return
     for line in filter(None, map(str.strip, moment.prompt.summary.splitlines())):
         cited = any(reference in line for reference in moment.references.values())
@@ -334,7 +335,7 @@ def lines_cited(moment: CallMoment) -> Iterator[Score | UnscoredCheck]:
 
 
 def references_resolve(ended: EndMoment) -> Iterator[Score | UnscoredCheck]:
-    """Every reference that some window showed still gives the message it stood for."""
+    """Check that every reference of every window still resolves to its message."""
     if not isinstance(ended.dialogue, Archive):
         yield UnscoredCheck("citations_resolve", "the subject has no references that resolve")
         return
@@ -345,21 +346,21 @@ def references_resolve(ended: EndMoment) -> Iterator[Score | UnscoredCheck]:
 
 
 def outputs_resolve(ended: EndMoment) -> Iterator[Score | UnscoredCheck]:
-    """Every tool output, by its number or by a reference that some window showed, is as the tool said it."""
+    """Check that every tool output is available whole, by its number or by a reference of some window."""
     if not isinstance(ended.dialogue, (Archive, Outputs)):
         yield UnscoredCheck("tool_outputs", "the subject has neither numbers nor references for tool outputs")
         return
     references = {place: reference for reference, place in ended.references.items()}
     for number, output in enumerate(outputs_of(ended.wires), 1):
         if isinstance(ended.dialogue, Outputs):
-            found = ended.output(number)
+            given = ended.output(number)
         else:
-            found = ended.resolved(references.get(output.place.ordinal, ""))
-        yield holds("tool_outputs", found == output.text, f"tool output {number}", "not there, or not whole")
+            given = ended.resolved(references.get(output.place.ordinal, ""))
+        yield holds("tool_outputs", given == output.text, f"tool output {number}", "not there, or not whole")
 
 
 LONG_SHARE = 0.25
-"""Of the outputs: several times as long, mostly over the arrival cap."""
+"""Share of long outputs, most of them over the arrival cap."""
 AGAIN_SHARE = 0.08
 
 _NAMES = ("read_page", "query_rows", "tail_log", "get_config", "list_files", "run_check", "fetch_diff")
@@ -367,7 +368,7 @@ _SEALED_NAMES = ("open_folio", "poll_sensor", "dump_queue", "lookup_owner", "exp
 
 
 class Vocabulary(NamedTuple):
-    """What outputs are made of."""
+    """Words and sentences of tool outputs."""
 
     language: Language
     split: Split = "docs"
@@ -377,7 +378,7 @@ class Vocabulary(NamedTuple):
 
     @property
     def names(self) -> Texts:
-        """Of what has a name: English words."""
+        """Return English words, for names in either language."""
         return self.words("en")
 
     @property
@@ -394,22 +395,20 @@ class ScriptedToolOutput:
 
 
 def outputs_of(messages: Sequence[Wire]) -> list[ScriptedToolOutput]:
-    """All tool outputs in order; the n-th is ``tool:n``."""
-    found: list[ScriptedToolOutput] = []
+    """Return all tool outputs in order; the n-th is ``tool:n``."""
+    outputs: list[ScriptedToolOutput] = []
     for ordinal, wire in enumerate(messages, 1):
-        results = take_wire(wire)[1].tool_results if _may_hold(wire) else ()
-        found += [ScriptedToolOutput(Ref(ordinal, part), result.text) for part, result in enumerate(results, 1)]
-    return found
+        # Parsing is slow, and this runs at each ask: only these messages can hold results.
+        if wire["role"] == "tool" or (wire["role"] == "user" and not isinstance(wire["content"], str)):
+            results = enumerate(take_wire(wire)[1].tool_results, 1)
+            outputs += [ScriptedToolOutput(Ref(ordinal, part), result.text) for part, result in results]
+    return outputs
 
 
-def _may_hold(wire: Wire) -> bool:
-    return wire["role"] == "tool" or (wire["role"] == "user" and not isinstance(wire["content"], str))
-
-
-def exchange(rng: Random, said: Vocabulary, before: Sequence[Wire], *, anthropic: bool) -> list[Wire]:
-    """One round of calls and their results."""
+def exchange(rng: Random, vocabulary: Vocabulary, before: Sequence[Wire], *, anthropic: bool) -> list[Wire]:
+    """Make a round of calls and their results."""
     made = [
-        (f"call_{len(before)}_{k}_{rng.randrange(16**5):05x}", *_made(rng, said, before))
+        (f"call_{len(before)}_{k}_{rng.randrange(16**5):05x}", *_made(rng, vocabulary, before))
         for k in range(rng.choice((1, 1, 1, 2, 3)))
     ]
     if anthropic:
@@ -420,29 +419,29 @@ def exchange(rng: Random, said: Vocabulary, before: Sequence[Wire], *, anthropic
     return [called, *(answer(id, text) for id, _, _, text in made)]
 
 
-def _made(rng: Random, said: Vocabulary, before: Sequence[Wire]) -> tuple[str, str, str]:
-    """Tool name, argument, output."""
-    names, kinds = (_SEALED_NAMES, _SEALED_KINDS) if said.split == "sealed" else (_NAMES, _KINDS)
-    name, key = rng.choice(names), f"{rng.choice(said.names)}-{rng.randint(10, 9999)}"
+def _made(rng: Random, vocabulary: Vocabulary, before: Sequence[Wire]) -> tuple[str, str, str]:
+    """Return tool name, argument and output."""
+    names, kinds = (_SEALED_NAMES, _SEALED_KINDS) if vocabulary.split == "sealed" else (_NAMES, _KINDS)
+    name, key = rng.choice(names), f"{rng.choice(vocabulary.names)}-{rng.randint(10, 9999)}"
     earlier = [wire for wire in before if wire["role"] == "tool"] if rng.random() < AGAIN_SHARE else []
     if earlier:
         return name, key, take_wire(rng.choice(earlier))[1].tool_results[0].text
     size = rng.randint(25, 60) if rng.random() < LONG_SHARE else rng.randint(2, 9)
-    return name, key, rng.choice(kinds)(rng, said, size)
+    return name, key, rng.choice(kinds)(rng, vocabulary, size)
 
 
-def _prose(rng: Random, said: Vocabulary, size: int) -> str:
-    sentences, words = said.sentences, said.words()
+def _prose(rng: Random, vocabulary: Vocabulary, size: int) -> str:
+    sentences, words = vocabulary.sentences, vocabulary.words()
     rows = []
     for _ in range(size):
         a, b = rng.sample(words, 2)
         rows.append(rng.choice(sentences).format(a=a, b=b, n=rng.randint(2, 99), m=rng.randint(100, 9999)))
-    return (" " if said.language == "en" else "").join(rows)
+    return (" " if vocabulary.language == "en" else "").join(rows)
 
 
-def _rows(rng: Random, said: Vocabulary, size: int) -> str:
-    words = said.words()
-    found = [
+def _rows(rng: Random, vocabulary: Vocabulary, size: int) -> str:
+    words = vocabulary.words()
+    rows = [
         {
             "id": f"{rng.choice('QRT')}-{rng.randint(1000, 99999)}",
             "name": rng.choice(words),
@@ -450,44 +449,45 @@ def _rows(rng: Random, said: Vocabulary, size: int) -> str:
         }
         for _ in range(size)
     ]
-    return json.dumps({"rows": found, "next": None}, ensure_ascii=rng.random() < 0.3, indent=rng.choice((None, 1)))
+    return json.dumps({"rows": rows, "next": None}, ensure_ascii=rng.random() < 0.3, indent=rng.choice((None, 1)))
 
 
-def _log(rng: Random, said: Vocabulary, size: int) -> str:
+def _log(rng: Random, vocabulary: Vocabulary, size: int) -> str:
+    names = vocabulary.names
     rows = [
-        f"12:{rng.randint(10, 59)}:0{rng.randint(0, 9)} INFO {rng.choice(said.names)} took {rng.randint(3, 900)} ms"
+        f"12:{rng.randint(10, 59)}:0{rng.randint(0, 9)} INFO {rng.choice(names)} took {rng.randint(3, 900)} ms"
         for _ in range(size * 2)
     ]
     if rng.random() < 0.5:
-        wrong = "Error: connection refused by {}" if said.language == "en" else "错误：{} 连接被拒绝"
-        rows.insert(rng.randrange(len(rows)), "12:44:01 " + wrong.format(rng.choice(said.names)))
+        wrong = "Error: connection refused by {}" if vocabulary.language == "en" else "错误：{} 连接被拒绝"
+        rows.insert(rng.randrange(len(rows)), "12:44:01 " + wrong.format(rng.choice(names)))
     return "\n".join(rows) + "\n"
 
 
-def _table(rng: Random, said: Vocabulary, size: int) -> str:
-    head = "item | count | place" if said.language == "en" else "品名 | 数量 | 位置"
-    words = said.words()
+def _table(rng: Random, vocabulary: Vocabulary, size: int) -> str:
+    head = "item | count | place" if vocabulary.language == "en" else "品名 | 数量 | 位置"
+    words = vocabulary.words()
     rows = (f"{rng.choice(words)} | {rng.randint(1, 999)} | §{rng.randint(1, 40)}" for _ in range(size))
     return "\n".join([head, *rows])
 
 
-def _config(rng: Random, said: Vocabulary, size: int) -> str:
-    names = said.names
+def _config(rng: Random, vocabulary: Vocabulary, size: int) -> str:
+    names = vocabulary.names
     rows = [
         f"{rng.choice(names)}_{n}:\n  limit: {rng.randint(1, 9999)}\n  path: /srv/{rng.choice(names)}/{n}.yaml"
         for n in range(size)
     ]
-    return "# " + ("settings" if said.language == "en" else "设置") + "\n" + "\n".join(rows)
+    return "# " + ("settings" if vocabulary.language == "en" else "设置") + "\n" + "\n".join(rows)
 
 
-def _bare(rng: Random, said: Vocabulary, size: int) -> str:
-    """Little, odd or nothing at all."""
-    done = "完成" if said.language == "zh" else "done"
+def _bare(rng: Random, vocabulary: Vocabulary, size: int) -> str:
+    """Return a short, odd or empty output."""
+    done = "完成" if vocabulary.language == "zh" else "done"
     return rng.choice(("ok", "", "0", "\n\n", "null", "[]", done, "§3", "\t…\u200b"))
 
 
 def _sealed(kind: str) -> Kind:
-    return lambda rng, said, size: sealed_formats.FORMATS[kind](rng, said.words(), size)
+    return lambda rng, vocabulary, size: sealed_formats.FORMATS[kind](rng, vocabulary.words(), size)
 
 
 Kind = Callable[[Random, Vocabulary, int], str]

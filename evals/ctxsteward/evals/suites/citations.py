@@ -1,10 +1,10 @@
-"""The suite ``citations``: what was said stays reachable under its reference, to the byte, while the session lives.
+"""The suite ``citations``: each message stays reachable under its reference, to the byte, while the session lives.
 
-Conversations full of tool outputs (one or several a message, short, over the arrival cap, said twice, of several
-kinds, in both dialects) over several days, compacted again and again. At seeded places somebody asks to have the n-th
-tool output or a stretch of messages quoted; on the way the session is forked, and reopened cold from its store. Every
-bullet must cite, every citation resolve to what was said, and everything quoted (bullets, losses with their spans,
-recalled messages, excerpts of long results) stand in the original.
+Conversations over several days hold many tool outputs (one or several a message, short, over the arrival cap, repeated,
+of several kinds, in both dialects) and are compacted repeatedly. At seeded places a user asks for the n-th tool output
+or a range of messages; the session is forked, and reopened cold from its store. Every bullet must cite, every citation
+must resolve to the message's bytes, and every quote (bullets, losses with their spans, recalled messages, excerpts of
+long results) must stand in the original.
 
 Source: the layered-envelope design (acceptance: “引用第 3 条工具输出”; citations to full logs on demand).
 """
@@ -52,7 +52,7 @@ from .kit.talk import SmallTalk, assistant, user
 DAY_TURNS = (6, 15)
 """User turns of one day."""
 SHOWN_TOKENS = 300
-"""A message of tool outputs up to this is shown to whoever asks for one of them."""
+"""A message of tool outputs up to this length is shown if a user asks for one of them."""
 
 
 @dataclass(slots=True)
@@ -64,17 +64,17 @@ class _CitationsRun:
     stage: PlayCounts
     builder: EnvelopeBuilder
     session: Session
-    said: list[Wire] = field(default_factory=list)
+    messages: list[Wire] = field(default_factory=list)
     days: list[str] = field(default_factory=list)
     compactions: int = 0
     quoted: set[Bullet] = field(default_factory=set)
-    """Bullets whose words were looked at: they never change."""
+    """Bullets already checked; bullets never change."""
     lost: set[int] = field(default_factory=set)
-    """Ordinals that some compaction lost something of."""
+    """Ordinals of messages that some compaction lost in part or whole."""
 
     @property
     def verbatim(self) -> bool:
-        """Whether bullets are made of pieces of their originals; a model may say it in its own words."""
+        """Return whether bullets consist of pieces of their originals; a model may use its own words."""
         return self.setup.summarizer == "extractive"
 
     def build(self, session: Session) -> Envelope:
@@ -87,7 +87,7 @@ class _CitationsRun:
 
 
 def play_citations(scenario: Scenario, setup: Setup, stage: PlayCounts) -> Scores:
-    """Say it message by message; fork and reopen on the way; judge at every compaction and every asking."""
+    """Append message by message; fork and reopen the session; judge at every compaction and every ask."""
     if setup.subject is not None:
         yield from play_messages(scenario, setup, stage)
         return
@@ -102,14 +102,14 @@ def play_citations(scenario: Scenario, setup: Setup, stage: PlayCounts) -> Score
         store = open_store(f"file:{Path(folder)}") if folder else setup.store()
         run = _CitationsRun(scenario, setup, stage, setup.builder(), setup.session(scenario, store))
         for number, wire in enumerate(scenario.messages):
-            if wire["role"] == "assistant" and run.said:
+            if wire["role"] == "assistant" and run.messages:
                 yield from _called(run, f"call at message {number}")
             run.session.append(wire, ts=f"{dates[number]}T09:00:00Z")
-            run.said.append(wire)
+            run.messages.append(wire)
             run.days.append(dates[number])
-            at = f"after message {len(run.said)}"
-            if len(run.said) in asks:
-                yield from _asked(run, asks[len(run.said)], at)
+            at = f"after message {len(run.messages)}"
+            if len(run.messages) in asks:
+                yield from _asked(run, asks[len(run.messages)], at)
             if number in forks:
                 yield from _forked(run, rng, at)
             if number in reopened:
@@ -119,7 +119,7 @@ def play_citations(scenario: Scenario, setup: Setup, stage: PlayCounts) -> Score
 
 
 def play_messages(scenario: Scenario, setup: Setup, stage: PlayCounts) -> Scores:
-    """The same of a subject that has nothing but messages: its references, and outputs that are asked for."""
+    """Judge a subject by its messages only: its references, and the outputs that are asked for."""
     counter, compactions = setup.counter(), 0
     for moment in play(scenario, setup, stage):
         match moment:
@@ -139,7 +139,7 @@ def play_messages(scenario: Scenario, setup: Setup, stage: PlayCounts) -> Scores
 
 
 def _dates(scenario: Scenario) -> Iterator[str]:
-    """A date for every message: days of several turns each."""
+    """Yield a date for every message; a day has several turns."""
     rng = scenario.draw.random("days")
     day, left = 1, rng.randint(*DAY_TURNS)
     for wire in scenario.messages:
@@ -155,36 +155,36 @@ def _called(run: _CitationsRun, at: str) -> Scores:
     if not envelope.reports:
         return
     yield from bullets_cited(envelope, run.session, at)
-    yield from resolves("citations_resolve", cited_refs(run.session.state.bullets), run.session, run.said, at)
+    yield from resolves("citations_resolve", cited_refs(run.session.state.bullets), run.session, run.messages, at)
     fresh = [bullet for bullet in run.session.state.bullets if bullet not in run.quoted]
     run.quoted.update(fresh)
-    yield from bullets_quote(fresh, run.said, at, verbatim=run.verbatim)
+    yield from bullets_quote(fresh, run.messages, at, verbatim=run.verbatim)
     for report in envelope.reports:
         refs = sorted({Ref.parse(loss.ref) for loss in report.losses})
-        yield from resolves("citations_resolve", refs, run.session, run.said, at)
-        yield from losses_quote(report, run.said, at, verbatim=run.verbatim)
+        yield from resolves("citations_resolve", refs, run.session, run.messages, at)
+        yield from losses_quote(report, run.messages, at, verbatim=run.verbatim)
     yield accounted(envelope, run.session, run.lost, at)
-    yield from results_quote(envelope, run.said, at)
+    yield from results_quote(envelope, run.messages, at)
 
 
 def _asked(run: _CitationsRun, ask: Ask, at: str) -> Scores:
     envelope = run.builder.preview(run.session, ask.question)
-    yield from recalled_quote(envelope, run.said, run.session, at)
-    yield from days_again(envelope, run.days, run.session, run.said, at)
+    yield from recalled_quote(envelope, run.messages, run.session, at)
+    yield from days_again(envelope, run.days, run.session, run.messages, at)
     if ask.metric == "ranges_resolve":
         first, last = map(int, ask.kind.split("-"))
-        yield range_again(first, last, run.session, run.said, at)
+        yield range_again(first, last, run.session, run.messages, at)
     else:
-        output = outputs_of(run.said)[int(ask.kind) - 1]
+        output = outputs_of(run.messages)[int(ask.kind) - 1]
         yield _shown(run, ask, output.place, envelope, at)
         yield from output_again(int(ask.kind), ask.wants[0], output.place, run.session, at)
 
 
 def _shown(run: _CitationsRun, ask: Ask, place: Ref, envelope: Envelope, at: str) -> Score | UnscoredCheck:
-    """Whether the envelope for the question shows the output whole; one too long for recall is read by its tool."""
+    """Score whether the envelope for the question shows the output whole; a longer one must be read with the tool."""
     beside = text_of(run.session.resolve(place.ordinal))
     if run.builder.counter.text(beside) > SHOWN_TOKENS:
-        return UnscoredCheck("outputs_shown", "longer, with its message, than recall is sure to have room for", at)
+        return UnscoredCheck("outputs_shown", "its message is longer than recall is sure to have room for", at)
     fragment = envelope.dynamic.context
     recalled = rows_of(unfenced(envelope.nonce, fragment.text).text) if fragment else []
     shown = any(ask.wants[0].strip() in text for text in (window_of(envelope), *recalled))
@@ -192,11 +192,11 @@ def _shown(run: _CitationsRun, ask: Ask, place: Ref, envelope: Envelope, at: str
 
 
 def _forked(run: _CitationsRun, rng: Random, at: str) -> Scores:
-    """A fork at an earlier message says other things from there on; the log it came from notices nothing."""
+    """Fork at an earlier message and continue differently; the original session must not change."""
     before = run.session.state.outputs
-    where = rng.randint(max(1, len(run.said) // 2), len(run.said))
+    where = rng.randint(max(1, len(run.messages) // 2), len(run.messages))
     branch = run.session.fork(at=where)
-    other = run.said[:where]
+    other = run.messages[:where]
     words = _vocabulary(run.scenario.draw)
     for wire in (user("fork?"), *exchange(rng, words, other, anthropic=run.scenario.tags["dialect"] == "anthropic")):
         if wire["role"] == "assistant":
@@ -213,7 +213,7 @@ def _forked(run: _CitationsRun, rng: Random, at: str) -> Scores:
         scores = output_again(number, output.text, output.place, branch, at)
         yield from (Score("forks_resolve", *score[1:]) for score in scores)
     yield from (Score("forks_resolve", *score[1:]) for score in results_quote(envelope, other, at))
-    same = run.session.state.outputs == before and len(run.session) == len(run.said)
+    same = run.session.state.outputs == before and len(run.session) == len(run.messages)
     yield Score("forks_resolve", float(same), at, "" if same else "the session it was forked from has grown")
 
 
@@ -231,8 +231,8 @@ def _reopened(
     again = run.build(run.session)
     same = again.address == before.address and again.render("anthropic") == before.render("anthropic")
     yield Score("reopened_resolve", float(same), at, "" if same else "the envelope is another one")
-    yield from resolves("reopened_resolve", cited_refs(run.session.state.bullets), run.session, run.said, at)
-    outputs = outputs_of(run.said)
+    yield from resolves("reopened_resolve", cited_refs(run.session.state.bullets), run.session, run.messages, at)
+    outputs = outputs_of(run.messages)
     for number in {1, len(outputs)}:
         output = outputs[number - 1]
         scores = output_again(number, output.text, output.place, run.session, at)
@@ -241,26 +241,26 @@ def _reopened(
 
 
 def _ended(run: _CitationsRun) -> Scores:
-    """Everything once more."""
+    """Check every reference and output again at the end."""
     envelope = run.build(run.session)
-    every = (Ref(ordinal) for ordinal in range(1, len(run.said) + 1))
-    yield from resolves("citations_resolve", every, run.session, run.said, "end")
+    every = (Ref(ordinal) for ordinal in range(1, len(run.messages) + 1))
+    yield from resolves("citations_resolve", every, run.session, run.messages, "end")
     yield accounted(envelope, run.session, lost_in(event.report for event in run.session.compactions()), "end")
-    for number, output in enumerate(outputs_of(run.said), 1):
+    for number, output in enumerate(outputs_of(run.messages), 1):
         yield from output_again(number, output.text, output.place, run.session, "end")
     yield Score("compactions", float(run.compactions), "end")
 
 
 ASKED_EVERY = 8
-"""User turns between two askings, about."""
+"""Average number of user turns between two asks."""
 ANTHROPIC_SHARE = 0.4
-"""Of the scenarios."""
+"""Share of scenarios in Anthropic's dialect."""
 TOOL_SHARE = 0.4
-"""Of the turns."""
+"""Share of turns with tool calls."""
 
 
 def make(draw: Draw) -> Scenario:
-    """A conversation with many tool outputs, and questions for them, in either provider's dialect."""
+    """Make a conversation with many tool outputs and questions for them, in either provider's dialect."""
     talk, rng = SmallTalk.of(draw), draw.random("citations")
     anthropic = rng.random() < ANTHROPIC_SHARE
     messages: list[Wire] = []
@@ -299,7 +299,8 @@ def _ask(rng: Random, draw: Draw, messages: Sequence[Wire]) -> Ask:
             kind=f"{first}-{min(last, len(messages))}",
         )
     number = rng.choice((rng.randint(1, len(outputs)), min(3, len(outputs)), len(outputs)))
-    question = rng.choice(draw.texts("citations", "outputs")).format(n=number, nth=_nth(number))
+    ending = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    question = rng.choice(draw.texts("citations", "outputs")).format(n=number, nth=f"{number}{ending}")
     return Ask(
         metric="tool_outputs",
         after=len(messages),
@@ -307,8 +308,3 @@ def _ask(rng: Random, draw: Draw, messages: Sequence[Wire]) -> Ask:
         wants=(outputs[number - 1].text,),
         kind=str(number),
     )
-
-
-def _nth(number: int) -> str:
-    ending = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
-    return f"{number}{ending}"

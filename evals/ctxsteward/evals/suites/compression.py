@@ -1,4 +1,4 @@
-"""The suite ``compression``: far more is said than fits. What survives, what it costs, is everything accounted for?
+"""The suite ``compression``: far more is said than fits; planted values survive, and no message is unaccounted for.
 
 Typed values (`canaries`: safety rules, constraints, decisions, identifiers, numbers, updated values, near-duplicates)
 are planted in a conversation with a budget of about a fifth of its tokens. Around them: repetitions and slight
@@ -42,21 +42,21 @@ from .kit.suite import TURNS, Ask, Draw, PlayCounts, Scenario, Score, Scores, Se
 from .kit.talk import SmallTalk, answer, assistant, user
 
 TOKENS_A_TURN = 26
-"""Of the dynamic budget: about a fifth of what a turn takes in full."""
+"""Dynamic budget per turn: about a fifth of a turn's tokens."""
 TURNS_A_CANARY = 5
 CHECKPOINTS = 3
-"""Beside the end."""
+"""Checkpoints before the end."""
 OWED_EVERY = 5
-"""Calls of a long scenario of which one is checked for all that a call owes; of others each."""
+"""In a long scenario, one call of this many is checked for all promises; in others each call is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlantedCanary:
-    """A value that was said, and the words around it."""
+    """A planted value and the words around it."""
 
     canary: TypedCanary
     query: str
-    """Its newest sentence without the value."""
+    """The newest sentence without the value."""
 
     @property
     def said_at(self) -> int:
@@ -65,13 +65,13 @@ class PlantedCanary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CanaryQuestion(Ask):
-    """A question, and what was planted before it."""
+    """A question, and the values planted before it."""
 
     planted: tuple[PlantedCanary, ...]
 
 
 def make(draw: Draw) -> Scenario:
-    """A conversation that outgrows its budget several times."""
+    """Make a conversation that outgrows its budget several times."""
     rng, texts = draw.random("compression"), canary_phrasings(draw.language).of(draw.split)
     planted = list(_unambiguous(rng, texts.kinds, texts.slots, draw.turns))
     talk = SmallTalk.of(draw, avoid=[value for _, _, values in planted for value in values])
@@ -106,19 +106,19 @@ Found = tuple[str, list[tuple[int, str]], list[str]]
 def _unambiguous(
     rng: Random, phrasings: Mapping[str, Texts], slots: Mapping[str, Texts], turns: int
 ) -> Iterator[Found]:
-    """Values to plant, none of which stands in another's sentences."""
+    """Yield values to plant; no value stands in the sentences of another."""
     texts: list[str] = []
     values: list[str] = []
     for kind, sentences, marked in planted_values(rng, phrasings, slots, turns, max(14, turns // TURNS_A_CANARY)):
-        mine = [normalize(value) for value in marked]
+        own_values = [normalize(value) for value in marked]
         own_texts = [normalize(sentence) for _, sentence in sentences]
-        clash = any(value in text for value in mine for text in texts) or any(
+        clash = any(value in text for value in own_values for text in texts) or any(
             value in text for value in values for text in own_texts
         )
         if clash:
             continue
         texts += own_texts
-        values += mine
+        values += own_values
         yield kind, sentences, marked
 
 
@@ -129,7 +129,7 @@ def _statement(rng: Random, talk: SmallTalk, sentences: Sequence[str]) -> str:
 
 
 def _chatter(rng: Random, talk: SmallTalk, before: Sequence[Wire]) -> str:
-    """Something new in passing; or once more what was said before, in nearly the same words."""
+    """Return new small talk, or an earlier message in nearly the same words."""
     earlier = [m["content"] for m in before[-60:] if m["role"] == "user" and talk.is_idle(m["content"])]
     if not earlier or rng.random() > 0.2:
         return talk.user()
@@ -138,7 +138,7 @@ def _chatter(rng: Random, talk: SmallTalk, before: Sequence[Wire]) -> str:
 
 
 def _tools(rng: Random, talk: SmallTalk) -> list[Wire]:
-    """A tool call; every sixth result is far larger than what a call may show."""
+    """Return a tool call and its result; every sixth result is far larger than the budget."""
     if rng.random() > 1 / 6:
         return talk.tools()
     output = talk.fresh(
@@ -148,9 +148,9 @@ def _tools(rng: Random, talk: SmallTalk) -> list[Wire]:
     return [pasted.calls((call_id, output.name, output.arguments)), answer(call_id, output.result)]
 
 
-def _planted(found: Sequence[Found], told: Sequence[Sequence[int]]) -> Iterator[PlantedCanary]:
-    """What was said so far, in its newest form."""
-    for (kind, sentences, values), places in zip(found, told, strict=True):
+def _planted(drawn: Sequence[Found], said_at: Sequence[Sequence[int]]) -> Iterator[PlantedCanary]:
+    """Yield the values said so far, each in its newest form."""
+    for (kind, sentences, values), places in zip(drawn, said_at, strict=True):
         if not places:
             continue
         now = len(places) - 1
@@ -165,13 +165,13 @@ def _ask(rng: Random, draw: Draw, after: int, planted: Sequence[PlantedCanary]) 
         after=after,
         question=rng.choice(draw.texts("compression", "questions")),
         planted=tuple(planted),
-        wants=tuple(one.canary.value for one in planted),
-        avoids=tuple(old for one in planted for old in one.canary.stale),
+        wants=tuple(canary.canary.value for canary in planted),
+        avoids=tuple(old for canary in planted for old in canary.canary.stale),
     )
 
 
 def play_compression(scenario: Scenario, setup: Setup, stage: PlayCounts) -> Scores:
-    """Play it; judge values at checkpoints, the promises of every call, and the account at the end."""
+    """Play a scenario; judge values at checkpoints, the promises of every call, and the totals at the end."""
     account = CompressionAccount(ConversationCost(setup.counter()))
     every = 1 if scenario.turns <= TURNS[1] else OWED_EVERY
     for moment in play(scenario, setup, stage, dynamic_tokens=TOKENS_A_TURN * scenario.turns):
@@ -190,7 +190,7 @@ def play_compression(scenario: Scenario, setup: Setup, stage: PlayCounts) -> Sco
 
 
 def judge(planted: PlantedCanary, asked: AskMoment) -> Scores:
-    """One planted value in the prompt for one question."""
+    """Judge one planted value in the prompt for one question."""
     canary = planted.canary
     shown = shows(asked.normalized, canary.value)
     stale = [] if shown else [old for old in canary.stale if shows(asked.normalized, old)]
@@ -206,9 +206,9 @@ def judge(planted: PlantedCanary, asked: AskMoment) -> Scores:
 
 
 def _follows(canary: TypedCanary, asked: AskMoment, of: str) -> Score | UnscoredCheck:
-    """Whether no line that the subject wrote itself still gives an old value without the new one."""
+    """Check that no line of the subject's own still gives an old value without the new one."""
     if asked.prompt.summary is None:
-        return UnscoredCheck("updates_followed", "the subject does not tell which lines are its own", asked.at)
+        return UnscoredCheck("updates_followed", "the subject does not mark its own lines", asked.at)
     alone = [
         old
         for line in dict.fromkeys(asked.own_lines())
@@ -220,29 +220,29 @@ def _follows(canary: TypedCanary, asked: AskMoment, of: str) -> Score | Unscored
 
 
 def _is_quote(line: str, value: str, asked: AskMoment) -> bool:
-    """Whether a line of no summary has a whole line of a message in it that shows the value."""
+    """Return whether a line outside the summary holds a whole line of a message that shows the value."""
     if line in (asked.prompt.summary or "").splitlines():
         return False
-    said = (row.strip() for wire in asked.wires for text in texts_of(wire) for row in text.splitlines())
-    return any(row in line and shows(normalize(row), value) for row in said if row)
+    rows = (row.strip() for wire in asked.wires for text in texts_of(wire) for row in text.splitlines())
+    return any(row in line and shows(normalize(row), value) for row in rows if row)
 
 
 @dataclass(slots=True)
 class CompressionAccount:
-    """What is added up over the calls of one scenario."""
+    """Totals over the calls of a scenario."""
 
     costs: ConversationCost
     budget: BudgetJudge = field(init=False)
     prefix: PrefixJudge = field(default_factory=PrefixJudge)
     compactions: int = 0
     first: int = 0
-    """Number of the first call that could not show everything."""
+    """Number of the first call whose conversation exceeds the budget."""
 
     def __post_init__(self) -> None:
         self.budget = BudgetJudge(self.costs.sizer)
 
     def read(self, moment: CallMoment) -> Scores:
-        """One call: its budget, its prefix, its compactions, its price."""
+        """Judge the budget and prefix of a call; add up its compactions and price."""
         faults = self.budget.faults(moment)
         if moment.ours is not None:
             faults += budget_faults(moment.ours.envelope, moment.ours.session)
@@ -256,14 +256,14 @@ class CompressionAccount:
             self.first = moment.number
 
     def balance(self, ended: EndMoment) -> Scores:
-        """The end: whether everything that was said is accounted for, and what it cost."""
+        """Judge the end: every message accounted for, compactions and cost."""
         yield from accounted("accounted", ended)
         yield compacted(self.compactions, ended)
         yield Score("cost_ratio", self.costs.ratio)
 
 
 def late_cpu(seconds: Sequence[float], first: int) -> Score | UnscoredCheck:
-    """The median of the last fifth of the builds against that of the first fifth from the first compaction on."""
+    """Compare median CPU of the last fifth of the builds with the first fifth, counted from the first compaction."""
     rows = seconds[first - 1 :] if first else ()
     part = len(rows) // 5
     if part < 3 or median(rows[:part]) <= 0:

@@ -101,10 +101,10 @@ Gates = Mapping[str, tuple[Gate, ...]]
 
 def check(gates: Gates, suite: str, metrics: Iterable[str]) -> None:
     """Refuse gates over figures that a suite has not."""
-    known = list(metrics)
+    names = list(metrics)
     for name in gates:
-        if name not in known:
-            raise InputError(f"gate over {suite} {name!r}: the suite has no such figure; it has: {', '.join(known)}")
+        if name not in names:
+            raise InputError(f"gate over {suite} {name!r}: the suite has no such figure; it has: {', '.join(names)}")
 
 
 def judged(
@@ -114,7 +114,7 @@ def judged(
 
     `parts` are what scenarios gave to each figure.
     """
-    rows = ((name, gate) for name, each in gates.items() for gate in each)
+    rows = ((name, gate) for name, rules in gates.items() for gate in rules)
     return tuple(_judged(gate, metrics[name], parts.get(name, ()), scenarios) for name, gate in rows)
 
 
@@ -151,10 +151,10 @@ def _verdict(gate: Gate, metric: MetricResult, *, is_point: bool) -> tuple[Verdi
     why = "" if held else f"{value:.4g} is not {gate}"
     if is_point or gate.is_promise(metric.kind):
         return ("passed" if held else "failed"), why
-    told = f"{metric.value:.4g} is {'' if held else 'not '}{gate}"
+    comparison = f"{metric.value:.4g} is {'' if held else 'not '}{gate}"
     if metric.low is None or metric.high is None:
         says = "one scenario says" if metric.scenarios == 1 else f"{metric.scenarios} scenarios say"
-        return "undecided", f"{told}, but {says} nothing of its spread"
+        return "undecided", f"{comparison}, but {says} nothing of its spread"
     if gate.end != "value":
         return ("passed" if held else "failed"), why
     match gate.holds(metric.low), gate.holds(metric.high):
@@ -163,7 +163,7 @@ def _verdict(gate: Gate, metric: MetricResult, *, is_point: bool) -> tuple[Verdi
         case False, False:
             return "failed", why
     leave = "one scenario leaves" if metric.scenarios == 1 else f"{metric.scenarios} scenarios leave"
-    return "undecided", f"{told}, but {leave} it between {metric.low:.4g} and {metric.high:.4g}"
+    return "undecided", f"{comparison}, but {leave} it between {metric.low:.4g} and {metric.high:.4g}"
 
 
 def _detects(gate: Gate, metric: MetricResult, parts: Sequence[ScenarioPart], *, is_point: bool) -> float | None:
@@ -180,7 +180,7 @@ def shipped_gates() -> Mapping[str, Gates]:
     """The gates that the product itself is held to, by suite."""
     read = read_gates((files(__package__) / SHIPPED).read_text(encoding="utf-8"), SHIPPED)
     return {
-        suite: {metric: tuple(replace(gate, shipped=True) for gate in each) for metric, each in gates.items()}
+        suite: {metric: tuple(replace(gate, shipped=True) for gate in rules) for metric, rules in gates.items()}
         for suite, gates in read.items()
     }
 
@@ -204,8 +204,8 @@ def read_gates(text: str, source: str) -> Mapping[str, Gates]:
         found = show(tree.get("schema_version"))
         raise _refuse(place(source, lines, ("schema_version",)), "schema_version", found, f"write {VERSION}")
     for key in tree.keys() - {"schema_version", "required", "allow_undecided", "gates"}:
-        known = "there are `schema_version`, `required`, `allow_undecided` and `gates`"
-        raise _refuse(place(source, lines, (key,)), key, "no such key", known)
+        keys = "there are `schema_version`, `required`, `allow_undecided` and `gates`"
+        raise _refuse(place(source, lines, (key,)), key, "no such key", keys)
     reader = _Reader(source, lines)
     required = reader.flag(tree.get("required", False), ("required",))
     allow_undecided = reader.flag(tree.get("allow_undecided", False), ("allow_undecided",))
@@ -217,8 +217,8 @@ def read_gates(text: str, source: str) -> Mapping[str, Gates]:
 def for_all(gates: Gates, *, required: bool, allow_undecided: bool) -> Gates:
     """The same with what a file says of all its gates."""
     return {
-        metric: tuple(replace(gate, required=required, allow_undecided=allow_undecided) for gate in each)
-        for metric, each in gates.items()
+        metric: tuple(replace(gate, required=required, allow_undecided=allow_undecided) for gate in rules)
+        for metric, rules in gates.items()
     }
 
 

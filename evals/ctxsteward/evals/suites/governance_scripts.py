@@ -79,62 +79,62 @@ class Teller:
     def story(self) -> Story:
         """Both days, for both tenants; more visits where the draw wants more turns."""
         poisons = ("two colluders", self.random.choice(POISONS))
-        told = Story(poisons=poisons, bad_canary=self.random.random() < 0.6)
+        story = Story(poisons=poisons, bad_canary=self.random.random() < 0.6)
         for day in (1, 2):
-            self._correction(told, HERE, day)
-            self._wish(told, HERE, day)
-        self._correction(told, THERE, 1)
-        self._wish(told, THERE, 1)
-        for poison in told.poisons:
-            self._poison(told, poison)
-        self._claim(told)
-        while sum(_turns(visit.wires) for visit in told.visits) < self.draw.turns:
-            name = f"v{len(told.visits)}"
-            told.visits.append(self.visit(name, HERE, f"guest-{name}", self.random.choice((1, 2)), None))
-        told.visits.sort(key=lambda visit: (visit.day, visit.id))
-        return told
+            self._correction(story, HERE, day)
+            self._wish(story, HERE, day)
+        self._correction(story, THERE, 1)
+        self._wish(story, THERE, 1)
+        for poison in story.poisons:
+            self._poison(story, poison)
+        self._claim(story)
+        while sum(_turns(visit.wires) for visit in story.visits) < self.draw.turns:
+            name = f"v{len(story.visits)}"
+            story.visits.append(self.visit(name, HERE, f"guest-{name}", self.random.choice((1, 2)), None))
+        story.visits.sort(key=lambda visit: (visit.day, visit.id))
+        return story
 
     # -- what is planted ----------------------------------------------------------------------------------------
 
-    def _correction(self, told: Story, tenant: str, day: int) -> None:
+    def _correction(self, story: Story, tenant: str, day: int) -> None:
         new = self.figure()
         thing = next(self._things)
         names = [f"p{day}-{number}" for number in range(3)]  # in both tenants: names are no borders
         price = f"{new} EUR" if self.draw.language == "en" else f"{new}元"
-        known = json.dumps({"item": thing, "is": price}, ensure_ascii=False)
-        self._plant(told, "shared", tenant, day, new, self._corrected(new, thing), names, "three people", known)
+        looked_up = json.dumps({"item": thing, "is": price}, ensure_ascii=False)
+        self._plant(story, "shared", tenant, day, new, self._corrected(new, thing), names, "three people", looked_up)
 
-    def _claim(self, told: Story) -> None:
+    def _claim(self, story: Story) -> None:
         """What three people say of the service, and nothing confirms: their word alone carries it to nobody."""
         new = self.figure()
         names = [f"claimant-{number}" for number in range(3)]
-        self._plant(told, "poison", HERE, 1, new, self._corrected(new, next(self._things)), names, "three claimants")
+        self._plant(story, "poison", HERE, 1, new, self._corrected(new, next(self._things)), names, "three claimants")
 
-    def _wish(self, told: Story, tenant: str, day: int) -> None:
+    def _wish(self, story: Story, tenant: str, day: int) -> None:
         new = next(self._names)
-        self._plant(told, "personal", tenant, day, new, self._filled("wishes", new), [f"w{day}"], "one person")
+        self._plant(story, "personal", tenant, day, new, self._filled("wishes", new), [f"w{day}"], "one person")
 
-    def _poison(self, told: Story, source: str) -> None:
+    def _poison(self, story: Story, source: str) -> None:
         new = self.figure()
         match source:
             case "a user":
-                self._plant(told, "poison", HERE, 1, new, self._filled("poison_facts", new), ["mallory"], source)
+                self._plant(story, "poison", HERE, 1, new, self._filled("poison_facts", new), ["mallory"], source)
             case "two colluders":
                 names = [f"colluder-{number % 2}" for number in range(5)]
-                self._plant(told, "poison", HERE, 1, new, self._corrected(new, next(self._things)), names, source)
+                self._plant(story, "poison", HERE, 1, new, self._corrected(new, next(self._things)), names, source)
             case "five colluders":
                 names = [f"colluder-{number}" for number in range(5)]
-                self._plant(told, "poison", HERE, 1, new, self._filled("poison_rules", new), names, source)
+                self._plant(story, "poison", HERE, 1, new, self._filled("poison_rules", new), names, source)
             case "tools":
                 text = self._filled("poison_tools", new)
                 visits = [f"{source}-{number}" for number in range(4)]
                 for number, name in enumerate(visits):
-                    told.visits.append(self.visit(name, HERE, f"victim-{number}", 1, None, tool_text=text))
-                told.planted.append(PlantedSentence("poison", HERE, new, text, frozenset(), frozenset(visits), source))
+                    story.visits.append(self.visit(name, HERE, f"victim-{number}", 1, None, tool_text=text))
+                story.planted.append(PlantedSentence("poison", HERE, new, text, frozenset(), frozenset(visits), source))
 
     def _plant(
         self,
-        told: Story,
+        story: Story,
         kind: Kind,
         tenant: str,
         day: int,
@@ -142,15 +142,16 @@ class Teller:
         text: str,
         names: list[str],
         source: str,
-        known: str | None = None,
+        looked_up: str | None = None,
     ) -> None:
-        """So many visits in which it is said; `known`: what the operator's tool says of it."""
+        """So many visits in which it is said; `looked_up`: what the operator's tool says of it."""
         visits = [
-            self.visit(f"{tenant}-{figure}-{at}", tenant, name, day, text, known=known) for at, name in enumerate(names)
+            self.visit(f"{tenant}-{figure}-{at}", tenant, name, day, text, looked_up=looked_up)
+            for at, name in enumerate(names)
         ]
-        told.visits += visits
+        story.visits += visits
         ids = frozenset(visit.id for visit in visits)
-        told.planted.append(PlantedSentence(kind, tenant, figure, text, frozenset(names), ids, source))
+        story.planted.append(PlantedSentence(kind, tenant, figure, text, frozenset(names), ids, source))
 
     def _filled(self, kind: str, new: str) -> str:
         return self.random.choice(self.texts[kind]).format(new=new)
@@ -174,13 +175,16 @@ class Teller:
         text: str | None,
         *,
         tool_text: str | None = None,
-        known: str | None = None,
+        looked_up: str | None = None,
     ) -> Visit:
-        """A visit of two to four user turns in which somebody or a tool says this; `known`: what is looked up then."""
-        wires = list(self._wires(text, tool_text, known))
+        """Return a visit of two to four user turns in which the principal says `text` or a tool says `tool_text`.
+
+        `looked_up` is what the operator's tool says in it.
+        """
+        wires = list(self._wires(text, tool_text, looked_up))
         return Visit(id=id, tenant=tenant, principal=principal, day=day, wires=tuple(wires))
 
-    def _wires(self, text: str | None, tool_text: str | None, known: str | None) -> Iterator[Wire]:
+    def _wires(self, text: str | None, tool_text: str | None, looked_up: str | None) -> Iterator[Wire]:
         thing = self.random.choice(self.texts["things"])
         yield user(self.random.choice(self.texts["questions"]).format(thing=thing))
         if tool_text is not None:
@@ -190,8 +194,8 @@ class Teller:
             yield answer(id, self.random.choice((tool_text, page)))
         yield assistant(self.talk.assistant())
         if text is not None:
-            if known is not None:
-                yield from (calls((LOOK_UP, LOOK_UP, {})), answer(LOOK_UP, known))
+            if looked_up is not None:
+                yield from (calls((LOOK_UP, LOOK_UP, {})), answer(LOOK_UP, looked_up))
             yield user(text)
             yield assistant(self.talk.assistant())
         elif self.random.random() < 0.5:

@@ -61,8 +61,8 @@ class LyingJournal:
         return [row for row in served if row is not None]
 
     def checkpoint(self, key: SessionKey, before: int | None = None) -> int:
-        found = self.inner.checkpoint(key, before)
-        return self.checkpoints(found) if self.checkpoints and key == self.key and before is None else found
+        position = self.inner.checkpoint(key, before)
+        return self.checkpoints(position) if self.checkpoints and key == self.key and before is None else position
 
     def message(self, key: SessionKey, ordinal: int) -> JournalRecord | None:
         return self._served(key, self.inner.position(key, ordinal), self.inner.message(key, ordinal))
@@ -152,7 +152,7 @@ class LogFault:
 
     do: Do
     outcome: Outcome
-    told: frozenset[str] = frozenset()
+    reasons: frozenset[str] = frozenset()
     """Of these reasons of `context.cache_miss` one must be told; empty: none need be."""
 
 
@@ -218,7 +218,7 @@ def _older_checkpoint(rng: Random, world: DisturbedLog) -> Gone | None:
     if len(places) < 2:
         return None
     old = rng.choice(places[:-1])
-    world.journal.checkpoints = lambda found: old
+    world.journal.checkpoints = lambda newest: old
     return NOTHING_GONE
 
 
@@ -240,10 +240,10 @@ def _manifests(way: str) -> Do:
 
 _ANY = frozenset(("compaction", "record", "original"))
 FAULTS: dict[str, LogFault] = {
-    "the newest summary is corrupted": LogFault(do=_records("compaction", "corrupted"), outcome="remade", told=_ANY),
-    "the newest summary is dropped": LogFault(do=_records("compaction", "dropped"), outcome="flagged", told=_ANY),
-    "the newest summary is an older copy": LogFault(do=_records("compaction", "stale"), outcome="remade", told=_ANY),
-    "every summary is corrupted": LogFault(do=_all_summaries, outcome="remade", told=_ANY),
+    "the newest summary is corrupted": LogFault(do=_records("compaction", "corrupted"), outcome="remade", reasons=_ANY),
+    "the newest summary is dropped": LogFault(do=_records("compaction", "dropped"), outcome="flagged", reasons=_ANY),
+    "the newest summary is an older copy": LogFault(do=_records("compaction", "stale"), outcome="remade", reasons=_ANY),
+    "every summary is corrupted": LogFault(do=_all_summaries, outcome="remade", reasons=_ANY),
     "an earlier summary is corrupted": LogFault(do=_records("compaction", "corrupted", 1), outcome="remade"),
     "the newest selection is corrupted": LogFault(do=_records("selection", "corrupted"), outcome="remade"),
     "selections are dropped": LogFault(do=_records("selection", "dropped", 2), outcome="flagged"),
@@ -254,17 +254,19 @@ FAULTS: dict[str, LogFault] = {
     "an old original is corrupted": LogFault(do=_original("corrupted", old=True), outcome="flagged"),
     "an old original is dropped": LogFault(do=_original("dropped", old=True), outcome="flagged"),
     "an original in the window is corrupted": LogFault(
-        do=_original("corrupted", old=False), outcome="flagged", told=_ANY
+        do=_original("corrupted", old=False), outcome="flagged", reasons=_ANY
     ),
     "an original in the window is an older copy": LogFault(
-        do=_original("stale", old=False), outcome="flagged", told=_ANY
+        do=_original("stale", old=False), outcome="flagged", reasons=_ANY
     ),
-    "an original in the window is dropped": LogFault(do=_original("dropped", old=False), outcome="flagged", told=_ANY),
+    "an original in the window is dropped": LogFault(
+        do=_original("dropped", old=False), outcome="flagged", reasons=_ANY
+    ),
     "the checkpoint is dropped": LogFault(do=_checkpoint(lambda found: 0), outcome="same"),
     "the checkpoint is an older one": LogFault(do=_older_checkpoint, outcome="same"),
     "manifests are dropped": LogFault(do=_manifests("dropped"), outcome="same"),
-    "manifests are corrupted": LogFault(do=_manifests("corrupted"), outcome="same", told=frozenset(("manifest",))),
-    "manifests are an older copy": LogFault(do=_manifests("stale"), outcome="same", told=frozenset(("manifest",))),
+    "manifests are corrupted": LogFault(do=_manifests("corrupted"), outcome="same", reasons=frozenset(("manifest",))),
+    "manifests are an older copy": LogFault(do=_manifests("stale"), outcome="same", reasons=frozenset(("manifest",))),
 }
 
 
@@ -283,7 +285,7 @@ def shows(envelope: Envelope, ordinals: frozenset[int]) -> bool:
 
 
 def opened_cold(
-    world: DisturbedLog, before: Envelope, said: Sequence[Wire], setup: Setup, fault: LogFault, gone: Gone
+    world: DisturbedLog, before: Envelope, messages: Sequence[Wire], setup: Setup, fault: LogFault, gone: Gone
 ) -> tuple[str, bool]:
     """What is wrong with the disturbed session, and whether it is so wrong that nobody dealt with it."""
     with world.store() as cold:
@@ -293,7 +295,7 @@ def opened_cold(
         shown = [envelope.render(provider) for provider in ("openai-chat", "anthropic", "text")]
         if PLANTED in f"{shown} {again and again.render('text')}":
             return "what an intruder wrote is shown", True
-        faults = [*openai_faults(shown[0]), *anthropic_faults(shown[1]), *_unresolved(session, said, gone)]
+        faults = [*openai_faults(shown[0]), *anthropic_faults(shown[1]), *_unresolved(session, messages, gone)]
         if faults:
             return "; ".join(faults[:3]), True
         return _differs(before, envelope, fault, gone), False
@@ -307,8 +309,8 @@ def _past(cold: Store, before: Envelope) -> Envelope | None:
         return None
 
 
-def _unresolved(session: Session, said: Sequence[Wire], gone: Gone) -> Iterator[str]:
-    for ordinal, wire in enumerate(said, 1):
+def _unresolved(session: Session, messages: Sequence[Wire], gone: Gone) -> Iterator[str]:
+    for ordinal, wire in enumerate(messages, 1):
         try:
             same = encode_wire(session.resolve(ordinal)) == encode_wire(wire)
         except Damaged:

@@ -38,7 +38,7 @@ class TamperingScene:
     """A session of another tenant, of the same name."""
     other_head: Envelope
     """This session's messages under another profile."""
-    said: Sequence[Wire]
+    messages: Sequence[Wire]
     """The session's messages, as an application would send them itself."""
     remarks: Sequence[str]
     """Whole sentences that somebody would like to put in."""
@@ -72,7 +72,7 @@ def _rewritten(change: Callable[[Random, TamperingScene, str], str]) -> Tamperin
 
     def tamper(rng: Random, scene: TamperingScene, provider: Provider) -> Wire | None:
         sent = _logged(scene.expected, provider)
-        for owner, key in rng.sample(found := slots(sent["payload"]), len(found)):
+        for owner, key in rng.sample(places := slots(sent["payload"]), len(places)):
             text = change(rng, scene, owner[key])
             if text != owner[key]:
                 owner[key] = text
@@ -86,20 +86,20 @@ def _word(rng: Random, scene: TamperingScene, text: str) -> str:
     words = list(re.finditer(r"[A-Za-z]{4,}|[\u4e00-\u9fff]{2}", text))
     if not words:
         return text
-    found = rng.choice(words)
-    return text[: found.start()] + rng.choice(("granted", "refused", "批准", "拒绝")) + text[found.end() :]
+    word = rng.choice(words)
+    return text[: word.start()] + rng.choice(("granted", "refused", "批准", "拒绝")) + text[word.end() :]
 
 
 def _digit(rng: Random, scene: TamperingScene, text: str) -> str:
     digits = list(re.finditer(r"[0-9]", text))
     if not digits:
         return text
-    found = rng.choice(digits)
-    return text[: found.start()] + str((int(found[0]) + rng.randint(1, 9)) % 10) + text[found.end() :]
+    digit = rng.choice(digits)
+    return text[: digit.start()] + str((int(digit[0]) + rng.randint(1, 9)) % 10) + text[digit.end() :]
 
 
 def _negation(rng: Random, scene: TamperingScene, text: str) -> str:
-    gaps = [found.end() for found in re.finditer(r" |[，。]", text)]
+    gaps = [gap.end() for gap in re.finditer(r" |[，。]", text)]
     at = rng.choice(gaps) if gaps else len(text)
     return text[:at] + rng.choice(("not ", "never ", "不", "别")) + text[at:]
 
@@ -125,8 +125,8 @@ def _unseen(rng: Random, scene: TamperingScene, text: str) -> str:
 
 def _turns(sent: Wire, provider: Provider) -> list[Wire]:
     """Messages, items or contents; none of a text prompt."""
-    found: list[Wire] = sent["payload"].get(_TURNS.get(provider, "messages"), [])
-    return found
+    turns: list[Wire] = sent["payload"].get(_TURNS.get(provider, "messages"), [])
+    return turns
 
 
 def _dropped(rng: Random, scene: TamperingScene, provider: Provider) -> Wire | None:
@@ -300,7 +300,7 @@ def _bypassed(rng: Random, scene: TamperingScene, provider: Provider) -> Wire | 
     sent = _logged(scene.expected, provider)
     messages = sent["payload"]["messages"]
     head = [message for message in messages if message["role"] in ("system", "developer")]
-    own = [*(head if rng.random() < 0.5 else ()), *scene.said[-rng.choice((10, len(scene.said))) :]]
+    own = [*(head if rng.random() < 0.5 else ()), *scene.messages[-rng.choice((10, len(scene.messages))) :]]
     sent["payload"]["messages"] = copy.deepcopy(own)
     return None if own == messages else sent
 
@@ -321,7 +321,9 @@ def _forged_seal(rng: Random, scene: TamperingScene, provider: Provider) -> Wire
 
 def _other_seal(rng: Random, scene: TamperingScene, provider: Provider) -> Wire | None:
     sent = _logged(scene.expected, provider)
-    other = rng.choice([one for one in (scene.earlier, scene.neighbour, scene.foreigner, scene.other_head) if one])
+    other = rng.choice(
+        [envelope for envelope in (scene.earlier, scene.neighbour, scene.foreigner, scene.other_head) if envelope]
+    )
     seal = _logged(other, provider)["seal"]
     return None if seal == sent["seal"] or seal is None else {**sent, "seal": seal}
 

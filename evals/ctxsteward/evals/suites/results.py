@@ -89,10 +89,10 @@ def play_made(
     """Play what `make` makes, add up its scores."""
     started = cpu_seconds()
     scenario, stage, error = make(), PlayCounts(cpu_seconds=cpu_seconds), None
-    known = {metric.name: metric for metric in metrics}
-    tallies = {name: ScoreTally() for name in known}
+    by_name = {metric.name: metric for metric in metrics}
+    tallies = {name: ScoreTally() for name in by_name}
     try:
-        add_to(tallies, play(scenario, setup, stage), known)
+        add_to(tallies, play(scenario, setup, stage), by_name)
     except Exception as problem:
         error = f"{type(problem).__name__}: {problem}"[:500] + answers.raised_at(problem)
     return ScenarioResult(
@@ -147,7 +147,7 @@ def run_all(
 
 def in_order(played: Iterable[ScenarioResult], draws: Iterable[Job]) -> list[ScenarioResult]:
     """Results in the order of their draws, whoever was ready first."""
-    by_id = {one.id: one for one in played}
+    by_id = {result.id: result for result in played}
     return [by_id[draw.id] for draw in draws]
 
 
@@ -176,8 +176,8 @@ def played(
     `tell` hears how many are done, `keep` is given each as it ends. What is `finished` is not played again.
     """
     results = list(finished)
-    known = {one.id for one in results}
-    missing = [draw for draw in draws if draw.id not in known]
+    finished_ids = {scenario.id for scenario in results}
+    missing = [draw for draw in draws if draw.id not in finished_ids]
     for scenario in _over_repeats(missing, setup, workers=workers, play=play, judge=judge):
         keep(scenario)
         results.append(scenario)
@@ -211,8 +211,10 @@ def _over_repeats(
     plays = setup.repeat if setup.may_vary else 1
     waiting: dict[int, dict[int, ScenarioResult]] = {}
     following = 0
-    for place, one in run_all([(draw, setup) for draw in draws for _ in range(plays)], workers=workers, play=play):
-        waiting.setdefault(place // plays, {})[place % plays] = one
+    for place, repeat_played in run_all(
+        [(draw, setup) for draw in draws for _ in range(plays)], workers=workers, play=play
+    ):
+        waiting.setdefault(place // plays, {})[place % plays] = repeat_played
         ready = [number for number, repeats in waiting.items() if len(repeats) == plays]
         if judge is not None:
             ready = list(takewhile(lambda number: len(waiting.get(number, ())) == plays, count(following)))
@@ -234,27 +236,29 @@ def mean_of_repeats(repeats: Sequence[ScenarioResult]) -> ScenarioResult:
     first = repeats[0]
     if len(repeats) == 1:
         return first
-    error = next((f"repeat {n}: {one.error}" for n, one in enumerate(repeats, 1) if one.error is not None), None)
+    error = next(
+        (f"repeat {n}: {repeat.error}" for n, repeat in enumerate(repeats, 1) if repeat.error is not None), None
+    )
     return replace(
         first,
-        cpu_seconds=sum(one.cpu_seconds for one in repeats),
+        cpu_seconds=sum(repeat.cpu_seconds for repeat in repeats),
         error=error,
-        tallies={name: _mean_tally([one.tallies[name] for one in repeats]) for name in first.tallies},
-        ratings=tuple(rating for one in repeats for rating in one.ratings),
+        tallies={name: _mean_tally([repeat.tallies[name] for repeat in repeats]) for name in first.tallies},
+        ratings=tuple(rating for repeat in repeats for rating in repeat.ratings),
     )
 
 
 def _mean_tally(repeats: Sequence[ScoreTally]) -> ScoreTally:
-    parts = tuple(ScenarioPart(one.total, one.count) for one in repeats)
+    parts = tuple(ScenarioPart(repeat.total, repeat.count) for repeat in repeats)
     mean, misses, unscored = _mean_part(parts), list(repeats[0].misses), Counter[str]()
-    known = {(miss.at, miss.why) for miss in misses}
-    for number, one in enumerate(repeats, 1):
-        unscored |= one.unscored
-        new = [miss for miss in one.misses if (miss.at, miss.why) not in known]
-        known.update((miss.at, miss.why) for miss in new)
+    told_already = {(miss.at, miss.why) for miss in misses}
+    for number, repeat in enumerate(repeats, 1):
+        unscored |= repeat.unscored
+        new = [miss for miss in repeat.misses if (miss.at, miss.why) not in told_already]
+        told_already.update((miss.at, miss.why) for miss in new)
         misses += [miss._replace(at=f"repeat {number}, {miss.at}") for miss in new] if number > 1 else []
-    names = dict.fromkeys(name for one in repeats for name in one.things)
-    things = {name: _mean_part([one.things[name] for one in repeats if name in one.things]) for name in names}
+    names = dict.fromkeys(name for repeat in repeats for name in repeat.things)
+    things = {name: _mean_part([repeat.things[name] for repeat in repeats if name in repeat.things]) for name in names}
     return ScoreTally(
         count=mean.checks,
         total=mean.total,
@@ -306,7 +310,7 @@ def result(
     described = setup.describe() if isinstance(setup, Setup) else dict(setup)
     by_scenario = {metric.name: _by_scenario(metric, played) for metric in suite.metrics}
     metrics = tuple(_figure(metric, played, tuple(by_scenario[metric.name].values())) for metric in suite.metrics)
-    parts = {name: tuple(each.values()) for name, each in by_scenario.items()}
+    parts = {name: tuple(by_id.values()) for name, by_id in by_scenario.items()}
     held = gates if "subject" not in described else _not_required(gates)
     gate_results = judged(held, {metric.name: metric for metric in metrics}, parts, scenarios=len(played))
     errors = {scenario.id: scenario.error for scenario in played if scenario.error is not None}
@@ -332,8 +336,8 @@ def result(
         errors=errors,
         misses=_misses(suite, played),
         reproduce=reproduce,
-        scenario_ids=tuple(one.id for one in played),
-        by_scenario={name: each for name, each in by_scenario.items() if each},
+        scenario_ids=tuple(scenario.id for scenario in played),
+        by_scenario={name: by_id for name, by_id in by_scenario.items() if by_id},
         judging=judging_of(played),
     )
 
@@ -347,15 +351,15 @@ def _over_fragments(gate: GateResult, broken: int, played: int) -> GateResult:
 
 
 def _by_scenario(metric: Metric, played: Sequence[ScenarioResult]) -> dict[str, ScenarioPart]:
-    tallies = ((one.id, one.tallies[metric.name]) for one in played if metric.name in one.tallies)
+    tallies = ((scenario.id, scenario.tallies[metric.name]) for scenario in played if metric.name in scenario.tallies)
     return {id: ScenarioPart(_rounded(tally.total), tally.count) for id, tally in tallies if tally.count}
 
 
 def _not_required(gates: Gates) -> Gates:
     """The same for another subject than ours: a gate of ours is not required of it; the caller's own are."""
     return {
-        metric: tuple(replace(gate, required=gate.required and not gate.shipped) for gate in each)
-        for metric, each in gates.items()
+        metric: tuple(replace(gate, required=gate.required and not gate.shipped) for gate in rules)
+        for metric, rules in gates.items()
     }
 
 
@@ -402,11 +406,11 @@ def _rounded(value: float) -> float:
 def _misses(suite: FigureSource, played: Sequence[ScenarioResult]) -> tuple[EvalMiss, ...]:
     misses: list[EvalMiss] = []
     for metric in suite.metrics:
-        each = [
+        of_metric = [
             EvalMiss(scenario=scenario.id, metric=metric.name, at=miss.at, why=miss.why)
             for scenario in played
             if metric.name in scenario.tallies
             for miss in scenario.tallies[metric.name].misses
         ]
-        misses += each[:MISSES_TOLD]
+        misses += of_metric[:MISSES_TOLD]
     return tuple(misses)

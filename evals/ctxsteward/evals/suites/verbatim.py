@@ -1,11 +1,11 @@
-"""The suite ``verbatim``: asked for at any moment, the last turn is shown word for word, whatever tries to pass for it.
+"""The suite ``verbatim``: the last turn is shown word for word at any moment, even beside text that imitates it.
 
-A conversation runs on until it has been compacted several times. At seeded places somebody asks what was said last, in
-many wordings; around these places stand *baits*: an earlier message quoted at length, a sentence that claims to be the
-previous one, a tool result that holds a forged "user said", a last turn of odd shape (one character, code, mixed
-scripts, very long, tool calls between). Checked on the bytes that OpenAI and Anthropic would receive: the last user
-text and the last assistant text are each in a message of their own role, whole. At the same places somebody asks for an
-earlier message by a few words of it: it is shown word for word, or something leads to it.
+A conversation is compacted several times. At seeded places a user asks in many wordings for the last turn; around these
+places stand *baits*: an earlier message quoted at length, a sentence that claims to be the previous one, a tool result
+with a forged "user said", a last turn of odd shape (one character, code, mixed scripts, very long, tool calls between).
+The judge reads the bytes that OpenAI and Anthropic would receive: the last user text and the last assistant text must
+each stand whole in a message of their own role. At the same places a user asks for an earlier message by a few of its
+words: it must be shown word for word, or be reachable.
 
 Source: the layered-envelope design (acceptance: the exact last raw turn).
 """
@@ -26,15 +26,15 @@ from .kit.talk import SmallTalk, assistant, user
 SHAPES = ("plain", "one character", "code", "mixed scripts", "long", "after tools", "quoting", "lookalike markup")
 BAITS = ("none", "quoted earlier turn", "claimed previous sentence", "forged in a tool result", "same words again")
 ASKED_EVERY = 9
-"""User turns between two askings, about."""
+"""Average number of user turns between two asks."""
 FAR_MESSAGES = 30
-"""An earlier message is so far back, or farther."""
+"""Least distance of an earlier message."""
 WORDS = 4
-"""Of an earlier message, that a question for it quotes; twice as many characters of Chinese."""
+"""Words of an earlier message that a question quotes; twice as many characters in Chinese."""
 
 
 def make(draw: Draw) -> Scenario:
-    """A conversation in which the last turn is asked for again and again."""
+    """Make a conversation with repeated questions for the last turn."""
     talk, rng = SmallTalk.of(draw), draw.random("verbatim")
     messages: list[Wire] = []
     asks: list[Ask] = []
@@ -67,7 +67,7 @@ def _ask(rng: Random, draw: Draw, messages: Sequence[Wire], kind: str) -> Ask:
 
 
 def _earlier(draw: Draw, messages: Sequence[Wire]) -> Iterator[Ask]:
-    """A question for something that the user said long before, by a few words of it that nothing else says."""
+    """Yield a question for an early user message that quotes a few words of it that no other message has."""
     rng = draw.random(f"earlier {len(messages)}")
     texts = [str(message["content"] or "") for message in messages]
     far = [n for n, message in enumerate(messages[:-FAR_MESSAGES]) if message["role"] == "user"]
@@ -86,7 +86,7 @@ def _earlier(draw: Draw, messages: Sequence[Wire]) -> Iterator[Ask]:
 
 
 def _runs(rng: Random, text: str, language: Language) -> Iterator[str]:
-    """A few runs of words of a text, of characters where it is Chinese, that are less than half of it."""
+    """Yield a few runs of words (of characters in Chinese) that are less than half of a text."""
     line = max(text.splitlines() or [""], key=len).rstrip(".!?。！？")
     pieces, size = (line.split(" "), WORDS) if language == "en" else (list(line), 2 * WORDS)
     if len(pieces) >= 2 * size:
@@ -98,17 +98,17 @@ ROLES = ("user", "assistant")
 
 
 def _baited(rng: Random, talk: SmallTalk, before: Sequence[Wire], shape: str, bait: str) -> Iterator[Wire]:
-    """A last turn of some shape, with something in it or before it that tries to pass for it."""
+    """Yield a last turn of some shape, with a bait in it or before it."""
     old = rng.choice([m["content"] for m in before if m["role"] in ROLES and m["content"]])
-    said, replied = _SHAPES[shape](rng, talk)
+    asked, replied = _SHAPES[shape](rng, talk)
     match bait:
         case "quoted earlier turn":
             replied = talk.join(replied, f"“{old}”")
         case "claimed previous sentence":
-            said = talk.join(said, _claim(rng, talk, old))
+            asked = talk.join(asked, _claim(rng, talk, old))
         case "same words again":
-            said = next(m["content"] for m in reversed(before) if m["role"] == "user")
-    yield user(said)
+            asked = next(m["content"] for m in reversed(before) if m["role"] == "user")
+    yield user(asked)
     if bait == "forged in a tool result" or shape == "after tools":
         call, *results = talk.tools()
         yield call
@@ -123,14 +123,6 @@ def _claim(rng: Random, talk: SmallTalk, old: str) -> str:
     return f"{lead} “{old}”"
 
 
-def _plain(rng: Random, talk: SmallTalk) -> tuple[str, str]:
-    return talk.user(), talk.assistant()
-
-
-def _one(rng: Random, talk: SmallTalk) -> tuple[str, str]:
-    return rng.choice("?k嗯1.！"), rng.choice("YN好0…")
-
-
 def _code(rng: Random, talk: SmallTalk) -> tuple[str, str]:
     rows = [f"    {name}_{rng.randint(1, 99)} = {rng.random():.4f}" for name in rng.sample("abcdefghij", 6)]
     body = "\n".join(rows)
@@ -142,29 +134,28 @@ def _mixed(rng: Random, talk: SmallTalk) -> tuple[str, str]:
     return f"{talk.user()} {odd}", f"{odd}\t{talk.assistant()}\r\n {odd}"
 
 
-def _long(rng: Random, talk: SmallTalk) -> tuple[str, str]:
-    return talk.join(*(talk.user() for _ in range(6))), talk.join(*(talk.assistant() for _ in range(rng.randint(3, 7))))
-
-
 def _lookalike(rng: Random, talk: SmallTalk) -> tuple[str, str]:
     mark = rng.choice(("</s>[INST]", "<|im_end|>\n<|im_start|>user", "§3-§9", "<summary>", "### assistant:"))
     return f"{talk.user()} {mark}", f"{mark} {talk.assistant()}"
 
 
 _SHAPES: dict[str, Callable[[Random, SmallTalk], tuple[str, str]]] = {
-    "plain": _plain,
-    "one character": _one,
+    "plain": lambda _, talk: (talk.user(), talk.assistant()),
+    "one character": lambda rng, _: (rng.choice("?k嗯1.！"), rng.choice("YN好0…")),
     "code": _code,
     "mixed scripts": _mixed,
-    "long": _long,
-    "after tools": _plain,
-    "quoting": _plain,
+    "long": lambda rng, talk: (
+        talk.join(*(talk.user() for _ in range(6))),
+        talk.join(*(talk.assistant() for _ in range(rng.randint(3, 7)))),
+    ),
+    "after tools": lambda _, talk: (talk.user(), talk.assistant()),
+    "quoting": lambda _, talk: (talk.user(), talk.assistant()),
     "lookalike markup": _lookalike,
 }
 
 
 def play_verbatim(scenario: Scenario, setup: Setup, stage: PlayCounts) -> Scores:
-    """Play it; judge the payload at every asking."""
+    """Play a scenario; judge the payload at every ask."""
     budget = BudgetJudge(Sizer(setup.counter()))
     for moment in play(scenario, setup, stage):
         match moment:
@@ -176,7 +167,7 @@ def play_verbatim(scenario: Scenario, setup: Setup, stage: PlayCounts) -> Scores
 
 
 def judge_earlier(asked: AskMoment) -> Scores:
-    """Whether an earlier message is there word for word, or something leads to it; `ask.kind` is its 1-based place."""
+    """Judge whether an earlier message is shown word for word or reachable; `ask.kind` is its 1-based place."""
     (text,), place = asked.ask.wants, int(asked.ask.kind)
     shown = text in asked.window
     yield holds("earlier_shown", shown, asked.at, f"message {place} is not shown word for word: {text!r:.120}")
@@ -184,7 +175,7 @@ def judge_earlier(asked: AskMoment) -> Scores:
 
 
 def judge(asked: AskMoment) -> Iterator[Score]:
-    """What providers would receive; `ask.wants` are the assistant's and the user's last texts."""
+    """Judge the providers' payloads; `ask.wants` are the assistant's and the user's last texts."""
     ask, at, payloads = asked.ask, asked.at, {"openai-chat": _texts(asked.prompt.messages)}
     if asked.prompt.anthropic is not None:
         payloads["anthropic"] = _texts(asked.prompt.anthropic()["messages"])
@@ -201,7 +192,7 @@ def judge(asked: AskMoment) -> Iterator[Score]:
 
 
 def _is_last(rows: Sequence[tuple[str, str]], ask: Ask) -> bool:
-    """Whether behind the last assistant message come the question, and texts of our own, alone."""
+    """Return whether only the question and texts of our own follow the last assistant message."""
     places = [n for n, (role, text) in enumerate(rows) if role == "assistant" and ask.wants[0] in text]
     return bool(places) and all(role == "user" for role, _ in rows[places[-1] + 1 :])
 

@@ -191,8 +191,8 @@ class EndpointModel:
 
 
 def _count(usage: Mapping[str, Any], name: str) -> int | None:
-    found = usage.get(name)
-    return found if isinstance(found, int) and not isinstance(found, bool) and found >= 0 else None
+    count = usage.get(name)
+    return count if isinstance(count, int) and not isinstance(count, bool) and count >= 0 else None
 
 
 def judge_model(name: str, key: str | None = None) -> JudgeModel:
@@ -204,14 +204,14 @@ def judge_model(name: str, key: str | None = None) -> JudgeModel:
         if key and urlsplit(address).scheme == "http" and urlsplit(address).hostname not in _HERE:
             raise InputError(f"judge {name}: a key over plain HTTP can be read on its way; use https, or no key")
         return EndpointModel(address=address.rstrip("/"), name=model, key=key)
-    found = named_object("judge", name)
-    if isinstance(found, ChatModel) and not isinstance(found, type):
-        return ChatJudge(found)
-    if callable(getattr(found, "reply", None)):
-        return PythonModel(name, found.reply)
-    if isinstance(found, type) or not callable(found):
-        raise InputError(f"judge {name}: {found!r:.60} is no function of a prompt, and has no method `reply`")
-    ask: Ask = found
+    judge = named_object("judge", name)
+    if isinstance(judge, ChatModel) and not isinstance(judge, type):
+        return ChatJudge(judge)
+    if callable(getattr(judge, "reply", None)):
+        return PythonModel(name, judge.reply)
+    if isinstance(judge, type) or not callable(judge):
+        raise InputError(f"judge {name}: {judge!r:.60} is no function of a prompt, and has no method `reply`")
+    ask: Ask = judge
     return PythonModel(name, lambda prompt, seed: ask(prompt))
 
 
@@ -245,13 +245,13 @@ def verdict(reply: ModelReply, mark: str) -> bool:
         raise InputError(f"the reply has more than {MAX_REPLY_CHARS:,} characters")
     fence = rf"^[ \t]*<<< text {mark} >>>.*?(?:^[ \t]*<<< end of text {mark} >>>[ \t]*$|\Z)"
     lines = re.sub(fence, "", reply.text, flags=re.MULTILINE | re.DOTALL).splitlines()
-    said = [line.strip() for line in lines if line.strip()]
-    verdicts = [line for line in said if line in VERDICTS]
+    spoken = [line.strip() for line in lines if line.strip()]
+    verdicts = [line for line in spoken if line in VERDICTS]
     if not verdicts:
         raise InputError("the reply has no verdict")
     if len(verdicts) > 1:
         raise InputError("the reply has several verdicts")
-    if said[-1] != verdicts[0]:
+    if spoken[-1] != verdicts[0]:
         raise InputError("the reply goes on behind its verdict")
     return VERDICTS[verdicts[0]]
 
@@ -282,7 +282,7 @@ class JudgePanel:
 
     def spend(self, earlier: Iterable[ScenarioResult]) -> None:
         """Count what an earlier part of the run has spent."""
-        for rating in (rating for one in earlier for rating in one.ratings):
+        for rating in (rating for result in earlier for rating in result.ratings):
             self.calls += rating.calls
             self.cost += rating.cost or 0.0
 
@@ -313,8 +313,8 @@ class JudgePanel:
             except ImportError:
                 raise  # a package is missing: no fault of the model
             except Exception as error:  # a model is other people's code: whatever it raises, there is a reason
-                told = str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
-                rating = replace(rating, reason=f"{model.name} failed: {told}"[:REASON_CHARS])
+                reason = str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
+                rating = replace(rating, reason=f"{model.name} failed: {reason}"[:REASON_CHARS])
                 if attempt + 1 < TRIES:
                     self.pause(PAUSE_SECONDS * 2**attempt)
                 continue
@@ -365,7 +365,7 @@ def _score(rating: Rating, case: JudgeCase) -> Score | UnscoredCheck:
 
 def judging_of(played: Sequence[ScenarioResult]) -> ModelJudging | None:
     """What model judges used, and how far raters agree; None where nothing was rated."""
-    ratings = [rating for one in played for rating in one.ratings]
+    ratings = [rating for result in played for rating in result.ratings]
     if not ratings:
         return None
     names = dict.fromkeys(rating.rater for rating in ratings if rating.rater not in (CODE, LABEL))
@@ -377,11 +377,11 @@ def _usage(name: str, ratings: Sequence[Rating]) -> ModelUsage:
     costs = [rating.cost for rating in ratings]
     return ModelUsage(
         model=name,
-        calls=sum(one.calls for one in ratings),
-        verdicts=sum(one.answer is not None for one in ratings),
-        unscored=dict(sorted(Counter(one.reason for one in ratings if one.answer is None).items())),
-        tokens_in=sum(one.tokens_in for one in ratings),
-        tokens_out=sum(one.tokens_out for one in ratings),
+        calls=sum(rating.calls for rating in ratings),
+        verdicts=sum(rating.answer is not None for rating in ratings),
+        unscored=dict(sorted(Counter(rating.reason for rating in ratings if rating.answer is None).items())),
+        tokens_in=sum(rating.tokens_in for rating in ratings),
+        tokens_out=sum(rating.tokens_out for rating in ratings),
         cost=None if None in costs else round(sum(cost or 0.0 for cost in costs), 6),
     )
 
@@ -403,8 +403,8 @@ class RatingPair(NamedTuple):
     def __str__(self) -> str:
         if self.first.rater == self.second.rater:
             return f"{self.first.at}: {self.first.rater} yes and no"
-        said = [f"{rating.rater} {'yes' if rating.answer else 'no'}" for rating in self]
-        return f"{self.first.at}: {', '.join(said)}"
+        answers = [f"{rating.rater} {'yes' if rating.answer else 'no'}" for rating in self]
+        return f"{self.first.at}: {', '.join(answers)}"
 
 
 def rating_pairs(ratings: Iterable[Rating]) -> Iterator[RatingPair]:
@@ -418,8 +418,8 @@ def rating_pairs(ratings: Iterable[Rating]) -> Iterator[RatingPair]:
         cases.setdefault((rating.ask, rating.text), {}).setdefault(rating.rater, []).append(rating)
     for by_rater in cases.values():
         both = (pair for two in combinations(by_rater.values(), 2) for pair in zip(*two, strict=True))
-        models = (each for rater, each in by_rater.items() if rater not in (CODE, LABEL))
-        again = (pair for each in models for pair in permutations(each, 2))
+        models = (repeats for rater, repeats in by_rater.items() if rater not in (CODE, LABEL))
+        again = (pair for repeats in models for pair in permutations(repeats, 2))
         for pair in (RatingPair(*two) for two in chain(both, again)):
             if pair.first.answer is not None and pair.second.answer is not None:
                 yield pair
@@ -427,11 +427,11 @@ def rating_pairs(ratings: Iterable[Rating]) -> Iterator[RatingPair]:
 
 def _agreements(played: Iterable[ScenarioResult], models: Iterable[str]) -> Iterator[RaterAgreement]:
     by_raters: dict[tuple[str, str], list[tuple[str, RatingPair]]] = {}
-    for one in played:
-        for pair in rating_pairs(one.ratings):
-            by_raters.setdefault(pair.raters, []).append((one.id, pair))
+    for result in played:
+        for pair in rating_pairs(result.ratings):
+            by_raters.setdefault(pair.raters, []).append((result.id, pair))
     rank = {name: number for number, name in enumerate((CODE, LABEL, *models))}
-    for (first, second), pairs in sorted(by_raters.items(), key=lambda one: [rank[name] for name in one[0]]):
+    for (first, second), pairs in sorted(by_raters.items(), key=lambda result: [rank[name] for name in result[0]]):
         answers = Counter(pair.answers for _, pair in pairs)
         table = RatingTable(answers[True, True], answers[True, False], answers[False, True], answers[False, False])
         differing = dict.fromkeys(f"{id}, {pair}" for id, pair in pairs if pair.answers[0] is not pair.answers[1])

@@ -103,7 +103,7 @@ def _log(rng: Random, things: Sequence[str], rows: int) -> str:
 
 
 def _json(rng: Random, things: Sequence[str], rows: int) -> str:
-    found = [
+    records = [
         {
             "id": rng.randrange(10**6),
             "name": rng.choice(things),
@@ -112,7 +112,7 @@ def _json(rng: Random, things: Sequence[str], rows: int) -> str:
         }
         for _ in range(rows)
     ]
-    return json.dumps({"items": found, "total": len(found)}, ensure_ascii=False, indent=rng.choice((None, 2)))
+    return json.dumps({"items": records, "total": len(records)}, ensure_ascii=False, indent=rng.choice((None, 2)))
 
 
 def _csv(rng: Random, things: Sequence[str], rows: int) -> str:
@@ -152,11 +152,11 @@ def _diff(rng: Random, things: Sequence[str], rows: int) -> str:
 
 
 def _search(rng: Random, things: Sequence[str], rows: int) -> str:
-    found = []
+    lines = []
     for place in range(1, rows + 1):
-        one, other = rng.choice(things), rng.choice(things)
-        found.append(f"[{place}] {path_of(rng)}:{rng.randint(1, 400)}: {one} / {other} ({rng.random():.2f})")
-    return "\n".join(found)
+        first, second = rng.choice(things), rng.choice(things)
+        lines.append(f"[{place}] {path_of(rng)}:{rng.randint(1, 400)}: {first} / {second} ({rng.random():.2f})")
+    return "\n".join(lines)
 
 
 def _listing(rng: Random, things: Sequence[str], rows: int) -> str:

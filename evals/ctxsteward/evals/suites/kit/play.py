@@ -1,4 +1,4 @@
-"""Playing a scenario through a subject, and checks of what came of it that several suites share.
+"""Play a scenario through a subject; checks that several suites share.
 
     for moment in play(scenario, setup, counts):
         match moment:
@@ -6,9 +6,9 @@
             case AskMoment(): …      a question, with the prompt as if it were the next user message; writes nothing
             case EndMoment(): …      the last one: the dialogue as the conversation left it
 
-`play` judges nothing and raises what the subject raises. Every moment has the prompt that was sent, and judges look at
-its messages alone; what only our own envelope can tell stands in `Prompt.envelope`. Values are searched in normalized
-text, never inside a longer number.
+`play` judges nothing and lets the subject's exceptions through. Every moment has the prompt that was sent, and judges
+read its messages only; details of our own envelope stand in `Prompt.envelope`. Values are searched in normalized text,
+never inside a longer number.
 """
 
 from __future__ import annotations
@@ -38,57 +38,57 @@ from .suite import DYNAMIC_TOKENS, Ask, PlayCounts, Scenario, Score, Setup, Unsc
 NO_REPORT = "the subject gives no report of its compactions"
 NO_LOOKUP = "the subject has no references that resolve and no search"
 SEARCH_HITS = 10
-"""Of one search, so many texts count: as many as our own gives unless a model asks for more."""
+"""Texts that count of one search: our own default."""
 LOOKUP_SLACK_CHARS = 300
-"""What a lookup gives may hold so much beside the message that it leads to: as much as a passage of our own search."""
+"""Characters that a lookup may give beside the message itself: the length of a passage of our own search."""
 SECTION_SLACK = 0.1
-"""Of the budget: what a call that may be over it may be over by, beside what must be there."""
+"""Fraction of the budget by which a call may exceed the tokens that must be there."""
 TASK_FRACTION = 0.25
-"""Of the budget: a longer task need not stay word for word."""
+"""Fraction of the budget up to which the task must stay word for word."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PromptMoment:
-    """What a subject would send at one moment, and what was said until then."""
+    """The prompt of a subject at one moment, and the messages until then."""
 
     prompt: Prompt
     dialogue: Dialogue
     wires: Sequence[Wire]
     task: Task
-    said: SaidTexts = field(default_factory=SaidTexts)
-    """Of the same conversation, read once for all of its moments."""
+    said_texts: SaidTexts = field(default_factory=SaidTexts)
+    """Texts of the conversation, read once for all of its moments."""
 
     @property
     def at(self) -> str:
-        """When, in words."""
+        """Describe the place of this moment."""
         return f"after message {len(self.wires)}"
 
     @cached_property
     def window(self) -> str:
-        """All that the messages say, as one text."""
+        """Return the texts of all messages of the prompt as one text."""
         return "\n".join(text for wire in self.prompt.messages for text in texts_of(wire))
 
     @cached_property
     def normalized(self) -> str:
-        """`window` in the form in which values are searched."""
+        """Return `window` in the form in which values are searched."""
         return normalize(self.window)
 
     @cached_property
     def added(self) -> str:
-        """What the subject added to what was said: its messages but those that were said, quotes taken out."""
-        self.said.read(self.wires)
+        """Return the words that the subject added: its messages without those of the conversation or quotes of them."""
+        self.said_texts.read(self.wires)
         sent = ("\n".join(texts_of(wire)) for wire in self.prompt.messages)
-        return self.said.taken_out_of("\n".join(text for text in sent if text not in self.said.texts))
+        return self.said_texts.taken_out_of("\n".join(text for text in sent if text not in self.said_texts.texts))
 
     @cached_property
     def references(self) -> dict[int, str]:
-        """References that stand in added words, one by one and not as the end of a range, by 1-based place."""
+        """Return the references that stand alone in added words, by 1-based place; the ends of a range do not count."""
         declared = self.prompt.references
         added = self.added if declared else ""
         return {place: ref for ref, place in declared.items() if ref and stands_alone(ref, added)}
 
     def own_lines(self) -> Iterator[str]:
-        """Lines that the subject calls its own, and lines of added words without their references."""
+        """Yield the lines of the subject's summary, and lines of added words without their references."""
         yield from (self.prompt.summary or "").splitlines()
         added = self.added
         for reference in sorted(self.prompt.references, key=len, reverse=True):
@@ -96,44 +96,44 @@ class PromptMoment:
         yield from added.splitlines()
 
     def text_at(self, place: int) -> str:
-        """What the message at this 1-based place says; empty where there is none."""
+        """Return the text of the message at this 1-based place; empty if there is no such message."""
         return "\n".join(texts_of(self.wires[place - 1])) if 0 < place <= len(self.wires) else ""
 
     def leads(self, place: int) -> bool:
-        """Whether a reference in the window gives the message at this place."""
+        """Return whether a reference in the window resolves to the message at this place."""
         if place not in self.references or not self.tells(place):
             return False
         return gives(answers.resolved(self.dialogue, self.references[place]), self.text_at(place))
 
     def tells(self, place: int) -> bool:
-        """Whether the window says what the reference to this place is about, so that a model can know to look there.
+        """Return whether the window says what the reference to this place is about, so a model knows to look there.
 
-        A word of the message stands beside it, nearer than any other reference, or it stands for the result of the
-        same tool call.
+        Either a word of the message stands beside the reference, nearer than any other reference, or the reference
+        stands for the result of the same tool call.
         """
-        said = set(terms(self.text_at(place)))
+        words = set(terms(self.text_at(place)))
         call = self.wires[place - 1].get("tool_call_id") if place <= len(self.wires) else None
         return any(
-            (call is not None and wire.get("tool_call_id") == call) or said & set(terms(beside))
+            (call is not None and wire.get("tool_call_id") == call) or words & set(terms(beside))
             for wire, beside in self._beside.get(self.references[place], ())
         )
 
     @cached_property
     def _beside(self) -> dict[str, list[tuple[Wire, str]]]:
-        """By reference: the messages in which it stands, and the words about it, as far as the next other reference."""
-        found: dict[str, list[tuple[Wire, str]]] = {}
+        """Map each reference to the messages that hold it and the words around it, up to the next other reference."""
+        contexts: dict[str, list[tuple[Wire, str]]] = {}
         ordered = sorted(filter(None, self.prompt.references), key=len, reverse=True)
         mark = re.compile(rf"(?<![\w-])({'|'.join(map(re.escape, ordered))})(?![\w-])")
         for wire in self.prompt.messages:
             parts = mark.split("\n".join(texts_of(wire)))  # words, reference, words, …
             for at in range(1, len(parts), 2):
-                found.setdefault(parts[at], []).append((wire, f"{parts[at - 1]} {parts[at + 1]}"))
-        return found
+                contexts.setdefault(parts[at], []).append((wire, f"{parts[at - 1]} {parts[at + 1]}"))
+        return contexts
 
 
-def gives(found: str | None, text: str) -> bool:
-    """Whether what a lookup found is a message's text, with little beside it."""
-    return found is not None and bool(text) and text in found and len(found) <= len(text) + LOOKUP_SLACK_CHARS
+def gives(resolved: str | None, text: str) -> bool:
+    """Return whether a lookup gave a message's text with little beside it."""
+    return resolved is not None and bool(text) and text in resolved and len(resolved) <= len(text) + LOOKUP_SLACK_CHARS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,7 +142,7 @@ class CallMoment(PromptMoment):
 
     number: int
     before: Sequence[Wire] = ()
-    """What the call before was sent."""
+    """Messages of the call before."""
 
     @property
     def at(self) -> str:
@@ -150,17 +150,17 @@ class CallMoment(PromptMoment):
 
     @property
     def extends(self) -> bool:
-        """Whether it begins with all that the call before was sent."""
+        """Return whether the prompt begins with all messages of the call before."""
         return list(self.prompt.messages[: len(self.before)]) == list(self.before)
 
     @property
     def compacted(self) -> bool:
-        """Whether the subject took something back, as it says and as can be seen."""
+        """Return whether the subject reports a compaction and the messages show it."""
         return bool(self.prompt.compacted) and not self.extends
 
     @property
     def ours(self) -> ModelCall | None:
-        """The call of our own builder."""
+        """Return the call of our own builder, or None for another subject."""
         if not isinstance(self.dialogue, EnvelopeDialogue) or self.prompt.envelope is None:
             return None
         return ModelCall(
@@ -181,21 +181,21 @@ class AskMoment(PromptMoment):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndMoment:
-    """The conversation is over; the dialogue ends after this moment."""
+    """The end of the conversation; the dialogue is closed after this moment."""
 
     dialogue: Dialogue
     wires: Sequence[Wire]
     last: CallMoment | None
-    """The last call."""
+    """The last call, or None if there was no call."""
     references: dict[str, int]
-    """All references that stood in some window, with their 1-based places."""
+    """All references of all windows, with their 1-based places."""
 
     def resolved(self, reference: str) -> str | None:
-        """What a reference gives now; None: nothing."""
+        """Resolve a reference; None if it leads nowhere."""
         return answers.resolved(self.dialogue, reference)
 
     def output(self, number: int) -> str | None:
-        """The n-th tool output by its number, 1-based; None: not there."""
+        """Return the n-th tool output, 1-based, or None."""
         return answers.tool_output(self.dialogue, number)
 
 
@@ -210,7 +210,7 @@ def play(
     dynamic_tokens: int = DYNAMIC_TOKENS,
     store: Store | None = None,
 ) -> Iterator[Moment]:
-    """Say a scenario's messages one by one; the moments in order. A given store stays open."""
+    """Add a scenario's messages one by one and yield the moments in order. A given store stays open."""
     if setup.subject is not None:
         scenario = openai_form(scenario)
     asks = sorted(scenario.asks, key=lambda ask: ask.after)
@@ -218,7 +218,7 @@ def play(
     with ExitStack() as stack:
         dialogue = stack.enter_context(setup.dialogue(scenario, task, store=store))
         wires: list[Wire] = []
-        said = SaidTexts()
+        said_texts = SaidTexts()
         last: CallMoment | None = None
         seen: dict[str, int] = {}
         for wire in scenario.messages:
@@ -231,7 +231,7 @@ def play(
                     dialogue=dialogue,
                     wires=wires,
                     task=task,
-                    said=said,
+                    said_texts=said_texts,
                     number=counts.builds,
                     before=before,
                 )
@@ -242,12 +242,17 @@ def play(
             while asks and asks[0].after == len(wires):
                 ask = asks.pop(0)
                 prompt = setup.prompt(dialogue, ask.question)
-                yield AskMoment(prompt=prompt, dialogue=dialogue, wires=wires, task=task, said=said, ask=ask)
+                yield AskMoment(
+                    prompt=prompt, dialogue=dialogue, wires=wires, task=task, said_texts=said_texts, ask=ask
+                )
         yield EndMoment(dialogue=dialogue, wires=wires, last=last, references=seen)
 
 
 def _timed(setup: Setup, dialogue: Dialogue, counts: PlayCounts) -> Prompt:
-    """A call's prompt; its CPU is what is measured here, or more where it says so of a process of its own."""
+    """Build a call's prompt and record its CPU seconds: those measured here, or those that the subject reports.
+
+    A subject in another process reports its own; the time that has passed bounds them.
+    """
     started, cpu_started = time.perf_counter(), counts.cpu_seconds()
     prompt = setup.prompt(dialogue)
     measured, passed = counts.cpu_seconds() - cpu_started, time.perf_counter() - started
@@ -256,14 +261,14 @@ def _timed(setup: Setup, dialogue: Dialogue, counts: PlayCounts) -> Prompt:
 
 
 def openai_form(scenario: Scenario) -> Scenario:
-    """The scenario with Anthropic's messages as OpenAI chat has them; its asks stay behind the same words."""
+    """Convert Anthropic's messages to OpenAI chat; asks stay behind the same messages."""
     messages, ends = as_openai(scenario.messages)
     asks = tuple(replace(ask, after=ends[ask.after - 1]) for ask in scenario.asks)
     return replace(scenario, messages=tuple(messages), asks=asks)
 
 
 def as_openai(messages: Sequence[Wire]) -> tuple[list[Wire], list[int]]:
-    """OpenAI chat messages, and for each given one the 1-based place of the last that it became."""
+    """Convert to OpenAI chat messages; also return, for each message, the 1-based place of its last converted one."""
     made: list[Wire] = []
     ends: list[int] = []
     for message in messages:
@@ -284,21 +289,21 @@ def _openai(message: Wire) -> Iterator[Wire]:
         assert isinstance(content, list)
         for block in content:
             if block["type"] == "tool_result":
-                said = "\n".join(texts_of({"content": block.get("content")}))
-                yield {"role": "tool", "tool_call_id": block["tool_use_id"], "content": said}
+                result = "\n".join(texts_of({"content": block.get("content")}))
+                yield {"role": "tool", "tool_call_id": block["tool_use_id"], "content": result}
         if rest := [block for block in content if block["type"] != "tool_result"]:
             yield {**message, "content": rest}
     else:
         yield message
 
 
-# -- what was said, found again ----------------------------------------------------------------------------------
+# -- reachable messages ------------------------------------------------------------------------------------------
 
 
 def reaches(moment: PromptMoment, place: int, query: str, value: str) -> bool | None:
-    """Whether the window shows a message, a reference in it gives it, or one search shows it or its value.
+    """Return whether the window shows a message, a reference in it resolves to it, or one search finds it or its value.
 
-    None where the subject has nothing that could lead there.
+    None if the subject has neither references nor a search.
     """
     if not isinstance(moment.dialogue, (Archive, Index)):
         return None
@@ -315,22 +320,22 @@ def reaches(moment: PromptMoment, place: int, query: str, value: str) -> bool | 
 def reachable(
     metric: str, moment: AskMoment, place: int, query: str, value: str, what: str, of: str = ""
 ) -> Score | UnscoredCheck:
-    """`reaches` as a score."""
-    found = reaches(moment, place, query, value)
-    if found is None:
+    """Score `reaches`."""
+    reached = reaches(moment, place, query, value)
+    if reached is None:
         return UnscoredCheck(metric, NO_LOOKUP, moment.at)
-    return holds(metric, found, moment.at, f"{what}: nothing leads to message {place}", of)
+    return holds(metric, reached, moment.at, f"{what}: nothing leads to message {place}", of)
 
 
 def compacted(compactions: int, ended: EndMoment) -> Score | UnscoredCheck:
-    """How many calls took something back, of a subject that tells."""
+    """Score the number of compactions, if the subject reports them."""
     if ended.last is None or ended.last.prompt.compacted is None:
         return UnscoredCheck("compactions", NO_REPORT)
     return Score("compactions", compactions)
 
 
 def accounted(metric: str, ended: EndMoment) -> Iterator[Score | UnscoredCheck]:
-    """Whether each message is in the last window, cited there, or reported as lost."""
+    """Score whether each message is in the last window, cited there, or reported as lost."""
     if isinstance(ended.dialogue, EnvelopeDialogue) and ended.last is not None and ended.last.ours is not None:
         here = ended.dialogue.accounted()
     elif ended.last is None or ended.last.prompt.lost is None:
@@ -344,18 +349,18 @@ def accounted(metric: str, ended: EndMoment) -> Iterator[Score | UnscoredCheck]:
         yield holds(metric, place in here, f"§{place}", "neither shown, nor cited, nor a true record of loss")
 
 
-# -- what every call owes ----------------------------------------------------------------------------------------
+# -- promises of every call --------------------------------------------------------------------------------------
 
 
 def request_of(moment: PromptMoment) -> Wire:
-    """The request to OpenAI: the system prompt before what the subject sends."""
+    """Return the request to OpenAI: the system prompt and the subject's messages."""
     system = [] if moment.task.system is None else [{"role": "system", "content": moment.task.system}]
     return {"messages": [*system, *moment.prompt.messages]}
 
 
 @dataclass(slots=True)
 class BudgetJudge:
-    """Counts what is sent beside what must be sent; as a provider counts, for every subject alike."""
+    """Compare the tokens sent with the tokens that must be sent, counted alike for every subject."""
 
     sizer: Sizer
 
@@ -366,9 +371,9 @@ class BudgetJudge:
         return self.tokens(moment) > moment.task.budget_tokens * (1 + COUNT_SLACK)
 
     def faults(self, moment: PromptMoment, *more: Wire) -> list[str]:
-        """Over the budget by more than what must be there word for word: the open turn, the last reply, the task.
+        """Return a fault if a prompt exceeds its budget without need.
 
-        And what is said `more`, a question.
+        The open turn, the last reply, the task and the messages `more` must be there word for word.
         """
         if not self.is_over(moment):
             return []
@@ -382,7 +387,7 @@ class BudgetJudge:
 
 
 COUNT_SLACK = 0.05
-"""By how much two ways of counting the same messages may differ."""
+"""Fraction by which two counters of the same messages may differ."""
 
 
 def _must(wires: Sequence[Wire], budget_tokens: int, sizer: Sizer) -> Iterator[Wire]:
@@ -397,32 +402,32 @@ def _must(wires: Sequence[Wire], budget_tokens: int, sizer: Sizer) -> Iterator[W
 
 
 def asked_within_budget(metric: str, asked: AskMoment, budget: BudgetJudge) -> Score:
-    """Whether the prompt for a question is over the budget by no more than what must be there and the question."""
+    """Score whether the prompt for a question stays within the budget, or exceeds it only by what must be there."""
     faults = budget.faults(asked, {"role": "user", "content": asked.ask.question})
     return holds(metric, not faults, asked.at, "; ".join(faults))
 
 
 def last_turn_missing(moment: CallMoment) -> list[str]:
-    """The newest user text and the newest assistant text, where the window has them not word for word."""
+    """Return the newest user text and the newest assistant text that the window does not hold word for word."""
     newest = (_newest_text(moment.wires, role) for role in ("user", "assistant"))
     return [text for text in newest if text not in moment.window]
 
 
 def _newest_text(wires: Sequence[Wire], role: str) -> str:
-    """Read from the end, so that a call costs no more late in a conversation; empty where nobody of the role spoke."""
+    """Return the newest text of a role, or empty; read from the end, so that a late call costs no more."""
     spoken = (Message.from_wire(wire).text for wire in reversed(wires) if wire["role"] == role)
     return next(filter(None, spoken), "")
 
 
 def owed(metric: str, call: ModelCall) -> Score:
-    """What every call of ours owes: valid for both providers, in budget, cited, newest and last raw turn verbatim."""
+    """Score one of our calls: valid for both providers, in budget, cited, newest and last raw turn verbatim."""
     tally = CallTally()
     check(call, tally)
     return holds(metric, not tally.faults, f"call {call.number}", "; ".join(tally.faults[:3]))
 
 
 def sound(metric: str, moment: CallMoment, budget: BudgetJudge) -> Score:
-    """What every call owes: a request that is accepted, in budget, with the last turn word for word."""
+    """Score a call of any subject: valid request, in budget, last turn word for word."""
     faults = [*call_faults(request_of(moment)), *budget.faults(moment)]
     faults += [f"not word for word: {text!r:.80}" for text in last_turn_missing(moment)]
     if not faults and moment.ours is not None:
@@ -432,7 +437,7 @@ def sound(metric: str, moment: CallMoment, budget: BudgetJudge) -> Score:
 
 @dataclass(slots=True)
 class PrefixJudge:
-    """Whether each call's messages extend the last one's, where the subject says that it took nothing back."""
+    """Check that a call's messages extend those of the call before, unless the subject reports a compaction."""
 
     ours: Prefix = field(default_factory=Prefix)
 
@@ -448,16 +453,16 @@ class PrefixJudge:
 
 
 def prefix_kept(metric: str, prefix: Prefix, call: ModelCall) -> Iterator[Score]:
-    """Whether this call's bytes extend the last one's; silent where a compaction lies between."""
+    """Score whether this call's bytes extend the last one's; yield nothing after a compaction."""
     before = prefix.compared
-    kept = prefix.check(call)
+    extends = prefix.check(call)
     if prefix.compared > before:
-        yield holds(metric, kept, f"call {call.number}", "bytes before the turn changed without a compaction")
+        yield holds(metric, extends, f"call {call.number}", "bytes before the turn changed without a compaction")
 
 
 @dataclass(slots=True)
 class ConversationCost:
-    """Adds up calls: what a conversation costs against sending everything; a prefix sent before costs a tenth."""
+    """Add up the price of a conversation's calls and of sending everything; a cached prefix costs a tenth."""
 
     counter: Counter
     prices: Prices = field(default_factory=Prices)
@@ -483,10 +488,10 @@ class ConversationCost:
 
     @property
     def said_tokens(self) -> int:
-        """Tokens of all that was said up to the last call."""
+        """Return the tokens of the conversation up to the last call."""
         return self._said_tokens
 
     @property
     def ratio(self) -> float:
-        """Sent against everything; below 1 is cheaper."""
+        """Return the price sent over the price of sending everything; below 1 is cheaper."""
         return self.sent / max(1.0, self.everything)

@@ -1,23 +1,23 @@
-"""What a suite is: how its scenarios are made, how one is played and judged, and under which settings.
+"""Define suites: make scenarios, play and judge them, under the settings of a run.
 
     suite = EvalSuite(name="verbatim", about=…, metrics=(…), make=make, play=play)
     scenario = suite.make(Draw("verbatim", "ci", 12))
     scores = list(suite.play(scenario, Setup(), PlayCounts()))
 
 `make` is a function of the draw alone; `play` drives the real builder over a real session and yields scores as it goes.
-A `Draw` is a suite, a split and a number, so the id of a result is all that is needed to make the same conversation
-again. Every ninth scenario is long. The splits share no seed: ``docs`` is what rules may be tuned on, ``ci`` is what CI
-runs; suites with phrasings of their own hold some back for it. ``sealed`` has seeds, words, tools and attacks of
-its own and is played rarely and on record (`ctxsteward.evals.sealed_openings`): nothing is tuned on it.
+A `Draw` is a suite, a split and a number, so the id of a result suffices to make the same conversation again. Every
+ninth scenario is long. The splits share no seed: rules may be tuned on ``docs``, CI runs ``ci``, and suites with
+phrasings of their own hold some back for it. ``sealed`` has its own seeds, words, tools and attacks; it is played
+rarely, each time on record (`ctxsteward.evals.sealed_openings`), and nothing is tuned on it.
 
-A suite yields a `Score` for what it could judge and an `UnscoredCheck` with a reason for what it could not, never 0.
-`ScoreTally` adds up one metric of one scenario.
+A suite yields a `Score` for each check that it made and an `UnscoredCheck` with a reason for each that it could not
+make, never 0. `ScoreTally` adds up one metric of one scenario.
 
-Where something varies from one playing to the next, since a model takes part, a scenario may be played several times.
-It stays one scenario, whose value is the mean of its repeats (`suites.results`).
+A scenario may be played several times if a model takes part, so that playings vary. It stays one scenario, whose value
+is the mean of its repeats (`suites.results`).
 
-`Setup` says who is judged: our builder with a team's budgets, profile, tokenizer and summarizer, or another subject. A
-suite asks for smaller budgets where its scenarios must outgrow them; budgets that the team has set itself stand.
+`Setup` selects the subject: our builder with a team's budgets, profile, tokenizer and summarizer, or another subject. A
+suite uses smaller budgets if its scenarios must outgrow them; budgets that the team has set are not changed.
 
 Raises `InputError` for an id that names no scenario.
 """
@@ -54,7 +54,7 @@ _ID = re.compile(rf"([a-z-]+)/({'|'.join(SPLITS)})-([0-9]{{1,6}})")
 
 
 class Draw(NamedTuple):
-    """Which scenario: all that its making may depend on."""
+    """Identity of a scenario: suite, split and number, the only inputs of its making."""
 
     suite: str
     split: Split
@@ -66,65 +66,65 @@ class Draw(NamedTuple):
 
     @property
     def language(self) -> Language:
-        """English and Chinese in turn, long scenarios as well."""
+        """Return English for even numbers and Chinese for odd ones, so long scenarios alternate, too."""
         return "en" if self.number % 2 == 0 else "zh"
 
     @property
     def turns(self) -> int:
-        """User turns: 50 to 90, 200 to 400 in every ninth."""
+        """Return the number of user turns: 50 to 90, or 200 to 400 in every ninth scenario."""
         return self.random("turns").randint(*(LONG_TURNS if self.number % LONG_EVERY == 0 else TURNS))
 
-    def random(self, what: str = "") -> Random:
-        """A source of randomness that this draw, and what it is for, determine."""
-        return Random(f"{self.id} {what}")
+    def random(self, purpose: str = "") -> Random:
+        """Return a source of randomness seeded by this draw and a purpose."""
+        return Random(f"{self.id} {purpose}")
 
     def texts(self, file: str, kind: str) -> Texts:
-        """What is said in this draw's language and split."""
+        """Return the phrasings of one kind in this draw's language and split."""
         return texts(file, kind, self.language, self.split)
 
     @classmethod
     def parse(cls, id: str) -> Self:
-        """The draw of an id, as results name it.
+        """Parse the id of a scenario, as results name it.
 
         >>> Draw.parse("verbatim/ci-12").turns
         64
         """
-        found = _ID.fullmatch(id)
-        if found is None:
+        match = _ID.fullmatch(id)
+        if match is None:
             raise InputError(f"unknown scenario {id!r:.80}; ids look like verbatim/ci-12")
-        return cls(found[1], cast(Split, found[2]), int(found[3]))
+        return cls(match[1], cast(Split, match[2]), int(match[3]))
 
 
 def drawn(suite: str, split: Split, count: int) -> Iterator[Draw]:
-    """The first `count` scenarios of a suite; a larger count has the smaller one's in it."""
+    """Yield the first `count` draws of a suite; a larger count includes those of a smaller one."""
     return (Draw(suite, split, number) for number in range(count))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:
-    """A question at one place of a conversation, and what its answer needs.
+    """A question at one place of a conversation, and the values that its answer needs.
 
-    Without a model, the envelope for the question is looked at; with one, its answer is.
+    Without a model, the suite judges the envelope for the question; with a model, its answer.
     """
 
     metric: str
-    """Which figure it counts for."""
+    """Figure that the ask counts for."""
     after: int
-    """How many messages were said before."""
+    """Number of messages before the question."""
     question: str
     wants: tuple[str, ...]
-    """Every one of them must be shown."""
+    """Values that must all be shown."""
     avoids: tuple[str, ...] = ()
-    """Outdated or foreign values: none may be shown unless what is wanted is shown too."""
+    """Outdated or foreign values; showing one is a fault unless all wanted values are shown, too."""
     kind: str = ""
-    """What sort of thing is asked for, for the report."""
+    """Kind of the wanted value, for the report."""
     answer: tuple[str, ...] = ()
-    """What a model's answer says, where that is less than what it must be shown."""
+    """Values that a model's answer must say; empty for `wants`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
-    """One conversation of OpenAI chat messages, with what is asked at places of it."""
+    """A conversation of OpenAI chat messages, with questions at places of it."""
 
     draw: Draw
     messages: tuple[Wire, ...]
@@ -133,7 +133,7 @@ class Scenario:
     tools: tuple[Wire, ...] = ()
     profile: ProfileDocument | None = None
     tags: dict[str, str] = field(default_factory=dict)
-    """What was drawn for it, for the report: kinds of attacks, faults, …"""
+    """Drawn properties for the report: kinds of attacks, faults, …"""
 
     @property
     def id(self) -> str:
@@ -141,26 +141,26 @@ class Scenario:
 
     @property
     def turns(self) -> int:
-        """User turns."""
+        """Return the number of user turns."""
         return sum(message["role"] == "user" for message in self.messages)
 
 
 Kind = Literal["rate", "mean", "ratio", "count"]
-"""rate: share of checks that held, 0..1; mean: of values; ratio: of two quantities, a mean of one value a scenario;
-count: a sum, where every one is one too many."""
+"""rate: share of checks that held, 0..1; mean: mean of values; ratio: mean over scenarios of a ratio of two quantities;
+count: a sum of faults."""
 
 MISSES_KEPT = 5
-"""Of one metric of one scenario."""
+"""Misses kept of one metric of one scenario."""
 WHY_CHARS = 300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
-    """A figure that a suite gives."""
+    """A figure of a suite."""
 
     name: str
     about: str
-    """One sentence: what is counted."""
+    """One sentence on the checks that are counted."""
     kind: Kind = "rate"
     better: Literal["higher", "lower"] = "higher"
     unit: str = ""
@@ -171,13 +171,13 @@ class Score(NamedTuple):
 
     metric: str
     value: float
-    """1 or 0 of a rate."""
+    """1 or 0 for a rate."""
     at: str = ""
-    """Where: ``turn 41``, ``§17``."""
+    """Place: ``turn 41``, ``§17``."""
     why: str = ""
-    """What was found, where it is not what is wanted."""
+    """Fault that was found; empty if the check held."""
     of: str = ""
-    """The distinct thing it is about, where one thing is checked again and again: an aim, a planted value, a result."""
+    """Distinct thing that is checked repeatedly: an aim, a planted value, a tool result."""
 
 
 class UnscoredCheck(NamedTuple):
@@ -190,17 +190,17 @@ class UnscoredCheck(NamedTuple):
 
 @dataclass(slots=True)
 class ScoreTally:
-    """One metric of one scenario."""
+    """Sum of one metric over one scenario."""
 
     count: int = 0
     total: float = 0.0
     misses: list[Score] = field(default_factory=list)
-    """Checks that did not hold, the first few."""
+    """The first checks that did not hold."""
     unscored: Tally[str] = field(default_factory=Tally)
     things: dict[str, ScenarioPart] = field(default_factory=dict)
-    """The checks of each distinct thing that scores name; those that name none stand under the empty text."""
+    """Sum of each distinct thing that scores name; the empty text collects scores that name nothing."""
     repeats: tuple[ScenarioPart, ...] = ()
-    """What each playing gave, where there were several."""
+    """Sum of each playing if there were several."""
 
     def add(self, score: Score, metric: Metric) -> None:
         self.count += 1
@@ -218,10 +218,10 @@ class ScoreTally:
 
     @property
     def distinct(self) -> ScenarioPart:
-        """The sum over distinct things of the share of their checks that held, and how many they are.
+        """Return the sum over distinct things of the share of their checks that held, and the number of things.
 
-        The mean of a thing's checks, not the worst of them: that would fall with the number of times it is checked. A
-        check that names no thing is one of its own.
+        A thing counts with the mean of its checks, since the worst check would fall with the number of checks. A check
+        that names nothing counts as a thing.
         """
         named = [part for of, part in self.things.items() if of]
         alone = self.things.get("", ScenarioPart(0.0, 0))
@@ -229,13 +229,13 @@ class ScoreTally:
 
 
 class JudgeCase(NamedTuple):
-    """A statement or a question about the text that would be sent at one place."""
+    """A statement or question for a model judge about the text that would be sent at one place."""
 
     ask: int
-    """Which ask of its scenario, from 1."""
+    """1-based number of the ask in its scenario."""
     at: str
     asked: str
-    """What is to be answered with yes or no."""
+    """Statement or question to answer with yes or no."""
     text: str
 
 
@@ -248,56 +248,56 @@ class Rating:
     rater: str
     """``code``, ``label``, or the name of a model."""
     text: str
-    """Digest of the text that it was shown."""
+    """Digest of the text that the rater was shown."""
     answer: bool | None
-    """None: it could not be had, for this `reason`."""
+    """None if there is no answer, for this `reason`."""
     reason: str = ""
     calls: int = 0
     tokens_in: int = 0
     tokens_out: int = 0
     cost: float | None = None
-    """None: no model, or no price was given."""
+    """None without a model or a price."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScenarioResult:
-    """What one scenario came to."""
+    """Result of playing one scenario."""
 
     id: str
     turns: int
     messages: int
     builds: int
-    """Envelopes that were made for model calls."""
+    """Number of envelopes built for model calls."""
     cpu_seconds: float
     tallies: dict[str, ScoreTally]
     """By metric."""
     error: str | None = None
-    """Why it ended early: an exception of the product is a failed scenario, not a failed run."""
+    """Exception that ended the scenario early; it fails the scenario, not the run."""
     cases: tuple[JudgeCase, ...] = ()
-    """What is still to be put to model judges; empty once it was."""
+    """Cases that still wait for model judges."""
     ratings: tuple[Rating, ...] = ()
-    """What each rater said of each case, in every repeat."""
+    """Answers of each rater about each case, in every repeat."""
 
 
-def tallied(found: Iterable[Score | UnscoredCheck], metrics: Iterable[Metric]) -> dict[str, ScoreTally]:
-    """Scores added up by metric; a metric that nothing was said of has an empty tally."""
-    known = {metric.name: metric for metric in metrics}
-    tallies = {name: ScoreTally() for name in known}
-    add_to(tallies, found, known)
+def tallied(scores: Iterable[Score | UnscoredCheck], metrics: Iterable[Metric]) -> dict[str, ScoreTally]:
+    """Add up scores by metric; a metric without scores has an empty tally."""
+    by_name = {metric.name: metric for metric in metrics}
+    tallies = {name: ScoreTally() for name in by_name}
+    add_to(tallies, scores, by_name)
     return tallies
 
 
-def add_to(tallies: dict[str, ScoreTally], found: Iterable[Score | UnscoredCheck], known: dict[str, Metric]) -> None:
+def add_to(tallies: dict[str, ScoreTally], scores: Iterable[Score | UnscoredCheck], metrics: dict[str, Metric]) -> None:
     """Add scores to tallies as they come."""
-    for one in found:
-        if isinstance(one, UnscoredCheck):
-            tallies[one.metric].unscored[one.reason] += 1
+    for score in scores:
+        if isinstance(score, UnscoredCheck):
+            tallies[score.metric].unscored[score.reason] += 1
         else:
-            tallies[one.metric].add(one, known[one.metric])
+            tallies[score.metric].add(score, metrics[score.metric])
 
 
 def holds(metric: str, ok: bool, at: str = "", why: str = "", of: str = "") -> Score:
-    """A check that holds or not.
+    """Make the score of a check that held or not.
 
     >>> holds("verbatim", False, "turn 3", "the last user message is cut").value
     0.0
@@ -306,39 +306,39 @@ def holds(metric: str, ok: bool, at: str = "", why: str = "", of: str = "") -> S
 
 
 DYNAMIC_TOKENS = 2_000
-"""Of a scenario: 50 turns outgrow it several times."""
+"""Default budget of a scenario; 50 turns outgrow it several times."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setup:
-    """Who is judged, and the settings of our builder where it is."""
+    """The subject to judge, or the settings of our builder."""
 
     subject: Subject | None = None
-    """None: our builder, with the settings below."""
+    """None for our builder with the settings below."""
 
     model: str | None = None
     tokenizer: str = "o200k_base"
     budgets: Budgets = field(default_factory=Budgets)
-    """Fields that were set count for every suite; `dynamic_tokens` is the suite's where it was not set."""
+    """Fields that were set hold for every suite; the suite chooses `dynamic_tokens` if it was not set."""
     summarizer: str | Summarizer = "extractive"
     selector: Selector | Literal["heuristic"] | None = "heuristic"
     profile: ProfileDocument | None = None
-    """Stands in every scenario that brings none of its own."""
+    """Profile of every scenario that has no profile of its own."""
     repeat: int = 1
-    """How often a scenario is played, and put to each model judge."""
+    """Number of times that a scenario is played and put to each model judge."""
     judges: tuple[str, ...] = ()
-    """Names of model judges that are asked, with the version of the prompt they get."""
+    """Names of the model judges, with the version of their prompt."""
     in_loop: str | None = None
     """Name of the model that summarizes and selects (`model_runs`)."""
 
     @property
     def may_vary(self) -> bool:
-        """Whether two playings of a scenario may differ before a judge is asked: other people's code takes part."""
+        """Return whether playings of a scenario may differ: a foreign subject or summarizer may be random."""
         foreign = self.subject is not None and self.subject.name not in SUBJECTS
         return foreign or self.summarizer != "extractive"
 
     def builder(self, *, dynamic_tokens: int = DYNAMIC_TOKENS) -> EnvelopeBuilder:
-        """A new builder; `dynamic_tokens` where the setup says nothing."""
+        """Return a new builder; `dynamic_tokens` holds if the setup does not set it."""
         budgets = self.budgets
         if "dynamic_tokens" not in budgets.model_fields_set:
             budgets = Budgets(**(budgets.model_dump(exclude_unset=True) | {"dynamic_tokens": dynamic_tokens}))
@@ -348,19 +348,19 @@ class Setup:
         )
 
     def counter(self) -> Counter:
-        """Counts tokens as the judge does."""
+        """Return the counter of the judge."""
         return self.builder(dynamic_tokens=DYNAMIC_TOKENS).counter
 
     def task(self, scenario: Scenario, *, dynamic_tokens: int = DYNAMIC_TOKENS) -> Task:
-        """The scenario's conversation as any subject is given it."""
+        """Return the scenario's task as every subject gets it."""
         given = "dynamic_tokens" in self.budgets.model_fields_set
         budget_tokens = self.budgets.dynamic_tokens if given else dynamic_tokens
-        id = sha256(scenario.id.encode()).hexdigest()[:16]  # a scenario's own id is all that its answers are made from
+        id = sha256(scenario.id.encode()).hexdigest()[:16]  # from the id itself a subject could make the answers
         return Task(id, budget_tokens, scenario.system, scenario.tools)
 
     @contextmanager
     def dialogue(self, scenario: Scenario, task: Task, *, store: Store | None = None) -> Iterator[Dialogue]:
-        """The subject's dialogue for a scenario; what it opened is closed afterwards. A given store stays open."""
+        """Open the subject's dialogue for a scenario and close it afterwards. A given store stays open."""
         with ExitStack() as stack:
             if self.subject is None:
                 opened = store if store is not None else stack.enter_context(self.store())
@@ -373,17 +373,17 @@ class Setup:
             yield dialogue
 
     def say(self, dialogue: Dialogue, wire: Wire) -> None:
-        """Tell the subject's dialogue what was said."""
+        """Add a message to the subject's dialogue."""
         dialogue.add(wire) if self.subject is None else answers.say(dialogue, wire)
 
     def prompt(self, dialogue: Dialogue, question: str | None = None) -> Prompt:
-        """What the subject's dialogue would send; raises what the subject raises, and `InputError`."""
+        """Return what the subject would send; raise the subject's exceptions and `InputError`."""
         if isinstance(dialogue, EnvelopeDialogue) and self.subject is None:
             return dialogue.prompt(question)
         return answers.ask(self.subject.name if self.subject else "", dialogue, question)
 
     def session(self, scenario: Scenario, store: Store, *, tenant: str = "evals") -> Session:
-        """The scenario's session in a store, with its head."""
+        """Open the scenario's session in a store, with its head."""
         document = scenario.profile or self.profile
         profile = None if document is None else Profile.from_document(document)
         return store.session(
@@ -391,11 +391,11 @@ class Setup:
         )
 
     def store(self) -> Store:
-        """A new store in memory."""
+        """Return a new store in memory."""
         return open_store("memory:")
 
     def describe(self) -> dict[str, str | int | float | None]:
-        """The settings by name, for results: scalars only."""
+        """Return the settings by name as scalars, for results."""
         named = self.summarizer if isinstance(self.summarizer, str) else getattr(self.summarizer, "__name__", "own")
         selector = self.selector if self.selector is None or isinstance(self.selector, str) else "own"
         set_budgets = {f"budgets.{name}": getattr(self.budgets, name) for name in sorted(self.budgets.model_fields_set)}
@@ -419,7 +419,7 @@ class Setup:
 
 
 SCENARIOS = 26
-"""Of a suite in CI; three of them long."""
+"""Number of scenarios of a suite in CI; three of them are long."""
 
 
 CpuSeconds = Callable[[], float]
@@ -427,33 +427,25 @@ CpuSeconds = Callable[[], float]
 
 @dataclass(slots=True)
 class PlayCounts:
-    """What a playing counts as it goes."""
+    """Counts of a playing."""
 
     builds: int = 0
     cpu_seconds: CpuSeconds = time.process_time
     build_cpu_seconds: list[float] = field(default_factory=list)
-    """Of each build, in order."""
+    """CPU seconds of each build, in order."""
     cases: list[JudgeCase] = field(default_factory=list)
     ratings: list[Rating] = field(default_factory=list)
 
 
-NOT_ASKED = "only our own envelope tells"
+NOT_ASKED = "only our own envelope reports it"
 
 Scores = Iterator[Score | UnscoredCheck]
 Make = Callable[[Draw], Scenario]
 Play = Callable[[Scenario, Setup, PlayCounts], Scores]
 
 
-def _is_there(module: str) -> bool:
-    """Whether a top-level module is installed; it is not imported."""
-    try:
-        return find_spec(module) is not None
-    except (ImportError, ValueError):
-        return False
-
-
 class SuiteExtra(NamedTuple):
-    """An extra that a suite is played with."""
+    """An extra that a suite needs."""
 
     name: str
     modules: tuple[str, ...]
@@ -465,39 +457,39 @@ class EvalSuite:
 
     name: str
     about: str
-    """One sentence: what it holds to numbers."""
+    """One sentence on the promises that the suite measures."""
     metrics: tuple[Metric, ...]
     make: Make
     play: Play
     scenarios: int = SCENARIOS
-    """How many CI runs."""
+    """Number of scenarios in CI."""
     ours_only: str | None = None
-    """Why no other subject can be asked; None: any can."""
+    """Reason why only our builder can be judged; None if any subject can."""
     extra: SuiteExtra | None = None
-    """What has to be installed to play it."""
+    """Extra that must be installed to play it."""
 
     def unplayable(self) -> str | None:
         """Return why it cannot be played here and what to install, or None if it can."""
-        gone = [module for module in self.extra.modules if not _is_there(module)] if self.extra else []
-        if self.extra is None or not gone:
+        missing = [module for module in self.extra.modules if find_spec(module) is None] if self.extra else []
+        if self.extra is None or not missing:
             return None
-        names = ", ".join(gone)
+        names = ", ".join(missing)
         return f"it needs the extra `{self.extra.name}` ({names}); pip install 'ctxsteward[{self.extra.name}]'"
 
     def check(self, setup: Setup) -> None:
-        """Raise `InputError` where it cannot be played here; another subject than ours is not asked, then."""
+        """Raise `InputError` if an extra is missing that our builder needs to play it."""
         reason = self.unplayable() if setup.subject is None or self.ours_only is None else None
         if reason is not None:
             raise InputError(f"eval suite {self.name}: {reason}")
 
     def scores(self, scenario: Scenario, setup: Setup, counts: PlayCounts) -> Scores:
-        """Play and judge a scenario; a figure that the subject could not be asked for is unscored, with the reason."""
+        """Play and judge a scenario; figures that do not apply to the subject are unscored, with the reason."""
         if setup.subject is not None and self.ours_only is not None:
             yield from (UnscoredCheck(metric.name, self.ours_only) for metric in self.metrics)
             return
-        told: set[str] = set()
+        scored: set[str] = set()
         for score in self.play(scenario, setup, counts):
-            told.add(score.metric)
+            scored.add(score.metric)
             yield score
         if setup.subject is not None:
-            yield from (UnscoredCheck(metric.name, NOT_ASKED) for metric in self.metrics if metric.name not in told)
+            yield from (UnscoredCheck(metric.name, NOT_ASKED) for metric in self.metrics if metric.name not in scored)

@@ -85,9 +85,9 @@ class SmallTalk:
 
     def join(self, *sentences: str) -> str:
         """Sentences as one text; what is pasted stands on lines of its own."""
-        said = [sentence for sentence in sentences if sentence]
-        between = "\n\n" if any("\n" in sentence for sentence in said) else " " if self.language == "en" else ""
-        return between.join(said)
+        parts = [sentence for sentence in sentences if sentence]
+        between = "\n\n" if any("\n" in sentence for sentence in parts) else " " if self.language == "en" else ""
+        return between.join(parts)
 
     def is_idle(self, text: str) -> bool:
         """Whether nothing in a text is the scenario's own."""
@@ -171,15 +171,15 @@ def deck(rng: Random, names: Sequence[str]) -> Iterator[str]:
 
 def head(rng: Random, language: Language, split: Split = "docs", *, meta: bool = True) -> ProfileDocument:
     """A small profile."""
-    said = {kind: texts("profiles", kind, language, split) for kind in table("profiles")}
-    policies = [text.split(" | ") for text in rng.sample(said["policies"], rng.randint(1, 3))]
-    records = rng.sample(said["records"], rng.randint(1, 2)) if meta else []
+    phrasings = {kind: texts("profiles", kind, language, split) for kind in table("profiles")}
+    policies = [text.split(" | ") for text in rng.sample(phrasings["policies"], rng.randint(1, 3))]
+    records = rng.sample(phrasings["records"], rng.randint(1, 2)) if meta else []
     return ProfileDocument(
         name="support",
-        persona=(ProfileEntry(id="voice", text=rng.choice(said["personas"])),),
+        persona=(ProfileEntry(id="voice", text=rng.choice(phrasings["personas"])),),
         policies=tuple(ProfileEntry(id=id, text=text.format(n=rng.randint(5, 90))) for id, text in policies),
-        rails=(ProfileEntry(id="safe", text=rng.choice(said["rails"]), locked=True),),
-        surface=(ProfileEntry(id="form", text=rng.choice(said["surfaces"])),),
+        rails=(ProfileEntry(id="safe", text=rng.choice(phrasings["rails"]), locked=True),),
+        surface=(ProfileEntry(id="form", text=rng.choice(phrasings["surfaces"])),),
         meta=tuple(
             MetaRecord(
                 id=f"r{at}", text=text.format(n=rng.randint(2, 40)), sources=(f"s-{rng.randint(1, 99)}§{at + 3}",)
