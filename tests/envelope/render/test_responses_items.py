@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from ctxsteward.envelope import Budgets, Session
+from ctxsteward.envelope.history.tool_groups import LogEntry, MissingMessage, claimed, mended, unanswered
 from ctxsteward.envelope.render.request import dropped_fields
 from ctxsteward.evals.prompt_cost import anthropic_faults, openai_faults
 from ctxsteward.schemas import InvalidMessage, Message
@@ -162,6 +163,19 @@ def test_an_item_that_is_none_is_refused_by_its_field(item: Wire, names: str) ->
     with pytest.raises(InvalidMessage) as refused:
         session_of(item)
     assert names in str(refused.value)
+
+
+@pytest.mark.parametrize("readable", [True, False])
+@pytest.mark.parametrize("hole", range(5))
+def test_an_item_that_cannot_be_read_leaves_the_others_of_its_reply_in_pairs(hole: int, readable: bool) -> None:
+    group = session_of(ASKED, thought(), called("a"), called("b"), done("a"), done("b")).state.groups[1]
+    rows: list[LogEntry | MissingMessage] = list(group.entries)
+    lost = group.entries[hole]
+    rows[hole] = MissingMessage(ordinal=lost.ordinal, said=claimed(lost.event.wire) if readable else None)
+
+    made = mended(rows, "user")
+    assert unanswered(made) == []
+    assert made.ordinals == group.ordinals
 
 
 def test_a_history_of_items_is_followed() -> None:

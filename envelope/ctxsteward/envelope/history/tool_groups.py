@@ -383,7 +383,9 @@ def _fitting(hole: MissingMessage, index: int, size: int) -> MissingMessage:
 
 def _shape(hole: MissingMessage, open_calls: Sequence[OpenCall], before: str | None, after: Sequence[Message]) -> Wire:
     claim, text = hole.said, stand_in_text(hole.ordinal)
-    answered = [result.call_id for message in after for result in message.tool_results]
+    called = {call.id for message in after for call in message.tool_calls}
+    results = [result.call_id for message in after for result in message.tool_results]
+    answered = [id for id in results if id not in called]
     if claim is None:
         waiting = [call.id for call in open_calls if call.id not in answered]
         if open_calls or hole.joins:
