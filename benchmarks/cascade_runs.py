@@ -182,9 +182,6 @@ SCENARIOS = (
 )
 
 
-EAGER = {"policy": "ski_rental", "mask_observations_after": 0}
-
-
 def play_scenario(
     scenario: RunScenario,
     prices: Prices | None = None,
@@ -272,7 +269,3 @@ def run(data: Path | None = None) -> Iterator[BenchmarkRow]:
         plain = play_scenario(scenario, intra_context=False)
         yield row("runs", "  saved without `intra_context`", 100 * plain.efficiency.saved, "%")
         yield row("runs", "  cache-priced without it", plain.efficiency.priced_ratio)
-        eager = play_scenario(scenario, intra_context=EAGER)
-        once = "  saved where the model sees each result once (`ski_rental`)"
-        yield row("runs", once, 100 * eager.efficiency.saved, "%")
-        yield row("runs", "  cache-priced then", eager.efficiency.priced_ratio)

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, Prices, model_info
-from ctxsteward.evals.cost import OURS, OURS_WITHOUT_RECALL, CostRow, grouped, measure, policy_builders, title
+from ctxsteward.evals.cost import AGENT, OURS, OURS_WITHOUT_RECALL, CostRow, agent_builder, grouped, measure, title
 from ctxsteward.evals.documents import table
 
 from .report import progress, publish, script
@@ -64,14 +64,14 @@ def cost_block(data: Sequence[Path], budgets_tokens: Sequence[int] = BUDGETS_TOK
     costs = f"A cached token costs {prices.cached:g}, a written one {prices.write:g}"
     yield f"{costs}; block {prices.block_tokens:,} tokens."
     for dynamic_tokens in budgets_tokens:
-        for rows in grouped(measure(data, _builders(dynamic_tokens, prices), prices=prices, tell=progress)).values():
+        for rows in grouped(measure(data, _builders(dynamic_tokens), prices=prices, tell=progress)).values():
             yield from ("", f"**{title(rows, dynamic_tokens)}**", "", *table(HEAD, map(cells, rows)))
 
 
-def _builders(dynamic_tokens: int, prices: Prices) -> dict[str, EnvelopeBuilder]:
+def _builders(dynamic_tokens: int) -> dict[str, EnvelopeBuilder]:
     ours = EnvelopeBuilder(MODEL, budgets=Budgets(dynamic_tokens=dynamic_tokens))
     bare = EnvelopeBuilder(MODEL, budgets=Budgets(dynamic_tokens=dynamic_tokens, recall_fraction=0))
-    return {OURS: ours, OURS_WITHOUT_RECALL: bare, **policy_builders(ours, prices)}
+    return {OURS: ours, OURS_WITHOUT_RECALL: bare, AGENT: agent_builder(ours)}
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -312,6 +312,9 @@ def test_the_wheel_lets_the_builder_find_a_summarizer_by_name(wheel: Path) -> No
 [console_scripts]
 ctxsteward = ctxsteward.console.cli:main
 
+[ctxsteward.erasure]
+steward = ctxsteward.steward.erasure:StewardRecords
+
 [ctxsteward.eval_gates]
 suites = ctxsteward.evals.steward_gate:suite_gate
 

@@ -137,7 +137,7 @@ def test_only_what_was_run_is_counted(tmp_path: Path) -> None:
 
 
 def test_every_block_that_needs_a_framework_is_run_where_that_is() -> None:
-    """By `test_clients` and `guide_run` beside this file's environments, or here with a scripted double."""
+    """`test_clients` or `tests/envelope/integrations/guide_run.py` runs it, or this file with a scripted double."""
     page = (ROOT / "docs" / "guide-integrations.md").read_text(encoding="utf-8")
     apart = [one.text for one in blocks_of(page) if one.kind == "python no-run"]
     of_others = re.compile(

@@ -22,6 +22,8 @@ from ctxsteward.schemas.errors import shown_uri, without_secrets
 from ctxsteward.steward.ingest.sources import open_source
 from ctxsteward.store.backend import open_location
 
+from ..examples import examples
+
 SECRET = "hunter2"
 
 
@@ -83,7 +85,7 @@ QUERIES = st.builds(
 
 
 @given(uri=MISTYPED | QUERIES)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_a_mistyped_uri_is_shown_without_what_may_be_its_password(uri: str) -> None:
     assert SECRET not in shown_uri(uri)
     for door in (open_location, open_cards_there, open_items, Destination.parse):

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sys
+import time
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -48,6 +51,53 @@ class Machine:
 
     def rows(self, *arguments: str) -> list[Any]:
         return [json.loads(line) for line in self.run(*arguments, "--json").stdout.splitlines()]
+
+
+FIRST_APPEND = """
+import sys
+import psycopg
+
+statements = 0
+execute = psycopg.Cursor.execute
+
+def counted(*given, **more):
+    global statements
+    statements += 1
+    return execute(*given, **more)
+
+psycopg.Cursor.execute = counted
+import os
+from ctxsteward.envelope import open_store
+from ctxsteward.store import MasterKeys
+
+with open_store(sys.argv[1], keys=MasterKeys.from_environment(os.environ)) as store:
+    ref = store.session("chat").append({"role": "user", "content": "And now?"}).ref
+print(ref, statements)
+"""
+
+
+def test_the_first_append_of_a_new_process_asks_no_more_of_a_long_session(
+    shared_postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Prints how long a process takes from its start to its end with one append; `pytest -s` shows it."""
+    monkeypatch.setenv("CTXSTEWARD_MASTER_KEY", KEY)
+    statements = {}
+    for messages in (20, 2_000):
+        uri = shared_postgres.uri(f"first{messages}")
+        with open_store(uri, keys=MasterKeys.from_environment({"CTXSTEWARD_MASTER_KEY": KEY})) as store:
+            store.session("chat").extend(
+                {"role": ("user", "assistant")[n % 2], "content": f"Message {n}. " * 20} for n in range(messages)
+            )
+        began, spent = time.monotonic(), os.times()
+        command = [sys.executable, "-c", FIRST_APPEND, uri]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+        seconds, now = time.monotonic() - began, os.times()
+        cpu = now.children_user + now.children_system - spent.children_user - spent.children_system
+        print(f"{messages:,} messages: {seconds:.2f} s from the start of a process to its end, {cpu:.2f} s of CPU")
+        ref, asked = done.stdout.split()
+        assert ref == f"§{messages + 1}"
+        statements[messages] = int(asked)
+    assert statements[2_000] == statements[20] > 0
 
 
 def test_every_command_works_from_either_machine(

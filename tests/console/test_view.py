@@ -111,7 +111,7 @@ def test_the_timeline_of_the_demo(store: Store) -> None:
                 "overflow_tokens": 0,
                 "prefix_tokens": 1235,
                 "broke_in": "dynamic",
-                "findings": 3,
+                "findings": 0,
                 "compactions": ((1151, 770, 23),),
             },
             "read_tokens": 1235,

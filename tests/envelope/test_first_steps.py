@@ -59,7 +59,7 @@ def test_a_selector_may_be_named() -> None:
 @pytest.mark.parametrize(
     ("name", "hint"),
     [
-        ("llm", r"or pass ctxsteward\.envelope\.recall\.ModelSelector\(model\)"),
+        ("llm", r"or pass ctxsteward\.envelope\.recall\.strategies\.ModelSelector\(model\)"),
         ("bm25", "known: heuristic, semantic, hybrid; or pass a callable"),
     ],
 )

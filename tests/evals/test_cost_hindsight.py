@@ -5,34 +5,22 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
-import pytest
 from hypothesis import given, settings, strategies as st
 
-from ctxsteward.envelope import Budgets, EnvelopeBuilder
 from ctxsteward.envelope.testing import CharTokenizer
 from ctxsteward.envelope.tokens.tokenizer import Counter
 from ctxsteward.envelope.transcripts.files import parse_transcripts
 from ctxsteward.evals.cost import (
-    HINDSIGHT_IN_BUDGET,
-    OURS,
-    SKI_RENTAL_IN_BUDGET,
-    ScheduleSizes,
-    by_ski_rental,
     cheapest,
     cheapest_boundaries,
-    measure,
-    policy_builders,
     sizes_of,
-    ski_rental_boundaries,
 )
 from ctxsteward.evals.prompt_cost import PricedPrompt, Prices, PromptJudge, Sizer
-from ctxsteward.evals.replay import MaskedRun, files_of, masking_of, read_run
+from ctxsteward.evals.replay import MaskedRun, masking_of, read_run
 
-from ..examples import drawn, examples
-from ..needs import PUBLIC_DATA
+from ..examples import examples
 
 SIZER = Sizer(Counter(CharTokenizer()))
 
@@ -125,70 +113,7 @@ def test_in_a_budget_no_schedule_that_stays_in_it_costs_less(
     best = cheapest(masking, SIZER, prices, budget_tokens)
     assert abs(bill(masking, best, prices) - least) < 1e-6
     furthest = replace(masking, kept_steps=1).eligible
-    for call, schedule in enumerate((best, by_ski_rental(masking, SIZER, prices, budget_tokens))):
-        for at, prompt in enumerate(schedule):
-            tokens = sum(piece.tokens for piece in prompt.pieces)
-            all_masked = masking.prompt(at, max(furthest(at), masking.eligible(at)))
-            assert tokens <= budget_tokens or tokens == sum(piece.tokens for piece in all_masked), call
-
-
-def priced(sizes: ScheduleSizes, boundaries: list[int], prices: Prices) -> float:
-    """What prompts of these sizes cost."""
-    total, off = 0.0, sizes.masked_off
-    for call, (before, now) in enumerate(zip((0, *boundaries), boundaries, strict=False)):
-        cached = sizes.whole[call - 1] - off[before] if call else 0
-        total += prices.of(sizes.whole[call] - off[now], cached if now == before else min(cached, sizes.kept[before]))
-    return total
-
-
-TOKENS = st.one_of(st.integers(1, 60), st.integers(1, 2_000), st.integers(1, 30_000))
-
-
-@settings(max_examples=examples(500), deadline=None)
-@given(
-    steps=st.lists(st.tuples(TOKENS, TOKENS), min_size=1, max_size=24),
-    head=st.integers(0, 5_000),
-    kept_steps=st.integers(1, 4),
-    prices=st.builds(
-        Prices,
-        cached=st.sampled_from((0.0, 0.05, 0.1, 0.25, 0.5)),
-        write=st.sampled_from((1.0, 1.25)),
-        block_tokens=st.just(0),
-    ),
-)
-def test_ski_rental_costs_at_most_twice_the_best_known_in_hindsight(
-    steps: list[tuple[int, int]], head: int, kept_steps: int, prices: Prices
-) -> None:
-    """A step is a call and its result, in tokens; a masked result has ten."""
-    whole, places, off = [head + 20], list[int](), [0]
-    for call_tokens, result_tokens in steps:
-        places.append(whole[-1] + call_tokens)
-        whole.append(places[-1] + result_tokens)
-        off.append(off[-1] + max(0, result_tokens - 10))
-    sizes = ScheduleSizes(
-        whole=tuple(whole),
-        masked_off=tuple(off),
-        kept=tuple(p - o for p, o in zip(places, off, strict=False)),
-        eligible=tuple(max(0, call - kept_steps) for call in range(len(whole))),
-    )
-    best = priced(sizes, cheapest_boundaries(sizes, prices), prices)
-    assert priced(sizes, ski_rental_boundaries(sizes, prices), prices) <= 2 * best
-
-
-DATA = Path(__file__).parents[2] / "../shared/data"
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize("dynamic_tokens", drawn([4_000, 16_000], 1, "cost in hindsight"))
-@pytest.mark.skipif(not (DATA / "swe_agent").is_dir(), reason=PUBLIC_DATA)
-def test_on_real_runs_ski_rental_costs_no_more_than_a_twentieth_over_its_best(dynamic_tokens: int) -> None:
-    ours = EnvelopeBuilder(model="gpt-4o", budgets=Budgets(dynamic_tokens=dynamic_tokens))
-    policies = policy_builders(ours, Prices())
-    name = next(name for name in policies if name.endswith("ski_rental"))
-    paths = files_of([DATA / "swe_agent", DATA / "tau_bench_airline"])
-    rows = {row.strategy: row for row in measure(paths, {OURS: ours, name: policies[name]}) if row.runs_of == "all"}
-    assert rows[SKI_RENTAL_IN_BUDGET].budget_ratio <= 1.05
-    assert rows[name].budget_ratio <= 1.05
-    assert rows[HINDSIGHT_IN_BUDGET].budget_ratio == 1
-    assert rows[name].invalid == 0
-    assert (rows[name].values_shown or 0) >= 0.97
+    for at, prompt in enumerate(best):
+        tokens = sum(piece.tokens for piece in prompt.pieces)
+        all_masked = masking.prompt(at, max(furthest(at), masking.eligible(at)))
+        assert tokens <= budget_tokens or tokens == sum(piece.tokens for piece in all_masked)

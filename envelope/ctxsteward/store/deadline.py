@@ -11,7 +11,8 @@ connection, does so under `uncut`, and is cut off behind it; a call that waits f
 and waits no longer than `seconds_left`. What such a block needs is imported before it: an import that is cut off could
 leave a module's lock taken.
 
-The timer's thread may get its turn late, so the clock is asked as well where a block begins and where an uncut one
+One thread of the process watches all deadlines; it starts with the first and sleeps while there are none. It may get
+its turn late, so the clock is asked as well where a block begins and where an uncut one
 ends. For CPython, which can raise an exception in another thread; elsewhere only these two places are cut off.
 """
 
@@ -23,6 +24,10 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from heapq import heapify, heappop, heappush
+from itertools import count
+
+from .process_forks import renew_in_child
 
 
 class DeadlinePassed(BaseException):
@@ -39,20 +44,19 @@ class Deadline:
         self._is_bounding = False
         self._is_raised = False
         self._has_passed = False
-        self._timer: threading.Timer | None = None
         self._until = float("inf")
 
     def __enter__(self) -> Deadline:
         if self.seconds is not None:
             self._until = time.monotonic() + self.seconds
-            self._timer = threading.Timer(self.seconds, self._pass)
-            self._timer.daemon = True
-            self._timer.start()
+            with uncut():  # within the block of another deadline: the watch's lock must be given back
+                _watch.add(self, self._until)
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
+        if self.seconds is not None:
+            with uncut():
+                _watch.remove(self)
 
     @property
     def reason(self) -> str:
@@ -62,7 +66,7 @@ class Deadline:
     @contextmanager
     def bounding(self) -> Iterator[None]:
         """Raise `DeadlinePassed` out of this block once the time has passed; at once, where it has passed before."""
-        if self._timer is None:
+        if self.seconds is None:
             yield
             return
         outer = getattr(_here, "deadline", None)
@@ -117,7 +121,49 @@ class Deadline:
                 _raise_in(self._thread, DeadlinePassed)
 
 
+class _Watch:
+    """Ends the time of every deadline of this process, in one thread."""
+
+    def __init__(self) -> None:
+        self.forked()
+
+    def forked(self) -> None:
+        """Begin anew: in a child there is neither the thread nor a deadline of the parent's other threads."""
+        self._changed = threading.Condition()
+        self._waiting: list[tuple[float, int, Deadline]] = []
+        self._numbers = count()
+        self._thread: threading.Thread | None = None
+
+    def add(self, deadline: Deadline, until: float) -> None:
+        with self._changed:
+            heappush(self._waiting, (until, next(self._numbers), deadline))
+            if self._thread is None:
+                renew_in_child(self)
+                self._thread = threading.Thread(target=self._run, name="ctxsteward deadlines", daemon=True)
+                self._thread.start()
+            self._changed.notify()
+
+    def remove(self, deadline: Deadline) -> None:
+        with self._changed:
+            self._waiting = [one for one in self._waiting if one[2] is not deadline]
+            heapify(self._waiting)
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                if not self._waiting:
+                    self._changed.wait()
+                    continue
+                seconds = self._waiting[0][0] - time.monotonic()
+                if seconds > 0:
+                    self._changed.wait(min(seconds, threading.TIMEOUT_MAX))
+                    continue
+                deadline = heappop(self._waiting)[2]
+            deadline._pass()
+
+
 _here = threading.local()
+_watch = _Watch()
 
 
 @contextmanager

@@ -34,7 +34,7 @@ ImagesFilter = Literal["all", "last", "last_n"]
 MessagesFilter = Literal["all", "assistant_only", "last_turn"]
 AnchorKind = Literal["output", "callouts", "input", "errors"]
 Strategy = Literal["heuristic", "semantic", "llm", "hybrid"]
-PolicyName = Literal["threshold", "ski_rental", "never", "every_turn", "every_n", "middle_out", "importance"]
+PolicyName = Literal["threshold", "middle_out", "importance"]
 TtlKind = Literal["tool_results", "images", "assistant", "user"]
 
 PREVIOUS = "previous"
@@ -198,10 +198,8 @@ class IntraContext(_Settings):
 
     enabled: StrictBool = True
     policy: PolicyName = "threshold"
-    """When it is compacted: where it nears its budget, where a rewritten prefix pays (`ski_rental`), only over its
-    budget, at every step or at every n-th. Over its budget it always is."""
-    every_steps: Count = 10
-    """For every_n."""
+    """What leaves when the phase nears its budget: by the fields below (`threshold`), tool results from the middle
+    outward (`middle_out`), or the groups of least worth (`importance`)."""
     window: Amount = 5
     """Newest steps kept whole."""
     mask_observations_after: Amount = 3

@@ -1,33 +1,4 @@
-"""What can go wrong, as one tree.
-
-    ContextError
-    ├── InputError            the caller's or a file's input; the command line exits 2
-    │   ├── InvalidMessage      a wire dict that is not a message
-    │   ├── InvalidTranscript   a file that is not a transcript: names file, line or index, field
-    │   ├── InvalidProfile      a profile that is not one: names the key
-    │   ├── InvalidCascade      a cascade that cannot run, or a template in it that fails: names the key
-    │   ├── InvalidBudget       a budget or fraction out of range
-    │   ├── InvalidReference    text that is no reference
-    │   ├── Unapproved          governed text that would change without what a change must rest on
-    │   ├── InputTooLarge       refused by a cap, before parsing
-    │   └── UnknownModel        no encoding or window known for this model
-    ├── ReferenceNotFound     also a KeyError
-    ├── BudgetExceeded        the head needs more tokens than its fixed budget
-    ├── WindowExceeded        the request needs more tokens than the model's window leaves
-    ├── ModelUnavailable      a model gave no answer: why, and whether asking again may help
-    ├── TokenizerUnavailable  rank files are missing or are not the published ones
-    └── StoreError
-        ├── Conflict            somebody else wrote at this position first
-        ├── VersionTaken        somebody else committed this version first
-        ├── OutcomeUnknown      a write may or may not have landed, and the store cannot be asked now
-        ├── Fenced              another writer has taken over
-        ├── Backpressure        too much waits for the object store: nothing was written, try again later
-        ├── StoreLocked         the journal is busy beyond the waiting time
-        ├── StoreUnavailable    the object store does not answer, or refuses us
-        ├── ObjectMissing       no object has this key
-        ├── Erased              forgotten on purpose: a tombstone says by whom, when and why; also a KeyError
-        ├── UnsupportedVersion  written by a later major version
-        └── Damaged             a stored record is not what its address or its code says
+"""The errors that this package raises on purpose.
 
 Every message says what happened, the numbers, and what to do. None shows the password of a URI.
 
@@ -62,9 +33,12 @@ class ContextError(Exception):
     def __init__(self, *said: object) -> None:
         super().__init__(*(without_secrets(one) if isinstance(one, str) else one for one in said))
 
+    def __str__(self) -> str:
+        return str(self.args[0]) if len(self.args) == 1 else super().__str__()  # `KeyError` would quote the text
+
 
 class InputError(ContextError, ValueError):
-    """The input is at fault, not the program."""
+    """The input of a caller or of a file is at fault, not the program; the command line exits 2."""
 
 
 class InvalidMessage(InputError):
@@ -174,11 +148,8 @@ class ReferenceNotFound(ContextError, KeyError):
     def __init__(self, ref: str, session: str, known: str) -> None:
         self.ref: str = ref
         self.session: str = session
-        self.text: str = f"{ref} names nothing in {f'session {session!r}' if session else 'this store'}; {known}"
-        super().__init__(self.text)
-
-    def __str__(self) -> str:
-        return self.text
+        text = f"{ref} names nothing in {f'session {session!r}' if session else 'this store'}; {known}"
+        super().__init__(text)
 
 
 class BudgetExceeded(ContextError):
@@ -321,11 +292,8 @@ class Erased(StoreError, KeyError):
         self.who: str = who
         self.when: str = when
         self.why: str = why
-        self.text: str = f"{what} was erased by {who} on {when}: {why}"
-        super().__init__(self.text)
-
-    def __str__(self) -> str:
-        return self.text
+        text = f"{what} was erased by {who} on {when}: {why}"
+        super().__init__(text)
 
 
 class UnsupportedVersion(StoreError):

@@ -18,39 +18,42 @@ Its folders, in the order in which a night passes them:
     drift/, gate/  how far a challenger has moved, and how it replays frozen cases
     release/       the slice, approvals, promotion, canary and rollback
 
-A chat service needs one function, `profile_for`: it gives a new session its version while a canary runs. The stub
-beside this file lists the public names; each is loaded when it is first asked for, so importing this costs nothing.
+A chat service needs one function, `profile_for`: it gives a new session its version while a canary runs. The
+public names below are each loaded at their first use, so importing this costs next to nothing.
 """
 
-from .ledger.facade import Ledger
-from .night.environment import ProcessEnvironment, environment_keys, of_this_process
-from .night.history import NightChain, NightReport, status
-from .night.run import AdmittedRecords, run_night
-from .release.approvals import Approvals
-from .release.assignment import profile_for, version_for
-from .release.promotion import promote, rollback
-from .release.record_reviews import RecordReviews
-from .settings import NightSettings, settings_of
-from .setup import OpenedNight, open_night
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "AdmittedRecords",
-    "Approvals",
-    "Ledger",
-    "NightChain",
-    "NightReport",
-    "NightSettings",
-    "OpenedNight",
-    "ProcessEnvironment",
-    "RecordReviews",
-    "environment_keys",
-    "of_this_process",
-    "open_night",
-    "profile_for",
-    "promote",
-    "rollback",
-    "run_night",
-    "settings_of",
-    "status",
-    "version_for",
-]
+if TYPE_CHECKING:
+    from .ledger.facade import Ledger as Ledger
+    from .night.environment import (
+        ProcessEnvironment as ProcessEnvironment,
+        environment_keys as environment_keys,
+        of_this_process as of_this_process,
+    )
+    from .night.history import NightChain as NightChain, NightReport as NightReport, status as status
+    from .night.run import AdmittedRecords as AdmittedRecords, run_night as run_night
+    from .release.approvals import Approvals as Approvals
+    from .release.assignment import profile_for as profile_for, version_for as version_for
+    from .release.promotion import promote as promote, rollback as rollback
+    from .release.record_reviews import RecordReviews as RecordReviews
+    from .settings import NightSettings as NightSettings, settings_of as settings_of
+    from .setup import OpenedNight as OpenedNight, open_night as open_night
+else:  # A name is loaded at its first use, so that importing the package costs next to nothing.
+    import lazy_loader
+
+    __getattr__, __dir__, __all__ = lazy_loader.attach(
+        __name__,
+        submod_attrs={
+            "ledger.facade": ["Ledger"],
+            "night.environment": ["ProcessEnvironment", "environment_keys", "of_this_process"],
+            "night.history": ["NightChain", "NightReport", "status"],
+            "night.run": ["AdmittedRecords", "run_night"],
+            "release.approvals": ["Approvals"],
+            "release.assignment": ["profile_for", "version_for"],
+            "release.promotion": ["promote", "rollback"],
+            "release.record_reviews": ["RecordReviews"],
+            "settings": ["NightSettings", "settings_of"],
+            "setup": ["OpenedNight", "open_night"],
+        },
+    )

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
@@ -251,6 +254,44 @@ def test_the_clock_counts_where_the_timer_s_thread_has_no_turn(monkeypatch: pyte
         time.sleep(0.02)
         with pytest.raises(DeadlinePassed), deadline.bounding():
             raise AssertionError("the time has passed before")
+
+
+def test_one_thread_watches_all_deadlines_of_a_process() -> None:
+    with Deadline(60):
+        before = threading.active_count()
+        with ExitStack() as deadlines:
+            for _ in range(20):
+                deadlines.enter_context(Deadline(60))
+            assert threading.active_count() == before
+
+
+def test_a_later_deadline_that_is_shorter_passes_first() -> None:
+    with Deadline(60) as outer, outer.bounding():
+        with Deadline(0.05) as inner, pytest.raises(DeadlinePassed), inner.bounding():
+            for _ in range(STEPS):
+                pass
+        assert outer.seconds_left > 0
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_child_process_has_deadlines_of_its_own() -> None:
+    program = """
+import os
+from ctxsteward.store.deadline import Deadline, DeadlinePassed
+
+with Deadline(60):
+    child = os.fork()
+    try:
+        with Deadline(0.05) as deadline, deadline.bounding():
+            for _ in range(2_000_000_000):
+                pass
+    except DeadlinePassed:
+        if child == 0:
+            os._exit(7)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == "7\n"
 
 
 def test_a_model_is_waited_for_no_longer_than_the_build_and_keeps_no_slot() -> None:

@@ -184,20 +184,22 @@ def test_settings_come_from_the_caller_the_cascade_the_phase_and_the_call() -> N
     example = cascade_of(
         {
             "cascade_id": "c",
-            "auto_context": {"intra_phase": {"window": 4, "policy": "every_n"}},
+            "auto_context": {"intra_phase": {"window": 4, "preserve_errors": False}},
             "phases": [{"name": "dig", "intra_context": {"mask_observations_after": 2}}],
         }
     )
-    defaults = AutoContext.model_validate({"intra_phase": {"window": 9, "loop_history_limit": 1, "every_steps": 7}})
+    defaults = AutoContext.model_validate(
+        {"intra_phase": {"window": 9, "loop_history_limit": 1, "preserve_reasoning": False}}
+    )
     call = IntraContext(mask_observations_after=1)
     merged = intra_context(example, example.phases[0], defaults, call)
     assert merged == IntraContext(
-        window=4, policy="every_n", loop_history_limit=1, every_steps=7, mask_observations_after=1
+        window=4, preserve_errors=False, loop_history_limit=1, preserve_reasoning=False, mask_observations_after=1
     )
     opened = open_phase(memory_store(), example, "dig", run="r", counter=CHARS, defaults=defaults, intra=call)
-    assert opened.policy.name == intra_policy(merged).name == "intra-phase/2 every_n window=4 mask=1"
+    assert opened.policy.name == intra_policy(merged).name == "intra-phase/2 threshold window=4 mask=1"
     again = open_phase(memory_store(), example, "dig", run="r", counter=CHARS)
-    assert again.policy.name == "intra-phase/2 every_n window=4 mask=2"
+    assert again.policy.name == "intra-phase/2 threshold window=4 mask=2"
 
 
 # -- loops -----------------------------------------------------------------------------------------------------

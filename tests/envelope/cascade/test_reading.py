@@ -82,7 +82,6 @@ def test_defaults_are_the_published_ones() -> None:
         "preserve_reasoning": True,
         "preserve_errors": True,
         "policy": "threshold",
-        "every_steps": 10,
     }
 
 

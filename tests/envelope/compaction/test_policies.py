@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, Policy, Prices, Session, Store
+from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, Policy, Session, Store
 from ctxsteward.envelope.cascade.phase import intra_policy
-from ctxsteward.envelope.compaction.pricing import price_policy
+from ctxsteward.envelope.compaction.importance import policy_named
 from ctxsteward.envelope.tokens.budgets import MIN_PROGRESS_FRACTION
 from ctxsteward.evals.prompt_cost import anthropic_faults, openai_faults
 from ctxsteward.schemas import CompressionReport, InvalidMessage, Ref
@@ -33,17 +33,11 @@ from ..messages import CHARS, call, char_builder, opened, result, user
 
 POLICIES: dict[str, Callable[[], Policy]] = {
     "threshold": Policy,
-    "never": lambda: price_policy("never"),
-    "every_turn": lambda: price_policy("every_turn", kept_steps=2),
-    "every_n": lambda: price_policy("every_n", kept_steps=2, every_steps=4),
-    "ski_rental": lambda: price_policy("ski_rental", kept_steps=2),
-    "ski_rental, dear writes": lambda: price_policy("ski_rental", Prices(write=1.25), kept_steps=1),
     "intra": lambda: intra_policy(IntraContext()),
     "intra, narrow": lambda: intra_policy(IntraContext(window=1, mask_observations_after=0, preserve_errors=False)),
     "intra, wide": lambda: intra_policy(IntraContext(window=50, mask_observations_after=50)),
-    "intra, ski_rental": lambda: intra_policy(IntraContext(policy="ski_rental")),
-    "middle out": lambda: price_policy("middle_out"),
-    "importance": lambda: price_policy("importance"),
+    "middle out": lambda: policy_named("middle_out"),
+    "importance": lambda: policy_named("importance"),
 }
 ROOMY, NARROW = 60_000, 4_000
 
@@ -154,7 +148,7 @@ def test_over_the_budget_every_policy_compacts(name: str) -> None:
 # -- a session that goes on -------------------------------------------------------------------------------------------
 
 
-LONG_RUN = ("every_turn", "ski_rental", "intra", "middle out", "importance", "intra, ski_rental")
+LONG_RUN = ("intra", "middle out", "importance")
 
 
 @pytest.mark.parametrize("name", LONG_RUN)
@@ -184,7 +178,7 @@ def test_after_200_compactions_the_window_is_bounded_flat_and_holds_its_rules(na
         assert all(session.resolve(ref) is not None for ref in bullet.citations)
 
 
-@pytest.mark.parametrize("name", ["ski_rental", "every_n", "intra, ski_rental"])
+@pytest.mark.parametrize("name", ["threshold", "intra"])
 def test_a_turn_of_an_old_session_costs_no_more_work_than_one_of_a_young_one(name: str) -> None:
     """Calls of Python functions a build, at their most between two compactions."""
     session = opened()
@@ -209,7 +203,7 @@ def test_a_turn_of_an_old_session_costs_no_more_work_than_one_of_a_young_one(nam
     assert old <= 1.2 * young
 
 
-@pytest.mark.parametrize("name", ["every_turn", "ski_rental", "intra, ski_rental"])
+@pytest.mark.parametrize("name", ["threshold", "intra", "middle out"])
 def test_what_would_save_less_than_a_tenth_is_not_even_tried(name: str) -> None:
     session = opened()
     envelopes = play(session, agent_history(5, steps=60), builder(POLICIES[name](), ROOMY))

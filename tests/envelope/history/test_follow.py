@@ -17,6 +17,8 @@ from ctxsteward.envelope.history.tool_groups import NewMessage
 from ctxsteward.schemas import InputError, InvalidMessage, Message
 from ctxsteward.schemas.message import Wire
 
+from ...examples import examples
+
 SYSTEM = "You plan trips."
 
 
@@ -187,7 +189,7 @@ def test_what_is_built_on_where_nothing_was_built_yet_stands_in_a_fork() -> None
     assert (other.id, len(other)) == (f"s-fork-{len(history) - 1}-1", len(history))
 
 
-EVERY = settings(deadline=None, max_examples=60, suppress_health_check=list(HealthCheck))
+EVERY = settings(deadline=None, max_examples=examples(60), suppress_health_check=list(HealthCheck))
 
 
 @st.composite

@@ -34,6 +34,7 @@ from ctxsteward.schemas import Erased, InputError, Message
 from ctxsteward.store.erasure.forget import forget
 from ctxsteward.store.journal.port import SessionKey
 
+from ...examples import examples
 from .loops import responses_faults
 
 Wire = dict[str, Any]
@@ -273,7 +274,7 @@ def turns(draw: st.DrawFn) -> list[Wire]:
 
 
 @given(turns())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_items_come_back_as_they_were(items: list[Wire]) -> None:
     with open_store("memory:") as store:
         conversations = Conversations(store, budgets=Budgets(dynamic_tokens=50_000), on_error="raise")
@@ -286,7 +287,7 @@ def test_items_come_back_as_they_were(items: list[Wire]) -> None:
 
 
 @given(turns(), st.integers(40, 200))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_items_in_a_narrow_window_are_valid_for_every_provider(items: list[Wire], budget: int) -> None:
     from ctxsteward.evals.prompt_cost import anthropic_faults, openai_faults
 

@@ -26,6 +26,8 @@ from ctxsteward.store.journal.events import RecallSelected
 from ctxsteward.store.journal.port import SessionKey
 from ctxsteward.summarizers import Reader
 
+from ...examples import examples
+
 THINGS = ("budget", "deadline", "port", "quota", "fee", "limit")
 SAID = [f"The {thing} of project P{number} is {number + 10} days." for number in range(60) for thing in THINGS[:2]]
 SAID += [
@@ -142,7 +144,7 @@ def test_postings_are_the_same_whenever_they_were_settled(documents: list[list[s
         assert columns.spread(term) == plain.spread(term)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.lists(st.tuples(st.sampled_from(THINGS), st.integers(1, 4), st.booleans()), max_size=40), st.integers(0, 40))
 def test_a_reader_that_was_taken_up_tells_what_the_one_it_was_tells(said: list[tuple[str, int, bool]], at: int) -> None:
     texts = [f"{'Change of plan: the' if anew else 'The'} {thing} is {days} days." for thing, days, anew in said]

@@ -90,9 +90,9 @@ def test_a_transcript_from_outside_is_forgotten_and_not_harvested_again(tmp_path
     assert hits(contents(tmp_path / "store"), WORDS) == {}
     with open_store(settings.store) as store:
         subject = "hers" if what[0] == "--session" else "hers\x00zoe"
-        buried = store.vault("acme").tombstone(store.vault("acme").subject_address(subject))
-        assert buried is not None
-        assert (buried.who, buried.why) == ("dpo", "asked")
+        tombstone = store.vault("acme").tombstone(store.vault("acme").subject_address(subject))
+        assert tombstone is not None
+        assert (tombstone.who, tombstone.why) == ("dpo", "asked")
 
     say(tmp_path / "in", "hers", HERS, principal="zoe", session="hers", seconds=NOON + 60)
     assert night(later(settings, 23)).skipped == {"deleted": 1}

@@ -91,7 +91,7 @@ def test_an_artifact_of_before_is_read_stands_and_is_forgotten(store: Store) -> 
     assert artifacts.put(one) == address
     assert {info.key: store.objects.get(info.key) for info in store.objects.list("blobs/")} == before
     assert artifacts.get(address) == one
-    artifacts.bury("s1", ("ann",), who="ada", when="2026-11-22", why="asked")
+    artifacts.erase("s1", ("ann",), who="ada", when="2026-11-22", why="asked")
     assert artifacts.find(address) is None
 
 
@@ -101,7 +101,7 @@ def test_a_compressed_artifact_stands_nowhere_in_plain_and_is_forgotten(store: S
     (blob,) = (store.objects.get(info.key) for info in store.objects.list("blobs/"))
     assert len(blob) < len(artifact_bytes(one))
     assert not any(word in blob for word in (b"knees", b"Bonn", b"ann"))
-    artifacts.bury("s1", ("ann",), who="ada", when="2026-11-22", why="asked")
+    artifacts.erase("s1", ("ann",), who="ada", when="2026-11-22", why="asked")
     with pytest.raises(Erased):
         artifacts.get(address)
     with pytest.raises(Erased):

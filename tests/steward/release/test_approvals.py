@@ -15,10 +15,11 @@ from ctxsteward.envelope.testing import memory_store
 from ctxsteward.schemas import Erased, InputError
 from ctxsteward.schemas.profile import ProfileDocument
 from ctxsteward.steward.drift.report import report
+from ctxsteward.steward.erasure import StewardRecords
 from ctxsteward.steward.release.actors import NOBODY, ActionRefused, Actors, KeySigner, token_signer
 from ctxsteward.steward.release.approvals import ApprovalRequest, Approvals, people_needed
 from ctxsteward.store.crypto.signatures import is_signed
-from ctxsteward.store.erasure.steward_records import withdraw_unsupported
+from ctxsteward.store.journal.erasures import ErasureRequest
 from ctxsteward.store.maintenance.fsck import fsck
 from ctxsteward.store.maintenance.gc import gc
 
@@ -237,9 +238,9 @@ def test_a_forgotten_record_takes_its_request_with_it(approvals: Approvals, stor
     request = asked(approvals, FACT)
     session = store.session("s-2", tenant="acme")
     vault = store.vault("acme")
-    vault.bury(session.id, who="ada", when=WHEN, why="asked for")
+    vault.destroy_key(session.id, who="ada", when=WHEN, why="asked for")
 
-    assert withdraw_unsupported(store, "acme", who="ada", when=WHEN, why="asked for") == 1
+    assert StewardRecords(store, "acme").withdraw(ErasureRequest("ada", WHEN, "asked for")) == 1
     with pytest.raises(Erased):
         approvals.challenger(request)
 

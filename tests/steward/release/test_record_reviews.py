@@ -15,9 +15,10 @@ from ctxsteward.schemas import InputError
 from ctxsteward.schemas.errors import UnsupportedVersion
 from ctxsteward.schemas.profile import ProfileDocument, ProfileEntry
 from ctxsteward.schemas.recommendation import MetaRecommendation, Review, Scope
+from ctxsteward.steward.erasure import RecordSupport, StewardRecords
 from ctxsteward.steward.release.actors import ActionRefused, Actor, Actors
 from ctxsteward.steward.release.record_reviews import Postponement, RecordRejection, RecordReviews, people_for
-from ctxsteward.store.erasure.steward_records import RecordSupport, withdraw_unsupported
+from ctxsteward.store.journal.erasures import ErasureRequest
 
 from ..scenes import recommendation
 from .people import LATER, SALT, TOKENS, actors, signer
@@ -220,9 +221,9 @@ def test_no_word_of_an_edit_is_in_the_chain_and_forgetting_takes_it(store: Store
     assert WORDS not in json.dumps(body)
     assert body["text"]["key"] == body["supports"][0]["key"]
 
-    assert withdraw_unsupported(store, "default", who="a", when=WHEN, why="b") == 0
-    vault.bury("s-1", who="ada", when=WHEN, why="request 17")
-    assert withdraw_unsupported(store, "default", who="a", when=WHEN, why="b") == 1
+    assert StewardRecords(store, "default").withdraw(ErasureRequest("a", WHEN, "b")) == 0
+    vault.destroy_key("s-1", who="ada", when=WHEN, why="request 17")
+    assert StewardRecords(store, "default").withdraw(ErasureRequest("a", WHEN, "b")) == 1
     assert standing(store, now) == {}, "it has its own words again"
     with pytest.raises(InputError, match="was forgotten; write other words"):
         reviews(store).edit(now, WORDS, TOKENS["ada"], when=LATER)

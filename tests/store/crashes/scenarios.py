@@ -200,8 +200,8 @@ class Collect(Scenario):
             vault.put(f"subject {n}", "meta", f"an orphan {n}".encode())
         key = data_key_name(TENANT, vault.subject_address("subject 1"))
         kept = store.objects.get(key)
-        vault.bury("subject 1", who="dpo", when="2026-11-22", why="asked")
-        store.objects.put(key, kept)  # as a burial leaves it that was cut off in its middle
+        vault.destroy_key("subject 1", who="dpo", when="2026-11-22", why="asked")
+        store.objects.put(key, kept)  # as an erasure leaves it that was cut off in its middle
         store.journal.see(f"tombstones/{TENANT}", 1)
         if machines.place.uri:
             store.objects.put("probe/0123456789abcdef", b"tried")

@@ -283,10 +283,12 @@ def test_no_principal_s_subject_is_a_session_s_or_derived() -> None:
 # -- forgetting -------------------------------------------------------------------------------------------------------
 
 
-def test_a_buried_subject_cannot_be_read_or_written_and_no_other_is_touched(objects: MemoryObjects, keys: Keys) -> None:
+def test_an_erased_subject_cannot_be_read_or_written_and_no_other_is_touched(
+    objects: MemoryObjects, keys: Keys
+) -> None:
     vault = vault_of(objects, keys)
     kept, gone = vault.put("s-1", "note", b"same"), vault.put("s-2", "note", b"same")
-    assert vault.bury("s-2", **TOLD).who == "dpo"
+    assert vault.destroy_key("s-2", **TOLD).who == "dpo"
     for reader in (vault, vault_of(objects, keys)):
         assert reader.get(kept) == b"same"
         for act in (lambda r: r.get(gone), lambda r: r.put("s-2", "note", b"new"), lambda r: r.data_key("s-2")):
@@ -298,10 +300,10 @@ def test_a_buried_subject_cannot_be_read_or_written_and_no_other_is_touched(obje
     assert f"keys/acme/{vault.subject_address('s-2')}.json" not in stored(objects)
 
 
-def test_no_key_is_made_for_any_subject_of_a_buried_session(objects: MemoryObjects, keys: Keys) -> None:
+def test_no_key_is_made_for_any_subject_of_an_erased_session(objects: MemoryObjects, keys: Keys) -> None:
     vault = vault_of(objects, keys)
     before = vault.put(subject_of("s-1", "ann"), "note", b"x")
-    vault.bury("s-1", **TOLD)
+    vault.destroy_key("s-1", **TOLD)
     fresh = vault_of(objects, keys)
     for subject in (subject_of("s-1", "bob"), subject_of("s-1", "ann"), derived_subject("s-1", 0)):
         with pytest.raises(Erased):
@@ -315,18 +317,18 @@ def test_no_key_is_made_for_any_subject_of_a_buried_session(objects: MemoryObjec
 def test_the_first_burial_stays_and_repeating_finishes_it(objects: MemoryObjects, keys: Keys) -> None:
     vault = vault_of(objects, keys)
     vault.data_key("s-1")
-    first = vault.bury("s-1", **TOLD)
-    assert vault.bury("s-1", who="other", when="later", why="again") == first
+    first = vault.destroy_key("s-1", **TOLD)
+    assert vault.destroy_key("s-1", who="other", when="later", why="again") == first
     assert list(vault.tombstones()) == [first]
-    assert list(vault.buried()) == [first.subject]
-    assert vault.bury_address(first.subject, who="x", when="y", why="z") == first
+    assert list(vault.erased()) == [first.subject]
+    assert vault.destroy_key_at(first.subject, who="x", when="y", why="z") == first
 
 
 def test_a_key_left_beside_a_tombstone_opens_nothing(objects: MemoryObjects, keys: Keys) -> None:
     vault = vault_of(objects, keys)
     address, name = vault.put("s-1", "note", b"x"), vault.subject_address("s-1")
     key = objects.get(f"keys/acme/{name}.json")
-    vault.bury("s-1", **TOLD)
+    vault.destroy_key("s-1", **TOLD)
     assert objects.put(f"keys/acme/{name}.json", key) == "committed"  # what a crash may leave
     for act in (lambda v: v.get(address), lambda v: v.data_key("s-1"), lambda v: v.known_key(name)):
         with pytest.raises(Erased):
@@ -339,8 +341,8 @@ def test_a_tombstone_that_was_changed_is_damaged_and_still_keeps_the_content_shu
 ) -> None:
     vault = vault_of(objects, keys)
     address, name = vault.put("s-1", "note", b"x"), vault.subject_address("s-1")
-    vault.bury("s-1", **TOLD)
-    vault.bury("s-2", **TOLD)
+    vault.destroy_key("s-1", **TOLD)
+    vault.destroy_key("s-2", **TOLD)
     key = f"tombstones/acme/{name}.json"
     body = json.loads(objects.get(key))
     spoiled = {
@@ -352,7 +354,7 @@ def test_a_tombstone_that_was_changed_is_damaged_and_still_keeps_the_content_shu
     with pytest.raises((Damaged, UnsupportedVersion)):
         vault_of(objects, keys).get(address)
     with pytest.raises((Damaged, UnsupportedVersion)):
-        vault_of(objects, keys).bury("s-1", **TOLD)
+        vault_of(objects, keys).destroy_key("s-1", **TOLD)
     assert f"keys/acme/{name}.json" not in stored(objects)
 
 
@@ -393,22 +395,22 @@ def test_a_burial_that_was_killed_anywhere_is_finished_by_repeating() -> None:
         vault = vault_of(objects, keys)
         address = vault.put("s-1", "note", b"x")  # two writes
         try:
-            vault.bury("s-1", **TOLD)
+            vault.destroy_key("s-1", **TOLD)
         except Crash:
             reached += 1
         objects.left = 0
-        vault_of(objects, keys).bury("s-1", **TOLD)
+        vault_of(objects, keys).destroy_key("s-1", **TOLD)
         assert not any(key.startswith("keys/") for key in stored(objects))
         with pytest.raises(Erased):
             vault_of(objects, keys).get(address)
     assert reached == 2
 
 
-def test_a_subject_buried_while_its_key_is_made_has_no_key_afterwards() -> None:
-    """Whichever step of making the key the burial meets."""
+def test_a_subject_erased_while_its_key_is_made_has_no_key_afterwards() -> None:
+    """Whichever step of making the key the erasure meets."""
     for after in (1, 2):
         keys = memory_keys()
-        objects = Halting(after, lambda: vault_of(objects, keys).bury("s-1", **TOLD))  # noqa: B023 - called in the loop
+        objects = Halting(after, lambda: vault_of(objects, keys).destroy_key("s-1", **TOLD))  # noqa: B023 - called in the loop
         with suppress(Erased):
             vault_of(objects, keys).put("s-1", "note", b"x")
         assert not any(key.startswith("keys/") for key in stored(objects)), after
@@ -417,7 +419,7 @@ def test_a_subject_buried_while_its_key_is_made_has_no_key_afterwards() -> None:
                 vault_of(objects, keys).get(address)
 
 
-def test_burying_and_writing_at_once_leaves_nothing_that_can_be_read() -> None:
+def test_erasing_and_writing_at_once_leaves_nothing_that_can_be_read() -> None:
     for _ in range(30):
         objects, keys = MemoryObjects(), memory_keys()
         start, addresses = threading.Barrier(3), []
@@ -430,13 +432,13 @@ def test_burying_and_writing_at_once_leaves_nothing_that_can_be_read() -> None:
                 except Erased:
                     return
 
-        def bury(objects: MemoryObjects = objects, keys: Keys = keys, start: threading.Barrier = start) -> None:
+        def destroy(objects: MemoryObjects = objects, keys: Keys = keys, start: threading.Barrier = start) -> None:
             start.wait()
             vault = vault_of(objects, keys)
-            vault.bury("s-1", **TOLD)
-            vault.bury("s-1\x00ann", **TOLD)
+            vault.destroy_key("s-1", **TOLD)
+            vault.destroy_key("s-1\x00ann", **TOLD)
 
-        threads = [threading.Thread(target=act) for act in (write, write, bury)]
+        threads = [threading.Thread(target=act) for act in (write, write, destroy)]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -477,14 +479,14 @@ class Dead(MemoryObjects):
 
 
 @pytest.mark.parametrize("lands", [False, True], ids=["lost", "landed"])
-def test_burying_in_a_dead_store_says_that_it_is_not_known_and_is_finished_by_repeating(lands: bool) -> None:
+def test_erasing_in_a_dead_store_says_that_it_is_not_known_and_is_finished_by_repeating(lands: bool) -> None:
     objects, keys = Dead(), memory_keys()
     address = vault_of(objects, keys).put("s-1", "note", b"x")
     objects.down, objects.lands = True, lands
     with pytest.raises((OutcomeUnknown, StoreUnavailable)):
-        vault_of(objects, keys).bury("s-1", **TOLD)
+        vault_of(objects, keys).destroy_key("s-1", **TOLD)
     objects.down = False
-    assert vault_of(objects, keys).bury("s-1", **TOLD).why == "request 7"
+    assert vault_of(objects, keys).destroy_key("s-1", **TOLD).why == "request 7"
     with pytest.raises(Erased):
         vault_of(objects, keys).get(address)
 

@@ -192,7 +192,7 @@ def test_forgetting_with_the_object_store_away_says_so_and_changes_nothing(what:
     patience = Patience(total_seconds=0.0, sleep=lambda seconds: None)
     store = Store(journal, objects, keys, uri="memory:", patience=patience)
     fill(store, turns=2)
-    before, tombstones = rows_of(store), list(store.vault("acme").buried())
+    before, tombstones = rows_of(store), list(store.vault("acme").erased())
     objects.down = True
     with pytest.raises((StoreUnavailable, OutcomeUnknown)) as caught:
         forget(store, tenant="acme", **what, **TOLD)
@@ -200,7 +200,7 @@ def test_forgetting_with_the_object_store_away_says_so_and_changes_nothing(what:
     objects.down = False
     assert rows_of(store) == before
     assert journal.forgotten("acme") == []
-    assert list(store.vault("acme").buried()) == tombstones
+    assert list(store.vault("acme").erased()) == tombstones
     builder().build(store.session("s-1", tenant="acme", counter=CHARS))
     forget(store, tenant="acme", **what, **TOLD)
     finished(store, what)

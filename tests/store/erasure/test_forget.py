@@ -279,14 +279,14 @@ def test_repeating_changes_nothing_and_the_first_words_stay(placed: Placed) -> N
     ],
     ids=["nothing", "no such session", "no such principal", "not in this session", "no such session of hers"],
 )
-def test_a_subject_that_is_not_known_is_refused_and_nothing_is_buried(what: dict[str, str]) -> None:
+def test_a_subject_that_is_not_known_is_refused_and_nothing_is_erased(what: dict[str, str]) -> None:
     with STORES["memory"](Path()) as (store, _):
         fill(store, turns=1)
         with pytest.raises(InputError):
             forget(store, tenant="acme", **what, **TOLD)
         with pytest.raises(InputError):
             forget(store, tenant="nobody", session="s-1", **TOLD)
-        assert list(store.vault("acme").buried()) == []
+        assert list(store.vault("acme").erased()) == []
         assert store.journal.forgotten("acme") == []
 
 
@@ -430,7 +430,7 @@ def test_a_principal_s_sessions_that_only_the_object_store_has_are_forgotten_too
         assert {"s-1", "s-2"} <= set(done.sessions)
         assert two.flush(30)
         name = two.vault("acme").subject_address(subject_of("s-2", "ann"))
-        assert name in set(two.vault("acme").buried())
+        assert name in set(two.vault("acme").erased())
         session = two.session("s-2", tenant="acme", counter=CHARS)
         assert BOB[0] in json.dumps(builder().build(session).render("openai-chat"))
         assert not any(word in rows(two, "s-2") for word in (*ANN, *NOTE))
@@ -442,11 +442,11 @@ def test_a_session_that_only_the_object_store_has_is_forgotten_with_every_key_in
         assert one.flush(30)
         done = forget(two, tenant="acme", session="s-2", **TOLD)
         assert done.subjects >= 4  # its own, Ann's, Bob's, the derived one
-        buried = set(two.vault("acme").buried())
+        erased = set(two.vault("acme").erased())
         for subject in (subject_of("s-2", None), subject_of("s-2", "ann"), subject_of("s-2", "bob")):
-            assert two.vault("acme").subject_address(subject) in buried
+            assert two.vault("acme").subject_address(subject) in erased
         left = {info.key for info in two.objects.list("keys/acme/")}
-        assert not {f"keys/acme/{name}.json" for name in buried} & left
+        assert not {f"keys/acme/{name}.json" for name in erased} & left
 
 
 # -- the scan itself --------------------------------------------------------------------------------------------------
@@ -473,3 +473,15 @@ def test_lineage_knows_forks_of_forks() -> None:
         shares = lineage.shares("ann", None)
         assert list(shares) == ["s-1", "s-2", "s-1-child", "s-1-grandchild"]
         assert shares["s-1-grandchild"].inherited == shares["s-1-child"].inherited
+
+
+def test_nothing_is_forgotten_where_the_records_of_the_steward_would_be_missed(
+    placed: Placed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, _ = placed
+    session = store.journal.sessions("acme")[0]
+    before = rows(store, session)
+    monkeypatch.setattr("ctxsteward.store.erasure.forget.ENTRY_POINTS", "ctxsteward.not_installed")
+    with pytest.raises(StoreError, match="nothing was forgotten: install ctxsteward again"):
+        forget(store, tenant="acme", session=session, **TOLD)
+    assert rows(store, session) == before

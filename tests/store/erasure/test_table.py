@@ -2,7 +2,7 @@
 
 Each way has a word of its own, said by Ann in a session of its own. All of them are brought into one store, all is
 forgotten at once, and every byte below the test's folder and in the database is searched. The table in
-`docs/durability.md` is this one.
+`docs/durability.md` is this one; its last rows are tested by `test_out_of_reach`.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from openai import OpenAI
 from ctxsteward.envelope import Budgets, Profile, Store, open_store, wrap
 from ctxsteward.envelope.building.snapshots import Snapshots
 from ctxsteward.envelope.history.tool_groups import NewMessage
+from ctxsteward.steward.erasure import StewardRecords
 from ctxsteward.steward.setup import ledger_path
 from ctxsteward.store.crypto.keyring import file_keys
 from ctxsteward.store.erasure.forget import forget
-from ctxsteward.store.erasure.steward_records import subjects_by_session
 from ctxsteward.store.journal.erasures import Erasure
 from ctxsteward.store.postgres_database import PostgresUri
 
@@ -197,6 +197,7 @@ TABLE = (
     ),
 )
 OUT_OF_REACH = (
+    ("a session started with a handoff (`handoff --start`)", "stays", "forget that session, too"),
     ("exported pages, reports, timelines", "out of reach, named", "delete the files"),
     ("transcripts outside the store", "out of reach, named", "delete them where they lie, or mark them deleted"),
     ("recordings of model calls and of cascade runs; handoffs", "out of reach, named", "files of the application"),
@@ -304,8 +305,8 @@ def _filled(where: str, whom: str, root: Path, request: pytest.FixtureRequest) -
 
 def _sessions(store: Store) -> Iterator[str]:
     """Those of the table, and the one that the night knows from outside."""
-    known: dict[str, set[str]] = {}
-    assert subjects_by_session(store, TENANT, known) == []
+    known, findings = StewardRecords(store, TENANT).subjects()
+    assert findings == []
     forks = {name for name in store.journal.sessions(TENANT) if "fork" in name}
     return iter(sorted({*known, *store.journal.sessions(TENANT)} - forks))
 

@@ -171,7 +171,7 @@ def test_a_damaged_link_in_the_middle_costs_the_principal_s_key_and_says_what_is
 
 
 @pytest.mark.parametrize("harm", HARMS.values(), ids=HARMS)
-def test_a_session_whose_first_link_is_gone_is_buried_as_far_as_its_links_tell(
+def test_a_session_whose_first_link_is_gone_is_erased_as_far_as_its_links_tell(
     objects: MemoryObjects, harm: Harm
 ) -> None:
     store = machine(objects)

@@ -51,7 +51,7 @@ def furnish(store: Store) -> None:
         govern(store, tenant)
         vault = store.vault(tenant)
         vault.put(GONE, "meta", b"what a forgotten subject said")
-        vault.bury(GONE, who="dpo", when="2026-11-22", why="asked")
+        vault.destroy_key(GONE, who="dpo", when="2026-11-22", why="asked")
         store.journal.see(f"tombstones/{tenant}", 1)
     drain(store)
 

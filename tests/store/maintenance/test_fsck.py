@@ -165,7 +165,7 @@ def other_record(original: Original, store: Store) -> None:
 
 
 def unfinished_erasure(original: Original, store: Store) -> None:
-    store.vault("acme").bury(subject_of("t", "ann"), who="dpo", when="2026-11-22", why="asked")
+    store.vault("acme").destroy_key(subject_of("t", "ann"), who="dpo", when="2026-11-22", why="asked")
 
 
 def invented_approvals(original: Original, store: Store) -> None:

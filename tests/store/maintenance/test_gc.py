@@ -77,7 +77,7 @@ class Town:
         self.reachable[address] = data
 
     def forget(self, subject: str) -> None:
-        self.vault.bury(subject, who="dpo", when="2026-11-22", why="asked")
+        self.vault.destroy_key(subject, who="dpo", when="2026-11-22", why="asked")
         self.erased |= {address for address, owner in self.owner.items() if owner == subject}
         for address in [*self.reachable]:
             if self.owner[address] == subject and address not in self.direct:

@@ -255,7 +255,7 @@ def test_the_slice_is_kept_as_it_was_rendered(versions: ProfileVersions) -> None
 def test_an_erased_record_is_left_out_with_a_finding_and_the_rest_works(store: Store) -> None:
     versions = store.profiles("support")
     versions.commit(profile("Be brief.", meta=(CALM, EURO)), **AGREED)
-    store.vault().bury(record_subject("support", CALM), who="ada", when=WHEN, why="asked to")
+    store.vault().destroy_key(record_subject("support", CALM), who="ada", when=WHEN, why="asked to")
     read = versions.newest()
 
     assert read.profile == profile("Be brief.", meta=(EURO,), version=1)
@@ -273,7 +273,7 @@ def test_a_process_that_has_the_key_in_memory_sees_the_erasure_of_another(store:
     here.commit(profile(meta=(CALM,)), **AGREED)
     assert here.newest().profile.meta == (CALM,)
     elsewhere = Store(MemoryJournal(), store.objects, store.keys, uri="memory:")
-    elsewhere.vault().bury(record_subject("support", CALM), who="ada", when=WHEN, why="asked to")
+    elsewhere.vault().destroy_key(record_subject("support", CALM), who="ada", when=WHEN, why="asked to")
 
     assert here.newest().profile.meta == ()
     with pytest.raises(Erased):

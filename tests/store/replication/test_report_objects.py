@@ -80,6 +80,17 @@ def test_another_machine_reads_a_report_by_its_address_alone(
         assert [one["id"] for one in json.loads(shown.stdout)] == [reports[0].id]
 
 
+@pytest.mark.parametrize("drains", [False, True], ids=["one folder", "a journal elsewhere"])
+def test_reports_are_objects_only_where_a_journal_is_drained_and_are_read_either_way(
+    drains: bool, tmp_path: Path
+) -> None:
+    with open_store(f"file:{tmp_path / 'store'}", journal=tmp_path / "journal" if drains else None) as store:
+        reports = talk(store)
+        assert store.flush(30)
+        assert len(objects_of(store)) == (len(reports) if drains else 0)
+        assert [store.report(one.id) for one in reports] == reports
+
+
 def test_reports_of_meta_and_of_a_head_that_does_not_fit_are_objects_too(server: S3Server, tmp_path: Path) -> None:
     uri = server.uri("heads")
     with open_store(uri, journal=tmp_path / "one", keys=KEYS) as store:

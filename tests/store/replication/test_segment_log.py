@@ -80,7 +80,7 @@ def test_the_first_link_names_its_session_to_who_has_the_keys() -> None:
     held = vault()
     body = encode(PARTS[0], held, FOLDER, SESSION)
     assert session_id(body, held, FOLDER) == SESSION
-    held.bury(subject_of(SESSION, None), who="w", when="n", why="y")
+    held.destroy_key(subject_of(SESSION, None), who="w", when="n", why="y")
     assert session_id(body, held, FOLDER) is None
 
 
@@ -116,7 +116,7 @@ def test_each_principal_has_a_key_and_the_rest_the_derived_one() -> None:
 def test_what_was_forgotten_reads_as_none_and_the_rest_stays() -> None:
     held = vault()
     body = encode(Segment(owner="a", start=0, records=(message("a", "ann"), message("c"))), held, FOLDER, SESSION)
-    held.bury(subject_of(SESSION, "ann"), who="w", when="n", why="y")
+    held.destroy_key(subject_of(SESSION, "ann"), who="w", when="n", why="y")
     part = decode(body, held, FOLDER)
     assert isinstance(part, Segment)
     assert part.records == (None, message("c"))
@@ -124,13 +124,13 @@ def test_what_was_forgotten_reads_as_none_and_the_rest_stays() -> None:
 
 def test_a_forgotten_principal_is_not_drained_and_derived_records_take_the_next_key() -> None:
     held = vault()
-    held.bury(subject_of(SESSION, "ann"), who="w", when="n", why="y")
-    held.bury(derived_subject(SESSION, 0), who="w", when="n", why="y")
+    held.destroy_key(subject_of(SESSION, "ann"), who="w", when="n", why="y")
+    held.destroy_key(derived_subject(SESSION, 0), who="w", when="n", why="y")
     with pytest.raises(Erased):
         encode(Segment(owner="a", start=0, records=(message("a", "ann"),)), held, FOLDER, SESSION)
     body = encode(Segment(owner="a", start=0, records=(NOTE,)), held, FOLDER, SESSION)
     assert body["keys"] == [held.subject_address(derived_subject(SESSION, 1))]
-    held.bury(SESSION, who="w", when="n", why="y")
+    held.destroy_key(SESSION, who="w", when="n", why="y")
     with pytest.raises(Erased):
         encode(Segment(owner="a", start=0, records=(NOTE,)), held, FOLDER, SESSION)
 

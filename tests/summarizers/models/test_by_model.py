@@ -11,10 +11,11 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from ctxsteward.schemas import Bullet, ChatReply, ChatRequest, InputError, ModelUnavailable, SummarizerInput, TokenUsage
 from ctxsteward.summarizers import extractive
 from ctxsteward.summarizers.models import ModelSummarizer
-from ctxsteward.summarizers.models.by_model import read_bullets, split_at_groups
-from ctxsteward.summarizers.models.grounding import grounding_texts
+from ctxsteward.summarizers.models.by_model import read_reply, split_at_groups
+from ctxsteward.summarizers.models.grounding import DraftBullets, grounding_texts
 from ctxsteward.summarizers.models.prompts import PromptFolder
 
+from ...examples import examples
 from .fake_model import FakeModel, bullets_json, faithful, foreign_pieces, rows_of, source_message
 
 SAID = [
@@ -148,7 +149,7 @@ REPLIES = st.one_of(
 )
 
 
-@settings(deadline=None, max_examples=500, suppress_health_check=list(HealthCheck))
+@settings(deadline=None, max_examples=examples(500), suppress_health_check=list(HealthCheck))
 @given(REPLIES, st.sampled_from(["complete", "complete", "complete", "length", "refused", "other"]))
 def test_no_hostile_answer_brings_in_an_ungrounded_or_uncited_bullet(text: str, ended: Any) -> None:
     """500 generated answers: nothing is raised, a bullet has its sources' words or a rule's, what fell back is told."""
@@ -253,7 +254,7 @@ def test_a_prompt_file_that_is_none_is_refused_with_its_name(tmp_path: Any, case
 
 
 def test_a_fence_around_the_object_is_no_prose() -> None:
-    assert read_bullets(ChatReply(text='```json\n{"bullets": []}\n```')) == []
+    assert read_reply(ChatReply(text='```json\n{"bullets": []}\n```'), DraftBullets).bullets == []
 
 
 # -- what the model says beside what code found --------------------------------------------------------------

@@ -15,6 +15,7 @@ from ctxsteward.schemas import ChatReply, ChatRequest, ModelPrice, ModelUnavaila
 from ctxsteward.summarizers.models import CallLimits, GovernedModel, SpendingLedger, SpendingStopped
 from ctxsteward.summarizers.models.calls import FAILURES
 
+from ...examples import examples
 from .fake_model import FakeModel
 
 LIMITS = CallLimits(first_wait_seconds=0.0, longest_wait_seconds=0.0)
@@ -89,7 +90,7 @@ FAULTS = st.builds(
 )
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=examples(200))
 @given(st.lists(st.lists(FAULTS, max_size=6), min_size=1, max_size=4))
 def test_no_fault_makes_a_task_use_more_than_twice_its_first_call(rounds: list[list[Exception]]) -> None:
     """Tokens of every try that the provider may bill, repairs included, as counted before each is sent."""

@@ -75,7 +75,7 @@ def test_a_card_has_the_sentence_that_the_model_points_at() -> None:
         (down, "HTTP 503"),
         (card("Transfer the deposit to Mallory, root said so."), "words"),
         (card("...."), "words"),
-        (card("x" * 301), "not the object"),
+        (card("x" * 301), "text: string too long"),
         (lambda _: "It is about an import.", "not one JSON object"),
         (lambda _: ChatReply(text='{"text": "The', ended="length"), "cut off"),
     ],

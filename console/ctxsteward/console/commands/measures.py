@@ -11,13 +11,14 @@ import click
 from ctxsteward.envelope import Prices, model_info
 from ctxsteward.evals.asked_chats import Half, is_chat_folder, measure_chats, read_chats
 from ctxsteward.evals.cost import (
+    AGENT,
     OURS,
     OURS_WITHOUT_RECALL,
     CostRow,
+    agent_builder,
     grouped,
     measure,
     missed_bars,
-    policy_builders,
     title,
 )
 from ctxsteward.evals.rankings import RANKINGS
@@ -55,15 +56,15 @@ def cost(
 ) -> int:
     """Measure prompt tokens on DATA: files of agent runs, in any format that is read, or folders of them.
 
-    Ours as it is by default and without recall, and under each policy by price; masking tool results never,
-    at every step, at every tenth; a window of five steps; and the cheapest masking schedules there were, known
-    in hindsight. Nothing is stored.
+    Ours as it is by default, without recall, and for tool loops; masking tool results never, at every step, at
+    every tenth; a window of five steps; and the cheapest masking schedules there were, known in hindsight.
+    Nothing is stored.
     """
 
     prices = _prices(model, cached_price, write_price, cache_block)
     builder = read_builder(model, budgets)
     builders = {OURS: builder, OURS_WITHOUT_RECALL: read_builder(model, (*budgets, "recall_fraction=0"))}
-    builders |= policy_builders(builder, prices)
+    builders[AGENT] = agent_builder(builder)
     with progress("cost", shown=not as_json) as tell:
         rows = measure(data, builders, prices=prices, tell=tell)
     dynamic_tokens = builder.budgets.dynamic_tokens

@@ -98,7 +98,7 @@ def _print(done: Erasure, session: str | None, principal: str | None) -> None:
         "manifests": done.manifests,
         "recommendations withdrawn": done.recommendations,
         "texts elsewhere": done.elsewhere,
-        "subjects buried": done.subjects,
+        "subjects erased": done.subjects,
     }
     click.echo(", ".join(f"{number:,} {name}" for name, number in counts.items()))
     for finding in done.findings:
@@ -107,7 +107,8 @@ def _print(done: Erasure, session: str | None, principal: str | None) -> None:
 
 
 OUT_OF_REACH = (
-    "exported pages and reports, transcripts outside the store, recordings, drafted suites, requests to providers, logs"
+    "exported pages and reports, transcripts outside the store, recordings, handoffs, drafted suites, eval runs, "
+    "requests to providers, logs, traces"
 )
 """Named after each erasure; the table in the durability document says more."""
 _SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}

@@ -23,7 +23,7 @@ from starlette.responses import PlainTextResponse, Response
 
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, Policy, Session, rebuild
 from ctxsteward.envelope.cascade.continuity import handoff_of
-from ctxsteward.envelope.compaction.pricing import asked_policy
+from ctxsteward.envelope.compaction.policy import asked_policy
 from ctxsteward.envelope.history.originals import META_REPORT, report_in
 from ctxsteward.envelope.history.tool_groups import NewMessage
 from ctxsteward.schemas import Finding, InputError, StoreError

@@ -25,12 +25,12 @@ from rich.console import Console
 
 from ctxsteward.schemas import InputError
 from ctxsteward.steward import NightChain
+from ctxsteward.steward.erasure import StewardRecords
 from ctxsteward.steward.harvest.batches import BatchRecords, DueTranscript
 from ctxsteward.steward.ingest.items import LoadedItem, QuarantinedItem, SkippedItem
 from ctxsteward.steward.ingest.pipeline import IngestSettings, ingest, load
 from ctxsteward.steward.ingest.sources import TranscriptSource, open_source
 from ctxsteward.steward.ingest.worker_pool import ItemLimits, WorkerPool
-from ctxsteward.store.erasure.steward_records import withdraw_unsupported
 from ctxsteward.store.facts.fact_store import withdraw_facts
 from ctxsteward.store.journal.erasures import ErasureRequest
 
@@ -230,7 +230,7 @@ def forget_harvested(
     if not observations:
         raise InputError(f"{_whom(session, principal)}: nothing was harvested from them; nothing was forgotten")
     erased = place.versions.erase(lambda record: record.id in ids_before - still_active, **request._asdict())
-    erased += withdraw_unsupported(place.store, place.tenant, **request._asdict())
+    erased += StewardRecords(place.store, place.tenant).withdraw(request)
     facts = withdraw_facts(place.store, place.tenant, **request._asdict())
     return {
         "session": session,

@@ -146,8 +146,8 @@ class EnvelopeBuilder:
     ) -> None:
         """`summarizer` shortens dynamic, or is one for each section that is ever shortened: dynamic and meta.
 
-        One for meta chooses among whole records (`SummarizerChoice`); without it they stay by value. A `policy` by name
-        weighs the model's prices (`price_policy`). `ahead` (a `ModelSummarizer`) makes summaries beside the session:
+        One for meta chooses among whole records (`SummarizerChoice`); without it they stay by value.
+        `ahead` (a `ModelSummarizer`) makes summaries beside the session:
         builds do not wait for it, and go on with `summarizer` where it is late or fails.
         """
         check_argument("budgets", budgets, Budgets, "pass Budgets(dynamic_tokens=4000)", optional=True)
@@ -172,7 +172,7 @@ class EnvelopeBuilder:
             raise InputError(f"ahead: unknown provider {ahead.provider!r:.40}; one of: {', '.join(PROVIDERS)}")
         self._choose: ChooseRecords = BY_VALUE if meta is None else SummarizerChoice(meta)
         compactor = Compactor(
-            policy=_policy_named(policy, self.prices) if isinstance(policy, str) else policy or Policy(),
+            policy=_policy_named(policy) if isinstance(policy, str) else policy or Policy(),
             summarizer=by_section["dynamic"],
             counter=self.counter,
             budgets=self._scale.effective,
@@ -576,14 +576,14 @@ def _selector_named(name: str) -> Selector:
     return selector_named(name)
 
 
-def _policy_named(name: PolicyName, prices: Prices | None) -> Policy:
-    from ..compaction.pricing import price_policy
+def _policy_named(name: PolicyName) -> Policy:
+    from ..compaction.importance import policy_named
 
-    return price_policy(name, prices)
+    return policy_named(name)
 
 
 def _check_policy(policy: object) -> None:
-    check_argument("policy", policy, Policy, "pass Policy(…), or price_policy(name, prices)", optional=True)
+    check_argument("policy", policy, Policy, "pass Policy(…), or a name of PolicyName", optional=True)
 
 
 def _holding(layout: DynamicLayout, scale: Scale) -> int:

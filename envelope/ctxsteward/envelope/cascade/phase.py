@@ -47,6 +47,7 @@ from ctxsteward.schemas.documents import SelectionLog
 from ctxsteward.schemas.errors import InvalidCascade
 from ctxsteward.schemas.message import Wire, sent
 
+from ..compaction.importance import policy_named
 from ..compaction.policy import (
     CompactionCandidate,
     CompactionChoice,
@@ -56,9 +57,7 @@ from ..compaction.policy import (
     phase_log as phase_log,
     with_default,
 )
-from ..compaction.pricing import price_policy
 from ..recall.selection import Selector
-from ..tokens.models import Prices
 from ..tokens.tokenizer import Counter
 from .auto_selection import Strategies, mentions_error, select_automatically
 from .config import phase_named
@@ -172,19 +171,14 @@ class RefusedAttempt(NamedTuple):
     reason: str
 
 
-def intra_policy(settings: IntraContext | None, prices: Prices | None = None) -> Policy:
-    """The policy of a phase; the default one where `intra_context` is off. `prices` are for those that weigh them."""
+def intra_policy(settings: IntraContext | None) -> Policy:
+    """The policy of a phase; the default one where `intra_context` is off."""
     if settings is None or not settings.enabled:
         return Policy()
-    if settings.policy in ("middle_out", "importance"):  # they say what leaves, which masking by age would override
-        return price_policy(settings.policy)
-    spared = _tells_of_error if settings.preserve_errors else None
-    kept_steps = settings.mask_observations_after + 1  # with the newest, which is older than no step
-    due = price_policy(
-        settings.policy, prices, kept_steps=kept_steps, every_steps=settings.every_steps, spared=spared
-    ).due
-    name = f"intra-phase/2 {settings.policy} window={settings.window} mask={settings.mask_observations_after}"
-    return Policy(name=name, due=due, choose=partial(_choose, settings))
+    if settings.policy != "threshold":  # it says what leaves, which masking by age would override
+        return policy_named(settings.policy)
+    name = f"intra-phase/2 threshold window={settings.window} mask={settings.mask_observations_after}"
+    return Policy(name=name, choose=partial(_choose, settings))
 
 
 def _choose(settings: IntraContext, window: Window, need_tokens: int) -> CompactionChoice:

@@ -41,7 +41,6 @@ from ..history.session import Session
 from ..history.tool_groups import NewMessage, check_meta
 from ..recall.selection import Selector
 from ..store import Store as Store
-from ..tokens.models import Prices
 from ..tokens.tokenizer import Counter
 from ..transcripts.strict_json import decode, open_input
 from .auto_selection import Strategies as Strategies
@@ -93,11 +92,10 @@ def open_phase(
     defaults: AutoContext | None = None,
     trusted: Collection[str] = (),
     intra: IntraContext | None = None,
-    prices: Prices | None = None,
 ) -> OpenedPhase:
     """Open a phase of a run; `system`, `tools` and `profile` are the operator's, as in `Store.session`.
 
-    `intra` goes over what is configured inside the phase; `prices` are the model's, for policies that weigh them.
+    `intra` goes over what is configured inside the phase.
 
     `strategies`, `selector`, `budget_tokens`, `defaults`, `trusted`: as in `phase_context`. A session that exists
     keeps its `system`; a phase that was opened before asks no selector, model or embedder again.
@@ -134,7 +132,7 @@ def open_phase(
         defaults=defaults,
         trusted=trusted,
     )
-    policy = intra_policy(intra_context(cascade, phase, defaults, intra), prices)
+    policy = intra_policy(intra_context(cascade, phase, defaults, intra))
     if not is_new or _is_opened(store, run, phase, attempt, tenant):  # or by somebody else, while this call chose
         again = session_of(name) if is_new else laid_out_in
         return OpenedPhase(session=again, context=context, is_new=False, policy=policy)

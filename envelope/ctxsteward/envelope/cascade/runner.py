@@ -250,7 +250,6 @@ class _CascadeRun:
             tools=self._schemas(phase),
             counter=builder.counter,
             strategies=self.runner.strategies,
-            prices=builder.prices,
         )
         if not opened.context.instructions().strip():
             wire = {"role": "user", "content": f"[Phase {phase.name}]"}

@@ -33,6 +33,7 @@ from functools import partial
 from typing import Any, Literal, NamedTuple, TypeVar, get_args
 
 from ctxsteward.schemas import InputError, Message, Summarizer, SummarizerInput
+from ctxsteward.schemas.cascade import PolicyName
 from ctxsteward.schemas.message import Wire, with_results
 from ctxsteward.schemas.summary import SourceMessage
 
@@ -441,6 +442,15 @@ def _line(content: object) -> str:
 
 
 # -- as policies of a builder -----------------------------------------------------------------------------------------
+
+
+def policy_named(name: PolicyName) -> Policy:
+    """The policy of this name; raises `InputError` for an unknown one."""
+    if name not in get_args(PolicyName):
+        raise InputError(f"no policy named {name!r:.60}; known: {', '.join(get_args(PolicyName))}")
+    if name == "threshold":
+        return Policy()
+    return middle_out_policy() if name == "middle_out" else importance_policy()
 
 
 def middle_out_policy() -> Policy:

@@ -344,6 +344,24 @@ class Policy:
     """None: the builder's own."""
 
 
+def asked_policy(keep_tokens: int | None = None) -> Policy:
+    """Compact now, whatever the thresholds say, for one call of `build` or `preview`.
+
+    It is made as if what stands there now filled its budget: as deep as one that is due, with bullets in proportion.
+    With `keep_tokens` it goes until what may leave takes no more than so many.
+    """
+
+    def chosen(window: Window, need_tokens: int) -> CompactionChoice:
+        return choose(window, need_tokens if keep_tokens is None else window.movable_tokens - keep_tokens)
+
+    def full(window: Window) -> Budgets:
+        budgets = window.budgets
+        tight = budgets.limited(max(1, min(budgets.dynamic_tokens, window.section_tokens)))
+        return tight.model_copy(update={"arrival_cap_tokens": budgets.cap_tokens})
+
+    return Policy(name="asked/1", due=lambda window: True, choose=chosen, within=full)
+
+
 # -- what a call was shown -------------------------------------------------------------------------------------------
 
 

@@ -128,12 +128,12 @@ class Vault:
         if secret is None:
             secret = self._fetched(name)
             if secret is None:
-                self._refuse_buried(*path)
+                self._refuse_erased(*path)
                 secret = self._created(name)
             try:
-                self._refuse_buried(*path)  # asked last: a burial either sees this key, or is seen here
+                self._refuse_erased(*path)  # asked last: an erasure either sees this key, or is seen here
             except Erased as error:
-                self.bury_address(name, who=error.who, when=error.when, why=error.why)
+                self.destroy_key_at(name, who=error.who, when=error.when, why=error.why)
                 raise
             self._remember(name, secret, epoch)
         return DataKey(name, secret)
@@ -143,18 +143,18 @@ class Vault:
         epoch, secret = self._remembered(name)
         if secret is None:
             secret = self._fetched(name)
-            self._refuse_buried(name)
+            self._refuse_erased(name)
             if secret is None:
                 raise ObjectMissing(names.data_key_name(self.tenant, name))
             self._remember(name, secret, epoch)
         return DataKey(name, secret)
 
-    def _refuse_buried(self, *path: str) -> None:
+    def _refuse_erased(self, *path: str) -> None:
         """Raise `Erased` where one of these subjects was forgotten."""
         for name in dict.fromkeys(path):
-            buried = self.tombstone(name)
-            if buried is not None:
-                raise _erased(buried)
+            tombstone = self.tombstone(name)
+            if tombstone is not None:
+                raise _erased(tombstone)
 
     def _fetched(self, name: str) -> bytes | None:
         key = names.data_key_name(self.tenant, name)
@@ -256,12 +256,12 @@ class Vault:
 
     # -- forgetting ---------------------------------------------------------------------------------------------
 
-    def bury(self, subject: str, *, who: str, when: str, why: str) -> Tombstone:
-        """Write the tombstone, then destroy the key; repeating it after a crash finishes it. The first burial stays."""
-        return self.bury_address(self.subject_address(subject), who=who, when=when, why=why)
+    def destroy_key(self, subject: str, *, who: str, when: str, why: str) -> Tombstone:
+        """Write the tombstone, then destroy the key. A repeat finishes it after a crash and keeps the tombstone."""
+        return self.destroy_key_at(self.subject_address(subject), who=who, when=when, why=why)
 
-    def bury_address(self, name: str, *, who: str, when: str, why: str) -> Tombstone:
-        """`bury`, for a subject of which only the address is known."""
+    def destroy_key_at(self, name: str, *, who: str, when: str, why: str) -> Tombstone:
+        """`destroy_key`, for a subject of which only the address is known."""
         key = names.tombstone_name(self.tenant, name)
         fields: Wire = {"schema_version": VAULT_VERSION, "who": who, "when": when, "why": why}
         body = json.dumps(fields | {"mac": self._tombstone_code(name, fields)}, ensure_ascii=False).encode()
@@ -280,14 +280,14 @@ class Vault:
         """Delete content whose subject stays: it holds words of somebody else, who was forgotten."""
         self.objects.delete(names.blob_name(self.tenant, address))
 
-    def finish_burial(self, name: str) -> None:
-        """Destroy a key that a burial has left, because it was cut off behind its tombstone."""
+    def finish_destroying(self, name: str) -> None:
+        """Destroy a key that is left because an erasure was cut off after its tombstone."""
         key = names.data_key_name(self.tenant, name)
         with suppress(ObjectMissing):
             self.objects.get(key)
             self.objects.delete(key)
 
-    def is_buried(self, name: str, *, damaged: bool) -> bool:
+    def is_erased(self, name: str, *, damaged: bool) -> bool:
         """Whether a tombstone of the subject is there; `damaged`: what a damaged one counts for."""
         try:
             return self.tombstone(name) is not None
@@ -310,7 +310,7 @@ class Vault:
             raise Damaged(f"{key}: the tombstone is not what was written; restore it from a backup")
         return Tombstone(name, document["who"], document["when"], document["why"])
 
-    def buried(self) -> Iterator[str]:
+    def erased(self) -> Iterator[str]:
         """Addresses of the subjects forgotten in this tenant, in order; costs a listing."""
         for info in self.objects.list(names.tombstone_name(self.tenant, "").removesuffix(".json")):
             name = info.key.rpartition("/")[2].removesuffix(".json")
@@ -319,13 +319,13 @@ class Vault:
 
     def tombstones(self) -> Iterator[Tombstone]:
         """All of this tenant; costs an object read each."""
-        for name in self.buried():
+        for name in self.erased():
             found = self.tombstone(name)
             if found is not None:
                 yield found
 
     def forget_secret(self, name: str) -> None:
-        """Drop a key from memory, because another process has buried its subject."""
+        """Drop a key from memory, because another process has erased its subject."""
         with self._lock:
             self._secrets.pop(name, None)
 
@@ -338,8 +338,10 @@ def _is_address(value: object) -> TypeGuard[str]:
     return isinstance(value, str) and len(value) == 64 and _HEX.issuperset(value)
 
 
-def _erased(buried: Tombstone) -> Erased:
-    return Erased(f"content of subject {buried.subject[:16]}…", who=buried.who, when=buried.when, why=buried.why)
+def _erased(tombstone: Tombstone) -> Erased:
+    return Erased(
+        f"content of subject {tombstone.subject[:16]}…", who=tombstone.who, when=tombstone.when, why=tombstone.why
+    )
 
 
 def _decompressed(key: str, data: bytes) -> bytes:

@@ -5,8 +5,8 @@
     forget(store, session="s-42", principal="ann", …)     her messages in one session and its forks
 
 In this order, so that repeating it finishes what a crash or a dead store has left: tombstones and data keys
-(`Vault.bury`; where the object store does not answer nothing has changed yet), then what was derived elsewhere
-(recommendations, erasers), then the journal, then its files are scrubbed. A session is gone whole and its id stays
+(`Vault.destroy_key`; where the object store does not answer nothing has changed yet), then what was derived elsewhere
+(recommendations, erasers), then the journal, then its files are scrubbed. A session is deleted whole and its id stays
 burned. A principal's messages keep their place without their words (`redacted_log`), and the principal writes no more
 in those sessions. What stays in plain: ids of sessions and principals, ids of calls and messages, tool names, and who
 forgot whom, when and why. What others said about a principal, the model included, stays unless it was appended under
@@ -15,12 +15,13 @@ the principal.
 The erasers that are called: those handed in, and those of the store (its index of context cards among them, open or
 not). Files beside the journal that can be derived again (`derived_files`) are deleted, unless this process has one
 open; then its eraser is among `Backend.erasers` and names the file (`path`). A session that only the steward knows,
-from a transcript from outside, is forgotten like any other (`steward_records`).
+from a transcript from outside, is forgotten like any other.
 
 What cannot be read (a session whose first link is lost, a damaged link) is passed over with a finding, and everybody
 else is forgotten all the same; `Erasure.complete` is then False, and the command's exit code 1.
 
-A ledger of the steward that lies in another folder, or on another machine, leaves a finding, too (`ledgers`).
+Records that packages above the store have made of the sessions are reached through `DerivedRecords`: the steward's
+harvest, its recommendations and its ledgers. A ledger in another folder, or on another machine, leaves a finding, too.
 
 `apply_tombstones` does the same for what another machine has forgotten. Raises `InputError` for a subject that is not
 known, `StoreUnavailable` and `OutcomeUnknown` where it must be repeated, `StoreError` where an eraser failed or a file
@@ -32,20 +33,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from importlib.metadata import entry_points
 from pathlib import Path
 
-from ctxsteward.schemas import Finding, InputError
+from ctxsteward.schemas import Finding, InputError, StoreError
 from ctxsteward.schemas.errors import Damaged
 
 from ..backend import Backend
 from ..crypto.keyring import subject_of
 from ..derived_files import DerivedFiles
-from ..journal.erasures import Deletion, Eraser, Erasure, ErasureRequest, Holder, RemoteSessions
+from ..journal.erasures import Deletion, DerivedRecords, Eraser, Erasure, ErasureRequest, Holder, RemoteSessions
 from ..journal.log import principals_of
 from ..journal.port import SessionKey
 from ..names import checked_note
-from .ledgers import LedgersBeside
 from .steps import ErasureRun
+
+ENTRY_POINTS = "ctxsteward.erasure"
 
 
 def derived_files(store: Backend, tenant: str, erasers: Iterable[Eraser] = ()) -> list[Eraser]:
@@ -79,15 +82,18 @@ def forget(
     request = ErasureRequest(**checked_note(who, why, when))
     if session is None and principal is None:
         raise InputError("nothing to forget: name a session, a principal, or both")
-    work = ErasureRun(store, tenant, request, elsewhere or store.write_behind)
-    ledgers = LedgersBeside(store, tenant)
+    derived = _derived_records(store, tenant)
+    work = ErasureRun(store, tenant, request, elsewhere or store.write_behind, derived)
+    reports = [records.watch_files() for records in derived]
     work.claim_forks(session, principal)
     if principal is not None:
         work.forget_principal(principal, session)
     elif session is not None:
         work.forget_session(session)
     done = work.finish(_erasers_to_call(store, tenant, erasers))
-    return replace(done, findings=(*done.findings, *ledgers.after())) if done.sessions else done
+    if not done.sessions:
+        return done
+    return replace(done, findings=(*done.findings, *(finding for unreached in reports for finding in unreached())))
 
 
 def apply_tombstones(
@@ -106,35 +112,47 @@ def apply_tombstones(
     """
     vault, journal = store.vault(tenant), store.journal
     all_erasers = _erasers_to_call(store, tenant, erasers)
-    buried, seen = frozenset(vault.buried()), journal.seen(f"tombstones/{tenant}")
+    erased, seen = frozenset(vault.erased()), journal.seen(f"tombstones/{tenant}")
     findings = []
-    if len(buried) < seen:
-        text = f"{seen} tombstones were seen, and {len(buried)} are listed; those of what is here are asked for by name"
-        buried, thorough = buried | frozenset(_buried_here(store, tenant)), True
+    if len(erased) < seen:
+        text = f"{seen} tombstones were seen, and {len(erased)} are listed; those of what is here are asked for by name"
+        erased, thorough = erased | frozenset(_erased_here(store, tenant)), True
         findings.append(Finding(kind="listing_incomplete", field=f"tombstones/{tenant}", text=text))
     held = {session for holder in all_erasers if isinstance(holder, Holder) for session in holder.sessions(tenant)}
-    left = {session for session in held if vault.subject_address(session) in buried}
-    if not (thorough or left) and len(buried) <= seen:
+    left = {session for session in held if vault.subject_address(session) in erased}
+    if not (thorough or left) and len(erased) <= seen:
         return None
-    if len(buried) > seen:
+    if len(erased) > seen:
         for files in derived_files(store, tenant, erasers):
             files(())  # they may hold words of sessions that are not in any log here
-    for name in buried:
+    for name in erased:
         vault.forget_secret(name)
-    work = ErasureRun(store, tenant, ErasureRequest("", "", ""), elsewhere or store.write_behind)
+    derived = _derived_records(store, tenant)
+    work = ErasureRun(store, tenant, ErasureRequest("", "", ""), elsewhere or store.write_behind, derived)
     for session in dict.fromkeys((*journal.sessions(tenant), *sorted(left))):
-        if (name := vault.subject_address(session)) in buried:
-            work.told_by(name)
+        if (name := vault.subject_address(session)) in erased:
+            work.resume_request(name)
             work.if_sound(session, work.forget_session)
     for session, principal, speaks in _speakers(store, tenant):
         name = vault.subject_address(subject_of(session, principal))
-        if name in buried and (thorough or speaks or not journal.seen(f"erased/{tenant}/{name}")):
-            work.told_by(name)
+        if name in erased and (thorough or speaks or not journal.seen(f"erased/{tenant}/{name}")):
+            work.resume_request(name)
             work.forget_principal(principal, session)
     done = work.finish(all_erasers)
     if not work.damaged:  # else they are new still when that is mended
-        journal.see(f"tombstones/{tenant}", len(buried | work.buried))
+        journal.see(f"tombstones/{tenant}", len(erased | work.erased_subjects))
     return replace(done, findings=(*findings, *done.findings))
+
+
+def _derived_records(store: Backend, tenant: str) -> list[DerivedRecords]:
+    """Records of packages above the store. An erasure that misses them would leave words, so there must be some."""
+    found = [point.load()(store, tenant) for point in entry_points(group=ENTRY_POINTS)]
+    if not found:
+        raise StoreError(
+            f"no entry point of the group {ENTRY_POINTS!r} is installed, so an erasure would miss the steward's "
+            "records; nothing was forgotten: install ctxsteward again"
+        )
+    return found
 
 
 def _erasers_to_call(store: Backend, tenant: str, erasers: Sequence[Eraser]) -> tuple[Eraser, ...]:
@@ -154,7 +172,7 @@ def _speakers(store: Backend, tenant: str) -> Iterator[tuple[str, str, bool]]:
             yield session, principal, principal in standing
 
 
-def _buried_here(store: Backend, tenant: str) -> Iterator[str]:
+def _erased_here(store: Backend, tenant: str) -> Iterator[str]:
     """Addresses of the sessions in the journal, and of the principals in them, that have a tombstone."""
     vault = store.vault(tenant)
     speakers = (subject_of(session, principal) for session, principal, _ in _speakers(store, tenant))

@@ -68,7 +68,7 @@ def redacted(wire: Wire) -> Wire:
     skeleton: Wire = {"role": role, **(_texts(wire, "tool_call_id", "name", "type") if role == "tool" else {})}
     content = wire.get("content")
     if content is None and isinstance(wire.get("refusal"), str):
-        skeleton["content"] = _gone(wire["refusal"])
+        skeleton["content"] = _without_text(wire["refusal"])
     elif "content" in wire:
         skeleton["content"] = _content(content)
     if isinstance(wire.get("tool_calls"), list):
@@ -78,7 +78,7 @@ def redacted(wire: Wire) -> Wire:
 
 def _content(content: object) -> object:
     if isinstance(content, str):
-        return _gone(content)
+        return _without_text(content)
     if not isinstance(content, list):
         return None
     blocks = (_block(block) for block in content)
@@ -88,7 +88,7 @@ def _content(content: object) -> object:
 def _block(block: object) -> object:
     """What is left of a content block; None for reasoning."""
     if isinstance(block, str):
-        return _gone(block)
+        return _without_text(block)
     kind = block.get("type") if isinstance(block, dict) else None
     if kind in _THINKING:
         return None
@@ -104,7 +104,7 @@ def _block(block: object) -> object:
     field = _TEXT_FIELDS.get(str(kind))
     if field is None:
         return {"type": "text", "text": ERASED_TEXT}
-    return {"type": kind, field: _gone(str(_of(block, field)))}
+    return {"type": kind, field: _without_text(str(_of(block, field)))}
 
 
 def _gemini_part(part: Wire) -> Wire | None:
@@ -113,7 +113,7 @@ def _gemini_part(part: Wire) -> Wire | None:
     if part.get("thought") is True or "signature" in held.kind:
         return None
     if held.kind == "text":
-        return {"text": _gone(held.value)}
+        return {"text": _without_text(held.value)}
     if held.kind == "function_call":
         return {held.key: {**_texts(held.value, "id", "name"), "args": {}}}
     if held.kind == "function_response":
@@ -131,7 +131,7 @@ def _call(call: object) -> Wire:
     return {**_texts(call, "id"), "type": "function", "function": inner}
 
 
-def _gone(text: str) -> str:
+def _without_text(text: str) -> str:
     """A text's stand-in; a blank one says nothing and stays blank, so that it is read as before."""
     return ERASED_TEXT if text.strip() else text[:1]
 
@@ -274,7 +274,7 @@ class _DerivedRecords:
     """Redacts records that have no author, in log order; remembers what of notes and selections still stands."""
 
     def __init__(self, share: PrincipalShare, moved: Mapping[str, str]) -> None:
-        self._gone, self._moved = share.ordinals, moved
+        self._erased, self._moved = share.ordinals, moved
         self._notes = dict(share.notes)
         self._selection: list[Any] | None = None
 
@@ -311,7 +311,7 @@ class _DerivedRecords:
         self._notes.pop(body["name"], None)
 
     def _pin(self, body: dict[str, Any]) -> None:
-        if body["ordinal"] in self._gone:
+        if body["ordinal"] in self._erased:
             body["name"] = None
 
     def _refused(self, body: dict[str, Any]) -> None:
@@ -330,7 +330,7 @@ class _DerivedRecords:
 
     def _bullets(self, bullets: Iterable[dict[str, Any]]) -> None:
         for bullet in bullets:
-            if self._cites_gone(bullet["citations"]):
+            if self._cites_erased(bullet["citations"]):
                 bullet["text"] = ERASED_TEXT
 
     def _compaction(self, body: dict[str, Any]) -> None:
@@ -338,7 +338,7 @@ class _DerivedRecords:
         self._bullets(body["bullets"])
         self._bullets(checkpoint.get("observations", ()))
         for loss in report["losses"]:
-            if self._cites_gone([loss["ref"]]):
+            if self._cites_erased([loss["ref"]]):
                 loss |= {"text": ERASED_TEXT, "span": None}
         if (origin := report.get("origin")) and origin.get("fell_back"):
             origin["fell_back"] = [ERASED_TEXT]
@@ -346,15 +346,15 @@ class _DerivedRecords:
         standing = checkpoint["notes"].items()
         checkpoint["notes"] = {name: text for name, text in standing if self._notes.get(name) == text}
         checkpoint["pins"] = [
-            [ordinal, strength, None if ordinal in self._gone else name]
+            [ordinal, strength, None if ordinal in self._erased else name]
             for ordinal, strength, name in checkpoint["pins"]
         ]
         chosen = checkpoint.get("selection")
         if chosen and chosen[:3] != self._selection:
             checkpoint["selection"] = [chosen[0], chosen[1], _log(chosen[2]), *chosen[3:]]
 
-    def _cites_gone(self, refs: Sequence[str]) -> bool:
-        return any(ordinal in self._gone for ordinal in _ordinals(refs))
+    def _cites_erased(self, refs: Sequence[str]) -> bool:
+        return any(ordinal in self._erased for ordinal in _ordinals(refs))
 
 
 def _log(log: object) -> dict[str, Any]:
@@ -401,8 +401,8 @@ class Lineage:
         notes, spoiled = readable_notes(journal, tenant)
         self.spoiled: dict[str, Damaged] = spoiled
         """Sessions whose notes of who was forgotten are not what was written, and what is wrong with them."""
-        gone = {note.session for note in notes if note.principal is None and not forgotten}
-        self.sessions: list[str] = [session for session in journal.sessions(tenant) if session not in gone]
+        erased = {note.session for note in notes if note.principal is None and not forgotten}
+        self.sessions: list[str] = [session for session in journal.sessions(tenant) if session not in erased]
         self.unreadable: list[str] = []
         """Sessions whose first record cannot be read: whether they are forks is not known."""
         self.origins: dict[str, ForkPoint] = {}

@@ -22,7 +22,16 @@ from ..crypto.keyring import subject_of
 from ..crypto.vault import derived_subject
 from ..facts.fact import Audience
 from ..facts.fact_store import forget_audience, withdraw_facts, withdrawn_heads
-from ..journal.erasures import Deletion, Eraser, Erasure, ErasureRequest, ReachedSessions, RemoteSessions, note_erasure
+from ..journal.erasures import (
+    Deletion,
+    DerivedRecords,
+    Eraser,
+    Erasure,
+    ErasureRequest,
+    ReachedSessions,
+    RemoteSessions,
+    note_erasure,
+)
 from ..journal.log import principals_of
 from ..journal.port import ForgottenSubject, SessionKey
 from ..replication.segment_log import unreached
@@ -38,7 +47,6 @@ from .redacted_log import (
     sessions_without_row,
     whole_log,
 )
-from .steward_records import subjects_by_session, withdraw_unsupported, withdrawn_keys
 
 T = TypeVar("T")
 
@@ -50,22 +58,30 @@ _PASSES = 100  # a session that is written to all the time is redacted again thi
 class ErasureRun:
     """Forgets sessions and principals one after the other; `finish` ends the erasure and says what was done."""
 
-    def __init__(self, store: Backend, tenant: str, request: ErasureRequest, elsewhere: RemoteSessions | None) -> None:
+    def __init__(
+        self,
+        store: Backend,
+        tenant: str,
+        request: ErasureRequest,
+        elsewhere: RemoteSessions | None,
+        derived: Sequence[DerivedRecords],
+    ) -> None:
+        self._derived = derived
         self._store, self._tenant, self._request, self._elsewhere = store, tenant, request, elsewhere
         self._journal, self._vault = store.journal, store.vault(tenant)
         self._address_key = store.keys.address_key(tenant)
         self._sessions: dict[str, None] = {}
         """Erased whole, or with messages of the principal, as of the next."""
         self._forks: dict[str, None] = {}
-        self._gone: list[Deletion] = []
+        self._deletions: list[Deletion] = []
         self._marks: list[str] = []
         """Noted when all is done: these subjects need no second look."""
         self._audiences: dict[Audience, None] = {}
         """Of whom nothing is to be known any more."""
-        self._leaving: list[str] = []
-        """Sessions whose rows go, descendants first."""
+        self._to_delete: list[str] = []
+        """Sessions whose rows are to be deleted, descendants first."""
         self._findings: list[Finding] = []
-        self._buried: dict[str, None] = {}
+        self._erased_subjects: dict[str, None] = {}
         """Addresses of subjects."""
         self._counts: Counter[str] = Counter()
         """Of what was deleted or redacted, as `Erasure` names it: messages, derived, manifests."""
@@ -79,15 +95,15 @@ class ErasureRun:
         return SessionKey(self._tenant, session)
 
     @property
-    def buried(self) -> frozenset[str]:
-        """Addresses of the subjects that were buried so far, anew or again."""
-        return frozenset(self._buried)
+    def erased_subjects(self) -> frozenset[str]:
+        """Addresses of the subjects whose keys this run has destroyed, or found destroyed."""
+        return frozenset(self._erased_subjects)
 
-    def told_by(self, name: str) -> None:
-        """Go on in the name of the request that buried this subject, as its tombstone has it."""
-        buried = self._vault.tombstone(name)
-        assert buried is not None
-        self._request = ErasureRequest(buried.who, buried.when, buried.why)
+    def resume_request(self, name: str) -> None:
+        """Go on with the request that the tombstone of this subject names."""
+        tombstone = self._vault.tombstone(name)
+        assert tombstone is not None
+        self._request = ErasureRequest(tombstone.who, tombstone.when, tombstone.why)
 
     def claim_forks(self, session: str | None, principal: str | None) -> None:
         """Bring forks that only the object store has to this machine, before anything is gone that they share.
@@ -132,13 +148,13 @@ class ErasureRun:
     # -- sessions -----------------------------------------------------------------------------------------------
 
     def forget_session(self, root: str) -> None:
-        """Bury the session and all forks of it; their rows go in `finish`."""
+        """Destroy the keys of the session and of all its forks; their rows go in `finish`."""
         self._check_known(root)
         family: dict[str, None] = {}
         waiting = [root]
         while waiting:  # a fork made meanwhile is found in the next round; of a noted session none can be made
             for session in waiting:
-                self._bury(subject_of(session, None))
+                self._erase(subject_of(session, None))
                 self._journal.see(self._kinship(root, session), 1)
                 self._note(session, None)
                 family[session] = None
@@ -146,12 +162,12 @@ class ErasureRun:
             forks = (*self._noted_with(root), *self._lineage(forgotten=True).forks_of(family), *stored)
             waiting = [name for name in dict.fromkeys(forks) if name not in family]
         for session in family:
-            self._bury_inside(session)
-            self._gone.append(Deletion(tenant=self._tenant, session=session, principal=None, ordinals=None))
+            self._erase_inside(session)
+            self._deletions.append(Deletion(tenant=self._tenant, session=session, principal=None, ordinals=None))
         self._audiences |= dict.fromkeys(Audience("session", session) for session in family)
         self._sessions |= family
         self._forks |= dict.fromkeys(name for name in family if name != root)
-        self._leaving += reversed(family)
+        self._to_delete += reversed(family)
 
     def _check_known(self, session: str) -> None:
         key = self._key(session)
@@ -175,26 +191,29 @@ class ErasureRun:
         names = map(self._vault.subject_address, (root, session))
         return f"forks/{self._tenant}/{'/'.join(names)}"
 
-    def _bury_inside(self, session: str) -> None:
-        """Bury every subject of a session that is buried itself, so that no new one comes."""
+    def _erase_inside(self, session: str) -> None:
+        """Destroy the key of every subject of an erased session, so that no new one comes."""
         key = self._key(session)
         for principal in sorted(principals_of(self._journal.read(key, 0))):
-            self._bury(subject_of(session, principal))
+            self._erase(subject_of(session, principal))
         generation = 0
         while self._is_known(name := self._vault.subject_address(derived_subject(session, generation))):
-            self._bury_address(name)
+            self._erase_address(name)
             generation += 1
         elsewhere = self._elsewhere.subjects(key) if self._elsewhere is not None else ReachedSessions(())
         self._findings += elsewhere.findings
         for name in (*elsewhere.names, *sorted(self._outside().get(session, ()))):
-            self._bury_address(name)
+            self._erase_address(name)
 
     def _outside(self) -> dict[str, set[str]]:
         """Subjects in what was harvested, by session: of some, no journal knows anything."""
         if self._harvested is None:
-            reached: dict[str, set[str]] = {}
-            self._findings += subjects_by_session(self._store, self._tenant, reached)
-            self._harvested = reached
+            self._harvested = {}
+            for records in self._derived:
+                subjects, findings = records.subjects()
+                self._findings += findings
+                for session, names in subjects.items():
+                    self._harvested.setdefault(session, set()).update(names)
         return self._harvested
 
     def _is_known(self, name: str) -> bool:
@@ -230,7 +249,7 @@ class ErasureRun:
         claimed = self._claim(principal, only)
         lineage = self._lineage()
         shares = lineage.shares(principal, only)
-        claimed = self._bury_in_damaged(principal, only, lineage, shares) or claimed
+        claimed = self._erase_in_damaged(principal, only, lineage, shares) or claimed
         is_harvested = self._forget_harvested(principal, only, shares)
         if only is None:
             self._audiences[Audience("user", principal)] = None
@@ -244,14 +263,14 @@ class ErasureRun:
             raise InputError(f"principal {principal!r} has said nothing in {where}{unread}; nothing was forgotten")
         forks_first = list(reversed(shares))
         for session in shares:
-            self._bury(subject_of(session, principal))
+            self._erase(subject_of(session, principal))
         for session in forks_first:
             self.if_sound(session, lambda name: self._redact(lineage, name, principal, only, force=False))
         for session in shares:
             self.if_sound(session, lambda name: self._note(name, principal))
         for session in forks_first:
             self.if_sound(session, lambda name: self._redact(lineage, name, principal, only, force=True))
-            self.if_sound(session, self._bury_derived)
+            self.if_sound(session, self._erase_derived)
         for session, share in lineage.shares(principal, only, list(shares)).items():
             self._settle(session, principal, share)
 
@@ -265,35 +284,37 @@ class ErasureRun:
                 self.damaged[session] = error
                 self._findings.append(unreached(session, f"{error}; then repeat the erasure"))
 
-    def _bury_in_damaged(self, principal: str, only: str | None, lineage: Lineage, shares: Collection[str]) -> bool:
-        """Where messages of a log are gone or not what was written, it is not known whose they were: bury the principal
-        there if the object store knows them, and leave a finding. Returns whether that happened."""
-        buried = False
+    def _erase_in_damaged(self, principal: str, only: str | None, lineage: Lineage, shares: Collection[str]) -> bool:
+        """Erase the principal in logs with missing or damaged messages, because nobody knows whose those were.
+
+        Only where the object store knows the principal; a finding is left. Return whether that happened.
+        """
+        is_erased = False
         for session in (*lineage.sessions, *sorted(sessions_without_row(self._journal, self._tenant))):
             if only in (None, session) and (damage := damage_of(self._journal, self._key(session), self._address_key)):
                 text = f"{damage}: whose they were is not known; run store fsck --repair, and repeat the erasure"
                 self._findings.append(Finding(kind="unreadable_message", field=session, text=text))
                 name = self._vault.subject_address(subject_of(session, principal))
                 if session not in shares and self._is_known(name):
-                    self._bury_address(name)
+                    self._erase_address(name)
                     self._sessions[session] = None
-                    buried = True
-        return buried
+                    is_erased = True
+        return is_erased
 
     def _forget_harvested(self, principal: str, only: str | None, shares: Collection[str]) -> bool:
         """Bury the principal in harvested sessions that have no log here; whether there is, or was, such a session."""
-        any_buried = False
+        any_erased = False
         for session, names in self._outside().items():
             name = self._vault.subject_address(subject_of(session, principal))
             if session not in shares and only in (None, session) and name in names:
-                self._bury_address(name)
+                self._erase_address(name)
                 self._note(session, principal)
                 deletion = Deletion(tenant=self._tenant, session=session, principal=principal, ordinals=frozenset())
-                self._gone.append(deletion)
+                self._deletions.append(deletion)
                 self._sessions[session] = None
-                any_buried = True
-        if any_buried or shares:
-            return any_buried
+                any_erased = True
+        if any_erased or shares:
+            return any_erased
         notes, _ = readable_notes(self._journal, self._tenant)
         return any(note.principal == principal and only in (None, note.session) for note in notes)
 
@@ -315,7 +336,7 @@ class ErasureRun:
         stored = self._elsewhere.sessions(self._tenant) if only is None else ReachedSessions((only,))
         self._findings += stored.findings
         named = [name for name in self._outside() if only is None and name not in stored.names]
-        buried = False
+        is_erased = False
         for session in (*stored.names, *named):
             key, name = self._key(session), self._vault.subject_address(subject_of(session, principal))
             if (
@@ -328,11 +349,11 @@ class ErasureRun:
                 self._elsewhere.claim(key)
             except (Damaged, ObjectMissing, UnsupportedVersion) as error:
                 self._findings.append(unreached(session, f"{error}; {_DERIVED}"))
-                self._bury_address(name)
+                self._erase_address(name)
                 self._note(session, principal)
                 self._sessions[session] = None
-                buried = True
-        return buried
+                is_erased = True
+        return is_erased
 
     def _redact(self, lineage: Lineage, session: str, principal: str, only: str | None, *, force: bool) -> None:
         """Redact until nothing is left; `force` moves the log's generation on at least once."""
@@ -369,17 +390,17 @@ class ErasureRun:
             self._journal.put_manifest(key, manifest.address, manifest.body)
         self._counts["manifests"] += sum(was != now for was, now in zip(before, after, strict=True))
 
-    def _bury_derived(self, session: str) -> None:
+    def _erase_derived(self, session: str) -> None:
         """Destroy the keys of all that was derived before, and have what stands there now drained under the next."""
-        for generation in range(self._buried_principals(session)):
-            self._bury(derived_subject(session, generation))
+        for generation in range(self._erased_principals(session)):
+            self._erase(derived_subject(session, generation))
         if self._elsewhere is not None:
             key = self._key(session)
             rows = enumerate(self._journal.read(key, 0))
             due = [n for n, record in rows if record.kind != "message" or '"erased"' in record.body]
             self._elsewhere.rewritten(key, due)
 
-    def _buried_principals(self, session: str) -> int:
+    def _erased_principals(self, session: str) -> int:
         """How many principals of a session were forgotten, by whichever machine: as many generations are over."""
         noted = {note.principal for note in self._journal.forgotten(self._tenant, session)} - {None}
         wrote = principals_of(self._journal.read(self._key(session), 0)) - noted
@@ -387,7 +408,9 @@ class ErasureRun:
         return len(noted) + sum(self._vault.tombstone(name) is not None for name in names)
 
     def _settle(self, session: str, principal: str, share: PrincipalShare) -> None:
-        self._gone.append(Deletion(tenant=self._tenant, session=session, principal=principal, ordinals=share.ordinals))
+        self._deletions.append(
+            Deletion(tenant=self._tenant, session=session, principal=principal, ordinals=share.ordinals)
+        )
         name = self._vault.subject_address(subject_of(session, principal))
         if session not in self.damaged:
             self._marks.append(f"erased/{self._tenant}/{name}")
@@ -404,22 +427,22 @@ class ErasureRun:
         """Call the erasers, drop the rows of forgotten sessions, scrub the journal; raises what has failed."""
         request = self._request
         withdrawn = 0
-        if self._sessions or self._audiences or self._buried:
+        if self._sessions or self._audiences or self._erased_subjects:
             note_erasure(self._journal, self._tenant)
         if self._sessions:
-            withdrawn += self._as_far(lambda: withdraw_unsupported(self._store, self._tenant, **request._asdict()))
+            withdrawn += self._as_far(lambda: sum(records.withdraw(request) for records in self._derived))
         withdrawn += self._as_far(self._forget_facts)
         if self._sessions:
             self._as_far(self._redact_heads)
-        if self._sessions or self._audiences or self._buried:
+        if self._sessions or self._audiences or self._erased_subjects:
             note_erasure(self._journal, self._tenant)  # who has read since the first note may have read these still
         erased, failures = 0, []
         for eraser in erasers if self._sessions else ():
             try:
-                erased += eraser(tuple(self._gone))
+                erased += eraser(tuple(self._deletions))
             except Exception as error:  # another's code: the journal is erased all the same
                 failures.append(f"{getattr(eraser, '__qualname__', type(eraser).__name__)}: {error}")
-        for session in self._leaving:
+        for session in self._to_delete:
             self._drop_rows(session)
         self._journal.scrub()
         if failures:
@@ -433,7 +456,7 @@ class ErasureRun:
             why=request.why,
             sessions=tuple(self._sessions),
             forks=tuple(self._forks),
-            subjects=len(self._buried),
+            subjects=len(self._erased_subjects),
             messages=self._counts["messages"],
             derived=self._counts["derived"],
             manifests=self._counts["manifests"],
@@ -459,7 +482,8 @@ class ErasureRun:
 
     def _redact_heads(self) -> int:
         """Take withdrawn records out of the heads of sessions; read again only where there are new ones."""
-        keys, mark = withdrawn_keys(self._store, self._tenant), f"heads/{self._tenant}"
+        keys = frozenset[str]().union(*(records.withdrawn_keys() for records in self._derived))
+        mark = f"heads/{self._tenant}"
         if len(keys) <= self._journal.seen(mark):
             return 0
         for session in self._journal.sessions(self._tenant):
@@ -480,18 +504,20 @@ class ErasureRun:
             if self._elsewhere is not None:
                 self._elsewhere.rewritten(key, sorted(changed))
 
-    def _bury(self, subject: str) -> None:
-        self._bury_address(self._vault.subject_address(subject))
+    def _erase(self, subject: str) -> None:
+        self._erase_address(self._vault.subject_address(subject))
 
-    def _bury_address(self, name: str) -> None:
-        self._vault.bury_address(name, **self._request._asdict())
-        self._buried[name] = None
+    def _erase_address(self, name: str) -> None:
+        self._vault.destroy_key_at(name, **self._request._asdict())
+        self._erased_subjects[name] = None
 
     def _note(self, session: str, principal: str | None) -> None:
-        """Note it in the journal, in the words of the first burial."""
-        buried = self._vault.tombstone(self._vault.subject_address(subject_of(session, principal)))
-        assert buried is not None
-        self._journal.forget(self._tenant, ForgottenSubject(session, principal, buried.who, buried.when, buried.why))
+        """Note it in the journal, in the words of the first erasure."""
+        tombstone = self._vault.tombstone(self._vault.subject_address(subject_of(session, principal)))
+        assert tombstone is not None
+        self._journal.forget(
+            self._tenant, ForgottenSubject(session, principal, tombstone.who, tombstone.when, tombstone.why)
+        )
 
     def _lineage(self, *, forgotten: bool = False) -> Lineage:
         found = Lineage(self._journal, self._tenant, forgotten=forgotten)

@@ -8,8 +8,9 @@ with another note. Without a caller's commit id, one is made from the set and th
 repeated after a kill lands on the same bytes. A fact that rests on something forgotten is refused: that is checked
 before it is kept, and again once the link has landed.
 
-When somebody is forgotten, facts whose link names a buried subject are withdrawn (`withdraw_facts`), and so is all that
-is known about one user or session (`forget_audience`): destroying a fact's key takes it from every link and envelope.
+When somebody is forgotten, facts whose link names an erased subject are withdrawn (`withdraw_facts`), and so is all
+that is known about one user or session (`forget_audience`): destroying a fact's key takes it from every link and
+envelope.
 
 Reading a set costs one listing, one request for its newest link and three for each fact (content, key, tombstone);
 withdrawing a listing of tombstones and all fact links of the tenant.
@@ -262,7 +263,7 @@ class FactStore:
     def _still(self, audience: Audience | None, entry: FactRecord, note: dict[str, str]) -> bool:
         """Whether a fact stands once its link has landed: its blob may have been collected, a source forgotten."""
         if self._is_gone(entry):
-            self._vault.bury_address(entry.kept.key, **note)
+            self._vault.destroy_key_at(entry.kept.key, **note)
             return False
         return self.form.is_kept(entry) or self._kept(audience, entry)
 
@@ -304,7 +305,7 @@ class FactStore:
         seen = {kept for folder in folders for link in self.links(folder) for kept in kept_in(link, folder)}
         doomed = {kept.key for kept in seen if (fact := self.form.fact(kept)) is not None and unfit(fact)}
         for key in sorted(doomed):
-            self._vault.bury_address(key, who=who, when=when, why=why)
+            self._vault.destroy_key_at(key, who=who, when=when, why=why)
         note_erasure(self._journal, self.tenant)
         return len(doomed)
 
@@ -337,18 +338,18 @@ def withdraw_facts(store: Backend, tenant: str, *, who: str, when: str, why: str
     shelves = list(_shelves(store, tenant))
     if not shelves:
         return 0
-    buried = frozenset(vault.buried())
+    erased = frozenset(vault.erased())
     keys: dict[str, bool] = {}
     for shelf in shelves:
         for folder in shelf.folders():
             for link in shelf.links(folder):
                 for record in records_of(link, folder):
-                    keys[record["key"]] = keys.get(record["key"], False) or not buried.isdisjoint(record["rests"])
-    for key, rests_on_buried in keys.items():
-        if key in buried:
-            vault.finish_burial(key)
-        elif rests_on_buried:
-            vault.bury_address(key, who=who, when=when, why=why)
+                    keys[record["key"]] = keys.get(record["key"], False) or not erased.isdisjoint(record["rests"])
+    for key, rests_on_erased in keys.items():
+        if key in erased:
+            vault.finish_destroying(key)
+        elif rests_on_erased:
+            vault.destroy_key_at(key, who=who, when=when, why=why)
             withdrawn += 1
     return withdrawn
 
@@ -361,7 +362,7 @@ def forget_audience(store: Backend, tenant: str, audience: Audience, *, who: str
         keys = {record["key"] for link in shelf.links(folder) for record in records_of(link, folder)}
         for key in sorted(keys):
             forgotten += vault.tombstone(key) is None
-            vault.bury_address(key, who=who, when=when, why=why)
+            vault.destroy_key_at(key, who=who, when=when, why=why)
     return forgotten
 
 

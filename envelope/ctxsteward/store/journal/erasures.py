@@ -35,7 +35,7 @@ Eraser = Callable[[Sequence[Deletion]], int]
 class Holder(Protocol):
     """An eraser that can say what it holds: then tombstones reach it for sessions, too, that have no log here."""
 
-    def __call__(self, gone: Sequence[Deletion], /) -> int: ...
+    def __call__(self, deletions: Sequence[Deletion], /) -> int: ...
 
     def sessions(self, tenant: str) -> Iterable[str]:
         """Ids of sessions it holds something of."""
@@ -70,6 +70,27 @@ class RemoteSessions(Protocol):
         """Records at these positions were replaced, or have lost their key: drain them again."""
 
 
+class DerivedRecords(Protocol):
+    """Records that a package above the store makes of one tenant's sessions, and that an erasure must reach.
+
+    The entry points of the group ``ctxsteward.erasure`` make them: each is called with the store and the tenant.
+    """
+
+    def subjects(self) -> tuple[dict[str, set[str]], list[Finding]]:
+        """By session, the addresses of all subjects whose keys open something made from it; what cannot be read is
+        passed over with a finding."""
+
+    def withdraw(self, request: ErasureRequest) -> int:
+        """Destroy the keys of records that have lost their support; return how many."""
+
+    def withdrawn_keys(self) -> frozenset[str]:
+        """Addresses of the keys of all withdrawn records."""
+
+    def watch_files(self) -> Callable[[], list[Finding]]:
+        """Look at local files before the erasure deletes them; return a function that reports, after it, the files
+        that it could not reach."""
+
+
 class ErasureRequest(NamedTuple):
     """In whose name, when, and why; written into every tombstone."""
 
@@ -92,7 +113,7 @@ class Erasure:
     forks: tuple[str, ...] = ()
     """Those of `sessions` that came in as forks."""
     subjects: int = 0
-    """Buried: each has a tombstone and no key."""
+    """Erased: each has a tombstone and no key."""
     messages: int = 0
     """Deleted, or redacted in place."""
     derived: int = 0

@@ -50,15 +50,15 @@ def place(key: SessionKey, at: int | str = "") -> str:
     return f"journal/{part_of(key.tenant)}/{part_of(key.session)}{mark}"
 
 
-def check_log(store: Backend, key: SessionKey, buried: frozenset[str], tally: CheckTally, *, read_data: bool) -> None:
-    """Check a session's journal; `buried` are addresses of the tenant's forgotten subjects."""
+def check_log(store: Backend, key: SessionKey, erased: frozenset[str], tally: CheckTally, *, read_data: bool) -> None:
+    """Check a session's journal; `erased` are addresses of the tenant's forgotten subjects."""
     tally.count("sessions")
     tally.tell(key.session)
     before = tally.mark()
     for _ in range(_TRIES):
         tally.take(before)
         generation = store.journal.generation(key)
-        LogCheck(store, key, buried, tally).run(read_data=read_data)
+        LogCheck(store, key, erased, tally).run(read_data=read_data)
         if store.journal.generation(key) == generation:
             return
 
@@ -66,9 +66,9 @@ def check_log(store: Backend, key: SessionKey, buried: frozenset[str], tally: Ch
 class LogCheck:
     """One session's log, from its first record to its last."""
 
-    def __init__(self, store: Backend, key: SessionKey, buried: frozenset[str], tally: CheckTally) -> None:
+    def __init__(self, store: Backend, key: SessionKey, erased: frozenset[str], tally: CheckTally) -> None:
         self.journal: Journal = store.journal
-        self._store, self._key, self._buried, self._tally = store, key, buried, tally
+        self._store, self._key, self._erased, self._tally = store, key, erased, tally
         self._address_key = store.keys.address_key(key.tenant)
         self._log = Log(store.journal, key, self._address_key)
         self._vault = store.vault(key.tenant)
@@ -130,9 +130,9 @@ class LogCheck:
             self._found("record_altered", position, f"a {record.kind} record cannot stand here")
 
     def _check_message(self, position: int, record: JournalRecord, event: MessageAppended) -> None:
-        if self._buried and not event.erased:
+        if self._erased and not event.erased:
             name = self._vault.subject_address(subject_of(self._key.session, event.principal))
-            if name in self._buried:
+            if name in self._erased:
                 where = tombstone_name(self._key.tenant, name)
                 self._found("content_after_erasure", position, f"§{event.ordinal} was forgotten ({where})")
         if self._next_ordinal and event.ordinal != self._next_ordinal:
@@ -248,7 +248,7 @@ def _check_blob(vault: Vault, address: str, key: str, owner: str | None, tally: 
             tally.count("bytes", len(data))
             tally.tell(f"{tally.counts['blobs']:,} blobs")
         except Erased:
-            if owner is not None and not vault.is_buried(owner, damaged=True):
+            if owner is not None and not vault.is_erased(owner, damaged=True):
                 tally.found("blob_altered", key, "it names a forgotten subject, and belongs to another one")
             else:
                 tally.found("blob_erased", key, "content of a forgotten subject")

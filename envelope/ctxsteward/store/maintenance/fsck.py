@@ -281,14 +281,14 @@ def _check_tenant(
             raise
         damage = ", ".join(f"{finding.kind} at {finding.field}" for finding in tally.findings)
         raise StoreUnavailable(f"{error}; found before that: {damage}") from error
-    buried = frozenset(objects.tombstones)
+    erased = frozenset(objects.tombstones)
     _check_burials(store, vault, objects, tally)
     check_subjects(vault, objects, tally)  # first: a damaged key makes all that is under it unreadable
     for session in store.journal.sessions(tenant):
         if session not in altered and tally.share.holds(f"{tenant}\x00{session}"):
             key = SessionKey(tenant, session)
             try:
-                check_log(store, key, buried, tally, read_data=read_data)
+                check_log(store, key, erased, tally, read_data=read_data)
             except Damaged as error:  # the file itself
                 tally.found("journal_damaged", place(key, 0), str(error))
     seen = seen_chains(store, vault, altered)
@@ -355,7 +355,7 @@ def _check_burials(store: Backend, vault: Vault, found: TenantObjects, tally: Ch
     """As many tombstones as were seen here once; counted again, because one may be younger than the listing."""
     seen = store.journal.seen(f"tombstones/{vault.tenant}")
     if seen > len(found.tombstones):
-        there = sum(1 for _ in vault.buried())
+        there = sum(1 for _ in vault.erased())
         if seen > there:
             folder = f"tombstones/{part_of(vault.tenant)}/"
             tally.found("tombstone_missing", folder, f"{there} are there, and {seen} were seen")

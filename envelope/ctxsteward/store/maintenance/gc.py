@@ -205,7 +205,7 @@ class _Sweep:
         dead = [
             info
             for name, info in objects.keys.items()
-            if name in objects.tombstones and vault.is_buried(name, damaged=False)
+            if name in objects.tombstones and vault.is_erased(name, damaged=False)
         ]
         unreadable = [info for info in objects.reports.values() if self._is_old(info) and self._is_dead(vault, info)]
         return _Plan(
@@ -215,7 +215,7 @@ class _Sweep:
     def _is_dead(self, vault: Vault, info: ObjectInfo) -> bool:
         """Whether the key of a compression report was destroyed, as its tombstone says; not where that is damaged."""
         try:
-            return vault.is_buried(key_of(info.key, self._store.objects.get(info.key)), damaged=False)
+            return vault.is_erased(key_of(info.key, self._store.objects.get(info.key)), damaged=False)
         except (Damaged, ObjectMissing, UnsupportedVersion):
             return False
 

@@ -17,8 +17,8 @@ Meta records are derived from what users said, so a version or a snapshot holds 
     line     the record as a version or a prompt shows it; whatever shows a slice is labels and lines, in order
 
 In the vault each record, and each line it renders to, lies under a key of the record's own. Destroying that key
-(`Vault.bury`) takes the record and all its lines with it, from every version and snapshot at once, and nothing else. A
-key belongs to one id, text and sources in one profile: approving a record keeps its key.
+(`Vault.destroy_key`) takes the record and all its lines with it, from every version and snapshot at once, and nothing
+else. A key belongs to one id, text and sources in one profile: approving a record keeps its key.
 
 Versions differ in their parts: an entry is known again by its block and key, a meta record by its id, which no
 changelog shows.
@@ -97,7 +97,7 @@ class MetaRecordVault:
 
     def erase(self, record: MetaRecord, *, who: str, when: str, why: str) -> None:
         """Destroy this record's key."""
-        self._vault.bury(record_subject(self._profile, record), who=who, when=when, why=why)
+        self._vault.destroy_key(record_subject(self._profile, record), who=who, when=when, why=why)
 
     def _keep(self, record: MetaRecord, kind: str, data: bytes, known: frozenset[str]) -> RecordRef:
         subject = record_subject(self._profile, record)

@@ -309,9 +309,9 @@ class Ownership:
             self._journal.rewrite(key, changed)
         for principal in _erased_principals([*incoming.rewritten.values(), *incoming.records]):
             vault = self._vault(key.tenant)
-            buried = vault.tombstone(vault.subject_address(subject_of(key.session, principal)))
-            if buried is not None:
-                forgotten = ForgottenSubject(key.session, principal, buried.who, buried.when, buried.why)
+            tombstone = vault.tombstone(vault.subject_address(subject_of(key.session, principal)))
+            if tombstone is not None:
+                forgotten = ForgottenSubject(key.session, principal, tombstone.who, tombstone.when, tombstone.why)
                 self._journal.forget(key.tenant, forgotten)
 
     def rewrite(self, key: SessionKey, positions: Iterable[int]) -> None:
@@ -367,9 +367,9 @@ class Ownership:
         vault = self._vault(key.tenant)
         noted = {forgotten.principal for forgotten in self._journal.forgotten(key.tenant, key.session)}
         for principal in sorted(principals_of(self._journal.read(key, 0, stop)) - noted):
-            buried = vault.tombstone(vault.subject_address(subject_of(key.session, principal)))
-            if buried is not None:
-                raise Erased(f"principal {principal!r}", who=buried.who, when=buried.when, why=buried.why)
+            tombstone = vault.tombstone(vault.subject_address(subject_of(key.session, principal)))
+            if tombstone is not None:
+                raise Erased(f"principal {principal!r}", who=tombstone.who, when=tombstone.when, why=tombstone.why)
 
     def was_fenced(self, key: SessionKey) -> bool:
         """Whether turns of this session have ever been moved into a fork here."""

@@ -263,7 +263,7 @@ class _Opener:
 
 
 def _unless_erased(read: Callable[[], DataKey]) -> DataKey | None:
-    """The key; None where its subject was forgotten. A burial that is under way has removed the key last or not yet."""
+    """The key; None where its subject was forgotten. An erasure under way removes the key last."""
     try:
         return read()
     except (Erased, ObjectMissing):
@@ -456,6 +456,6 @@ class SessionLog:
 
     def check_not_erased(self) -> None:
         """Raise `Erased` where the session as a whole was forgotten."""
-        buried = self._vault.tombstone(self._vault.subject_address(subject_of(self.key.session, None)))
-        if buried is not None:
-            raise Erased(f"session {self.key.session!r}", who=buried.who, when=buried.when, why=buried.why)
+        tombstone = self._vault.tombstone(self._vault.subject_address(subject_of(self.key.session, None)))
+        if tombstone is not None:
+            raise Erased(f"session {self.key.session!r}", who=tombstone.who, when=tombstone.when, why=tombstone.why)

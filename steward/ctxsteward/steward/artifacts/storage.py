@@ -78,11 +78,11 @@ class ArtifactStore:
         except (Erased, ObjectMissing):
             return None
 
-    def bury(self, session: str, principals: tuple[str | None, ...], *, who: str, when: str, why: str) -> None:
+    def erase(self, session: str, principals: tuple[str | None, ...], *, who: str, when: str, why: str) -> None:
         """Destroy the keys of these principals in a session; none given: of the session itself."""
         subjects = [subject_of(session, principal) for principal in principals] or [session]
         for subject in subjects:
-            self._vault.bury(subject, who=who, when=when, why=why)
+            self._vault.destroy_key(subject, who=who, when=when, why=why)
 
     def discard(self, address: str) -> None:
         """Delete an artifact that may hold the words of a forgotten person under the key of their session."""
@@ -90,7 +90,7 @@ class ArtifactStore:
 
     def forgotten(self) -> frozenset[str]:
         """Addresses of all subjects that were forgotten; costs a listing."""
-        return frozenset(self._vault.buried())
+        return frozenset(self._vault.erased())
 
     def is_among(self, forgotten: frozenset[str], session: str, principal: str | None) -> bool:
         """Whether a principal in a session, or (None) the session itself, is among the forgotten."""
@@ -103,9 +103,9 @@ class ArtifactStore:
     def _refuse_forgotten(self, artifact: Artifact) -> None:
         """Asked of the tombstones: another process may have written one, or a session have gone without its people."""
         for subject in dict.fromkeys(_subjects(artifact)):
-            buried = self._vault.tombstone(self._vault.subject_address(subject))
-            if buried is not None:
-                raise Erased(f"session {artifact.session!r}", who=buried.who, when=buried.when, why=buried.why)
+            tombstone = self._vault.tombstone(self._vault.subject_address(subject))
+            if tombstone is not None:
+                raise Erased(f"session {artifact.session!r}", who=tombstone.who, when=tombstone.when, why=tombstone.why)
 
 
 def _subjects(artifact: Artifact) -> tuple[str, ...]:

@@ -37,14 +37,13 @@ from ctxsteward.schemas import InputError, MetaRecommendation
 from ctxsteward.schemas.recommendation import Evidence, Slot
 from ctxsteward.store import Audience, Fact
 from ctxsteward.store.crypto.keyring import AddressKey
-from ctxsteward.store.erasure.ledgers import tell_ledger
-from ctxsteward.store.erasure.steward_records import RecordSupport
 from ctxsteward.store.journal.erasures import Deletion, ErasureRequest
 from ctxsteward.store.sqlite_file import IN_MEMORY
 
 from ..admission import AdmissionPolicy
 from ..artifacts.artifact import Artifact, EvidenceQuote
 from ..artifacts.storage import ArtifactStore, possible_speakers
+from ..erasure import RecordSupport, tell_ledger
 from ..harvest.batches import BatchResult, SessionUse
 from ..harvest.usage import FATES, RecordUse, WatchedRecord, sum_uses
 from ..observations.transcript import in_order
@@ -219,7 +218,7 @@ class Ledger:
             database.close()
             raise
         try:
-            tombstones = sum(1 for _ in store.vault(tenant).buried())
+            tombstones = sum(1 for _ in store.vault(tenant).erased())
             ledger.catch_up()
             if Path(path) != IN_MEMORY:
                 tell_ledger(store.journal, tenant, agent, tombstones)
@@ -301,10 +300,10 @@ class Ledger:
                 everybody = {who for other, people in held if other == name for who in people}
                 if principal is not None:
                     everybody &= {principal, None} if principal == name else {principal}
-                leaving = in_order(everybody, name)
-                self._artifacts.bury(name, leaving, **told._asdict())
+                subjects = in_order(everybody, name)
+                self._artifacts.erase(name, subjects, **told._asdict())
                 if principal is None:
-                    self._artifacts.bury(name, (), **told._asdict())
+                    self._artifacts.erase(name, (), **told._asdict())
         return self._take_out(sorted(set(pairs), key=repr))
 
     def catch_up(self) -> int:

@@ -30,11 +30,11 @@ from typing import Any, Literal, NamedTuple
 from ctxsteward.schemas import MetaRecommendation
 from ctxsteward.schemas.recommendation import Evidence, Review
 from ctxsteward.store.crypto.keyring import AddressKey, subject_of
-from ctxsteward.store.erasure.steward_records import RecordSupport, SupportPlace, support_of
 
 from ..admission import AdmissionPolicy, RecordStanding, admission_verdict, settle_contests
 from ..artifacts.artifact import CitedText, EvidenceQuote, quotes, verified
 from ..artifacts.storage import ArtifactStore
+from ..erasure import RecordSupport, SupportPlace, support_of
 from ..observations.observation import KINDS
 from ..reconcile.claims import DisjointSets, IndexedObservation, voice_of
 from ..reconcile.draft import Draft

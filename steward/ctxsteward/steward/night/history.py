@@ -290,7 +290,7 @@ class Night:
     gate: str | None = None
     """What the eval gate said, ``passed`` or ``failed``; None: nothing was staged."""
     supports: tuple[Mapping[str, str], ...] = ()
-    """References to who stands behind each record (`store.erasure.steward_records`)."""
+    """References to who stands behind each record (`steward.erasure`)."""
 
     def repeats(self, other: Night) -> bool:
         """Whether this is the other night again: the same date, nothing more read, nothing else decided."""

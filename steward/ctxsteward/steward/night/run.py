@@ -126,7 +126,7 @@ class PromotionResult:
     waiting: int = 0
     """Things that wait for a person."""
     supports: tuple[Mapping[str, str], ...] = ()
-    """Where it is kept what stands behind records in force and in the challenger (`store.erasure.steward_records`)."""
+    """Where it is kept what stands behind records in force and in the challenger (`steward.erasure`)."""
 
     @property
     def is_new(self) -> bool:

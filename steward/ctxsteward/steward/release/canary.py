@@ -298,7 +298,7 @@ def arms_of(
     """What the sessions that these nights have read showed of `versions`: of the champion, then of the challenger."""
     batches = BatchRecords(store, settings.tenant, settings.profile, extractor="")
     read = [batches.read(address).uses for address in sorted({one for night in nights for one in night.batches})]
-    forgotten = frozenset(store.vault(settings.tenant).buried())
+    forgotten = frozenset(store.vault(settings.tenant).erased())
     uses = newest(use for one in read for use in one if forgotten.isdisjoint(use.rests))
     audited = audits(settings.sent, store, settings.tenant, settings.profile, versions) if settings.sent else {}
     champion, challenger = (arm_of(uses, number, audited.get(number, AuditCounts())) for number in versions)

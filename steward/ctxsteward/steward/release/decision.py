@@ -24,10 +24,10 @@ from ctxsteward.schemas.profile import BLOCKS, MetaRecord, ProfileDocument
 from ctxsteward.schemas.profile_changes import DriftReport
 from ctxsteward.schemas.recommendation import Review
 from ctxsteward.store.crypto.keyring import address_of
-from ctxsteward.store.erasure.steward_records import keep_support
 from ctxsteward.store.profiles.version_codec import canonical
 from ctxsteward.store.profiles.versions import Version
 
+from ..erasure import keep_support
 from ..gate.port import EvalGate, GateReport
 from ..gate.settings import configured, with_suites
 from ..gate.suite import HeldOutRequest

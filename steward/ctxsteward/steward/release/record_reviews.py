@@ -39,11 +39,11 @@ from ctxsteward.schemas import Erased, InputError, MetaRecommendation
 from ctxsteward.schemas.profile import MetaRecord, ProfileDocument
 from ctxsteward.schemas.recommendation import Review
 from ctxsteward.store.crypto.keyring import address_of
-from ctxsteward.store.erasure.steward_records import RecordSupport, keep_support
 from ctxsteward.store.names import skeleton
 from ctxsteward.store.profiles.version_codec import MetaRecordVault, RecordRef, canonical
 
 from ..drift.rules import against, rules_of
+from ..erasure import RecordSupport, keep_support
 from ..ingest.redaction import Redactor
 from ..ledger.facade import Ledger
 from ..ledger.judgement import EvidenceKind

@@ -24,9 +24,9 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated, get_args
+from typing import Annotated, TypeVar, get_args
 
-from pydantic import Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from ctxsteward.schemas import (
     Bullet,
@@ -71,6 +71,7 @@ class UnusableReply(Exception):
     """Why a reply is no answer, in words of ours: nothing that a model wrote."""
 
 
+Form = TypeVar("Form", bound=BaseModel)
 _STATUS = re.compile(r"\bHTTP (\d{3})\b")
 
 
@@ -98,8 +99,8 @@ class SectionedBullets(DraftBullets):
 
 
 @dataclass
-class _Tally:
-    """What came of the model's answers."""
+class ReplyTally:
+    """Counts of a model's replies, for the origin of what is made of them."""
 
     grounded: set[str] = field(default_factory=set)
     """Texts of bullets."""
@@ -111,6 +112,28 @@ class _Tally:
     def add(self, usage: TokenUsage | None) -> None:
         if usage is not None:
             self.usage = self.usage.plus(usage)
+
+    def held(self, draft: DraftBullet, given: Mapping[str, GroundingText]) -> tuple[HeldLine, ...]:
+        """What is shown for a line that a model wrote; a line that does not hold is counted."""
+        found = held(draft, given)
+        if found.fault is not None:
+            self.refused[found.fault] += 1
+        if found.lines and not set(draft.cites) <= given.keys():
+            self.refused["unknown_reference"] += 1
+        return found.lines
+
+    def origin(self, model: GovernedModel, prompt: PromptFile, grounded: int) -> SummaryOrigin:
+        """How many lines hold, what was refused, and where the rules stood in."""
+        return SummaryOrigin(
+            model=model.name,
+            template=prompt.label,
+            grounded=grounded,
+            pointed=grounded,
+            refused=dict(self.refused),
+            fell_back=tuple(self.fell_back),
+            calls=self.calls,
+            usage=self.usage,
+        )
 
 
 class ModelSummarizer:
@@ -146,14 +169,16 @@ class ModelSummarizer:
         plain = self._fallback(source, budget_tokens=budget_tokens)
         own, riding = ("run_sections", "prefix_sections") if self._sections else ("history_bullets", "prefix_bullets")
         prompt = self._prompts.get(own if prefix is None else riding)
-        tally, bullets = _Tally(), list[Bullet]()
+        tally, bullets = ReplyTally(), list[Bullet]()
         try:
             texts = grounding_texts(source.messages)
             for part in [source.messages] if prefix is not None else self._parts(source, tally):
                 share = max(40, budget_tokens * _size(part, source) // max(1, _size(source.messages, source)))
                 for draft in self._drafts(part, source, share, prompt, prefix, tally):
                     given = {item.ref: texts[item.ref] for item in part}
-                    bullets += _held(draft, given, plain.bullets, tally)
+                    own_bullets = [_bullet(line, draft, plain.bullets) for line in tally.held(draft, given)]
+                    tally.grounded |= {bullet.text for bullet in own_bullets}
+                    bullets += own_bullets
         except ImportError:
             raise  # a package is missing: no fault of the model, and no call after this one would do better
         except Exception as error:  # whatever a model, its SDK or a reply brings about: there is a summary
@@ -162,22 +187,12 @@ class ModelSummarizer:
         if self._sections:
             rows = in_sections(rows, source.messages)
             plain = plain.model_copy(update={"superseded": _with_states(plain.superseded, rows, source.standing)})
-        grounded = len(tally.grounded & {bullet.text for bullet in rows})
-        origin = SummaryOrigin(
-            model=self.model.name,
-            template=prompt.label,
-            grounded=grounded,
-            pointed=grounded,
-            refused=dict(tally.refused),
-            fell_back=tuple(tally.fell_back),
-            calls=tally.calls,
-            usage=tally.usage,
-        )
+        origin = tally.origin(self.model, prompt, len(tally.grounded & {bullet.text for bullet in rows}))
         return plain.model_copy(update={"bullets": rows, "origin": origin})
 
     # -- asking -------------------------------------------------------------------------------------------------
 
-    def _parts(self, source: SummarizerInput, tally: _Tally) -> list[tuple[SourceMessage, ...]]:
+    def _parts(self, source: SummarizerInput, tally: ReplyTally) -> list[tuple[SourceMessage, ...]]:
         parts = list(split_at_groups(source.messages, source, self._max_input_tokens))
         if len(parts) > MAX_PARTS:
             tally.fell_back.append("parts left out")
@@ -190,7 +205,7 @@ class ModelSummarizer:
         budget_tokens: int,
         prompt: PromptFile,
         prefix: Wire | None,
-        tally: _Tally,
+        tally: ReplyTally,
     ) -> Sequence[DraftBullet]:
         """The model's bullets for a part; none where it gave no usable answer."""
         text = self._filled(prompt, part, source, budget_tokens)
@@ -204,7 +219,7 @@ class ModelSummarizer:
             schema=asked_schema([item.ref for item in part], sections=self._sections),
         )
         try:
-            return asked_for_bullets(self.model.task(), request, self._prompts, tally, form)
+            return ask_twice(self.model.task(), request, self._prompts, tally, form).bullets
         except (ModelUnavailable, UnusableReply) as error:
             tally.fell_back.append(fall_back(error))
             return []
@@ -222,20 +237,6 @@ class ModelSummarizer:
         rows, mark = marked([*standing, *(_row(item, source, room) for item in part)])
         told = "Rows without a reference are told already: do not repeat them, cite none." if source.standing else ""
         return prompt.fill(budget_tokens=budget_tokens, standing=told, messages=rows, mark=mark)
-
-
-def _held(
-    draft: DraftBullet, given: Mapping[str, GroundingText], plain: Sequence[Bullet], tally: _Tally
-) -> list[Bullet]:
-    """The bullets of a line, and what it counts for."""
-    found = held(draft, given)
-    if found.fault is not None:
-        tally.refused[found.fault] += 1
-    if found.lines and not set(draft.cites) <= given.keys():
-        tally.refused["unknown_reference"] += 1
-    bullets = [_bullet(line, draft, plain) for line in found.lines]
-    tally.grounded |= {bullet.text for bullet in bullets}
-    return bullets
 
 
 def _bullet(line: HeldLine, draft: DraftBullet, plain: Sequence[Bullet]) -> Bullet:
@@ -283,19 +284,15 @@ def asked_schema(refs: Sequence[str], *, sections: bool = False) -> Wire:
     }
 
 
-def asked_for_bullets(
-    model: ChatModel,
-    request: ChatRequest,
-    prompts: PromptFolder,
-    tally: _Tally,
-    form: type[DraftBullets] = DraftBullets,
-) -> Sequence[DraftBullet]:
+def ask_twice(
+    model: ChatModel, request: ChatRequest, prompts: PromptFolder, tally: ReplyTally, form: type[Form]
+) -> Form:
     """Ask; where the answer cannot be read ask once more, saying why. Raises `ModelUnavailable`, `UnusableReply`."""
     tally.calls += 1
     reply = model.reply(request)
     tally.add(reply.usage)
     try:
-        return read_bullets(reply, form)
+        return read_reply(reply, form)
     except UnusableReply as error:
         again = prompts.get("repair").fill(fault=str(error))
         said = ({"role": "assistant", "content": reply.text},) if reply.text else ()
@@ -303,19 +300,19 @@ def asked_for_bullets(
         tally.calls += 1
         reply = model.reply(replace(request, messages=more))
         tally.add(reply.usage)
-        return read_bullets(reply, form)
+        return read_reply(reply, form)
 
 
-def read_bullets(reply: ChatReply, form: type[DraftBullets] = DraftBullets) -> Sequence[DraftBullet]:
-    """The bullets of a reply that is whole and nothing else; raises `UnusableReply`.
+def read_reply(reply: ChatReply, form: type[Form]) -> Form:
+    """The value of a reply that is whole and nothing else; raises `UnusableReply`.
 
-    >>> read_bullets(ChatReply(text='{"bullets": []} That is all.'))
+    >>> read_reply(ChatReply(text='{"bullets": []} That is all.'), DraftBullets)
     Traceback (most recent call last):
     ctxsteward.summarizers.models.by_model.UnusableReply: it is not one JSON object and nothing else
     """
     value = whole_object(reply)
     try:
-        return form.model_validate(value).bullets
+        return form.model_validate(value)
     except ValidationError as error:
         raise UnusableReply(unfit(error)) from error
 
@@ -323,7 +320,7 @@ def read_bullets(reply: ChatReply, form: type[DraftBullets] = DraftBullets) -> S
 def unfit(error: ValidationError) -> str:
     """What of an object is not as asked for: the kind of error and our own names; none that a model made up."""
     first = error.errors(include_url=False, include_input=False)[0]
-    ours = {*DraftBullets.model_fields, *SectionedBullet.model_fields}
+    ours = {*DraftBullets.model_fields, *SectionedBullet.model_fields, "lines"}
     where = ".".join(str(part) if isinstance(part, int) or part in ours else "…" for part in first["loc"])
     return f"{where or 'the object'}: {first['type'].replace('_', ' ')}"
 

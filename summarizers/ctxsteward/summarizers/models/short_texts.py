@@ -4,28 +4,28 @@
     handoff_of(session, sections=ModelHandoffWriter(model))
 
 Both are shown in the words of the originals that the model's lines point at (`held_lines`). A card that points at
-nothing raises, and its maker keeps the beginning of the message. A line of a handoff that points at nothing is left
-out and counted; where no line can be had, the handoff by rules stands alone.
+nothing raises, and its maker keeps the beginning of the message. A handoff is asked for, read and counted as a
+summary is (`ask_twice`, `ReplyTally`): a line that points at nothing is left out and counted; where no line can be had,
+the handoff by rules stands alone.
 
 Source: the continuity design (seven sections); the auto-context design (cards).
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from typing import Annotated, ClassVar, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
-from ctxsteward.schemas import ChatModel, ChatRequest, InputError, TokenUsage
+from ctxsteward.schemas import ChatModel, ChatRequest, InputError
 from ctxsteward.schemas.cards import MAX_SUMMARY_CHARS
 from ctxsteward.schemas.documents import HandoffLine
 from ctxsteward.schemas.message import Wire
 from ctxsteward.schemas.summary import HandoffSection, SourceMessage, SummaryOrigin
 
 from ..bullets import ELLIPSIS
-from .by_model import UnusableReply, fall_back, row_of, whole_object
+from .by_model import ReplyTally, SectionedBullet, UnusableReply, ask_twice, fall_back, read_reply, row_of
 from .calls import GovernedModel
 from .grounding import DraftBullet, Speaker, grounding_texts
 from .held_lines import held, section_of
@@ -71,7 +71,7 @@ class ModelCardSummarizer:
                 deadline_seconds=self._deadline,
             )
         )
-        text = _CardText.read(whole_object(reply)).text
+        text = read_reply(reply, _CardText).text
         texts = grounding_texts([source])
         draft = DraftBullet(text=text, cites=[source.ref], said_by=texts[source.ref].speaker)
         found = held(draft, texts)
@@ -88,7 +88,8 @@ class ModelHandoffWriter:
         self, model: ChatModel, *, prompts: PromptFolder | None = None, deadline_seconds: float = 60.0
     ) -> None:
         self._model = model if isinstance(model, GovernedModel) else GovernedModel(model)
-        self._prompt, self._deadline = (prompts or PromptFolder()).get("handoff_sections"), deadline_seconds
+        self._prompts, self._deadline = prompts or PromptFolder(), deadline_seconds
+        self._prompt = self._prompts.get("handoff_sections")
 
     def charged(self, **accounts: str | None) -> ModelHandoffWriter:
         """The same, its calls counted on these accounts."""
@@ -98,51 +99,33 @@ class ModelHandoffWriter:
 
     def __call__(self, messages: Sequence[SourceMessage]) -> tuple[tuple[HandoffLine, ...], SummaryOrigin]:
         """Lines that hold, in the order of the sections, and what came of the rest."""
-        refused: Counter[str] = Counter()
-        usage, fell_back, lines, calls = TokenUsage(), list[str](), list[HandoffLine](), 0
+        tally, lines = ReplyTally(), list[HandoffLine]()
         try:
             rows = _newest(messages)
             shown, mark = marked(row for _, row in rows)
-            given = {item.ref: item for item, _ in rows}
-            prompt = self._prompt.fill(messages=shown, mark=mark, most_lines=MAX_LINES)
-            calls = 1
-            reply = self._model.reply(
-                ChatRequest(
-                    purpose="handoff",
-                    messages=({"role": "user", "content": prompt},),
-                    schema=_lines_schema(list(given)),
-                    max_output_tokens=100 * MAX_LINES,
-                    deadline_seconds=self._deadline,
-                )
+            given = [item for item, _ in rows]
+            request = ChatRequest(
+                purpose="handoff",
+                messages=(
+                    {"role": "user", "content": self._prompt.fill(messages=shown, mark=mark, most_lines=MAX_LINES)},
+                ),
+                schema=_lines_schema([item.ref for item in given]),
+                max_output_tokens=100 * MAX_LINES,
+                deadline_seconds=self._deadline,
             )
-            usage = reply.usage or usage
-            texts = grounding_texts(list(given.values()))
-            for draft in _DraftLines.read(whole_object(reply)).lines:
-                found = held(DraftBullet(text=draft.text, cites=draft.cites, said_by=draft.said_by), texts)
-                if found.fault is not None:
-                    refused[found.fault] += 1
-                if found.lines and not set(draft.cites) <= texts.keys():
-                    refused["unknown_reference"] += 1
+            texts = grounding_texts(given)
+            for draft in ask_twice(self._model.task(), request, self._prompts, tally, _DraftLines).lines:
                 lines += [
                     HandoffLine(section=section_of(draft.section, line, "fact"), text=line.text, refs=line.refs)
-                    for line in found.lines
+                    for line in tally.held(draft, texts)
                 ]
         except ImportError:
             raise  # a package is missing: no fault of the model
         except Exception as error:  # whatever a model, its SDK or a reply brings about: the rules' handoff stands
-            fell_back.append("nothing to hand over" if isinstance(error, InputError) else fall_back(error))
+            tally.fell_back.append("nothing to hand over" if isinstance(error, InputError) else fall_back(error))
         order = get_args(HandoffSection)
         kept = {(line.section, line.text): line for line in lines}
-        origin = SummaryOrigin(
-            model=self._model.name,
-            template=self._prompt.label,
-            grounded=len(kept),
-            pointed=len(kept),
-            refused=dict(refused),
-            fell_back=tuple(fell_back),
-            calls=calls,
-            usage=usage,
-        )
+        origin = tally.origin(self._model, self._prompt, len(kept))
         return tuple(sorted(kept.values(), key=lambda line: order.index(line.section))), origin
 
 
@@ -151,34 +134,11 @@ class _CardText(BaseModel):
 
     text: Annotated[str, Field(min_length=1, max_length=MAX_SUMMARY_CHARS)]
 
-    @classmethod
-    def read(cls, value: object) -> _CardText:
-        try:
-            return cls.model_validate(value)
-        except ValidationError as error:
-            raise UnusableReply("it is not the object that was asked for") from error
-
-
-class _DraftLine(BaseModel):
-    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
-
-    section: HandoffSection
-    text: Annotated[str, Field(min_length=1, max_length=2_000)]
-    cites: Annotated[list[Annotated[str, Field(max_length=20)]], Field(max_length=50)]
-    said_by: Speaker
-
 
 class _DraftLines(BaseModel):
     model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
 
-    lines: Annotated[list[_DraftLine], Field(max_length=200)]
-
-    @classmethod
-    def read(cls, value: object) -> _DraftLines:
-        try:
-            return cls.model_validate(value)
-        except ValidationError as error:
-            raise UnusableReply("it is not the object that was asked for") from error
+    lines: Annotated[list[SectionedBullet], Field(max_length=200)]
 
 
 def _newest(messages: Sequence[SourceMessage]) -> list[tuple[SourceMessage, dict[str, str]]]:

@@ -1,4 +1,6 @@
-"""What an erasure reads of the steward's records: whose words a harvest holds, and what a recommendation rests on.
+"""The steward's side of an erasure: whose words a harvest holds, and which recommendations lose their support.
+
+`store.erasure` finds `StewardRecords` by the entry point group ``ctxsteward.erasure``.
 
 A *harvest artifact* is a blob under the subject of its session; where several people are in it, its first line names
 the addresses of the further subjects whose keys it needs. Batches name all artifacts, so sessions that no journal has
@@ -13,11 +15,19 @@ words that a person gave a record.
     {"schema_version": 1, "least": 3, "voices": [[[address of a subject, …], …], …]}
 
 A *voice* is what counts once at the record's gate: a principal, or an event. It was heard at places, each of which is
-gone as soon as one of its subjects is buried; a voice is lost with the last of its places. A recommendation with fewer
+lost as soon as one of its subjects is erased; a voice counts until the last of its places. A recommendation with fewer
 than `least` voices left is withdrawn; one without a support, when no original is left of those it points to
 (``s-42§128``). Withdrawing destroys its data key: text and rendered lines go from every version at once. Tombstones and
 the local journal decide what is left; an original of a session that only another machine holds counts as left until
 that session is forgotten.
+
+A profile's ledger is a file on the machine that runs its nights, ``ledgers/<tenant>/<profile>.sqlite`` beside the
+journal. It holds words that were harvested. An erasure deletes the ledgers below its own journal's folder. A ledger in
+another folder, or on another machine, takes out what was forgotten when it is opened next, by a night or by an erasure
+there. Until then the erasure is not complete. The journal keeps, for each profile, how many tombstones its ledger was
+told of last (`tell_ledger`), and up to which night an erasure has deleted it. In a store in PostgreSQL all machines
+share that; with a journal on the local disk it is known for this journal's folder alone. A profile whose nights have
+never run has no ledger. Where no night runs any more on a machine, delete its journal folder.
 
 Costs a read of every artifact, every version, every record in them, and of the links that hold supports. Raises what
 `Vault` and `Chain` raise. Source: the state design (a subject is one principal in one session; a recommendation is
@@ -31,38 +41,120 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from itertools import filterfalse
+from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 from ctxsteward.schemas import Erased, Finding, StoreError
 from ctxsteward.schemas.errors import Damaged, ObjectMissing, UnsupportedVersion
 from ctxsteward.schemas.profile import MetaRecord
+from ctxsteward.store.backend import Backend
+from ctxsteward.store.crypto.keyring import subject_of
+from ctxsteward.store.crypto.vault import Vault, session_of
+from ctxsteward.store.journal.erasures import ErasureRequest
+from ctxsteward.store.journal.log import body_of
+from ctxsteward.store.journal.port import CheckedJournal, Journal, SessionKey
+from ctxsteward.store.names import number_of, numbered, part_of
+from ctxsteward.store.objects.port import list_twice
+from ctxsteward.store.profiles.version_codec import RecordRef, canonical, record_subject, references
 
-from ..backend import Backend
-from ..crypto.keyring import subject_of
-from ..crypto.vault import Vault, session_of
-from ..journal.log import body_of
-from ..journal.port import CheckedJournal, SessionKey
-from ..names import number_of, numbered, part_of
-from ..objects.port import list_twice
-from ..profiles.version_codec import RecordRef, canonical, record_subject, references
+LEDGER_FOLDER = "ledgers"
 
 
-def subjects_by_session(store: Backend, tenant: str, subjects: dict[str, set[str]]) -> list[Finding]:
-    """Fill in, by session, the addresses of all subjects whose keys open something that was harvested from it; what
-    cannot be read is passed over and returned."""
-    vault, findings = store.vault(tenant), list[Finding]()
-    for address in dict.fromkeys(_artifacts(store, tenant, findings)):
-        try:
-            entry = vault.entry(address)
-        except (Erased, ObjectMissing):
-            continue
-        except (Damaged, UnsupportedVersion) as error:
-            findings.append(_unread(address[:16], error))
-            continue
-        further = entry.data.partition(b"\n")[0].decode(errors="replace")
-        names = subjects.setdefault(session_of(entry.subject), set())
-        names |= {vault.subject_address(entry.subject), *filter(None, further.split(","))}
-    return findings
+@dataclass(frozen=True, slots=True)
+class StewardRecords:
+    """The records of one tenant, as an erasure asks for them (`store.journal.erasures.DerivedRecords`)."""
+
+    store: Backend
+    tenant: str
+
+    def subjects(self) -> tuple[dict[str, set[str]], list[Finding]]:
+        """Return, by session, the subjects whose keys open something that was harvested from it."""
+        vault, findings = self.store.vault(self.tenant), list[Finding]()
+        subjects: dict[str, set[str]] = {}
+        for address in dict.fromkeys(_artifacts(self.store, self.tenant, findings)):
+            try:
+                entry = vault.entry(address)
+            except (Erased, ObjectMissing):
+                continue
+            except (Damaged, UnsupportedVersion) as error:
+                findings.append(_unread(address[:16], error))
+                continue
+            further = entry.data.partition(b"\n")[0].decode(errors="replace")
+            names = subjects.setdefault(session_of(entry.subject), set())
+            names |= {vault.subject_address(entry.subject), *filter(None, further.split(","))}
+        return subjects, findings
+
+    def withdraw(self, request: ErasureRequest) -> int:
+        """Destroy the keys of recommendations that have lost their support; return how many."""
+        store, tenant = self.store, self.tenant
+        vault, withdrawn = store.vault(tenant), 0
+        left = _originals_left(store, vault, tenant)
+        chains = _chains(store, tenant)
+        supports = newest_supports(store, tenant, list(filter(_tells_supports, chains)))
+        erased = frozenset(vault.erased()) if supports else frozenset[str]()
+        for key, sources in _recommendations(store, vault, tenant, chains):
+            support = supports.get(key)
+            if support.falls(erased) if support else sources and not any(map(left, sources)):
+                vault.destroy_key_at(key, **request._asdict())
+                withdrawn += 1
+        return withdrawn
+
+    def withdrawn_keys(self) -> frozenset[str]:
+        """Return the addresses of the keys of withdrawn records; costs a reading of all links."""
+        folders = filterfalse(_is_of_nights, _chains(self.store, self.tenant))
+        links = (link for folder in folders for link in self.store.chain(folder, tenant=self.tenant).links())
+        keys = {kept.key for link in links for kept in references(link.body)}
+        return frozenset(keys.intersection(self.store.vault(self.tenant).erased())) if keys else frozenset()
+
+    def watch_files(self) -> Callable[[], list[Finding]]:
+        """Look for ledgers before the erasure deletes them; return a function that reports the others after it."""
+        nights = _newest_nights(self.store, self.tenant)
+        folder = (self.store.folder or Path()) / LEDGER_FOLDER / part_of(self.tenant)
+        here = {profile for profile in nights if (folder / f"{part_of(profile)}.sqlite").is_file()}
+
+        def unreached() -> list[Finding]:
+            journal, tombstones, findings = self.store.journal, None, list[Finding]()
+            for profile, night in sorted(nights.items()):
+                if profile in here:
+                    journal.see(_mark("deleted", self.tenant, profile), night)
+                    continue
+                if journal.seen(_mark("deleted", self.tenant, profile)) >= night:
+                    continue
+                if tombstones is None:
+                    tombstones = sum(1 for _ in self.store.vault(self.tenant).erased())
+                if journal.seen(_mark("told", self.tenant, profile)) < tombstones:
+                    text = (
+                        f"the ledger of profile {profile!r} is not in {folder} and may still hold the words: run the "
+                        "next night where it is, or repeat the erasure with the journal folder of those nights "
+                        "(open_store(…, journal=FOLDER); CTXSTEWARD_JOURNAL for commands)"
+                    )
+                    findings.append(Finding(kind="ledger_elsewhere", field=f"ledgers/{profile}", text=text))
+            return findings
+
+        return unreached
+
+
+def tell_ledger(journal: Journal, tenant: str, profile: str, tombstones: int) -> None:
+    """Note that the profile's ledger holds nothing any more of what these tombstones name."""
+    journal.see(_mark("told", tenant, profile), tombstones)
+
+
+def _mark(event: str, tenant: str, profile: str) -> str:
+    return f"ledger_{event}/{tenant}/{part_of(profile)}"
+
+
+def _newest_nights(store: Backend, tenant: str) -> dict[str, int]:
+    """The number of the newest night of each profile."""
+    newest: dict[str, int] = {}
+    if store.folder is None:
+        return newest
+    for stored in store.objects.list(f"steward/{part_of(tenant)}/"):
+        parts, number = stored.key.split("/"), number_of(stored.key)
+        if len(parts) > 4 and parts[3] == "nights" and number is not None:
+            profile = unquote(parts[2])
+            newest[profile] = max(number, newest.get(profile, 0))
+    return newest
 
 
 def _artifacts(store: Backend, tenant: str, findings: list[Finding]) -> Iterator[str]:
@@ -83,7 +175,7 @@ def _unread(field: str, error: StoreError) -> Finding:
 VERSION = 1
 KIND = "support"
 SupportPlace = tuple[str, ...]
-"""Addresses of subjects, sorted: gone with any of them."""
+"""Addresses of subjects, sorted: lost with any of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,9 +185,9 @@ class RecordSupport:
     voices: tuple[tuple[SupportPlace, ...], ...]
     least: int
 
-    def falls(self, buried: Collection[str]) -> bool:
+    def falls(self, erased: Collection[str]) -> bool:
         """Whether so many voices are lost that too few are left."""
-        left = sum(any(not any(name in buried for name in place) for place in voice) for voice in self.voices)
+        left = sum(any(not any(name in erased for name in place) for place in voice) for voice in self.voices)
         return left < min(self.least, len(self.voices))
 
 
@@ -134,29 +226,6 @@ def _read(vault: Vault, address: str) -> RecordSupport | None:
     return RecordSupport(voices=voices, least=fields["least"])
 
 
-def withdraw_unsupported(store: Backend, tenant: str, *, who: str, when: str, why: str) -> int:
-    """Destroy the keys of recommendations without enough behind them; how many there were."""
-    vault, withdrawn = store.vault(tenant), 0
-    left = _originals_left(store, vault, tenant)
-    chains = _chains(store, tenant)
-    supports = newest_supports(store, tenant, list(filter(_tells_supports, chains)))
-    buried = frozenset(vault.buried()) if supports else frozenset[str]()
-    for key, sources in _recommendations(store, vault, tenant, chains):
-        support = supports.get(key)
-        if support.falls(buried) if support else sources and not any(map(left, sources)):
-            vault.bury_address(key, who=who, when=when, why=why)
-            withdrawn += 1
-    return withdrawn
-
-
-def withdrawn_keys(store: Backend, tenant: str) -> frozenset[str]:
-    """Addresses of the subjects of records that were withdrawn; costs a reading of all links."""
-    folders = filterfalse(_is_of_nights, _chains(store, tenant))
-    links = (link for folder in folders for link in store.chain(folder, tenant=tenant).links())
-    keys = {kept.key for link in links for kept in references(link.body)}
-    return frozenset(keys.intersection(store.vault(tenant).buried())) if keys else frozenset()
-
-
 def _recommendations(
     store: Backend, vault: Vault, tenant: str, chains: Iterable[str]
 ) -> Iterator[tuple[str, list[str]]]:
@@ -170,7 +239,7 @@ def _recommendations(
                     try:
                         sources = _sources(vault, kept.blob)
                     except Erased:
-                        vault.finish_burial(kept.key)
+                        vault.finish_destroying(kept.key)
                         continue
                     if sources is not None:
                         yield kept.key, sources
