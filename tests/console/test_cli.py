@@ -106,14 +106,13 @@ def test_building_twice_appends_once_and_gives_the_same_envelope(tmp_path: Path)
     assert (len(first["reports"]), second["reports"]) == (1, [])
 
 
-def test_a_policy_by_name_decides_what_leaves(tmp_path: Path) -> None:
-    default, middle_out = (
-        values("replay", DEMO, *SMALL, *more, "--store", f"file:{tmp_path / name}")
-        for name, more in (("a", ()), ("b", ("--policy", "middle_out")))
-    )
-    sent = [[call["tokens_by_section"]["dynamic"] for call in calls] for calls in (default, middle_out)]
-    assert sent[0] != sent[1]
-    assert all(call["overflow_tokens"] == 0 for call in middle_out)
+def test_a_policy_by_name_decides_what_leaves_and_reports_name_it(tmp_path: Path) -> None:
+    where = ("--store", f"file:{tmp_path}")
+    calls = values("replay", DEMO, *SMALL, "--policy", "middle_out", *where)
+    reports = [report for call in calls for report in call["report_ids"]]
+    ((document, *_),) = values("report", reports[0], *where)
+    assert document["policy"].startswith("middle-out/1")
+    assert all(call["overflow_tokens"] == 0 for call in calls)
 
 
 def test_a_transcript_that_grew_is_appended_to(tmp_path: Path) -> None:
