@@ -5,6 +5,7 @@ blocks ``tool_use``, ``tool_result``, ``thinking``) and Gemini contents (``parts
 ``user`` and ``model``). A dict that means the same to OpenAI and Anthropic (plain text content) has the
 dialect ``shared``. What comes of OpenAI's responses has the dialect ``responses``: blocks ``input_…`` and
 ``output_text``, an assistant message whose blocks are output items, a tool message whose `type` ends in ``_output``.
+An item without a role (a call, its output, reasoning) is put into such a message as it came (`message_of_item`).
 The wire dict is kept as it came, unknown fields and key order included; `parts` is a view that
 never feeds back into it. What goes back to a provider (`sent`) lacks the fields by which an operator governs us
 (`CONTROL_FIELDS`) and those a framework keeps for itself (`FRAMEWORK_FIELDS`), and is otherwise the same, byte for
@@ -196,6 +197,8 @@ def encode_wire(wire: object) -> str:
         wire = wire.model_dump(mode="json", exclude_none=True)
     if not isinstance(wire, dict):
         raise InvalidMessage("(message)", type(wire).__name__, "a dict with `role` and `content`")
+    if "role" not in wire:
+        wire = message_of_item(wire)
     try:
         text = _encode(wire)
         if not text.isascii():
@@ -272,7 +275,7 @@ def _without_controls(wire: Wire) -> Wire:
 def take_wire(wire: object) -> tuple[str, Message]:
     """The JSON text of a wire dict and its message, which shares nothing with it."""
     text = encode_wire(wire)
-    if isinstance(wire, dict) and all(map(_FLAT.__contains__, map(type, wire.values()))):
+    if isinstance(wire, dict) and "role" in wire and all(map(_FLAT.__contains__, map(type, wire.values()))):
         return text, _message(dict(wire))
     return text, _checked(decode_wire(text))
 
@@ -400,6 +403,41 @@ def _item(block: object) -> Part | None:
         text = arguments if isinstance(arguments, str) else _encode(arguments)
         return ToolCallPart(id=_id(block, "call_id"), name=_id(block, "name") or kind, arguments=text)
     return None
+
+
+def message_of_item(item: Wire) -> Wire:
+    """The message that an item of OpenAI's responses without a role is: one of the model's, or the output of a call.
+
+    >>> message_of_item({"type": "function_call_output", "call_id": "c1", "output": "noon"})
+    {'role': 'tool', 'type': 'function_call_output', 'tool_call_id': 'c1', 'content': 'noon'}
+    """
+    kind = item.get("type")
+    if not isinstance(kind, str):
+        return item
+    if kind in ("function_call", "custom_tool_call"):
+        for field in ("call_id", "name", "arguments" if kind == "function_call" else "input"):
+            if not isinstance(item.get(field), str):
+                raise InvalidMessage(field, _show(item.get(field)), f"text in an item of type {kind!r}")
+    for field in ("summary", "content") if kind == "reasoning" else ():
+        if not isinstance(item.get(field) or [], list):
+            raise InvalidMessage(field, _show(item[field]), "a list of texts")
+    if kind == "reasoning" or kind.endswith("_call"):
+        return {"role": "assistant", "content": [item]}
+    if not kind.endswith("_output"):
+        return item
+    output, call_id = item.get("output"), item.get("call_id")
+    if not isinstance(call_id, str):
+        raise InvalidMessage("call_id", _show(call_id), f"text in an item of type {kind!r}")
+    if kind == "function_call_output" and not isinstance(output, str | list):
+        raise InvalidMessage("output", _show(output), "text or a list of blocks")
+    content = output if isinstance(output, str | list) or output is None else [output]
+    rest = {key: value for key, value in item.items() if key not in ("type", "call_id", "output")}
+    return {"role": "tool", "type": kind, "tool_call_id": call_id, "content": content, **rest}
+
+
+def is_item_run(message: Message) -> bool:
+    """Whether an assistant message holds output items of OpenAI's responses: calls and reasoning among them."""
+    return message.dialect == "responses" and message.role == "assistant"
 
 
 def _item_text(content: object) -> str:

@@ -28,7 +28,7 @@ def message_schema() -> Schema:
     """The schema without `$schema` and `$id`, newly made."""
     return {
         "title": "message",
-        "description": "An OpenAI, Anthropic or Gemini message, verbatim; unknown provider fields are allowed.",
+        "description": "A message of OpenAI, Anthropic or Gemini, verbatim; unknown provider fields are allowed.",
         "type": "object",
         "properties": {"role": {"enum": list(dict.fromkeys((*get_args(Role), *GEMINI_ROLES)))}},
         "if": {
@@ -37,7 +37,15 @@ def message_schema() -> Schema:
             "not": {"required": ["tool_call_id"]},
         },
         "then": _gemini_content(),
-        "else": _message(),
+        "else": {
+            "if": {
+                "not": {"required": ["role"]},
+                "required": ["type"],
+                "properties": {"type": {**_TEXT, "pattern": "^reasoning$|_call$|_output$"}},
+            },
+            "then": _item(),
+            "else": _message(),
+        },
         "$defs": {
             "gemini_part": _gemini_part(),
             "content": _content("string", "array"),
@@ -46,6 +54,25 @@ def message_schema() -> Schema:
             "tool_calls": {"type": ["array", "null"], "items": {"$ref": "#/$defs/tool_call"}},
             "tool_call": _tool_call(),
         },
+    }
+
+
+def _item() -> Schema:
+    """An item of OpenAI's responses without a role: a call, its output, or reasoning."""
+    called: Schema = {"required": ["call_id", "name"], "properties": {"call_id": _TEXT, "name": _TEXT}}
+    texts: Schema = {"type": ["array", "null"]}
+    output: Schema = {"if": {"type": "array"}, "then": {"items": {"$ref": "#/$defs/block"}}}
+    return {
+        "allOf": [
+            _when("function_call", {"allOf": [called, _holding("arguments", _TEXT)]}),
+            _when("custom_tool_call", {"allOf": [called, _holding("input", _TEXT)]}),
+            _when("reasoning", {"properties": {"summary": texts, "content": texts}}),
+            _when("function_call_output", _holding("output", {"type": ["string", "array"]})),
+            {
+                "if": {"properties": {"type": {"pattern": "_output$"}}},
+                "then": {"required": ["call_id"], "properties": {"call_id": _TEXT, "output": output}},
+            },
+        ]
     }
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
+from ctxsteward.envelope.render.openai_responses import messages_of_items
 from ctxsteward.envelope.transcripts.files import FORMATS, parse_transcripts
 from ctxsteward.envelope.transcripts.transcript import Transcript
 
@@ -31,9 +32,15 @@ GEMINI = [
     {"role": "model", "parts": [{"functionCall": {"name": "look_up", "args": {}}, "thoughtSignature": "c2ln"}]},
     {"role": "user", "parts": [{"functionResponse": {"name": "look_up", "response": {"output": "found"}}}]},
 ]
+ITEMS = [
+    {"role": "user", "content": [{"type": "input_text", "text": "hi"}]},
+    {"type": "function_call", "call_id": "c1", "name": "look_up", "arguments": "{}"},
+    {"type": "function_call_output", "call_id": "c1", "output": "found"},
+]
 ANYTHING = {"type": "object", "properties": {}, "additionalProperties": True}
 OPENAI_STUB = {"type": "function", "function": {"name": "look_up", "description": "", "parameters": ANYTHING}}
 ANTHROPIC_STUB = {"name": "look_up", "description": "", "input_schema": ANYTHING}
+ITEMS_STUB = {"type": "function", "name": "look_up", "description": "", "parameters": ANYTHING}
 GEMINI_STUB = {"name": "look_up", "description": "", "parameters_json_schema": ANYTHING}
 
 
@@ -72,6 +79,18 @@ def test_gemini_contents_are_told_by_their_parts(data: str) -> None:
     assert wires(transcript) == GEMINI
 
 
+@pytest.mark.parametrize("data", [lines(ITEMS), json.dumps(ITEMS), json.dumps({"input": ITEMS})])
+def test_items_of_responses_are_read_as_messages(data: str) -> None:
+    (transcript,) = read(data)
+    assert transcript.format == "openai-responses"
+    assert wires(transcript) == messages_of_items(ITEMS)
+
+
+def test_a_request_of_responses_brings_its_instructions_and_its_tools() -> None:
+    (transcript,) = read(json.dumps({"input": ITEMS, "instructions": "Be brief.", "tools": [ITEMS_STUB]}))
+    assert (transcript.system, transcript.tools) == (("Be brief.",), (ITEMS_STUB,))
+
+
 @pytest.mark.parametrize("system", ["Be brief.", {"parts": [{"text": "Be brief."}]}])
 @pytest.mark.parametrize("place", ["body", "config"])
 def test_a_gemini_request_brings_its_instruction_and_its_tools(system: Any, place: str) -> None:
@@ -82,7 +101,8 @@ def test_a_gemini_request_brings_its_instruction_and_its_tools(system: Any, plac
 
 
 @pytest.mark.parametrize(
-    ("messages", "stub"), [(OPENAI, OPENAI_STUB), (ANTHROPIC, ANTHROPIC_STUB), (GEMINI, GEMINI_STUB)]
+    ("messages", "stub"),
+    [(OPENAI, OPENAI_STUB), (ANTHROPIC, ANTHROPIC_STUB), (GEMINI, GEMINI_STUB), (ITEMS, ITEMS_STUB)],
 )
 @pytest.mark.parametrize("layout", [lines, json.dumps])
 def test_tools_that_are_not_declared_are_inferred_in_the_dialect_of_the_call(
@@ -201,7 +221,7 @@ def test_standard_input_gets_a_session_name() -> None:
 
 
 def test_the_formats_are_pinned() -> None:
-    assert FORMATS == ("auto", "openai", "anthropic", "gemini", "tau-bench", "swe-agent", "locomo")
+    assert FORMATS == ("auto", "openai", "openai-responses", "anthropic", "gemini", "tau-bench", "swe-agent", "locomo")
 
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)

@@ -122,7 +122,9 @@ def test_a_path_that_is_no_file_is_refused_at_once(tmp_path: Path, name: str, fo
 
 
 def test_an_unknown_format_name_is_refused_with_the_known_ones(tmp_path: Path) -> None:
-    with pytest.raises(InvalidTranscript, match=r"unknown format 'csv'.*auto, openai, anthropic, gemini, tau-bench"):
+    with pytest.raises(
+        InvalidTranscript, match=r"unknown format 'csv'.*auto, openai, openai-responses, anthropic, gemini, tau-bench"
+    ):
         read_transcripts(tmp_path / "any.json", format="csv")
 
 

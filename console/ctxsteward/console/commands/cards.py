@@ -25,7 +25,7 @@ from ctxsteward.schemas import InputError
 from ctxsteward.schemas.cards import ContextCard
 
 from ..terminal.failures import FOUND, one_line
-from ..terminal.options import common
+from ..terminal.options import common, json_option
 from ..terminal.output import note, print_document, print_json, progress, table_console
 from ..terminal.stores import open_stored, stored_session
 from ..terminal.tables import grid, shown
@@ -109,8 +109,8 @@ def list_cards(
 @cards.command(short_help="Copy all cards from one index to another.")
 @click.argument("source", metavar="FROM")
 @click.argument("target", metavar="TO")
-@common
-def migrate(source: str, target: str, as_json: bool, store: str, tenant: str) -> None:
+@json_option
+def migrate(source: str, target: str, as_json: bool) -> None:
     """Copy cards, marks and erasures of all tenants from FROM to TO (sqlite:PATH, postgresql://USER@HOST/DATABASE).
 
     Nothing is taken from FROM. Cut off, it goes on when it is started again. Exit 1 where the counts differ at the end.

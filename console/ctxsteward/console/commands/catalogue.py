@@ -21,7 +21,7 @@ from ctxsteward.evals.suites.catalogue import NAMES, suite_named
 from ctxsteward.evals.suites.gates import shipped_gates
 from ctxsteward.schemas import InputError
 
-from ..terminal.options import common
+from ..terminal.options import json_option
 from ..terminal.output import note, print_json, progress, table_console
 from ..terminal.tables import grid, shown
 
@@ -59,8 +59,8 @@ def suites_table(rows: Iterable[Mapping[str, Any]]) -> Table:
 
 
 @click.command("list")
-@common
-def list_suites(as_json: bool, store: str, tenant: str) -> None:
+@json_option
+def list_suites(as_json: bool) -> None:
     """List the suites with their figures and the shipped gates, and what those need that cannot be played here."""
     rows = describe_suites()
     if as_json:
@@ -71,8 +71,8 @@ def list_suites(as_json: bool, store: str, tenant: str) -> None:
 
 
 @click.command("subjects")
-@common
-def list_subjects(as_json: bool, store: str, tenant: str) -> None:
+@json_option
+def list_subjects(as_json: bool) -> None:
     """List the context strategies that suites can judge, and how to name one of your own."""
     rows = described()
     if as_json:
@@ -170,7 +170,7 @@ def drafted_table(draft: SuiteDraft) -> Table:
     help="Take secrets, mail addresses, numbers of phones, cards and ids out. Names are not found.",
 )
 @click.option("--overwrite", is_flag=True, help="Replace files that are there.")
-@common
+@json_option
 def from_transcripts(
     paths: tuple[Path, ...],
     out: Path,
@@ -181,8 +181,6 @@ def from_transcripts(
     redact: bool,
     overwrite: bool,
     as_json: bool,
-    store: str,
-    tenant: str,
 ) -> None:
     """Draft a suite from transcripts: files in any format that `build` reads, or folders of them.
 

@@ -25,7 +25,7 @@ from ctxsteward.store.journal.port import SessionKey
 
 from ..terminal import tables
 from ..terminal.failures import FOUND, visible
-from ..terminal.options import common, completer, read_provider, telemetry
+from ..terminal.options import common, completer, json_option, read_provider, store_option, telemetry, tenant_option
 from ..terminal.output import print_document, print_json, table_console
 from ..terminal.stores import envelope_address, is_address, open_stored, stored_session
 
@@ -136,8 +136,9 @@ def resolve(
 @click.command()
 @click.option("--session", "session_id", required=True, metavar="ID", help="Session that the tools read.")
 @telemetry
-@common
-def mcp(session_id: str, as_json: bool, store: str, tenant: str) -> None:
+@store_option
+@tenant_option
+def mcp(session_id: str, store: str, tenant: str) -> None:
     """Serve search_context and resolve_reference of one session to an MCP client, over stdin and stdout.
 
     Nothing is written, and no other session can be read. --json changes nothing: the protocol is JSON.
@@ -259,8 +260,8 @@ def _addresses(store: Store, envelope: Envelope) -> Iterator[tuple[str, str]]:
 
 @click.command()
 @click.argument("name", required=False, shell_complete=completer(names))
-@common
-def schema(name: str | None, as_json: bool, store: str, tenant: str) -> None:
+@json_option
+def schema(name: str | None, as_json: bool) -> None:
     """Print the JSON Schema NAME, or the names of all."""
     if name is None:
         if as_json:

@@ -26,7 +26,7 @@ from ctxsteward.evals.recall import RecallRow, measure as measure_recall
 from ctxsteward.schemas import InputError
 
 from ..terminal.failures import FOUND
-from ..terminal.options import budget_option, common, completer, model_option, read_builder
+from ..terminal.options import budget_option, completer, json_option, model_option, read_builder
 from ..terminal.output import note, print_json, progress, table_console
 from ..terminal.tables import grid
 
@@ -41,7 +41,7 @@ from ..terminal.tables import grid
 )
 @click.option("--cache-block", type=int, metavar="TOKENS", help="The shortest cached prefix; default: the model's.")
 @click.option("--gate", is_flag=True, help="Exit 1 where our default does not hold its bars.")
-@common
+@json_option
 def cost(
     data: tuple[str, ...],
     model: str,
@@ -51,8 +51,6 @@ def cost(
     cache_block: int | None,
     gate: bool,
     as_json: bool,
-    store: str,
-    tenant: str,
 ) -> int:
     """Measure prompt tokens on DATA: files of agent runs, in any format that is read, or folders of them.
 
@@ -130,10 +128,8 @@ MOST_BUDGET_TOKENS = 1_000_000
 )
 @click.option("--defaults", is_flag=True, help="The budgets are of the whole window, recall has its default share.")
 @click.option("--held-out", is_flag=True, help="Of a folder of chats: the half that nothing was tuned by.")
-@common
-def recall(
-    data: str, budgets: str, strategy: str, defaults: bool, held_out: bool, as_json: bool, store: str, tenant: str
-) -> None:
+@json_option
+def recall(data: str, budgets: str, strategy: str, defaults: bool, held_out: bool, as_json: bool) -> None:
     """Measure recall on DATA: a LoCoMo file with questions, or a folder of chats with probing questions (BEAM).
 
     For each question: the share of the turns that answer it which the envelope shows word for word, at several

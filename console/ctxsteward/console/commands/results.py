@@ -45,7 +45,7 @@ from ctxsteward.schemas import InputError
 from ctxsteward.schemas.eval_result import EvalResult, GateResult, Verdict
 
 from ..pages.evals import page
-from ..terminal.options import common, completer
+from ..terminal.options import completer, json_option
 from ..terminal.output import note, print_document, print_json, table_console
 from ..terminal.tables import grid, shown
 from .own_suites import SHIPPED_GATES
@@ -308,7 +308,7 @@ def _settings(ctx: click.Context, parameter: click.Parameter, incomplete: str) -
 @click.option(
     "--markdown", type=click.Path(path_type=Path), metavar="FILE", help="Write the comparison as Markdown as well."
 )
-@common
+@json_option
 def compare(
     before: str,
     after: str,
@@ -317,8 +317,6 @@ def compare(
     meant: tuple[str, ...],
     markdown: Path | None,
     as_json: bool,
-    store: str,
-    tenant: str,
 ) -> None:
     """Compare two runs, figure by figure, over the scenarios that both played.
 
@@ -365,7 +363,7 @@ def held(run: MergedRun, asked: str | None) -> Gates:
     help="Hold the figures to the suites' own gates, or to those of a YAML file of yours; goes behind the files.",
 )
 @output_options
-@common
+@json_option
 def merge(
     records: tuple[Path, ...],
     asked_gates: str | None,
@@ -374,8 +372,6 @@ def merge(
     html: Path | None,
     history: Path | None,
     as_json: bool,
-    store: str,
-    tenant: str,
 ) -> None:
     """Put the parts of a run together: FILEs that `evals run --shard N/M --resume FILE` wrote.
 

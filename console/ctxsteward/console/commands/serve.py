@@ -24,7 +24,17 @@ from ctxsteward.envelope import Profile, Store
 from ctxsteward.schemas import InputError
 
 from ..terminal.failures import CONSOLE, need
-from ..terminal.options import budget_option, common, model_option, read_builder, read_profile, telemetry, utc_now
+from ..terminal.options import (
+    budget_option,
+    common,
+    json_option,
+    model_option,
+    read_builder,
+    read_profile,
+    telemetry,
+    tenant_option,
+    utc_now,
+)
 from ..terminal.output import note, print_json
 from ..terminal.stores import open_uri
 
@@ -245,8 +255,9 @@ def _file(path: Path | None) -> Path:
 @click.argument("name")
 @click.option("--scope", "scopes", multiple=True, type=click.Choice(SCOPES), help="Repeatable; default: read, write.")
 @tokens_option
-@common
-def add(name: str, scopes: tuple[Any, ...], tokens_path: Path | None, as_json: bool, store: str, tenant: str) -> None:
+@json_option
+@tenant_option
+def add(name: str, scopes: tuple[Any, ...], tokens_path: Path | None, as_json: bool, tenant: str) -> None:
     """Make a token NAME for --tenant and print it: this once, the file holds its hash."""
     from ..service.access import add_token
 
@@ -261,8 +272,8 @@ def add(name: str, scopes: tuple[Any, ...], tokens_path: Path | None, as_json: b
 @token.command()
 @click.argument("name")
 @tokens_option
-@common
-def revoke(name: str, tokens_path: Path | None, as_json: bool, store: str, tenant: str) -> None:
+@json_option
+def revoke(name: str, tokens_path: Path | None, as_json: bool) -> None:
     """Take the token NAME away; a service that runs refuses it within a second."""
     from ..service.access import revoke_token
 
@@ -273,8 +284,8 @@ def revoke(name: str, tokens_path: Path | None, as_json: bool, store: str, tenan
 
 @token.command(name="list")
 @tokens_option
-@common
-def list_tokens(tokens_path: Path | None, as_json: bool, store: str, tenant: str) -> None:
+@json_option
+def list_tokens(tokens_path: Path | None, as_json: bool) -> None:
     """List the tokens of all tenants, without what they are."""
     from ..service.access import read_tokens
 

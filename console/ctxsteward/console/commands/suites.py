@@ -35,8 +35,8 @@ from ctxsteward.schemas.eval_result import EvalResult
 from ..terminal.options import (
     DEFAULT_MODEL,
     budget_option,
-    common,
     completer,
+    json_option,
     model_option,
     read_budgets,
     read_profile,
@@ -369,7 +369,7 @@ def _command(chosen: ChosenSuite, asked: SuiteOptions) -> str:
 @output_options
 @click.option("--revision", metavar="TEXT", help="Of your repository, to keep with the results.")
 @telemetry
-@common
+@json_option
 def run(
     suite: str,
     gates: str | None,
@@ -400,8 +400,6 @@ def run(
     history: Path | None,
     revision: str | None,
     as_json: bool,
-    store: str,
-    tenant: str,
 ) -> None:
     """Play the scenarios of SUITE through our builder or another subject, and judge what would be sent.
 

@@ -25,7 +25,7 @@ from ctxsteward.steward.release.actors import ActionRefused, Actor, Actors, Remo
 from ctxsteward.store.profiles.people import PersonStatement
 
 from ..terminal import tables
-from ..terminal.options import common
+from ..terminal.options import json_option, store_option
 from ..terminal.output import print_json, table_console
 from .context import ACTORS_FILE, actors_path, read_token
 from .records import actors_option, as_actor, token as token_option
@@ -181,7 +181,8 @@ def _line(person: Actor | RemovedActor) -> str:
 @as_actor
 @token_option
 @actors_option
-@common
+@json_option
+@store_option
 @click.pass_context
 def actors(
     ctx: click.Context,
@@ -195,7 +196,6 @@ def actors(
     actors: str | None,
     as_json: bool,
     store: str,
-    tenant: str,
 ) -> None:
     """List who may approve (reviewer) and who may promote and roll back (operator), or change that.
 

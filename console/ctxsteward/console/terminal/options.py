@@ -36,21 +36,22 @@ DEFAULT_MODEL = "gpt-4o"
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON with stable keys.")
+store_option = click.option(
+    "--store", default=DEFAULT_STORE, show_default=True, metavar="URI", help="file:PATH, s3://BUCKET/PREFIX, …"
+)
+tenant_option = click.option("--tenant", default="default", show_default=True, help="Whose sessions.")
+
+
 def common(command: _Command) -> _Command:
-    """--json, --store, --tenant: every command takes them."""
-    return _at_a_store(command, click.option("--tenant", default="default", show_default=True, help="Whose sessions."))
+    """--json, --store, --tenant: options of every command that reads or writes one tenant of a store."""
+    return json_option(store_option(tenant_option(command)))
 
 
 def of_whole_store(command: _Command) -> _Command:
     """The same of a command that is about a store as a whole unless a tenant is named."""
-    return _at_a_store(command, click.option("--tenant", metavar="NAME", help="Only this tenant; default: all."))
-
-
-def _at_a_store(command: _Command, tenant: Callable[[_Command], _Command]) -> _Command:
-    store = click.option(
-        "--store", default=DEFAULT_STORE, show_default=True, metavar="URI", help="file:PATH, s3://BUCKET/PREFIX, …"
-    )
-    return click.option("--json", "as_json", is_flag=True, help="Print JSON with stable keys.")(store(tenant(command)))
+    tenant = click.option("--tenant", metavar="NAME", help="Only this tenant; default: all.")
+    return json_option(store_option(tenant(command)))
 
 
 Names = Sequence[str] | Callable[[], Sequence[str]]

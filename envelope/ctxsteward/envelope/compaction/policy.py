@@ -223,7 +223,7 @@ def _candidates(state: State, layout: DynamicLayout, budgets: Budgets) -> Iterat
         task = state.task in ordinals
         short = fragment.tokens <= budgets.task_tokens and state.answered in ordinals
         pinned = bool(pins) and any(n in pins and pins[n].strength == "keep" for n in ordinals)
-        unseen = (len(ordinals) > 1 and ordinals[0] == state.last_reply) or (
+        unseen = (len(ordinals) > 1 and state.last_reply in ordinals) or (
             ordinals[0] > state.last_reply and bool(group.entries[0].message.tool_results)
         )  # results of the newest calls; late ones of older calls
         held = pinned or unseen or short or not must.isdisjoint(ordinals)

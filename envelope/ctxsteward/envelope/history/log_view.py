@@ -37,7 +37,7 @@ from ctxsteward.store.journal.port import ForgottenSubject, SessionKey
 from .fold import ReadFindings, fold
 from .rewrite_attempts import MAX_FINDINGS, rewrite_findings
 from .state import State
-from .tool_groups import LogEntry, MissingMessage, ParsedMessage, claimed, fill, place
+from .tool_groups import LogEntry, MissingMessage, ParsedMessage, claimed, fill, goes_on, place
 
 
 class Ancestry:
@@ -375,7 +375,8 @@ class SessionLogView:
             what = f"principal {new.principal!r} of session {self.id!r}"
             raise Erased(what, who=gone.who, when=gone.when, why=gone.why)
         ordinal = state.ordinal + 1
-        placement = place(state.open_calls, state.call_ids, message, ordinal)
+        joins = goes_on(state.groups[-1] if state.groups else None, message)
+        placement = place(state.open_calls, state.call_ids, message, ordinal, joins=joins)
         results = len(message.tool_results) if placement is not PLAIN else 0
         event = MessageAppended(
             ordinal=ordinal,

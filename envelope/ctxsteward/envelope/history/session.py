@@ -189,6 +189,8 @@ class Session:
     ) -> LogEntry:
         """Add a message (OpenAI, Anthropic or Gemini dict, SDK object, `Message`); the same `id` twice is one entry.
 
+        An item of OpenAI's responses is a message, too; the items of one reply are one tool group.
+
         `LogEntry.is_new` says whether this call wrote it.
 
         Raises `InvalidMessage`, `InputTooLarge`, `Conflict`.

@@ -207,10 +207,12 @@ class State:
             if placement.answers:
                 done = answered_by(entry)
                 self.open_calls = [call for call in self.open_calls if call.alias not in done]
+            if message.role == "assistant":
+                self._assistant(entry, self.open_calls)
         else:
             self.groups.append(ToolGroup((entry,)))
             if message.role == "assistant":
-                self._assistant(entry)
+                self._assistant(entry, [])
             elif message.role == "user" or placement.orphans:
                 self.open_calls = []
         if is_user_turn(message):
@@ -220,8 +222,9 @@ class State:
             if message.text.strip():
                 self.last_text, self.answered = event.ordinal, self.last_user
 
-    def _assistant(self, entry: LogEntry) -> None:
-        self.open_calls = calls_of(entry) if entry.message.tool_calls else []
+    def _assistant(self, entry: LogEntry, waiting: list[OpenCall]) -> None:
+        """Take a reply; `waiting` are open calls of the same reply."""
+        self.open_calls = [*waiting, *calls_of(entry)] if entry.message.tool_calls else waiting
         self.call_ids.update(call.alias for call in self.open_calls)
 
     def _user_turn(self, event: MessageAppended) -> None:
@@ -339,8 +342,8 @@ class State:
         self.pins = {ordinal: pin for ordinal, pin in self.pins.items() if ordinal in left}
         window = (entry for group in self.groups for entry in group.entries)
         self.repaired = any(entry.event.placement.findings or entry.controls for entry in window)
-        heads = [group.entries[0] for group in self.groups]
-        self.call_ids = {call.alias for head in heads if head.message.tool_calls for call in calls_of(head)}
+        calling = (entry for group in self.groups for entry in group.entries if entry.message.tool_calls)
+        self.call_ids = {call.alias for entry in calling for call in calls_of(entry)}
 
     def _role_before(self, ordinal: int, role: str | None) -> str | None:
         """Whose turn it was before this message, for one that cannot be read: a reply follows a user, and back."""

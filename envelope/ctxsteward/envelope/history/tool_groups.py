@@ -26,7 +26,15 @@ from pydantic import ValidationError
 
 from ctxsteward.schemas import ContextError, ImagePart, InputError, Message, TextPart, ToolCallPart
 from ctxsteward.schemas.documents import Outcome
-from ctxsteward.schemas.message import OpaquePart, Wire, control_fields, decode_wire, encode_wire
+from ctxsteward.schemas.message import (
+    OpaquePart,
+    ThinkingPart,
+    Wire,
+    control_fields,
+    decode_wire,
+    encode_wire,
+    is_item_run,
+)
 from ctxsteward.store.journal.events import PLAIN, MessageAppended, PinStrength, Placement
 from ctxsteward.store.names import MAX_META_CHARS, unseen
 
@@ -170,13 +178,13 @@ def answered_by(entry: LogEntry) -> set[str]:
 
 def unanswered(group: ToolGroup) -> list[OpenCall]:
     """Calls of the group that have no result in it."""
-    head = group.entries[0]
-    if not head.message.tool_calls:
+    calls = [call for entry in group.entries if entry.message.tool_calls for call in calls_of(entry)]
+    if not calls:
         return []
     answered: set[str] = set()
     for entry in group.entries[1:]:
         answered |= answered_by(entry)
-    return [call for call in calls_of(head) if call.alias not in answered]
+    return [call for call in calls if call.alias not in answered]
 
 
 def says_something(message: Message) -> bool:
@@ -204,12 +212,29 @@ def is_user_turn(message: Message) -> bool:
     return message.role == "user" and any(isinstance(part, (TextPart, ImagePart, OpaquePart)) for part in message.parts)
 
 
-def place(open_calls: Sequence[OpenCall], call_ids: Set[str], message: Message, ordinal: int) -> Placement:
+def goes_on(group: ToolGroup | None, message: Message) -> bool:
+    """Whether a message is one more item of the reply that the newest group begins with.
+
+    The items of one reply of OpenAI's responses may be appended one by one: calls in parallel, and reasoning, which its
+    provider takes only with the item after it. A reply ends with a result or with a message of its own.
+    """
+    if group is None or not is_item_run(message) or not is_item_run(last := group.entries[-1].message):
+        return False
+    return bool(unanswered(group)) or all(isinstance(part, ThinkingPart) for part in last.parts)
+
+
+def place(
+    open_calls: Sequence[OpenCall], call_ids: Set[str], message: Message, ordinal: int, *, joins: bool = False
+) -> Placement:
     """Decide how a message fits; the answer is stored with it and never revised.
 
-    `open_calls` wait for their results, `call_ids` are those in the window.
+    `open_calls` wait for their results, `call_ids` are those in the window; `joins`: it goes on with a reply.
     """
     role = message.role
+    if joins:
+        return replace(_place_calls((), call_ids, message, ordinal), joins=True)
+    if is_item_run(message) and message.parts and all(isinstance(part, ThinkingPart) for part in message.parts):
+        return Placement(findings=("tool_call_without_result",)) if open_calls else PLAIN
     if role in ("user", "assistant") and not message.tool_calls and not message.tool_results:
         if role == "assistant" and not says_something(message):
             kinds = ("empty_assistant_message",)
@@ -318,7 +343,8 @@ def fill(
 
 def refit(open_calls: Sequence[OpenCall], call_ids: Set[str], entry: LogEntry) -> LogEntry:
     """A message behind a stand-in, placed anew where the history is no longer what it was."""
-    placement = place(open_calls, call_ids, entry.message, entry.ordinal)
+    joins = entry.event.placement.joins and is_item_run(entry.message)
+    placement = place(open_calls, call_ids, entry.message, entry.ordinal, joins=joins)
     return entry if placement == entry.event.placement else LogEntry(replace(entry.event, placement=placement))
 
 
@@ -348,14 +374,18 @@ def _fitting(hole: MissingMessage, index: int, size: int) -> MissingMessage:
     """A hole in a group of this size: a claim that contradicts the group is no hint."""
     said = hole.said
     if index:
-        joins = said is not None and (bool(said.tool_results) or said.role in ("system", "developer"))
+        joins = said is not None and (
+            bool(said.tool_results or said.tool_calls) or said.role in ("system", "developer")
+        )
         return replace(hole, said=said if joins else None, joins=True)
     return hole if size == 1 or (said is not None and said.tool_calls) else replace(hole, said=None)
 
 
 def _shape(hole: MissingMessage, open_calls: Sequence[OpenCall], before: str | None, after: Sequence[Message]) -> Wire:
     claim, text = hole.said, stand_in_text(hole.ordinal)
-    answered = [result.call_id for message in after for result in message.tool_results]
+    called = {call.id for message in after for call in message.tool_calls}
+    results = [result.call_id for message in after for result in message.tool_results]
+    answered = [id for id in results if id not in called]
     if claim is None:
         waiting = [call.id for call in open_calls if call.id not in answered]
         if open_calls or hole.joins:

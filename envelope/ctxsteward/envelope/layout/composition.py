@@ -340,8 +340,7 @@ def _is_task_first(state: State) -> bool:
 
 
 def _is_trailing_assistant(group: ToolGroup) -> bool:
-    message = group.entries[0].message
-    return message.role == "assistant" and not message.tool_calls
+    return all(entry.message.role == "assistant" and not entry.message.tool_calls for entry in group.entries)
 
 
 def bullets_text(state: State, bullets: Sequence[Bullet], compacted_to: int) -> str:

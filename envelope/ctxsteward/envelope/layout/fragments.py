@@ -199,7 +199,7 @@ def _built(group: ToolGroup, shape: RenderOptions, nonce: str, counter: Counter)
     steps: list[Step] = []
     answers: list[ToolResult] = []
     trailing: list[MessageStep | DerivedText] = []
-    names = _call_names(group.entries[0])
+    names = {id: name for entry in group.entries for id, name in _call_names(entry).items()}
     for position, entry in enumerate((only, *group.entries[1:])):
         message, placement = entry.message, entry.event.placement
         parts += [str(entry.ordinal), entry.event.wire]
@@ -211,11 +211,13 @@ def _built(group: ToolGroup, shape: RenderOptions, nonce: str, counter: Counter)
             tokens += counter.framed(aside.text)
             continue
         if message.role == "assistant" and not says_something(message):
-            continue
+            is_empty = "empty_assistant_message" in placement.findings
+            if is_empty or (shape.masked and any(_shortened_calls(other.message) for other in group.entries)):
+                continue  # reasoning goes back with its calls as they came, or not at all
         tokens += entry.tokens(counter)
         if placement is not None and (placement.answers or placement.orphans):
             tokens += _take_results(entry, shape, nonce, counter, names, answers, trailing, parts)
-        elif position == 0:
+        elif position == 0 or message.role == "assistant":
             shortened = _shortened_calls(message) if shape.masked else ()
             for index, text in shortened:
                 tokens += counter.text(text) - counter.text(message.tool_calls[index].arguments)

@@ -18,7 +18,7 @@ from ctxsteward.schemas.message import Wire, sent
 
 from ..layout.composition import DynamicLayout, PromptLayout
 from ..layout.fragments import DerivedText, Fragment, MessageStep, ToolResult, ToolResults
-from .units import ProviderFormat, Unit, as_anthropic_tool, blocks_of, listed, message_units, translated
+from .units import ProviderFormat, Unit, as_anthropic_tool, blocks_of, listed, message_units, one_reply, translated
 
 NAME = "anthropic"
 MARK = {"type": "ephemeral"}
@@ -116,7 +116,7 @@ def wires_of(fragment: Fragment) -> list[Wire]:
                 wires += _say(step)
             case ToolResults():
                 wires += _results(step)
-    return wires
+    return one_reply(wires)
 
 
 def _say(step: MessageStep) -> list[Wire]:

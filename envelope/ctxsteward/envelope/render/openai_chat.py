@@ -10,7 +10,7 @@ from ctxsteward.schemas.message import Wire, sent
 
 from ..layout.composition import PromptLayout
 from ..layout.fragments import Fragment, MessageStep, ToolResult
-from .units import ProviderFormat, Unit, as_openai_tool, listed, message_units, translated, wires_of_steps
+from .units import ProviderFormat, Unit, as_openai_tool, listed, message_units, one_reply, translated, wires_of_steps
 
 NAME = "openai-chat"
 
@@ -27,7 +27,7 @@ def render(prompt: PromptLayout, cache: bool) -> Wire:
 
 def wires_of(fragment: Fragment) -> list[Wire]:
     """The messages of a fragment."""
-    return wires_of_steps(fragment, lambda text: [{"role": "user", "content": text}], say, _results)
+    return one_reply(wires_of_steps(fragment, lambda text: [{"role": "user", "content": text}], say, _results))
 
 
 def _results(answers: Sequence[ToolResult]) -> list[Wire]:

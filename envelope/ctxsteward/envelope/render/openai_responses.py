@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from ctxsteward.schemas import ImagePart, InputError, Message, Part, TextPart
-from ctxsteward.schemas.message import Wire, sent
+from ctxsteward.schemas.message import Wire, message_of_item, sent
 
 from ..history.tool_groups import LogEntry
 from ..layout.composition import PromptLayout
@@ -190,7 +190,7 @@ def _is_output(wire: Wire) -> bool:
 def _of_group(group: list[Wire]) -> Wire:
     if _is_output(group[0]):
         return _of_run(group)
-    return _of_output(group[0]) if group[0].get("role") is None else _of_speaker(group[0])
+    return message_of_item(group[0]) if group[0].get("role") is None else _of_speaker(group[0])
 
 
 def _item_wire(item: object) -> Wire:
@@ -210,15 +210,6 @@ def _of_run(run: list[Wire]) -> Wire:
 
 def _of_speaker(wire: Wire) -> Wire:
     return {key: value for key, value in wire.items() if key != "type"}
-
-
-def _of_output(item: Wire) -> Wire:
-    """The output of a call as a tool message; its other fields stay beside."""
-    output = item.get("output")
-    content = output if isinstance(output, str) or output is None else output if isinstance(output, list) else [output]
-    rest = {key: value for key, value in item.items() if key not in ("type", "call_id", "output")}
-    call_id = str(item.get("call_id") or "")
-    return {"role": "tool", "type": item["type"], "tool_call_id": call_id, "content": content, **rest}
 
 
 # -- read back ---------------------------------------------------------------------------------------------------

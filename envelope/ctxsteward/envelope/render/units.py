@@ -225,6 +225,29 @@ def wires_of_steps(
     return written
 
 
+def one_reply(wires: Iterable[Wire]) -> list[Wire]:
+    """Messages of a group, neighbours of the model's as one: the items of a reply may be entries of their own."""
+    joined: list[Wire] = []
+    for wire in wires:
+        if joined and wire["role"] == joined[-1]["role"] == "assistant":
+            first = joined[-1]
+            calls = [*first.get("tool_calls", ()), *wire.get("tool_calls", ())]
+            content = _both(first.get("content"), wire.get("content"))
+            joined[-1] = {**first, **wire, "content": content, **({"tool_calls": calls} if calls else {})}
+        else:
+            joined.append(wire)
+    return joined
+
+
+def _both(first: Any, second: Any) -> Any:
+    if not first or not second:
+        return first or second
+    if isinstance(first, str) and isinstance(second, str):
+        return f"{first}\n{second}"
+    one, other = ([{"type": "text", "text": of}] if isinstance(of, str) else of for of in (first, second))
+    return [*one, *other]
+
+
 # -- tools -------------------------------------------------------------------------------------------------------
 
 

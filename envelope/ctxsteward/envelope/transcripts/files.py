@@ -8,13 +8,14 @@ The format of a JSON value is recognized by its shape alone; a name given by the
 
     message     an object with `role` or `parts`: one line of a JSONL transcript, or one element of an array
     chat        an array of messages, or a request body {"messages": […], "system"?, "tools"?}; Gemini's is
-                {"contents": […], "systemInstruction"?, "tools"?}, with both also in `config`
+                {"contents": […], "systemInstruction"?, "tools"?}, with both also in `config`, that of OpenAI's
+                responses {"input": [items], "instructions"?, "tools"?}
     tau-bench   {"task_id", "trial", "reward", "info", "traj": [messages]}
     swe-agent   {"history": […]} of a `.traj` file
     locomo      {"sample_id", "conversation": {"speaker_a", "speaker_b", "session_1": […], …}}
 
-`openai`, `anthropic` and `gemini` are all `chat`; their messages tell them apart. `TRANSCRIPT_FORMATS` has a row for
-each of the others.
+`openai`, `openai-responses`, `anthropic` and `gemini` are all `chat`; their messages tell them apart.
+`TRANSCRIPT_FORMATS` has a row for each of the others.
 
 **SWE-agent** `.traj` files: the agent's `history` is rewritten as clean OpenAI chat messages. Two generations are read.
 The newer one has `tool_calls`, and results in role `tool` with `tool_call_ids` (a list). In the older one the
@@ -283,7 +284,7 @@ TRANSCRIPT_FORMATS: dict[str, TranscriptFormat] = {
     "locomo": TranscriptFormat("conversation", "a LoCoMo sample", read_sample, is_between_people=True),
 }
 
-_CHAT_FORMATS = ("openai", "anthropic", "gemini")
+_CHAT_FORMATS = ("openai", "openai-responses", "anthropic", "gemini")
 FORMATS = ("auto", *_CHAT_FORMATS, *TRANSCRIPT_FORMATS)
 """What `format` may be. `Transcript.format` is never `auto`."""
 
@@ -292,6 +293,7 @@ _MARKS: dict[str, str] = {
     **{row.key: name for name, row in TRANSCRIPT_FORMATS.items()},
     "messages": "chat",
     "contents": "chat",
+    "input": "chat",
     "parts": "message",
 }
 _NAMES = {
@@ -306,6 +308,7 @@ _EXPECTED = {
     f"or {list(_OWN.values())[-1]}",
     **_OWN,
     "openai": _CHAT,
+    "openai-responses": "a message with `role`, or a request with `input`",
     "anthropic": _CHAT,
     "gemini": "a content with `parts`, or a request with `contents`",
 }

@@ -14,7 +14,8 @@ description and a schema that allows anything, so that a payload rebuilt from th
 Readers of OpenAI chat, Anthropic and Gemini messages: an array, a request body, a JSONL file, or a tau-bench run.
 
 A request body is ``{"messages": […], "system"?: text | blocks, "tools"?: […]}``, or Gemini's ``{"contents": […],
-"systemInstruction"?: text | content, "tools"?: […]}``; its other keys (model, temperature) are not the transcript's.
+"systemInstruction"?: text | content, "tools"?: […]}``, or that of OpenAI's responses, ``{"input": [items],
+"instructions"?: text, "tools"?: […]}``; its other keys (model, temperature) are not the transcript's.
 The wire dicts are verbatim. Which provider wrote them is decided by the first message that only one of them would write
 (`tool_calls`, role `tool`: OpenAI; `tool_use`, `thinking`: Anthropic; `parts`: Gemini), else by the request's
 `contents`, `system` or `tools`, else it is openai.
@@ -64,7 +65,7 @@ class Transcript:
     source: str
     """The file's name as given."""
     format: str
-    """openai, anthropic, gemini, tau-bench, swe-agent or locomo: what was decided, never `auto`."""
+    """openai, openai-responses, anthropic, gemini, tau-bench, swe-agent or locomo: what was decided, never `auto`."""
     session: str
     """A suggested session id, different for each transcript of a file."""
     system: tuple[str, ...] = ()
@@ -106,6 +107,8 @@ def called(wire: Wire) -> Iterator[Wire]:
                 "type": "function",
                 "function": {"name": name, "description": "", "parameters": _anything()},
             }
+    if wire.get("type") == "function_call":
+        wire = {"content": [wire]}
     parts = wire["parts"] if is_gemini(wire) else ()
     for part in parts if isinstance(parts, list) else ():
         held = gemini_field(part) if isinstance(part, dict) and part else None
@@ -114,8 +117,11 @@ def called(wire: Wire) -> Iterator[Wire]:
             yield {"name": name, "description": "", "parameters_json_schema": _anything()}
     content = wire.get("content")
     for block in content if isinstance(content, list) else ():
-        if isinstance(block, dict) and block.get("type") == "tool_use" and isinstance(block.get("name"), str):
-            yield {"name": block["name"], "description": "", "input_schema": _anything()}
+        name = block.get("name") if isinstance(block, dict) else None
+        if isinstance(name, str) and block.get("type") == "tool_use":
+            yield {"name": name, "description": "", "input_schema": _anything()}
+        elif isinstance(name, str) and block.get("type") == "function_call":
+            yield {"type": "function", "name": name, "description": "", "parameters": _anything()}
 
 
 def inferred(wires: Iterable[Wire]) -> dict[str, Wire]:
@@ -175,14 +181,18 @@ MessagePlace = tuple[str, Message]
 """Where a message of a transcript stands, and the message."""
 
 
-_HEADS = {"messages": ("system",), "contents": ("systemInstruction", "system_instruction")}
+_HEADS = {
+    "messages": ("system",),
+    "contents": ("systemInstruction", "system_instruction"),
+    "input": ("instructions",),
+}
 """Where a request says what its operator does, by where its messages are."""
 
 
 def read_chat(item: TranscriptValue, format: str) -> Transcript:
     """The transcript of an array of messages or a request body."""
     source, body = item.source, item.value if isinstance(item.value, dict) else {"messages": item.value}
-    key = "messages" if "messages" in body else "contents"
+    key = next(name for name in _HEADS if name in body)
     if key == "contents" and isinstance(config := body.get("config"), dict):
         body = {**config, **body}
     prefix = key if isinstance(item.value, dict) or not item.place.startswith("[") else ""
@@ -303,7 +313,9 @@ def _decide(format: str, places: Iterable[MessagePlace], source: str) -> str | N
     for where, message in places:
         if message.dialect == "shared" or not message.parts:
             continue
-        dialect = "openai" if message.dialect == "responses" else message.dialect
+        dialect = "openai-responses" if message.dialect == "responses" else message.dialect
+        if dialect == "openai-responses" and format == "openai":
+            return format  # the blocks of responses were read under this name before
         if format not in ("auto", dialect):
             raise InvalidTranscript(
                 source, where, f"a message of {dialect}", f"read it with format='auto' or '{dialect}'"
@@ -315,6 +327,8 @@ def _decide(format: str, places: Iterable[MessagePlace], source: str) -> str | N
 def _hinted(body: Wire, tools: tuple[Wire, ...]) -> str:
     if "contents" in body:
         return "gemini"
+    if "input" in body:
+        return "openai-responses"
     anthropic = body.get("system") is not None or any("input_schema" in tool for tool in tools)
     return "anthropic" if anthropic else "openai"
 
