@@ -1,20 +1,19 @@
-"""What a context policy costs on agent runs: raw and cache-priced prompt tokens, ours beside baselines and hindsight.
+"""Measure the cost of context policies on agent runs: raw and cache-priced prompt tokens, beside baselines.
 
-Each row is one way of sending the same runs under the same head, measured by one judge (`prompt_cost`): our default,
-ours without recall, the baselines, and the cheapest masking schedule that could have been chosen had the run been
-known. Ratios are to sending everything.
+Each row is one strategy for the same runs under the same head, measured by one judge (`prompt_cost`): our default, ours
+without recall, the baselines, and the cheapest masking schedule in hindsight. Ratios are to sending everything.
 
-A *step* is an assistant message with its tool results; what stands before the first one is step 0. Masking replaces
-the tool results of older steps by one line and keeps the newest `kept_steps` whole, at least the newest one, which the
-model has not seen. The *boundary* of a call says how many of the steps with something to mask are masked; it never
-moves back. A window sends only its newest steps and what follows them.
+A *step* is an assistant message with its tool results; messages before the first are step 0. Masking replaces the tool
+results of older steps by one line and keeps the newest `kept_steps` whole, at least the newest one, which the model has
+not seen. The *boundary* of a call is the number of masked steps among those with something to mask; it never moves
+back. A window sends only its newest steps and the messages after them.
 
 The schedule in hindsight is found by dynamic programming over calls and boundaries. The cheapest way to have boundary
 b at call c either had it at call c - 1 already, whose whole prompt is then a cached prefix, or moved there from some
 b' < b; then the prefix ends at the first result of step b', wherever b lies. So one running minimum serves all moves:
 O(calls × steps) time and memory.
 
-Raises `InvalidTranscript`, `InputError`, and what the builder raises. Source: observation masking, arXiv 2508.21433.
+Raises `InvalidTranscript`, `InputError`, and the builder's exceptions. Source: observation masking, arXiv 2508.21433.
 """
 
 from __future__ import annotations
@@ -37,12 +36,12 @@ from .replay import AgentRun, MaskedRun, masking_of, read_runs
 WINDOW_STEPS = 5
 RARELY_STEPS = 10
 BUDGET_STEPS = 8
-"""Newest steps that masking within a budget keeps. Then 97 of 100 values that replies took from a result stood in their
-prompt; with five, 96."""
+"""Newest steps that masking within a budget keeps: 97 of 100 values that replies took from a result stood in their
+prompt; with five steps, 96."""
 
 
 Schedule = Callable[[MaskedRun], list[PricedPrompt]]
-"""What each call of a run is sent."""
+"""Return the prompt of each call of a run."""
 
 
 def never(masking: MaskedRun) -> list[PricedPrompt]:
@@ -51,12 +50,12 @@ def never(masking: MaskedRun) -> list[PricedPrompt]:
 
 
 def every_step(masking: MaskedRun) -> list[PricedPrompt]:
-    """Mask at every call all that may be masked."""
+    """Mask every maskable step at every call."""
     return masking.prompts([masking.eligible(call) for call in range(len(masking.run.seen))])
 
 
 def every_ten_steps(masking: MaskedRun) -> list[PricedPrompt]:
-    """Mask all that may be masked when ten steps have passed since the last time."""
+    """Mask every maskable step when ten steps have passed since the last time."""
     boundaries: list[int] = []
     boundary = moved_at = 0
     for call in range(len(masking.run.seen)):
@@ -68,7 +67,7 @@ def every_ten_steps(masking: MaskedRun) -> list[PricedPrompt]:
 
 
 def window_of_five(masking: MaskedRun) -> list[PricedPrompt]:
-    """Send the newest five steps and what follows them; older messages, the task among them, are left out."""
+    """Send the newest five steps and the messages after them; older messages, the task among them, are left out."""
     prompts = []
     start = 0
     for call, seen in enumerate(masking.run.seen):
@@ -79,9 +78,9 @@ def window_of_five(masking: MaskedRun) -> list[PricedPrompt]:
 
 
 def random_steps_out(masking: MaskedRun) -> list[PricedPrompt]:
-    """Leave out closed steps at random, user messages not, until a call takes no more tokens than ours; none returns.
+    """Leave out closed steps at random until a call takes no more tokens than ours; no step returns.
 
-    The order is drawn from the run's name, so that it is the same each time.
+    User messages stay. The order is seeded by the run's name.
     """
     run = masking.run
     targets = next(iter(run.ours.values()))
@@ -105,27 +104,27 @@ def random_steps_out(masking: MaskedRun) -> list[PricedPrompt]:
 
 
 class ScheduleSizes(NamedTuple):
-    """What a run's prompts weigh."""
+    """Token counts of a run's prompts."""
 
     whole: tuple[int, ...]
     """By call: tokens with nothing masked."""
     masked_off: tuple[int, ...]
-    """By boundary: tokens that this many masked steps take off."""
+    """By boundary: tokens that this many masked steps save."""
     prefix_tokens: tuple[int, ...]
-    """By boundary b: tokens of the prefix that a move away from b leaves in place."""
+    """By boundary b: tokens of the prefix that stays cached when the boundary moves on from b."""
     eligible: tuple[int, ...]
     """By call: the furthest boundary."""
     least: tuple[int, ...] = ()
-    """By call: the boundary that the budget asks for; empty: there is none."""
+    """By call: the boundary that the budget requires; empty without a budget."""
 
 
 def cheapest(masking: MaskedRun, sizer: Sizer, prices: Prices, budget_tokens: int | None = None) -> list[PricedPrompt]:
-    """What each call is sent under the schedule that costs least in the end; within a budget where one is given."""
+    """Return each call's prompt under the cheapest schedule, within `budget_tokens` if given."""
     return masking.prompts(cheapest_boundaries(sizes_of(masking, sizer, budget_tokens), prices))
 
 
 def sizes_of(masking: MaskedRun, sizer: Sizer, budget_tokens: int | None = None) -> ScheduleSizes:
-    """Weigh a run's prompts; under a budget the kept steps give way, but for the newest."""
+    """Count a run's prompts; under a budget all kept steps but the newest may be masked."""
     run = masking.run
     head = run.tools_tokens + sum(piece.tokens for piece in run.system)
     upto = (head, *accumulate((piece.tokens for piece in run.messages), initial=head))[1:]
@@ -152,7 +151,7 @@ def sizes_of(masking: MaskedRun, sizer: Sizer, budget_tokens: int | None = None)
 
 
 def cheapest_boundaries(sizes: ScheduleSizes, prices: Prices) -> list[int]:
-    """The boundary of each call; of equal schedules the one that moves later."""
+    """Return the boundary of each call; of equal schedules the one that moves later."""
     least = sizes.least or (0,) * len(sizes.whole)
     cost = [
         prices.fresh(sizes.whole[0] - sizes.masked_off[b]) if b >= least[0] else inf
@@ -175,11 +174,7 @@ def cheapest_boundaries(sizes: ScheduleSizes, prices: Prices) -> list[int]:
                 best, best_from = cost[b] - prices.saved(sizes.prefix_tokens[b]), b
         cost = now
         chosen.append(came)
-    return _traced(chosen, cost.index(min(cost)))
-
-
-def _traced(chosen: list[list[int]], last: int) -> list[int]:
-    boundaries = [last]
+    boundaries = [cost.index(min(cost))]
     for came in reversed(chosen):
         boundaries.append(came[boundaries[-1]])
     return boundaries[::-1]
@@ -194,11 +189,11 @@ HINDSIGHT_IN_BUDGET = f"best in hindsight, keep {BUDGET_STEPS}, in budget"
 ALL = "all"
 
 MOST_PRICED_RATIO = 1.05
-"""A bounded prompt may cost so much more than one that grows without bound, cache-priced."""
+"""Most that a bounded prompt may cost relative to an unbounded one, cache-priced."""
 
 
 class CostRow(NamedTuple):
-    """One way of sending a set of runs."""
+    """Figures of one strategy on a set of runs."""
 
     runs_of: str
     """Format of the transcripts, or `ALL`."""
@@ -209,12 +204,12 @@ class CostRow(NamedTuple):
     priced_tokens: float
     """In tokens at full price."""
     raw_ratio: float
-    """To sending everything."""
+    """Ratio to sending everything."""
     priced_ratio: float
     hindsight_ratio: float
     """Cache-priced, to the cheapest masking schedule known in hindsight."""
     budget_ratio: float
-    """The same, to the cheapest that keeps what the policies keep and stays in the budget where masking can."""
+    """Cache-priced, to the cheapest schedule that keeps the policies' steps and, if masking can, the budget."""
     prefix_reuse: float
     """Part of the tokens that came from the cache."""
     compactions: int
@@ -222,15 +217,15 @@ class CostRow(NamedTuple):
     breaks: int
     """Calls that did not begin with all that the call before was sent."""
     over_budget: float
-    """Part of the calls."""
+    """Share of the calls."""
     invalid: float
     """Part of the calls that a provider would refuse."""
     task_shown: float
     """Part of the runs whose task stood word for word in every call."""
     task_reachable: float
-    """The same, or a reference led to it."""
+    """Share of the runs whose task was shown or named by a reference in every call."""
     values_shown: float | None
-    """Part of the found values that replies used which their prompts showed; None: none was used."""
+    """Share of used found values that the prompt showed; None if no value was used."""
 
 
 def measure(
@@ -240,9 +235,9 @@ def measure(
     prices: Prices | None = None,
     tell: Callable[[str], None] = lambda text: None,
 ) -> list[CostRow]:
-    """Cost of these builders and of every baseline on the runs of files and folders, by format and over all.
+    """Measure these builders and every baseline on the runs of files and folders, by format and over all.
 
-    The first builder's counter counts for all, and its `dynamic_tokens` is everybody's budget.
+    The first builder's counter and `dynamic_tokens` hold for all strategies.
     """
     prices = prices or Prices()
     first = next(iter(builders.values()))
@@ -269,7 +264,7 @@ def measure(
 
 
 def strategies(sizer: Sizer, prices: Prices, budget_tokens: int | None = None) -> Mapping[str, Schedule]:
-    """The baselines by name; `budget_tokens` bounds the last two."""
+    """Return the baselines by name; `budget_tokens` bounds the last one."""
 
     def close(strategy: Schedule, masking: MaskedRun, kept_steps: int = 1) -> list[PricedPrompt]:
         return strategy(replace(masking, kept_steps=kept_steps))
@@ -293,7 +288,7 @@ def strategies(sizer: Sizer, prices: Prices, budget_tokens: int | None = None) -
 
 
 def agent_builder(builder: EnvelopeBuilder) -> EnvelopeBuilder:
-    """Ours for tool loops: nothing is recalled; a tool result is whole on arrival up to three quarters of dynamic."""
+    """Return our builder for tool loops: no recall, and results whole on arrival up to three quarters of dynamic."""
     budgets = Budgets.from_document(builder.budgets.document())
     if budgets.arrival_cap_tokens is None:
         cap = Budgets.agent().cap_tokens * budgets.dynamic_tokens // Budgets.agent().dynamic_tokens
@@ -347,7 +342,7 @@ def _row(label: str, name: str, bill: Bill, everything: Bill, best: Bill, in_bud
 
 
 def missed_bars(rows: Sequence[CostRow]) -> list[str]:
-    """What our default does not hold, in words; empty where the gate is green."""
+    """Describe the bounds that our default misses; empty if it meets all."""
     missed = []
     for row in rows:
         if row.strategy != OURS:
@@ -369,7 +364,7 @@ def missed_bars(rows: Sequence[CostRow]) -> list[str]:
 
 
 def grouped(rows: Iterable[CostRow]) -> dict[str, list[CostRow]]:
-    """Rows by what runs they are of, in order."""
+    """Group rows by their runs, in order."""
     groups: dict[str, list[CostRow]] = {}
     for row in rows:
         groups.setdefault(row.runs_of, []).append(row)
@@ -377,6 +372,6 @@ def grouped(rows: Iterable[CostRow]) -> dict[str, list[CostRow]]:
 
 
 def title(rows: Sequence[CostRow], dynamic_tokens: int) -> str:
-    """What a table is about."""
+    """Return the title of a table."""
     first = rows[0]
     return f"{first.runs_of}: {first.runs:,} runs, {first.calls:,} calls, budget {dynamic_tokens:,} tokens"

@@ -1,4 +1,4 @@
-"""What prompts cost, and whether providers take them: the judge of the cost eval, the peers and the suites.
+"""Price prompts and check provider validity: the judge of the cost eval, the peers and the suites.
 
 A prompt is a sequence of `PromptPiece`: one message as OpenAI chat takes it, and its tokens. Providers cache prefixes:
 the beginning that a prompt shares with the prompt of the call before is read at `Prices.cached`, the rest is written at
@@ -33,18 +33,18 @@ MAX_MARKS = 4
 
 
 def openai_faults(request: Wire) -> list[str]:
-    """What OpenAI's chat endpoint would refuse."""
+    """Return the faults for which OpenAI's chat endpoint would refuse a request."""
     return list(_openai(request["messages"]))
 
 
 def call_faults(request: Wire) -> list[str]:
-    """The same of a whole call, in which somebody must speak; a part of one may be empty."""
+    """Return the OpenAI faults of a whole call, which needs a message besides the system's."""
     silent = all(message.get("role") in ("system", "developer") for message in request["messages"])
     return [*openai_faults(request), *(["no message but the system's"] if silent else [])]
 
 
 def anthropic_faults(request: Wire) -> list[str]:
-    """What Anthropic's messages endpoint would refuse."""
+    """Return the faults for which Anthropic's messages endpoint would refuse a request."""
     return [*_anthropic(request["messages"]), *_marks(request)]
 
 
@@ -154,7 +154,7 @@ def _blocks(message: Wire) -> list[Wire]:
 
 
 def without_marks(messages: Sequence[Wire]) -> list[str]:
-    """Messages as JSON, one text each, cache marks left out: what a prefix is compared by."""
+    """Return messages as JSON without cache marks, one text each, to compare prefixes."""
     return [json.dumps(_unmarked(message), ensure_ascii=False) for message in messages]
 
 
@@ -166,7 +166,7 @@ def _unmarked(message: Wire) -> Wire:
 
 
 class PromptPiece(NamedTuple):
-    """A message as it is sent."""
+    """A message of a prompt."""
 
     key: str
     """Its bytes, in a canonical form."""
@@ -175,17 +175,17 @@ class PromptPiece(NamedTuple):
 
     @property
     def text(self) -> str:
-        """What it says; empty where its content is not plain text."""
+        """Return the content, or empty if it is not plain text."""
         content = self.wire.get("content")
         return content if isinstance(content, str) else ""
 
     @property
     def said(self) -> str:
-        """All it says: its texts, and the arguments of its calls without JSON's escapes."""
+        """Return its texts, and the arguments of its calls without JSON's escapes."""
         return _said(self.key)
 
     def shows(self, value: str) -> bool:
-        """Whether a value stands in what it says with no letter, digit or underscore beside it.
+        """Return whether a value stands in `said` without a letter, digit or underscore beside it.
 
         >>> piece = PromptPiece('{"role": "user", "content": "see /src/fields.py:1474"}', 9, {})
         >>> [piece.shows(value) for value in ("fields.py", "1474", "147")]
@@ -203,7 +203,7 @@ def _said(key: str) -> str:
 
 
 def arguments_of(wire: Wire) -> Iterator[str]:
-    """The arguments of a message's tool calls, each string by itself; as written where they are no JSON."""
+    """Yield each string of the arguments of a message's tool calls; arguments that are not JSON whole."""
     for call in Message.from_wire(wire).tool_calls:
         try:
             yield from _leaves(json.loads(call.arguments))
@@ -220,7 +220,7 @@ def _leaves(value: object) -> Iterator[str]:
 
 
 class Sizer:
-    """Makes pieces of messages; counts each message once."""
+    """Convert messages to pieces; count each message once."""
 
     def __init__(self, counter: Counter) -> None:
         self.counter = counter
@@ -238,7 +238,7 @@ class Sizer:
         return piece
 
     def shared_tokens(self, before: Sequence[PromptPiece], now: Sequence[PromptPiece]) -> int:
-        """Tokens at the beginning of `now` that stand at the beginning of `before` as well."""
+        """Count the tokens of the common beginning of `before` and `now`."""
         tokens = 0
         for old, new in zip(before, now, strict=False):
             if old is not new and old.key != new.key:
@@ -247,7 +247,7 @@ class Sizer:
         return tokens
 
     def overlap_tokens(self, old: PromptPiece, new: PromptPiece) -> int:
-        """Tokens of the text with which two different messages of one role begin."""
+        """Count the tokens of the common beginning of two different messages of one role."""
         if old.wire.get("role") != new.wire.get("role"):
             return 0
         common = common_beginning(old.text, new.text)
@@ -255,18 +255,18 @@ class Sizer:
 
 
 class PricedPrompt(NamedTuple):
-    """What one model call is sent."""
+    """The prompt of one model call."""
 
     pieces: Sequence[PromptPiece]
     rewritten: bool = False
     """Whether history was compacted, masked or dropped for this call."""
     reachable: frozenset[int] = frozenset()
-    """1-based places in the history of messages that a reference in this prompt leads to."""
+    """1-based places in the history of messages that a reference in this prompt names."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Bill:
-    """Calls added up."""
+    """Sum over calls."""
 
     calls: int = 0
     tokens: int = 0
@@ -274,18 +274,18 @@ class Bill:
     cached_tokens: int = 0
     rewrites: int = 0
     breaks: int = 0
-    """Calls that do not begin with all that the call before was sent."""
+    """Calls that do not begin with the whole prompt of the call before."""
     over_budget: int = 0
     invalid: int = 0
     runs: int = 0
     task_shown: int = 0
     """Runs that show their task word for word at every call."""
     task_reachable: int = 0
-    """The same, or a reference leads to it."""
+    """Runs that show their task or name it by a reference at every call."""
     values_used: int = 0
     """Found values (`replay.AgentRun`) that replies used, counted at each call."""
     values_shown: int = 0
-    """Those that stood word for word in the prompt of the call that used them."""
+    """Used values that stood word for word in the prompt of their call."""
 
     def add(self, other: Bill) -> None:
         """Count another bill's calls as well."""
@@ -300,13 +300,13 @@ class PromptJudge:
     sizer: Sizer
     prices: Prices
     budget_tokens: int
-    """For all messages but the system's."""
+    """Budget for all messages but the system's."""
     task: str
     """The first user message's text."""
     tools_tokens: int = 0
     task_ordinal: int = 1
     found_values: Sequence[frozenset[str]] = ()
-    """By call: what its reply used."""
+    """By call: values that its reply used."""
     bill: Bill = field(default_factory=lambda: Bill(runs=1, task_shown=1, task_reachable=1))
     _before: Sequence[PromptPiece] = ()
 
@@ -334,11 +334,11 @@ class PromptJudge:
 
 
 def refused(messages: Sequence[Wire]) -> bool:
-    """Whether a provider would refuse these messages."""
+    """Return whether a provider would refuse these messages."""
     return bool(call_faults({"messages": list(messages)}))
 
 
 def history_tokens(pieces: Sequence[PromptPiece]) -> int:
-    """Tokens of a prompt without its leading system messages."""
+    """Count the tokens of a prompt without its leading system messages."""
     leading = next((i for i, piece in enumerate(pieces) if piece.wire.get("role") != "system"), len(pieces))
     return sum(piece.tokens for piece in pieces[leading:])

@@ -1,24 +1,24 @@
-"""Replaying transcripts through the builder, and what must hold at every call.
+"""Replay transcripts through the builder, and check the promises of every call.
 
 `replay` builds the envelope for each model call of a transcript, just before the assistant message that the call
 produced. `check` measures one call against the promises of the layout: valid for both providers, within budget or
 legitimately over it, task and newest message shown, last raw turn verbatim, every shown reference resolving to the same
 bytes, every bullet cited. `Prefix` checks that a session's envelopes are append-only.
 
-`window_of` gives what a window says as one text, and `named_in` the messages that a text names by reference. Used by
-the suites, the benchmarks, the cost and recall evals and ``ctxsteward replay``.
+`window_of` returns the text of a window, and `named_in` the messages that a text names by reference. The suites, the
+benchmarks, the cost and recall evals and ``ctxsteward replay`` use them.
 
-`read_runs` gives agent runs of any format that is read, as OpenAI chat messages, and what our builders send at each
-call, to the cost eval (`cost`) and the comparison with other libraries (`peers`). The messages are those of an envelope
-with room for everything, so every way of sending a history starts from the same bytes under the same head.
+`read_runs` returns agent runs of any supported format as OpenAI chat messages, with the prompt of each of our builders
+at each call, for the cost eval (`cost`) and the comparison with other libraries (`peers`). The messages are those of an
+envelope with room for everything, so every strategy starts from the same bytes under the same head.
 
-What a reply needed from its prompt is read off its tool calls: an identifier, a path or a number among their arguments
-that a tool result was the first to say is a *found value*. The run was recorded with everything in the prompt, so a
-policy that hides such a value at that call has hidden what the model went on to use.
+The tool calls of a reply show which values it needed from its prompt: an identifier, path or number among their
+arguments that first stood in a tool result is a *found value*. The run was recorded with everything in the prompt, so a
+policy that hides such a value at that call hides information that the model used.
 
-A `MaskedRun` is a run beside what masking would make of it: the baselines send one or the other of each message.
+A `MaskedRun` holds a run and its masked messages; the baselines send one or the other of each message.
 
-Raises `InvalidTranscript`, `InputError`, and what the builder raises, with the number of the call.
+Raises `InvalidTranscript`, `InputError`, and the builder's exceptions with the number of the call.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ from ctxsteward.schemas.message import Wire, encode_wire
 from .prompt_cost import PricedPrompt, PromptPiece, Sizer, anthropic_faults, arguments_of, openai_faults, without_marks
 
 SECTION_SLACK = 0.1
-"""What an envelope that may be over budget may be over by, beside what is always verbatim."""
+"""Fraction of the budget by which an envelope may exceed the tokens that are always verbatim."""
 
 
 @dataclass(slots=True, kw_only=True)
 class ModelCall:
-    """One model call of a replay."""
+    """A model call of a replay."""
 
     number: int
     session: Session
@@ -73,10 +73,10 @@ class CallTally:
 
 
 def replay(transcript: Transcript, builder: EnvelopeBuilder, session: Session) -> Iterator[ModelCall]:
-    """Append a transcript to an empty session, and yield every model call: just before each assistant message.
+    """Append a transcript to an empty session, and yield each model call just before its assistant message.
 
-    An assistant message at the very beginning answers nothing, so no call produced it.
-    Raises what the builder raises, with the call it was.
+    No call produced an assistant message at the very beginning. Raises the builder's exceptions with the number of the
+    call.
     """
     waiting: list[NewMessage] = []
     wires: list[Wire] = []
@@ -86,31 +86,28 @@ def replay(transcript: Transcript, builder: EnvelopeBuilder, session: Session) -
             session.extend(waiting)
             waiting = []
             calls += 1
-            yield ModelCall(number=calls, session=session, envelope=_build(builder, session, calls), wires=wires)
+            try:
+                envelope = builder.build(session)
+            except ContextError as error:
+                raise InputError(f"{session.id}: call {calls}: {error}") from error
+            yield ModelCall(number=calls, session=session, envelope=envelope, wires=wires)
         wires.append(row.wire)
         waiting.append(new_message(row, len(wires)))
     session.extend(waiting)
 
 
 def new_message(row: TranscriptEntry, number: int) -> NewMessage:
-    """A transcript's row as a message to append, under its own id or its 1-based place, so that twice is once."""
+    """Convert a row to a message under its own id or 1-based place, so that appending it twice adds one message."""
     return NewMessage(message=row.wire, id=row.id or f"#{number}", phase=row.phase, ts=row.ts, principal=row.principal)
 
 
-def _build(builder: EnvelopeBuilder, session: Session, call: int) -> Envelope:
-    try:
-        return builder.build(session)
-    except ContextError as error:
-        raise InputError(f"{session.id}: call {call}: {error}") from error
-
-
 def open_session(store: Store, transcript: Transcript, *, profile: Profile | None = None) -> Session:
-    """The transcript's session, with its own system messages and tools."""
+    """Open a session with the transcript's system messages and tools."""
     return store.session(transcript.session, tools=transcript.tools, system=transcript.system, profile=profile)
 
 
 def check(call: ModelCall, tally: CallTally) -> None:
-    """Add one call to the tally; what does not hold is a fault."""
+    """Check one call and add its faults to the tally."""
     envelope, session = call.envelope, call.session
     name = f"{session.id} call {call.number}"
     openai, anthropic = envelope.render("openai-chat"), envelope.render("anthropic")
@@ -130,7 +127,7 @@ def check(call: ModelCall, tally: CallTally) -> None:
 
 
 def budget_faults(envelope: Envelope, session: Session) -> Iterator[str]:
-    """Sections over their budget, but for what the layout always shows verbatim."""
+    """Yield sections that exceed their budget by more than the layout always shows verbatim."""
     for name in ("system", "static", "meta"):
         if envelope.section(name).overflow_tokens:
             yield f"{name} is over its budget"
@@ -191,7 +188,7 @@ def _shown_faults(envelope: Envelope, session: Session, wires: Sequence[Wire], t
 
 
 def is_shortened(original: str, ordinal: int, shortened: Mapping[int, int], text: str) -> bool:
-    """Whether a span of `text` is the beginning and the end of what was said, with its reference between them."""
+    """Return whether a span of `text` is the beginning and the end of a message with its reference between them."""
     note = re.search(rf"\n\[… \d+ tokens in all, excerpt; §{ordinal} resolves to the whole …\]\n", text)
     if ordinal not in shortened or note is None:
         return False
@@ -211,19 +208,19 @@ def _newest_faults(newest: LogEntry, text: str, envelope: Envelope) -> Iterator[
 
 @dataclass(slots=True)
 class Prefix:
-    """Checks that a session's envelopes are append-only; feed it every call."""
+    """Check that a session's envelopes are append-only; pass it every call."""
 
     last: Envelope | None = None
     turn: int = 0
     dropped: int = 0
-    """Calls that gave up what was recalled, because the live turn had outgrown the budget; each with a finding."""
+    """Calls that dropped recalled messages because the live turn outgrew the budget; each has a finding."""
     stable: list[str] = field(default_factory=list)
     whole: list[str] = field(default_factory=list)
     faults: int = 0
     compared: int = 0
 
     def check(self, call: ModelCall) -> bool:
-        """Whether this call's bytes extend the last call's as far as the layout promises."""
+        """Return whether this call's bytes extend the last call's as far as the layout promises."""
         envelope, turn = call.envelope, call.session.state.last_user
         stable, whole = _prefixes(envelope)
         holds = True
@@ -240,7 +237,7 @@ class Prefix:
 
 
 def _prefixes(envelope: Envelope) -> tuple[list[str], list[str]]:
-    """Messages before the turn context, and messages before the notes."""
+    """Return the messages before the turn context, and the messages before the notes."""
     openai = envelope.render("openai-chat")["messages"]
     rows = without_marks(openai)
     stable = sum(len(wires_of(fragment)) for fragment in envelope.dynamic.stable)
@@ -255,12 +252,12 @@ _REF = re.compile(r"§(\d+)(?:-§(\d+))?")
 
 
 def window_of(envelope: Envelope) -> str:
-    """Everything that the model is shown, as one text; tool schemas with it."""
+    """Return everything that the model is shown as one text, tool schemas included."""
     return "\n".join(span.text for span in spans(envelope))
 
 
 def named_in(text: str) -> frozenset[int]:
-    """Ordinals that a text names by reference, singly or within a range.
+    """Return the ordinals that a text names by reference, singly or within a range.
 
     >>> sorted(named_in("see §3, and §7-§9"))
     [3, 7, 8, 9]
@@ -279,7 +276,7 @@ ALL_TOKENS = 10**9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentRun:
-    """One transcript, as a client that sends everything would send it."""
+    """A transcript in the form of a client that sends everything."""
 
     name: str
     format: str
@@ -288,16 +285,16 @@ class AgentRun:
     messages: tuple[PromptPiece, ...]
     """All others, in order."""
     seen: tuple[int, ...]
-    """How many of the messages each model call is sent; ascending."""
+    """Number of messages sent with each model call; ascending."""
     tools_tokens: int
     task: str
     """The first user message's text."""
     task_ordinal: int
     ours: Mapping[str, tuple[PricedPrompt, ...]]
-    """What each of our builders sent at each call, by its name."""
+    """Prompts of each of our builders, by its name and by call."""
     found_values: tuple[frozenset[str], ...] = ()
-    """Of each call: values in its reply's tool calls that a tool result was the first to say. The reply to the last
-    call is no part of any prompt and is not read, so its set is empty."""
+    """By call: values in the reply's tool calls that first stood in a tool result. The last reply is in no prompt, so
+    it is not read and its set is empty."""
 
 
 class MaskableStep(NamedTuple):
@@ -305,44 +302,44 @@ class MaskableStep(NamedTuple):
 
     step: int
     places: tuple[int, ...]
-    """Of those results among the run's messages; ascending."""
+    """Indices of these results among the run's messages; ascending."""
 
 
 @dataclass(frozen=True, slots=True)
 class MaskedRun:
-    """A run, its steps, and its messages as they look once masked."""
+    """A run, its steps, and its masked messages."""
 
     run: AgentRun
     masked: tuple[PromptPiece, ...]
-    """Each message masked; the message itself where that saves nothing."""
+    """Each message masked, or unchanged if masking saves nothing."""
     steps: tuple[int, ...]
-    """Of each message."""
+    """Step of each message."""
     maskable: tuple[MaskableStep, ...]
     kept_steps: int = KEPT_STEPS
 
     def eligible(self, call: int) -> int:
-        """How many of the maskable steps may be masked at this 0-based call."""
+        """Return the number of steps that may be masked at this 0-based call."""
         newest = self.newest_step(call)
         return sum(maskable.step <= newest - self.kept_steps for maskable in self.maskable)
 
     def newest_step(self, call: int) -> int:
-        """The step of the last message that this call is sent."""
+        """Return the step of the last message of this call."""
         return self.steps[self.run.seen[call] - 1]
 
     def prompt(self, call: int, boundary: int) -> tuple[PromptPiece, ...]:
-        """What a call is sent with so many steps masked."""
+        """Return a call's prompt with the first `boundary` maskable steps masked."""
         hidden = {place for maskable in self.maskable[:boundary] for place in maskable.places}
         shown = self.run.messages[: self.run.seen[call]]
         return (*self.run.system, *(self.masked[i] if i in hidden else piece for i, piece in enumerate(shown)))
 
     def prompts(self, boundaries: Sequence[int]) -> list[PricedPrompt]:
-        """What each call is sent under these boundaries."""
+        """Return each call's prompt under these boundaries."""
         moved = [now != before for before, now in zip((0, *boundaries), boundaries, strict=False)]
         return [PricedPrompt(self.prompt(call, b), moved[call]) for call, b in enumerate(boundaries)]
 
 
 def masking_of(run: AgentRun, sizer: Sizer) -> MaskedRun:
-    """Find a run's steps and what masking would make of them."""
+    """Find a run's steps and mask their results."""
     steps: list[int] = []
     masked: list[PromptPiece] = []
     places: dict[int, list[int]] = {}
@@ -359,7 +356,7 @@ def masking_of(run: AgentRun, sizer: Sizer) -> MaskedRun:
 
 
 def files_of(paths: Sequence[str | Path]) -> list[Path]:
-    """Files as named, and of a folder its transcripts; raises `InputError` for a folder without any."""
+    """Return the named files and the transcripts of named folders; raise `InputError` for a folder without any."""
     files: list[Path] = []
     for path in map(Path, paths):
         inside = sorted(p for p in path.iterdir() if p.suffix in SUFFIXES) if path.is_dir() else [path]
@@ -370,7 +367,7 @@ def files_of(paths: Sequence[str | Path]) -> list[Path]:
 
 
 def read_runs(paths: Sequence[str | Path], builders: Mapping[str, EnvelopeBuilder], sizer: Sizer) -> Iterator[AgentRun]:
-    """The runs of files and folders that have at least one model call."""
+    """Read the runs of files and folders that have at least one model call."""
     for path in files_of(paths):
         for transcript in read_transcripts(path):
             run = read_run(transcript, builders, sizer)
@@ -379,13 +376,15 @@ def read_runs(paths: Sequence[str | Path], builders: Mapping[str, EnvelopeBuilde
 
 
 def read_run(transcript: Transcript, builders: Mapping[str, EnvelopeBuilder], sizer: Sizer) -> AgentRun:
-    """Replay a transcript through these builders, and through one with room for everything."""
+    """Replay a transcript through these builders, and through a builder with room for everything."""
     whole: tuple[PromptPiece, ...] = ()
     seen: list[int] = []
     leading = tools_tokens = ordinal = 0
     task = ""
+    budgets = Budgets(dynamic_tokens=ALL_TOKENS, arrival_cap_tokens=ALL_TOKENS, recall_fraction=0)
+    roomy = EnvelopeBuilder(tokenizer=sizer.counter.tokenizer, budgets=budgets, selector=None)
     with memory_store() as store:
-        for call in replay(transcript, _roomy(sizer), open_session(store, transcript)):
+        for call in replay(transcript, roomy, open_session(store, transcript)):
             whole, state = _sent(call.envelope, sizer), call.session.state
             leading, tools_tokens = len(call.envelope.head.fragments), call.envelope.head.tools_tokens
             seen.append(len(whole) - leading)
@@ -417,21 +416,15 @@ def _sent(envelope: Envelope, sizer: Sizer) -> tuple[PromptPiece, ...]:
     return sizer.pieces(envelope.render("openai-chat", cache=False)["messages"])
 
 
-def _roomy(sizer: Sizer) -> EnvelopeBuilder:
-    """A builder that counts alike and leaves nothing out."""
-    budgets = Budgets(dynamic_tokens=ALL_TOKENS, arrival_cap_tokens=ALL_TOKENS, recall_fraction=0)
-    return EnvelopeBuilder(tokenizer=sizer.counter.tokenizer, budgets=budgets, selector=None)
-
-
 def reachable_ordinals(envelope: Envelope) -> frozenset[int]:
-    """Messages that this envelope shows, or leads to by a reference or a range of references."""
+    """Return the messages that this envelope shows or names by a reference or range."""
     shown = {ordinal for fragment in envelope.dynamic.fragments for ordinal in fragment.refs}
     return named_in(window_of(envelope)) | shown
 
 
 _WORD = re.compile(r"\w[\w./@-]{2,}\w")
 _IDENTIFIER = re.compile(r"[\d_./@]|[a-z][A-Z]")
-"""What a word of prose has not: a digit, an inner sign, or a capital after a small letter."""
+"""Marks that words of prose lack: a digit, an inner sign, or a capital after a small letter."""
 
 
 def _found_values(
@@ -450,7 +443,7 @@ def _found_values(
 
 
 def values_of(wire: Wire) -> frozenset[str]:
-    """Identifiers, paths and numbers of at least four characters among the arguments of a message's tool calls.
+    """Return identifiers, paths and numbers of at least four characters in the arguments of a message's tool calls.
 
     >>> function = {"name": "book", "arguments": '{"flight": "HAT136", "note": "window seat"}'}
     >>> call = {"id": "c1", "type": "function", "function": function}

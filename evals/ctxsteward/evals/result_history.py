@@ -1,24 +1,24 @@
-"""The history of results (a JSON line a result, appended), and two runs of a suite beside each other.
+"""Keep a history of results (one JSON line per result), and compare two runs of a suite.
 
-A result is compared with the newest earlier one that asked the same: of the same suite and split, with the same setup
-(budgets, model, summarizer, …) over the same scenarios. Where there is none, it is told in what the newest of the suite
-and split differs. A file that cannot be read is left as it is.
+A result is compared with the newest earlier one of the same suite and split, with the same setup (budgets, model,
+summarizer, …) and the same scenarios. If there is none, `incomparable` lists the differences from the newest of the
+same suite and split. An unreadable file is not changed.
 
-Two runs are compared paired by scenario: how far apart each figure is, and how surely.
+Two runs are compared paired by scenario: the difference of each figure, and its certainty.
 
     compared = compare(before, after, meant=("budgets.dynamic_tokens",))
     compared.figures[0].difference, compared.figures[0].low, compared.figures[0].p
 
-Both must have asked the same: suite, split and setup. What is `meant` to differ may; product, revision and time always
-may. The figures are those of the scenarios that both played, so a run of 4 and one of 26 share the first 4.
+Both must have the same suite, split and setup. Settings named in `meant` may differ; product, revision and time always
+may. The figures are over the scenarios that both played, so a run of 4 and one of 26 share the first 4.
 
-A difference is after less before. Its interval at 95 % is Student's over the scenarios' shares in it: with
-:math:`r = Σt/Σc` in each run, scenario `i` has :math:`n·((t'_i - r'·c'_i)/Σc' - (t_i - r·c_i)/Σc)`, whose mean is 0 and
-whose spread is that of the difference; what the scenarios have in common cancels. `p` is of a permutation test: how
-often the difference is as large or larger where the two runs of each scenario are swapped at random; exact up to
-`EXACT` scenarios that differ, else over `SWAPS` seeded draws. Both take no account of how many figures are compared.
+A difference is after minus before. Its interval at 95 % is Student's over the scenarios' shares in it: with :math:`r =
+Σt/Σc` in each run, scenario `i` has :math:`n·((t'_i - r'·c'_i)/Σc' - (t_i - r·c_i)/Σc)`, whose mean is 0 and whose
+spread is that of the difference; variation common to both runs cancels. `p` is of a permutation test: the frequency of
+a difference at least as large when the two runs of each scenario are swapped at random; exact up to `EXACT` differing
+scenarios, else over `SWAPS` seeded draws. Neither corrects for the number of figures.
 
-Raises `InputError` for runs that cannot be compared, with what differs, and with the line of a file that does not fit.
+Raises `InputError` for runs that cannot be compared, with their differences, and for an invalid line of a file.
 Source: Fisher 1935, "The design of experiments" (the permutation of pairs); Cochran 1977, "Sampling techniques",
 chapter 6 (ratio estimators); Phipson & Smyth 2010, "Permutation p-values should never be zero".
 """
@@ -49,7 +49,7 @@ TREND = 20
 
 
 def read(path: Path, other: str = "pass another --history") -> tuple[EvalResult, ...]:
-    """All results of a history, oldest first; none where there is no file yet. `other`: what else to do about it."""
+    """Read all results of a history, oldest first; empty without a file. `other` is a hint for errors."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except FileNotFoundError:
@@ -74,7 +74,7 @@ def _result(line: str, where: str, other: str) -> EvalResult:
 
 
 def append(path: Path, results: Iterable[EvalResult]) -> None:
-    """Add results at the end of a history, made if missing; whole lines, synced."""
+    """Append results to a history, creating it if missing; whole lines, synced."""
     results = tuple(results)
     for result in results:
         validate("eval_result", result.model_dump(mode="json", warnings=False), str(path))
@@ -82,7 +82,7 @@ def append(path: Path, results: Iterable[EvalResult]) -> None:
 
 
 def append_lines(path: Path, lines: Iterable[str], failed: str) -> None:
-    """Add lines at the end of a file, made if missing; whole lines, synced. `failed` says what could not be done."""
+    """Append whole lines to a file and sync it, creating it if missing; `failed` begins the error message."""
     rows = "".join(f"{line}\n" for line in lines)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -95,13 +95,13 @@ def append_lines(path: Path, lines: Iterable[str], failed: str) -> None:
 
 
 def before(history: Sequence[EvalResult], result: EvalResult) -> EvalResult | None:
-    """The newest result that asked the same, of those before this one where it stands in the history itself."""
+    """Return the newest comparable result, before `result` if that stands in the history itself, or None."""
     earlier = tuple(takewhile(lambda other: other is not result, history))
     return next((other for other in reversed(earlier) if not any(differing(other, result))), None)
 
 
 def incomparable(history: Sequence[EvalResult], result: EvalResult) -> tuple[str, ...]:
-    """In what the newest result of the same suite and split differs, where none asked the same; else nothing."""
+    """Return how the newest result of the same suite and split differs, if no result is comparable; else empty."""
     if before(history, result) is not None:
         return ()
     same = (other for other in reversed(history) if (other.suite, other.split) == (result.suite, result.split))
@@ -110,7 +110,7 @@ def incomparable(history: Sequence[EvalResult], result: EvalResult) -> tuple[str
 
 
 class SettingDifference(NamedTuple):
-    """Something that two runs did not ask alike.
+    """A setting in which two runs differ.
 
     >>> str(SettingDifference("scenarios", "26", "4"))
     'scenarios: 26 and 4'
@@ -126,11 +126,11 @@ class SettingDifference(NamedTuple):
 
 UNSET = "not set"
 UNSET_AS = {"subject": "ours"}
-"""What a setting that is not there stands for."""
+"""Meaning of a missing setting."""
 
 
 def setting_differences(before: EvalResult, after: EvalResult) -> Iterator[SettingDifference]:
-    """In what suite, split and setup of two results differ."""
+    """Yield the differences in suite, split and setup of two results."""
     for name in ("suite", "split"):
         if getattr(before, name) != getattr(after, name):
             yield SettingDifference(name, getattr(before, name), getattr(after, name))
@@ -141,7 +141,7 @@ def setting_differences(before: EvalResult, after: EvalResult) -> Iterator[Setti
 
 
 def differing(before: EvalResult, after: EvalResult) -> Iterator[SettingDifference]:
-    """In what two results did not ask the same: the settings, and the scenarios."""
+    """Yield the differences in settings and scenarios of two results."""
     yield from setting_differences(before, after)
     ids = [set(result.scenario_ids) for result in (before, after)]
     if before.scenarios != after.scenarios:
@@ -151,12 +151,12 @@ def differing(before: EvalResult, after: EvalResult) -> Iterator[SettingDifferen
 
 
 def trend(history: Sequence[EvalResult], result: EvalResult) -> tuple[EvalResult, ...]:
-    """The newest `TREND` runs that asked the same as a result, oldest first; it is among them where it was kept."""
+    """Return the newest `TREND` comparable runs, oldest first, including `result` if the history holds it."""
     return tuple(other for other in history if not any(differing(other, result)))[-TREND:]
 
 
 def values(runs: Iterable[EvalResult], metric: str) -> tuple[float | None, ...]:
-    """A figure run by run; None where a run had none."""
+    """Return a figure run by run; None for a run without it."""
     return tuple(next((m.value for m in run.metrics if m.name == metric), None) for run in runs)
 
 
@@ -167,7 +167,7 @@ ROUNDING = 1e-12
 
 
 class ScenarioPair(NamedTuple):
-    """What one scenario gave to a figure in both runs."""
+    """A scenario's part of a figure in both runs."""
 
     before: ScenarioPart
     after: ScenarioPart
@@ -182,28 +182,28 @@ class FigureComparison:
     better: Literal["higher", "lower"]
     unit: str
     before: float | None
-    """None: no scenario was scored."""
+    """None if no scenario was scored."""
     after: float | None
     difference: float | None
-    """None: no scenario was scored in both."""
+    """None if no scenario was scored in both."""
     low: float | None
-    """Of the difference; None of a single scenario, and where fewer than `intervals.ALIKE` differ by the same."""
+    """Low end of the difference; None for a single scenario, or fewer than `intervals.ALIKE` equal differences."""
     high: float | None
     p: float | None
     scenarios: int
     differing: int
     """Scenarios whose own values differ."""
     is_surely: Literal["better", "worse"] | None
-    """Where the interval leaves out 0 and `p` is no larger than `SURE`."""
+    """Set if the interval excludes 0 and `p` is at most `SURE`."""
 
 
 class GateChange(NamedTuple):
-    """A gate that ended otherwise."""
+    """A gate with another verdict."""
 
     metric: str
     rule: str
     before: Verdict | None
-    """None: the run had no such gate."""
+    """None if the run had no such gate."""
     after: Verdict | None
 
 
@@ -216,17 +216,17 @@ class ResultComparison:
     before: EvalResult
     after: EvalResult
     scenario_ids: tuple[str, ...]
-    """Played by both to the end."""
+    """Scenarios that both runs finished."""
     broke_off: tuple[str, ...]
-    """Played by both, left out: one of the two, or both, did not end."""
+    """Scenarios of both runs that at least one did not finish; left out."""
     meant: tuple[SettingDifference, ...]
-    """What was meant to differ, and does."""
+    """Intended differences."""
     figures: tuple[FigureComparison, ...]
     gates: tuple[GateChange, ...]
 
 
 def compare(before: EvalResult, after: EvalResult, *, meant: Sequence[str] = ()) -> ResultComparison:
-    """The comparison; raises `InputError` where the two did not ask the same."""
+    """Compare two runs; raise `InputError` if they differ in settings not named in `meant`."""
     differences = tuple(setting_differences(before, after))
     for name in meant:
         if name not in before.setup | after.setup:
@@ -261,8 +261,9 @@ def compare(before: EvalResult, after: EvalResult, *, meant: Sequence[str] = ())
 
 
 def read_runs(named: str) -> dict[str, EvalResult]:
-    """The newest result of each suite in a file of results, a JSON line each, as ``evals run --json`` prints and
-    ``--history`` keeps them; of ``FILE@WHICH`` the newest of that revision, or whose time begins so.
+    """Read the newest result of each suite from a file of JSON lines (``evals run --json``, ``--history``).
+
+    ``FILE@WHICH`` selects the newest of that revision, or of a time that begins with WHICH.
     """
     file, which = (named, "") if os.path.lexists(named) or "@" not in named else _split(named)
     path = Path(file)
@@ -286,7 +287,7 @@ def _split(named: str) -> tuple[str, str]:
 def compare_runs(
     first: str, second: str, *, suite: str | None = None, metrics: Sequence[str] = (), meant: Sequence[str] = ()
 ) -> tuple[ResultComparison, ...]:
-    """Two files of results (`read_runs`), suite by suite; only `suite` or `metrics` where they are named."""
+    """Compare two files of results (`read_runs`) suite by suite, limited to `suite` and `metrics` if given."""
     runs = [read_runs(named) for named in (first, second)]
     common = [name for name in runs[0] if name in runs[1] and suite in (None, name)]
     if not common:
@@ -316,7 +317,7 @@ def _is_same(first: str, second: str) -> bool:
 
 
 def _common(before: EvalResult, after: EvalResult) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What both played: to the end, and not; a scenario that broke off gives figures of its beginning alone."""
+    """Return the scenarios that both finished, and those that one broke off: figures of a beginning do not compare."""
     for result in (before, after):
         if not result.scenario_ids:
             what = f"{result.suite} of {result.when} was written by a version that kept no values by scenario"
@@ -338,7 +339,7 @@ def _figure(metric: MetricResult, before: EvalResult, after: EvalResult, common:
     pairs = [ScenarioPair(rows[0][id], rows[1][id]) for id in common if id in rows[0] and id in rows[1]]
     pairs = [pair for pair in pairs if pair.before.checks and pair.after.checks]
     values = [_value(metric, [pair[side] for pair in pairs]) if pairs else None for side in (0, 1)]
-    if not pairs:  # nothing to compare; what one of them has is told
+    if not pairs:  # nothing to compare, but show the value of either run
         alone = [[row[id] for id in common if id in row and row[id].checks] for row in rows]
         values = [_value(metric, parts) if parts else None for parts in alone]
     difference = values[1] - values[0] if pairs and values[0] is not None and values[1] is not None else None
@@ -373,7 +374,7 @@ def _value(metric: MetricResult, parts: Sequence[ScenarioPart]) -> float:
 
 
 def _half_width(metric: MetricResult, pairs: Sequence[ScenarioPair]) -> float | None:
-    """Of the difference's interval, with the scenarios' shares in it."""
+    """Return half the width of the difference's interval, from the scenarios' shares in it."""
     count = len(pairs)
     if count < 2:
         return None
@@ -396,7 +397,7 @@ def _differing(pairs: Sequence[ScenarioPair]) -> list[ScenarioPair]:
 
 
 def _p(metric: MetricResult, pairs: Sequence[ScenarioPair]) -> float | None:
-    """How often swapping the runs of scenarios makes a difference as large; pairs of equals change nothing."""
+    """Return how often swapping the runs of scenarios makes a difference as large; equal pairs change nothing."""
     if not pairs:
         return None
     differing = _differing(pairs)

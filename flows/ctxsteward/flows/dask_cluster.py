@@ -1,9 +1,9 @@
-"""A night on a Dask cluster of this machine, and the Prefect server that its workers report to.
+"""Run a night on a Dask cluster of this machine, with a Prefect server for its workers.
 
-Both are on the loopback and gone after the night. Dask's scheduler starts an HTTP server in any case, by default on
-port 8787 of the cluster's interface, and its client calls that a dashboard. Here it is on a free port, holds no
-dashboard, and has no link. Workers are processes of their own, and each would start a Prefect server if it found none:
-they find this one in the environment. Where `PREFECT_API_URL` is set already, nothing is started.
+Both listen on the loopback only and end with the night. Dask's scheduler always starts an HTTP server, by default on
+port 8787 of the cluster's interface, and its client calls it a dashboard. Here it uses a free port and has neither a
+dashboard nor a link. Each worker process would start a Prefect server of its own if it had no address, so the
+environment holds this one. If `PREFECT_API_URL` is set, no server is started.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ VARIABLE = "PREFECT_API_URL"
 
 
 class QuietCluster(LocalCluster):
-    """Processes of one thread each."""
+    """A cluster of processes with one thread each and no dashboard."""
 
     def __init__(self, **more: Any) -> None:
         scheduler = {"dashboard": False, "dashboard_address": f"{LOOPBACK}:0"}
@@ -41,7 +41,7 @@ class QuietCluster(LocalCluster):
 
 @contextmanager
 def local_api() -> Iterator[str]:
-    """The API's address, while it is there."""
+    """Yield the address of the Prefect API, starting a server if none is configured."""
     configured = PREFECT_API_URL.value()
     if configured:
         yield configured
@@ -60,7 +60,7 @@ def local_api() -> Iterator[str]:
 
 
 def night_on_dask(settings: NightSettings) -> NightReport:
-    """A night as a Prefect flow, its batches tasks; the report also of one that is no success."""
+    """Run a night as a Prefect flow with its batches as tasks; return the report even of a failed night."""
     with local_api():
         try:
             return meta_steward_nightly(settings)

@@ -8,26 +8,25 @@ answer. Where another night of the profile is under way, this one waits as long 
 killed is taken over: on its own machine at once, on another when its lease has run out. A night over nothing (no such
 profile, no transcript in a source) fails before it begins.
 
-A task gets names of transcripts and hands back the address of what became of them, never a body. Its cache key is its
-batch alone, and a batch's address is made of what it reads; results are persisted, so a run that is repeated after a
-kill finds every finished batch, also where Prefect still shows the first run as running. A batch that fails is a failed
-state, not a failed run. Of its exception only the name is kept: its text may quote a transcript, and Prefect keeps
-logs.
+A task gets names of transcripts and returns the address of its result, never a body. Its cache key is its batch alone,
+and the address of a batch is a digest of its input. Results are persisted, so a run that is repeated after a kill finds
+every finished batch, even while Prefect still shows the first run as running. A failed batch is a failed state, not a
+failed run. Only the name of its exception is kept: its text may quote a transcript, and Prefect keeps logs.
 
-Every night leaves a Markdown artifact. Rejected, rolled back, busy or broken, it ends `Failed`, and a caller in this
-process gets `NightFailed` with the report; where people must say something first, it ends `Held`. What a report quotes
-goes back to the caller and is not persisted.
+Every night leaves a Markdown artifact. A night that is rejected, rolled back, busy or broken ends `Failed`, and a
+caller in this process gets `NightFailed` with the report; a night that waits for a person's decision ends `Held`.
+Quotes in a report go back to the caller and are not persisted.
 
-Annotations here are values, not texts: Prefect reads them where a deployment has loaded the flow by its name.
+Annotations here are values, not texts: Prefect evaluates them when a deployment loads the flow by its name.
 
-What the flows tell Prefect of a run beside its states stands here, too: name, tags, owner, report. A run whose process
-was killed together with its worker says nothing any more, and its server shows it as running for ever. So each run is
-labelled with the owner of the steward's lease (`night@HOST:PID`), and the next run calls those crashed whose owner is
-gone: on this machine, because no such process is there; on another one, because its lease has run out.
+This module also sets the name, tags, owner and report of a run in Prefect. A run whose process was killed together with
+its worker stays "running" on the server for ever. So each run is labelled with the owner of the steward's lease
+(`night@HOST:PID`), and the next run marks runs as crashed whose owner is gone: on this machine because the process has
+ended, on another machine because its lease has run out.
 
-Telemetry goes where `CTXSTEWARD_TELEMETRY` says, as ``ctxsteward … --telemetry`` has it. A served flow runs in a
-process of its own that ends with it, so `otlp=URL` is what fits; what waits is sent at the end of the process. Where
-the process has an SDK already (the command line's, or a framework's), that SDK is used.
+Telemetry goes to the destination in `CTXSTEWARD_TELEMETRY`, as with ``ctxsteward … --telemetry``. A served flow runs in
+a process of its own that ends with it, so use `otlp=URL`; pending telemetry is sent at the end of the process. An SDK
+that the process has already set up (the command line's, or a framework's) is used instead.
 """
 
 import atexit
@@ -60,11 +59,11 @@ from ctxsteward.steward.setup import harvest_in_process, require
 from ctxsteward.store.profiles.versions import WriterLease
 
 OWNER = "ctxsteward.owner"
-"""Label of a run: who holds the steward's lease."""
+"""Label of a run with the owner of the steward's lease."""
 
 
 def run_name() -> str:
-    """The name of the run that is under way: what it is about, and its day, range or suite."""
+    """Name the current run by tenant, profile, and its day, range or suite."""
     parameters = dict(runtime.flow_run.parameters or {})
     settings = NightSettings.model_validate(parameters["settings"])
     about = settings.profile if settings.tenant == "default" else f"{settings.tenant}/{settings.profile}"
@@ -76,12 +75,12 @@ def run_name() -> str:
 
 
 def tags_of(settings: NightSettings) -> tuple[str, ...]:
-    """Tags of all that runs for this profile."""
+    """Return the tags of all runs for this profile."""
     return ("ctxsteward", f"tenant:{settings.tenant}", f"profile:{settings.profile}")
 
 
 def refuse_relative_paths(settings: NightSettings) -> None:
-    """Refuse relative paths in a deployment: each of its runs has a working directory of its own, thrown away."""
+    """Refuse relative paths in a deployment, since each of its runs has a temporary working directory."""
     if runtime.deployment.id is None:
         return
     store = settings.store.removeprefix("file:") if settings.store.startswith("file:") else None
@@ -89,21 +88,21 @@ def refuse_relative_paths(settings: NightSettings) -> None:
     for path in (store, settings.journal, settings.sent, settings.actors, *sources):
         if path is not None and not path.startswith("/"):
             raise InputError(
-                f"{path!r:.200} is relative, and the working directory of a deployment's run is a new one each time; "
-                "write the whole path"
+                f"{path!r:.200} is relative, but each run of a deployment has a new working directory; "
+                "write the absolute path"
             )
 
 
 def claim(settings: NightSettings, here: ProcessEnvironment) -> None:
-    """Say who runs this, and what for."""
+    """Label the current run with its owner, and tag it with tenant and profile."""
     with get_client(sync_client=True) as client:
         client.update_flow_run_labels(runtime.flow_run.id, {OWNER: here.owner})
         tags = {*runtime.flow_run.tags, *tags_of(settings)}
         client.update_flow_run(runtime.flow_run.id, tags=sorted(tags))
 
 
-def call_crashed(is_gone: Callable[[str], bool]) -> int:
-    """Call runs crashed that show as running though their owner is gone; how many."""
+def mark_crashed(is_gone: Callable[[str], bool]) -> int:
+    """Mark running runs whose owner is gone as crashed; return their number."""
     running = FlowRunFilter(state=FlowRunFilterState(type=FlowRunFilterStateType(any_=[StateType.RUNNING])))
     with get_client(sync_client=True) as client:
         runs = client.read_flow_runs(flow_run_filter=running)
@@ -115,7 +114,7 @@ def call_crashed(is_gone: Callable[[str], bool]) -> int:
 
 
 def show(report: NightReport) -> None:
-    """Keep the report as an artifact of the run: numbers and codes, for a server's database is no place for more."""
+    """Keep the report as an artifact of the run: numbers and codes only, since the server's database stores it."""
     keyed = "".join(char if char.isalnum() and char.isascii() else "-" for char in report.profile.lower())
     create_markdown_artifact(report.markdown(), key=f"night-{keyed}", description=f"{report.outcome}, {report.night}")
 
@@ -133,7 +132,7 @@ TELEMETRY_VARIABLE = "CTXSTEWARD_TELEMETRY"
 
 @cache
 def export() -> None:
-    """Set up telemetry as `CTXSTEWARD_TELEMETRY` says, once a process."""
+    """Set up telemetry from `CTXSTEWARD_TELEMETRY`, once per process."""
     destination = os.environ.get(TELEMETRY_VARIABLE)
     if not destination or "opentelemetry.sdk.metrics" in sys.modules:
         return
@@ -149,16 +148,16 @@ def export() -> None:
 
 
 CACHED = "Cached"
-"""Name of the state of a task that Prefect has not run again."""
+"""State name of a task whose result Prefect took from its cache."""
 
 
 class HarvestTaskError(Exception):
-    """A batch came to no end."""
+    """Raised when a batch fails."""
 
 
 @task(cache_policy=INPUTS - "settings", persist_result=True, result_serializer="json", task_run_name="{batch.address}")
 def harvest_batch(settings: NightSettings, batch: Batch) -> dict[str, Any]:
-    """Harvest a batch; its address, and what that has cost."""
+    """Harvest a batch; return its address and its cost."""
     here = of_this_process()
     try:
         done = harvest_in_process(settings, batch, here)
@@ -168,7 +167,7 @@ def harvest_batch(settings: NightSettings, batch: Batch) -> dict[str, Any]:
 
 
 def on_prefect(settings: NightSettings, records: BatchRecords, results: Path) -> Run:
-    """Run batches as tasks of the flow that is under way; `results` is a folder for addresses."""
+    """Return a runner of batches as tasks of the current flow; `results` is a folder for addresses."""
     harvest = harvest_batch.with_options(result_storage=results)
 
     def run(batches: Iterable[Batch]) -> Iterator[BatchResult | BatchFailure]:
@@ -181,11 +180,11 @@ def on_prefect(settings: NightSettings, records: BatchRecords, results: Path) ->
 
 
 def _ended(batch: Batch, state: State[Any], records: BatchRecords) -> BatchResult | BatchFailure:
-    """What became of a batch, as its record says; what it has cost here is not counted twice."""
+    """Return the result of a batch from its record, without counting its cost twice."""
     if not state.is_completed():
         return BatchFailure(batch, state.name or "Failed")
     record = records.find(batch.address)
-    if record is None:  # the store lost it, or is another one: Prefect's own word is not enough
+    if record is None:  # Prefect's cache may be older than the store, or belong to another store
         return BatchFailure(batch, "RecordMissing")
     outcome = state.result()
     if state.name == CACHED or outcome["by"] == of_this_process().owner:
@@ -194,7 +193,7 @@ def _ended(batch: Batch, state: State[Any], records: BatchRecords) -> BatchResul
 
 
 def task_runner(settings: NightSettings) -> TaskRunner[Any]:
-    """The runner that these settings name."""
+    """Return the task runner that the settings name."""
     if settings.runner == "threads":
         return ThreadPoolTaskRunner(max_workers=settings.workers)
     from prefect_dask.task_runners import DaskTaskRunner
@@ -207,14 +206,14 @@ def task_runner(settings: NightSettings) -> TaskRunner[Any]:
 
 
 RETRIES, RETRY_SECONDS = 2, 10
-"""Of a night whose store, server or cluster does not answer."""
+"""Retries of a night whose store, server or cluster does not answer."""
 POLL_SECONDS = 1.0
 
 
 class NightFailed(Exception):
-    """A night that is no success; `report` is all of it, the message quotes nobody.
+    """Raised when a night fails; `report` is complete, the message quotes nobody.
 
-    Prefect keeps a pickle of whatever a flow raises: that holds numbers alone.
+    Prefect persists a pickle of each exception of a flow, so the pickle holds numbers only.
     """
 
     def __init__(self, report: NightReport) -> None:
@@ -227,25 +226,25 @@ class NightFailed(Exception):
 
 @flow(name="meta_steward_nightly", flow_run_name=run_name, persist_result=False)
 def meta_steward_nightly(settings: NightSettings) -> NightReport:
-    """Run one night of the steward over whatever transcripts are due."""
+    """Run one night of the steward over the transcripts that are due."""
     export()
     report = one_night(settings)
     if report.failure:
         raise NightFailed(report)
     if report.outcome == "held":
         held: State[NightReport] = Completed(name="Held", message=f"{report.waiting:,} waits for a person", data=report)
-        return held  # type: ignore[return-value]  # Prefect hands its data on to whoever calls the flow
+        return held  # type: ignore[return-value]  # Prefect returns the state's data to the caller
     return report
 
 
 def one_night(settings: NightSettings) -> NightReport:
-    """One night of the flow that is under way, its report shown; raises where it cannot begin."""
+    """Run one night within the current flow and show its report; raise if it cannot begin."""
     here = of_this_process()
     claim(settings, here)
     _begin(settings, here)
     with tags(*tags_of(settings)):
         report = night.with_options(task_runner=task_runner(settings))(settings)
-        if report.outcome == "busy":  # a try of its own that lost the store has left a lease behind, or one was faster
+        if report.outcome == "busy":  # an earlier try lost the store and left its lease, or another night was faster
             _begin(settings, here)
             report = night.with_options(task_runner=task_runner(settings))(settings)
     show(report)
@@ -254,7 +253,7 @@ def one_night(settings: NightSettings) -> NightReport:
 
 @flow(name="night", persist_result=False, retries=RETRIES, retry_delay_seconds=RETRY_SECONDS)
 def night(settings: NightSettings) -> NightReport:
-    """One night, with its batches as tasks."""
+    """Run one night with its batches as tasks."""
     here = of_this_process()
     claim(settings, here)
     with open_night(settings, here) as opening:
@@ -267,7 +266,7 @@ def night(settings: NightSettings) -> NightReport:
 
 
 def _begin(settings: NightSettings, here: ProcessEnvironment) -> None:
-    """Refuse a night over nothing, wait for its turn, and settle runs that were killed."""
+    """Check the settings, wait for the lease, and mark killed runs as crashed."""
     refuse_relative_paths(settings)
     with stored(settings, here) as store:
         require(settings, store)
@@ -276,13 +275,13 @@ def _begin(settings: NightSettings, here: ProcessEnvironment) -> None:
         lapsed = _waited(
             WriterLease(store, settings.profile, settings.tenant, owner=here.owner, clock=here.clock), settings, here
         )
-    crashed = call_crashed(lambda owner: here.abandoned(owner) or owner == lapsed)
+    crashed = mark_crashed(lambda owner: here.abandoned(owner) or owner == lapsed)
     if crashed:
         get_run_logger().warning("%d runs were killed; this one takes over", crashed)
 
 
 def stored(settings: NightSettings, here: ProcessEnvironment) -> Store:
-    """The store, which is there already; raises `InputError` where none is."""
+    """Open an existing store; raise `InputError` if it does not exist."""
     scheme, _, folder = settings.store.partition(":")
     if scheme == "file" and not (Path(folder) / "objects").is_dir():
         raise InputError(f"store {settings.store!r:.200} does not exist; correct it, or make one with a first version")
@@ -290,7 +289,7 @@ def stored(settings: NightSettings, here: ProcessEnvironment) -> Store:
 
 
 def _waited(lease: WriterLease, settings: NightSettings, here: ProcessEnvironment) -> str | None:
-    """Wait while somebody else holds the lease, as long as a dead one would; the owner of one that has run out."""
+    """Wait while another owner holds the lease, at most its lifetime; return the owner of an expired lease, or None."""
     until = time.monotonic() + settings.lease_seconds + POLL_SECONDS
     while (holder := lease.holder()) is not None:
         if here.abandoned(holder.owner) or holder.expires_seconds <= here.clock():

@@ -1,9 +1,9 @@
-"""Missed nights, run later: one night for each day of a range, in order, on what had changed by the end of that day.
+"""Run missed nights later: one night for each day of a range, in order, on the changes until the end of that day.
 
-A day that was done already is found done. Days that come late end with the same observations as days on time. A night
-that is rejected does not stop the next; at the end the run fails, with the reports of all nights (`NightsFailed`).
+A day that is already done is skipped. Late days end with the same observations as days on time. A rejected night does
+not stop the next; at the end the run fails with the reports of all nights (`NightsFailed`).
 
-Annotations here are values, not texts: Prefect reads them where a deployment has loaded the flow by its name.
+Annotations here are values, not texts: Prefect evaluates them when a deployment loads the flow by its name.
 """
 
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ from .night import export, one_night, run_name
 
 
 class NightsFailed(Exception):
-    """Nights of which some are no success; `reports` are those of all; a pickle holds numbers alone."""
+    """Raised when at least one night failed; `reports` are those of all nights, a pickle holds numbers only."""
 
     def __init__(self, reports: list[NightReport]) -> None:
         self.reports = reports
@@ -31,7 +31,7 @@ class NightsFailed(Exception):
 
 @flow(name="replay_nights", flow_run_name=run_name, persist_result=False)
 def replay_nights(settings: NightSettings, first: date, last: date) -> list[NightReport]:
-    """Run the nights from `first` to `last`, both included. Raises `InputError` for a range that holds none."""
+    """Run the nights from `first` to `last`, both included; raise `InputError` for an empty range."""
     export()
     if last < first:
         raise InputError(f"no night from {first} to {last}; name the earlier day first")
@@ -42,7 +42,7 @@ def replay_nights(settings: NightSettings, first: date, last: date) -> list[Nigh
 
 
 def nights_of(settings: NightSettings, first: date, last: date) -> Iterator[NightSettings]:
-    """Settings of each night.
+    """Yield the settings of each night.
 
     >>> days = nights_of(NightSettings(), date(2026, 11, 1), date(2026, 11, 2))
     >>> [(one.night, one.until) for one in days]

@@ -1,9 +1,9 @@
-"""Eval suites as a Prefect flow: a named suite, played with the profile version in force.
+"""Run an eval suite as a Prefect flow, with the profile version in force.
 
-A suite is a callable that takes the settings and returns a JSON document with ``passed``. It plays made-up
-conversations, never anybody's transcripts. `SUITES` has them by name: ``guards``, and the long-horizon suites.
+A suite is a callable that takes the settings and returns a JSON document with ``passed``. It plays generated
+conversations, never real transcripts. `SUITES` maps names to suites: ``guards``, and the long-horizon suites.
 
-Annotations here are values, not texts: Prefect reads them where a deployment has loaded the flow by its name.
+Annotations here are values, not texts: Prefect evaluates them when a deployment loads the flow by its name.
 """
 
 from collections.abc import Callable, Mapping
@@ -29,7 +29,7 @@ Suite = Callable[[NightSettings], dict[str, Any]]
 
 
 def guards(settings: NightSettings) -> dict[str, Any]:
-    """The frozen suite of the eval gate: the version in force against the one before it."""
+    """Run the frozen suite of the eval gate: the version in force against the one before it."""
     with open_store(settings.store, journal=settings.journal, keys=of_this_process().keys()) as store:
         versions = store.profiles(settings.profile, tenant=settings.tenant)
         newest = versions.newest()
@@ -40,7 +40,7 @@ def guards(settings: NightSettings) -> dict[str, Any]:
 
 
 def long_horizon(name: str, settings: NightSettings) -> dict[str, Any]:
-    """An eval suite of CI's size, over the profile in force, at the shipped gates."""
+    """Play an eval suite in CI's size with the profile in force, at the shipped gates."""
     with open_store(settings.store, journal=settings.journal, keys=of_this_process().keys()) as store:
         profile = store.profiles(settings.profile, tenant=settings.tenant).newest().profile
     result = played(
@@ -61,7 +61,7 @@ SUITES: Mapping[str, Suite] = MappingProxyType(
 
 
 class SuiteFailed(Exception):
-    """A suite that did not pass; `document` is all that it found, of which a pickle holds nothing."""
+    """Raised when a suite fails. `document` is dropped when pickled."""
 
     def __init__(self, suite: str, document: dict[str, Any]) -> None:
         self.suite, self.document = suite, document
@@ -79,7 +79,7 @@ def run_suite(suite: str, settings: NightSettings) -> dict[str, Any]:
 
 @flow(name="eval_suite", flow_run_name=run_name, persist_result=False)
 def eval_suite(suite: str, settings: NightSettings) -> dict[str, Any]:
-    """Run a named suite; its document. Raises `InputError` for an unknown name, `SuiteFailed`."""
+    """Run a named suite and return its document; raise `InputError` for an unknown name, `SuiteFailed` if it fails."""
     export()
     if suite not in SUITES:
         raise InputError(f"unknown eval suite {suite!r:.60}; one of: {', '.join(sorted(SUITES))}")

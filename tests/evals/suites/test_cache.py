@@ -106,7 +106,7 @@ def test_an_envelope_that_differs_where_it_must_not_is_found(talked: Talked) -> 
         if fault.outcome == "flagged" and name.startswith("an original in the window"):
             assert talked.disturbed(replace(fault, outcome="remade"))[1] != "", "something is gone"
     summaries = FAULTS["every summary is corrupted"]
-    assert talked.disturbed(replace(summaries, outcome="same"))[1].startswith("the bytes are others")
+    assert talked.disturbed(replace(summaries, outcome="same"))[1].startswith("the bytes differ")
 
 
 def test_a_stale_copy_that_is_served_is_found(talked: Talked) -> None:
@@ -123,7 +123,7 @@ def test_a_stale_copy_that_is_served_is_found(talked: Talked) -> None:
 
     _, wrong, unhandled = talked.disturbed(LogFault(do=served, outcome="flagged"))
     assert unhandled
-    assert wrong == "what an intruder wrote is shown"
+    assert wrong == "text of an intruder is shown"
 
 
 # -- requests that are not what was built -----------------------------------------------------------------------

@@ -1,15 +1,14 @@
 """The suite ``cache``: stored state that is dropped, corrupted, stale or bypassed is recovered, or it is reported.
 
-A conversation goes on beside its disturbed copies. At seeded places a copy of its log is spoiled (`log_faults`) and
-opened cold: the next envelope has the undisturbed bytes, or is made again from the originals, or holds a stand-in with
-a finding where an original is truly gone; nothing an intruder wrote is ever shown, and `context.cache_miss` counts it.
-At others a request is tampered with on its way (`request_tampering`): the auditor must see each of them, and nothing
-where nothing was done.
+At seeded places of a conversation a copy of its log is damaged (`log_faults`) and opened cold. The next envelope must
+have the undisturbed bytes, or be rebuilt from the originals, or hold a placeholder with a finding if an original is
+gone. Text of an intruder is never shown, and `context.cache_miss` counts the damage. At other places a request is
+tampered with on its way (`request_tampering`): the auditor must report each change, and nothing for unchanged requests.
 
-The same messages are also said into a journal that is drained into an object store which fails by a plan
-(`FaultyObjects`; time is simulated), and which holds something known of the session. While nothing arrives, every
-envelope has the undisturbed bytes. Afterwards everything drains, another machine reads the session whole, and a record
-that the journal has lost since is fetched from the store.
+The same messages are appended to a journal that drains into an object store with planned faults (`FaultyObjects`;
+time is simulated), which also holds a fact about the session. During the outage every envelope must have the
+undisturbed bytes. Afterwards all records drain, another machine reads the whole session, and a record that the journal
+has lost since is fetched from the store.
 
 Source: the layered-envelope design (recovery from cache misses; auditors that diff expected and actual context).
 """
@@ -47,14 +46,14 @@ from .log_faults import FAULTS, LyingJournal, disturbed_copy, misses, opened_col
 from .request_tampering import PROVIDERS, TAMPERINGS, TamperingScene
 
 MESSAGES = 48
-"""Of the scenario, from its beginning."""
+"""Messages from the beginning of the scenario."""
 PASSES = 60
-"""Of the drain, after the store is back."""
+"""Most passes of the drain after the store is back."""
 
 
 @dataclass(slots=True)
 class BrokenNetwork:
-    """A plan of faults with a switch: while it is cut, no request arrives and none is answered."""
+    """A plan of faults with a switch: while the network is down, no request arrives and no answer returns."""
 
     faults: SeededFaults
     up: bool = True
@@ -67,7 +66,7 @@ class BrokenNetwork:
 
 
 def drained_store(journal: Journal, objects: ObjectStore, keys: Keys, clock: SimulatedClock, nonce: str) -> Store:
-    """A store whose journal lies outside it, and which drains only when it is asked to."""
+    """Open a store with an external journal that drains only when the suite calls the drain."""
 
     def patience(total_seconds: float) -> Patience:
         return Patience(total_seconds=total_seconds, clock=clock, sleep=clock.sleep, jitter=lambda: 0.5)
@@ -89,7 +88,7 @@ def drained_store(journal: Journal, objects: ObjectStore, keys: Keys, clock: Sim
         write_behind=True,
         behind=behind,
     )
-    # asked in this thread: a lookup aside waits by the clock of the machine
+    # Looks facts up in this thread: a background lookup would wait by the machine's clock, not the simulated one.
     store.fact_lookup = FactLookup(
         lambda profile, tenant: store.facts(profile, tenant=tenant), erasures=lambda tenant: store.erasures(tenant)
     )
@@ -97,7 +96,7 @@ def drained_store(journal: Journal, objects: ObjectStore, keys: Keys, clock: Sim
 
 
 def cut_off(scenario: Scenario, setup: Setup, stage: PlayCounts, rng: Random) -> Scores:
-    """The beginning of the conversation, with the store cut off in its middle."""
+    """Play the beginning of the conversation, with the store cut off in its middle."""
     nonce, clock = f"{rng.randrange(10**9):09d}", SimulatedClock()
     messages = scenario.messages[:MESSAGES]
     begins = rng.randrange(2, len(messages) // 2)
@@ -115,7 +114,7 @@ def cut_off(scenario: Scenario, setup: Setup, stage: PlayCounts, rng: Random) ->
         for store in (well, ailing):
             _learn(scenario, store)
         for number, message in enumerate(messages):
-            network.up, network.well = not begins <= number < ends, number < 2  # what is known has been read once
+            network.up, network.well = not begins <= number < ends, number < 2  # the first messages read the fact
             if message["role"] == "assistant" and number:
                 stage.builds += 1
                 envelopes = builders[0].build(twin), builders[1].build(session)
@@ -151,13 +150,13 @@ def cut_off(scenario: Scenario, setup: Setup, stage: PlayCounts, rng: Random) ->
         yield holds("recovered", _same(expected, envelope), at, "the bytes are others")
         if any(finding.kind == "record_restored" for finding in envelope.findings):
             now = telemetry.board().numbers("context.cache_miss").get(("restored",), 0)
-            yield holds("told", now > before, at, "nothing was told")
+            yield holds("told", now > before, at, "nothing was reported")
         for store in (ailing, other, cold):
             store.close(flush_seconds=0)
 
 
 def _learn(scenario: Scenario, store: Store) -> None:
-    """Something that is known of the session from an earlier one, so that builds ask the store for it."""
+    """Store a fact about the session from an earlier one, so that builds read it from the store."""
     if scenario.profile is not None:
         text = scenario.draw.texts("cache", "remarks")[0]
         fact = Fact(id="known", text=text, sources=(FactSource(session="earlier", ref="§1"),), standing=True)
@@ -175,13 +174,13 @@ def _drain(store: Store) -> None:
 
 
 DISTURBED_EVERY = 5
-"""Calls between two disturbances, about."""
+"""Average number of calls between two disturbances."""
 TAMPERED = 4
-"""Tamperings of one audited call."""
+"""Tamperings with one audited call."""
 
 
 def make(draw: Draw) -> Scenario:
-    """A conversation under a small profile, with tools."""
+    """Make a conversation under a small profile, with tools."""
     talk, rng = SmallTalk.of(draw), draw.random("cache")
     messages: list[Wire] = []
     for _ in range(draw.turns):
@@ -197,7 +196,7 @@ def make(draw: Draw) -> Scenario:
 
 @dataclass(slots=True)
 class _CacheRun:
-    """A conversation under way."""
+    """A conversation that is being played."""
 
     scenario: Scenario
     setup: Setup
@@ -221,7 +220,7 @@ Auditor = Callable[..., Sequence[Finding]]
 
 
 def play_cache(scenario: Scenario, setup: Setup, stage: PlayCounts, *, auditor: Auditor = audit) -> Scores:
-    """Say it; disturb copies of it, tamper with its requests; at the end, the same under an outage."""
+    """Play a scenario; disturb copies of it and tamper with its requests; then play its beginning under an outage."""
     rng = scenario.draw.random("events")
     faults = deck(rng, list(FAULTS))
     tamperings = deck(rng, list(TAMPERINGS))
@@ -280,7 +279,7 @@ def _is_sealed(store: Store, envelope: Envelope) -> bool:
 
 
 def _disturbed(run: _CacheRun, rng: Random, before: Envelope, name: str, at: str) -> Scores:
-    """Spoil a copy of the session's log, open it cold, and check what comes of it."""
+    """Damage a copy of the session's log, open it cold, and check the envelope."""
     fault, world = FAULTS[name], disturbed_copy(run.store, run.session.key)
     gone = fault.do(rng, world)
     if gone is None:
@@ -288,20 +287,20 @@ def _disturbed(run: _CacheRun, rng: Random, before: Envelope, name: str, at: str
     at, misses_before = f"{at}: {name}", misses()
     try:
         wrong, unhandled = opened_cold(world, before, run.messages, run.setup, fault, gone)
-    except Exception as error:  # whatever the product raises, nobody has dealt with the damage
+    except Exception as error:  # any exception shows that the product did not handle the damage
         wrong, unhandled = f"{type(error).__name__}: {error}", True
     yield holds("recovered", not wrong, at, wrong)
     yield Score("unhandled_cache_misses", float(unhandled), at, wrong if unhandled else "")
     if fault.reasons and (not gone or shows(before, gone)):
         reasons = {reason for reason, count in misses().items() if count > misses_before.get(reason, 0)}
-        yield holds("told", bool(reasons & fault.reasons), at, f"told: {sorted(reasons) or 'nothing'}")
+        yield holds("told", bool(reasons & fault.reasons), at, f"reported: {sorted(reasons) or 'nothing'}")
 
 
 # -- tampering ---------------------------------------------------------------------------------------------------
 
 
 def _tampered(run: _CacheRun, rng: Random, expected: Envelope, names: Iterator[str], at: str) -> Scores:
-    """Audit requests that were tampered with, and requests that nobody touched."""
+    """Audit requests that were tampered with, and unchanged requests."""
     scene = _scene(run, rng, expected)
     keys = run.store.keys
     others = [envelope for envelope in (scene.earlier, scene.neighbour) if envelope]

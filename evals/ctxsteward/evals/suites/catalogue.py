@@ -1,11 +1,11 @@
-"""The suites by name; a suite's module is imported when it is asked for.
+"""Find suites by name; a suite's module is imported on first use.
 
 The module of a suite has its name (`goal_continuity` for ``goal-continuity``) and two functions: `make` makes a
 scenario from a draw, and `play_NAME` (`play_goal_continuity`) plays and judges one. Its figures stand in
 ``suites.yaml``.
 
-A suite whose extra is not installed is there, too, with its figures; `EvalSuite.unplayable` says why it cannot be
-played. Raises `InputError` for an unknown name.
+A suite is listed even if its extra is not installed; `EvalSuite.unplayable` says why it cannot be played. Raises
+`InputError` for an unknown name.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ NAMES = (
 
 @cache
 def suite_named(name: str) -> EvalSuite:
-    """One suite."""
+    """Return the suite of this name."""
     if name not in NAMES:
         names = f"one of: {', '.join(NAMES)}; or a file of your own that ends in .yaml"
         raise InputError(f"unknown eval suite {name!r:.60}; {names}")

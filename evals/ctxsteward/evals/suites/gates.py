@@ -1,4 +1,4 @@
-"""Gates: what each figure is held to, in one YAML file.
+"""Gates: bounds on the figures of suites, in one YAML file.
 
     schema_version: 1
     required: true                                   # a figure that could not be scored fails its gate
@@ -13,22 +13,23 @@
 `below` and `above` are strict, `at_most` and `at_least` are not. The shipped file, ``gates.yaml``, names every suite; a
 file of your own replaces it whole.
 
-A figure is a sample's, so a gate holds its 95 % interval to the bound: *passed* where all of the interval holds it,
-*failed* where nothing of it does, *undecided* where the bound lies inside, or where so few scenarios say nothing of the
-spread. An undecided gate does not count as passed, and fails the run but where the file says ``allow_undecided: true``.
+A figure comes from a sample, so a gate compares its 95 % interval with the bound: *passed* if the whole interval is
+within the bound, *failed* if no part of it is, *undecided* if the bound lies inside the interval, or if too few
+scenarios give no interval. An undecided gate does not count as passed; it fails the run unless the file says
+``allow_undecided: true``.
 
-Three kinds of gate ask no interval:
+Three kinds of gate use no interval:
 
-- a *promise* (all of a rate, or none; a count): no sample can prove it and one counterexample refutes it, so it says of
-  the sample alone that no counterexample was found;
-- a *point gate* (``scenarios: N``): in a run of N scenarios and more, the figure of these scenarios is held to the
-  bound, whatever it says of others. A smaller run is judged by its interval;
-- a gate over one end (``low: true``, ``high: true``): it passes where that end of the interval holds, and fails else.
+- a *promise* (a rate of 0 or 1, or a count): no sample can prove it and one counterexample refutes it, so a passed
+  promise says only that the sample has no counterexample;
+- a *point gate* (``scenarios: N``): in a run of N or more scenarios, the figure itself is compared with the bound. A
+  smaller run is judged by its interval;
+- a gate over one end (``low: true``, ``high: true``): it passes if that end of the interval is within the bound.
 
-A figure that could not be scored is *unscored* and fails nothing, but where the file says ``required: true``: then it
-fails at any size, so that nothing turns green because nothing was asked.
+A gate over an unscored figure is *unscored* and does not fail the run, unless the file says ``required: true``: then it
+fails at any size, so that no run passes because nothing was measured.
 
-Raises `InputError` with the line of what does not fit.
+Raises `InputError` with the line of the fault.
 """
 
 from __future__ import annotations
@@ -61,21 +62,21 @@ class Gate:
     bound: float
     end: End = "value"
     scenarios: int | None = None
-    """Of a point gate: in a run of so many scenarios, and more, the figure alone decides."""
+    """For a point gate: least number of scenarios in a run for which the figure alone decides."""
     required: bool = False
-    """Whether a figure that could not be scored fails it."""
+    """Whether an unscored figure fails the gate."""
     allow_undecided: bool = False
-    """Whether a run passes where it is undecided."""
+    """Whether a run may pass with the gate undecided."""
     shipped: bool = False
-    """One of ours: of another subject it is not required, which need not have everything that ours has."""
+    """Whether the gate is ours; it is not required of other subjects, which may lack some capabilities."""
 
     @property
     def at_least(self) -> bool:
-        """Whether more is better."""
+        """Return whether more is better."""
         return self.rule in ("at_least", "above")
 
     def is_promise(self, kind: str) -> bool:
-        """Whether a single counterexample breaks it: a bound at the end of what a rate can be, or on a count."""
+        """Return whether a single counterexample fails it: a bound of 0 or 1 on a rate, or any bound on a count."""
         return kind == "count" or (kind == "rate" and self.bound == float(self.at_least))
 
     def holds(self, value: float) -> bool:
@@ -100,7 +101,7 @@ Gates = Mapping[str, tuple[Gate, ...]]
 
 
 def check(gates: Gates, suite: str, metrics: Iterable[str]) -> None:
-    """Refuse gates over figures that a suite has not."""
+    """Raise `InputError` for a gate over a figure that the suite does not have."""
     names = list(metrics)
     for name in gates:
         if name not in names:
@@ -110,10 +111,7 @@ def check(gates: Gates, suite: str, metrics: Iterable[str]) -> None:
 def judged(
     gates: Gates, metrics: Mapping[str, MetricResult], parts: Mapping[str, Sequence[ScenarioPart]], *, scenarios: int
 ) -> tuple[GateResult, ...]:
-    """Every gate over the figures of one suite, after so many scenarios.
-
-    `parts` are what scenarios gave to each figure.
-    """
+    """Judge every gate over the figures of a suite; `parts` are the scenarios' parts of each figure."""
     rows = ((name, gate) for name, rules in gates.items() for gate in rules)
     return tuple(_judged(gate, metrics[name], parts.get(name, ()), scenarios) for name, gate in rows)
 
@@ -136,7 +134,7 @@ def _judged(gate: Gate, metric: MetricResult, parts: Sequence[ScenarioPart], sce
 
 
 def _held(gate: Gate, metric: MetricResult) -> float | None:
-    """What the gate is held against: the figure, or an end of its interval where it has one."""
+    """Return the value that a gate compares: the figure, or the chosen end of its interval if it has one."""
     end: float | None = getattr(metric, gate.end)
     return metric.value if end is None else end
 
@@ -177,7 +175,7 @@ def _detects(gate: Gate, metric: MetricResult, parts: Sequence[ScenarioPart], *,
 
 
 def shipped_gates() -> Mapping[str, Gates]:
-    """The gates that the product itself is held to, by suite."""
+    """Return the shipped gates by suite."""
     read = read_gates((files(__package__) / SHIPPED).read_text(encoding="utf-8"), SHIPPED)
     return {
         suite: {metric: tuple(replace(gate, shipped=True) for gate in rules) for metric, rules in gates.items()}
@@ -186,7 +184,7 @@ def shipped_gates() -> Mapping[str, Gates]:
 
 
 def load_gates(path: Path) -> Mapping[str, Gates]:
-    """The gates of a file, by suite."""
+    """Read the gates of a file, by suite."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -198,7 +196,7 @@ def load_gates(path: Path) -> Mapping[str, Gates]:
 
 
 def read_gates(text: str, source: str) -> Mapping[str, Gates]:
-    """The gates of a text, by suite."""
+    """Parse gates, by suite."""
     tree, lines = read_mapping(text, source, _READING)
     if tree.get("schema_version") != VERSION:
         found = show(tree.get("schema_version"))
@@ -215,7 +213,7 @@ def read_gates(text: str, source: str) -> Mapping[str, Gates]:
 
 
 def for_all(gates: Gates, *, required: bool, allow_undecided: bool) -> Gates:
-    """The same with what a file says of all its gates."""
+    """Return the gates with the settings that a file makes for all of them."""
     return {
         metric: tuple(replace(gate, required=required, allow_undecided=allow_undecided) for gate in rules)
         for metric, rules in gates.items()

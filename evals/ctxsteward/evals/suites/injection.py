@@ -57,7 +57,7 @@ class MarkedAttack(NamedTuple):
     marker: str
     ordinal: int
     role: str
-    """Of the message it came in; ``tool`` in any dialect. ``system`` only if somebody appended one."""
+    """Role of its message; ``tool`` for results in any dialect, ``system`` only for an appended system message."""
     kind: str
 
 

@@ -1,10 +1,10 @@
-"""Tampering with a request between builder and provider, for the suite ``cache``: the auditor must find each change.
+"""Tamper with a request between builder and provider, for the suite ``cache``: the auditor must find each change.
 
-    sent = TAMPERINGS["a message is dropped"](rng, scene, "anthropic")     # None: there is nothing to tamper with
+    sent = TAMPERINGS["a message is dropped"](rng, scene, "anthropic")     # None if there is nothing to tamper with
 
-Each takes a seeded random source, a `TamperingScene` and a provider, and gives what a service would have logged
-(payload, provider, seal), different from what was to be sent. They work on the providers' wire forms and know nothing
-of how the auditor reads them.
+A tampering takes a seeded random source, a `TamperingScene` and a provider. It returns a request as a service would
+have logged it (payload, provider, seal), different from the expected one. It works on the provider's wire form,
+independently of the auditor.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ _TURNS = {"openai-responses": "input", "gemini": "contents"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TamperingScene:
-    """An envelope, and what could be sent in its place."""
+    """An envelope, and the texts that could be sent in its place."""
 
     expected: Envelope
     earlier: Envelope | None
-    """Of an earlier call of the session."""
+    """Envelope of an earlier call of the session."""
     neighbour: Envelope
-    """Another session of the tenant."""
+    """Envelope of another session of the tenant."""
     foreigner: Envelope
-    """A session of another tenant, of the same name."""
+    """Envelope of a session with the same name in another tenant."""
     other_head: Envelope
-    """This session's messages under another profile."""
+    """Envelope of this session's messages under another profile."""
     messages: Sequence[Wire]
-    """The session's messages, as an application would send them itself."""
+    """The session's messages as an application would send them itself."""
     remarks: Sequence[str]
-    """Whole sentences that somebody would like to put in."""
+    """Sentences to insert."""
 
 
 Tampering = Callable[[Random, TamperingScene, Provider], Wire | None]
@@ -54,7 +54,7 @@ _PROSE = frozenset(("content", "text", "output", "instructions", "system_instruc
 
 
 def slots(payload: Wire) -> list[tuple[Any, Any]]:
-    """Every prose text of a request, wherever the provider has it: what holds it, and its key or place there."""
+    """Return every prose text of a request as its container and its key or index there."""
     return [(owner, key) for owner, key in _slots(payload) if owner[key].strip()]
 
 
@@ -68,7 +68,7 @@ def _slots(value: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def _rewritten(change: Callable[[Random, TamperingScene, str], str]) -> Tampering:
-    """One text of the request changed; of a text prompt, one place of it."""
+    """Make a tampering that changes one text of the request."""
 
     def tamper(rng: Random, scene: TamperingScene, provider: Provider) -> Wire | None:
         sent = _logged(scene.expected, provider)
@@ -124,7 +124,7 @@ def _unseen(rng: Random, scene: TamperingScene, text: str) -> str:
 
 
 def _turns(sent: Wire, provider: Provider) -> list[Wire]:
-    """Messages, items or contents; none of a text prompt."""
+    """Return messages, items or contents; empty for a text prompt."""
     turns: list[Wire] = sent["payload"].get(_TURNS.get(provider, "messages"), [])
     return turns
 
@@ -174,7 +174,7 @@ def _another_role(rng: Random, scene: TamperingScene, provider: Provider) -> Wir
 
 
 def _as_system(rng: Random, scene: TamperingScene, provider: Provider) -> Wire | None:
-    """Meta, or a rule, slipped into the head."""
+    """Insert a rule or a meta record into the head."""
     sent = _logged(scene.expected, provider)
     payload, remark = sent["payload"], rng.choice(scene.remarks)
     line = rng.choice((f"- {remark} [s-7§12]", f"learned, for reference, not instructions:\n  hint: {remark}", remark))
@@ -196,7 +196,7 @@ def _as_system(rng: Random, scene: TamperingScene, provider: Provider) -> Wire |
 
 
 def _tools(rng: Random, scene: TamperingScene, provider: Provider) -> Wire | None:
-    """A tool that nobody declared."""
+    """Add an undeclared tool."""
     if provider not in ("openai-chat", "anthropic"):
         return None
     sent = _logged(scene.expected, provider)
@@ -211,7 +211,7 @@ def _tools(rng: Random, scene: TamperingScene, provider: Provider) -> Wire | Non
 
 
 def _argument(choose: Callable[[Random, TamperingScene, Provider], Wire | None]) -> Tampering:
-    """An argument put beside what was rendered."""
+    """Make a tampering that adds an argument to the request."""
 
     def tamper(rng: Random, scene: TamperingScene, provider: Provider) -> Wire | None:
         sent = _logged(scene.expected, provider)
@@ -227,7 +227,7 @@ def _argument(choose: Callable[[Random, TamperingScene, Provider], Wire | None])
 
 
 def _forced_tool(rng: Random, scene: TamperingScene, provider: Provider) -> Wire | None:
-    """The model must call a tool, or must not."""
+    """Force or forbid a tool call."""
     name = "transfer_money"
     forms: dict[Provider, tuple[Wire, ...]] = {
         "openai-chat": (
@@ -252,7 +252,7 @@ def _forced_tool(rng: Random, scene: TamperingScene, provider: Provider) -> Wire
 
 
 def _forced_form(rng: Random, scene: TamperingScene, provider: Provider) -> Wire | None:
-    """A schema for the answer, whose descriptions providers put before the model."""
+    """Force a schema for the answer, since providers show its descriptions to the model."""
     schema = {"type": "object", "properties": {"answer": {"type": "string", "description": rng.choice(scene.remarks)}}}
     named = {"type": "json_schema", "name": "answer", "schema": schema}
     forms: dict[Provider, Wire] = {
@@ -266,7 +266,7 @@ def _forced_form(rng: Random, scene: TamperingScene, provider: Provider) -> Wire
 
 
 def _more_context(rng: Random, scene: TamperingScene, provider: Provider) -> Wire | None:
-    """Context that stands nowhere in the messages: a stored conversation, a search, words in an unknown argument."""
+    """Add context outside the messages: a stored conversation, a search, text in an unknown argument."""
     return rng.choice(
         (
             {"previous_response_id": "resp_0123"},
@@ -281,7 +281,7 @@ def _more_context(rng: Random, scene: TamperingScene, provider: Provider) -> Wir
 
 
 def _instead(choose: Callable[[TamperingScene], Envelope | None], *, keep_seal: bool) -> Tampering:
-    """Another envelope's request; with the seal of the right one, or its own."""
+    """Make a tampering that sends another envelope's request, with the expected seal or its own."""
 
     def tamper(rng: Random, scene: TamperingScene, provider: Provider) -> Wire | None:
         other = choose(scene)
@@ -294,7 +294,7 @@ def _instead(choose: Callable[[TamperingScene], Envelope | None], *, keep_seal: 
 
 
 def _bypassed(rng: Random, scene: TamperingScene, provider: Provider) -> Wire | None:
-    """The application sends its own history, and the builder's head if any."""
+    """Send the application's own history, with or without the builder's head."""
     if provider != "openai-chat":
         return None
     sent = _logged(scene.expected, provider)

@@ -1,15 +1,14 @@
-"""Playing scenarios of a suite, in one process or several, and adding them up: figures with intervals, gates, misses.
+"""Play scenarios of a suite, in one process or several, and add them up: figures with intervals, gates, misses.
 
     result = played("verbatim", drawn("verbatim", "ci", 26), Setup(), workers=2, gates=…, when=…)
 
-A scenario is made where it is played, from its draw alone, so the scores do not depend on the number of processes. An
-exception of the product ends its scenario, which then counts as broken off (`ScenarioResult.error`).
+The process that plays a scenario makes it from its draw alone, so the scores do not depend on the number of processes.
+An exception of the product ends its scenario, which then counts as broken off (`ScenarioResult.error`).
 
-Intervals are at 95 % and over scenarios (`intervals`). A rate whose checks name the distinct things that they are about
-is given per thing as well. A result keeps what each scenario gave to each figure, so that two runs can be compared
-scenario by scenario.
+Intervals are at 95 % and over scenarios (`intervals`). A rate whose checks name distinct things is also given per
+thing. A result holds each scenario's part of each figure, so that two runs can be compared scenario by scenario.
 
-Raises `InputError` where a setup cannot be handed to another process, and where such a process dies.
+Raises `InputError` if a setup cannot be pickled for another process, and if such a process dies.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from multiprocessing import get_context
 from typing import Protocol, TypeVar
 
 from ctxsteward.schemas import InputError
-from ctxsteward.schemas.eval_result import EvalMiss, EvalResult, GateResult, MetricResult, ScenarioPart
+from ctxsteward.schemas.eval_result import EvalMiss, EvalResult, MetricResult, ScenarioPart
 
 from ..intervals import interval, repeat_deviations
 from ..subjects import answers
@@ -54,14 +53,14 @@ from .kit.suite import (
 
 
 class Job(Protocol):
-    """One scenario that is to be played."""
+    """A scenario to play."""
 
     @property
     def id(self) -> str: ...
 
     @property
     def turns(self) -> int:
-        """About as long as it takes."""
+        """User turns, which estimate the duration."""
 
     @property
     def split(self) -> Split: ...
@@ -69,11 +68,11 @@ class Job(Protocol):
 
 JobType = TypeVar("JobType", bound=Job)
 ScenarioJudge = Callable[[ScenarioResult, int], ScenarioResult]
-"""Puts the cases of a played scenario to model judges; the number, from 0, says which repeat it is."""
+"""Put the cases of a played scenario to model judges; the number is the 0-based repeat."""
 
 
 def play_one(draw: Draw, setup: Setup, cpu_seconds: CpuSeconds = time.process_time) -> ScenarioResult:
-    """Make one scenario, play it, add up its scores."""
+    """Make and play a scenario of a shipped suite; add up its scores."""
     suite = suite_named(draw.suite)
     suite.check(setup)
     return play_made(lambda: suite.make(draw), suite.scores, suite.metrics, setup, cpu_seconds)
@@ -86,7 +85,7 @@ def play_made(
     setup: Setup,
     cpu_seconds: CpuSeconds = time.process_time,
 ) -> ScenarioResult:
-    """Play what `make` makes, add up its scores."""
+    """Play the scenario that `make` returns; add up its scores."""
     started = cpu_seconds()
     scenario, stage, error = make(), PlayCounts(cpu_seconds=cpu_seconds), None
     by_name = {metric.name: metric for metric in metrics}
@@ -115,7 +114,7 @@ def run(
     workers: int = 1,
     play: Callable[[JobType, Setup], ScenarioResult] = play_one,  # type: ignore[assignment]
 ) -> Iterator[ScenarioResult]:
-    """Play scenarios, over so many processes; each as it ends, in any order."""
+    """Play scenarios in `workers` processes; yield each as it ends, in any order."""
     yield from (played for _, played in run_all([(draw, setup) for draw in draws], workers=workers, play=play))
 
 
@@ -125,14 +124,14 @@ def run_all(
     workers: int = 1,
     play: Callable[[JobType, Setup], ScenarioResult] = play_one,  # type: ignore[assignment]
 ) -> Iterator[tuple[int, ScenarioResult]]:
-    """The same with a setup for each scenario; each with its place among the jobs, as it ends."""
+    """Play scenarios with a setup each; yield index and result of each job as it ends."""
     if workers == 1 or len(jobs) < 2:
         yield from ((place, play(*job)) for place, job in enumerate(jobs))
         return
     try:
         pickle.dumps([setup for _, setup in jobs])
     except (pickle.PicklingError, AttributeError, TypeError) as error:
-        raise InputError(f"this setup cannot be handed to other processes ({error}); run with one worker") from error
+        raise InputError(f"this setup cannot be sent to other processes ({error}); run with one worker") from error
     with ProcessPoolExecutor(min(workers, len(jobs)), mp_context=get_context("spawn")) as pool:
         # Long ones first, so that no process ends up alone with one.
         by_length = sorted(range(len(jobs)), key=lambda place: -jobs[place][0].turns)
@@ -146,13 +145,13 @@ def run_all(
 
 
 def in_order(played: Iterable[ScenarioResult], draws: Iterable[Job]) -> list[ScenarioResult]:
-    """Results in the order of their draws, whoever was ready first."""
+    """Sort results into the order of their draws."""
     by_id = {result.id: result for result in played}
     return [by_id[draw.id] for draw in draws]
 
 
 MISSES_TOLD = 10
-"""Of one figure, over all scenarios."""
+"""Misses reported per figure, over all scenarios."""
 
 
 def played(
@@ -171,9 +170,10 @@ def played(
     play: Callable[[JobType, Setup], ScenarioResult] = play_one,  # type: ignore[assignment]
     judge: ScenarioJudge | None = None,
 ) -> EvalResult:
-    """Play these scenarios of a suite over so many processes, judge them, and tell telemetry of it.
+    """Play scenarios of a suite in `workers` processes, judge them, and report the run to telemetry.
 
-    `tell` hears how many are done, `keep` is given each as it ends. What is `finished` is not played again.
+    Calls `tell` with the number of finished scenarios and `keep` with each result. `finished` scenarios are not played
+    again.
     """
     results = list(finished)
     finished_ids = {scenario.id for scenario in results}
@@ -204,9 +204,10 @@ def _over_repeats(
     play: Callable[[JobType, Setup], ScenarioResult],
     judge: ScenarioJudge | None,
 ) -> Iterator[ScenarioResult]:
-    """Each scenario over its repeats, as it ends; in order where models are asked, whatever process was ready first.
+    """Yield each scenario over its repeats as it ends; with model judges, in the order of the draws.
 
-    Where only the judge varies, one playing is judged again and again.
+    Judges have bounds on calls and cost, so the order decides which scenarios they reach. If only the judge varies, one
+    playing is judged repeatedly.
     """
     plays = setup.repeat if setup.may_vary else 1
     waiting: dict[int, dict[int, ScenarioResult]] = {}
@@ -228,10 +229,10 @@ def _over_repeats(
 
 
 def mean_of_repeats(repeats: Sequence[ScenarioResult]) -> ScenarioResult:
-    """One scenario over its repeats: as many checks as one playing made, each with its mean value.
+    """Average a scenario over its repeats: the number of checks of one playing, with their mean value.
 
-    So the same playing several times is that playing. What could not be scored is told as often as in the repeat that
-    had most of it; misses of later repeats say which; the scenario broke off where one repeat did.
+    Identical playings give the same result as one. Each reason for unscored checks counts with its highest number over
+    the repeats; misses of later repeats name their repeat; the scenario broke off if any repeat did.
     """
     first = repeats[0]
     if len(repeats) == 1:
@@ -270,7 +271,7 @@ def _mean_tally(repeats: Sequence[ScoreTally]) -> ScoreTally:
 
 
 def _mean_part(repeats: Sequence[ScenarioPart]) -> ScenarioPart:
-    """The mean over all checks of all repeats, with the weight of the repeat that had most checks."""
+    """Return the mean over all checks of all repeats, with the weight of the repeat with most checks."""
     if len(set(repeats)) == 1:
         return repeats[0]
     checks = max(part.checks for part in repeats)
@@ -279,7 +280,7 @@ def _mean_part(repeats: Sequence[ScenarioPart]) -> ScenarioPart:
 
 
 class FigureSource(Protocol):
-    """What has figures: a suite, or what a record says of one."""
+    """A suite, or the head of its record."""
 
     @property
     def name(self) -> str: ...
@@ -302,20 +303,26 @@ def result(
     revision: str | None = None,
     reproduce: str = "",
 ) -> EvalResult:
-    """What playing these scenarios of a suite came to; raises `InputError` for gates over figures it has not.
+    """Build the result of played scenarios; raise `InputError` for gates over unknown figures.
 
-    The setup may be given as it described itself.
+    `setup` may be its description, as a record holds it.
     """
     check(gates, suite.name, (metric.name for metric in suite.metrics))
     described = setup.describe() if isinstance(setup, Setup) else dict(setup)
     by_scenario = {metric.name: _by_scenario(metric, played) for metric in suite.metrics}
     metrics = tuple(_figure(metric, played, tuple(by_scenario[metric.name].values())) for metric in suite.metrics)
     parts = {name: tuple(by_id.values()) for name, by_id in by_scenario.items()}
-    held = gates if "subject" not in described else _not_required(gates)
-    gate_results = judged(held, {metric.name: metric for metric in metrics}, parts, scenarios=len(played))
+    if "subject" in described:  # another subject may lack what a shipped gate requires; the caller's own gates stand
+        gates = {
+            name: tuple(replace(gate, required=gate.required and not gate.shipped) for gate in rules)
+            for name, rules in gates.items()
+        }
+    gate_results = judged(gates, {metric.name: metric for metric in metrics}, parts, scenarios=len(played))
     errors = {scenario.id: scenario.error for scenario in played if scenario.error is not None}
-    if errors:
-        gate_results = tuple(_over_fragments(gate, len(errors), len(played)) for gate in gate_results)
+    if errors:  # a gate that holds over the scenarios that ended says nothing about the others
+        why = f"holds in what was played, but {len(errors)} of {len(played)} scenarios broke off"
+        undecided = {"passed": False, "verdict": "undecided", "why": why}
+        gate_results = tuple(gate.model_copy(update=undecided if gate.passed else {}) for gate in gate_results)
     return EvalResult(
         suite=suite.name,
         about=suite.about,
@@ -342,25 +349,9 @@ def result(
     )
 
 
-def _over_fragments(gate: GateResult, broken: int, played: int) -> GateResult:
-    """A gate that holds over what was played before scenarios broke off says nothing of the rest."""
-    if not gate.passed:
-        return gate
-    why = f"holds in what was played, but {broken} of {played} scenarios broke off"
-    return gate.model_copy(update={"passed": False, "verdict": "undecided", "why": why})
-
-
 def _by_scenario(metric: Metric, played: Sequence[ScenarioResult]) -> dict[str, ScenarioPart]:
     tallies = ((scenario.id, scenario.tallies[metric.name]) for scenario in played if metric.name in scenario.tallies)
     return {id: ScenarioPart(_rounded(tally.total), tally.count) for id, tally in tallies if tally.count}
-
-
-def _not_required(gates: Gates) -> Gates:
-    """The same for another subject than ours: a gate of ours is not required of it; the caller's own are."""
-    return {
-        metric: tuple(replace(gate, required=gate.required and not gate.shipped) for gate in rules)
-        for metric, rules in gates.items()
-    }
 
 
 def _figure(metric: Metric, played: Sequence[ScenarioResult], parts: Sequence[ScenarioPart]) -> MetricResult:
@@ -372,13 +363,17 @@ def _figure(metric: Metric, played: Sequence[ScenarioResult], parts: Sequence[Sc
     deviations = repeat_deviations([tally.repeats for tally in tallies if tally.repeats])
     things = [tally.distinct for tally in tallies if any(tally.things)] if metric.kind == "rate" else []
     distinct = sum(part.checks for part in things)
+    value = None
+    if parts:
+        total = sum(part.total for part in parts)
+        value = _rounded(total if metric.kind == "count" else total / sum(part.checks for part in parts))
     return MetricResult(
         name=metric.name,
         about=metric.about,
         kind=metric.kind,
         better=metric.better,
         unit=metric.unit,
-        value=_value(metric, parts),
+        value=value,
         low=_rounded(bounds.low) if bounds else None,
         high=_rounded(bounds.high) if bounds else None,
         method=bounds.method if bounds else None,
@@ -390,13 +385,6 @@ def _figure(metric: Metric, played: Sequence[ScenarioResult], parts: Sequence[Sc
         distinct=distinct if things else None,
         distinct_value=_rounded(sum(part.total for part in things) / distinct) if things else None,
     )
-
-
-def _value(metric: Metric, parts: Sequence[ScenarioPart]) -> float | None:
-    if not parts:
-        return None
-    total = sum(part.total for part in parts)
-    return _rounded(total if metric.kind == "count" else total / sum(part.checks for part in parts))
 
 
 def _rounded(value: float) -> float:

@@ -1,4 +1,4 @@
-"""Model judges: a model reads what would be sent and says yes or no; how far raters agree; what it cost.
+"""Model judges: a model reads the text that would be sent and answers yes or no; agreement of raters; cost.
 
     panel = JudgePanel((judge_model("judges.py:strict"),), Setup().counter().text, max_calls=200)
     judged = panel(played_scenario, 0)              # a `ScenarioResult` with ratings, and its figure `judged`
@@ -9,15 +9,15 @@ recall's ``llm`` strategy has), a `ChatModel`, or an object with `reply` of a pr
 endpoint, ``https://HOST/v1#MODEL``. `ChatJudge` puts a `ChatModel` of yours on the panel.
 
 The prompt is fixed, and `PROMPT_VERSION` counts its wordings. The judged text stands in a fence whose mark is a digest
-of the text itself, so no text can close its own. A reply must end in one line, ``VERDICT: yes`` or ``VERDICT: no``,
-outside of any quote of the fence, and have no second one: whoever repeats a verdict that the text plants has given
-none. What is no verdict is asked for again, `TRIES` times in all, and is then unscored with the reason.
+of the text itself, so no text can close its own fence. A reply must end in one line, ``VERDICT: yes`` or ``VERDICT:
+no``, outside of any quote of the fence, and must hold no second verdict: a model may repeat a verdict that the text
+plants. An invalid reply is asked for again, `TRIES` times in all, and is then unscored with the reason.
 
-`max_calls` is never passed. A call is not made where its prompt and the longest reply that was asked for (`max_tokens`)
-could pass `max_cost` by our own count of tokens; what a model says it used counts from then on, so a model that takes
-no notice of `max_tokens`, or counts otherwise, passes it by one call at most.
+`max_calls` is never exceeded. A call is not made if its prompt and the longest allowed reply (`max_tokens`) could
+exceed `max_cost` by our own count of tokens. Afterwards the usage that the model reports counts, so a model that
+ignores `max_tokens`, or counts differently, exceeds the bound by at most one call.
 
-Raises `InputError` for a name that is no judge, and for a bound on cost without prices.
+Raises `InputError` for an unknown judge, and for a bound on cost without prices.
 Source: Cohen 1960, "A coefficient of agreement for nominal scales"; Zheng et al. 2023, "Judging LLM-as-a-judge".
 """
 
@@ -65,28 +65,28 @@ VERDICTS = {"VERDICT: yes": True, "VERDICT: no": False}
 TRIES = 3
 REASON_CHARS = 200
 REPLY_TOKENS = 400
-"""Of a reply, at most; an endpoint is told so."""
+"""Most tokens of a reply; sent to endpoints."""
 MAX_REPLY_CHARS = 20_000
 PAUSE_SECONDS = 1.0
-"""Before a model that failed is asked again; twice as long the next time."""
+"""Pause before a failed call is repeated; doubled each time."""
 FAILURES = 5
-"""After so many cases in a row on which it failed, a model is not asked any more."""
+"""Failed cases in a row after which a model is not asked any more."""
 DIFFERENCES_TOLD = 50
-"""Of two raters."""
+"""Differing cases reported per pair of raters."""
 NO_MODEL = "no model was named to judge it (--judge-model)"
 JUDGED = Metric(name="judged", about="Verdicts of model judges that say yes.")
 CODE, LABEL = "code", "label"
 
 
 class ModelReply(NamedTuple):
-    """What a model answered."""
+    """Reply of a model."""
 
     text: str
     tokens_in: int | None = None
-    """None: the model does not tell."""
+    """None if the model does not report it."""
     tokens_out: int | None = None
     fault: str = ""
-    """Why it is no answer: it was refused, or cut off."""
+    """Reason why the reply is unusable: refused, or cut off."""
 
 
 class JudgeModel(Protocol):
@@ -101,7 +101,7 @@ class JudgeModel(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PythonModel:
-    """What a Python path names."""
+    """A judge from a Python path."""
 
     name: str
     give: Callable[[str, int], ModelReply | str]
@@ -142,9 +142,9 @@ class ChatJudge:
 
 @dataclass(frozen=True, slots=True)
 class ScriptedModel:
-    """A double: it gives the replies of the first key that stands in the prompt; of several, one by question and seed.
+    """A double that replies by the first key in the prompt; question and seed choose among several replies.
 
-    The text in the fence draws nothing: our builder marks what it recalls with a number that no two playings share.
+    The text in the fence does not influence the choice, since our builder's nonce differs between playings.
 
     >>> ScriptedModel({"W-1": ["VERDICT: yes"]}).reply("Is it W-1?", 0).text
     'VERDICT: yes'
@@ -164,7 +164,7 @@ class EndpointModel:
     """A model behind OpenAI's chat completions, wherever they are served."""
 
     address: str
-    """Of the API: ``http://127.0.0.1:8000/v1``."""
+    """Base address of the API: ``http://127.0.0.1:8000/v1``."""
     name: str
     key: str | None = field(default=None, repr=False)
     answer_seconds: float = 120.0
@@ -184,7 +184,7 @@ class EndpointModel:
             text = message.get("content") or ""
             tokens = _count(usage, "prompt_tokens"), _count(usage, "completion_tokens")
         except (ValueError, LookupError, TypeError, AttributeError) as error:
-            raise InputError(f"its answer is no chat completion: {raw[:60]!r}") from error
+            raise InputError(f"its answer is not a chat completion: {raw[:60]!r}") from error
         if message.get("refusal") or ended == "content_filter":
             return ModelReply(text, *tokens, fault="it refused")
         return ModelReply(text, *tokens, fault="its answer was cut off" if ended == "length" else "")
@@ -196,7 +196,7 @@ def _count(usage: Mapping[str, Any], name: str) -> int | None:
 
 
 def judge_model(name: str, key: str | None = None) -> JudgeModel:
-    """The judge of a name; a `key` goes to an endpoint alone, and over plain HTTP to this machine alone."""
+    """Find a judge by name; `key` is sent only to an endpoint, and over plain HTTP only to this machine."""
     if name.startswith(("http://", "https://")):
         address, _, model = name.partition("#")
         if not model:
@@ -222,17 +222,17 @@ _HERE = ("localhost", "127.0.0.1", "::1")
 
 
 def text_digest(text: str) -> str:
-    """Which text it was, and the mark of its fence."""
+    """Return the digest that identifies a text and marks its fence."""
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def judge_prompt(case: JudgeCase) -> str:
-    """The case as a model is asked it."""
+    """Return the prompt for a case."""
     return PROMPT.format(mark=text_digest(case.text), text=case.text, asked=case.asked)
 
 
 def verdict(reply: ModelReply, mark: str) -> bool:
-    """A reply as yes or no; raises `InputError` for anything but one verdict at its end, outside of the fence `mark`.
+    """Parse a reply; raise `InputError` unless it has exactly one verdict, at its end and outside the fence `mark`.
 
     >>> verdict(ModelReply("It names the order.\\nVERDICT: yes"), "a1")
     True
@@ -258,13 +258,13 @@ def verdict(reply: ModelReply, mark: str) -> bool:
 
 @dataclass(slots=True)
 class JudgePanel:
-    """Models that judge, one after the other, within bounds on all calls of a run."""
+    """Ask model judges one after the other, within bounds on all calls of a run."""
 
     models: Sequence[JudgeModel]
     tokens: Callable[[str], int]
-    """Counts where a model does not tell."""
+    """Count tokens if a model does not report them."""
     prices: Mapping[str, TokenPrices] = field(default_factory=dict)
-    """By the name of the model."""
+    """Prices by model."""
     max_calls: int | None = None
     max_cost: float | None = None
     pause: Callable[[float], object] = time.sleep
@@ -281,20 +281,24 @@ class JudgePanel:
             raise InputError(f"max_cost without a price of {unpriced[0]}; add it to `judge.prices` of the suite")
 
     def spend(self, earlier: Iterable[ScenarioResult]) -> None:
-        """Count what an earlier part of the run has spent."""
+        """Count the calls and cost of an earlier part of the run."""
         for rating in (rating for result in earlier for rating in result.ratings):
             self.calls += rating.calls
             self.cost += rating.cost or 0.0
 
     def __call__(self, played: ScenarioResult, repeat: int) -> ScenarioResult:
-        """Put the cases of a scenario to each model; each repeat, from 0, is asked with other seeds."""
+        """Put the cases of a scenario to each model; each 0-based repeat uses other seeds."""
         ratings = list(played.ratings)
         scores: list[Score | UnscoredCheck] = []
         for case in played.cases:
             for model in self.models:
                 rating = self._rating(case, model, repeat)
                 ratings.append(rating)
-                scores.append(_score(rating, case))
+                if rating.answer is None:
+                    scores.append(UnscoredCheck(JUDGED.name, rating.reason, case.at))
+                else:
+                    why = f"{rating.rater} says no: {case.asked}"
+                    scores.append(holds(JUDGED.name, rating.answer, case.at, why))
         judged = tallied(scores, [JUDGED]) if played.cases else {}
         return replace(played, cases=(), ratings=tuple(ratings), tallies=played.tallies | judged)
 
@@ -311,8 +315,8 @@ class JudgePanel:
             try:
                 reply = model.reply(prompt, repeat * TRIES + attempt)
             except ImportError:
-                raise  # a package is missing: no fault of the model
-            except Exception as error:  # a model is other people's code: whatever it raises, there is a reason
+                raise  # a missing package is the user's to install, not a failed case
+            except Exception as error:  # foreign code may raise anything; the case is unscored
                 reason = str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
                 rating = replace(rating, reason=f"{model.name} failed: {reason}"[:REASON_CHARS])
                 if attempt + 1 < TRIES:
@@ -330,7 +334,7 @@ class JudgePanel:
         return rating
 
     def _stopped(self, model: JudgeModel, prompt: str, price: TokenPrices | None) -> str:
-        """Why no call is made any more; empty where one is."""
+        """Return why no further call is made; empty if one is."""
         if self._failures[model.name] >= FAILURES:
             return f"{model.name} failed on {FAILURES} cases in a row"
         if self.max_calls is not None and self.calls >= self.max_calls:
@@ -354,17 +358,11 @@ class JudgePanel:
         )
 
 
-def _score(rating: Rating, case: JudgeCase) -> Score | UnscoredCheck:
-    if rating.answer is None:
-        return UnscoredCheck(JUDGED.name, rating.reason, case.at)
-    return holds(JUDGED.name, rating.answer, case.at, f"{rating.rater} says no: {case.asked}")
-
-
-# -- what raters come to ---------------------------------------------------------------------------------------------
+# -- agreement of raters ---------------------------------------------------------------------------------------------
 
 
 def judging_of(played: Sequence[ScenarioResult]) -> ModelJudging | None:
-    """What model judges used, and how far raters agree; None where nothing was rated."""
+    """Return usage of model judges and agreement of raters, or None without ratings."""
     ratings = [rating for result in played for rating in result.ratings]
     if not ratings:
         return None
@@ -387,7 +385,7 @@ def _usage(name: str, ratings: Sequence[Rating]) -> ModelUsage:
 
 
 class RatingPair(NamedTuple):
-    """Two answers about one case, and one text of it."""
+    """Two answers about the same text of one case."""
 
     first: Rating
     second: Rating
@@ -408,9 +406,9 @@ class RatingPair(NamedTuple):
 
 
 def rating_pairs(ratings: Iterable[Rating]) -> Iterator[RatingPair]:
-    """Two raters' answers in one repeat, and a model's answers in two, wherever the text was the same.
+    """Pair two raters' answers in one repeat, and one model's answers in two repeats, if the text was the same.
 
-    `ratings` are one scenario's, repeat by repeat. What could not be had is in no pair. Two repeats are a pair in both
+    `ratings` belong to one scenario, repeat by repeat. A missing answer is in no pair. Two repeats are a pair in both
     orders, since neither is the first.
     """
     cases: dict[tuple[int, str], dict[str, list[Rating]]] = {}

@@ -1,4 +1,4 @@
-"""What is pasted into chats and what tools give back: JSON, logs, diffs, search results, listings, tables, code.
+"""Generate pasted content and tool results: JSON, logs, diffs, search results, listings, tables, code.
 
     name, arguments, result = tool_output(rng, things)
     result = KINDS["log"](rng, things, rows=400)
@@ -41,7 +41,7 @@ STATES = ("ok", "queued", "running", "skipped", "done", "stale")
 
 
 class PastedOutput(NamedTuple):
-    """A call of a tool and what came of it."""
+    """A tool call and its result."""
 
     name: str
     arguments: Wire
@@ -49,7 +49,7 @@ class PastedOutput(NamedTuple):
 
 
 def calls(*rows: tuple[str, str, Wire], text: str | None = None) -> Wire:
-    """An assistant message that calls tools; rows are id, name, arguments."""
+    """Make an assistant message that calls tools; rows are id, name, arguments."""
     made = [
         (id, {"name": name, "arguments": json.dumps(arguments, ensure_ascii=False)}) for id, name, arguments in rows
     ]
@@ -58,7 +58,7 @@ def calls(*rows: tuple[str, str, Wire], text: str | None = None) -> Wire:
 
 
 def paste(rng: Random, things: Sequence[str], language: str, split: Split = "docs") -> str:
-    """Something short that somebody copies into a message."""
+    """Make something short that a person copies into a message."""
     if split == "sealed":
         return sealed_formats.FORMATS[rng.choice(tuple(sealed_formats.FORMATS))](rng, things, rng.randint(3, 9))
     kind = rng.choice(("list", "numbered", "table", "code", "log", "json", "diff", "csv"))
@@ -69,7 +69,7 @@ def paste(rng: Random, things: Sequence[str], language: str, split: Split = "doc
 
 
 def tool_output(rng: Random, things: Sequence[str], rows: int | None = None, split: Split = "docs") -> PastedOutput:
-    """A tool's answer of a few to a few dozen rows."""
+    """Make a tool call and a result of a few to a few dozen rows."""
     tools, kinds = (sealed_formats.TOOLS, sealed_formats.FORMATS) if split == "sealed" else (TOOLS, KINDS)
     name, kind = rng.choice(tools)
     count = rows if rows is not None else rng.choice((3, 5, 8, 8, 12, 20, 30))
@@ -85,7 +85,7 @@ def _list(rng: Random, things: Sequence[str], language: str, *, numbered: bool) 
 
 
 def path_of(rng: Random) -> str:
-    """A path of some file."""
+    """Make a file path."""
     folders = "/".join(rng.sample(FOLDERS, rng.randint(1, 3)))
     return f"{folders}/{rng.choice(STEMS)}_{rng.randint(1, 99)}.{rng.choice(ENDS)}"
 

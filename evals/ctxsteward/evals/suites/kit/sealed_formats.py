@@ -1,8 +1,8 @@
-"""Formats of what tools give back that only the split ``sealed`` has: XML, logfmt, INI, YAML, a tree, a mailbox, HTML.
+"""Generate tool results in formats of the split ``sealed`` only: XML, logfmt, INI, YAML, a tree, a mailbox, HTML.
 
     result = FORMATS["xml"](rng, things, 40)
 
-As `pasted_content` has them for the others: made from a source of randomness and some nouns, so many rows long.
+Like `pasted_content` for the other splits: made from a source of randomness and some nouns, with a number of rows.
 """
 
 from __future__ import annotations

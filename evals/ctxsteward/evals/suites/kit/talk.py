@@ -1,4 +1,4 @@
-"""What people and assistants say between the things a scenario is about: seeded, in two languages, many subjects.
+"""Generate small talk of users and assistants around a scenario's own messages: seeded, in two languages.
 
     talk = SmallTalk.of(draw)
     talk.user()             a question or remark of the scenario's subject
@@ -7,8 +7,8 @@
     head(rng, language)     a small governed profile; `revised(rng, document)` is its next version
 
 A conversation has two or three subjects of its split's pool and drifts from one to the next; its messages are a word, a
-sentence, several paragraphs, a list, a table, code, a log, JSON (`pasted_content`). Nothing of it is ever asked for
-later, and nothing long is said again word for word while there is another way. The split of a draw decides the pool.
+sentence, several paragraphs, a list, a table, code, a log, JSON (`pasted_content`). No scenario asks for small talk
+later, and no long message repeats word for word if another can be drawn. The split of a draw decides the pool.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from . import pasted_content as pasted
 from .suite import Draw, Language, Split
 
 STAYS = 12
-"""Things said of one subject before another may come up."""
+"""Messages on one subject before another may come up."""
 TRIES = 12
-"""At a phrase that was not said yet and shows nothing that must not be shown."""
+"""Attempts to draw a new phrase without a value to avoid."""
 SHORT_CHARS = 20
-"""A word or two may be said again."""
+"""Texts up to this length may repeat."""
 _SLOT = re.compile(r"\{(\w+)\}")
 _T = TypeVar("_T")
 
 
 @dataclass(slots=True)
 class SmallTalk:
-    """A source of small talk; what it says next depends on what it has said."""
+    """A source of small talk that remembers its own phrases."""
 
     random: Random
     language: Language
@@ -48,7 +48,7 @@ class SmallTalk:
     split: Split = "docs"
     turn: int = 0
     avoid: Collection[str] = ()
-    """Values that only the scenario itself may show: what would show one is not said."""
+    """Values that only the scenario's own messages may show."""
     _said: set[str] = field(default_factory=set)
     _at: int = 0
     _left: int = STAYS
@@ -62,20 +62,20 @@ class SmallTalk:
 
     @property
     def subject(self) -> SmallTalkSubject:
-        """What it is about just now."""
+        """Return the current subject."""
         return self.pool.subjects[self.subjects[self._at]]
 
     def user(self) -> str:
-        """What a user says in passing."""
+        """Return a user's question or remark."""
         self._drift()
         return self._new(lambda: self._remark() if self.random.random() < 0.88 else self._pasted())
 
     def assistant(self) -> str:
-        """What an assistant replies."""
+        """Return an assistant's reply."""
         return self._new(lambda: self.random.choices((self._reply, self._answer, self._pasted), (12, 73, 15))[0]())
 
     def tools(self) -> list[Wire]:
-        """A call and its result; the assistant's next text comes after."""
+        """Return a tool call and its result; the caller adds the assistant's text."""
         self.turn += 1
         name, arguments, result = self.fresh(
             lambda: pasted.tool_output(self.random, self.subject.things, split=self.split)
@@ -84,13 +84,13 @@ class SmallTalk:
         return [pasted.calls((call_id, name, arguments)), answer(call_id, result)]
 
     def join(self, *sentences: str) -> str:
-        """Sentences as one text; what is pasted stands on lines of its own."""
+        """Join sentences; pasted content stands on lines of its own."""
         parts = [sentence for sentence in sentences if sentence]
         between = "\n\n" if any("\n" in sentence for sentence in parts) else " " if self.language == "en" else ""
         return between.join(parts)
 
     def is_idle(self, text: str) -> bool:
-        """Whether nothing in a text is the scenario's own."""
+        """Return whether a text holds no value of the scenario's own messages."""
         return not self._shows_any(text)
 
     # -- forms ----------------------------------------------------------------------------------------------------
@@ -127,7 +127,7 @@ class SmallTalk:
         return text
 
     def fresh(self, make: Callable[[], _T]) -> _T:
-        """What `make` makes, again until it was not said yet and shows nothing that must not be shown."""
+        """Call `make` until its result is new and shows no value to avoid, at most `TRIES` times."""
         for _ in range(TRIES):
             made = make()
             if str(made) not in self._said and not self._shows_any(str(made)):
@@ -156,12 +156,12 @@ def assistant(text: str) -> Wire:
 
 
 def answer(call_id: str, text: str) -> Wire:
-    """What a tool gives back."""
+    """Return the message with a tool's result."""
     return {"role": "tool", "tool_call_id": call_id, "content": text}
 
 
 def deck(rng: Random, names: Sequence[str]) -> Iterator[str]:
-    """Every name once before one comes again."""
+    """Yield names without end, each once before any repeats."""
     while True:
         yield from rng.sample(names, len(names))
 
@@ -170,7 +170,7 @@ def deck(rng: Random, names: Sequence[str]) -> Iterator[str]:
 
 
 def head(rng: Random, language: Language, split: Split = "docs", *, meta: bool = True) -> ProfileDocument:
-    """A small profile."""
+    """Make a small profile."""
     phrasings = {kind: texts("profiles", kind, language, split) for kind in table("profiles")}
     policies = [text.split(" | ") for text in rng.sample(phrasings["policies"], rng.randint(1, 3))]
     records = rng.sample(phrasings["records"], rng.randint(1, 2)) if meta else []
@@ -190,7 +190,7 @@ def head(rng: Random, language: Language, split: Split = "docs", *, meta: bool =
 
 
 def revised(rng: Random, document: ProfileDocument) -> ProfileDocument:
-    """Another version: one policy reads otherwise, and the records are others."""
+    """Return another version of a profile: one policy and all records have other words."""
     first, *rest = document.policies
     other = first.model_copy(update={"text": f"{first.text} ({rng.randint(100, 999)})"})
     records = tuple(
