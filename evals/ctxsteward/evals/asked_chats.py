@@ -1,15 +1,15 @@
-"""Chats of long assistant replies with questions: the files of BEAM, and the table of what recall shows of them.
+"""Measure recall on chats with long assistant replies and questions: the files of BEAM.
 
 A folder holds pairs of files, ``100K-1-chat.json`` (batches of turns: ``role``, ``content``, ``id``) and
 ``100K-1-probing_questions.json`` (ability → questions with ``source_chat_ids``, nested). A message's content loses the
 mark that its generator left at the end (``->-> 1,15``). Questions without evidence in the chat are left out.
 
-A folder's chats, in the order of their numbers, are two halves: the first to develop on, the rest *held out*: it is
-played only when it is asked for, and whoever does is told so. A figure is the mean over questions of the share of their
-evidence that is shown word for word, of what users said and of what the assistant said apart: messages whole; and *by
-passage*, where of each message the passage that answers counts, if four fifths of it stand in one piece. That passage
-is the one that shares most with the data's own answer, a word in few passages of the message counting most. At 170
-questions a difference under 3.5 points is noise.
+A folder's chats, in the order of their numbers, form two halves: the first for development, the rest *held out*, which
+is measured only on request and with a notice. A figure is the mean over questions of the share of evidence shown word
+for word, separately for messages of users and of the assistant: whole messages, and *by passage*, where the passage of
+a message that answers counts if four fifths of it are shown in one piece. That passage shares most words with the
+data's own answer, weighted by rarity among the passages of the message. At 170 questions a difference under 3.5 points
+is noise.
 
 Source: Tavakoli et al., BEAM (ICLR 2026), github.com/mohammadtavakoli78/BEAM.
 """
@@ -36,7 +36,7 @@ from .recall import asked, recall_budgets
 Half = Literal["development", "held-out"]
 BUDGETS_TOKENS = (900, 2_000, 4_000)
 _MARK, _MARKED_CHARS = "->->", 40
-"""Before what a generator left behind a message, which is short."""
+"""Mark before the short remainder that a generator left behind a message."""
 _NUMBER = re.compile(r"-(\d+)-chat\.json\Z")
 _ANSWERS = (
     "answer",
@@ -48,7 +48,7 @@ _ANSWERS = (
     "rubric",
 )
 PASSAGE_SHOWN = 0.8
-"""So much of a passage in one piece: it is shown."""
+"""Fraction of a passage that must stand in one piece to count as shown."""
 Roles = Literal["user", "assistant"]
 
 
@@ -58,11 +58,11 @@ class ChatQuestion(NamedTuple):
     text: str
     evidence: tuple[str, ...]
     answer: str = ""
-    """What the data gives as the answer, and what it asks of one."""
+    """Answer and rubric of the data."""
 
 
 class AskedChat(NamedTuple):
-    """A chat and what is asked about it."""
+    """A chat and its questions."""
 
     name: str
     messages: tuple[NewMessage, ...]
@@ -70,7 +70,7 @@ class AskedChat(NamedTuple):
 
 
 class ChatRecall(NamedTuple):
-    """What a ranking shows at one budget; percent of the evidence, mean over questions."""
+    """Percent of the evidence that a ranking shows at one budget, mean over questions."""
 
     budget_tokens: int
     user: float
@@ -82,7 +82,7 @@ class ChatRecall(NamedTuple):
 
 
 class RoleShares(NamedTuple):
-    """Of each question the share of a role's evidence that is shown."""
+    """Shares of a role's evidence that are shown, by question."""
 
     whole: list[float]
     passages: list[float]
@@ -92,18 +92,18 @@ class RoleShares(NamedTuple):
 
 
 def is_chat_folder(path: Path) -> bool:
-    """Whether a folder holds such chats."""
+    """Return whether a folder holds such chats."""
     return path.is_dir() and any(path.glob("*-chat.json"))
 
 
 def read_chats(folder: Path, half: Half = "development") -> list[AskedChat]:
-    """One half of a folder's chats; raises `InvalidTranscript` naming file and place, `InputError` for no chats."""
+    """Read one half of a folder's chats; raise `InvalidTranscript` with file and place, `InputError` without chats."""
     numbered = sorted(
         (int(match[1]), path) for path in folder.glob("*-chat.json") if (match := _NUMBER.search(path.name))
     )
     if len(numbered) < 2:
         raise InputError(
-            f"{folder}: {len(numbered)} files named *-NUMBER-chat.json; two halves take two chats at least"
+            f"{folder}: need at least two files named *-NUMBER-chat.json, one per half; found {len(numbered)}"
         )
     middle = (len(numbered) + 1) // 2
     files = numbered[:middle] if half == "development" else numbered[middle:]
@@ -156,7 +156,7 @@ def _message(row: object, source: str, where: str) -> NewMessage:
 
 
 def unmarked(text: str) -> str:
-    """Without the mark at the end.
+    """Remove the generator's mark at the end.
 
     >>> unmarked("Can you help me? ->-> 1,15"), unmarked("a ->-> b is an arrow, and then there is more text to read")
     ('Can you help me?', 'a ->-> b is an arrow, and then there is more text to read')
@@ -174,7 +174,7 @@ def _texts(node: object) -> Iterator[str]:
 
 
 def _ids(node: object) -> Iterator[str]:
-    """The ids of messages in what nests them."""
+    """Yield the message ids in nested lists and objects."""
     if isinstance(node, dict):
         node = list(node.values())
     if isinstance(node, list):
@@ -196,7 +196,7 @@ def measure_chats(
     defaults: bool = False,
     tell: Callable[[str], None] = lambda text: None,
 ) -> list[ChatRecall]:
-    """What a selector shows, by budget: of recall alone, or with `defaults` of the window, as shipped."""
+    """Measure a selector by budget: of recall only, or with `defaults` of the whole window at the shipped settings."""
     rows = []
     for budget_tokens in budgets_tokens:
         users, assistants = RoleShares([], []), RoleShares([], [])
@@ -228,7 +228,7 @@ def _mean(shares: Sequence[float]) -> float:
 def _shares(
     chat: AskedChat, selector: Selector, budgets: Budgets, tokenizer: str
 ) -> Iterator[tuple[str, float, float]]:
-    """By question and role: the share of its evidence that is shown whole, and of the passages that answer."""
+    """Yield role, share of whole evidence and share of answering passages shown, by question and role."""
     builder = EnvelopeBuilder(tokenizer=tokenizer, budgets=budgets, selector=selector)
     with open_store("memory:") as store:
         session = store.session(chat.name)
@@ -249,7 +249,7 @@ def _shares(
 
 
 def answering_passage(text: str, answer: str) -> str:
-    """Of a message the passage that shares most with an answer; a word in few passages counts most."""
+    """Return the passage of a message that shares most words with an answer; rare words count most."""
     passages = [text[span.start : span.stop].strip() for span in passage_spans(text)]
     held = [set(terms(passage)) for passage in passages]
     spread = Counter(term for words in held for term in words)
@@ -259,6 +259,6 @@ def answering_passage(text: str, answer: str) -> str:
 
 
 def _stands(passage: str, text: str) -> bool:
-    """Whether `PASSAGE_SHOWN` of it stands in the text in one piece."""
+    """Return whether `PASSAGE_SHOWN` of a passage stands in the text in one piece."""
     size = max(1, ceil(len(passage) * PASSAGE_SHOWN))
     return any(passage[start : start + size] in text for start in range(len(passage) - size + 1))

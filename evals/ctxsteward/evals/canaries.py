@@ -53,7 +53,7 @@ class CanaryScenario:
 
 
 def normalize(text: str) -> str:
-    """The form in which values are searched: NFKC, lower case, no thousands separators, no white space.
+    """Normalize a text for searches: NFKC, lower case, no thousands separators, no white space.
 
     White space between two digits stays (as one space), so that two numbers never become one.
 
@@ -66,13 +66,13 @@ def normalize(text: str) -> str:
 
 
 def found_in(scenario: CanaryScenario, window_text: str) -> list[TypedCanary]:
-    """The canaries that a window shows."""
+    """Return the canaries that a window shows."""
     window = normalize(window_text)
     return [canary for canary in scenario.canaries if shows(window, canary.value)]
 
 
 def stale_in(scenario: CanaryScenario, window_text: str) -> list[TypedCanary]:
-    """The canaries of which a window shows an old value and not the new one."""
+    """Return the canaries of which a window shows an old value but not the new one."""
     window = normalize(window_text)
     return [
         canary
@@ -82,7 +82,7 @@ def stale_in(scenario: CanaryScenario, window_text: str) -> list[TypedCanary]:
 
 
 def shows(window: str, value: str) -> bool:
-    """Whether a value stands in a normalized text, not inside a longer number or code."""
+    """Return whether a value stands in a normalized text outside longer numbers."""
     wanted = normalize(value)
     for match in re.finditer(re.escape(wanted), window):
         before, after = window[match.start() - 1 : match.start()], window[match.end() : match.end() + 1]
@@ -135,7 +135,7 @@ def planted_values(
     turns: int,
     count: int,
 ) -> Iterator[Planted]:
-    """Kinds in rotation, each phrasing used before one is used again, at places spread over all turns."""
+    """Yield values of all kinds in rotation, spread over all turns; each phrasing is used before any repeats."""
     decks: dict[CanaryKind, list[str]] = {kind: [] for kind in KINDS}
     places = [int((i + rng.random()) * (turns - 4) / count) + 1 for i in range(count)]
     rng.shuffle(places)
@@ -184,7 +184,7 @@ RANGES = {
     "m4": (5100, 9900),
     "port": (3000, 9999),
 }
-"""Slots that are a number, from and to."""
+"""Numeric slots and their ranges."""
 
 
 def _slot(slot: str, rng: random.Random, slots: Mapping[str, Texts]) -> str:
@@ -223,7 +223,7 @@ def _slot(slot: str, rng: random.Random, slots: Mapping[str, Texts]) -> str:
 
 
 def tool_traffic(rng: random.Random, turn: int) -> list[Wire]:
-    """A tool call and its result: a search, a lookup or a log."""
+    """Make a tool call and its result: a search, a lookup or a log."""
     call_id = f"call_{turn}_{rng.randrange(16**6):06x}"
     name, arguments, result = rng.choice((_search, _lookup, _log))(rng)
     call = {"id": call_id, "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
@@ -263,7 +263,7 @@ def _log(rng: random.Random) -> tuple[str, dict[str, object], str]:
 
 
 def stories() -> tuple[CanaryScenario, ...]:
-    """Conversations in which nobody speaks in templates, with the generator's small talk after each turn."""
+    """Return the conversations written by hand, with the generator's small talk after each turn."""
     return tuple(map(_story, story_texts()))
 
 

@@ -1,8 +1,8 @@
-"""Generated parts of documents: lines between two markers, ``<!-- NAME -->`` and ``<!-- /NAME -->``.
+"""Generate parts of documents: lines between two markers, ``<!-- NAME -->`` and ``<!-- /NAME -->``.
 
 The cost and recall evals, the benchmarks and the comparison with other libraries write their tables into `docs/` with
-it. They call `check_markers` before they measure, and whoever writes a file of results calls `check_output`, so that
-minutes of work do not end at a document without a place.
+it. They call `check_markers` before they measure, and commands that write a file of results call `check_output`, so
+that a missing place for the output fails before minutes of work, not after.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from ctxsteward.schemas import InputError
 
 
 def markers(name: str) -> tuple[str, str]:
-    """What stands before a block and behind it."""
+    """Return the markers before and after a block."""
     return f"<!-- {name} -->", f"<!-- /{name} -->"
 
 
 def check_markers(path: Path, *names: str) -> None:
-    """Raise `InputError` where a block has no place."""
+    """Raise `InputError` if the document lacks the markers of a block."""
     if not path.is_file():
         raise InputError(f"--write {path}: no such file; name a Markdown page with a place for the table")
     text = path.read_text(encoding="utf-8")
@@ -30,7 +30,7 @@ def check_markers(path: Path, *names: str) -> None:
 
 
 def check_output(option: str, path: Path, *, makes_folder: bool = False) -> None:
-    """Raise `InputError` where a file cannot be written; some writers make its folder."""
+    """Raise `InputError` if a file cannot be written; `makes_folder` if the writer creates its folder."""
     parents = path.absolute().parents
     folder = next(filter(os.path.lexists, parents)) if makes_folder else parents[0]
     if path.is_dir():
@@ -45,25 +45,25 @@ def check_output(option: str, path: Path, *, makes_folder: bool = False) -> None
 
 
 def block_of(text: str, name: str) -> str:
-    """What stands between a block's markers."""
+    """Return the text between a block's markers."""
     begin, end = markers(name)
     return text[text.index(begin) + len(begin) : text.index(end)]
 
 
 def table_rows(text: str) -> list[list[str]]:
-    """The cells of all tables in a text, their heads too, without what makes them bold."""
+    """Return the cells of all tables in a text, heads included, without bold marks."""
     lines = [line for line in text.splitlines() if line.startswith("| ")]
     return [[cell.strip(" *") for cell in line.strip("| ").split("|")] for line in lines]
 
 
 def with_block(text: str, name: str, lines: Iterable[str]) -> str:
-    """The text with these lines between the block's markers, and nothing else changed."""
+    """Replace the lines between a block's markers."""
     begin, end = markers(name)
     return "\n".join([text[: text.index(begin) + len(begin)], *lines, text[text.index(end) :]])
 
 
 def write_blocks(path: Path, blocks: Mapping[str, Iterable[str]]) -> None:
-    """Put lines into their blocks of a document."""
+    """Write lines into their blocks of a document."""
     text = path.read_text(encoding="utf-8")
     for name, lines in blocks.items():
         text = with_block(text, name, lines)
@@ -71,7 +71,7 @@ def write_blocks(path: Path, blocks: Mapping[str, Iterable[str]]) -> None:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], texts: int = 1) -> Iterator[str]:
-    """A Markdown table; the first so many columns are texts, the others figures, which stand right."""
+    """Yield a Markdown table; the first `texts` columns are texts, the others right-aligned figures."""
     yield f"| {' | '.join(head)} |"
     yield "|" + "---|" * texts + "---:|" * (len(head) - texts)
     yield from (f"| {' | '.join(row)} |" for row in rows)

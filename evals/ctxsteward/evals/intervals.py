@@ -1,13 +1,13 @@
-"""Where a figure over scenarios lies at 95 %, and how small a shortfall a gate over it would notice.
+"""Compute 95 % intervals of figures over scenarios, and the smallest shortfall that a gate would detect.
 
     interval([ScenarioPart(37, 40), ScenarioPart(29, 31)], is_rate=True)
 
-Checks within one conversation hang together, so the scenario is the unit. With totals :math:`t_i` over :math:`c_i`
+Checks within one conversation are correlated, so the scenario is the unit. With totals :math:`t_i` over :math:`c_i`
 checks, the figure is :math:`r = Σt/Σc`, and its variance between scenarios
 :math:`n/(n-1) · Σ(t_i - r·c_i)² / (Σc)²` (a ratio estimator, linearized).
 
-- A *mean* has Student's interval with n - 1 degrees of freedom. One scenario has none; nor have fewer than `ALIKE` of
-  equal values, since equals say nothing of their spread.
+- A *mean* has Student's interval with n - 1 degrees of freedom. One scenario has no interval; nor have fewer than
+  `ALIKE` equal values, since they do not show the spread.
 - A *rate* has Wilson's interval over the trials that its checks are *worth*: `r(1-r)` over that variance, shrunk for
   few scenarios by the square of 1.96 over Student's quantile. Checks are worth no more than their number, and no less
   than the number of scenarios (Kish's where they differ in size), since no share varies more than a single trial does.
@@ -15,9 +15,9 @@ checks, the figure is :math:`r = Σt/Σc`, and its variance between scenarios
 Both cover better than percentiles of a bootstrap over scenarios, which at four scenarios hold 95 % in three of four
 cases; and both narrow as scenarios are added. `tests/evals/test_intervals.py` measures it.
 
-Where scenarios were played several times, a scenario's part is the mean of its repeats, with the checks of one playing:
-repeats never count as scenarios. `repeat_deviations` says what they add: how far repeats of one scenario lie apart
-(``within``), and how far scenarios would lie apart if each were repeated without end (``between``).
+If scenarios were played several times, a scenario's part is the mean of its repeats, with the checks of one playing:
+repeats never count as scenarios. `repeat_deviations` gives the deviation between repeats of one scenario (``within``),
+and the deviation between scenarios if each were repeated without end (``between``).
 
 Source: Wilson 1927, "Probable inference, the law of succession, and statistical inference"; Korn & Graubard 1998,
 "Confidence intervals for proportions with small expected number of positive counts"; Dean & Pagano 2015, "Evaluating
@@ -38,11 +38,11 @@ Z95 = NormalDist().inv_cdf(0.975)
 POWER = 0.8
 Z_POWER = NormalDist().inv_cdf(POWER)
 ALIKE = 6
-"""So many scenarios on one side of the truth by chance: once in 32 times."""
+"""Number of scenarios that lie on one side of the truth by chance only once in 32 times."""
 
 
 class Interval(NamedTuple):
-    """Where a figure lies, at 95 %."""
+    """A 95 % interval."""
 
     low: float
     high: float
@@ -50,7 +50,7 @@ class Interval(NamedTuple):
 
 
 def student_quantile(freedom: int) -> float:
-    """Student's quantile for 95 % between both tails; exact for one and two degrees of freedom, else within 0.2 %.
+    """Return Student's two-sided 95 % quantile; exact for one and two degrees of freedom, else within 0.2 %.
 
     >>> [round(student_quantile(freedom), 2) for freedom in (1, 2, 3, 10, 25)]
     [12.71, 4.3, 3.18, 2.23, 2.06]
@@ -70,7 +70,7 @@ def student_quantile(freedom: int) -> float:
 
 
 def wilson(successes: float, trials: float, z: float = Z95) -> Interval:
-    """Wilson's score interval of a share; trials may be a fraction, where checks are worth that.
+    """Return Wilson's score interval of a share; effective trials may be a fraction.
 
     >>> [round(x, 3) for x in wilson(20, 20)[:2]]
     [0.839, 1.0]
@@ -86,19 +86,19 @@ def wilson(successes: float, trials: float, z: float = Z95) -> Interval:
 
 
 class Spread(NamedTuple):
-    """What a figure's scenarios say of it."""
+    """Value and variance of a figure over scenarios."""
 
     value: float
     variance: float
-    """Of the value, between scenarios; 0 of a single one."""
+    """Variance of the value between scenarios; 0 for a single scenario."""
     checks: int
     scenarios: int
     kish: float
-    """Scenarios of equal size that would say as much."""
+    """Kish's effective number of scenarios: scenarios of equal size with the same information."""
 
     @classmethod
     def of(cls, parts: Sequence[ScenarioPart]) -> Spread | None:
-        """None where nothing was scored."""
+        """Compute the spread, or None if no scenario was scored."""
         parts = [part for part in parts if part.checks]
         if not parts:
             return None
@@ -112,7 +112,7 @@ class Spread(NamedTuple):
 
     @property
     def trials(self) -> float:
-        """Independent trials that the checks of a rate are worth, as far as the spread tells."""
+        """Return the number of independent trials that the checks of a rate are worth, estimated from the spread."""
         if self.scenarios == 1 or not 0 < self.value < 1:
             return self.kish
         estimate = self.value * (1 - self.value) / self.variance if self.variance else self.checks
@@ -120,13 +120,13 @@ class Spread(NamedTuple):
 
     @property
     def sure_trials(self) -> float:
-        """The same, shrunk for how few scenarios tell the spread."""
+        """Return `trials`, reduced because few scenarios estimate the spread poorly."""
         if self.scenarios == 1:
             return self.kish
         return max(self.kish, self.trials * (Z95 / student_quantile(self.scenarios - 1)) ** 2)
 
     def interval(self, *, is_rate: bool) -> Interval | None:
-        """At 95 %; None where nothing says how wide it is."""
+        """Return the 95 % interval, or None if its width is unknown."""
         if is_rate:
             low, high, method = wilson(self.value * self.sure_trials, self.sure_trials)
             return Interval(min(low, self.value), max(high, self.value), method)
@@ -137,7 +137,7 @@ class Spread(NamedTuple):
 
 
 def interval(parts: Sequence[ScenarioPart], *, is_rate: bool) -> Interval | None:
-    """The interval of a figure; that of values which are none of them negative does not go below 0."""
+    """Return the interval of a figure; it does not go below 0 if no value does."""
     spread = Spread.of(parts)
     bounds = spread.interval(is_rate=is_rate) if spread else None
     if bounds and bounds.low < 0 and all(part.total >= 0 for part in parts):
@@ -146,16 +146,16 @@ def interval(parts: Sequence[ScenarioPart], *, is_rate: bool) -> Interval | None
 
 
 class RepeatDeviations(NamedTuple):
-    """Standard deviations of a figure, in its own unit."""
+    """Standard deviations of a figure in its own unit."""
 
     within: float
     """Between repeats of one scenario."""
     between: float | None
-    """Between scenarios, without what chance within them adds; None of a single scenario."""
+    """Between scenarios, without the part due to chance within them; None for a single scenario."""
 
 
 def repeat_deviations(scenarios: Sequence[Sequence[ScenarioPart]]) -> RepeatDeviations | None:
-    """Of scenarios that were repeated, each counted alike; None where none has two scored repeats.
+    """Compute deviations over repeated scenarios with equal weights; None if no scenario has two scored repeats.
 
     >>> rows = [[ScenarioPart(1, 2), ScenarioPart(2, 2)], [ScenarioPart(0, 2), ScenarioPart(1, 2)]]
     >>> [round(deviation, 3) for deviation in repeat_deviations(rows)]
@@ -175,7 +175,7 @@ def repeat_deviations(scenarios: Sequence[Sequence[ScenarioPart]]) -> RepeatDevi
 
 
 def promise_detects(scenarios: int) -> float:
-    """The share of scenarios that must hold a counterexample, so that so many of them show one with `POWER`.
+    """Return the true share of scenarios with a counterexample that this many scenarios detect with `POWER`.
 
     >>> [round(promise_detects(count), 2) for count in (1, 4, 26)]
     [0.8, 0.33, 0.06]
@@ -184,9 +184,9 @@ def promise_detects(scenarios: int) -> float:
 
 
 def detects(spread: Spread, bound: float, *, is_rate: bool, at_least: bool, is_point: bool) -> float | None:
-    """How far below (or above) its bound a figure must truly lie to miss it with `POWER`.
+    """Return how far beyond its bound a figure must truly lie to fail with `POWER`.
 
-    `is_point`: the figure's own value misses it; else all of its interval must.
+    With `is_point` the figure's own value must fail, else its whole interval.
     """
     if not is_rate:
         if spread.scenarios == 1 or not spread.variance:

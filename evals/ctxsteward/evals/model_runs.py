@@ -1,14 +1,14 @@
-"""A model in the loop of the suites: the same scenarios with its summaries and its choice of what to recall.
+"""Run the suites with a model in the loop: it writes the summaries and selects the messages to recall.
 
     run = ModelRun(run_model("https://HOST/v1#MODEL"), max_dollars=2.0)
-    setup = run.setup(Setup(), "verbatim")          # summarizer and selector by the model, all else as it was
-    run.told("verbatim")                            # what was asked, what it cost, how often it fell back
+    setup = run.setup(Setup(), "verbatim")          # summarizer and selector by the model, other settings unchanged
+    run.told("verbatim")                            # calls, cost and fallbacks
 
-Suites, scenarios and judges are unchanged; the run by rules is the one to compare with (`result_history.compare`, with
-`MEANT`). A build waits for the model here, which it does not in service (`SummaryAhead`), so only what is shown is
-compared, and no times. One process plays all of a suite, so that the brake sees all that it spends.
+Suites, scenarios and judges are unchanged; compare with a run by rules (`result_history.compare`, with `MEANT`). A
+build waits for the model here, unlike in service (`SummaryAhead`), so times do not compare. One process plays a whole
+suite, so that the bound on dollars counts all of its calls.
 
-Raises `InputError` for an address or a name that is no model, and for a bound on dollars without a price.
+Raises `InputError` for an unknown model, and for a bound on dollars without a price.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ MEANT = ("in_loop", "summarizer", "selector")
 """Settings that differ between the run by rules and the one with a model."""
 ADDRESSES = ("http:", "https:", "openai:", "anthropic:")
 SELECTION_SECONDS = 60.0
-"""Nobody waits for an answer here."""
+"""Long, since no user waits for an answer here."""
 
 
 def run_model(named: str, key: str | None = None) -> ChatModel:
-    """The model of an address, or of a Python path (``module:name``, ``FILE.py:name``)."""
+    """Find a model by address or Python path (``module:name``, ``FILE.py:name``)."""
     if named.startswith(ADDRESSES):
         return model_at(named, key)
     model = named_object("model", named)
@@ -43,7 +43,7 @@ def run_model(named: str, key: str | None = None) -> ChatModel:
 
 
 def price_of(text: str) -> ModelPrice:
-    """A price as it is written on the command line: dollars a million tokens of prompt, cached prompt, reply.
+    """Parse a price from the command line: dollars per million tokens of prompt, cached prompt, reply.
 
     >>> price_of("0.15,0.075,0.6").output
     0.6
@@ -67,7 +67,7 @@ class ModelRun:
         max_dollars: float | None = None,
         limits: CallLimits | None = None,
     ) -> None:
-        """`max_dollars`: of each suite."""
+        """Bound the cost of each suite by `max_dollars`."""
         if max_dollars is not None and price is None:
             raise InputError(f"a bound of ${max_dollars:g} without a price of {model.name}; give its price, too")
         ledger = SpendingLedger(
@@ -77,7 +77,7 @@ class ModelRun:
         self._counts: dict[str, Counter[str]] = {}
 
     def setup(self, base: Setup, suite: str) -> Setup:
-        """The setup with the model in it; its calls are counted on the suite."""
+        """Return the setup with the model in it; its calls are charged to the suite."""
         counts = self._counts.setdefault(suite, Counter())
         model = self._model.charged(suite=suite)
         return replace(
@@ -88,7 +88,7 @@ class ModelRun:
         )
 
     def told(self, suite: str) -> list[str]:
-        """What was asked for a suite, what it cost, how often rules stood in: a line each."""
+        """Return lines on a suite's calls, their cost, and the fallbacks to rules."""
         rows = [row for row in self._model.spending.rows() if (row.account, row.name) == ("suite", suite)]
         lines = [
             f"{row.purpose}: {row.calls:,} calls, {row.failures:,} without an answer, "

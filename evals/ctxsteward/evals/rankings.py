@@ -1,4 +1,4 @@
-"""Rankings that the recall eval measures: the product's own, the newest first, and an oracle as the ceiling."""
+"""Rankings for the recall eval: the product's own, the newest first, and an oracle as the upper bound."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from ctxsteward.schemas import InputError
 
 
 def recency(request: SelectionRequest) -> Sequence[ScoredOriginal]:
-    """The newest first: a sliding window."""
+    """Rank the newest first, like a sliding window."""
     return [ScoredOriginal(ordinal, float(ordinal)) for ordinal in range(request.last, 0, -1)]
 
 
 class BestThatFits:
-    """An oracle: it is told the evidence of each question, and takes as many of its messages as fit, shortest first."""
+    """An oracle that knows the evidence of each question and takes as many of its messages as fit, shortest first."""
 
     def __init__(self) -> None:
         self._evidence: Sequence[int] = ()
         self._counter = Counter(load_tokenizer("o200k_base"))
 
     def told(self, evidence: Sequence[int]) -> None:
-        """The ordinals that answer the next question."""
+        """Set the ordinals that answer the next question."""
         self._evidence = evidence
 
     def __call__(self, request: SelectionRequest) -> Sequence[ScoredOriginal]:
@@ -35,7 +35,7 @@ class BestThatFits:
 
 @cache
 def _embedder() -> Multilingual:
-    """One for all conversations, loaded; raises `InputError` where the extra is not installed."""
+    """Load one embedder for all conversations; raise `InputError` if the extra is not installed."""
     embedder = Multilingual()
     try:
         embedder.load()

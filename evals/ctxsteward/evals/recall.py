@@ -1,9 +1,9 @@
-"""Recall on dated conversations with questions: is the evidence in the envelope, word for word?
+"""Measure recall on dated conversations with questions: is the evidence in the envelope, word for word?
 
 For every question, `preview` builds the envelope as if it were the next user message; an evidence turn counts when its
 whole text is in the rendered dynamic section. The budget under test, N tokens, is ``recall_fraction × dynamic_tokens``
-at a fraction of 0.9, so references, dates, fences and whatever the window costs are counted; or, at the builder's
-defaults, it is all of ``dynamic_tokens``, of which the history has its share. Questions are of categories 1-4
+at a fraction of 0.9, so references, dates and fences count; or, at the builder's defaults, it is all of
+``dynamic_tokens``, of which the history takes its share. Questions are of categories 1-4
 (multi-hop, temporal, open-domain, single-hop) with at least one valid evidence turn; the mean is over questions, of the
 share of evidence shown.
 
@@ -58,7 +58,7 @@ class Question(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuestionRecall:
-    """What one question's envelope showed."""
+    """Figures of one question's envelope."""
 
     category: int
     shown: float
@@ -94,7 +94,7 @@ def measure(
     defaults: bool = False,
     tell: Callable[[str], None] = lambda text: None,
 ) -> list[RecallRow]:
-    """Recall of one selector on a LoCoMo file at several budgets: of recall alone, or with `defaults` of dynamic."""
+    """Measure a selector on a LoCoMo file at several budgets: of recall only, or with `defaults` of dynamic."""
     samples = read_questions(Path(data))
     rows = []
     for budget_tokens in budgets_tokens:
@@ -120,14 +120,14 @@ def measure(
 
 
 def recall_budgets(budget_tokens: int, *, defaults: bool) -> Budgets:
-    """So many tokens for recall alone, or with `defaults` for the whole window."""
+    """Return budgets with `budget_tokens` for recall only, or with `defaults` for the whole window."""
     if defaults:
         return Budgets(dynamic_tokens=budget_tokens)
     return Budgets(dynamic_tokens=round(budget_tokens / RECALL_FRACTION), recall_fraction=RECALL_FRACTION)
 
 
 class _TimedSelector:
-    """A selector that notes what its last call cost."""
+    """A selector that measures the CPU time of its last call."""
 
     def __init__(self, inner: Selector) -> None:
         self.inner = inner
@@ -174,13 +174,13 @@ def _answers(
 def asked(
     builder: EnvelopeBuilder, session: Session, selector: Selector, question: str, evidence: Sequence[int]
 ) -> tuple[Envelope, str]:
-    """The envelope of a question, and all that its dynamic section shows; an oracle is told the evidence's ordinals."""
+    """Return the envelope of a question and the text of its dynamic section; an oracle gets the evidence first."""
     if isinstance(selector, BestThatFits):
         selector.told(evidence)
     envelope = builder.preview(session, question)
     context = envelope.dynamic.context
     rows = rows_of(unfenced(envelope.nonce, context.text).text) if context else []
-    # a recalled message of several lines is read back before it is compared
+    # Rows undo the marks before the lines of a recalled message, so that its whole text can be compared.
     return envelope, "\n".join((envelope.section("dynamic").text, *rows))
 
 
@@ -207,7 +207,7 @@ def _percent(shares: Sequence[float]) -> float:
 
 
 def read_questions(path: Path) -> list[list[Question]]:
-    """The questions of each conversation of a file."""
+    """Read the questions of each conversation of a file."""
     document = decode(path.read_bytes(), str(path), "")
     conversations = []
     for index, sample in enumerate(document if isinstance(document, list) else [document]):

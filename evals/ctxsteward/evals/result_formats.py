@@ -1,8 +1,8 @@
-"""Results as Markdown, for people, and as JUnit XML, for CI services.
+"""Write results as Markdown for people and as JUnit XML for CI services.
 
-Markdown is a table of figures with intervals and gates, what failed, and what changed since the last run. In JUnit
-each eval suite is a test suite; each gate, and each scenario that broke off, is a test case; an undecided gate is a
-failure where it fails the run, else it is skipped, as an unscored one is; figures without a gate are properties.
+Markdown has a table of figures with intervals and gates, the misses, and the changes since the last run. In JUnit each
+eval suite is a test suite; each gate, and each scenario that broke off, is a test case. An undecided gate is a failure
+if it fails the run, else it is skipped, like an unscored one. Figures without a gate are properties.
 Source: the JUnit schema of the Jenkins xUnit plugin, as CI services read it.
 """
 
@@ -13,20 +13,20 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from xml.etree import ElementTree as Xml
 
-from ctxsteward.schemas.eval_result import EvalMiss, EvalResult, GateResult, MetricResult, Verdict
+from ctxsteward.schemas.eval_result import EvalResult, GateResult, MetricResult, Verdict
 
 from .result_history import SURE, FigureComparison, GateChange, ResultComparison, before, incomparable, values
 from .suites.kit.model_judges import JUDGED
 
 MISSES = 5
-"""Shown of one figure."""
+"""Misses shown per figure."""
 
 
 MARKS: dict[Verdict, str] = {"passed": "✅", "failed": "❌", "undecided": "❔", "unscored": "➖"}
 
 
 def outcome(results: Sequence[EvalResult]) -> Verdict:
-    """What a run came to: failed, or else undecided where a gate is, or else passed."""
+    """Return the outcome of a run: failed, else undecided or unscored if a gate is, else passed."""
     verdicts = {gate.verdict for result in results for gate in result.gates}
     if "failed" in verdicts or any(result.errors for result in results) or nothing_scored(results):
         return "failed"
@@ -34,10 +34,7 @@ def outcome(results: Sequence[EvalResult]) -> Verdict:
 
 
 def nothing_scored(results: Sequence[EvalResult]) -> bool:
-    """Whether not one figure has a value, or gates were held and not one had a figure to hold.
-
-    Such a run says nothing, so it passes nothing.
-    """
+    """Return whether no figure has a value, or every gate is unscored; such a run must not pass."""
     verdicts = {gate.verdict for result in results for gate in result.gates}
     return verdicts == {"unscored"} or all(metric.value is None for result in results for metric in result.metrics)
 
@@ -50,9 +47,9 @@ def tally(gates: Sequence[GateResult]) -> str:
 
 
 def markdown(results: Sequence[EvalResult], history: Sequence[EvalResult] = ()) -> str:
-    """A page of all results, each beside the run before in the history that asked the same.
+    """Write a page of all results, each beside the last comparable run in the history.
 
-    Where there is none, it says in what the last run of the suite differs.
+    If there is none, the page lists the differences from the last run of the suite.
     """
     gates = [gate for result in results for gate in result.gates]
     scenarios, turns = sum(result.scenarios for result in results), sum(result.turns for result in results)
@@ -106,7 +103,7 @@ def _failures(result: EvalResult) -> Iterator[str]:
 
 
 def wholly_unscored(result: EvalResult) -> str:
-    """Why not one of a suite's figures has a value, in a line; empty where one has, or a scenario broke off."""
+    """Return in a line why a suite is wholly unscored; empty if a figure has a value or a scenario broke off."""
     if result.errors or any(metric.value is not None for metric in result.metrics):
         return ""
     why = Counter[str]()
@@ -117,7 +114,7 @@ def wholly_unscored(result: EvalResult) -> str:
 
 
 def judging_lines(result: EvalResult) -> Iterator[str]:
-    """What model judges were asked and what it cost, how far raters agree, and where they do not: a line each."""
+    """Yield lines on the calls and cost of model judges, and on the agreement and differences of raters."""
     if result.judging is None or not result.judging.models:
         reasons = next((metric.unscored for metric in result.metrics if metric.name == JUDGED.name), {})
         yield from (f"{JUDGED.name}: {count:,} unscored: {reason}" for reason, count in reasons.items())
@@ -139,7 +136,7 @@ def judging_lines(result: EvalResult) -> Iterator[str]:
 
 
 def figure(metric: MetricResult | FigureComparison, value: float | None) -> str:
-    """A figure as people read it.
+    """Format a figure for people.
 
     >>> from ctxsteward.schemas.eval_result import MetricResult
     >>> one = MetricResult(name="goal_drift", about="", kind="rate", better="lower", unit="", value=0.0125, low=None,
@@ -155,7 +152,7 @@ def figure(metric: MetricResult | FigureComparison, value: float | None) -> str:
 
 
 def interval(metric: MetricResult) -> str:
-    """Its interval, as people read it; empty where it has none."""
+    """Format an interval for people; empty without one."""
     if metric.low is None or metric.high is None:
         return ""
     return f"{figure(metric, metric.low)} to {figure(metric, metric.high)}"
@@ -165,12 +162,12 @@ REPEATS = "sd of repeats, of scenarios"
 
 
 def has_repeats(result: EvalResult) -> bool:
-    """Whether scenarios were played several times."""
+    """Return whether scenarios were played several times."""
     return any(metric.within_sd is not None for metric in result.metrics)
 
 
 def deviations(metric: MetricResult) -> str:
-    """How far repeats of one scenario lie apart, and scenarios, in points of a rate; empty without repeats."""
+    """Format the deviations between repeats and between scenarios, in points for a rate; empty without repeats."""
     scale = 100 if metric.kind == "rate" else 1
     return ", ".join(
         f"{scale * deviation:.3g}" for deviation in (metric.within_sd, metric.between_sd) if deviation is not None
@@ -178,14 +175,14 @@ def deviations(metric: MetricResult) -> str:
 
 
 def distinct(metric: MetricResult) -> str:
-    """The rate with each distinct thing counted once, and how many they are; empty where checks name none."""
+    """Format the rate with each distinct thing counted once; empty if checks name no things."""
     if metric.distinct is None:
         return ""
     return f"{figure(metric, metric.distinct_value)} of {metric.distinct:,}"
 
 
 def notices(metric: MetricResult, gate: GateResult) -> str:
-    """How small a true shortfall turns a gate red four times out of five; empty where none can be given."""
+    """Format the smallest true shortfall that fails a gate four times out of five; empty if unknown."""
     if gate.detects is None:
         return ""
     if gate.promise:
@@ -195,7 +192,7 @@ def notices(metric: MetricResult, gate: GateResult) -> str:
 
 
 def delta(metric: MetricResult, earlier: EvalResult | None) -> str:
-    """How far a figure is from what it was in an earlier run; empty where that had no such figure."""
+    """Format the change of a figure since an earlier run; empty if that run had no such figure."""
     (was,) = (None,) if earlier is None else values((earlier,), metric.name)
     if was is None:
         return ""
@@ -211,7 +208,7 @@ def _gate(gate: GateResult) -> str:
 
 
 def comparison(compared: Sequence[ResultComparison]) -> str:
-    """Two runs beside each other as Markdown, suite by suite."""
+    """Write the comparison of two runs as Markdown, suite by suite."""
     rows = ["# Context evals: two runs compared", "", summary(compared)]
     for suite in compared:
         rows += ["", f"## {suite.suite}", "", *(f"- {_cell(line)}" for line in compared_runs(suite)), ""]
@@ -230,7 +227,7 @@ def summary(compared: Sequence[ResultComparison]) -> str:
 
 
 def compared_runs(compared: ResultComparison) -> Iterator[str]:
-    """Which runs, over which scenarios, and what was meant to differ: a line each."""
+    """Yield lines on the two runs, their common scenarios and their intended differences."""
     for label, run in (("before", compared.before), ("after", compared.after)):
         revision = f", revision {run.revision}" if run.revision else ""
         yield f"{label}: {run.product}{revision}, {run.when}, {_scenarios(run.scenarios)}"
@@ -246,7 +243,7 @@ def _scenarios(count: int) -> str:
 
 
 def figure_cells(compared: FigureComparison) -> tuple[str, ...]:
-    """Name, both values, difference, interval, p, and whether it is surely better or worse."""
+    """Return name, both values, difference, interval, p, and the verdict better, worse or empty."""
     values = figure(compared, compared.before), figure(compared, compared.after)
     if compared.difference is None:
         return compared.metric, *values, "", "", "", ""
@@ -263,12 +260,12 @@ def gate_change(change: GateChange) -> str:
 
 
 def _signed(compared: FigureComparison, value: float) -> str:
-    """Points of a rate; else in its unit."""
+    """Format a signed value, in points for a rate."""
     return f"{100 * value if compared.kind == 'rate' else value:+.3g}"
 
 
 def _cell(text: str) -> str:
-    """A text that cannot break a table or a list, nor be taken for markup."""
+    """Escape a text for Markdown tables and lists."""
     flat = " ".join(text.split())
     return "".join(f"\\{char}" if char in "|<>*_`[]\\" else char for char in flat)
 
@@ -278,7 +275,7 @@ _ILLEGAL = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def junit(results: Iterable[EvalResult]) -> str:
-    """One document of all results."""
+    """Write all results as one JUnit document."""
     root = Xml.Element("testsuites", name="ctxsteward evals")
     for result in results:
         root.append(_junit_suite(result))
@@ -328,11 +325,8 @@ def _junit_gate(suite: Xml.Element, result: EvalResult, gate: GateResult) -> Non
         Xml.SubElement(case, "skipped", message=message)
     else:
         failure = Xml.SubElement(case, "failure", message=message)
-        failure.text = _legal("\n".join(_line(miss) for miss in result.misses if miss.metric == gate.metric))
-
-
-def _line(miss: EvalMiss) -> str:
-    return f"{miss.scenario}, {miss.at}: {miss.why}"
+        misses = (miss for miss in result.misses if miss.metric == gate.metric)
+        failure.text = _legal("\n".join(f"{miss.scenario}, {miss.at}: {miss.why}" for miss in misses))
 
 
 def _legal(text: str) -> str:

@@ -1,10 +1,11 @@
-"""What a cascade's run cost, beside sending everything.
+"""Compare the cost of a cascade's run with sending everything.
 
-`efficiency_of` reads a run from its store: the envelope of every model call is rebuilt, and the judge of the cost eval
-(`prompt_cost`) prices what was sent. *Everything* is the same head and all that the run has said by then: of the phases
-before (of soundings the attempt that counts), and of this phase all tries with why they were refused. Nothing of it is
-cut, masked or chosen. Calls are read in the order of phases, attempts and numbers; the prefix of each is what it shares
-with the call before, across phases too where the tools are the same. Calls of evaluators count on both sides alike.
+`efficiency_of` reads a run from its store, rebuilds the envelope of every model call, and prices it with the judge of
+the cost eval (`prompt_cost`). *Everything* is the same head with all messages of the run so far: of earlier phases (of
+soundings the chosen attempt), and of this phase all tries with the reasons for their refusal, nothing cut, masked or
+selected. Calls are read in the order of phases, attempts and numbers. The cached prefix of a call is its common
+beginning with the call before, also across phases if the tools are the same. Calls of evaluators count alike on both
+sides.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ ALL = "all"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PhaseEfficiency:
-    """What the calls of one phase took, or of all."""
+    """Cost of the calls of one phase, or of all phases."""
 
     phase: str
     calls: int
@@ -39,20 +40,20 @@ class PhaseEfficiency:
     """In tokens at full price."""
     everything_priced: float
     cached_tokens: int
-    """Of those sent."""
+    """Cached part of `sent_tokens`."""
 
     @property
     def saved(self) -> float:
-        """Part of everything's tokens that was not sent."""
+        """Return the share of everything's tokens that was not sent."""
         return round(1 - self.sent_tokens / self.everything_tokens, 4) if self.everything_tokens else 0.0
 
     @property
     def priced_ratio(self) -> float:
-        """Cache-priced, to sending everything."""
+        """Return the cache-priced ratio to sending everything."""
         return round(self.sent_priced / self.everything_priced, 4) if self.everything_priced else 1.0
 
     def document(self, dollars_per_million: float | None = None) -> dict[str, Any]:
-        """Stable keys; with a price, in dollars, too."""
+        """Return the figures with stable keys; with a price also in dollars."""
         figures = {
             "phase": self.phase,
             "calls": self.calls,
@@ -76,7 +77,7 @@ _PAID = ("sent_tokens", "everything_tokens", "sent_priced", "everything_priced")
 
 
 class JudgedCall(NamedTuple):
-    """One call of a run, as it was sent and as sending everything would have been."""
+    """A call of a run, as sent and with everything."""
 
     phase: str
     session: str
@@ -85,13 +86,13 @@ class JudgedCall(NamedTuple):
     tools_tokens: int
     rewritten: bool
     reachable: frozenset[int]
-    """Ordinals of the call's session that its envelope shows or leads to."""
+    """Ordinals of the call's session that its envelope shows or names."""
 
 
 def efficiency_of(
     store: Store, cascade: Cascade, run: str, *, counter: Counter, prices: Prices | None = None, tenant: str = "default"
 ) -> tuple[PhaseEfficiency, ...]:
-    """A row for each phase with a call, sub-cascades' as ``PHASE/…``, and one for all where there are several."""
+    """Return a row per phase with calls, sub-cascades as ``PHASE/…``, and a total if there are several."""
     rows: list[PhaseEfficiency] = []
     _read(store, cascade, run, tenant, Sizer(counter), prices or Prices(), "", rows)
     if len(rows) > 1:
@@ -144,12 +145,12 @@ def _read(
 
 
 def _bills(calls: Iterator[JudgedCall], sizer: Sizer, prices: Prices) -> dict[str, tuple[Bill, Bill]]:
-    """Bills of what was sent and of everything, by phase."""
+    """Return the bills of the prompts sent and of everything, by phase."""
     bills: dict[str, tuple[Bill, Bill]] = {}
     before: tuple[tuple[PromptPiece, ...], tuple[PromptPiece, ...]] = ((), ())
     tools_tokens: int | None = None
     for call in calls:
-        if call.tools_tokens != tools_tokens:  # other schemas: nothing behind them is cached
+        if call.tools_tokens != tools_tokens:  # other tool schemas come first, so nothing is cached
             before, tools_tokens = ((), ()), call.tools_tokens
         pair = bills.setdefault(call.phase, (Bill(), Bill()))
         for bill, pieces, was in zip(pair, (call.sent, call.everything), before, strict=True):
@@ -170,7 +171,7 @@ def _bills(calls: Iterator[JudgedCall], sizer: Sizer, prices: Prices) -> dict[st
 def judged_calls(
     store: Store, cascade: Cascade, run: str, *, sizer: Sizer, tenant: str = "default"
 ) -> Iterator[JudgedCall]:
-    """The run's calls in order, rebuilt. Raises `InputError` where there are none."""
+    """Rebuild the run's calls in order; raise `InputError` for a run without calls."""
     ledger = RunLedger(store, run, tenant)
     history = _RunHistory(store, cascade, run, tenant, ledger)
     calls = list(recorded_calls(ledger))
@@ -194,14 +195,14 @@ def judged_calls(
 
 
 class _RunHistory:
-    """All that a run has said, by phase, attempt and try."""
+    """All messages of a run, by phase, attempt and try."""
 
     def __init__(self, store: Store, cascade: Cascade, run: str, tenant: str, ledger: RunLedger) -> None:
         self._store, self._tenant, self._cascade = store, tenant, cascade
         self._sessions: dict[str, Session] = {}
         self._own: dict[tuple[str, str], list[tuple[int, Wire]]] = {}
         self._by_chain: dict[tuple[str, int], list[str]] = {}
-        """Sessions of a phase's attempt, tries in order."""
+        """Sessions by phase and attempt, tries in order."""
         for call in recorded_calls(ledger):
             sessions = self._by_chain.setdefault((call["phase"], call["attempt"] or 0), [])
             if call["session"] not in sessions and not call["session"].endswith("..evaluator"):
@@ -216,7 +217,7 @@ class _RunHistory:
         self._chosen = {phase.name: ledger.get(f"chosen-{phase.name}") or 0 for phase in cascade.phases}
 
     def upto(self, call: Mapping[str, Any], messages: int) -> list[Wire] | None:
-        """What a call would be sent; None: it is an evaluator's, which is shown what it was."""
+        """Return everything up to a call, or None for an evaluator's call, which has no history of its own."""
         if call["session"].endswith("..evaluator"):
             return None
         wires: list[Wire] = []

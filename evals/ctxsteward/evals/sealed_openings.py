@@ -1,11 +1,11 @@
-"""The ledger of the sealed split: who looked at it, when, with which setup, and what the figures were.
+"""The ledger of the sealed split: time, setup and figures of each opening.
 
-A split is blind as long as nobody tunes by it, so each run of the split ``sealed`` leaves a JSON line a suite in
+A split is blind as long as nobody tunes by it, so each run of the split ``sealed`` appends a JSON line per suite to
 ``sealed-openings.jsonl``. The ledger of the product itself is committed (``evals/sealed-openings.jsonl``). An opening
-is one command; its rows have the same `when`. Without being asked to, a run of the split keeps the texts of what it
-missed to itself (`without_misses`). Nothing else opens it (`refuse_sealed`).
+is one command; its rows have the same `when`. By default a run of the split hides the texts of its misses
+(`without_misses`). No other command opens the split (`refuse_sealed`).
 
-Raises `InputError` with the line that does not fit, and for a file that cannot be read or written.
+Raises `InputError` with the number of an invalid line, and for a file that cannot be read or written.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .result_history import append_lines
 
 FILE = "sealed-openings.jsonl"
 BLOCK = "sealed"
-"""Of the document that has the table: its markers."""
+"""Name of the block for the table in documents."""
 
 
 class SealedOpening(BaseModel):
@@ -35,21 +35,21 @@ class SealedOpening(BaseModel):
 
     schema_version: Literal[1] = 1
     when: str
-    """ISO 8601; of the whole command."""
+    """Time of the command in ISO 8601."""
     suite: str
     scenarios: int = Field(ge=1)
     only: tuple[str, ...]
-    """Ids, where single scenarios were asked for."""
+    """Ids if single scenarios were chosen."""
     product: str
     revision: str | None
     setup: dict[str, str | int | float | None]
     figures: dict[str, float | None]
     misses_shown: bool
-    """Whether what was missed was shown with its texts: whoever saw them has read the split."""
+    """Whether the texts of misses were shown, so that a reader has seen part of the split."""
 
 
 def opening(result: EvalResult, *, when: str, only: Iterable[str], misses_shown: bool) -> SealedOpening:
-    """The row of a result."""
+    """Make the row of a result."""
     figures = {metric.name: metric.value for metric in result.metrics}
     return SealedOpening(
         when=when,
@@ -65,7 +65,7 @@ def opening(result: EvalResult, *, when: str, only: Iterable[str], misses_shown:
 
 
 def read(path: Path) -> tuple[SealedOpening, ...]:
-    """All rows, oldest first; none where there is no file yet."""
+    """Read all rows, oldest first; empty without a file."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except FileNotFoundError:
@@ -86,12 +86,12 @@ def _row(line: str, where: str) -> SealedOpening:
 
 
 def append(path: Path, row: SealedOpening) -> None:
-    """Add one row at the end, made if missing; a whole line, synced."""
+    """Append a row as a whole line and sync the file, creating it if missing."""
     append_lines(path, [row.model_dump_json()], "the opening cannot be recorded")
 
 
 def told(rows: Sequence[SealedOpening], path: Path) -> str:
-    """When the split was opened last, and how often in all, as one line."""
+    """Describe in one line the last opening and the number of openings."""
     if not rows:
         return f"the sealed split was never opened before; this opening is recorded in {path}"
     last = rows[-1].when
@@ -104,19 +104,19 @@ def told(rows: Sequence[SealedOpening], path: Path) -> str:
 
 
 def refuse_sealed(split: str) -> None:
-    """Refuse the sealed split where no opening is recorded."""
+    """Raise `InputError` for the sealed split, for callers that record no opening."""
     if split == "sealed":
-        raise InputError("split 'sealed' is opened by `ctxsteward evals run SUITE --sealed` alone; one of: docs, ci")
+        raise InputError("split 'sealed' is opened only by `ctxsteward evals run SUITE --sealed`; use docs or ci")
 
 
 def without_misses(result: EvalResult) -> EvalResult:
-    """The figures alone: no text of a scenario, nor of what broke one off."""
+    """Return the result without texts of scenarios or of errors."""
     errors = {id: error.partition(":")[0] for id, error in result.errors.items()}
     return result.model_copy(update={"misses": (), "errors": errors})
 
 
 def figures_beside(results: Sequence[EvalResult], ci: Mapping[str, EvalResult]) -> Iterator[str]:
-    """Of what, when, and a Markdown table: all figures on the sealed split beside those on ``ci``, by suite."""
+    """Yield Markdown: product and date, then a table of the figures on the sealed split beside those on ``ci``."""
     first = results[0]
     yield f"{first.product}{f', revision {first.revision}' if first.revision else ''}, {first.when[:10]}."
     yield ""

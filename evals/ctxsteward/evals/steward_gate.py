@@ -1,11 +1,10 @@
-"""Suites as the steward's eval gate: champion and challenger play the same scenarios, and no figure may fall.
+"""Use suites as the steward's eval gate: champion and challenger play the same scenarios, and no figure may fall.
 
     gate = SuiteGate(suites=("verbatim", "compression"), scenarios=2)
     gate(champion, challenger).passed
 
-Every scenario is played twice, once with each profile as its head: a pair of values for every figure that both gave, in
-its own direction, and one for whether it came to its end (``SUITE.finished``): a profile that does not fit its budget
-falls there.
+Every scenario is played twice, once with each profile as its head. This gives a pair of values for every figure that
+both scored, and a pair for reaching the end (``SUITE.finished``), where a profile over its budget fails.
 
 Source: the layered-envelope design (eval-gated promotion).
 """
@@ -22,13 +21,13 @@ from ctxsteward.steward.gate.port import GateReport, Guard, GuardScores, judge_g
 
 from .sealed_openings import refuse_sealed
 from .suites.catalogue import suite_named
-from .suites.kit.suite import LONG_TURNS, Draw, ScenarioResult, Setup, Split, drawn
+from .suites.kit.suite import LONG_TURNS, ScenarioResult, Setup, Split, drawn
 from .suites.results import play_one
 
 MARGINS = {"rate": 0.02, "mean": 0.05, "ratio": 0.05, "count": 0.0}
-"""By how much the mean over the scenarios may be worse, by the kind of figure."""
+"""Allowed decrease of the mean over the scenarios, by the kind of figure."""
 UNTIMED = frozenset(("late_cpu_ratio",))
-"""Figures of time: two plays of the same scenario differ in them."""
+"""Excluded figures of time, which differ between two plays of the same scenario."""
 FINISHED = "finished"
 MOST = 10_000
 
@@ -39,11 +38,11 @@ class SuiteGate:
 
     suites: tuple[str, ...] = ("verbatim", "compression")
     scenarios: int = 2
-    """Of each suite, beside the long ones."""
+    """Number of scenarios per suite; long ones are skipped."""
     split: Split = "docs"
     setup: Setup = field(default_factory=Setup)
     margins: Mapping[str, float] = field(default_factory=dict)
-    """By ``suite.figure``, where another margin is wanted."""
+    """Other margins, by ``suite.figure``."""
 
     def __post_init__(self) -> None:
         refuse_sealed(self.split)
@@ -63,7 +62,8 @@ class SuiteGate:
 
     def _pairs(self, champion: ProfileDocument, challenger: ProfileDocument) -> Iterator[GuardScores]:
         for suite in self.suites:
-            for draw in islice(_short(suite, self.split), self.scenarios):
+            short = (draw for draw in drawn(suite, self.split, MOST) if draw.turns < LONG_TURNS[0])
+            for draw in islice(short, self.scenarios):
                 old, new = (
                     _values(play_one(draw, replace(self.setup, profile=profile))) for profile in (champion, challenger)
                 )
@@ -71,18 +71,14 @@ class SuiteGate:
                     yield GuardScores(draw.id, f"{suite}.{name}", old[name], new[name])
 
 
-def _short(suite: str, split: Split) -> Iterator[Draw]:
-    return (draw for draw in drawn(suite, split, MOST) if draw.turns < LONG_TURNS[0])
-
-
 def _values(played: ScenarioResult) -> dict[str, float]:
-    """The means of one scenario; of one that broke off only that it did."""
+    """Return the means of a scenario; for a scenario that broke off only `FINISHED`."""
     if played.error is not None:
         return {FINISHED: 0.0}
     return {FINISHED: 1.0} | {name: tally.mean for name, tally in played.tallies.items() if tally.count}
 
 
 def suite_gate(suites: Sequence[str], *, model: str | None, tokenizer: str, budgets: Mapping[str, int]) -> SuiteGate:
-    """The gate that a steward's settings name; raises `InputError` for an unknown suite."""
+    """Make the gate that a steward's settings name; raise `InputError` for an unknown suite."""
     names = tuple(suite_named(name).name for name in suites)
     return SuiteGate(suites=names, setup=Setup(model=model, tokenizer=tokenizer, budgets=Budgets(**budgets).held()))

@@ -1,8 +1,8 @@
-"""Metrics of eval suites for OpenTelemetry, where an SDK is set up: the figures whose trend is watched.
+"""Metrics of eval suites for OpenTelemetry, if an SDK is set up.
 
-    eval.score       gauge; labels `suite`, `metric`   the figure; left out where nothing could be scored
-    eval.gate        gauge, 0 | 1; labels `suite`, `metric`   whether the figure's gates passed; stays as it was where
-                    one is undecided or unscored
+    eval.score       gauge; labels `suite`, `metric`   the figure; left out if unscored
+    eval.gate        gauge, 0 | 1; labels `suite`, `metric`   whether the figure's gates passed; unchanged if one is
+                    undecided or unscored
     eval.run.count   counter; labels `suite`, `outcome`: passed | failed | undecided
 
 Suites and figures are named in code and gate files, at most `MOST` different ones of each; further ones are ``other``.
@@ -45,12 +45,12 @@ INSTRUMENTS = (
 
 @cache
 def board() -> Board:
-    """This process's numbers."""
+    """Return the metrics of this process."""
     return Board(INSTRUMENTS)
 
 
 def tell_eval(result: EvalResult) -> None:
-    """Tell of a finished run."""
+    """Report a finished run."""
     numbers = board()
     failed = result.errors or any(gate.verdict == "failed" for gate in result.gates)
     outcome = "passed" if result.passed else "failed" if failed else "undecided"

@@ -74,10 +74,10 @@ BAD_ANSWERS = {
     "arguments as a dict": BadAnswer(
         answer=called(function={"name": "look", "arguments": {}}), told="has a tool call whose name or arguments are no"
     ),
-    "no JSON": BadAnswer(answer=messages(extra={1, 2}), told="is no JSON (Object of type set is not"),
-    "not a number": BadAnswer(answer=messages(extra=float("nan")), told="is no JSON (Out of range float values"),
+    "no JSON": BadAnswer(answer=messages(extra={1, 2}), told="is not JSON (Object of type set is not"),
+    "not a number": BadAnswer(answer=messages(extra=float("nan")), told="is not JSON (Out of range float values"),
     "half a character": BadAnswer(
-        answer=messages(content="\ud800"), told="is no JSON ('utf-8' codec can't encode character '\\ud800'"
+        answer=messages(content="\ud800"), told="is not JSON ('utf-8' codec can't encode character '\\ud800'"
     ),
     "without end": BadAnswer(answer=iter(lambda: HELLO, None), told="more than 100,000 messages; return what a call"),
     "an async generator": BadAnswer(answer=never_awaited(), told="it returned an async generator; return a list"),

@@ -1,10 +1,10 @@
-"""What a subject answers, checked before anything is judged by it: the judge asks a dialogue through here alone.
+"""Call a subject and check its answers; the judge calls dialogues only through this module.
 
-What goes in and comes out is copied as JSON, so that a subject changes neither what was said nor what it has sent.
-Coroutines are run to their end. What a subject prints goes to stderr, since stdout has the results; ``sys.exit`` is an
-error of its scenario; a process that it forks ends where it would come back to the judge.
+Input and output are copied as JSON, so that a subject cannot change the conversation or its earlier prompts. Coroutines
+are awaited. Output that a subject prints goes to stderr, since stdout has the results; ``sys.exit`` is an error of its
+scenario; a process that a subject forks ends before it would return to the judge.
 
-Raises `InputError` that says what was found and what to answer instead, and what the subject itself raises.
+Raises `InputError` with the value found and the expected answer, and the subject's own exceptions.
 """
 
 from __future__ import annotations
@@ -30,33 +30,33 @@ from .port import Archive, Dialogue, Index, Outputs, Prompt
 
 MAX_MESSAGES = 100_000
 MAX_TEXTS = 1_000
-"""Of a search; far fewer are read."""
+"""Most texts of a search; far fewer are read."""
 ROLES = ("system", "developer", "user", "assistant", "tool")
 EXAMPLE = '{"role": "user", "content": "…"}'
 
 
 def say(dialogue: Dialogue, message: Wire) -> None:
-    """Tell a dialogue what was said."""
+    """Add a message to a dialogue."""
     _answer(lambda: dialogue.add(json.loads(json.dumps(message))), lambda nothing: None)
 
 
 def ask(name: str, dialogue: Dialogue, question: str | None = None) -> Prompt:
-    """What a dialogue would send."""
+    """Return what a dialogue would send."""
     return _answer(lambda: dialogue.prompt(question), lambda answer: prompt_of(name, answer))
 
 
 def resolved(dialogue: Dialogue, reference: str) -> str | None:
-    """What a reference leads to; None: nowhere."""
+    """Resolve a reference; None if it does not resolve."""
     return _looked_up(lambda: dialogue.resolve(reference), "resolve") if isinstance(dialogue, Archive) else None
 
 
 def tool_output(dialogue: Dialogue, number: int) -> str | None:
-    """The n-th tool output; None: not there."""
+    """Return the n-th tool output, or None."""
     return _looked_up(lambda: dialogue.tool_output(number), "tool_output") if isinstance(dialogue, Outputs) else None
 
 
 def searched(dialogue: Index, query: str) -> list[str]:
-    """Texts that one search shows."""
+    """Return the texts that one search shows."""
 
     def texts_of(answer: object) -> list[str]:
         if isinstance(answer, Iterable) and not isinstance(answer, (str, bytes, Mapping)):
@@ -84,16 +84,17 @@ Checked = TypeVar("Checked")
 
 
 def _answer(give: Callable[[], object], check: Callable[[Any], Checked]) -> Checked:
-    """What a subject gives, awaited and checked while it cannot do harm: a generator runs as it is read."""
+    """Return a subject's checked answer; the check is guarded, too, since a generator runs while it is read."""
     with _held():
         answer = give()
         if inspect.isawaitable(answer):
-            answer = asyncio.run(_awaited(answer))
+            awaitable: Awaitable[object] = answer
+
+            async def awaited() -> object:  # `asyncio.run` takes coroutines only
+                return await awaitable
+
+            answer = asyncio.run(awaited())
         return check(answer)
-
-
-async def _awaited(answer: Awaitable[object]) -> object:
-    return await answer
 
 
 @contextmanager
@@ -107,12 +108,12 @@ def _held() -> Iterator[None]:
             f"the subject ended itself ({type(error).__name__} {error}); return or raise instead"
         ) from error
     finally:
-        if os.getpid() != process:  # forked by the subject: what follows is the judge's, and runs once
+        if os.getpid() != process:  # in a fork of the subject; the judge's code must run once only
             os._exit(0)
 
 
 def raised_at(problem: Exception) -> str:
-    """Where the caller's own code raised it: ``, at mine.py:7 in words``; empty where none of it was running."""
+    """Return where the caller's own code raised it (``, at mine.py:7 in words``); empty if it was not running."""
     ours = Path(__file__).parents[1]
     frames = [frame for frame in traceback.extract_tb(problem.__traceback__) if "site-packages" not in frame.filename]
     own = [frame for frame in frames if not any(room in frame.filename for room in ("/ctxsteward/", str(ours)))]
@@ -123,7 +124,7 @@ def raised_at(problem: Exception) -> str:
 
 
 def prompt_of(name: str, answer: object) -> Prompt:
-    """A strategy's answer as a prompt that shares nothing with it; `envelope` is ours alone to give."""
+    """Convert a strategy's answer to an independent prompt without `envelope`, which only our builder may set."""
     if not isinstance(answer, Prompt):
         return Prompt(messages=_messages(name, answer))
     fields: tuple[tuple[str, object, Callable[[Any], bool], str], ...] = (
@@ -194,12 +195,12 @@ def _messages(name: str, answer: object) -> list[Wire]:
     try:
         copied: list[Wire] = json.loads(json.dumps(messages, allow_nan=False, ensure_ascii=False).encode())
     except (TypeError, ValueError, RecursionError) as error:
-        raise InputError(f"subject {name}: what it returned is no JSON ({error}); return plain dicts") from error
+        raise InputError(f"subject {name}: what it returned is not JSON ({error}); return plain dicts") from error
     return copied
 
 
 def _message_fault(message: object) -> str:
-    """What is wrong with a message, as the end of a sentence: all that is read must be counted, too."""
+    """Return the fault of a message as the end of a sentence; a field that is read must also be counted."""
     if not isinstance(message, dict):
         return f"is {_kind(message)}"
     role, content, calls = message.get("role"), message.get("content"), message.get("tool_calls")
@@ -238,7 +239,7 @@ def _call_fault(calls: object) -> str:
         if not isinstance(function, dict) or not isinstance(call.get("id"), str):
             return f"has a tool call without id or function: {call!r:.60}"
         if not isinstance(function.get("name"), str) or not isinstance(function.get("arguments"), str):
-            return f"has a tool call whose name or arguments are no text: {function!r:.60}"
+            return f"has a tool call whose name or arguments are not text: {function!r:.60}"
     return ""
 
 

@@ -1,7 +1,7 @@
-"""Simple strategies to measure against: each fails where it deserves to, and a suite that lets it pass is no suite.
+"""Simple strategies as baselines; each has known failures that the suites must detect.
 
-The functions are what people write first. `SummaryDialogue` and `OffloadDialogue` are what frameworks ship: a summary
-in a system message that cites nothing, and tool results behind references that stop resolving.
+The functions are typical first attempts. `SummaryDialogue` and `OffloadDialogue` imitate frameworks: a summary in a
+system message that cites nothing, and tool results behind references that stop resolving.
 
 Source: the issues of well-known agent projects (orphaned pairs, rewritten prefixes, expired references).
 """
@@ -31,12 +31,12 @@ _SENTENCE = re.compile(r".+?(?:[.!?](?=\s)|[。！？]|\n|$)")
 
 
 def everything(conversation: Conversation) -> Prompt:
-    """Sends all that was said; to Anthropic message by message, as it stands."""
+    """Sends all messages; to Anthropic one by one, without repairs."""
     return Prompt(messages=conversation.messages, anthropic=partial(as_it_stands, conversation.messages))
 
 
 def as_it_stands(messages: Sequence[Wire]) -> Wire:
-    """A request to Anthropic that repairs nothing."""
+    """Convert messages to a request to Anthropic without repairs."""
     return {"messages": [_block_message(wire) for wire in messages if wire["role"] != "system"]}
 
 
@@ -52,7 +52,7 @@ def _block_message(wire: Wire) -> Wire:
 
 
 def window(conversation: Conversation) -> Sequence[Wire]:
-    """Sends the newest messages, whatever they are."""
+    """Sends the newest messages, even if that separates tool results from their calls."""
     return conversation.messages[-WINDOW_MESSAGES:]
 
 
@@ -62,7 +62,7 @@ def newest_tokens(conversation: Conversation) -> Sequence[Wire]:
 
 
 def masking(conversation: Conversation) -> Prompt:
-    """Sends all, every tool result but the newest as one line; so it rewrites what it sent before at each step."""
+    """Sends all messages, each tool result but the newest as one line; so each step rewrites the sent prefix."""
     newest = max((n for n, wire in enumerate(conversation.messages) if wire["role"] == "tool"), default=-1)
     masked = [
         {**wire, "content": OMITTED} if wire["role"] == "tool" and n < newest else wire
@@ -81,12 +81,12 @@ def _newest(messages: Sequence[Wire], budget_tokens: int, tokens: Callable[[Wire
 
 
 def text_of(wire: Wire) -> str:
-    """What a message says; its tool results with it."""
+    """Return the text of a message, tool results included."""
     return Message.from_wire(wire).text or str(wire.get("content") or "")
 
 
 class KeptMessages:
-    """What the dialogues below have in common: they keep what was said."""
+    """Keeps the messages of the conversation; base of the dialogues below."""
 
     def __init__(self, task: Task, tokens: Callable[[Wire], int]) -> None:
         self.task, self.tokens = task, tokens
@@ -100,10 +100,10 @@ class KeptMessages:
 
 
 class RecallDialogue(KeptMessages):
-    """Half the budget for the newest messages, half for what `pick` finds earlier, told before the last message."""
+    """Half the budget for the newest messages, half for earlier ones that `pick` finds, before the last message."""
 
     recalled_fraction = 0.5
-    """Of the budget."""
+    """Fraction of the budget for recalled messages."""
 
     def prompt(self, question: str | None = None) -> Prompt:
         room = int(self.task.budget_tokens * self.recalled_fraction)
@@ -126,12 +126,12 @@ class RecallDialogue(KeptMessages):
         return [text_of(self.said[place]) for place in list(self.pick(query, len(self.said)))[:HITS]]
 
     def pick(self, query: str, before: int) -> Sequence[int]:
-        """0-based places below `before`, best first."""
+        """Return 0-based places below `before`, best first."""
         raise NotImplementedError
 
 
 class Bm25Dialogue(RecallDialogue):
-    """Half the newest messages, half what BM25 finds for the last user message. Source: SQLite's FTS5."""
+    """Half the newest messages, half those that BM25 finds for the last user message. Source: SQLite's FTS5."""
 
     def __init__(self, task: Task, tokens: Callable[[Wire], int]) -> None:
         super().__init__(task, tokens)
@@ -153,13 +153,13 @@ class Bm25Dialogue(RecallDialogue):
 
 
 class RetrievalDialogue(Bm25Dialogue):
-    """No history but what BM25 finds for the last user message: a chat over an index."""
+    """Only messages that BM25 finds for the last user message: a chat over an index."""
 
     recalled_fraction = 1.0
 
 
 def _words(text: str) -> str:
-    """Chinese as bigrams, which is how such text is searched without a dictionary."""
+    """Split Chinese into bigrams, so that it can be searched without a dictionary."""
     spaced = _HAN.sub(r" \1 ", text)
     pieces = spaced.split()
     bigrams = [a + b for a, b in pairwise(pieces) if _HAN.fullmatch(a) and _HAN.fullmatch(b)]
@@ -167,16 +167,16 @@ def _words(text: str) -> str:
 
 
 class RandomDialogue(RecallDialogue):
-    """Half the newest messages, half earlier ones at random: what is worth nothing."""
+    """Half the newest messages, half earlier ones at random, as a lower bound."""
 
     def pick(self, query: str, before: int) -> Sequence[int]:
         return Random(f"{self.task.id} {query} {before}").sample(range(before), before)
 
 
 class SummaryDialogue(KeptMessages):
-    """A summary in a system message: the first sentence of what does not fit, newest kept, nothing cited or superseded.
+    """A summary in a system message: first sentences of the messages that do not fit, without citations or updates.
 
-    It reports no loss, though it loses what it cuts off.
+    It drops the oldest sentences and reports no loss.
     """
 
     def prompt(self, question: str | None = None) -> Prompt:
@@ -196,7 +196,7 @@ class SummaryDialogue(KeptMessages):
 
 
 class OffloadDialogue(KeptMessages):
-    """Sends all, older tool results behind references, of which only the newest few still resolve."""
+    """Sends all messages, older tool results behind references; only the newest few references resolve."""
 
     def prompt(self, question: str | None = None) -> Prompt:
         results = self._results()
@@ -214,5 +214,5 @@ class OffloadDialogue(KeptMessages):
         return text_of(self.said[place - 1])
 
     def _results(self) -> list[int]:
-        """1-based places of tool results."""
+        """Return the 1-based places of tool results."""
         return [n for n, wire in enumerate(self.said, 1) if wire["role"] == "tool"]

@@ -1,17 +1,17 @@
-"""A strategy behind an address, in any language.
+"""A strategy behind an HTTP address, in any language.
 
-Every question is one POST of JSON:
+Every request is one POST of JSON:
 
     {"op": "prompt", "id": …, "budget_tokens": …, "system": …, "tools": […], "messages": […], "question": …}
-        -> {"messages": […]}, and as much of `Prompt` as it can tell: references, summary, lost, compacted
-    {"op": "resolve", "id": …, "reference": …}  -> {"text": …}, or {"text": null} where it leads nowhere
+        -> {"messages": […]}, and optional fields of `Prompt`: references, summary, lost, compacted
+    {"op": "resolve", "id": …, "reference": …}  -> {"text": …}, or {"text": null} if it does not resolve
     {"op": "search", "id": …, "query": …}       -> {"texts": […]}
 
-`messages` is all that was said; a question that is asked in passing is the last of them, and named. The last two are
-only asked of a server whose answers say ``"can": ["resolve", "search"]``. An address that sends on to another one is
-refused: what is judged is what was named.
+`messages` holds the whole conversation; a question of the suite is its last message and also stands in `question`. The
+last two requests are only sent to a server whose answers hold ``"can": ["resolve", "search"]``. Redirects are refused,
+so that the named address itself is judged.
 
-Raises `InputError` with what the server did instead of answering.
+Raises `InputError` if the server fails or its answer is invalid.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _PIECE_BYTES = 1 << 20
 
 class _NoRedirects(HTTPRedirectHandler):
     def redirect_request(self, *_: object) -> None:
-        """Follow nowhere: the answer is then an error with its status."""
+        """Follow no redirect, so that it becomes an error with its status."""
 
 
 _open = build_opener(_NoRedirects).open
@@ -45,7 +45,7 @@ _open = build_opener(_NoRedirects).open
 
 @dataclass(frozen=True, slots=True)
 class HttpSubject:
-    """A server that answers at this address."""
+    """A strategy server at an address."""
 
     name: str
     answer_seconds: float = ANSWER_SECONDS
@@ -55,7 +55,7 @@ class HttpSubject:
 
 
 class HttpDialogue:
-    """One conversation with a server; it has `resolve` and `search` once the server says that it can."""
+    """A conversation with a server; it gets `resolve` and `search` once the server announces them."""
 
     def __init__(self, address: str, task: Task, answer_seconds: float = ANSWER_SECONDS) -> None:
         self._address, self._task, self._answer_seconds = address, task, answer_seconds
@@ -97,7 +97,7 @@ class HttpDialogue:
         text = self._ask({"op": "resolve", "reference": reference}).get("text")
         if text is None:
             raise LookupError(f"{reference} leads nowhere")
-        return text  # type: ignore[no-any-return]  # whatever it is: `answers` looks at it
+        return text  # type: ignore[no-any-return]  # `answers` checks its type
 
     def _search(self, query: str) -> Sequence[str]:
         return self._ask({"op": "search", "query": query}).get("texts")  # type: ignore[return-value]  # the same
@@ -108,14 +108,14 @@ class HttpDialogue:
         try:
             answer = json.loads(raw)
         except ValueError as error:
-            raise InputError(f"{self._address}: its answer is no JSON: {raw[:60]!r}") from error
+            raise InputError(f"{self._address}: its answer is not JSON: {raw[:60]!r}") from error
         if not isinstance(answer, dict):
             raise InputError(f"{self._address}: its answer is {answer!r:.60}; answer an object with `messages`")
         return answer
 
 
 def post_json(address: str, body: object, headers: Mapping[str, str], *, answer_seconds: float) -> bytes:
-    """What an address answers to a POST of JSON; raises `InputError` with what it did instead."""
+    """POST JSON to an address and return its answer; raise `InputError` for errors, timeouts and oversized answers."""
     deadline = time.monotonic() + answer_seconds
     try:
         request = Request(address, json.dumps(body).encode(), {"Content-Type": "application/json", **headers})

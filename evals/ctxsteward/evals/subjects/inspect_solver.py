@@ -1,10 +1,10 @@
-"""An Inspect solver as a strategy: what it would hand to the model is what is judged.
+"""Use an Inspect solver as a strategy: the suites judge the messages that it would send to the model.
 
     ctxsteward evals run verbatim --subject inspect:my_package.solvers:trimmed
 
-The solver is run on a `TaskState` with all that was said. The first time that it asks for a generation, the messages
-are taken and the solver is ended; one that never asks has said what it would send when it returns. Needs the extra
-`inspect`. Source: Inspect (UK AI Security Institute), "Solvers" in its documentation.
+The solver runs on a `TaskState` with the whole conversation. Its first request for a generation ends it, and its
+messages at that moment are judged; if it never requests one, the messages that it returns. Needs the extra `inspect`.
+Source: Inspect (UK AI Security Institute), "Solvers" in its documentation.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from .port import Conversation, Strategy
 
 
 class _Asked(Exception):
-    """The solver asks for a generation."""
+    """Raised when the solver requests a generation."""
 
 
 def strategy_of(solver: Solver) -> Strategy:
-    """A function of a conversation that runs the solver up to its first generation."""
+    """Return a strategy that runs the solver up to its first generation."""
 
     def strategy(conversation: Conversation) -> list[Wire]:
         return asyncio.run(_sent(solver, conversation))

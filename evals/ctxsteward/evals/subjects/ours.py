@@ -1,6 +1,6 @@
-"""The builder under test as a subject: a session in a store, an envelope a call.
+"""Our builder as a subject: a session in a store, and an envelope per call.
 
-Suites that look behind the messages (seals, reports, forks) find the session and the builder here.
+Suites that check more than messages (seals, reports, forks) use the session and the builder of its dialogue.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .port import Prompt, Task
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnvelopeSubject:
-    """Our builder at these budgets beside the task's, as a `Subject`; a store in memory a conversation."""
+    """Our builder as a `Subject`, with these budgets beside the task's and a store in memory per conversation."""
 
     name: str = "ours"
     budgets: Mapping[str, float] = field(default_factory=dict)
@@ -35,9 +35,9 @@ class EnvelopeSubject:
 
 
 class EnvelopeDialogue:
-    """A `Dialogue` with our builder; it resolves and searches, too.
+    """A `Dialogue` with our builder that also resolves and searches.
 
-    `lost` are the ordinals that some report says something was lost of.
+    `lost` holds the ordinals that reports name as lost in part or whole.
     """
 
     def __init__(self, builder: EnvelopeBuilder, session: Session) -> None:
@@ -62,7 +62,7 @@ class EnvelopeDialogue:
         return prompt_from(envelope, frozenset(self.lost))
 
     def accounted(self) -> set[int]:
-        """Ordinals that the window holds, a bullet cites, or a report names as lost."""
+        """Return the ordinals that the window holds, a bullet cites, or a report names as lost."""
         state = self.session.state
         here = {ordinal for group in state.groups for ordinal in group.ordinals}
         return here | {Ref.parse(ref).ordinal for bullet in state.bullets for ref in bullet.citations} | self.lost
@@ -85,7 +85,7 @@ class EnvelopeDialogue:
 
 
 def prompt_from(envelope: Envelope, lost: frozenset[int] = frozenset()) -> Prompt:
-    """An envelope as a prompt: what the provider is sent behind the head."""
+    """Convert an envelope to a prompt: the messages after the head."""
     head = len(envelope.head.fragments)
     return Prompt(
         messages=envelope.render("openai-chat", cache=False)["messages"][head:],
@@ -101,5 +101,5 @@ def prompt_from(envelope: Envelope, lost: frozenset[int] = frozenset()) -> Promp
 
 
 def named(envelope: Envelope) -> frozenset[int]:
-    """Ordinals that an envelope shows in full, or cites one by one; a range names none."""
+    """Return the ordinals that an envelope shows in full or cites singly; ranges do not count."""
     return frozenset(ordinal for fragment in envelope.dynamic.fragments for ordinal in fragment.refs)

@@ -1,11 +1,11 @@
-"""Subjects by name: ``ours``, a baseline, and anybody's.
+"""Find subjects by name: ``ours``, a baseline, or one of your own.
 
     my_package.context:newest      a function or a class of a module that can be imported from here
     context.py:newest              the same of a file
     https://localhost:8000/context a server (`HttpSubject`)
     inspect:my_package:solver      an Inspect solver (`inspect_solver`)
 
-Raises `InputError` that says what was found and what to write.
+Raises `InputError` with the value found and what to write.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ DIALOGUES: Mapping[str, DialogueType] = {
 }
 BASELINES = (*FUNCTIONS, *DIALOGUES)
 SUBJECTS = (OURS, *BASELINES)
-"""Names that are shipped."""
+"""Names of shipped subjects."""
 OTHERS: Mapping[str, str] = {
     "module:name": "A function or a class of a module that can be imported from here.",
     "FILE.py:name": "The same of a file.",
@@ -56,19 +56,16 @@ OTHERS: Mapping[str, str] = {
 
 
 def described() -> list[tuple[str, str]]:
-    """Each shipped subject, and each way to name another, with a sentence on it."""
+    """Return each shipped subject and each form of other names, with a sentence."""
     ours = [(OURS, "Our builder, with the options of the run.")]
-    simple = [(name, _first_sentence(strategy.__doc__)) for name, strategy in {**FUNCTIONS, **DIALOGUES}.items()]
+    strategies = {**FUNCTIONS, **DIALOGUES}.items()
+    simple = [(name, (strategy.__doc__ or "").strip().split("\n")[0]) for name, strategy in strategies]
     return [*ours, *simple, *OTHERS.items()]
-
-
-def _first_sentence(text: str | None) -> str:
-    return (text or "").strip().split("\n")[0]
 
 
 @dataclass(frozen=True, slots=True)
 class NamedSubject:
-    """A baseline, or what a Python path names: found in the process that asks it."""
+    """A baseline or a Python path; each process loads it by name."""
 
     name: str
 
@@ -85,7 +82,7 @@ class NamedSubject:
 
 
 def subject_named(name: str) -> Subject | None:
-    """The subject of a name; None: ours. A Python path is tried at once, so that a wrong one is told before a run."""
+    """Find a subject by name; None for ours. Loads a Python path at once, to report a wrong one before the run."""
     if name == OURS:
         return None
     if name.startswith(("http://", "https://")):
@@ -96,9 +93,9 @@ def subject_named(name: str) -> Subject | None:
 
 
 def try_out(subject: Subject) -> None:
-    """Ask it once, what it would send where one short message was said; raises `InputError` where that fails.
+    """Ask a subject for the prompt of one short message; raise `InputError` if that fails.
 
-    So a server that is not running, or an answer of another type, is told in a line before a suite is played.
+    This reports a server that is not running, or an answer of a wrong type, before a suite is played.
     """
     try:
         with ExitStack() as stack:
@@ -120,7 +117,7 @@ INSPECT = "inspect:"
 
 @cache
 def loaded(name: str) -> Any:
-    """The function, class or object that a Python path names."""
+    """Load the function, class or object that a Python path names."""
     near = _near(name, SUBJECTS) or f"one of: {', '.join(SUBJECTS)}"
     subject = named_object("subject", name, hint=f"{near}; or ")
     if name.startswith(INSPECT):
@@ -135,7 +132,7 @@ def loaded(name: str) -> Any:
 
 
 def named_object(what: str, name: str, hint: str = "write ") -> Any:
-    """What a Python path names, ``module:name`` or ``FILE.py:name``; refusals call it `what`."""
+    """Load ``module:name`` or ``FILE.py:name``; errors call it `what`."""
     if "://" in name:
         raise InputError(f"{what} {name:.80}: an address begins with http:// or https://")
     place, colon, attribute = name.removeprefix(INSPECT).rpartition(":")
@@ -172,7 +169,7 @@ def _near(name: str, names: Iterable[str]) -> str:
 
 
 def _imported(named: str, place: str) -> Any:
-    """A module, or a file as a script is run: what lies beside it can be imported."""
+    """Import a module, or run a file as a script whose folder can be imported from."""
     path = Path(place)
     is_file = path.suffix == ".py"
     if is_file and not path.is_file():
