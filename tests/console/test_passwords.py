@@ -116,7 +116,7 @@ def pretended() -> Iterator[None]:
             raise StoreError("no server in this test")
 
         patch.setattr("ctxsteward.store.postgres_database.PostgresDatabase.__init__", refuse_all)
-        patch.setattr("ctxsteward.store.objects.S3Objects.open", refuse_all)
+        patch.setattr("ctxsteward.store.objects.s3.S3Objects.open", refuse_all)
         patch.setattr("ctxsteward.envelope.cards.index.PostgresCards.__init__", refuse_all)
         yield
 

@@ -418,9 +418,7 @@ def test_a_configuration_that_boto3_refuses_is_an_input_error(moto: S3Server) ->
 
 
 def test_without_boto3_the_extra_is_named() -> None:
-    program = (
-        "import sys; sys.modules['boto3'] = None\nfrom ctxsteward.store import open_bucket\nopen_bucket('s3://b/p')"
-    )
+    program = "import sys; sys.modules['boto3'] = None\nfrom ctxsteward.store.backend import open_bucket\nopen_bucket('s3://b/p')"
 
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
 

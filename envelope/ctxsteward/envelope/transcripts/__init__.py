@@ -3,6 +3,7 @@
 JSONL and JSON of OpenAI chat, Anthropic or Gemini messages and request bodies, tau-bench runs, SWE-agent `.traj`,
 LoCoMo. `format="auto"` decides, and `Transcript.format` says which.
 
+>>> from ctxsteward.envelope.transcripts.files import parse_transcripts
 >>> data = '[{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi"}]'
 >>> (transcript,) = parse_transcripts(data)
 >>> transcript.format, transcript.system, [entry.wire["content"] for entry in transcript.entries()]
