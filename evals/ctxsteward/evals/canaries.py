@@ -40,12 +40,12 @@ class TypedCanary:
     ordinals: tuple[int, ...]
     """1-based places of the messages that state it; the last one is the newest."""
     stale: tuple[str, ...] = ()
-    """Older values of the same thing."""
+    """Outdated values."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CanaryScenario:
-    """A conversation and what was planted in it."""
+    """A conversation and the values planted in it."""
 
     name: str
     messages: tuple[Wire, ...]
@@ -72,7 +72,7 @@ def found_in(scenario: CanaryScenario, window_text: str) -> list[TypedCanary]:
 
 
 def stale_in(scenario: CanaryScenario, window_text: str) -> list[TypedCanary]:
-    """Return the canaries of which a window shows an old value but not the new one."""
+    """Return the canaries whose old value a window shows without the new one."""
     window = normalize(window_text)
     return [
         canary

@@ -1,6 +1,6 @@
-"""Chat messages of Inspect from OpenAI's wire form, and back.
+"""Convert chat messages between Inspect and OpenAI's wire form.
 
-Needs the extra `inspect`. Parts that are not text are named, not sent.
+Needs the extra `inspect`. Parts other than text are replaced by their type.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ctxsteward.schemas.message import Wire
 
 
 def wire_of(message: ChatMessage) -> Wire:
-    """Inspect's message as OpenAI chat takes it."""
+    """Convert Inspect's message to OpenAI chat."""
     if isinstance(message, ChatMessageTool):
         return {"role": "tool", "tool_call_id": message.tool_call_id, "content": message.text}
     wire: Wire = {"role": message.role, "content": message.text}
@@ -40,7 +40,7 @@ def _arguments(call: ToolCall) -> str:
 
 
 def messages_of(wires: Sequence[Wire]) -> list[ChatMessage]:
-    """OpenAI chat messages as Inspect's."""
+    """Convert OpenAI chat messages to Inspect's."""
     return [_message(wire) for wire in wires]
 
 
@@ -76,7 +76,7 @@ def _call(call: Wire) -> ToolCall:
 
 
 def _text(content: object) -> str:
-    """The text of a message; other parts are named, not sent."""
+    """Return the text of a message; other parts are replaced by their type."""
     if isinstance(content, str):
         return content
     blocks = content if isinstance(content, list) else []

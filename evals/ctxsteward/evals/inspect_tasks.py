@@ -1,11 +1,11 @@
-"""The suites as Inspect tasks: the same scenarios, with a model that answers what is asked in them.
+"""Run the suites as Inspect tasks: a model answers the questions of their scenarios.
 
     inspect eval ctxsteward/verbatim --model openai/gpt-4o -T scenarios=4
     inspect eval ctxsteward/goal_continuity --model anthropic/claude-sonnet-4-5 -T split=docs -T dynamic_tokens=4000
 
-A sample is one question at one place of a conversation: its input is the envelope that the real builder makes for it,
-its target what the answer must say. The scorer is the pure check that suites make on an envelope (`canaries.shows`),
-here on the answer. An answer that is empty, or was cut by the provider's filter, is unscored: it is not 0.
+A sample is one question at one place of a conversation: its input is the envelope of the real builder for the question,
+its target the values that the answer must say. The scorer applies the suites' check of envelopes (`canaries.shows`) to
+the answer. An answer that is empty, or was cut by the provider's filter, is unscored, not 0.
 
 `scenarios` and `split` choose conversations, `dynamic_tokens` sets their budget, `asks` bounds the questions taken from
 each. Needs the extra `inspect`; with it, Inspect finds the tasks by name.
@@ -33,30 +33,30 @@ from .suites.kit.play import AskMoment, play, request_of
 from .suites.kit.suite import DYNAMIC_TOKENS, Ask, PlayCounts, Scenario, Setup, Split, drawn
 
 SCENARIOS, ASKS = 4, 10
-"""Of a task, and questions of each scenario, where nothing else is asked for."""
+"""Default number of scenarios of a task, and of questions per scenario."""
 
 
 @task
 def verbatim(**options: Any) -> Task:
-    """What was said last, word for word."""
+    """Ask for the last turn, word for word."""
     return task_of("verbatim", **options)
 
 
 @task
 def goal_continuity(**options: Any) -> Task:
-    """Goals, constraints, decisions, what is done and what is not."""
+    """Ask for goals, constraints, decisions, and open and done tasks."""
     return task_of("goal-continuity", **options)
 
 
 @task
 def compression(**options: Any) -> Task:
-    """Planted values after many compactions, each in its newest version."""
+    """Ask for planted values after many compactions, each in its newest version."""
     return task_of("compression", **options)
 
 
 @task
 def citations(**options: Any) -> Task:
-    """Tool outputs by their number, and what bullets cite."""
+    """Ask for tool outputs by their number, and for ranges of messages."""
     return task_of("citations", **options)
 
 
@@ -68,7 +68,7 @@ def task_of(
     asks: int = ASKS,
     dynamic_tokens: int = DYNAMIC_TOKENS,
 ) -> Task:
-    """One suite as a task; raises `InputError` for an unknown name, and for the sealed split."""
+    """Make a task from a suite; raise `InputError` for an unknown name, and for the sealed split."""
     refuse_sealed(split)
     setup = Setup(budgets=Budgets(dynamic_tokens=dynamic_tokens))
     conversations = (suite_named(suite).make(draw) for draw in drawn(suite, split, scenarios))
@@ -77,7 +77,7 @@ def task_of(
 
 
 def samples_of(scenario: Scenario, setup: Setup, asks: int = ASKS) -> Iterator[Sample]:
-    """A sample for each question of a scenario, evenly spread where there are more than `asks`."""
+    """Yield a sample for each question of a scenario, at most `asks`, evenly spread."""
     moments = [moment for moment in play(scenario, setup, PlayCounts()) if isinstance(moment, AskMoment)]
     step = max(1, -(-len(moments) // asks))
     for number, moment in enumerate(moments[::step]):
@@ -91,13 +91,13 @@ def samples_of(scenario: Scenario, setup: Setup, asks: int = ASKS) -> Iterator[S
 
 
 def answer_of(ask: Ask) -> tuple[str, ...]:
-    """What a model's answer must say."""
+    """Return the values that a model's answer must say."""
     return ask.answer or ask.wants
 
 
 @scorer(metrics=[accuracy(), stderr(), ci_wilson(level=0.95), grouped(accuracy(), "metric", all=False)])
 def said() -> Scorer:
-    """Whether the answer says what is wanted, and nothing outdated instead of it."""
+    """Score whether the answer says every wanted value instead of an outdated one."""
 
     async def score(state: TaskState, target: Target) -> Score | None:
         text = state.output.completion if state.output.choices else ""
@@ -109,7 +109,7 @@ def said() -> Scorer:
 
 
 def judge(text: str, wants: Sequence[str], avoids: Sequence[str]) -> Score:
-    """The check itself, on one answer."""
+    """Judge one answer."""
     answer = normalize(text)
     missing = [value for value in wants if not shows(answer, value)]
     outdated = [value for value in avoids if missing and shows(answer, value)]

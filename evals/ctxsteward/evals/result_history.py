@@ -295,7 +295,8 @@ def compare_runs(
             f"{named} has {', '.join(suites)}" for named, suites in zip((first, second), runs, strict=True)
         )
         raise InputError(f"no result of {suite or 'the same suite'} in both: {has}")
-    if all(runs[0][name] == runs[1][name] for name in common) and _is_same(first, second):
+    files = {Path(named if os.path.lexists(named) else _split(named)[0]).resolve() for named in (first, second)}
+    if len(files) == 1 and all(runs[0][name] == runs[1][name] for name in common):
         raise InputError(f"{first} and {second} name the same run; name two: other files, or FILE@REVISION of one")
     compared = tuple(compare(runs[0][name], runs[1][name], meant=meant) for name in common)
     names = dict.fromkeys(figure.metric for comparison in compared for figure in comparison.figures)
@@ -309,11 +310,6 @@ def compare_runs(
         for comparison in compared
     )
     return tuple(comparison for comparison in chosen if comparison.figures)
-
-
-def _is_same(first: str, second: str) -> bool:
-    paths = [Path(named if os.path.lexists(named) else _split(named)[0]).resolve() for named in (first, second)]
-    return paths[0] == paths[1]
 
 
 def _common(before: EvalResult, after: EvalResult) -> tuple[tuple[str, ...], tuple[str, ...]]:

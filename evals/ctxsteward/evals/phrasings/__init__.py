@@ -1,13 +1,12 @@
-"""Texts that scenarios are made of: YAML files in this folder, read once a process and checked by the classes here.
+"""Read the texts of scenarios: YAML files in this folder, read once per process and validated by the classes here.
 
     texts("attacks", "demands", "en", "ci")
     small_talk("en").of("ci").openings
 
-Most files are tables: kinds of texts by language, or by split and language. Those that are more have a class here, and
-one language a file; ``dev`` is what rules may be tuned on and what the split ``docs`` uses, ``held_out`` is only for
-reporting and for the split ``ci``. What the split ``sealed`` says stands in the folder ``sealed``, in files of the same
-names, so that nobody who works on the others reads it in passing: leave it closed. A file that does not fit raises
-pydantic's `ValidationError`.
+Most files are tables: kinds of texts by language, or by split and language. Other files have a class here and one
+language each; rules may be tuned on ``dev``, which the split ``docs`` uses; ``held_out`` is only for reporting and for
+the split ``ci``. Texts of the split ``sealed`` stand in the folder ``sealed``, in files of the same names, so that
+nobody reads them while working on the others: leave it closed. An invalid file raises pydantic's `ValidationError`.
 """
 
 from __future__ import annotations
@@ -26,13 +25,13 @@ SPLITS: tuple[Split, ...] = get_args(Split)
 Texts = tuple[str, ...]
 TextsByLanguage = Mapping[Language, Texts]
 TextTable = Mapping[str, Mapping[Split, TextsByLanguage] | TextsByLanguage]
-"""By kind."""
+"""Texts by kind, then by split and language or by language."""
 SEALED = "sealed"
-"""The folder of what the split of that name says."""
+"""Folder of the sealed split's texts."""
 
 
 class Phrasings(BaseModel):
-    """Texts of one file, or a part of them."""
+    """Texts of a file or of a part of it."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -42,7 +41,7 @@ P = TypeVar("P", bound=Phrasings)
 
 
 class Halves(Phrasings, Generic[Half]):
-    """The same kinds of texts twice, and once more under seal."""
+    """The kinds of texts for development, held out, and sealed."""
 
     dev: Half
     held_out: Half
@@ -54,7 +53,7 @@ class Halves(Phrasings, Generic[Half]):
 
 
 class CanarySentences(Phrasings):
-    """Sentences that plant a value, by kind; what their slots are filled with; what is replied."""
+    """Sentences that plant a value, by kind; fillers of their slots; replies."""
 
     kinds: Mapping[str, Texts]
     slots: Mapping[str, Texts]
@@ -62,9 +61,9 @@ class CanarySentences(Phrasings):
 
 
 class CanaryPhrasings(Phrasings):
-    """Sentences that plant a value, by kind; what their slots are filled with; what stands around them.
+    """Sentences that plant a value, by kind; fillers of their slots; text around them.
 
-    The sealed ones have slots and replies of their own.
+    The sealed sentences have slots and replies of their own.
     """
 
     dev: Mapping[str, Texts]
@@ -106,17 +105,17 @@ class TaskPhrasing(NamedTuple):
 
 
 class LifeField(Phrasings):
-    """What one field of life has people want."""
+    """Goals, rules, tasks and choices of one field of life."""
 
     goals: Texts
     rules: Texts
     tasks: tuple[TaskPhrasing, ...]
     choices: Mapping[str, Texts]
-    """Options by what is decided."""
+    """Options by decision."""
 
 
 class GoalPhrasings(Phrasings):
-    """How it is said in one language: fields, frames for what happens to an aim, questions, replies."""
+    """Texts about aims in one language: fields, frames for each change of an aim, questions, replies."""
 
     fields: Mapping[str, LifeField]
     goal: Texts
@@ -151,19 +150,19 @@ class SmallTalkSubject(Phrasings):
 
 
 class SmallTalkPool(Phrasings):
-    """What is said in passing."""
+    """Texts of small talk."""
 
     subjects: Mapping[str, SmallTalkSubject]
     openings: Texts
     closings: Texts
     replies: Texts
-    """A few words that answer anything."""
+    """Short replies to any message."""
     captions: Texts
-    """What stands above something pasted."""
+    """Lines above pasted content."""
 
 
 def texts(file: str, kind: str, language: Language, split: Split) -> Texts:
-    """The texts of one kind in a file that is a table; `KeyError` for a kind that it has not."""
+    """Return the texts of one kind in a table; raise `KeyError` for an unknown kind."""
     rows: Any = table(file)[kind]
     of_language: TextsByLanguage = rows.get(split, rows)
     return of_language[language]
@@ -171,12 +170,12 @@ def texts(file: str, kind: str, language: Language, split: Split) -> Texts:
 
 @cache
 def table(file: str) -> TextTable:
-    """All kinds of a file that is a table."""
+    """Read all kinds of a table."""
     return TypeAdapter(TextTable).validate_python(read(file))
 
 
 def read(file: str) -> Any:
-    """A file of this folder as it is, with the sealed file of its name in it."""
+    """Read a file of this folder and merge the sealed file of its name into it."""
     open_kinds, sealed = _yaml(f"{file}.yaml"), f"{SEALED}/{file}.yaml"
     if not files(__name__).joinpath(sealed).is_file():
         return open_kinds
@@ -192,7 +191,7 @@ def _yaml(name: str) -> Any:
 
 
 def load(file: str, kind: type[P]) -> P:
-    """A file of this folder that has a class."""
+    """Read a file of this folder into its class."""
     return cast(P, _loaded(file, kind))
 
 
@@ -202,21 +201,21 @@ def _loaded(file: str, kind: type[Phrasings]) -> Phrasings:
 
 
 def canary_phrasings(language: Language) -> CanaryPhrasings:
-    """Sentences around planted values."""
+    """Return the sentences that plant values."""
     return load(f"canaries.{language}", CanaryPhrasings)
 
 
 def goal_phrasings(language: Language) -> Halves[GoalPhrasings]:
-    """How people set goals and change them."""
+    """Return the texts that set goals and change them."""
     return load(f"goals.{language}", Halves[GoalPhrasings])
 
 
 def small_talk(language: Language) -> Halves[SmallTalkPool]:
-    """What people talk about in passing."""
+    """Return the texts of small talk."""
     return load(f"talk.{language}", Halves[SmallTalkPool])
 
 
 @cache
 def story_texts() -> tuple[StoryText, ...]:
-    """Conversations written by hand."""
+    """Return the conversations written by hand."""
     return TypeAdapter(tuple[StoryText, ...]).validate_python(read("stories")["stories"])

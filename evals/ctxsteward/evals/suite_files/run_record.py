@@ -274,7 +274,7 @@ def merged(paths: Sequence[Path]) -> list[MergedRun]:
                 continue
             first, where = heads.setdefault(line.name, (line, path))
             if difference := differences(first, line):
-                raise InputError(f"{path}: belongs to another run than {where}: {difference}; merge parts of one run")
+                raise InputError(f"{path}: is from another run than {where}: {difference}; merge parts of one run")
     if not heads:
         raise InputError(f"{paths[0]}: the file is empty; name files that --resume wrote")
     runs = []

@@ -337,8 +337,8 @@ def _with_asks_apart(
     for scenario in scenarios:
         if scenario.value.id in placed:
             first = placed[scenario.value.id].part
-            told = f"{scenario.value.id!r} a second time, as at {first.where((*first.keys, 'id'))}"
-            raise scenario.part.at("id").refused(told, "give each conversation an id of its own")
+            repeated = f"{scenario.value.id!r} a second time, as at {first.where((*first.keys, 'id'))}"
+            raise scenario.part.at("id").refused(repeated, "give each conversation an id of its own")
         placed[scenario.value.id] = scenario
     for number, ask in enumerate(document.asks):
         part = root.at("asks", number)

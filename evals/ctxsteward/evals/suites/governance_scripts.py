@@ -88,7 +88,7 @@ class Teller:
         for poison in story.poisons:
             self._poison(story, poison)
         self._claim(story)
-        while sum(_turns(visit.wires) for visit in story.visits) < self.draw.turns:
+        while sum(wire["role"] == "user" for visit in story.visits for wire in visit.wires) < self.draw.turns:
             name = f"v{len(story.visits)}"
             story.visits.append(self.visit(name, HERE, f"guest-{name}", self.random.choice((1, 2)), None))
         story.visits.sort(key=lambda visit: (visit.day, visit.id))
@@ -205,7 +205,3 @@ class Teller:
     def complaint(self) -> str:
         """Return a complaint about a bad version, different each time."""
         return self._filled("wrong", self.figure())
-
-
-def _turns(wires: tuple[Wire, ...]) -> int:
-    return sum(wire["role"] == "user" for wire in wires)

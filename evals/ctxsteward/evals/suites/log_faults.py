@@ -261,7 +261,7 @@ FAULTS: dict[str, LogFault] = {
     "an original in the window is dropped": LogFault(
         do=_original("dropped", old=False), outcome="flagged", reasons=_ANY
     ),
-    "the checkpoint is dropped": LogFault(do=_checkpoint(lambda found: 0), outcome="same"),
+    "the checkpoint is dropped": LogFault(do=_checkpoint(lambda newest: 0), outcome="same"),
     "the checkpoint is an older one": LogFault(do=_older_checkpoint, outcome="same"),
     "manifests are dropped": LogFault(do=_manifests("dropped"), outcome="same"),
     "manifests are corrupted": LogFault(do=_manifests("corrupted"), outcome="same", reasons=frozenset(("manifest",))),

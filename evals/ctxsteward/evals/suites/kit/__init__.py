@@ -1,4 +1,4 @@
-"""What every suite is made of.
+"""Parts of every suite.
 
 Draws, scenarios and scores (`suite`), playing a scenario through the builder (`play`), models that judge
 (`model_judges`), and texts to fill conversations with (`talk`, `pasted_content`).
