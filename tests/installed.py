@@ -289,10 +289,13 @@ class Environment:
             for number, block in enumerate(part.blocks)
             if block.kind.startswith("python")
         ]
+        own = part.blocks[len(part.blocks) - part.own :]
+        # A table's rows are played in order: a later row reads the store that an earlier one filled.
+        above = {"console", "table"} if any(block.kind == "table" for block in own) else {"console"}
         commands = [
             command
             for number, block in enumerate(part.blocks)
-            if block.kind == "console" or number >= len(part.blocks) - part.own
+            if block.kind in above or number >= len(part.blocks) - part.own
             for command in commands_of(block, part.page.name)
         ]
         if not (modules or python or commands):  # all that the page shows is run elsewhere
