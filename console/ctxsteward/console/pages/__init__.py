@@ -1,7 +1,15 @@
 """Pages for people to look at: one HTML file each, with nothing loaded from anywhere."""
 
-from .inspector import inspect_call
-from .site import Site
-from .timeline import timeline_page
+from typing import TYPE_CHECKING
 
-__all__ = ["Site", "inspect_call", "timeline_page"]
+if TYPE_CHECKING:
+    from .inspector import inspect_call as inspect_call
+    from .site import Site as Site
+    from .timeline import timeline_page as timeline_page
+else:  # A name is loaded at its first use: the HTTP service starts without the steward's pages.
+    import lazy_loader
+
+    __getattr__, __dir__, __all__ = lazy_loader.attach(
+        __name__,
+        submod_attrs={"inspector": ["inspect_call"], "site": ["Site"], "timeline": ["timeline_page"]},
+    )
