@@ -444,6 +444,14 @@ Make = Callable[[Draw], Scenario]
 Play = Callable[[Scenario, Setup, PlayCounts], Scores]
 
 
+def _is_installed(module: str) -> bool:
+    """Return whether a top-level module is installed, without importing it."""
+    try:
+        return find_spec(module) is not None
+    except (ImportError, ValueError):  # an import hook may refuse; a module that is half loaded has no spec
+        return False
+
+
 class SuiteExtra(NamedTuple):
     """An extra that a suite needs."""
 
@@ -470,7 +478,7 @@ class EvalSuite:
 
     def unplayable(self) -> str | None:
         """Return why it cannot be played here and what to install, or None if it can."""
-        missing = [module for module in self.extra.modules if find_spec(module) is None] if self.extra else []
+        missing = [module for module in self.extra.modules if not _is_installed(module)] if self.extra else []
         if self.extra is None or not missing:
             return None
         names = ", ".join(missing)
