@@ -311,3 +311,33 @@ with open_store("file:{tmp_path}/store") as store:
     print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
     assert run("-c", program) == "0\n"
+
+
+# -- imports -----------------------------------------------------------------------------------------------
+
+BACKGROUND = """
+import sys, threading
+
+from ctxsteward.envelope import open_store
+
+store = open_store(f"file:{sys.argv[1]}/store", journal=f"{sys.argv[1]}/journal")
+cards = store.cards()
+session = store.session("s-1")
+
+
+class Threads:
+    def find_spec(self, name, path=None, target=None):
+        thread = threading.current_thread()
+        if thread is not threading.main_thread():
+            print(thread.name, name)
+
+
+sys.meta_path.insert(0, Threads())
+session.append({"role": "user", "content": "What about order 7?"})
+assert cards.flush(30) and store.flush(30)
+"""
+
+
+def test_background_threads_import_nothing(tmp_path: Path) -> None:
+    """A module's lock that a thread holds at a fork is never given back in the child, which then waits for ever."""
+    assert run("-c", BACKGROUND, tmp_path) == ""

@@ -37,6 +37,7 @@ from typing import Any, NamedTuple
 from ctxsteward.schemas import InputError, Ref, StoreError, StoreLocked
 from ctxsteward.schemas.cards import ContextCard
 from ctxsteward.schemas.errors import UnsupportedVersion, shown_uri
+from ctxsteward.schemas.publish import validate
 from ctxsteward.store.create_once import make_folders
 from ctxsteward.store.sqlite_file import IN_MEMORY, SameFile, SqliteFile, close_to_others, connect, one_transaction
 
@@ -155,8 +156,6 @@ class CardIndex(ABC):
         may go back, then cards are made again. Of two cards of one message the one generated later stands, of equal
         times the one written later. A card of an erased message is left out.
         """
-        from ctxsteward.schemas.publish import validate
-
         newest: dict[tuple[str, str, int], ContextCard] = {}
         for card in cards:
             where = f"the card of {card.ref} in session {card.session!r}"

@@ -121,6 +121,9 @@ class Drainer:
         """Start the thread, if it is not running."""
         if self._thread is not None and self._thread.is_alive():
             return
+        # Before there is a thread: an import that it is in the middle of at a fork never ends in the child.
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: F401
+
         with self._starting:
             if (self._thread is None or not self._thread.is_alive()) and not self._stopping.is_set():
                 self._thread = threading.Thread(
