@@ -313,9 +313,8 @@ class State:
         self.days = [(day, first) for day, first in checkpoint.get("days", ())]  # not kept by the first stores
         self._settle(event, entry)
         waiting = unanswered(self.groups[-1]) if self.open_calls and self.groups else []
-        if (
-            self.repaired or waiting == self.open_calls
-        ):  # a stand-in's calls go by other ids; others come to their names
+        # A checkpoint keeps ids alone: equal calls get their names back. A stand-in's calls go by other ids.
+        if self.repaired or waiting == self.open_calls:
             self.open_calls = waiting
         self.position = position + 1
 

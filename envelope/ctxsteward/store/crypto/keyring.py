@@ -263,9 +263,8 @@ class StoredKeys:
                 _checked(name, key)
             except StoreError as error:
                 yield error
-                if not isinstance(
-                    error, Damaged | KeyFileMissing
-                ):  # the folder itself: no other key can be read either
+                # An error of the folder itself: no other key can be read either.
+                if not isinstance(error, Damaged | KeyFileMissing):
                     return
             number += 1
 
