@@ -38,7 +38,7 @@ from ctxsteward.envelope.testing import memory_store
 from ctxsteward.envelope.tokens.tokenizer import DEFAULT_TOKENIZER
 from ctxsteward.envelope.transcripts.files import read_transcripts
 from ctxsteward.envelope.transcripts.transcript import Transcript
-from ctxsteward.evals.prompt_cost import Bill, PromptJudge, Sizer
+from ctxsteward.evals.prompt_cost import Bill, Sizer
 from ctxsteward.evals.replay import read_run
 from ctxsteward.schemas import ChatReply, ChatRequest, InputError, SummarizerInput, Summary
 from ctxsteward.schemas.message import Wire
@@ -322,18 +322,7 @@ def _judged(
         return
     for who, prompts in run.ours.items():
         tally = everything if who == "everything" else tallies.setdefault(who, _StructuredTally())
-        judge = PromptJudge(
-            sizer=sizer,
-            prices=Prices(cached=CACHED),
-            budget_tokens=budget_tokens,
-            task=run.task,
-            tools_tokens=run.tools_tokens,
-            task_ordinal=run.task_ordinal,
-            found_values=run.found_values,
-        )
-        for prompt in prompts:
-            judge.read(prompt)
-        tally.bill.add(judge.bill)
+        tally.bill.add(run.bill(prompts, sizer, Prices(cached=CACHED), budget_tokens=budget_tokens))
         if who in models:
             model = models[who]
             tally.priced += model.priced

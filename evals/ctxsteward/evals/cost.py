@@ -30,7 +30,7 @@ from typing import NamedTuple
 from ctxsteward.envelope import Budgets, EnvelopeBuilder
 from ctxsteward.schemas import InputError
 
-from .prompt_cost import Bill, PricedPrompt, Prices, PromptJudge, Sizer
+from .prompt_cost import Bill, PricedPrompt, Prices, Sizer
 from .replay import AgentRun, MaskedRun, masking_of, read_runs
 
 WINDOW_STEPS = 5
@@ -246,18 +246,8 @@ def measure(
     for number, run in enumerate(read_runs(paths, builders, sizer), 1):
         tell(f"run {number}: {run.name}, {len(run.seen)} calls")
         for name, prompts in _sent(run, sizer, prices, first.budgets.dynamic_tokens):
-            judge = PromptJudge(
-                sizer=sizer,
-                prices=prices,
-                budget_tokens=first.budgets.dynamic_tokens,
-                task=run.task,
-                tools_tokens=run.tools_tokens,
-                task_ordinal=run.task_ordinal,
-                found_values=run.found_values,
-            )
-            for prompt in prompts:
-                judge.read(prompt)
-            bills.setdefault(run.format, {}).setdefault(name, Bill()).add(judge.bill)
+            bill = run.bill(prompts, sizer, prices, budget_tokens=first.budgets.dynamic_tokens)
+            bills.setdefault(run.format, {}).setdefault(name, Bill()).add(bill)
     if not bills:
         raise InputError(f"{', '.join(map(str, paths))}: no model call in these transcripts; pass runs with replies")
     return list(_rows(bills))

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -41,7 +41,18 @@ from ctxsteward.envelope.transcripts.transcript import Transcript as Transcript,
 from ctxsteward.schemas import ContextError, InputError, Ref
 from ctxsteward.schemas.message import Wire, encode_wire
 
-from .prompt_cost import PricedPrompt, PromptPiece, Sizer, anthropic_faults, arguments_of, openai_faults, without_marks
+from .prompt_cost import (
+    Bill,
+    PricedPrompt,
+    Prices,
+    PromptJudge,
+    PromptPiece,
+    Sizer,
+    anthropic_faults,
+    arguments_of,
+    openai_faults,
+    without_marks,
+)
 
 SECTION_SLACK = 0.1
 """Fraction of the budget by which an envelope may exceed the tokens that are always verbatim."""
@@ -295,6 +306,21 @@ class AgentRun:
     found_values: tuple[frozenset[str], ...] = ()
     """By call: values in the reply's tool calls that first stood in a tool result. The last reply is in no prompt, so
     it is not read and its set is empty."""
+
+    def bill(self, prompts: Iterable[PricedPrompt], sizer: Sizer, prices: Prices, *, budget_tokens: int) -> Bill:
+        """Return the bill of these prompts, one for each model call."""
+        judge = PromptJudge(
+            sizer=sizer,
+            prices=prices,
+            budget_tokens=budget_tokens,
+            task=self.task,
+            tools_tokens=self.tools_tokens,
+            task_ordinal=self.task_ordinal,
+            found_values=self.found_values,
+        )
+        for prompt in prompts:
+            judge.read(prompt)
+        return judge.bill
 
 
 class MaskableStep(NamedTuple):

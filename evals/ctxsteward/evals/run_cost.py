@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ctxsteward.envelope import Counter, Session, Store, rebuild
+from ctxsteward.envelope.cascade.phase import FAILED_LABEL
 from ctxsteward.envelope.cascade.runner import sub_cascade_of
 from ctxsteward.envelope.cascade.turns import RunLedger, recorded_calls
 from ctxsteward.schemas import InputError
@@ -232,7 +233,7 @@ class _RunHistory:
         for at, session in enumerate(self._by_chain.get(chain, ())):
             if at:
                 reason = self._reasons[chain][at - 1]
-                again = f"[Validation Failed]\n{reason}\n\nAttempt #{at + 1}: mend what the validation found."
+                again = f"{FAILED_LABEL}\n{reason}\n\nAttempt #{at + 1}: mend what the validation found."
                 wires.append({"role": "user", "content": again})
             own = self._own_of(session, chain[0])
             wires += [wire for ordinal, wire in own if session != last or ordinal <= messages]
