@@ -39,5 +39,5 @@ def publish(parser: ArgumentParser, options: Namespace, blocks: Mapping[str, Cal
 
 
 def progress(*parts: str) -> None:
-    """Say on standard error what is measured now."""
+    """Print the current benchmark to standard error."""
     print(*parts, sep=": ", file=sys.stderr, flush=True)

@@ -13,9 +13,9 @@ class BenchmarkRow:
     what: str
     value: str
     bar: str = ""
-    """What it is held to; empty: for information."""
+    """The bar as text; empty for a figure without a bar."""
     ok: bool | None = None
-    """Whether the bar is met; None where there is none."""
+    """Return whether the figure meets its bar, or None without a bar."""
 
 
 def row(

@@ -122,7 +122,7 @@ class Deadline:
 
 
 class _Watch:
-    """Ends the time of every deadline of this process, in one thread."""
+    """Watches all deadlines of this process in one thread."""
 
     def __init__(self) -> None:
         self.forked()

@@ -289,7 +289,7 @@ def decode_wire(text: str) -> Message:
 
 
 def _checked(message: Message) -> Message:
-    """Refuse a message whose `parts` would be lost. Logs are read without this check: they may hold such messages."""
+    """Refuse a message whose `parts` would be lost. Logs skip this check: old ones may hold such messages."""
     parts = message.wire.get("parts")
     if message.dialect == "gemini" or not isinstance(parts, list) or not parts:
         return message
@@ -406,7 +406,7 @@ def _item(block: object) -> Part | None:
 
 
 def message_of_item(item: Wire) -> Wire:
-    """The message that an item of OpenAI's responses without a role is: one of the model's, or the output of a call.
+    """Return the message for an item of OpenAI's responses without a role: a model's item, or the output of a call.
 
     >>> message_of_item({"type": "function_call_output", "call_id": "c1", "output": "noon"})
     {'role': 'tool', 'type': 'function_call_output', 'tool_call_id': 'c1', 'content': 'noon'}
@@ -436,7 +436,7 @@ def message_of_item(item: Wire) -> Wire:
 
 
 def is_item_run(message: Message) -> bool:
-    """Whether an assistant message holds output items of OpenAI's responses: calls and reasoning among them."""
+    """Return whether an assistant message holds output items of OpenAI's responses, such as calls and reasoning."""
     return message.dialect == "responses" and message.role == "assistant"
 
 
@@ -531,7 +531,7 @@ def _anthropic_image(block: Wire, where: str) -> ImagePart:
 
 
 def is_gemini(wire: Wire) -> bool:
-    """Whether a wire dict is a Gemini content: `parts` in place of `content`, in one of Gemini's roles."""
+    """Return whether a wire dict is a Gemini content: `parts` instead of `content`, in one of Gemini's roles."""
     if "parts" not in wire or wire.get("content") is not None or "tool_call_id" in wire:
         return False
     role = wire.get("role", "user")
@@ -539,7 +539,7 @@ def is_gemini(wire: Wire) -> bool:
 
 
 class GeminiField(NamedTuple):
-    """What a Gemini part holds."""
+    """The main field of a Gemini part."""
 
     kind: str
     """In snake case: ``text``, ``function_call`` …"""
@@ -549,7 +549,7 @@ class GeminiField(NamedTuple):
 
 
 def gemini_field(part: Wire) -> GeminiField:
-    """The field of a Gemini part that says what it is; its first one where this version knows none of them.
+    """Return the field of a Gemini part that gives its kind; the first field of an unknown kind.
 
     >>> gemini_field({"thoughtSignature": "c2ln", "functionCall": {"name": "now"}}).kind
     'function_call'
@@ -645,7 +645,7 @@ GEMINI_KINDS: dict[str, Callable[[Wire, str], Part] | None] = {
     "executable_code": None,
     "code_execution_result": None,
 }
-"""Kinds of Gemini parts, and what reads those that another provider may be shown."""
+"""Kinds of Gemini parts, and readers of those that other providers can show."""
 
 
 def with_results(wire: Wire, text: Callable[[object], str]) -> Wire:

@@ -74,7 +74,7 @@ _IS_CJK = re.compile(rf"[{_CJK}]")
 
 
 def fast_summary(message: Message) -> str | None:
-    """The summary of a tool message or a short text; None for a text that a summarizer is to read."""
+    """Return the summary of a tool message or short text, or None if a summarizer must read the text."""
     text = said_by(message)
     if len(text) >= OWN_SUMMARY_CHARS:
         return None

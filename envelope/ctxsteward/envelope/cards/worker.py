@@ -140,7 +140,7 @@ class PendingSession:
         return pending
 
     def refresh(self) -> bool:
-        """Read some of what was appended since, where nothing is left to card.
+        """Read some newer messages if no message is left to card.
 
         False where the log was replaced, so that the session is to be opened again.
         """
@@ -449,7 +449,7 @@ class StoreCards:
                 self._flushing -= 1
 
     def close(self, flush_seconds: float = CLOSE_SECONDS) -> bool:
-        """Give what is not carded yet some time, and end the threads; whether all was done."""
+        """Wait for pending cards, end the threads, and return whether every card was made."""
         with self._closing:
             if self.closed:
                 return True

@@ -273,7 +273,7 @@ def _is_preserved(settings: IntraContext, row: CompactionCandidate) -> bool:
 
 
 def _tells_of_error(group: ToolGroup) -> bool:
-    """Whether a message of the group does; kept with the group, as its fragments are."""
+    """Return whether a message of the group reports an error; the answer is cached with the group."""
     cache = group.cache
     if cache is None:
         cache = group.cache = {}

@@ -111,7 +111,7 @@ class CascadeRunner:
     system: Sequence[str] = ()
     profile: Profile | None = None
     tools: Mapping[str, Callable[..., object] | None] = field(default_factory=dict)
-    """Tools by name, for their schemas; None for one that is scripted."""
+    """Tools by name, for their schemas; None for a scripted tool."""
     strategies: Strategies | None = None
     scratchpad: bool = True
     """Whether the model is told how to keep a scratchpad."""

@@ -111,13 +111,13 @@ class Player(Protocol):
     def answer(self, request: ModelRequest) -> ModelAnswer: ...
 
     def tool(self, use: ToolUse) -> ToolAnswer | None:
-        """The result of a tool; None for a tool that it does not know."""
+        """Return the result of a tool, or None for an unknown tool."""
 
     def verdict(self, output: PhaseOutput) -> str | None:
         """Why an output is refused, or None if it passes. Raises `InputError` for an unknown validator."""
 
     def choose(self, phase: str, attempts: Sequence[EvaluatedAttempt]) -> int | None:
-        """The number of one of these attempts; None has the model choose, by `evaluator_instructions`."""
+        """Return the number of the best attempt, or None to let the model choose by `evaluator_instructions`."""
 
 
 class ScriptEnded(InputError):

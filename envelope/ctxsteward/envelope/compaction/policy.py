@@ -368,7 +368,7 @@ def asked_policy(keep_tokens: int | None = None) -> Policy:
 def with_default(
     window: Window, chosen: CompactionChoice, need_tokens: int, kept: Callable[[int], bool]
 ) -> CompactionChoice:
-    """A choice, and what the default takes of the rest where it frees too little.
+    """Return a choice, extended by the default policy if it frees too few tokens.
 
     `kept` says of a group, by its first ordinal, that it was to stay; taking one of those is falling back.
     """

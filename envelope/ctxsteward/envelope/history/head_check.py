@@ -95,7 +95,7 @@ def findings_of(head: SessionHead) -> list[Finding]:
 
 
 def still_told(findings: Iterable[Finding]) -> list[Finding]:
-    """Findings that later envelopes of a session repeat."""
+    """Return the findings that later envelopes of a session repeat."""
     return [finding for finding in findings if finding.kind != UNRESOLVED]
 
 

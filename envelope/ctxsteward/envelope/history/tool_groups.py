@@ -213,7 +213,7 @@ def is_user_turn(message: Message) -> bool:
 
 
 def goes_on(group: ToolGroup | None, message: Message) -> bool:
-    """Whether a message is one more item of the reply that the newest group begins with.
+    """Return whether a message is another item of the reply at the start of the newest group.
 
     The items of one reply of OpenAI's responses may be appended one by one: calls in parallel, and reasoning, which its
     provider takes only with the item after it. A reply ends with a result or with a message of its own.

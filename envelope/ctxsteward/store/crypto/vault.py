@@ -261,7 +261,7 @@ class Vault:
         return self.destroy_key_at(self.subject_address(subject), who=who, when=when, why=why)
 
     def destroy_key_at(self, name: str, *, who: str, when: str, why: str) -> Tombstone:
-        """`destroy_key`, for a subject of which only the address is known."""
+        """Like `destroy_key`, for a subject known by its address alone."""
         key = names.tombstone_name(self.tenant, name)
         fields: Wire = {"schema_version": VAULT_VERSION, "who": who, "when": when, "why": why}
         body = json.dumps(fields | {"mac": self._tombstone_code(name, fields)}, ensure_ascii=False).encode()

@@ -108,7 +108,7 @@ def _block(block: object) -> object:
 
 
 def _gemini_part(part: Wire) -> Wire | None:
-    """What is left of a Gemini part; None for reasoning, also where it is a signature alone."""
+    """Return the rest of a Gemini part, or None for reasoning, a lone signature included."""
     held = gemini_field(part)
     if part.get("thought") is True or "signature" in held.kind:
         return None

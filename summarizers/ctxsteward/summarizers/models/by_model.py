@@ -100,7 +100,7 @@ class SectionedBullets(DraftBullets):
 
 @dataclass
 class ReplyTally:
-    """Counts of a model's replies, for the origin of what is made of them."""
+    """Counts of a model's replies, for the origin of a summary or handoff."""
 
     grounded: set[str] = field(default_factory=set)
     """Texts of bullets."""
@@ -123,7 +123,7 @@ class ReplyTally:
         return found.lines
 
     def origin(self, model: GovernedModel, prompt: PromptFile, grounded: int) -> SummaryOrigin:
-        """How many lines hold, what was refused, and where the rules stood in."""
+        """Count lines that hold, refused lines, and lines that the rules replaced."""
         return SummaryOrigin(
             model=model.name,
             template=prompt.label,
