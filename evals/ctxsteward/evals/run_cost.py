@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ctxsteward.envelope import Counter, Session, Store, rebuild
-from ctxsteward.envelope.cascade.phase import FAILED_LABEL
+from ctxsteward.envelope.cascade.intra_phase import FAILED_LABEL
 from ctxsteward.envelope.cascade.runner import sub_cascade_of
-from ctxsteward.envelope.cascade.turns import RunLedger, recorded_calls
+from ctxsteward.envelope.cascade.turns import RunLedger
 from ctxsteward.schemas import InputError
 from ctxsteward.schemas.cascade import Cascade
 from ctxsteward.schemas.message import Wire
@@ -175,7 +175,7 @@ def judged_calls(
     """Rebuild the run's calls in order; raise `InputError` for a run without calls."""
     ledger = RunLedger(store, run, tenant)
     history = _RunHistory(store, cascade, run, tenant, ledger)
-    calls = list(recorded_calls(ledger))
+    calls = list(ledger.all("call-").values())
     if not calls and not ledger.all("sub-"):
         raise InputError(f"run {run!r} has made no call of a model: there is nothing to price")
     for call in calls:
@@ -204,7 +204,7 @@ class _RunHistory:
         self._own: dict[tuple[str, str], list[tuple[int, Wire]]] = {}
         self._by_chain: dict[tuple[str, int], list[str]] = {}
         """Sessions by phase and attempt, tries in order."""
-        for call in recorded_calls(ledger):
+        for call in ledger.all("call-").values():
             sessions = self._by_chain.setdefault((call["phase"], call["attempt"] or 0), [])
             if call["session"] not in sessions and not call["session"].endswith("..evaluator"):
                 sessions.append(call["session"])

@@ -3,8 +3,8 @@
 A phase without `context` goes on in everything so far (snowball); `context` shows it what is named and nothing else;
 `inject_from` adds to the snowball. A source may be written as a phase's name alone. Two keys have a second name:
 `filter` for `messages_filter`, `if` for `condition`; giving both is an error, as is any key that is not listed.
-`previous` and patterns with ``*`` name phases too. Fields that were not set inherit one by one, from the caller's
-defaults over the cascade's to the phase's: `model_fields_set` says which were. Numbers count what their names say.
+`previous` and patterns with ``*`` name phases too. A phase inherits each field that it does not set from the cascade's
+defaults: `model_fields_set` says which it set. Numbers count what their names say.
 
 Code that reads a cascade file maps pydantic's `ValidationError` to the place in it. What one phase may name depends on
 the others; the reader checks that.
@@ -228,7 +228,7 @@ class InterPhase(_Settings):
 
 
 class AutoContext(_Settings):
-    """Defaults for a cascade's phases, or the caller's for every cascade."""
+    """Defaults for a cascade's phases."""
 
     intra_phase: IntraContext | None = None
     inter_phase: InterPhase | None = None

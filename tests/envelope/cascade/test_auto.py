@@ -12,7 +12,6 @@ from ctxsteward.envelope.recall.selection import Ranking, ScoredOriginal, Select
 from ctxsteward.envelope.testing import WordOverlap
 from ctxsteward.evals.prompt_cost import openai_faults
 from ctxsteward.schemas import Finding
-from ctxsteward.schemas.cascade import AutoContext
 from ctxsteward.schemas.message import Wire
 from ctxsteward.schemas.publish import validate
 
@@ -99,15 +98,13 @@ def test_a_selected_message_brings_its_tool_group_and_keeps_the_order_of_the_pas
 
 def test_the_selector_is_asked_for_the_phases_task() -> None:
     selector = Ranked("semantic")
-    context(
-        automatic(selection={"max_tokens": 500}), "c", past_of(ROWS, pins=[5]), selector=selector, budget_tokens=300
-    )
+    context(automatic(selection={"max_tokens": 300}), "c", past_of(ROWS, pins=[5]), selector=selector)
     (request,) = selector.asked
 
     assert (request.query.text, request.last, request.visible) == ("pot", 7, frozenset((5, 8)))
     assert request.entry(3).ordinal == 3
     assert request.message(3).text == ""
-    assert request.budget_tokens < 300  # the lower of the two limits, less the anchors
+    assert request.budget_tokens < 300  # less the anchors
 
 
 def test_from_limits_the_candidates_and_exclude_takes_out_of_them() -> None:
@@ -211,12 +208,6 @@ def test_of_a_phase_that_is_no_source_a_selector_is_shown_nothing() -> None:
 def test_another_strategy_than_the_configured_one_is_noted() -> None:
     shown = context(automatic(selection={"strategy": "llm"}), "c", past_of(ROWS), selector=Ranked("heuristic", 1))
     assert kinds(shown) == ["strategy_replaced"]
-
-
-def test_the_switch_turns_selection_off() -> None:
-    off = AutoContext.model_validate({"inter_phase": {"enabled": False}})
-    shown = context(automatic(), "c", past_of(ROWS, pins=[1]), input={"x": 1}, defaults=off)
-    assert (texts(shown), kinds(shown)) == (['[Original Input]:\n{\n  "x": 1\n}'], ["auto_context_disabled"])
 
 
 def test_a_phase_that_retains_its_output_only_is_no_candidate_otherwise() -> None:

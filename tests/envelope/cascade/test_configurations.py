@@ -16,11 +16,12 @@ from ctxsteward.envelope import EnvelopeBuilder, Store
 from ctxsteward.envelope.cascade import open_phase, parse_cascade, record_state
 from ctxsteward.envelope.cascade.auto_selection import Strategies
 from ctxsteward.envelope.cascade.config import intra_context
-from ctxsteward.envelope.cascade.phase import RefusedAttempt, intra_policy, retry_messages, sub_input, sub_state
+from ctxsteward.envelope.cascade.intra_phase import RefusedAttempt, intra_policy, retry_messages
 from ctxsteward.envelope.cascade.run import close_phase
+from ctxsteward.envelope.cascade.runner import sub_input, sub_state
 from ctxsteward.envelope.testing import CharTokenizer, HashEmbedder, memory_store
 from ctxsteward.evals.prompt_cost import anthropic_faults, openai_faults
-from ctxsteward.schemas.cascade import AutoContext, Cascade
+from ctxsteward.schemas.cascade import Cascade
 from ctxsteward.schemas.errors import InvalidCascade
 from ctxsteward.schemas.message import Wire
 
@@ -389,7 +390,7 @@ def test_a_loop_s_block_bounds_what_the_next_attempt_is_sent() -> None:
     assert (settings.loop_history_limit, settings.window, settings.enabled) == (2, 5, True)
     assert cascade.phases[0].rules.loop_until == "tests_pass_validator"
     store = memory_store()
-    task = open_phase(store, cascade, "iterative_fix", run="r", input=INPUT, counter=CHARS).context.instructions()
+    task = open_phase(store, cascade, "iterative_fix", run="r", input=INPUT, counter=CHARS).context.instructions
     again = store.session("r.iterative_fix.retry-4", system="You assist.", counter=CHARS)
     again.extend(retry_messages(settings, task, [RefusedAttempt(f"patch {n}", f"{n} fail") for n in (1, 2, 3)]))
 
@@ -407,7 +408,7 @@ def test_a_loop_s_block_bounds_what_the_next_attempt_is_sent() -> None:
 # -- switches --------------------------------------------------------------------------------------------------
 
 SWITCHES: dict[str, dict[str, Any]] = {
-    "inter_phase": {"inter_phase": {"enabled": False}},
+    "inter_phase": {"inter_phase": {"strategy": "llm", "enabled": False}},
     "intra_phase": {"intra_phase": {"enabled": False}},
     "cards": {"cards": False},
     "llm_selection": {"llm_selection": False},
@@ -415,30 +416,23 @@ SWITCHES: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("switch", SWITCHES)
-@pytest.mark.parametrize("level", ["the cascade's", "the caller's"])
-def test_each_part_can_be_switched_off_by_the_cascade_or_the_caller(switch: str, level: str) -> None:
-    off = SWITCHES[switch]
-    block = {"inter_phase": {"strategy": "llm"}, **(off if level == "the cascade's" else {})}
-    if switch == "inter_phase" and level == "the cascade's":
-        block = {"inter_phase": {"strategy": "llm", "enabled": False}}
+def test_each_part_can_be_switched_off(switch: str) -> None:
+    block = {"inter_phase": {"strategy": "llm"}, **SWITCHES[switch]}
     cascade = phases(
         *THREE, {"name": "last", "instructions": "Go on.", "context": {"mode": "auto"}}, auto_context=block
     )
-    defaults = AutoContext.model_validate(off) if level == "the caller's" else None
     store, prompts = ran(cascade, *cascade.names[:3]), list[str]()
     strategies = Strategies(
         models={"m": answering('{"selected": ["§5"], "reasoning": ""}', prompts)}, cards=Forbidden()
     )
-    opened = open_phase(
-        store, cascade, "last", run="r", input=INPUT, counter=CHARS, strategies=strategies, defaults=defaults
-    )
+    opened = open_phase(store, cascade, "last", run="r", input=INPUT, counter=CHARS, strategies=strategies)
     kinds = [finding.kind for finding in opened.context.findings]
 
     match switch:
         case "inter_phase":
             assert (opened.context.wires, kinds, prompts) == ([ASKED], ["auto_context_disabled"], [])
         case "intra_phase":
-            assert intra_policy(intra_context(cascade, cascade.phases[0], defaults)) == intra_policy(None)
+            assert intra_policy(intra_context(cascade, cascade.phases[0])) == intra_policy(None)
         case "cards":
             assert (opened.context.log.strategy, kinds) == ("llm", [])
         case _:

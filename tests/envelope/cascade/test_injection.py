@@ -195,11 +195,10 @@ def test_the_log_is_the_published_one_and_its_refs_are_the_originals() -> None:
     assert (shown.log.context_size, shown.log.full_history_size) == (3, 8)
 
 
-def test_instructions_are_rendered_when_asked_for() -> None:
+def test_instructions_that_fail_are_refused_by_place() -> None:
     failing = cascade({"name": "a", "instructions": "{{ 1 / input.zero }}", "context": {}})
-    shown = context(failing, "a", past_of([]), input={"zero": 0})
     with pytest.raises(InvalidCascade, match=r"phases\[0\]\.instructions: fails"):
-        shown.instructions()
+        context(failing, "a", past_of([]), input={"zero": 0})
 
 
 # -- for any run ---------------------------------------------------------------------------------------------

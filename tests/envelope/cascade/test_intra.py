@@ -9,12 +9,12 @@ import pytest
 from ctxsteward.envelope import Budgets, EnvelopeBuilder
 from ctxsteward.envelope.cascade import open_phase
 from ctxsteward.envelope.cascade.config import cascade_of, intra_context
-from ctxsteward.envelope.cascade.phase import RefusedAttempt, intra_policy, retry_messages
+from ctxsteward.envelope.cascade.intra_phase import RefusedAttempt, intra_policy, retry_messages
 from ctxsteward.envelope.cascade.run import OpenedPhase
 from ctxsteward.envelope.compaction.policy import Policy
 from ctxsteward.envelope.testing import CharTokenizer, memory_store
 from ctxsteward.evals.prompt_cost import openai_faults
-from ctxsteward.schemas.cascade import AutoContext, IntraContext
+from ctxsteward.schemas.cascade import IntraContext
 from ctxsteward.schemas.message import Wire
 
 from ..messages import char_builder
@@ -180,7 +180,7 @@ def test_a_choice_that_fits_tells_of_nothing() -> None:
         assert not builder.build(opened.session, policy=opened.policy).findings
 
 
-def test_settings_come_from_the_caller_the_cascade_the_phase_and_the_call() -> None:
+def test_a_phase_is_opened_with_the_policy_of_its_settings() -> None:
     example = cascade_of(
         {
             "cascade_id": "c",
@@ -188,18 +188,10 @@ def test_settings_come_from_the_caller_the_cascade_the_phase_and_the_call() -> N
             "phases": [{"name": "dig", "intra_context": {"mask_observations_after": 2}}],
         }
     )
-    defaults = AutoContext.model_validate(
-        {"intra_phase": {"window": 9, "loop_history_limit": 1, "preserve_reasoning": False}}
-    )
-    call = IntraContext(mask_observations_after=1)
-    merged = intra_context(example, example.phases[0], defaults, call)
-    assert merged == IntraContext(
-        window=4, preserve_errors=False, loop_history_limit=1, preserve_reasoning=False, mask_observations_after=1
-    )
-    opened = open_phase(memory_store(), example, "dig", run="r", counter=CHARS, defaults=defaults, intra=call)
-    assert opened.policy.name == intra_policy(merged).name == "intra-phase/2 threshold window=4 mask=1"
-    again = open_phase(memory_store(), example, "dig", run="r", counter=CHARS)
-    assert again.policy.name == "intra-phase/2 threshold window=4 mask=2"
+    merged = intra_context(example, example.phases[0])
+    assert merged == IntraContext(window=4, preserve_errors=False, mask_observations_after=2)
+    opened = open_phase(memory_store(), example, "dig", run="r", counter=CHARS)
+    assert opened.policy.name == intra_policy(merged).name == "intra-phase/2 threshold window=4 mask=2"
 
 
 # -- loops -----------------------------------------------------------------------------------------------------

@@ -18,14 +18,13 @@ from ctxsteward.envelope.cascade import parse_cascade
 from ctxsteward.envelope.cascade.config import (
     MAX_YAML_BYTES,
     anchors,
-    auto_enabled,
     cascade_of,
     intra_context,
     load_cascade,
     selection,
 )
-from ctxsteward.envelope.cascade.phase import sub_input, sub_state
-from ctxsteward.schemas.cascade import Anchors, AutoContext, Cascade, Context, IntraContext, Selection, Source
+from ctxsteward.envelope.cascade.runner import sub_input, sub_state
+from ctxsteward.schemas.cascade import Anchors, Cascade, Context, IntraContext, Selection, Source
 from ctxsteward.schemas.errors import InputTooLarge, InvalidCascade
 from ctxsteward.schemas.publish import validate
 
@@ -104,13 +103,7 @@ def test_second_names_are_the_same_fields() -> None:
 # -- inheritance ---------------------------------------------------------------------------------------------
 
 
-def test_settings_inherit_field_by_field_from_the_caller_to_the_phase() -> None:
-    defaults = AutoContext.model_validate(
-        {
-            "intra_phase": {"window": 9, "loop_history_limit": 1, "enabled": False},
-            "inter_phase": {"anchors": {"window": 7}, "selection": {"max_tokens": 10, "max_messages": 4}},
-        }
-    )
+def test_a_phase_inherits_each_setting_that_it_does_not_name() -> None:
     example = cascade(
         {"name": "a"},
         {
@@ -119,19 +112,19 @@ def test_settings_inherit_field_by_field_from_the_caller_to_the_phase() -> None:
             "context": {"mode": "auto", "anchors": {"include": ["errors"]}, "selection": {"max_tokens": 30}},
         },
         auto_context={
-            "intra_phase": {"window": 4},
-            "inter_phase": {"anchors": {"from_phases": ["a"]}, "selection": {"max_tokens": 20, "recency_weight": 1.0}},
+            "intra_phase": {"window": 4, "enabled": False},
+            "inter_phase": {
+                "anchors": {"from_phases": ["a"], "window": 7},
+                "selection": {"max_tokens": 20, "recency_weight": 1.0},
+            },
         },
     )
     phase = example.phases[1]
-    intra, fixed, chosen = (f(example, phase, defaults) for f in (intra_context, anchors, selection))
 
-    assert intra == IntraContext(enabled=True, window=4, loop_history_limit=1)
-    assert fixed == Anchors(window=7, from_phases=("a",), include=("errors",))
-    assert chosen == Selection(max_tokens=30, max_messages=4, recency_weight=1.0)
-    assert intra_context(example, example.phases[0], defaults) == IntraContext(
-        enabled=False, window=4, loop_history_limit=1
-    )
+    assert intra_context(example, phase) == IntraContext(enabled=True, window=4)
+    assert anchors(example, phase) == Anchors(window=7, from_phases=("a",), include=("errors",))
+    assert selection(example, phase) == Selection(max_tokens=30, recency_weight=1.0)
+    assert intra_context(example, example.phases[0]) == IntraContext(enabled=False, window=4)
 
 
 @pytest.mark.parametrize(
@@ -148,15 +141,10 @@ def test_of_two_strategies_the_inner_one_wins(outer: dict[str, Any], inner: dict
     assert selection(example, example.phases[0]).strategy == strategy
 
 
-def test_of_two_models_the_inner_one_wins_and_a_nearer_level_wins_over_both() -> None:
+def test_of_two_models_the_inner_one_wins() -> None:
     given = {"selector_model": "outer", "selection": {"selector_model": "inner"}}
     example = cascade({"name": "a"}, auto_context={"inter_phase": given})
-    defaults = AutoContext.model_validate({"inter_phase": {"selection": {"selector_model": "far"}, "enabled": False}})
-    near = cascade({"name": "a"}, auto_context={"inter_phase": {"selector_model": "near"}})
-
     assert selection(example, example.phases[0]).selector_model == "inner"
-    assert selection(near, near.phases[0], defaults).selector_model == "near"
-    assert auto_enabled(near, defaults) is False
 
 
 # -- refusals ------------------------------------------------------------------------------------------------

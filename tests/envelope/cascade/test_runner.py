@@ -29,7 +29,7 @@ from ctxsteward.envelope.cascade.script import (
     judged,
     load_script,
 )
-from ctxsteward.envelope.cascade.turns import RunLedger, recorded_calls
+from ctxsteward.envelope.cascade.turns import RunLedger
 from ctxsteward.envelope.testing import CharTokenizer, Crashed, FirstLine, memory_store
 from ctxsteward.evals.prompt_cost import openai_faults
 from ctxsteward.schemas import InputError
@@ -163,7 +163,7 @@ def test_every_call_of_a_run_has_its_selection_log() -> None:
 
     replace(runner_of(cascade, script, store, scratchpad=False), builder=builder).play()
 
-    logs = [SelectionLog(**call["selection"]) for call in recorded_calls(RunLedger(store, "r", "default"))]
+    logs = [SelectionLog(**call["selection"]) for call in RunLedger(store, "r", "default").all("call-").values()]
     assert {(log.selection_type, log.strategy) for log in logs} == {
         ("intra_phase", "intra-phase/2 threshold window=3 mask=2")
     }
@@ -558,7 +558,7 @@ KILLED_ROWS = [
 
 def runs(store: Store) -> list[dict[str, Any]]:
     """Calls of the run and of its sub-cascade."""
-    return [call for run in ("r", "r.sub4-1") for call in recorded_calls(RunLedger(store, run, "default"))]
+    return [call for run in ("r", "r.sub4-1") for call in RunLedger(store, run, "default").all("call-").values()]
 
 
 def kept(store: Store) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from ctxsteward.envelope.cascade.config import cascade_of
 from ctxsteward.envelope.cascade.continuity import decisions_of
 from ctxsteward.envelope.cascade.runner import choice_in, recording_of
 from ctxsteward.envelope.cascade.script import ModelAnswer, ModelRequest, ToolAnswer, ToolUse, called, tool_schema
-from ctxsteward.envelope.cascade.turns import RunLedger, recorded_calls
+from ctxsteward.envelope.cascade.turns import RunLedger
 from ctxsteward.envelope.testing import Crashed, memory_store
 from ctxsteward.schemas import InputError
 from ctxsteward.schemas.cascade import Cascade
@@ -121,7 +121,7 @@ def test_a_limit_on_calls_holds_when_a_run_goes_on_and_refused_calls_are_not_rec
         heard = Heard(script)
         with pytest.raises(InputError, match="which is its limit"):
             runner_of(dig(tackle=["search"]), script, store, player=heard, max_calls=1).play()
-        counts.append((len(heard.asked), len(list(recorded_calls(RunLedger(store, "r", "default"))))))
+        counts.append((len(heard.asked), len(list(RunLedger(store, "r", "default").all("call-").values()))))
 
     assert counts == [(1, 1), (1, 2), (1, 3)]
 
@@ -148,7 +148,7 @@ def test_the_evaluator_s_call_is_recorded_only_where_it_is_made() -> None:
     with pytest.raises(InputError, match="which is its limit"):
         runner_of(dig(soundings=soundings), script, store, max_calls=2).play()
 
-    assert [call["attempt"] for call in recorded_calls(RunLedger(store, "r", "default"))] == [1, 2]
+    assert [call["attempt"] for call in RunLedger(store, "r", "default").all("call-").values()] == [1, 2]
 
 
 def test_a_sub_cascade_that_names_a_sibling_is_recorded() -> None:

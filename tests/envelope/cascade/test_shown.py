@@ -63,7 +63,7 @@ def test_a_phase_is_shown_what_its_configuration_says(case: dict[str, Any]) -> N
     if found.wires and found.wires[0]["role"] == "user":
         assert anthropic_faults({"messages": rendered(found, "anthropic")}) == []
     if "instructions" in case:
-        assert found.instructions() == case["instructions"]
+        assert found.instructions == case["instructions"]
 
 
 @pytest.mark.parametrize("case", CASES[:4], ids=lambda case: case["id"])

@@ -234,12 +234,6 @@ def test_weights_and_limits_of_the_configuration_decide_what_is_sent(case: str, 
     assert all(text in found for text, found in zip(wanted, sent, strict=True))
 
 
-def test_a_lower_budget_of_the_caller_wins_over_max_tokens() -> None:
-    shown = shown_for(configured("{recency_weight: 1, keyword_weight: 0, max_tokens: 30000}"), budget_tokens=70)
-    assert shown.log.selected_refs == ("§9", "§10")
-    assert shown.tokens <= 70
-
-
 @pytest.mark.parametrize(
     ("threshold", "finds"), [("0.0", True), ("0.3", True), ("0.95", False)], ids=["none", "some", "too high"]
 )

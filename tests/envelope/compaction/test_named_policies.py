@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, Policy, Session
-from ctxsteward.envelope.cascade.phase import intra_policy
+from ctxsteward.envelope.cascade.intra_phase import intra_policy
 from ctxsteward.envelope.compaction.importance import policy_named
 from ctxsteward.envelope.compaction.policy import CompactionChoice, Window, asked_policy, phase_log
 from ctxsteward.schemas import InputError

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, Policy, Session, Store
-from ctxsteward.envelope.cascade.phase import intra_policy
+from ctxsteward.envelope.cascade.intra_phase import intra_policy
 from ctxsteward.envelope.compaction.importance import policy_named
 from ctxsteward.envelope.tokens.budgets import MIN_PROGRESS_FRACTION
 from ctxsteward.evals.prompt_cost import anthropic_faults, openai_faults

@@ -98,7 +98,7 @@ def document(cascade_id: str, shown: PhaseContext) -> dict[str, Any]:
             {"origin": message.origin, "kind": message.kind, "phase": message.phase, "tokens": message.tokens}
             for message in shown.messages
         ],
-        "instructions": shown.instructions(),
+        "instructions": shown.instructions,
         "tokens": shown.tokens,
         "selection_log": shown.log.model_dump(mode="json"),
         "findings": [finding.model_dump(mode="json") for finding in shown.findings],
@@ -130,7 +130,7 @@ def _rendered(shown: PhaseContext, builder: EnvelopeBuilder, provider: str) -> A
     session = open_store("memory:").session(shown.phase, system=system, counter=builder.counter)
     rest = [message for message in shown.messages if message.wire["role"] != "system"]
     session.extend(NewMessage(message=message.wire, origin=message.origin) for message in rest)
-    instructions = shown.instructions()
+    instructions = shown.instructions
     if instructions.strip():
         session.append({"role": "user", "content": instructions}, phase=shown.phase)
     return builder.build(session).render(provider)  # type: ignore[arg-type]
@@ -146,7 +146,7 @@ def _print(cascade_id: str, shown: PhaseContext) -> None:
         read = Message.from_wire(message.wire)
         text = " ".join(text_of(read).split())[:300] or ", ".join(part.kind for part in read.parts)
         table.add_row(read.role, message.origin, str(message.tokens), visible(text))
-    instructions = shown.instructions()
+    instructions = shown.instructions
     if instructions.strip():
         table.add_row("user", "instructions", "", visible(" ".join(instructions.split())[:300]))
     console.print(table)

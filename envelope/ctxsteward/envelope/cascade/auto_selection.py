@@ -3,8 +3,7 @@
 Anchors: the input, the outputs of `from_phases`, callouts (pinned messages), errors (where the configuration asks for
 them), and, where the phase itself ran before, its newest `window` steps. Selected messages come with their whole tool
 group, in the order of the past, under the label of their phase. `max_tokens` covers both; anchors alone over it leave
-no room, and a finding says so. The lower of `max_tokens` and the caller's budget counts. `from` limits the candidate
-phases.
+no room, and a finding says so. `from` limits the candidate phases.
 
 The selector is the caller's own, or the one that the configured strategy stands for (`Strategies`):
 
@@ -37,7 +36,6 @@ from ctxsteward.schemas import ChatModel, InputError, Message
 from ctxsteward.schemas.cascade import Anchors, AutoContext, Selection, Strategy
 from ctxsteward.schemas.documents import SelectionCandidate, SelectionLog
 
-from ..history.session import Session
 from ..history.tool_groups import LogEntry
 from ..recall.heuristic import Heuristic
 from ..recall.postings import Weights
@@ -57,13 +55,12 @@ from ..recall.selection import (
 from ..recall.strategies import Ask, Hybrid, ModelSelector, Multilingual, Semantic, Summarize
 from .config import (
     anchors as anchors_of,
-    auto_enabled,
     before,
     excluded,
-    phases_of,
+    inter_phase,
+    phases_named,
     selection as selection_of,
-    switches,
-    taken_from,
+    sources_of,
 )
 from .context import ContextBuilder
 from .past import PastMessage
@@ -88,71 +85,60 @@ class Strategies:
         self._embedder, self._models, self._cards = embedder, dict(models or {}), cards
         self._semantic: Semantic | None = None
 
-    def selector(
-        self, selection: Selection, past: Mapping[int, PastMessage], switches: AutoContext | None = None
-    ) -> Selector:
-        """The selector of these settings; `past` holds the messages that its ordinals number."""
-        allowed = switches or AutoContext()
-        summarize = self._summaries(past) if allowed.cards else None
+    def selector(self, selection: Selection, past: Mapping[int, PastMessage], switches: AutoContext) -> Selector:
+        """Make the selector of these settings; `past` holds the messages that its ordinals number."""
+        index = self._cards if switches.cards else None
+        summarize: Summarize | None = None
+        if index is not None:
+            summarize = lambda request, entries: _read_summaries(index, past, entries)  # noqa: E731
         match selection.strategy:
             case "semantic":
                 return self._nearest(selection)
             case "llm":
-                model = self._model(selection.selector_model, allowed)
+                model = self._model(selection.selector_model, switches)
                 return ModelSelector(model, prefilter=self._words_then_newest, summarize=summarize)
             case "hybrid":
-                wanted = selection.selector_model is not None or self._models
-                chooser = self._model(selection.selector_model, allowed) if wanted else None
-                return Hybrid(self.heuristic, self._nearest(), chooser, summarize=summarize)
+                is_wanted = selection.selector_model is not None or self._models
+                chooser = self._model(selection.selector_model, switches) if is_wanted else None
+                return Hybrid(self.heuristic, self._nearest(None), chooser, summarize=summarize)
             case _:
                 return self.heuristic
 
-    def _nearest(self, selection: Selection | None = None) -> Selector:
-        """Ranking by embeddings, under the selection's similarity; without the extra, words and a finding that says so.
+    def _nearest(self, selection: Selection | None) -> Selector:
+        """Rank by embeddings above the selection's similarity; without the extra, rank words with a finding.
 
         A configuration names its strategy wherever it is read, so a missing extra costs it this ranking only.
         """
         try:
-            near = self._near()
+            if self._semantic is None:
+                self._semantic = Semantic(self._embedder or _multilingual(), fallback=self.heuristic)
         except ImportError as error:
             reason = described(error)
             return lambda request: fell_back("semantic", ranking_by(self.heuristic, request), reason)
-        return near if selection is None else near.with_similarity(self._similarity(selection))
+        if selection is None:
+            return self._semantic
+        similarity = selection.similarity_threshold
+        if "similarity_threshold" not in selection.model_fields_set:  # an embedder may know its own scale
+            similarity = float(getattr(self._semantic.embedder, "near", similarity))
+        return self._semantic.with_similarity(similarity)
 
-    def _similarity(self, selection: Selection) -> float:
-        """The least cosine: as configured, else by the embedder's own scale where it has one."""
-        if "similarity_threshold" in selection.model_fields_set:
-            return selection.similarity_threshold
-        return float(getattr(self._near().embedder, "near", selection.similarity_threshold))
-
-    def _near(self) -> Semantic:
-        if self._semantic is None:
-            self._semantic = Semantic(self._embedder or _multilingual(), fallback=self.heuristic)
-        return self._semantic
-
-    def _model(self, name: str | None, allowed: AutoContext) -> Ask | ChatModel:
-        """The model of this name; in place of one that is missing, one that says so when it is asked."""
-        if not allowed.llm_selection:
+    def _model(self, name: str | None, switches: AutoContext) -> Ask | ChatModel:
+        """Return the model of this name; for a missing one, a model that raises the reason when it is asked."""
+        if not switches.llm_selection:
             return _refusing("llm_selection is switched off")
-        known = list(self._models)
-        if name is None and known:
-            return self._models[known[0]]
+        name = next(iter(self._models), None) if name is None else name
         if name is None or name not in self._models:
             wanted = "no model" if name is None else f"no model {name!r}"
-            given = ", ".join(known) or "none"
+            given = ", ".join(self._models) or "none"
             return _refusing(f"{wanted} was given; pass Strategies(models={{NAME: …}}), given: {given}")
         return self._models[name]
 
     def _words_then_newest(self, request: SelectionRequest) -> Ranking:
-        """What the words rank, then all else: a task that shares no word with the past still has a menu."""
+        """Rank by words, then all others: a task that shares no word with the past still has a menu."""
         ranked = list(self.heuristic(request))
         known = {scored.ordinal for scored in ranked} | request.visible
         rest = [ScoredOriginal(number, 0.0) for number in range(request.last, 0, -1) if number not in known]
         return Ranking(scored=(*ranked, *rest), strategy=self.heuristic.__name__)
-
-    def _summaries(self, past: Mapping[int, PastMessage]) -> Summarize | None:
-        index = self._cards
-        return None if index is None else lambda request, entries: _read_summaries(index, past, entries)
 
 
 def _read_summaries(
@@ -193,65 +179,61 @@ _ERROR = re.compile(r"error|exception|failed", re.IGNORECASE)
 _Group = tuple[PastMessage, ...]
 
 
-def select_automatically(
-    building: ContextBuilder,
-    strategies: Strategies,
-    selector: Selector | None,
-    budget_tokens: int | None,
-    defaults: AutoContext | None,
-) -> SelectionLog:
-    """Add anchors and selection to a context; how that went.
-
-    A `selector` takes the place of the configured strategy. Of `budget_tokens` and `max_tokens` the lower one counts.
-    """
-    cascade, phase = building.cascade, building.phase
+def select_automatically(building: ContextBuilder, strategies: Strategies, selector: Selector | None) -> SelectionLog:
+    """Add anchors and selection to a context, and return the log; a `selector` replaces the configured strategy."""
+    cascade, phase, past = building.cascade, building.phase, building.past
     assert phase.context is not None
-    anchors, selection = anchors_of(cascade, phase, defaults), selection_of(cascade, phase, defaults)
+    anchors, selection = anchors_of(cascade, phase), selection_of(cascade, phase)
     if "input" in anchors.include and phase.context.include_input and building.input:
         building.add_input()
-    if not auto_enabled(cascade, defaults):
+    if not inter_phase(cascade).enabled:
         building.note("auto_context_disabled", "inter_phase is switched off: nothing is selected")
         return building.selection_log("none")
     if "output" in anchors.include:
         _add_outputs(building, anchors)
     fixed = _anchored_groups(building, anchors)
-    limits = (selection.max_tokens, selection.max_tokens if budget_tokens is None else budget_tokens)
-    fitting = _ContextRoom(building, min(limits))
+    room = _ContextRoom(building, selection.max_tokens)
     for group in fixed:
-        fitting.take(group)
+        room.take(group)
     anchored = building.shown | {message.number for group in fixed for message in group}
     ranking = Ranking(scored=(), strategy=selection.strategy)
-    if fitting.left < 0:
-        text = f"the anchors have {fitting.used} tokens, the limit is {fitting.limit}; nothing is selected beside them"
+    if room.left < 0:
+        text = f"the anchors have {room.used} tokens, the limit is {room.limit}; nothing is selected beside them"
         building.note("anchors_over_budget", text, "context.selection.max_tokens")
-    else:
-        candidates = _candidates(building, anchored)
-        if candidates:
-            with ExitStack() as held:  # sessions first, what a selector keeps second, as when an envelope is built
-                for session in _sessions(building):
-                    held.enter_context(session.lock)
+    elif candidates := _candidates(building, anchored):
+        sessions = {id(message.session): message.session for message in past.messages}
+        with ExitStack() as held:
+            # Every thread locks the sessions in one order; a selector locks its own state after them, as in a build.
+            for session in sorted(sessions.values(), key=lambda session: (session.id, id(session))):
+                held.enter_context(session.lock)
+            if selector is None:
                 allowed = {message.number: message for message in candidates}
-                if selector is None:
-                    selector = strategies.selector(selection, allowed, switches(cascade, defaults))
-                ranking = _ranked(building, selector, strategies.heuristic, selection, candidates, fitting.left)
-        _fit(ranking, fitting, selection.max_messages, anchored)
-    taken = [message for message in building.past.messages if message.number in fitting.taken]
-    for name in dict.fromkeys(message.phase for message in taken):
+                selector = strategies.selector(selection, allowed, cascade.auto_context or AutoContext())
+            ranking = _ranked(building, selector, strategies.heuristic, selection, candidates, room.left)
+    for scored in ranking:
+        group = room.groups[scored.ordinal]
+        if scored.ordinal in room.taken:
+            continue
+        if len(room.taken - anchored) + len(group) > selection.max_messages:
+            room.verdicts[scored.ordinal] = TOO_MANY
+        elif room.cost(group) <= room.left:
+            room.take(group)
+    selected = [message for message in past.messages if message.number in room.taken]
+    for name in dict.fromkeys(message.phase for message in selected):
         assert name is not None
-        building.add_replay(name, tuple(message for message in taken if message.phase == name))
-    logged = tuple(_logged(ranking, fitting))
-    return building.selection_log(ranking.strategy, anchored, logged, ranking.reasoning)
+        building.add_replay(name, tuple(message for message in selected if message.phase == name))
+    return building.selection_log(ranking.strategy, anchored, tuple(_logged(ranking, room)), ranking.reasoning)
 
 
 def _add_outputs(building: ContextBuilder, anchors: Anchors) -> None:
     cascade, phase, ran = building.cascade, building.phase, building.past.ran
     for index, ref in enumerate(anchors.from_phases):
-        names = [name for name in phases_of(cascade, phase, (ref,), ran) if name in before(cascade, phase)]
+        earlier = before(cascade, phase)
+        names = [name for name in phases_named(cascade, phase, ref, ran) if name in earlier and name in ran]
         field = f"context.anchors.from_phases[{index}]"
         for name in names:
-            if name in ran:
-                building.add_output(name, "user", field)
-        if not any(name in ran for name in names):
+            building.add_output(name, "user", field)
+        if not names:
             building.note("source_not_run", f"{ref!r} stands for no phase that has run; it anchors nothing", field)
 
 
@@ -285,15 +267,13 @@ def _candidates(building: ContextBuilder, anchored: set[int]) -> list[PastMessag
     assert phase.context is not None
     names = frozenset(before(cascade, phase)) - excluded(cascade, phase, past.ran)
     if phase.context.from_:
-        taken = [taken for taken in taken_from(cascade, phase, past.ran) if taken.source.phase in past.ran]
-        names &= {taken.source.phase for taken in taken if building.applies(taken)}
+        names &= {
+            name
+            for field, source in sources_of(phase)
+            for name in phases_named(cascade, phase, source.phase, past.ran)
+            if name in past.ran and building.applies(field, source, name)
+        }
     return [m for m in past.messages if m.phase in names and m.number not in anchored and building.retains(m)]
-
-
-def _sessions(building: ContextBuilder) -> list[Session]:
-    """Sessions of the past, in the order in which every thread takes them."""
-    found = {id(message.session): message.session for message in building.past.messages}
-    return sorted(found.values(), key=lambda session: (session.id, id(session)))
 
 
 def _ranked(
@@ -369,7 +349,7 @@ def _request(building: ContextBuilder, candidates: Sequence[PastMessage], budget
     past = building.past
     allowed = {message.number for message in candidates}
     by_number = {message.number: message for message in past.messages}
-    query = building.instructions().text or building.phase.name
+    query = building.instructions() or building.phase.name
     sessions = {message.session.id: message.session for message in past.messages}
     # What a selector keeps about a session, it keeps by generation: another past is another one.
     shape = crc32(repr([message.origin for message in past.messages]).encode())
@@ -417,36 +397,21 @@ class _ContextRoom:
             tokens += counter.framed(f"[Conversation from {group[0].phase}]:")
         return tokens
 
-    def fits(self, group: _Group) -> bool:
-        return self.cost(group) <= self.left
-
     def take(self, group: _Group) -> None:
         self.used += self.cost(group)
         self._labelled.add(group[0].phase)
         self.taken.update(message.number for message in group)
 
 
-def _fit(ranked: Iterable[ScoredOriginal], fitting: _ContextRoom, max_messages: int, anchored: set[int]) -> None:
-    for scored in ranked:
-        group = fitting.groups[scored.ordinal]
-        chosen = len(fitting.taken - anchored)
-        if scored.ordinal in fitting.taken:
-            continue
-        if chosen + len(group) > max_messages:
-            fitting.verdicts[scored.ordinal] = TOO_MANY
-        elif fitting.fits(group):
-            fitting.take(group)
-
-
-def _logged(ranked: Sequence[ScoredOriginal], fitting: _ContextRoom) -> Iterator[SelectionCandidate]:
+def _logged(ranked: Sequence[ScoredOriginal], room: _ContextRoom) -> Iterator[SelectionCandidate]:
     """All that were taken, then the best of the others."""
-    passed = [scored for scored in ranked if scored.ordinal not in fitting.taken]
-    for scored in [*(s for s in ranked if s.ordinal in fitting.taken), *passed[:LOGGED_CANDIDATES]]:
-        is_in = scored.ordinal in fitting.taken
+    passed = [scored for scored in ranked if scored.ordinal not in room.taken]
+    for scored in [*(s for s in ranked if s.ordinal in room.taken), *passed[:LOGGED_CANDIDATES]]:
+        is_in = scored.ordinal in room.taken
         yield SelectionCandidate(
             ref=f"§{scored.ordinal}",
             score=round(scored.score, 4),
             signals={name: round(value, 4) for name, value in scored.signals.items()},
             in_=is_in,
-            why=TAKEN if is_in else fitting.verdicts.get(scored.ordinal, NO_ROOM),
+            why=TAKEN if is_in else room.verdicts.get(scored.ordinal, NO_ROOM),
         )

@@ -6,9 +6,8 @@ has no line numbers. Whatever a phase names must stand before it: an unknown pha
 that nobody defined and one that leads back to itself are refused here, and so is a template that does not parse or asks
 for what the sandbox forbids.
 
-The functions before them look settings up for one phase. Settings are inherited one by one: the caller's defaults, the
-cascade's `auto_context`, the phase. Within one level of `inter_phase` the strategy and model inside `selection` win
-over those beside it.
+The functions before them look up the settings of one phase. A phase inherits each setting that it does not name from
+the cascade's `auto_context`. In `inter_phase` the strategy and model inside `selection` win over those beside it.
 
 Raises `InvalidCascade` and `InputTooLarge`.
 """
@@ -27,7 +26,6 @@ from ctxsteward.schemas.cascade import (
     MANIFEST,
     PREVIOUS,
     Anchors,
-    AutoContext,
     Cascade,
     InterPhase,
     IntraContext,
@@ -54,47 +52,31 @@ def phase_named(cascade: Cascade, name: str) -> Phase:
     return phase
 
 
-def intra_context(
-    cascade: Cascade, phase: Phase, defaults: AutoContext | None = None, call: IntraContext | None = None
-) -> IntraContext | None:
-    """The phase's intra-context settings, those of one `call` over all; None where no level has such a block."""
-    levels = [level.intra_phase for level in (defaults, cascade.auto_context) if level is not None]
-    given = [level for level in (*levels, phase.intra_context, call) if level is not None]
+def intra_context(cascade: Cascade, phase: Phase) -> IntraContext | None:
+    """Return the phase's intra-context settings, or None if neither cascade nor phase has such a block."""
+    outer = cascade.auto_context.intra_phase if cascade.auto_context else None
+    given = [level for level in (outer, phase.intra_context) if level is not None]
     return _inherited(IntraContext, given) if given else None
 
 
-def anchors(cascade: Cascade, phase: Phase, defaults: AutoContext | None = None) -> Anchors:
-    """The phase's anchors."""
-    levels = [level.anchors for level in _inter_phase(cascade, defaults)]
-    own = phase.context.anchors if phase.context else None
-    return _inherited(Anchors, [level for level in (*levels, own) if level is not None])
+def inter_phase(cascade: Cascade) -> InterPhase:
+    """Return the cascade's defaults for phases with `mode: auto`."""
+    own = cascade.auto_context.inter_phase if cascade.auto_context else None
+    return own or InterPhase()
 
 
-def selection(cascade: Cascade, phase: Phase, defaults: AutoContext | None = None) -> Selection:
-    """The phase's selection."""
-    levels: list[Selection] = []
-    for level in _inter_phase(cascade, defaults):
-        outer = {name: getattr(level, name) for name in ("strategy", "selector_model") if getattr(level, name)}
-        levels.append(_inherited(Selection, [Selection(**outer), *([level.selection] if level.selection else [])]))
-    own = phase.context.selection if phase.context else None
-    return _inherited(Selection, [*levels, *([own] if own else [])])
+def anchors(cascade: Cascade, phase: Phase) -> Anchors:
+    """Return the phase's anchors."""
+    levels = (inter_phase(cascade).anchors, phase.context.anchors if phase.context else None)
+    return _inherited(Anchors, [level for level in levels if level is not None])
 
 
-def auto_enabled(cascade: Cascade, defaults: AutoContext | None = None) -> bool:
-    """Whether `mode: auto` selects at all."""
-    return _inherited(InterPhase, list(_inter_phase(cascade, defaults))).enabled
-
-
-def switches(cascade: Cascade, defaults: AutoContext | None = None) -> AutoContext:
-    """Which parts of automatic context are on."""
-    levels = [level for level in (defaults, cascade.auto_context) if level is not None]
-    return _inherited(AutoContext, levels)
-
-
-def _inter_phase(cascade: Cascade, defaults: AutoContext | None) -> Iterable[InterPhase]:
-    for level in (defaults, cascade.auto_context):
-        if level is not None and level.inter_phase is not None:
-            yield level.inter_phase
+def selection(cascade: Cascade, phase: Phase) -> Selection:
+    """Return the phase's selection."""
+    inter = inter_phase(cascade)
+    beside = {name: value for name in ("strategy", "selector_model") if (value := getattr(inter, name))}
+    levels = (Selection(**beside), inter.selection, phase.context.selection if phase.context else None)
+    return _inherited(Selection, [level for level in levels if level is not None])
 
 
 def _inherited(model: type[_Settings], levels: Sequence[_Settings]) -> _Settings:
@@ -121,35 +103,23 @@ def matching(ref: str, names: Iterable[str]) -> tuple[str, ...]:
     return tuple(name for name in names if fnmatch.fnmatchcase(name, ref))  # refs hold no other wildcard than *
 
 
-class NamedSource(NamedTuple):
-    """A source with one phase's own name, and how it was written."""
-
-    source: Source
-    written: str
-    field: str
-    """Place in the phase, such as ``context.from[0]``."""
+def sources_of(phase: Phase) -> list[tuple[str, Source]]:
+    """Return the phase's sources in order, each with its place in the phase, such as ``context.from[0]``."""
+    if phase.context:
+        return [(f"context.from[{index}]", source) for index, source in enumerate(phase.context.from_)]
+    return [(f"inject_from[{index}]", source) for index, source in enumerate(phase.inject_from or ())]
 
 
-def taken_from(cascade: Cascade, phase: Phase, ran: Collection[str]) -> tuple[NamedSource, ...]:
-    """The phase's sources in order, patterns spelled out; a pattern names only phases that ran.
+def phases_named(cascade: Cascade, phase: Phase, ref: str, ran: Collection[str]) -> tuple[str, ...]:
+    """Return the phases that a reference stands for, in the cascade's order; a pattern names only phases that ran.
 
-    A phase that is named outright is here whether it ran or not. `exclude` takes out of patterns and of `previous`.
+    A phase that is named outright is returned whether it ran or not. `exclude` applies to all of them.
     """
-    context = phase.context
-    sources = context.from_ if context else phase.inject_from or ()
-    field = "context.from" if context else "inject_from"
-    named = [
-        NamedSource(source.model_copy(update={"phase": name}), source.phase, f"{field}[{index}]")
-        for index, source in enumerate(sources)
-        for name in _spelled_out(cascade, phase, source.phase, ran)
-    ]
-    return tuple(named)
-
-
-def phases_of(cascade: Cascade, phase: Phase, refs: Iterable[str], ran: Collection[str]) -> tuple[str, ...]:
-    """Names that these refs stand for, each once, in the order written."""
-    found = [name for ref in refs for name in _spelled_out(cascade, phase, ref, ran)]
-    return tuple(dict.fromkeys(found))
+    left_out = excluded(cascade, phase, ran)
+    if ref != PREVIOUS and not is_pattern(ref):
+        return (ref,) if ref not in left_out else ()
+    earlier = [name for name in before(cascade, phase) if name in ran and name not in left_out]
+    return tuple(earlier[-1:]) if ref == PREVIOUS else matching(ref, earlier)
 
 
 def excluded(cascade: Cascade, phase: Phase, ran: Collection[str]) -> frozenset[str]:
@@ -162,14 +132,6 @@ def excluded(cascade: Cascade, phase: Phase, ran: Collection[str]) -> frozenset[
 def before(cascade: Cascade, phase: Phase) -> tuple[str, ...]:
     """Names of the phases that stand before this one."""
     return cascade.names[: cascade.names.index(phase.name)]
-
-
-def _spelled_out(cascade: Cascade, phase: Phase, ref: str, ran: Collection[str]) -> tuple[str, ...]:
-    left_out = excluded(cascade, phase, ran)
-    if ref != PREVIOUS and not is_pattern(ref):
-        return (ref,) if ref not in left_out else ()
-    left = [name for name in before(cascade, phase) if name in ran and name not in left_out]
-    return tuple(left[-1:]) if ref == PREVIOUS else matching(ref, left)
 
 
 MAX_YAML_BYTES = 256 * 1024

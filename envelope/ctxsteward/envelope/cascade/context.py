@@ -9,9 +9,10 @@ the user's role. Labels: see `phase`.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Collection
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from ctxsteward.schemas import Finding, InputError, Message
@@ -21,7 +22,7 @@ from ctxsteward.schemas.errors import InvalidCascade
 from ctxsteward.schemas.message import Wire
 
 from ..tokens.tokenizer import Counter
-from .config import NamedSource, before, taken_from
+from .config import before, phases_named, sources_of
 from .past import (
     Expiry,
     Past,
@@ -33,7 +34,7 @@ from .past import (
     origins_of,
     without_images,
 )
-from .templates import RenderedTemplate, TemplateFailed, holds, render
+from .templates import TemplateFailed, holds, render
 
 MessageKind = Literal["input", "images", "output", "label", "replay", "state", "snowball"]
 INPUT_ORIGIN = "input"
@@ -66,12 +67,12 @@ class ContextBuilder:
     state: dict[str, Any]
     counter: Counter
     trusted: frozenset[str]
-    messages: list[PhaseMessage] = field(default_factory=list)
-    findings: list[Finding] = field(default_factory=list)
-    shown: set[int] = field(default_factory=set)
+    messages: list[PhaseMessage] = dataclasses.field(default_factory=list)
+    findings: list[Finding] = dataclasses.field(default_factory=list)
+    shown: set[int] = dataclasses.field(default_factory=set)
     """Numbers of past messages that were brought."""
-    shown_images: set[bytes] = field(default_factory=set)
-    expiries: dict[str, Expiry] = field(default_factory=dict)
+    shown_images: set[bytes] = dataclasses.field(default_factory=set)
+    expiries: dict[str, Expiry] = dataclasses.field(default_factory=dict)
 
     # -- noting -----------------------------------------------------------------------------------------------
 
@@ -89,8 +90,8 @@ class ContextBuilder:
         """The error for a field of this phase."""
         return InvalidCascade(f"cascade {self.cascade.cascade_id!r}", self.place(field), found, hint)
 
-    def instructions(self) -> RenderedTemplate:
-        """The phase's instructions, filled in."""
+    def instructions(self) -> str:
+        """Render the phase's instructions."""
         try:
             return render(self.phase.instructions, input=self.input, state=self.state)
         except TemplateFailed as error:
@@ -123,78 +124,69 @@ class ContextBuilder:
     def add_sources(self) -> None:
         """Everything that the phase's sources name, in their order."""
         ran, earlier = self.past.ran, before(self.cascade, self.phase)
-        for taken in taken_from(self.cascade, self.phase, ran):
-            name = taken.source.phase
-            if name not in earlier:
-                hint = f"phases before it: {', '.join(earlier) or 'none'}"
-                raise self.refused(taken.field, f"{name!r} does not run before", hint)
-            if name not in ran:
-                self.note("source_not_run", f"phase {name!r} has not run; nothing is injected from it", taken.field)
-            elif self.applies(taken):
-                self.add_source(taken)
-        written = {taken.field for taken in taken_from(self.cascade, self.phase, ran)}
-        context = self.phase.context
-        field = "context.from" if context else "inject_from"
-        for index, source in enumerate(context.from_ if context else self.phase.inject_from or ()):
-            if f"{field}[{index}]" not in written:
+        for field, source in sources_of(self.phase):
+            names = phases_named(self.cascade, self.phase, source.phase, ran)
+            if not names:
                 text = f"{source.phase!r} stands for no phase that has run; nothing is injected from it"
-                self.note("source_not_run", text, f"{field}[{index}]")
+                self.note("source_not_run", text, field)
+            for name in names:
+                if name not in earlier:
+                    hint = f"phases before it: {', '.join(earlier) or 'none'}"
+                    raise self.refused(field, f"{name!r} does not run before", hint)
+                if name not in ran:
+                    self.note("source_not_run", f"phase {name!r} has not run; nothing is injected from it", field)
+                elif self.applies(field, source, name):
+                    self.add_source(field, source, name)
 
-    def applies(self, taken: NamedSource) -> bool:
-        """Whether the source's condition, if it has one, is true."""
-        if taken.source.condition is None:
+    def applies(self, field: str, source: Source, name: str) -> bool:
+        """Return whether the source's condition is true or missing."""
+        if source.condition is None:
             return True
         try:
-            true = holds(taken.source.condition, input=self.input, state=self.state)
+            true = holds(source.condition, input=self.input, state=self.state)
         except TemplateFailed as error:
-            raise self.refused(f"{taken.field}.condition", error.found, error.hint) from error
+            raise self.refused(f"{field}.condition", error.found, error.hint) from error
         if not true:
-            text = f"phase {taken.source.phase!r} is not injected: its condition is false"
-            self.note("condition_false", text, taken.field)
+            self.note("condition_false", f"phase {name!r} is not injected: its condition is false", field)
         return true
 
-    def add_source(self, taken: NamedSource) -> None:
-        """What one source includes of its phase."""
-        source, retained = taken.source, self.cascade.phase(taken.source.phase)
+    def add_source(self, field: str, source: Source, name: str) -> None:
+        """Add what a source includes of the phase `name`."""
+        retained = self.cascade.phase(name)
         included = [kind for kind in ("images", "output", "messages", "state") if kind in source.include]
         if retained is not None and retained.context_retention == "output_only" and "messages" in included:
-            text = f"phase {source.phase!r} retains its output only; its messages are not injected"
-            self.note("not_retained", text, taken.field)
+            text = f"phase {name!r} retains its output only; its messages are not injected"
+            self.note("not_retained", text, field)
             included = [kind for kind in included if kind != "messages"]
             included = included if "output" in included else ["output", *included]
-        role = self._role(taken)
+        role: str = source.as_role
+        if role == "system" and name not in self.trusted:
+            text = f"phase {name!r} is not the operator's; it is injected as user, not as system"
+            self.note("role_lowered", text, f"{field}.as_role")
+            role = "user"
         for kind in included:
             match kind:
                 case "images":
-                    self._add_images(source)
+                    self._add_images(source, name)
                 case "output":
-                    self.add_output(source.phase, role, taken.field)
+                    self.add_output(name, role, field)
                 case "messages":
-                    self._add_conversation(source, role)
+                    self._add_conversation(source, name, role)
                 case "state":
-                    self._add_state(source.phase, role, taken.field)
+                    self._add_state(name, role, field)
 
-    def _role(self, taken: NamedSource) -> str:
-        if taken.source.as_role == "user":
-            return "user"
-        if taken.source.phase not in self.trusted:
-            text = f"phase {taken.source.phase!r} is not the operator's; it is injected as user, not as system"
-            self.note("role_lowered", text, f"{taken.field}.as_role")
-            return "user"
-        return "system"
-
-    def _add_images(self, source: Source) -> None:
-        expiry = self.expiry(source.phase)
-        fresh = [image for image in self.past.images(source.phase) if not expiry.hides_images(image.held_by)]
+    def _add_images(self, source: Source, name: str) -> None:
+        expiry = self.expiry(name)
+        fresh = [image for image in self.past.images(name) if not expiry.hides_images(image.held_by)]
         images = []
         for image in chosen_images(fresh, source):
             if image.key not in self.shown_images:
                 self.shown_images.add(image.key)
                 images.append(image)
-        for wire, run in image_messages(f"[Images from {source.phase}]:", images, "user"):
+        for wire, run in image_messages(f"[Images from {name}]:", images, "user"):
             held = tuple(dict.fromkeys(image.held_by.number for image in run))
             origin = origins_of(image.held_by for image in run)
-            self.add(wire, "images", origin, source.phase)
+            self.add(wire, "images", origin, name)
             # its holder is not `shown`: a later source may still replay it, without these images
             self.messages[-1] = replace(self.messages[-1], numbers=held)
 
@@ -209,11 +201,11 @@ class ContextBuilder:
             wire = {"role": role, "content": f"[Output from {phase}]:\n{text}"}
             self.add(wire, "output", message.origin, phase, (message.number,))
 
-    def _add_conversation(self, source: Source, role: str) -> None:
-        own = self.past.last_turn(source.phase) if source.messages_filter == "last_turn" else self.past.of(source.phase)
+    def _add_conversation(self, source: Source, name: str, role: str) -> None:
+        own = self.past.last_turn(name) if source.messages_filter == "last_turn" else self.past.of(name)
         if source.messages_filter == "assistant_only":
             own = tuple(message for message in own if message.message.role == "assistant")
-        self.add_replay(source.phase, own, role, texts_only=source.messages_filter == "assistant_only")
+        self.add_replay(name, own, role, texts_only=source.messages_filter == "assistant_only")
 
     def add_replay(
         self, phase: str, own: tuple[PastMessage, ...], role: str = "user", *, texts_only: bool = False

@@ -12,58 +12,28 @@ Labels are exact: ``[Original Input]:``, ``[Images from P]:``, ``[Output from P]
 ``[State from P]:``; the input and state are JSON, indented by 2. Past, input and state are read as frozen values, so
 the result is the context at the phase's start.
 
-Two smaller subjects stand in the same module because `phase_context` is configured beside them:
-
-- *Inside a phase* (`intra_context`). `intra_policy` gives the builder a compaction policy. When a compaction is due:
-
-  1. of results that say exactly the same only the newest stays, the others become a line with their reference;
-  2. attempts beyond the newest `loop_history_limit` leave (an attempt ends with a message ``[Validation Failed]``);
-  3. results older than `mask_observations_after` steps become a line; what tells of an error is spared;
-  4. older than `window` steps, an assistant's text over 2,000 characters is shown as beginning and end;
-  5. what is older than `window` steps leaves, oldest first, errors and plain reasoning last.
-
-  1, 3 and 4 are done whether needed or not: the prefix breaks once. 2 and 5 go as far as the target asks. What these
-  cannot free the default choice takes, with a finding ``policy_fell_back``. Between compactions nothing changes, so a
-  provider's cache keeps what it has. `retry_messages` is what the next attempt of a loop is shown: the task, the newest
-  attempts (of each at most `MAX_OUTPUT_CHARS`) and why they failed.
-- *Sub-cascades* (`sub_input`, `sub_state`). A sub-cascade has a run and a context of its own; it names none of its
-  parent's phases. Its input comes from `input_map`; `context_in` and `context_out` say which keys of the state pass:
-  all (true), none (false), or those named.
-
 Raises `InvalidCascade` (unknown phase, a template that fails) and `InputError` (input or state that is no JSON).
-Source: the context-injection design; the auto-context design (intra-phase).
+Source: the context-injection design.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import partial
-from typing import Any, Literal, NamedTuple
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
 
 from ctxsteward.schemas import Finding
-from ctxsteward.schemas.cascade import AutoContext, Cascade, IntraContext, SubCascade
+from ctxsteward.schemas.cascade import Cascade
 from ctxsteward.schemas.documents import SelectionLog
-from ctxsteward.schemas.errors import InvalidCascade
 from ctxsteward.schemas.message import Wire, sent
 
-from ..compaction.importance import policy_named
-from ..compaction.policy import (
-    CompactionCandidate,
-    CompactionChoice,
-    Policy as Policy,
-    ToolGroup,
-    Window,
-    phase_log as phase_log,
-    with_default,
-)
 from ..recall.selection import Selector
 from ..tokens.tokenizer import Counter
-from .auto_selection import Strategies, mentions_error, select_automatically
+from .auto_selection import Strategies, select_automatically
 from .config import phase_named
 from .context import ContextBuilder, PhaseMessage
 from .past import Past
-from .templates import RenderedTemplate, TemplateFailed, plain, render
+from .templates import plain
 
 Mode = Literal["snowball", "inject", "selective", "auto"]
 
@@ -79,7 +49,8 @@ class PhaseContext:
     """How many of the messages, from the first one on, were injected; the others are the snowball's."""
     log: SelectionLog
     findings: tuple[Finding, ...]
-    rendering: Callable[[], RenderedTemplate] = field(repr=False, compare=False)
+    instructions: str
+    """The phase's instructions with input and state filled in."""
 
     @property
     def wires(self) -> list[Wire]:
@@ -89,10 +60,6 @@ class PhaseContext:
     @property
     def tokens(self) -> int:
         return sum(message.tokens for message in self.messages)
-
-    def instructions(self) -> str:
-        """The phase's instructions with input and state filled in; rendered when asked for."""
-        return self.rendering().text
 
 
 def phase_context(
@@ -105,16 +72,13 @@ def phase_context(
     counter: Counter,
     strategies: Strategies | None = None,
     selector: Selector | None = None,
-    budget_tokens: int | None = None,
-    defaults: AutoContext | None = None,
     trusted: Collection[str] = (),
 ) -> PhaseContext:
-    """The context of a phase.
+    """Return the context of a phase.
 
-    `state` is what templates see, by default all that the past recorded. `strategies` is what the configured names of
-    `mode: auto` stand for, by default what needs nothing but installed extras; a `selector` of the caller's own takes
-    the configured one's place. `budget_tokens` limits `mode: auto` further, and is reported where another mode exceeds
-    it. `trusted` names phases whose content is the operator's own; only they may speak as system.
+    Templates see `state`, by default all that the past recorded. `strategies` makes the selector that `mode: auto`
+    configures, by default from installed extras alone; a `selector` of the caller's own replaces it. `trusted` names
+    phases whose content is the operator's own; only they may speak as system.
     """
     phase = phase_named(cascade, phase_name)
     building = ContextBuilder(
@@ -131,7 +95,7 @@ def phase_context(
     log, injected = None, None
     if context is not None and context.mode == "auto":
         mode = "auto"
-        log = select_automatically(building, strategies or Strategies(), selector, budget_tokens, defaults)
+        log = select_automatically(building, strategies or Strategies(), selector)
     elif context is not None:
         mode = "selective"
         if context.include_input:
@@ -142,10 +106,6 @@ def phase_context(
         building.add_sources()
         injected = len(building.messages)
         building.add_snowball()
-    used = sum(message.tokens for message in building.messages)
-    if budget_tokens is not None and mode != "auto" and used > budget_tokens:
-        text = f"the context has {used} tokens, the budget is {budget_tokens}; name fewer sources, or use `mode: auto`"
-        building.note("context_over_budget", text)
     return PhaseContext(
         phase=phase.name,
         mode=mode,
@@ -153,178 +113,5 @@ def phase_context(
         injected=len(building.messages) if injected is None else injected,
         log=log or building.selection_log(mode),
         findings=tuple(building.findings),
-        rendering=building.instructions,
+        instructions=building.instructions(),
     )
-
-
-MAX_OUTPUT_CHARS = 500
-REASONING_CHARS = 2_000
-"""A longer text of the assistant is shortened, once it is older than the window."""
-FAILED_LABEL = "[Validation Failed]"
-"""Begins the message that ends an attempt."""
-
-
-class RefusedAttempt(NamedTuple):
-    """An attempt that its validator refused."""
-
-    output: str
-    reason: str
-
-
-def intra_policy(settings: IntraContext | None) -> Policy:
-    """The policy of a phase; the default one where `intra_context` is off."""
-    if settings is None or not settings.enabled:
-        return Policy()
-    if settings.policy != "threshold":  # it says what leaves, which masking by age would override
-        return policy_named(settings.policy)
-    name = f"intra-phase/2 threshold window={settings.window} mask={settings.mask_observations_after}"
-    return Policy(name=name, choose=partial(_choose, settings))
-
-
-def _choose(settings: IntraContext, window: Window, need_tokens: int) -> CompactionChoice:
-    window.price_masks(closed=True)
-    rows = [row for row in window.candidates if not row.must and not row.task]
-    ages = _ages(window.candidates)
-    masked = {row.group.first: row for row in rows if _is_masked(settings, row, ages[row.group.first])}
-    masked |= {row.group.first: row for row in _repeated(window.candidates)}
-    shorten = {row.group.first: tokens for row in rows if (tokens := _reasoning_tokens(settings, window, row, ages))}
-    freed = sum(row.tokens - row.masked_tokens for row in masked.values())
-    need_tokens = 0 if freed >= window.excess_tokens else need_tokens
-    left = need_tokens - freed
-    spent = _spent_attempts(settings, window.candidates)
-    older = sorted(
-        (row for row in rows if ages[row.group.first] >= settings.window or row.group.first in spent),
-        key=lambda row: (row.group.first not in spent, row.soft, _is_preserved(settings, row), row.group.first),
-    )
-    dropped: list[CompactionCandidate] = []
-    for row in older:
-        if left <= 0:
-            break
-        dropped.append(row)
-        left -= row.tokens if masked.pop(row.group.first, None) is None else row.masked_tokens
-        shorten.pop(row.group.first, None)
-    chosen = CompactionChoice(
-        drop=tuple(row.group for row in dropped),
-        mask=tuple(row.group for row in masked.values()),
-        shorten=tuple((row.group, shorten[row.group.first]) for row in rows if row.group.first in shorten),
-        is_summarized=bool(dropped),
-    )
-    return with_default(window, chosen, need_tokens, kept=lambda first: ages[first] < settings.window)
-
-
-def _ages(rows: Sequence[CompactionCandidate]) -> dict[int, int]:
-    """Steps (assistant messages with their results) from each group on, itself left out, by its first ordinal."""
-    ages: dict[int, int] = {}
-    steps = 0
-    for row in reversed(rows):
-        ages[row.group.first] = steps
-        steps += row.group.entries[0].message.role == "assistant"
-    return ages
-
-
-def _is_masked(settings: IntraContext, row: CompactionCandidate, age: int) -> bool:
-    saves = age > settings.mask_observations_after and row.masked_tokens < row.tokens
-    return saves and not (settings.preserve_errors and _tells_of_error(row.group))
-
-
-def _repeated(rows: Sequence[CompactionCandidate]) -> Iterator[CompactionCandidate]:
-    """Groups of which every result is said again, word for word, by a newer group that is shown whole."""
-    said: set[tuple[str, bool]] = set()
-    for row in reversed(rows):
-        results = [result for entry in row.group.entries for result in entry.message.tool_results]
-        keys = {(result.text, result.is_error) for result in results if not result.images}
-        plain = bool(results) and not any(result.images for result in results)
-        if plain and keys <= said and not row.must and row.masked_tokens < row.tokens:
-            yield row
-        else:
-            said |= keys
-
-
-def _reasoning_tokens(
-    settings: IntraContext, window: Window, row: CompactionCandidate, ages: dict[int, int]
-) -> int | None:
-    """What a long text of the assistant may take from now on; None: it stays as it is."""
-    first = row.group.entries[0]
-    message = first.message
-    if not settings.preserve_reasoning or message.role != "assistant" or len(message.text) <= REASONING_CHARS:
-        return None
-    if ages[row.group.first] < settings.window or row.group.first in window.state.shortened:
-        return None
-    return max(1, window.layout.strip.counter.text(message.text[:REASONING_CHARS]))
-
-
-def _spent_attempts(settings: IntraContext, rows: Sequence[CompactionCandidate]) -> set[int]:
-    """First ordinals of the groups of attempts that a retry is no longer shown; the task is none of them."""
-    if not settings.compress_loops:
-        return set()
-    heads = [row.group.entries[0].message for row in rows]
-    ends = [at for at, head in enumerate(heads) if head.role == "user" and head.text.startswith(FAILED_LABEL)]
-    if len(ends) <= settings.loop_history_limit:
-        return set()
-    begin = next((at for at, head in enumerate(heads) if head.role == "assistant"), 0)
-    end = ends[len(ends) - settings.loop_history_limit - 1]
-    return {row.group.first for row in rows[begin : end + 1]}
-
-
-def _is_preserved(settings: IntraContext, row: CompactionCandidate) -> bool:
-    first = row.group.entries[0].message
-    reasons = first.role == "assistant" and not first.tool_calls
-    return (settings.preserve_reasoning and reasons) or (settings.preserve_errors and _tells_of_error(row.group))
-
-
-def _tells_of_error(group: ToolGroup) -> bool:
-    """Return whether a message of the group reports an error; the answer is cached with the group."""
-    cache = group.cache
-    if cache is None:
-        cache = group.cache = {}
-    if "tells of error" not in cache:
-        cache["tells of error"] = any(mentions_error(entry.message) for entry in group.entries)
-    return bool(cache["tells of error"])
-
-
-def retry_messages(settings: IntraContext, task: str, failures: Sequence[RefusedAttempt]) -> list[Wire]:
-    """The whole context of the attempt after these; without `compress_loops`, what is added to a history that goes on.
-
-    >>> texts = retry_messages(IntraContext(), "Mend it.", [RefusedAttempt("done", "2 tests fail")])
-    >>> [wire["content"].splitlines()[0] for wire in texts]
-    ['[Original Task]', '[Attempt #1]', '[Validation Failed]', 'Attempt #2: mend what the validation found.']
-    """
-    numbered = list(enumerate(failures, 1))
-    go: Wire = {"role": "user", "content": f"Attempt #{len(failures) + 1}: mend what the validation found."}
-    if not settings.compress_loops:
-        return [*(_refused(failure) for _, failure in numbered[-1:]), go]
-    messages: list[Wire] = [{"role": "user", "content": f"[Original Task]\n{task}"}]
-    for number, failure in numbered[-settings.loop_history_limit :] if settings.loop_history_limit else []:
-        output = failure.output
-        if len(output) > MAX_OUTPUT_CHARS:
-            output = f"{output[: MAX_OUTPUT_CHARS - 1]}…"
-        messages += [{"role": "assistant", "content": f"[Attempt #{number}]\n{output}"}, _refused(failure)]
-    return [*messages, go]
-
-
-def _refused(failure: RefusedAttempt) -> Wire:
-    return {"role": "user", "content": f"{FAILED_LABEL}\n{failure.reason}"}
-
-
-def sub_input(sub: SubCascade, *, input: object, state: Mapping[str, Any]) -> object:
-    """The sub-cascade's input: each template of `input_map` filled in; without one, the parent's input."""
-    if not sub.input_map:
-        return input
-    filled: dict[str, str] = {}
-    for key, template in sub.input_map.items():
-        try:
-            filled[key] = render(template, input=input, state=state).text
-        except TemplateFailed as error:
-            raise InvalidCascade(f"sub-cascade {sub.ref!r}", f"input_map.{key}", error.found, error.hint) from error
-    return filled
-
-
-def sub_state(passes: bool | tuple[str, ...], state: Mapping[str, Any]) -> dict[str, Any]:
-    """The state that `context_in` lets in, or `context_out` out.
-
-    >>> sub_state(("plan",), {"plan": "tea", "budget": 3})
-    {'plan': 'tea'}
-    """
-    if isinstance(passes, bool):
-        return dict(state) if passes else {}
-    return {key: value for key, value in state.items() if key in passes}

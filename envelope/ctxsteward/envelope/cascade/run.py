@@ -30,13 +30,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ctxsteward.schemas import Finding, InputError, InvalidMessage, Message
-from ctxsteward.schemas.cascade import AutoContext, Cascade, IntraContext, Phase
+from ctxsteward.schemas.cascade import Cascade, Phase
 from ctxsteward.schemas.errors import Conflict, InvalidCascade
 from ctxsteward.schemas.message import Wire
 from ctxsteward.store.journal.events import NoteSet
 from ctxsteward.store.profiles.text import Profile as Profile
 from ctxsteward.store.strict_yaml import show
 
+from ..compaction.policy import Policy
 from ..history.session import Session
 from ..history.tool_groups import NewMessage, check_meta
 from ..recall.selection import Selector
@@ -45,15 +46,15 @@ from ..tokens.tokenizer import Counter
 from ..transcripts.strict_json import decode, open_input
 from .auto_selection import Strategies as Strategies
 from .config import Tree, cascade_of_tree, intra_context, phase_named, refused
+from .intra_phase import intra_policy
 from .past import STATE_NOTE, Past, PhaseLog, read_past
-from .phase import PhaseContext, Policy, intra_policy, phase_context
+from .phase import PhaseContext, phase_context
 from .templates import plain
 
 MAX_ATTEMPTS = 100
 MAX_RUN_CHARS = 100
 MAX_EXTRACTED_CHARS = 100_000
 """Of an output, looked through by `output_extraction`."""
-DEFAULT = Policy()
 _CHOSEN_NOTE = "chosen-"
 _OPENED_NOTE = "opened-"
 _TRIES = 1000
@@ -68,7 +69,7 @@ class OpenedPhase:
     context: PhaseContext
     is_new: bool
     """Whether this call opened it; else the session keeps what it was opened with."""
-    policy: Policy = DEFAULT
+    policy: Policy
     """What keeps the phase's own history short, as `intra_context` says: for `EnvelopeBuilder.build`."""
 
 
@@ -88,17 +89,12 @@ def open_phase(
     counter: Counter | None = None,
     strategies: Strategies | None = None,
     selector: Selector | None = None,
-    budget_tokens: int | None = None,
-    defaults: AutoContext | None = None,
     trusted: Collection[str] = (),
-    intra: IntraContext | None = None,
 ) -> OpenedPhase:
     """Open a phase of a run; `system`, `tools` and `profile` are the operator's, as in `Store.session`.
 
-    `intra` goes over what is configured inside the phase.
-
-    `strategies`, `selector`, `budget_tokens`, `defaults`, `trusted`: as in `phase_context`. A session that exists
-    keeps its `system`; a phase that was opened before asks no selector, model or embedder again.
+    `strategies`, `selector`, `trusted`: as in `phase_context`. A session that exists keeps its `system`; a phase that
+    was opened before asks no selector, model or embedder again.
     """
     phase = phase_named(cascade, phase_name)
     _check_run(run, attempt)
@@ -128,11 +124,9 @@ def open_phase(
         counter=counter or laid_out_in.counter,
         strategies=strategies,
         selector=selector,
-        budget_tokens=budget_tokens,
-        defaults=defaults,
         trusted=trusted,
     )
-    policy = intra_policy(intra_context(cascade, phase, defaults, intra))
+    policy = intra_policy(intra_context(cascade, phase))
     if not is_new or _is_opened(store, run, phase, attempt, tenant):  # or by somebody else, while this call chose
         again = session_of(name) if is_new else laid_out_in
         return OpenedPhase(session=again, context=context, is_new=False, policy=policy)
@@ -302,14 +296,9 @@ def _show(session: Session, phase: Phase, attempt: int | None, context: PhaseCon
         for message in shown
         if message.wire.get("role") != "system"
     ]
-    instructions = context.instructions()
-    if instructions.strip():
-        new.append(NewMessage(message={"role": "user", "content": instructions}, phase=phase.name))
-    numbered = [
-        NewMessage(message=item.message, origin=item.origin, phase=item.phase, id=f"{prefix} {number}")
-        for number, item in enumerate(new, 1)
-    ]
-    session.extend(numbered)
+    if context.instructions.strip():
+        new.append(NewMessage(message={"role": "user", "content": context.instructions}, phase=phase.name))
+    session.extend(replace(item, id=f"{prefix} {number}") for number, item in enumerate(new, 1))
 
 
 RECORDED_KEYS = ("input", "state", "states", "transcript")
@@ -335,8 +324,11 @@ def recorded_of(tree: Tree) -> RecordedRun:
     """A cascade and the run beside it."""
     own = {key: value for key, value in tree.value.items() if key not in RECORDED_KEYS}
     cascade = cascade_of_tree(Tree(own, tree.lines, tree.source))
-    state, states = (_mapping(tree, key) for key in ("state", "states"))
-    for phase, values in (states or {}).items():
+    for key in ("state", "states"):
+        if not isinstance(tree.value.get(key), dict | None):
+            raise refused(tree, (key,), show(tree.value[key]), "write a mapping")
+    states = tree.value.get("states") or {}
+    for phase, values in states.items():
         if not isinstance(values, dict):
             raise refused(tree, ("states", phase), show(values), "write a mapping of keys to values")
         _known_phase(cascade, tree, ("states", phase), phase)
@@ -344,7 +336,7 @@ def recorded_of(tree: Tree) -> RecordedRun:
     if not isinstance(rows, list):
         raise refused(tree, ("transcript",), show(rows), "write a list of {phase, message}")
     read = tuple(_rows(cascade, tree, rows, ("transcript",)))
-    return RecordedRun(cascade, tree.value.get("input"), state, states or {}, read)
+    return RecordedRun(cascade, tree.value.get("input"), tree.value.get("state"), states, read)
 
 
 def read_rows(cascade: Cascade, path: str | Path) -> tuple[RecordedRow, ...]:
@@ -383,13 +375,6 @@ def past_of_rows(
         attempts[key].session.extend([new])
     stream.extend(batch)
     return read_past(*logs, *attempts.values(), order=cascade.names, states=states)
-
-
-def _mapping(tree: Tree, key: str) -> dict[str, Any] | None:
-    value = tree.value.get(key)
-    if value is not None and not isinstance(value, dict):
-        raise refused(tree, (key,), show(value), "write a mapping")
-    return value
 
 
 def _known_phase(cascade: Cascade, tree: Tree, keys: tuple[str, ...], phase: object) -> None:

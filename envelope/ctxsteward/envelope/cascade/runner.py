@@ -4,7 +4,8 @@
     outcome = runner.play()
 
 A phase first plays its sub-cascades, each a run of its own (``RUN.sub1-1``) whose state flows in and out as
-`context_in` and `context_out` say. Then it is opened (`open_phase`) and attempted (`turns`). With `soundings` all
+`context_in` and `context_out` say: all keys (true), none (false), or those named. Its input comes from `input_map`; it
+names no phase of its parent. Then the phase is opened (`open_phase`) and attempted (`turns`). With `soundings` all
 attempts are opened before the first is played, so none sees another; they are played by threads, each with a selection
 and a builder of its own. The player chooses among those that their validator let pass (`Player.choose`), or the model,
 which is asked with `evaluator_instructions`; without either the first of them. What `output_extraction` finds becomes
@@ -32,12 +33,12 @@ from typing import Any, Literal, NamedTuple
 
 from ctxsteward.schemas import Finding, InputError
 from ctxsteward.schemas.cascade import MANIFEST, Cascade, Phase, SubCascade
+from ctxsteward.schemas.errors import InvalidCascade
 from ctxsteward.schemas.message import Wire
 
+from ..compaction.policy import Policy
 from ..telemetry.spans import spanned
-from .config import intra_context
 from .continuity import INSTRUCTIONS, PLAN_NOTE, SCRATCHPAD_NOTE
-from .phase import Policy, sub_input, sub_state
 from .run import (
     OpenedPhase,
     Profile,
@@ -50,16 +51,16 @@ from .run import (
     record_state,
 )
 from .script import EvaluatedAttempt, ModelRequest, Player, tool_schema
+from .templates import TemplateFailed, render
 from .turns import (
     AttemptEnd,
     CallMeter,
+    CascadeRun,
     Ended,
     MakeBuilder,
     PhaseAttempt,
     RunLedger,
-    RunPorts,
     calibrated_builder,
-    recorded_calls,
     reply_row,
     tag_of,
 )
@@ -143,9 +144,16 @@ class _CascadeRun:
         self.runner, self.cascade, self.run, self.input, self.state = runner, cascade, run, input, state
         self.depth = depth
         self.store, self.tenant = runner.store, runner.tenant
-        self.system = (*runner.system, INSTRUCTIONS) if runner.scratchpad else tuple(runner.system)
         self.ledger = RunLedger(self.store, run, self.tenant)
-        self.ports = RunPorts(player=runner.player, ledger=self.ledger, meter=meter, tell=runner.tell)
+        self.under_way = CascadeRun(
+            cascade=cascade,
+            store=runner.store,
+            ledger=self.ledger,
+            player=runner.player,
+            meter=meter,
+            system=(*runner.system, INSTRUCTIONS) if runner.scratchpad else tuple(runner.system),
+            tell=runner.tell,
+        )
 
     def play(self) -> RunEnd:
         self._begin()
@@ -246,37 +254,30 @@ class _CascadeRun:
             state=self._state() if self.state else None,
             attempt=attempt,
             profile=self.runner.profile,
-            system=self.system,
-            tools=self._schemas(phase),
+            system=self.under_way.system,
+            tools=self._tools(phase),
             counter=builder.counter,
             strategies=self.runner.strategies,
         )
-        if not opened.context.instructions().strip():
+        if not opened.context.instructions.strip():
             wire = {"role": "user", "content": f"[Phase {phase.name}]"}
             opened.session.append(wire, phase=phase.name, id=f"begin {tag_of(index, attempt)}")
         return opened
 
     def _attempt(self, index: int, phase: Phase, number: int | None, opened: OpenedPhase) -> PhaseAttempt:
         return PhaseAttempt(
-            cascade=self.cascade,
+            run=self.under_way,
             phase=phase,
             index=index,
             attempt=number,
             session=opened.session,
-            store=self.store,
             builder=calibrated_builder(self.runner.builder, opened.policy, self.ledger, index),
-            intra=intra_context(self.cascade, phase),
-            tools=frozenset(self._tools(phase)),
-            system=self.system,
-            schemas=self._schemas(phase),
-            ports=self.ports,
+            tools=self._tools(phase),
         )
 
-    def _tools(self, phase: Phase) -> tuple[str, ...]:
-        return tuple(self.runner.tools) if phase.tackle == MANIFEST else tuple(phase.tackle)
-
-    def _schemas(self, phase: Phase) -> list[Wire]:
-        return [tool_schema(name, self.runner.tools.get(name)) for name in self._tools(phase)]
+    def _tools(self, phase: Phase) -> list[Wire]:
+        names = self.runner.tools if phase.tackle == MANIFEST else phase.tackle
+        return [tool_schema(name, self.runner.tools.get(name)) for name in names]
 
     # -- soundings ----------------------------------------------------------------------------------------------
 
@@ -314,14 +315,14 @@ class _CascadeRun:
         session = self.store.session(f"{self.run}.{phase.name}..evaluator", tenant=self.tenant)
         if not len(session):
             shown = "\n\n".join(f"[Attempt {one.attempt}]\n{one.text}" for one in passed)
-            task = self._open(index, phase, passed[0].attempt).context.instructions()
+            task = self._open(index, phase, passed[0].attempt).context.instructions
             ask = 'Answer with one JSON object and nothing else: {"chosen": N, "reasoning": "one sentence"}'
             text = f"{instructions}\n\n[Task]\n{task}\n\n{shown}\n\n{ask}"
             session.append({"role": "user", "content": text}, id="question")
         if session.state.last_text:
             return session.entry(session.state.last_text).message.text
         envelope = calibrated_builder(self.runner.builder, Policy(), self.ledger, index + 1).build(session)
-        self.ports.meter.take()
+        self.under_way.meter.take()
         self.ledger.put(
             f"call-{tag_of(index, 999)}-00001",
             {
@@ -370,7 +371,7 @@ class _CascadeRun:
         if input is None:
             input = [sub_input(sub, input=self.input, state=state), flowing]
             self.ledger.put(f"given-{index:03}-{place:03}", input)
-        return _CascadeRun(self.runner, cascade, run, input[0], input[1], self.ports.meter, self.depth + 1)
+        return _CascadeRun(self.runner, cascade, run, input[0], input[1], self.under_way.meter, self.depth + 1)
 
 
 _MISSING = object()
@@ -420,7 +421,7 @@ def recording_of(store: Store, cascade: Cascade, run: str, *, tenant: str = "def
     places = {phase.name: at for at, phase in enumerate(cascade.phases)}
     for sub in ledger.all("sub-").values():
         yield from recording_of(store, sub_cascade_of(cascade, sub["cascade"]), sub["run"], tenant=tenant)
-    for call in recorded_calls(ledger):
+    for call in ledger.all("call-").values():
         entries = store.at(tenant, call["session"]).entries()
         if call["session"].endswith("..evaluator"):
             yield {**reply_row(call, cascade.cascade_id, entries[-1:], None), "evaluator": True}
@@ -434,6 +435,30 @@ def recording_of(store: Store, cascade: Cascade, run: str, *, tenant: str = "def
         refused = [one["reason"] for one in ledger.all(f"refused-{tag}-").values() if one["calls"] == call["number"]]
         used = ledger.get(f"used-{place}")
         yield reply_row(call, cascade.cascade_id, entries[at:until], refused[0] if refused else None, used)
+
+
+def sub_input(sub: SubCascade, *, input: object, state: Mapping[str, Any]) -> object:
+    """The sub-cascade's input: each template of `input_map` filled in; without one, the parent's input."""
+    if not sub.input_map:
+        return input
+    filled: dict[str, str] = {}
+    for key, template in sub.input_map.items():
+        try:
+            filled[key] = render(template, input=input, state=state)
+        except TemplateFailed as error:
+            raise InvalidCascade(f"sub-cascade {sub.ref!r}", f"input_map.{key}", error.found, error.hint) from error
+    return filled
+
+
+def sub_state(passes: bool | tuple[str, ...], state: Mapping[str, Any]) -> dict[str, Any]:
+    """The state that `context_in` lets in, or `context_out` out.
+
+    >>> sub_state(("plan",), {"plan": "tea", "budget": 3})
+    {'plan': 'tea'}
+    """
+    if isinstance(passes, bool):
+        return dict(state) if passes else {}
+    return {key: value for key, value in state.items() if key in passes}
 
 
 def sub_cascade_of(cascade: Cascade, ref: str) -> Cascade:

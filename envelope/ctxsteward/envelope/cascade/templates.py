@@ -9,7 +9,7 @@ Every operation costs steps by the size of its operands. A template that takes t
 every machine, so no configuration can keep a process busy. Nothing here changes its data, reads a clock or draws a
 random number.
 
-A missing key is empty in instructions (and reported), and false in a condition. A condition is an expression, with or
+A missing key is empty in instructions, and false in a condition. A condition is an expression, with or
 without braces; ``""``, ``false``, ``no``, ``off``, ``0``, ``none`` and ``null`` as text are false.
 
 Raises `TemplateFailed`. Source: Jinja2, "Sandbox" (security considerations of the published documentation).
@@ -23,7 +23,7 @@ import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial, wraps
-from typing import Any, NamedTuple
+from typing import Any
 
 from jinja2 import TemplateError, TemplateSyntaxError, Undefined, UndefinedError, nodes, pass_context
 from jinja2.environment import Template
@@ -122,13 +122,6 @@ class TemplateFailed(Exception):
         super().__init__(f"{found}; {hint}")
 
 
-class RenderedTemplate(NamedTuple):
-    """A text, and the names in it that stood for nothing."""
-
-    text: str
-    missing: tuple[str, ...]
-
-
 def check_template(text: str, *, is_condition: bool = False) -> TemplateFailed | None:
     """What is wrong with a template before it has any data; None where it may be rendered."""
     try:
@@ -139,13 +132,9 @@ def check_template(text: str, *, is_condition: bool = False) -> TemplateFailed |
     return None
 
 
-def render(text: str, *, input: object, state: Mapping[str, Any]) -> RenderedTemplate:
-    """Instructions with their data."""
-    if "{" not in text:
-        return RenderedTemplate(text, ())
-    sandbox = _Sandbox(is_condition=False)
-    rendered = sandbox.rendered(text, input, state)
-    return RenderedTemplate(rendered, tuple(dict.fromkeys(sandbox.missing)))
+def render(text: str, *, input: object, state: Mapping[str, Any]) -> str:
+    """Fill in instructions."""
+    return _Sandbox(is_condition=False).rendered(text, input, state) if "{" in text else text
 
 
 def holds(condition: str, *, input: object, state: Mapping[str, Any]) -> bool:
@@ -280,7 +269,6 @@ class _Sandbox(ImmutableSandboxedEnvironment):
         super().__init__(optimized=False, cache_size=0, finalize=pass_context(lambda _, value: self._show(value)))
         self.is_condition = is_condition
         self.left = self.max_steps = MAX_CONDITION_STEPS if is_condition else MAX_STEPS
-        self.missing: list[str] = []
         self.shown: list[Any] = []
         self.globals.clear()
         self.filters = {name: self._counted(JINJA_FILTERS[name]) for name in FILTERS}
@@ -386,7 +374,6 @@ class _Sandbox(ImmutableSandboxedEnvironment):
     def _show(self, value: Any) -> str:
         """The text for ``{{ value }}``."""
         if isinstance(value, Undefined):
-            self.missing.append(str(value._undefined_name))
             self.shown.append(None)
             return ""
         self.shown.append(value)

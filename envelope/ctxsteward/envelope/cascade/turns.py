@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
@@ -27,8 +27,10 @@ from ctxsteward.schemas.cascade import Cascade, IntraContext, Phase
 from ctxsteward.schemas.message import Wire
 
 from ..building.builder import EnvelopeBuilder
+from ..compaction.policy import Policy, phase_log
 from ..history.session import Session
 from ..history.tool_groups import LogEntry, NewMessage
+from .config import intra_context
 from .continuity import (
     CHECKPOINT_INTERVAL,
     DECISIONS_NOTE,
@@ -40,7 +42,7 @@ from .continuity import (
     sanitized,
     signals_in,
 )
-from .phase import Policy, RefusedAttempt, phase_log, retry_messages
+from .intra_phase import RefusedAttempt, retry_messages
 from .script import ModelRequest, PhaseOutput, Player, ToolAnswer, ToolUse
 
 DEFAULT_TURNS = 50
@@ -102,13 +104,16 @@ class CallMeter:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunPorts:
-    """Whom a run asks, and how it is kept."""
+class CascadeRun:
+    """A run under way: its cascade, where it is kept, and who plays it."""
 
-    player: Player
+    cascade: Cascade
+    store: Store
     ledger: RunLedger
+    player: Player
     meter: CallMeter
-    tell: Callable[[str], None] = lambda text: None
+    system: Sequence[str]
+    tell: Callable[[str], None]
 
 
 class AttemptEnd(NamedTuple):
@@ -127,21 +132,16 @@ class AttemptEnd(NamedTuple):
 class PhaseAttempt:
     """One attempt, from where its logs say it is."""
 
-    cascade: Cascade
+    run: CascadeRun
     phase: Phase
     index: int
     """Of the phase in its cascade."""
     attempt: int | None
     session: Session
     """The phase's, opened."""
-    store: Store
     builder: EnvelopeBuilder
-    intra: IntraContext | None
-    tools: frozenset[str]
-    """Names that the model may call."""
-    system: Sequence[str]
-    schemas: Sequence[Wire]
-    ports: RunPorts
+    tools: Sequence[Wire]
+    """Schemas of the tools that the model may call."""
     _is_calibrated: bool = False
     _sent: dict[str, int] = field(default_factory=dict)
     """Tokens of this attempt's prompts by call; so of its replies."""
@@ -149,7 +149,7 @@ class PhaseAttempt:
 
     def play(self) -> AttemptEnd:
         """Go on until the attempt has ended."""
-        ledger, ended = self.ports.ledger, f"end-{self.tag}"
+        ledger, ended = self.run.ledger, f"end-{self.tag}"
         known = ledger.get(ended)
         if known is not None:
             return AttemptEnd(**known)
@@ -164,20 +164,25 @@ class PhaseAttempt:
                 break
             session = self._session_of_try(failures)
             before = failures[-1]["calls"] if failures else 0
-            compressed = self._compresses and bool(failures)
+            compressed = self._intra.compress_loops and bool(failures)
             number, text, is_whole = self._turns(session, before, compressed)
             most = self.phase.rules.max_turns or DEFAULT_TURNS
             reason = None if is_whole else f"no answer within {most} turns"
-            if self.phase.rules.loop_until is None:
+            validator = self.phase.rules.loop_until
+            if validator is None:
                 end = AttemptEnd("done" if is_whole else "cut", text, number, 1, reason or "")
                 break
-            reason = reason or self._verdict(number, text)
+            if reason is None:
+                cascade_id = self.run.cascade.cascade_id
+                output = PhaseOutput(cascade_id, self.phase.name, self.attempt, number, validator, text)
+                reason = self.run.player.verdict(output)
             if reason is None:
                 end = AttemptEnd("done", text, number, len(failures) + 1)
                 self._accept(end, _carried(session))
                 break
-            kept = {"decisions": decisions_of(session), "notes": _carried(session)} if self._compresses else {}
-            failures.append({"output": text, "reason": reason, "calls": number, **kept})
+            failures.append({"output": text, "reason": reason, "calls": number})
+            if self._intra.compress_loops:
+                failures[-1] |= {"decisions": decisions_of(session), "notes": _carried(session)}
             ledger.put(f"refused-{self.tag}-{len(failures):03}", failures[-1])
         ledger.put(ended, end._asdict())
         return end
@@ -190,39 +195,37 @@ class PhaseAttempt:
     # -- tries --------------------------------------------------------------------------------------------------
 
     @property
-    def _compresses(self) -> bool:
-        return self.intra is not None and self.intra.enabled and self.intra.compress_loops
+    def _intra(self) -> IntraContext:
+        """The phase's intra context; where it is off, retries are not compressed."""
+        intra = intra_context(self.run.cascade, self.phase)
+        return intra if intra is not None and intra.enabled else IntraContext(compress_loops=False)
 
     def _session_of_try(self, failures: Sequence[Mapping[str, Any]]) -> Session:
         """Where the next try goes on, with what it is shown of the ones before in it."""
         if not failures:
             return self.session
         refused = [RefusedAttempt(failure["output"], failure["reason"]) for failure in failures]
-        settings = self.intra if self._compresses and self.intra else IntraContext(compress_loops=False)
         number = len(failures) + 1
-        if not settings.compress_loops:
-            self._append(self.session, retry_messages(settings, "", refused), f"again {self.tag} {number}")
+        if not self._intra.compress_loops:
+            self._append(self.session, retry_messages(self._intra, "", refused), f"again {self.tag} {number}")
             return self.session
         shown, task = self._task()
         name = f"{self.session.id}.try-{number}"
         tenant = self.session.tenant
-        if shown and not self.store.exists(name, tenant=tenant):
+        if shown and not self.run.store.exists(name, tenant=tenant):
             session = self.session.fork(shown, id=name)
         else:
-            session = self.store.session(
-                name, tenant=tenant, system=self.system, tools=self.schemas, counter=self.session.counter
+            session = self.run.store.session(
+                name, tenant=tenant, system=self.run.system, tools=self.tools, counter=self.session.counter
             )
         origin = f"{self.session.id}§{shown + 1}"[:200]
-        self._append(session, retry_messages(settings, task, refused), f"try {self.tag} {number}", origin)
-        self._carry(failures[-1]["notes"], session)
-        decisions = dict.fromkeys(one for failure in failures for one in failure["decisions"])
+        self._append(session, retry_messages(self._intra, task, refused), f"try {self.tag} {number}", origin)
+        notes = dict(failures[-1]["notes"])
+        decisions = dict.fromkeys(decision for failure in failures for decision in failure["decisions"])
         if decisions:
-            self._note(session, DECISIONS_NOTE, "\n".join(f"- {sanitized(one)}" for one in decisions))
+            notes[DECISIONS_NOTE] = "\n".join(f"- {sanitized(decision)}" for decision in decisions)
+        _note(session, notes)
         return session
-
-    def _carry(self, notes: Mapping[str, str], session: Session) -> None:
-        for name, text in notes.items():
-            self._note(session, name, text)
 
     def _task(self) -> tuple[int, str]:
         """How many messages the phase was shown before its instructions, and these."""
@@ -233,22 +236,13 @@ class PhaseAttempt:
 
     def _accept(self, end: AttemptEnd, notes: Mapping[str, str]) -> None:
         """Copy what a try in a session of its own ended with into the phase's session."""
-        if end.tries == 1 or not self._compresses:
+        if end.tries == 1 or not self._intra.compress_loops:
             return
         is_refused = end.status == "failed"
-        said = f"[Refused attempt #{end.tries}]\n{end.reason}" if is_refused else f"[Accepted attempt #{end.tries}]"
-        wires: list[Wire] = [
-            {"role": "user", "content": said},
-            {"role": "assistant", "content": end.text},
-        ]
+        label = f"[Refused attempt #{end.tries}]\n{end.reason}" if is_refused else f"[Accepted attempt #{end.tries}]"
+        wires: list[Wire] = [{"role": "user", "content": label}, {"role": "assistant", "content": end.text}]
         self._append(self.session, wires, f"accepted {self.tag}")
-        self._carry(notes, self.session)
-
-    def _verdict(self, number: int, text: str) -> str | None:
-        validator = self.phase.rules.loop_until
-        assert validator is not None
-        output = PhaseOutput(self.cascade.cascade_id, self.phase.name, self.attempt, number, validator, text)
-        return self.ports.player.verdict(output)
+        _note(self.session, notes)
 
     # -- turns --------------------------------------------------------------------------------------------------
 
@@ -272,7 +266,7 @@ class PhaseAttempt:
 
     def _call(self, session: Session, number: int) -> LogEntry:
         """Build, note, ask, append."""
-        ports, place = self.ports, f"{self.tag}-{number:05}"
+        run, place = self.run, f"{self.tag}-{number:05}"
         envelope = self.builder.build(session)
         request = envelope.render("openai-chat")
         log = phase_log(session, envelope.dynamic, self.builder.policy.name)
@@ -288,26 +282,26 @@ class PhaseAttempt:
             "findings": sorted({f.kind for f in envelope.findings}),
             "selection": log.model_copy(update={"candidates": ()}).model_dump(mode="json", exclude_defaults=True),
         }
-        known = ports.ledger.get(f"call-{place}")
+        known = run.ledger.get(f"call-{place}")
         if known is not None and known["envelope"] == envelope.address:  # asked before it was killed
             record = known
-        ports.meter.take()
-        ports.ledger.put(f"call-{place}", record)
+        run.meter.take()
+        run.ledger.put(f"call-{place}", record)
         self._sent[f"call-{place}"] = envelope.tokens
-        ports.tell(
+        run.tell(
             f"{self.phase.name}{'' if self.attempt is None else f' #{self.attempt}'}: call {number}, "
             f"{envelope.tokens:,} tokens"
         )
-        asked = ModelRequest(self.cascade.cascade_id, self.phase.name, self.attempt, number, "phase", request)
+        asked = ModelRequest(self.run.cascade.cascade_id, self.phase.name, self.attempt, number, "phase", request)
         try:
-            answer = ports.player.answer(asked)
+            answer = run.player.answer(asked)
         except ContextError as error:
             self._checkpoint(session, number, str(error))
             raise
         used = {name: count for name, count in (answer.usage or {}).items() if type(count) is int and count >= 0}
         if used.get("prompt_tokens"):
             used["estimated"] = int(envelope.metrics["estimated_tokens"])
-            ports.ledger.put(f"used-{place}", used)
+            run.ledger.put(f"used-{place}", used)
             self._received[f"used-{place}"] = used.get("completion_tokens", 0)
         (entry,) = self._append(session, [answer.message], f"reply {place}")
         if "estimated" in used:
@@ -321,10 +315,10 @@ class PhaseAttempt:
         if self._is_calibrated:
             return
         self._is_calibrated = True
-        reported = self.ports.ledger.all(f"used-{self.tag}-")
+        reported = self.run.ledger.all(f"used-{self.tag}-")
         for used in list(reported.values())[:number]:
             self.builder.calibrate(used, prompt_tokens=used["estimated"])
-        sent = self.ports.ledger.all(f"call-{self.tag}-")
+        sent = self.run.ledger.all(f"call-{self.tag}-")
         self._sent = {name: call["prompt_tokens"] for name, call in sent.items()}
         self._received = {name: int(used.get("completion_tokens") or 0) for name, used in reported.items()}
 
@@ -337,7 +331,7 @@ class PhaseAttempt:
                 self._take_signals(session, known[call.id], of_model=False)
                 continue
             use = ToolUse(
-                self.cascade.cascade_id,
+                self.run.cascade.cascade_id,
                 self.phase.name,
                 self.attempt,
                 number,
@@ -352,10 +346,11 @@ class PhaseAttempt:
             self._take_signals(session, output.text, of_model=False)
 
     def _output(self, use: ToolUse) -> ToolAnswer:
-        if use.tool not in self.tools:
-            names = ", ".join(sorted(self.tools)) or "none"
-            return ToolAnswer(f"error: this phase has no tool {use.tool[:60]!r}; its tools: {names}", is_error=True)
-        output = self.ports.player.tool(use)
+        names = [tool["function"]["name"] for tool in self.tools]
+        if use.tool not in names:
+            listed = ", ".join(sorted(names)) or "none"
+            return ToolAnswer(f"error: this phase has no tool {use.tool[:60]!r}; its tools: {listed}", is_error=True)
+        output = self.run.player.tool(use)
         if output is None:
             hint = "name a function for it, or give its result in the script"
             raise InputError(f"phase {use.phase!r}, call {use.number}: nobody plays the tool {use.tool!r}; {hint}")
@@ -365,24 +360,19 @@ class PhaseAttempt:
 
     def _take_signals(self, session: Session, text: str, *, of_model: bool = True) -> None:
         """Keep what the newest message signals as notes; what is kept already is not kept again."""
-        for name, value in signals_in(text, session.state.notes, of_model=of_model):
-            self._note(session, name, value)
-
-    def _note(self, session: Session, name: str, text: str) -> None:
-        if session.state.notes.get(name) != text:
-            session.note(name, text)
+        _note(session, dict(signals_in(text, session.state.notes, of_model=of_model)))
 
     def _checkpoint(self, session: Session, number: int, error: str | None = None) -> None:
-        found = checkpoint_of(
+        checkpoint = checkpoint_of(
             session,
             role=self.phase.name,
             iteration=number,
             error=error,
             input_tokens=sum(self._sent.values()),
             output_tokens=sum(self._received.values()),
-            now=self.store.now,
+            now=self.run.store.now,
         )
-        self.ports.ledger.put(f"checkpoint-{self.tag}", found)
+        self.run.ledger.put(f"checkpoint-{self.tag}", checkpoint)
 
     def _append(self, session: Session, wires: Sequence[Wire], id: str, origin: str | None = None) -> list[LogEntry]:
         """Append messages of this phase, each once."""
@@ -404,6 +394,13 @@ def calibrated_builder(make: MakeBuilder, policy: Policy, ledger: RunLedger, ind
     return builder
 
 
+def _note(session: Session, notes: Mapping[str, str]) -> None:
+    """Set the notes that say something else than before."""
+    for name, text in notes.items():
+        if session.state.notes.get(name) != text:
+            session.note(name, text)
+
+
 def _carried(session: Session) -> dict[str, str]:
     """Notes that go with the work into another session."""
     return {name: text for name, text in session.state.notes.items() if name in (SCRATCHPAD_NOTE, QUALITY_NOTE)}
@@ -412,14 +409,6 @@ def _carried(session: Session) -> dict[str, str]:
 def tag_of(index: int, attempt: int | None) -> str:
     """A phase and its attempt in names of the ledger's notes, so that they sort in the order of the run."""
     return f"{index:03}-{attempt or 0:03}"
-
-
-def recorded_calls(ledger: RunLedger) -> Iterator[dict[str, Any]]:
-    """The run's calls of the model in the order of phases, attempts and numbers.
-
-    `selection` is the call's selection log (`intra_phase`) without its candidates; evaluators' calls have none.
-    """
-    yield from ledger.all("call-").values()
 
 
 def reply_row(
