@@ -29,7 +29,7 @@ from ctxsteward.schemas.eval_suite import AskJudge, FigureGate, SuiteAsk, SuiteF
 from ctxsteward.schemas.message import Wire
 from ctxsteward.schemas.profile import ProfileDocument
 from ctxsteward.store.profiles.text import Profile
-from ctxsteward.store.strict_yaml import Lines, YamlSource, read_mapping, read_text, show
+from ctxsteward.store.strict_yaml import DocumentKind, Keys, keys_in, read_mapping, read_text, show, written
 
 from ..canaries import normalize, shows
 from ..prompt_cost import Prices, openai_faults
@@ -45,7 +45,6 @@ MAX_DEPTH = 60
 RULES: tuple[Rule, ...] = ("below", "at_most", "at_least", "above")
 ROLES = ("user", "assistant", "tool")
 _Model = TypeVar("_Model", bound=BaseModel)
-Keys = tuple[str, ...]
 Where = Callable[[Keys], str]
 """File and line of a path of keys."""
 
@@ -58,7 +57,7 @@ def _refuse_key(where: str, key: str, found: str, todo: str) -> InputError:
     return _refuse(where, written(key.split(".")), found, todo)
 
 
-_YAML = YamlSource(
+_YAML = DocumentKind(
     what="suite",
     refuse=_refuse_key,
     max_bytes=MAX_BYTES,
@@ -78,18 +77,6 @@ class PlacedPart(NamedTuple):
 
     def refused(self, found: str, todo: str) -> InputError:
         return _refuse(self.where(self.keys), written(self.keys), found, todo)
-
-
-def written(keys: Iterable[str]) -> str:
-    """Write a path of keys as people do.
-
-    >>> written(("scenarios", "1", "asks", "0", "after"))
-    'scenarios[1].asks[0].after'
-    """
-    text = ""
-    for key in keys:
-        text += f"[{key}]" if key.isdecimal() else f".{key[:60]}" if text else key[:60]
-    return text
 
 
 class PlacedScenario(NamedTuple):
@@ -120,9 +107,9 @@ class FileSuite:
 def load_suite(path: str | Path) -> FileSuite:
     """Read a suite and the files that it names."""
     path = Path(path)
-    tree, lines = read_mapping(read_text(path, _YAML, max_bytes=MAX_BYTES).removeprefix("\ufeff"), str(path), _YAML)
-    root = PlacedPart(lambda keys: _place(str(path), lines, keys))
-    document = checked(SuiteFile, tree, root, "eval_suite")
+    tree = read_mapping(read_text(path, _YAML), str(path), _YAML)
+    root = PlacedPart(tree.place)
+    document = checked(SuiteFile, tree.value, root, "eval_suite")
     placed = _with_asks_apart(document, _scenarios(document, path, root), root)
     metrics = _metrics(document, root)
     if document.judge.kind == "model" or any(ask.judge for conversation in placed for ask, _ in conversation.asks):
@@ -152,15 +139,6 @@ def load_suite(path: str | Path) -> FileSuite:
     return FileSuite(path=path, document=document, eval_suite=suite, jobs=jobs, gates=gates, digest=digest)
 
 
-def _place(source: str, lines: Lines, keys: Keys) -> str:
-    """Return file and line of these keys, else of the first key inside them, else of the mapping around them."""
-    for depth in range(len(keys), 0, -1):
-        inside = [line for path, line in lines.items() if path[:depth] == keys[:depth]]
-        if inside:
-            return f"{source}:{min(inside)}"
-    return source
-
-
 # -- faults of single fields -------------------------------------------------------------------------------------
 
 
@@ -176,7 +154,8 @@ def checked(model: type[_Model], value: object, part: PlacedPart, schema: str) -
 
 
 def _explained(value: object, part: PlacedPart, error: ErrorDetails, model: type[BaseModel]) -> InputError:
-    keys, owner = _keys_in(value, error)
+    keys = keys_in(value, error)
+    owner = tuple(key for key in keys if not key.isdecimal())
     at, found, context = part.at(*keys), show(error.get("input")), error.get("ctx", {})
     match error["type"]:
         case "missing":
@@ -199,18 +178,6 @@ def _explained(value: object, part: PlacedPart, error: ErrorDetails, model: type
             hint = error["msg"].lower().replace("input should be", "write").replace("a valid ", "a ")
             hint = re.sub("^write (greater|less)", r"write a number \1", hint)
             return at.refused(found, hint.replace("integer", "whole number").replace("string", "text"))
-
-
-def _keys_in(value: object, error: ErrorDetails) -> tuple[Keys, Keys]:
-    """Return the part of pydantic's location that is in the file, and the same without list indices."""
-    keys: list[str] = []
-    node = value
-    for part in error["loc"]:
-        is_index = isinstance(node, list) and isinstance(part, int) and part < len(node)
-        if is_index or (isinstance(node, dict) and part in node):
-            node = node[part]  # type: ignore[index]
-            keys.append(str(part))
-    return tuple(keys), tuple(key for key in keys if not key.isdecimal())
 
 
 _OWNERS: Mapping[Keys, str] = {

@@ -43,7 +43,7 @@ from typing import Any, Literal
 
 from ctxsteward.schemas import InputError
 from ctxsteward.schemas.eval_result import GateResult, MetricResult, ScenarioPart, Verdict
-from ctxsteward.store.strict_yaml import Lines, YamlSource, place, read_mapping, show
+from ctxsteward.store.strict_yaml import DocumentKind, Tree, read_mapping, read_text, show
 
 from ..intervals import Spread, detects, promise_detects
 
@@ -185,29 +185,21 @@ def shipped_gates() -> Mapping[str, Gates]:
 
 def load_gates(path: Path) -> Mapping[str, Gates]:
     """Read the gates of a file, by suite."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = "is not UTF-8" if isinstance(error, UnicodeDecodeError) else error.strerror
-        raise InputError(
-            f"{path}: {reason}; write a file of gates, or pass --gate alone for the shipped ones"
-        ) from error
-    return read_gates(text, str(path))
+    return read_gates(read_text(path, _READING), str(path))
 
 
 def read_gates(text: str, source: str) -> Mapping[str, Gates]:
     """Parse gates, by suite."""
-    tree, lines = read_mapping(text, source, _READING)
-    if tree.get("schema_version") != VERSION:
-        found = show(tree.get("schema_version"))
-        raise _refuse(place(source, lines, ("schema_version",)), "schema_version", found, f"write {VERSION}")
-    for key in tree.keys() - {"schema_version", "required", "allow_undecided", "gates"}:
+    tree = read_mapping(text, source, _READING)
+    reader, fields = _Reader(tree), tree.value
+    if fields.get("schema_version") != VERSION:
+        raise reader.refused(("schema_version",), show(fields.get("schema_version")), f"write {VERSION}")
+    for key in fields.keys() - {"schema_version", "required", "allow_undecided", "gates"}:
         keys = "there are `schema_version`, `required`, `allow_undecided` and `gates`"
-        raise _refuse(place(source, lines, (key,)), key, "no such key", keys)
-    reader = _Reader(source, lines)
-    required = reader.flag(tree.get("required", False), ("required",))
-    allow_undecided = reader.flag(tree.get("allow_undecided", False), ("allow_undecided",))
-    suites = reader.mapping(tree.get("gates"), ("gates",), "a mapping from suites to gates")
+        raise reader.refused((key,), "no such key", keys)
+    required = reader.flag(fields.get("required", False), ("required",))
+    allow_undecided = reader.flag(fields.get("allow_undecided", False), ("allow_undecided",))
+    suites = reader.mapping(fields.get("gates"), ("gates",), "a mapping from suites to gates")
     read = {name: reader.suite(value, ("gates", name)) for name, value in suites.items()}
     return {suite: for_all(gates, required=required, allow_undecided=allow_undecided) for suite, gates in read.items()}
 
@@ -225,15 +217,14 @@ def _refuse(where: str, key: str, found: str, todo: str) -> InputError:
     return InputError(f"{where}: {named}{found}; {todo}")
 
 
-_READING = YamlSource(
+_READING = DocumentKind(
     what="gates", refuse=_refuse, max_bytes=1 << 20, max_depth=6, expected="a mapping with `schema_version` and `gates`"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
-    source: str
-    lines: Lines
+    tree: Tree
 
     def mapping(self, value: object, path: tuple[str, ...], expected: str) -> dict[str, Any]:
         if not isinstance(value, dict) or not value:
@@ -279,4 +270,4 @@ class _Reader:
         return float(value)
 
     def refused(self, path: tuple[str, ...], found: str, todo: str) -> InputError:
-        return _refuse(place(self.source, self.lines, path), ".".join(path), found, todo)
+        return _refuse(self.tree.place(path), ".".join(path), found, todo)
