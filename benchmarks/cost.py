@@ -1,4 +1,4 @@
-"""The tables of ``docs/cost.md``: ``evals cost`` on agent runs at three budgets.
+"""The tables of ``docs/cost.md``: ``evals cost`` on agent runs at three budgets, beside masking baselines.
 
 python -m benchmarks.cost DATA... [--write docs/cost.md]   # tau-bench and SWE-agent runs
 """
@@ -12,6 +12,7 @@ from ctxsteward.envelope import Budgets, EnvelopeBuilder, Prices, model_info
 from ctxsteward.evals.cost import AGENT, OURS, OURS_WITHOUT_RECALL, CostRow, agent_builder, grouped, measure, title
 from ctxsteward.evals.documents import table
 
+from .masking import HINDSIGHT, HINDSIGHT_IN_BUDGET, strategies
 from .report import progress, publish, script
 
 MODEL = "gpt-4o"
@@ -34,16 +35,16 @@ HEAD = (
 )
 
 
-def cells(row: CostRow) -> tuple[str, ...]:
-    """A row's figures as `HEAD` names them."""
+def cells(row: CostRow, best: CostRow, in_budget: CostRow) -> tuple[str, ...]:
+    """A row's figures as `HEAD` names them, beside the best schedules in hindsight."""
     return (
         row.strategy,
         f"{row.raw_tokens:,}",
         f"{row.raw_ratio:.2f}",
         f"{row.priced_tokens:,.0f}",
         f"{row.priced_ratio:.2f}",
-        f"{row.hindsight_ratio:.2f}",
-        f"{row.budget_ratio:.2f}",
+        f"{row.priced_tokens / best.priced_tokens:.2f}",
+        f"{row.priced_tokens / in_budget.priced_tokens:.2f}",
         _percent(row.prefix_reuse),
         f"{row.compactions:,}",
         _percent(row.over_budget),
@@ -64,8 +65,12 @@ def cost_block(data: Sequence[Path], budgets_tokens: Sequence[int] = BUDGETS_TOK
     costs = f"A cached token costs {prices.cached:g}, a written one {prices.write:g}"
     yield f"{costs}; block {prices.block_tokens:,} tokens."
     for dynamic_tokens in budgets_tokens:
-        for rows in grouped(measure(data, _builders(dynamic_tokens), prices=prices, tell=progress)).values():
-            yield from ("", f"**{title(rows, dynamic_tokens)}**", "", *table(HEAD, map(cells, rows)))
+        measured = measure(data, _builders(dynamic_tokens), prices=prices, baselines=strategies, tell=progress)
+        for rows in grouped(measured).values():
+            by_name = {row.strategy: row for row in rows}
+            best, in_budget = by_name[HINDSIGHT], by_name[HINDSIGHT_IN_BUDGET]
+            lines = table(HEAD, (cells(row, best, in_budget) for row in rows))
+            yield from ("", f"**{title(rows, dynamic_tokens)}**", "", *lines)
 
 
 def _builders(dynamic_tokens: int) -> dict[str, EnvelopeBuilder]:

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from benchmarks.cost import cost_block
-from ctxsteward.evals.cost import HINDSIGHT
+from benchmarks.masking import HINDSIGHT
 
 from ..console.test_evals import agent_run
 

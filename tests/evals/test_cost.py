@@ -1,4 +1,4 @@
-"""Prices, prompts and baselines of `evals cost`: what each schedule sends, and what the judge makes of it."""
+"""Runs, prices and rows of `evals cost`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, strategies as st
 
 from ctxsteward.envelope import Budgets, EnvelopeBuilder
 from ctxsteward.envelope.testing import CharTokenizer
@@ -16,34 +15,20 @@ from ctxsteward.envelope.transcripts.files import parse_transcripts
 from ctxsteward.evals.cost import (
     ALL,
     EVERYTHING,
-    HINDSIGHT,
     OURS,
     CostRow,
-    Schedule,
-    every_step,
-    every_ten_steps,
     measure,
     missed_bars,
-    never,
-    random_steps_out,
-    strategies,
-    window_of_five,
 )
-from ctxsteward.evals.prompt_cost import Bill, PricedPrompt, Prices, PromptJudge, Sizer, openai_faults
+from ctxsteward.evals.prompt_cost import PricedPrompt, Prices, PromptJudge, Sizer
 from ctxsteward.evals.replay import (
-    MASK,
     AgentRun,
-    MaskedRun,
     files_of,
-    masking_of,
     read_run,
     values_of,
 )
 from ctxsteward.schemas import InputError
 
-from ..needs import PUBLIC_DATA
-
-DATA = Path(__file__).parents[2] / "../shared/data"
 TASK = "Find out why the import fails, and mend it."
 SIZER = Sizer(Counter(CharTokenizer()))
 
@@ -69,19 +54,10 @@ def run_of(messages: list[dict[str, Any]], sizer: Sizer = SIZER) -> AgentRun:
     return read_run(transcript, {OURS: builder(dynamic_tokens=4000)}, sizer)
 
 
-def masking(steps: int, result_chars: int = 200) -> MaskedRun:
-    return masking_of(run_of(agent_run(steps, result_chars)), SIZER)
-
-
 def written(tmp_path: Path, *runs: list[dict[str, Any]]) -> Path:
     for n, messages in enumerate(runs):
         (tmp_path / f"run-{n}.json").write_text(json.dumps(messages), encoding="utf-8")
     return tmp_path
-
-
-def shown_results(prompt: PricedPrompt) -> str:
-    """A letter a tool result: W whole, m masked."""
-    return "".join("m" if p.text == MASK else "W" for p in prompt.pieces if p.wire["role"] == "tool")
 
 
 # -- runs ------------------------------------------------------------------------------------------------------------
@@ -124,38 +100,6 @@ def test_a_folder_is_its_transcripts_in_order(tmp_path: Path) -> None:
 def test_a_folder_without_transcripts_is_refused_by_name(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"no transcripts in this folder; expected files that end in \.json"):
         files_of([tmp_path])
-
-
-# -- baselines -------------------------------------------------------------------------------------------------------
-
-SCHEDULES = [
-    pytest.param(never, 8, ["W" * n for n in range(9)], id="never"),
-    pytest.param(
-        every_step, 8, ["", *("W" * n for n in range(1, 6)), "mWWWWW", "mmWWWWW", "mmmWWWWW"], id="each step, 5 kept"
-    ),
-    pytest.param(
-        every_ten_steps,
-        12,
-        [*("W" * n for n in range(10)), "m" * 5 + "W" * 5, "m" * 5 + "W" * 6, "m" * 5 + "W" * 7],
-        id="each tenth",
-    ),
-    pytest.param(window_of_five, 7, ["W" * min(n, 5) for n in range(8)], id="the newest five"),
-]
-
-
-@pytest.mark.parametrize(("schedule", "steps", "expected"), SCHEDULES)
-def test_a_schedule_masks_what_it_says(schedule: Any, steps: int, expected: list[str]) -> None:
-    assert [shown_results(prompt) for prompt in schedule(masking(steps))] == expected
-
-
-def test_a_result_that_is_shorter_than_its_mask_stays() -> None:
-    assert masking(9, result_chars=10).maskable == ()
-
-
-def test_a_window_drops_the_task_and_masking_keeps_it() -> None:
-    made = masking(7)
-    for prompts, kept in ((every_step(made), True), (window_of_five(made), False)):
-        assert any(TASK in piece.text for piece in prompts[-1].pieces) is kept
 
 
 # -- the judge -------------------------------------------------------------------------------------------------------
@@ -298,23 +242,6 @@ def test_what_the_model_made_up_is_not_found_though_a_result_repeats_it() -> Non
     assert set().union(*run_of(messages).found_values) == set()
 
 
-def test_a_prompt_without_a_used_value_has_hidden_it() -> None:
-    rows = {name: bill_of(booking(), schedule) for name, schedule in strategies(SIZER, Prices()).items()}
-    shown = {name: (bill.values_shown, bill.values_used) for name, bill in rows.items()}
-    assert shown[EVERYTHING] == (2, 2)
-    assert shown["mask every step"] == (2, 2)
-    # masked one step after the result, and shown again by the model's own call; that is too late for the call itself
-    assert shown["mask every step, keep 1"] == (1, 2)
-
-
-def bill_of(messages: list[dict[str, Any]], schedule: Schedule) -> Bill:
-    run = run_of(messages)
-    judge = PromptJudge(sizer=SIZER, prices=Prices(), budget_tokens=4000, task=run.task, found_values=run.found_values)
-    for prompt in schedule(masking_of(run, SIZER)):
-        judge.read(prompt)
-    return judge.bill
-
-
 def test_rows_without_a_used_value_are_unscored_not_zero(tmp_path: Path) -> None:
     none, some = (
         measure([written(tmp_path, messages)], {OURS: builder(dynamic_tokens=900)})[0]
@@ -322,34 +249,6 @@ def test_rows_without_a_used_value_are_unscored_not_zero(tmp_path: Path) -> None
     )
     assert none.values_shown is None
     assert some.values_shown is not None
-
-
-# -- random steps left out --------------------------------------------------------------------------------------------
-
-
-def tokens_of(prompt: PricedPrompt) -> int:
-    return sum(piece.tokens for piece in prompt.pieces)
-
-
-@given(steps=st.integers(1, 12), chars=st.integers(1, 400), budget=st.sampled_from((300, 900, 4000)))
-def test_random_steps_leave_the_task_and_the_newest_step_and_stay_out(steps: int, chars: int, budget: int) -> None:
-    (transcript,) = parse_transcripts(json.dumps(agent_run(steps, chars)))
-    run = read_run(transcript, {OURS: builder(dynamic_tokens=budget)}, SIZER)
-    prompts = random_steps_out(masking_of(run, SIZER))
-    before: frozenset[str] = frozenset()
-    for call, (prompt, ours) in enumerate(zip(prompts, run.ours[OURS], strict=True)):
-        everything = (*run.system, *run.messages[: run.seen[call]])
-        keys = [piece.key for piece in prompt.pieces]
-        out = frozenset(piece.key for piece in everything) - set(keys)
-        newest = [piece.key for piece in everything[-2 if call else -1 :]]
-        closed = len(everything) - len(run.system) - 1 - (2 if call else 0)
-        assert keys[-len(newest) :] == newest
-        assert any(TASK in piece.text for piece in prompt.pieces)
-        assert before <= out
-        assert tokens_of(prompt) <= tokens_of(ours) or len(out) == closed
-        assert not openai_faults({"messages": [piece.wire for piece in prompt.pieces]})
-        before = out
-    assert prompts == random_steps_out(masking_of(run, SIZER))
 
 
 # -- rows and gate ---------------------------------------------------------------------------------------------------
@@ -363,26 +262,18 @@ def test_rows_are_a_strategy_each_by_format_and_over_all(tmp_path: Path) -> None
         {"role": "assistant", "content": "Here."},
     ]
     rows = measure([written(tmp_path, agent_run(12), anthropic)], {OURS: builder(dynamic_tokens=900)})
-    names = [OURS, *strategies(SIZER, Prices())]
+    names = [OURS, EVERYTHING]
     assert [(row.runs_of, row.strategy) for row in rows] == [
         (group, name) for group in ("openai", "anthropic", ALL) for name in names
     ]
     by_name = {row.strategy: row for row in rows if row.runs_of == ALL}
-    assert by_name[EVERYTHING].raw_ratio == by_name[EVERYTHING].priced_ratio == by_name[HINDSIGHT].hindsight_ratio == 1
+    assert by_name[EVERYTHING].raw_ratio == by_name[EVERYTHING].priced_ratio == 1
     assert {row.calls for row in rows} == {13, 2, 15}
     assert all(row.invalid == 0 for row in rows)
 
 
-def test_no_masking_schedule_beats_hindsight(tmp_path: Path) -> None:
-    rows = measure([written(tmp_path, *(agent_run(n, 90) for n in (3, 14, 31)))], {OURS: builder(dynamic_tokens=900)})
-    ratios = {row.strategy: row.hindsight_ratio for row in rows}
-    assert ratios[EVERYTHING] >= 1
-    assert ratios["mask every step"] > 1
-    assert ratios["mask every 10 steps"] > 1
-
-
 def row(**changes: Any) -> CostRow:
-    held = CostRow("all", OURS, 1, 1, 10, 10.0, 0.5, 0.9, 1.0, 1.0, 0.9, 0, 0, 0.5, 0.0, 0.5, 1.0, 0.9)
+    held = CostRow("all", OURS, 1, 1, 10, 10.0, 0.5, 0.9, 0.9, 0, 0, 0.5, 0.0, 0.5, 1.0, 0.9)
     return held._replace(**changes)
 
 
@@ -408,15 +299,3 @@ def test_the_gate_names_what_ours_misses(changes: dict[str, Any], missed: list[s
 def test_runs_without_a_model_call_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no model call in these transcripts"):
         measure([written(tmp_path, [{"role": "user", "content": "hi"}])], {OURS: builder()})
-
-
-@pytest.mark.soak
-@pytest.mark.skipif(not (DATA / "swe_agent").is_dir(), reason=PUBLIC_DATA)
-def test_on_real_runs_masking_every_step_saves_raw_tokens_and_costs_more() -> None:
-    rows = measure(files_of([DATA / "swe_agent"])[::2], {OURS: EnvelopeBuilder(model="gpt-4o")})
-    by_name = {found.strategy: found for found in rows}
-    masked, window = by_name["mask every step"], by_name["window of 5 steps"]
-    assert masked.raw_ratio < 0.9 < 1.5 < masked.priced_ratio
-    assert window.raw_ratio < 0.8 < 1.5 < window.priced_ratio
-    assert window.task_shown < 0.5
-    assert missed_bars(rows) == []

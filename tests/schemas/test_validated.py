@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,7 +17,6 @@ from pydantic import BaseModel, ValidationError
 from ctxsteward.console.terminal.output import print_document
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, Profile, open_store
 from ctxsteward.envelope.cards import open_cards
-from ctxsteward.envelope.cards.maker import CardMaker, PhasePosition
 from ctxsteward.envelope.cascade.config import load_cascade
 from ctxsteward.envelope.testing import CharTokenizer
 from ctxsteward.evals import result_history as history
@@ -33,7 +32,7 @@ from ctxsteward.steward.gate.port import GateReport
 from ctxsteward.steward.ledger.records import JudgementContext
 from ctxsteward.steward.release.promotion import PromotionCodec
 
-from ..envelope.cards.indexes import card, clock
+from ..envelope.cards.indexes import card
 from ..evals.suites.made import made, played
 from ..steward.scenes import AGENT, TENANT, artifact, memory_store
 
@@ -159,23 +158,6 @@ def carded(uri: str) -> Callable[[Path], object]:
     return go
 
 
-class Embeds:
-    """Of no use: its numbers are none."""
-
-    name, dimensions = "made", 1
-
-    def __call__(self, texts: Sequence[str]) -> list[list[float]]:
-        return [[float("nan")] for _ in texts]
-
-
-def embedded(folder: Path) -> None:
-    store = open_store("memory:")
-    session = store.session("s")
-    session.append({"role": "user", "content": "Hello."})
-    entries = session.state.groups[0].entries
-    told(CardMaker(now=clock, embed=Embeds()).make(session.key, entries, PhasePosition(), {}).findings)
-
-
 def summarized(folder: Path) -> None:
     def numbers(source: SummarizerInput, *, budget_tokens: int) -> Summary:
         return Summary(bullets=(Bullet.model_construct(text=7, citations=(source.messages[0].ref,)),))
@@ -257,7 +239,6 @@ DOORS = [
         "the card of §1 in session 's': context_card: at $.role: found \"system\"",
         carded("sqlite:{}/cards.sqlite"),
     ),
-    Door("an embedder's vector", "context_card", "embedding", embedded),
     Door(
         "a summary",
         "summary",

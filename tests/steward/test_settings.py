@@ -111,5 +111,5 @@ def test_a_file_that_holds_no_settings_is_refused(data: bytes, names: str, tmp_p
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ContextError, match=r"settings .*nowhere\.yaml: no such file or directory; pass the path of a readable"):
+    with pytest.raises(ContextError, match=r"settings .*nowhere\.yaml: no such file or directory; pass the path of"):
         settings_of(tmp_path / "nowhere.yaml")

@@ -142,7 +142,7 @@ def parse_document(text: str, model: type[M], kind: DocumentKind, source: str) -
         keys = tuple(str(part) for part in first["loc"])
         match first["type"]:
             case "extra_forbidden":
-                found, todo = "no such key", f"allowed: {', '.join(_fields_beside(model, keys))}"
+                found, todo = "no such key", f"allowed: {', '.join(allowed_fields(model, keys))}"
             case "missing":
                 found, todo = "found nothing", hint(first, kind)
             case _:
@@ -163,8 +163,8 @@ def message_clause(message: str) -> str:
     return message[:1].lower() + message[1:]
 
 
-def _fields_beside(model: type[BaseModel], keys: Sequence[str]) -> list[str]:
-    """Return the fields of the innermost model that the keys lead to."""
+def allowed_fields(model: type[BaseModel], keys: Sequence[str]) -> list[str]:
+    """Return the fields of the innermost model that contains the last of these keys."""
     for key in keys[:-1]:
         inner = _model_in(model.model_fields[key].annotation) if key in model.model_fields else None
         model = inner or model

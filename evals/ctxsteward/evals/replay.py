@@ -16,8 +16,6 @@ The tool calls of a reply show which values it needed from its prompt: an identi
 arguments that first stood in a tool result is a *found value*. The run was recorded with everything in the prompt, so a
 policy that hides such a value at that call hides information that the model used.
 
-A `MaskedRun` holds a run and its masked messages; the baselines send one or the other of each message.
-
 Raises `InvalidTranscript`, `InputError`, and the builder's exceptions with the number of the call.
 """
 
@@ -29,7 +27,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
 
 from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, LogEntry, Profile, Session, Store
 from ctxsteward.envelope.history.tool_groups import NewMessage, text_of
@@ -279,8 +276,6 @@ def named_in(text: str) -> frozenset[int]:
     return frozenset(ordinals)
 
 
-MASK = "[tool result left out]"
-KEPT_STEPS = 5
 SUFFIXES = (".json", ".jsonl", ".traj")
 ALL_TOKENS = 10**9
 
@@ -321,64 +316,6 @@ class AgentRun:
         for prompt in prompts:
             judge.read(prompt)
         return judge.bill
-
-
-class MaskableStep(NamedTuple):
-    """A step with tool results that masking makes shorter."""
-
-    step: int
-    places: tuple[int, ...]
-    """Indices of these results among the run's messages; ascending."""
-
-
-@dataclass(frozen=True, slots=True)
-class MaskedRun:
-    """A run, its steps, and its masked messages."""
-
-    run: AgentRun
-    masked: tuple[PromptPiece, ...]
-    """Each message masked, or unchanged if masking saves nothing."""
-    steps: tuple[int, ...]
-    """Step of each message."""
-    maskable: tuple[MaskableStep, ...]
-    kept_steps: int = KEPT_STEPS
-
-    def eligible(self, call: int) -> int:
-        """Return the number of steps that may be masked at this 0-based call."""
-        newest = self.newest_step(call)
-        return sum(maskable.step <= newest - self.kept_steps for maskable in self.maskable)
-
-    def newest_step(self, call: int) -> int:
-        """Return the step of the last message of this call."""
-        return self.steps[self.run.seen[call] - 1]
-
-    def prompt(self, call: int, boundary: int) -> tuple[PromptPiece, ...]:
-        """Return a call's prompt with the first `boundary` maskable steps masked."""
-        hidden = {place for maskable in self.maskable[:boundary] for place in maskable.places}
-        shown = self.run.messages[: self.run.seen[call]]
-        return (*self.run.system, *(self.masked[i] if i in hidden else piece for i, piece in enumerate(shown)))
-
-    def prompts(self, boundaries: Sequence[int]) -> list[PricedPrompt]:
-        """Return each call's prompt under these boundaries."""
-        moved = [now != before for before, now in zip((0, *boundaries), boundaries, strict=False)]
-        return [PricedPrompt(self.prompt(call, b), moved[call]) for call, b in enumerate(boundaries)]
-
-
-def masking_of(run: AgentRun, sizer: Sizer) -> MaskedRun:
-    """Find a run's steps and mask their results."""
-    steps: list[int] = []
-    masked: list[PromptPiece] = []
-    places: dict[int, list[int]] = {}
-    step = 0
-    for place, piece in enumerate(run.messages):
-        step += piece.wire.get("role") == "assistant"
-        short = sizer.piece({**piece.wire, "content": MASK}) if piece.wire.get("role") == "tool" else piece
-        if short.tokens < piece.tokens:
-            places.setdefault(step, []).append(place)
-        masked.append(short if short.tokens < piece.tokens else piece)
-        steps.append(step)
-    maskable = tuple(MaskableStep(step, tuple(results)) for step, results in places.items())
-    return MaskedRun(run, tuple(masked), tuple(steps), maskable)
 
 
 def files_of(paths: Sequence[str | Path]) -> list[Path]:

@@ -76,7 +76,7 @@ def index(opener: Opener) -> CardIndex:
 
 
 class ModelCards:
-    """An index of dictionaries, without embeddings: what the real ones are compared with."""
+    """An index of dictionaries: what the real ones are compared with."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -13,7 +12,7 @@ from hypothesis import given, settings, strategies as st
 from ctxsteward.envelope.cards import CardMaker, card_maker, leading_sentences, rebuild
 from ctxsteward.envelope.cards.index import MemoryCards
 from ctxsteward.envelope.cards.maker import keywords
-from ctxsteward.envelope.testing import HashEmbedder, memory_store
+from ctxsteward.envelope.testing import memory_store
 from ctxsteward.schemas.cards import ContextCard
 from ctxsteward.schemas.message import Message
 from ctxsteward.schemas.publish import validate
@@ -200,40 +199,6 @@ def test_a_failing_summarizer_costs_its_summary_and_leaves_a_finding(case: Faili
 def test_a_long_winded_summarizer_is_cut() -> None:
     card = one(say("user", LONG), CardMaker(now=clock, summarize=lambda source: "so\x00 " + "very " * 200))
     assert (len(card.summary), card.summary[:8]) == (300, "so very ")
-
-
-class BadEmbedder:
-    name = "bad"
-    dimensions = 2
-
-    def __init__(self, answer: Any) -> None:
-        self.answer = answer
-
-    def __call__(self, texts: Sequence[str]) -> Any:
-        if isinstance(self.answer, Exception):
-            raise self.answer
-        return self.answer
-
-
-def test_summaries_are_embedded_in_one_go() -> None:
-    cards, findings = made([say("user", "red red"), say("user", "green")], CardMaker(now=clock, embed=HashEmbedder(4)))
-    assert [(card.embedding_model, card.embedding) for card in cards] == [
-        ("hash", (0.0, 0.0, 0.0, 1.0)),
-        ("hash", (0.0, 1.0, 0.0, 0.0)),
-    ]
-    assert findings == []
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [RuntimeError("down"), [], [[1.0, 2.0]], [[1.0], [2.0]], [[1.0, math.nan]] * 2, [[1e300, 0.0]] * 2, None, 7],
-    ids=["raises", "none", "too few", "another dimension", "not a number", "too large", "None", "a number"],
-)
-def test_a_failing_embedder_costs_the_embeddings_and_leaves_a_finding(answer: Any) -> None:
-    maker = CardMaker(now=clock, embed=BadEmbedder(answer))
-    cards, findings = made([say("user", "one"), say("user", "two")], maker)
-    assert [(card.summary, card.embedding) for card in cards] == [("one", None), ("two", None)]
-    assert findings == ["card_not_embedded"]
 
 
 @settings(max_examples=examples(150), deadline=None)

@@ -11,7 +11,7 @@ import pytest
 from ctxsteward.envelope import open_store
 from ctxsteward.envelope.cards import CardMaker, StoreCards, rebuild
 from ctxsteward.envelope.cards.index import MemoryCards
-from ctxsteward.envelope.testing import HashEmbedder, memory_store
+from ctxsteward.envelope.testing import memory_store
 from ctxsteward.schemas import InputError
 
 from .conversations import LONG, carded_of, say, session_of
@@ -40,23 +40,17 @@ def test_a_rebuild_replaces_what_stands_and_leaves_erased_messages_out() -> None
     rebuild(store, index, MAKER)
     index.erase("default", "s", [2])
 
-    later = CardMaker(now=lambda: at(60), summarize=lambda source: "better", embed=HashEmbedder(4))
+    later = CardMaker(now=lambda: at(60), summarize=lambda source: "better")
     done = rebuild(store, index, later)
     assert (done.messages, done.cards) == (3, 2)
-    assert [(c.ordinal, c.summary, c.embedding_model) for c in index.of_session("default", "s")] == [
-        (1, "better", "hash"),
-        (3, "three", "hash"),
-    ]
+    assert [(c.ordinal, c.summary) for c in index.of_session("default", "s")] == [(1, "better"), (3, "three")]
 
 
-def test_a_session_that_does_not_exist_and_embeddings_that_do_not_fit_are_refused() -> None:
+def test_a_session_that_does_not_exist_is_refused() -> None:
     store, index = memory_store(), MemoryCards()
     session_of(store, count=3)
     with pytest.raises(InputError, match="no session 'x'"):
         rebuild(store, index, MAKER, session="x")
-    rebuild(store, index, CardMaker(now=clock, embed=HashEmbedder(4)))
-    with pytest.raises(InputError, match="'hash' with 4"):
-        rebuild(store, index, CardMaker(now=clock, embed=HashEmbedder(8)))
 
 
 def test_a_damaged_original_costs_its_own_card_and_never_another_session(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ from ctxsteward.envelope.cards import (
     rebuild as rebuilt,
 )
 from ctxsteward.envelope.cards.index import MemoryCards
-from ctxsteward.envelope.testing import HashEmbedder, memory_store
+from ctxsteward.envelope.testing import memory_store
 from ctxsteward.schemas import StoreError
 from ctxsteward.schemas.cards import ContextCard
 from ctxsteward.schemas.summary import SourceMessage
@@ -171,19 +171,15 @@ def test_a_hint_that_comes_while_its_session_is_in_hand_is_not_lost(store: Store
 # -- nothing stops it --------------------------------------------------------------------------------------------
 
 
-def test_a_failing_summarizer_and_embedder_cost_no_card(store: Store) -> None:
-    class Down(HashEmbedder):
-        def __call__(self, texts: Sequence[str]) -> list[list[float]]:
-            raise SystemExit("down")
-
+def test_a_failing_summarizer_costs_no_card(store: Store) -> None:
     def fails(source: SourceMessage) -> str:
-        raise ValueError("no")
+        raise SystemExit("down")
 
     session_of(store, count=100)
     index = MemoryCards()
-    with closing(StoreCards(store, index, CardMaker(now=clock, summarize=fails, embed=Down()))) as worker:
+    with closing(StoreCards(store, index, CardMaker(now=clock, summarize=fails))) as worker:
         assert worker.flush(WAIT)
-        assert {finding.kind for finding in worker.findings} == {"card_not_summarized", "card_not_embedded"}
+        assert {finding.kind for finding in worker.findings} == {"card_not_summarized"}
     assert ordinals(index) == carded_of(100)
 
 
@@ -210,19 +206,6 @@ def test_an_index_that_is_down_is_tried_again(store: Store) -> None:
             "session 's': the server is away; it is tried again"
         ] * 2
     assert ordinals(index) == carded_of(25)
-
-
-def test_embeddings_that_the_index_cannot_hold_cost_only_themselves(store: Store) -> None:
-    index = MemoryCards()
-    session_of(store, "first", 5)
-    with closing(StoreCards(store, index, CardMaker(now=clock, embed=HashEmbedder(4)))) as worker:
-        assert worker.flush(WAIT)
-    session_of(store, "second", 5)
-    with closing(StoreCards(store, index, CardMaker(now=clock, embed=HashEmbedder(8)))) as worker:
-        assert worker.flush(WAIT)
-        assert ["this index holds 'hash' with 4" in finding.text for finding in worker.findings] == [True]
-    assert all(card.embedding is None for card in index.of_session("default", "second"))
-    assert ordinals(index, "second") == carded_of(5)
 
 
 def test_an_unforeseen_error_leaves_a_finding_and_the_others_go_on(store: Store) -> None:

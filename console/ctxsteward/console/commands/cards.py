@@ -1,8 +1,7 @@
-"""``ctxsteward cards``: the index of summaries that selectors read: make it anew, look at it, move it.
+"""``ctxsteward cards``: the index of summaries that selectors read: make it anew, look at it.
 
 Without `--cards` the index is that of the store: `CTXSTEWARD_CARDS`, else ``cards.sqlite`` beside its journal. Exit
-codes: 1 where a migration leaves the two indexes different; 2 for bad input and for an index that is not there or does
-not answer.
+code 2: bad input, or an index that is not there or does not answer.
 """
 
 from __future__ import annotations
@@ -14,18 +13,16 @@ import click
 from ctxsteward.envelope import Store
 from ctxsteward.envelope.cards import (
     CardIndex,
-    MigrationResult,
     card_maker,
     cards_of,
-    migrate as move,
     open_cards,
     rebuild as made_anew,
 )
 from ctxsteward.schemas import InputError
 from ctxsteward.schemas.cards import ContextCard
 
-from ..terminal.failures import FOUND, one_line
-from ..terminal.options import common, json_option
+from ..terminal.failures import one_line
+from ..terminal.options import common
 from ..terminal.output import note, print_document, print_json, progress, table_console
 from ..terminal.stores import open_stored, stored_session
 from ..terminal.tables import grid, shown
@@ -106,32 +103,6 @@ def list_cards(
         note(f"carded up to §{carded} of {len(session)} messages; `ctxsteward cards rebuild` makes the rest")
 
 
-@cards.command(short_help="Copy all cards from one index to another.")
-@click.argument("source", metavar="FROM")
-@click.argument("target", metavar="TO")
-@json_option
-def migrate(source: str, target: str, as_json: bool) -> None:
-    """Copy cards, marks and erasures of all tenants from FROM to TO (sqlite:PATH, postgresql://USER@HOST/DATABASE).
-
-    Nothing is taken from FROM. Cut off, it goes on when it is started again. Exit 1 where the counts differ at the end.
-    """
-
-    if source == target:
-        raise InputError("FROM and TO are the same index; name two")
-    with (
-        closing(open_cards(source, must_exist=True)) as old,
-        closing(open_cards(target)) as new,
-        progress("copying", shown=not as_json) as tell,
-    ):
-        done = move(old, new, on_session=tell)
-    if as_json:
-        print_json(done._asdict() | {"differences": [difference._asdict() for difference in done.differences]})
-    else:
-        _print_migrated(done)
-    if done.differences:
-        raise click.exceptions.Exit(FOUND)
-
-
 def _index(store: Store, given: str | None, *, must_exist: bool = False) -> CardIndex:
     """The index of a store's cards."""
     if given is None and store.cards_uri == "memory:":
@@ -154,12 +125,3 @@ def _print_cards(found: list[ContextCard]) -> None:
             shown(one_line(card.summary)),
         )
     table_console().print(table if found else shown("no cards"))
-
-
-def _print_migrated(done: MigrationResult) -> None:
-    click.echo(f"{done.cards:,} cards copied; {done.skipped:,} of {done.sessions:,} sessions were there already")
-    for one in done.differences:
-        note(
-            f"session {one.session} of tenant {one.tenant}: {one.source_cards:,} cards at the source, "
-            f"{one.target_cards:,} at the target"
-        )

@@ -54,9 +54,7 @@ def cost(
 ) -> int:
     """Measure prompt tokens on DATA: files of agent runs, in any format that is read, or folders of them.
 
-    Ours as it is by default, without recall, and for tool loops; masking tool results never, at every step, at
-    every tenth; a window of five steps; and the cheapest masking schedules there were, known in hindsight.
-    Nothing is stored.
+    Ours as it is by default, without recall, and for tool loops, beside sending everything. Nothing is stored.
     """
 
     prices = _prices(model, cached_price, write_price, cache_block)
@@ -90,7 +88,6 @@ def _print_tables(dynamic_tokens: int, measured: Sequence[CostRow]) -> None:
     columns: dict[str, Callable[[CostRow], str]] = {
         "raw": lambda row: f"{row.raw_ratio:.2f}",
         "priced": lambda row: f"{row.priced_ratio:.2f}",
-        "best": lambda row: f"{row.hindsight_ratio:.2f}",
         "cached": lambda row: f"{row.prefix_reuse:.0%}",
         "cuts": lambda row: f"{row.compactions:,}",
         "over": lambda row: f"{row.over_budget:.0%}",
@@ -106,9 +103,8 @@ def _print_tables(dynamic_tokens: int, measured: Sequence[CostRow]) -> None:
         console.print(table)
     console.print(
         "raw, priced: tokens to sending everything, plain and with the cached prefix at its price;\n"
-        "best: priced, to the best masking in hindsight; cached: tokens that the cache served;\n"
-        "cuts: compactions; over: calls over budget; bad: calls a provider would refuse;\n"
-        "task: runs that keep their task at every call, shown or by reference"
+        "cached: tokens that the cache served; cuts: compactions; over: calls over budget;\n"
+        "bad: calls a provider would refuse; task: runs that keep their task at every call, shown or by reference"
     )
 
 

@@ -11,10 +11,7 @@ their session or its principal. One session's cards are never another's; a fork 
 from .index import (
     CardedSession as CardedSession,
     CardIndex as CardIndex,
-    CountMismatch as CountMismatch,
     MemoryCards as MemoryCards,
-    MigrationResult as MigrationResult,
-    migrate as migrate,
     open_cards as open_cards,
 )
 from .maker import CardMaker as CardMaker, card_maker as card_maker, leading_sentences as leading_sentences

@@ -6,8 +6,7 @@
 
 An index is derived data: losing it costs the time to make it again. A mark says how far a session is carded, and is
 written in the transaction that stores the cards, so a crash repeats work and never skips any. An erased message gets no
-card again, also not from a worker that read its original just before. An index holds embeddings of one model and one
-dimension, because distances between others mean nothing.
+card again, also not from a worker that read its original just before.
 
 Erasing leaves no byte of a card in the table's files. SQLite's `secure_delete` misses copies that moving pages left
 behind, so the file is rewritten (`VACUUM`) and the write-ahead log emptied. PostgreSQL's `VACUUM FULL` copies rows that
@@ -26,11 +25,10 @@ import sqlite3
 import time
 from abc import ABC, abstractmethod
 from array import array
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -46,7 +44,6 @@ EVERYTHING = 0
 VERSION = 1
 """Of the tables, in both databases."""
 BUSY_SECONDS = 30.0
-BATCH_CARDS = 500
 APPLICATION_ID = 0x63747863
 """``ctxc``: names the file as ours, and the PostgreSQL lock under which tables are made."""
 
@@ -93,7 +90,6 @@ CREATE TABLE marks (
 CREATE TABLE erased (
   tenant TEXT NOT NULL, session TEXT NOT NULL, ordinal INTEGER NOT NULL, PRIMARY KEY (tenant, session, ordinal)
 ) WITHOUT ROWID;
-CREATE TABLE space (model TEXT NOT NULL, dimensions INTEGER NOT NULL);
 CREATE TABLE unscrubbed (id INTEGER PRIMARY KEY AUTOINCREMENT, cards INTEGER NOT NULL);
 """
 _POSTGRES_TABLES = """
@@ -111,7 +107,7 @@ CREATE TABLE context_cards_erased (
   tenant text NOT NULL, session text NOT NULL, ordinal bigint NOT NULL, PRIMARY KEY (tenant, session, ordinal)
 );
 CREATE TABLE context_cards_unscrubbed (cards bigint NOT NULL);
-CREATE TABLE context_cards_about (version bigint NOT NULL, model text, dimensions bigint);
+CREATE TABLE context_cards_about (version bigint NOT NULL);
 ALTER TABLE context_cards ALTER COLUMN summary SET STATISTICS 0, ALTER COLUMN keywords SET STATISTICS 0,
   ALTER COLUMN embedding SET STATISTICS 0, ALTER COLUMN phase_name SET STATISTICS 0,
   ALTER COLUMN callout_name SET STATISTICS 0, ALTER COLUMN message_timestamp SET STATISTICS 0;
@@ -164,7 +160,6 @@ class CardIndex(ABC):
             if key not in newest or card.generated_at >= newest[key].generated_at:
                 newest[key] = card
         with self._writing() as db:
-            self._check_embeddings(db, [card for card in cards if card.embedding is not None])
             erased: set[tuple[str, str, int]] = set()
             for session in sorted({key[:2] for key in newest}):  # one order: no deadlocks
                 self._lock(db, session, is_shared=True)
@@ -215,21 +210,6 @@ class CardIndex(ABC):
         if scrub:
             self._scrub()
         return count
-
-    def _check_embeddings(self, db: Any, cards: Sequence[ContextCard]) -> None:
-        """Raise `InputError` for an embedding of another model or dimension than the index holds."""
-        held = space = self._space(db) if cards else None
-        for card in cards:
-            own = (str(card.embedding_model), len(card.embedding or ()))
-            if space is not None and own != space:
-                raise InputError(
-                    f"the card of {card.ref} in session {card.session!r} has an embedding of {own[0]!r} with {own[1]} "
-                    f"dimensions, but this index holds {space[0]!r} with {space[1]}; use that model, or rebuild the "
-                    "cards into a new index"
-                )
-            space = own
-        if held is None and space is not None:
-            self._set_space(db, space)
 
     def _erased(self, db: Any, key: tuple[str, str]) -> set[int]:
         rows = db.execute(self._sql(f"SELECT ordinal FROM context_cards_erased {_OF_SESSION}"), key).fetchall()
@@ -297,13 +277,6 @@ class CardIndex(ABC):
 
     @abstractmethod
     def _among(self, ordinals: list[int]) -> tuple[str, tuple[Any, ...]]: ...
-
-    @abstractmethod
-    def _space(self, db: Any) -> tuple[str, int] | None:
-        """Model and dimensions of the embeddings held."""
-
-    @abstractmethod
-    def _set_space(self, db: Any, space: tuple[str, int]) -> None: ...
 
     @abstractmethod
     def _scrub(self) -> None: ...
@@ -416,13 +389,6 @@ class SqliteCards(CardIndex):
     def _among(self, ordinals: list[int]) -> tuple[str, tuple[Any, ...]]:
         return " AND ordinal IN (SELECT value FROM json_each(?))", (json.dumps(ordinals),)
 
-    def _space(self, db: Any) -> tuple[str, int] | None:
-        row: tuple[str, int] | None = db.execute("SELECT model, dimensions FROM space").fetchone()
-        return row
-
-    def _set_space(self, db: Any, space: tuple[str, int]) -> None:
-        db.execute("INSERT INTO space VALUES (?, ?)", space)
-
     def _scrub(self) -> None:
         """Make up for all deletions noted so far; those that others note meanwhile stay noted."""
         with self._lock_of_file, self._named():
@@ -484,7 +450,7 @@ class PostgresCards(CardIndex):
                 self._database.make_schema(db.connection)
                 if not self._check_owner(db):
                     db.execute(_POSTGRES_TABLES)
-                    db.execute("INSERT INTO context_cards_about VALUES (%s, NULL, NULL)", (VERSION,))
+                    db.execute("INSERT INTO context_cards_about VALUES (%s)", (VERSION,))
         except BaseException:
             self.close()
             raise
@@ -522,19 +488,6 @@ class PostgresCards(CardIndex):
 
     def _among(self, ordinals: list[int]) -> tuple[str, tuple[Any, ...]]:
         return " AND ordinal = ANY(?)", (ordinals,)
-
-    def _space(self, db: Any) -> tuple[str, int] | None:
-        # nobody may settle another model between a first look that found none and the write
-        for statement in ("", "SELECT pg_advisory_xact_lock(%s)"):
-            if statement:
-                db.execute(statement, (APPLICATION_ID,))
-            row = db.execute("SELECT model, dimensions FROM context_cards_about").fetchone()
-            if row is not None and row[0] is not None:
-                return str(row[0]), int(row[1])
-        return None
-
-    def _set_space(self, db: Any, space: tuple[str, int]) -> None:
-        db.execute("UPDATE context_cards_about SET model = %s, dimensions = %s", space)
 
     def _scrub(self) -> None:
         if self._read("SELECT 1 FROM context_cards_unscrubbed LIMIT 1", ()):
@@ -593,67 +546,3 @@ def _check_version(place: str, version: int | None, kind: str) -> None:
 
 def _is_busy(error: sqlite3.Error) -> bool:
     return (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
-
-
-# -- moving cards between two indexes ----------------------------------------------------------------------------
-
-
-class CountMismatch(NamedTuple):
-    """A session whose counts do not agree after a migration."""
-
-    tenant: str
-    session: str
-    source_cards: int
-    target_cards: int
-
-
-class MigrationResult(NamedTuple):
-    """What a migration did, and what does not agree."""
-
-    sessions: int
-    skipped: int
-    """Sessions of these that agreed already."""
-    cards: int
-    """Written in this run."""
-    differences: tuple[CountMismatch, ...]
-
-
-def migrate(
-    source: CardIndex,
-    target: CardIndex,
-    *,
-    batch_cards: int = BATCH_CARDS,
-    on_session: Callable[[str], None] = lambda name: None,
-) -> MigrationResult:
-    """Copy cards, marks and erasures of `source` into `target`, which may hold some of them already.
-
-    Erasures go first, so cards of messages erased in either index do not arrive. A session that agrees is skipped, so a
-    run that was cut off goes on. Run it while nothing writes to the source: the closing count notices if something did.
-    """
-    held = {row[:2]: row for row in target.sessions()}
-    rows = source.sessions()
-    skipped = written = 0
-    for row in rows:
-        on_session(row.session)
-        other = held.get(row[:2])
-        missing = set(row.erased) - set(other.erased if other is not None else ())
-        if missing:
-            ordinals = None if EVERYTHING in missing else missing
-            target.erase(row.tenant, row.session, ordinals, scrub=other is not None)
-        cards = source.of_session(row.tenant, row.session)
-        if other is not None and (other.cards, other.carded) == (row.cards, row.carded):
-            times = {card.ordinal: card.generated_at for card in target.of_session(row.tenant, row.session)}
-            if all(card.ordinal in times and times[card.ordinal] >= card.generated_at for card in cards):
-                skipped += 1
-                continue
-        left = iter(cards)
-        while batch := list(islice(left, batch_cards)):
-            written += target.put(batch)
-        target.put((), [(row.tenant, row.session, row.carded)])
-    held = {row[:2]: row for row in target.sessions()}
-    differences = []
-    for row in source.sessions():
-        other = held.get(row[:2])
-        if other is None or (row.cards, row.carded) != (other.cards, other.carded):
-            differences.append(CountMismatch(row.tenant, row.session, row.cards, other.cards if other else 0))
-    return MigrationResult(len(rows), skipped, written, tuple(differences))

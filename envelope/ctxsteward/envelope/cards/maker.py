@@ -2,8 +2,8 @@
 
 A system or developer message has no card, nor has an injected one (it has an `origin`). A tool result is summarized by
 its error, else the number of its images, else the first keys of its JSON object, else its beginning and size; a text
-under 200 characters is its own summary; a longer one goes to a summarizer. A summarizer or embedder that fails costs
-the better summary or the embedding, never the card, and leaves a finding.
+under 200 characters is its own summary; a longer one goes to a summarizer. A summarizer that fails costs the
+better summary, never the card, and leaves a finding.
 
 Keywords are the words a message is found by: most frequent first, of equal counts the one that comes earlier. Words of
 four characters and more, identifiers whole, numbers of three digits and more, character bigrams for scripts without
@@ -38,7 +38,6 @@ from ctxsteward.schemas.cards import (
     CardRole,
     ContextCard,
 )
-from ctxsteward.schemas.errors import counted
 from ctxsteward.schemas.message import OpaquePart
 from ctxsteward.schemas.summary import SourceMessage
 from ctxsteward.store.journal.port import SessionKey
@@ -47,7 +46,6 @@ from ..compaction.compactor import load_summarizer
 from ..compaction.losses import said_by, text_of
 from ..history.state import Pin
 from ..history.tool_groups import LogEntry, is_user_turn
-from ..recall.selection import Embedder
 
 CardSummarizer = Callable[[SourceMessage], str]
 """One or two sentences about one message; text over 300 characters is cut. Its `name` or `__name__` is written into
@@ -198,7 +196,6 @@ class CardMaker:
     now: Callable[[], datetime]
     """With a time zone; written into each card."""
     summarize: CardSummarizer = field(default=leading_sentences)
-    embed: Embedder | None = None
 
     def make(
         self,
@@ -216,7 +213,7 @@ class CardMaker:
             if entry.event.origin is None and entry.message.role not in ("system", "developer"):
                 cards.append(self._card(key, entry, position, pins.get(entry.ordinal), findings))
             between()
-        return CardBatch(self._embedded(cards, findings), position, findings)
+        return CardBatch(cards, position, findings)
 
     def _card(
         self,
@@ -265,42 +262,14 @@ class CardMaker:
         findings.append(Finding(kind="card_not_summarized", ref=entry.ref, text=one_line(text)))
         return shortened(one_line(text_of(entry.message)[:4_000])), FAST_PATH
 
-    def _embedded(self, cards: list[ContextCard], findings: list[Finding]) -> list[ContextCard]:
-        if self.embed is None or not cards:
-            return cards
-        try:
-            vectors = [tuple(map(float, vector)) for vector in self.embed([card.summary for card in cards])]
-            sizes = {len(vector) for vector in vectors}
-            if len(vectors) != len(cards) or sizes != {self.embed.dimensions}:
-                raise ValueError(
-                    f"{len(vectors)} vectors of {sorted(sizes)} dimensions for {len(cards)} texts, "
-                    f"not of {self.embed.dimensions}"
-                )
-            with counted("context_card"):
-                return [
-                    ContextCard.model_validate(
-                        {**card.model_dump(), "embedding": vector, "embedding_model": self.embed.name}
-                    )
-                    for card, vector in zip(cards, vectors, strict=True)
-                ]
-        except (Exception, SystemExit) as error:
-            text = one_line(f"the embedder failed: {type(error).__name__}: {error}"[:200])
-            findings.append(Finding(kind="card_not_embedded", ref=cards[0].ref, text=f"{text}; these cards have none"))
-            return cards
 
-
-def card_maker(
-    summarizer: str = "extractive",
-    *,
-    now: Callable[[], datetime] = lambda: datetime.now(UTC),
-    embed: Embedder | None = None,
-) -> CardMaker:
+def card_maker(summarizer: str = "extractive") -> CardMaker:
     """A maker with an installed summarizer of sections, or with `leading`: the first sentences, at a third of the time.
 
     Raises `InputError` for an unknown name.
     """
     if summarizer == "leading":
-        return CardMaker(now=now, embed=embed)
+        return CardMaker(now=_now)
     of_section = load_summarizer(summarizer)
 
     def summarize(source: SourceMessage) -> str:
@@ -309,7 +278,11 @@ def card_maker(
         return " ".join(bullet.text for bullet in summary.bullets) or leading_sentences(source)
 
     summarize.__name__ = summarizer
-    return CardMaker(now=now, summarize=summarize, embed=embed)
+    return CardMaker(now=_now, summarize=summarize)
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
 
 
 def pinned(card: ContextCard, pin: Pin | None) -> ContextCard:

@@ -20,7 +20,6 @@ from __future__ import annotations
 import threading
 import time
 import weakref
-from bisect import bisect_right
 from collections import OrderedDict, deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -29,16 +28,14 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from ctxsteward.schemas import ContextError, Finding, InputError, StoreError
+from ctxsteward.schemas import ContextError, Erased, Finding, InputError, ReferenceNotFound, StoreError
 from ctxsteward.schemas.cards import ContextCard
 from ctxsteward.schemas.errors import Damaged
 from ctxsteward.store import Journal, process_forks as forking
 from ctxsteward.store.journal.erasures import Deletion
-from ctxsteward.store.journal.events import MessageAppended, fork_point, from_record
-from ctxsteward.store.journal.log import DamagedRecord, Log
+from ctxsteward.store.journal.events import MessageAppended, from_record
 from ctxsteward.store.journal.port import SessionKey
 
-from ..history.fold import fold
 from ..history.session import Session
 from ..history.tool_groups import LogEntry
 from .index import EVERYTHING, CardIndex, open_cards, ordinals_of
@@ -49,7 +46,7 @@ if TYPE_CHECKING:
     from ctxsteward.store.journal.log import Listener
 
 READ_RECORDS = 32
-"""How much of a log is read at a time: reading all of a growing one would hold up its writers."""
+"""How much of a log is read at a time while its last message is looked for."""
 BATCH_MESSAGES, REBUILD_BATCH_MESSAGES = 10, 100
 THREADS = 2
 JOIN_SECONDS = CLOSE_SECONDS = 5.0
@@ -91,72 +88,45 @@ class PendingSession:
     """One session on its way into the index: opened once, then followed as its log grows."""
 
     session: Session
-    log: Log
-    line: tuple[SessionKey, ...]
-    """Its log and those it shares, the nearest first."""
     generation: int
-    """Of the line: it changes when what was already written is replaced."""
+    """Of the session: it changes when messages that were read are replaced."""
     carded: int
     position: PhasePosition = field(default_factory=PhasePosition)
-    more: bool = False
-    """There may be more in the log than was read."""
     findings: list[Finding] = field(default_factory=list)
 
     @classmethod
     def open(
         cls, store: CardedStore, index: CardIndex, key: SessionKey, *, anew: bool = False
     ) -> PendingSession | None:
-        """From the index's mark on, or (`anew`) from the beginning; None for a session that has no log.
+        """Begin at the index's mark or (`anew`) at the first message; None for a session without a log.
 
-        It begins anew, too, where the cards below the mark are of other messages than the log has now.
+        Begins at the first message, too, if the newest cards are of other messages than the log has now.
         """
-        length = store.journal.length(key)
-        if length == 0:
+        if store.journal.length(key) == 0:
             return None
-        session = store.at(key.tenant, key.session, length)
-        before, line = 0, [key]
-        while (origin := fork_point(store.journal.read(line[-1], 0, 1))) is not None:
-            before = before or origin.ordinal
-            line.append(SessionKey(key.tenant, origin.session))
-        generation = sum(store.journal.generation(log) for log in line)
-        log = Log(store.journal, key, session.address_key, session.repair)
-        pending = cls(session, log, tuple(line), generation, before)
+        session = store.at(key.tenant, key.session)
+        before = next((origin.ordinal for origin in session.origins()), 0)
+        pending = cls(session, session.generation, before)
         carded = 0 if anew else index.carded(*key)
-        start, below = PhasePosition(), 0
-        if carded > before:
+        below = 0
+        if before < carded <= len(session):
             refs = [f"§{n}" for n in range(max(before, carded - BATCH_MESSAGES) + 1, carded + 1)]
             cards = index.of_session(*key, refs=refs)
             entries = [pending.entry(card.ordinal) for card in cards]
-            is_same = all(e is None or e.event.address == c.address for e, c in zip(entries, cards, strict=True))
-            if carded <= len(session) and is_same:
+            if all(e is None or e.event.address == c.address for e, c in zip(entries, cards, strict=True)):
                 pending.carded = carded
                 if cards:
                     below = cards[-1].ordinal
-                    start = PhasePosition(cards[-1].phase_name, cards[-1].turn_number or 0)
+                    pending.position = PhasePosition(cards[-1].phase_name, cards[-1].turn_number or 0)
         for ordinal in range(below + 1, pending.carded + 1):
             entry = pending.entry(ordinal)
-            start = start.after(entry) if entry is not None else start
-        pending.position = start
+            pending.position = pending.position if entry is None else pending.position.after(entry)
         return pending
 
     def refresh(self) -> bool:
-        """Read some newer messages if no message is left to card.
-
-        False where the log was replaced, so that the session is to be opened again.
-        """
-        if sum(self.log.journal.generation(log) for log in self.line) != self.generation:
-            return False
-        self.more = self.left > 0
-        if self.more:
-            return True
-        start = self.session.state.position
-        rows = self.log.read(start, start + READ_RECORDS, whole=False)
-        if any(isinstance(row, DamagedRecord) for row in rows):  # only what comes after it tells what it was
-            self.session.refresh()
-            rows = []
-        fold(self.session.state, rows, self.session.replica)
-        self.more = len(rows) == READ_RECORDS
-        return self.carded <= len(self.session)
+        """Read newer messages; False if the log was replaced, so that the session is to be opened again."""
+        self.session.refresh()
+        return self.session.generation == self.generation and self.carded <= len(self.session)
 
     @property
     def left(self) -> int:
@@ -164,61 +134,51 @@ class PendingSession:
         return max(0, len(self.session) - self.carded)
 
     def make(self, maker: CardMaker, count: int, between: Callable[[], None] = lambda: None) -> CardBatch:
-        """Cards of the next `count` messages; `carded` moves on."""
+        """Make cards of the next `count` messages and move `carded` on."""
         first, self.carded = self.carded + 1, min(self.carded + count, len(self.session))
-        found = (self.entry(ordinal) for ordinal in range(first, self.carded + 1))
-        entries = [entry for entry in found if entry is not None]
+        entries = [entry for n in range(first, self.carded + 1) if (entry := self.entry(n)) is not None]
         batch = maker.make(self.session.key, entries, self.position, self.session.state.pins, between)
         self.position = batch.position
         self.findings += batch.findings
         return batch
 
     def entry(self, ordinal: int) -> LogEntry | None:
-        """An original; None where it was erased or cannot be read, so that one bad record never stops the rest."""
+        """Return an original, or None if it was erased or cannot be read: one bad record never stops the others."""
         try:
-            entry = self._in_window(ordinal) or self.session.entry(ordinal)
-            if getattr(entry.event, "erased", False):
+            entry = self.session.entry(ordinal)
+            if entry.event.erased:
                 return None
             _ = entry.message
             return entry
+        except (Erased, ReferenceNotFound):
+            return None
         except ContextError as error:
-            if isinstance(error, StoreError) and not isinstance(error, Damaged | KeyError):
+            if isinstance(error, StoreError) and not isinstance(error, Damaged):
                 raise
-            if not isinstance(error, KeyError) or isinstance(error, Damaged):
-                self.findings.append(Finding(kind="card_not_made", ref=f"§{ordinal}", text=str(error)))
-        return None
-
-    def _in_window(self, ordinal: int) -> LogEntry | None:
-        """The entry where the session holds it in memory; a damaged one is not taken."""
-        groups = self.session.state.groups
-        at = bisect_right(groups, ordinal, key=lambda group: group.first) - 1
-        for entry in groups[at].entries if at >= 0 else ():
-            if entry.ordinal == ordinal and not getattr(entry.event, "damaged", False):
-                return entry
+            self.findings.append(Finding(kind="card_not_made", ref=f"§{ordinal}", text=str(error)))
         return None
 
 
 def cards_of(
     index: CardIndex, session: Session, *, phase: str | None = None, refs: Collection[str] | None = None
 ) -> list[ContextCard]:
-    """All cards of a session as it is now, in ordinal order: a fork's with those of the part it shares.
+    """Return the cards of a session in ordinal order, those of the part that a fork shares included.
 
     Pins are those of the session now, whenever the card was made. Cards of messages that the log does not have are
     left out.
     """
     wanted = None if refs is None else ordinals_of(refs)
+    pins = {f"§{ordinal}": pin for ordinal, pin in session.state.pins.items()}
     cards: list[ContextCard] = []
-    key, stop = session.key, len(session)
-    while True:
-        origin = fork_point(session.journal.read(key, 0, 1))
-        first = origin.ordinal + 1 if origin is not None else 1
+    name, stop = session.id, len(session)
+    for origin in (*session.origins(), None):
+        first = 1 if origin is None else origin.ordinal + 1
         part = None if wanted is None else [f"§{n}" for n in wanted if first <= n <= stop]
-        own = index.of_session(*key, phase=phase, refs=part) if part is None or part else []
-        cards[:0] = [card for card in own if first <= card.ordinal <= stop]
-        if origin is None:
-            pins = {f"§{ordinal}": pin for ordinal, pin in session.state.pins.items()}
-            return [pinned(card, pins.get(card.ref)) for card in cards]
-        key, stop = SessionKey(key.tenant, origin.session), min(stop, origin.ordinal)
+        own = index.of_session(session.tenant, name, phase=phase, refs=part) if part is None or part else []
+        cards[:0] = [pinned(card, pins.get(card.ref)) for card in own if first <= card.ordinal <= stop]
+        if origin is not None:
+            name, stop = origin.session, min(stop, origin.ordinal)
+    return cards
 
 
 class RebuildResult(NamedTuple):
@@ -243,7 +203,7 @@ def rebuild(
 
     Cards that stand are replaced as the new ones arrive; beside a worker the card generated last stands. Erased
     messages get none. Of all sessions, a damaged one is left with a finding. Raises `InputError` for a session that
-    does not exist and for embeddings that the index cannot hold; `StoreError`.
+    does not exist; `StoreError`.
     """
     sessions = messages = cards = 0
     findings: list[Finding] = []
@@ -535,20 +495,14 @@ class StoreCards:
         self._give_way()
         if pending.left:
             batch = pending.make(self._maker, BATCH_MESSAGES, self._give_way)
-            done = [(*key, pending.carded)]
-            try:
-                self.index.put(batch.cards, done)
-            except InputError as error:  # embeddings that this index cannot hold: the cards go without
-                self._note(key, error, False)
-                without = {"embedding": None, "embedding_model": None}
-                self.index.put([card.model_copy(update=without) for card in batch.cards], done)
+            self.index.put(batch.cards, [(*key, pending.carded)])
         self.findings += pending.findings
         pending.findings.clear()
         with self._state:
             self._open[key] = pending
             while len(self._open) > MAX_OPEN_SESSIONS:
                 self._open.popitem(last=False)
-        return pending.left > 0 or pending.more
+        return pending.left > 0
 
     def _note(self, item: SessionKey | str, error: Exception, retried: bool) -> None:
         where = f"tenant {item!r}" if isinstance(item, str) else f"session {item.session!r}"

@@ -11,7 +11,7 @@ exactly as written.
 A record has two lines. A prompt shows advice and a short reference to it, ``- TEXT [04bb]`` (`line_writer`). Versions
 keep it with its id and its pointers, ``  ID: TEXT [s-42§128]`` (`record_line`); so did prompts of renderers 2 and 3.
 
-`Profile.head` and `Profile.at` read what was committed (`versions`); everything else here touches no store.
+Nothing here touches a store: `versions` has what was committed, each version with its `profile`.
 
 Raises `InvalidProfile` (file and line, dotted key, what was found, what to do) and `InputTooLarge`.
 Source: the YAML 1.2.2 core schema (yaml.org); the layered-envelope design (governed slices).
@@ -24,7 +24,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Self
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
@@ -42,16 +42,6 @@ from ctxsteward.schemas.profile import (
 )
 
 from ..strict_yaml import DocumentKind, Keys, Tree, read_mapping, read_text, show
-
-if TYPE_CHECKING:
-    from .versions import ProfileVersions
-
-
-class VersionSource(Protocol):
-    """The part of a store that `Profile.head` and `Profile.at` need: the versions of a profile, by its name."""
-
-    def profiles(self, name: str, *, tenant: str) -> ProfileVersions: ...
-
 
 MAX_PROFILE_BYTES = 256 * 1024
 MAX_PROFILE_DEPTH = 8
@@ -111,16 +101,6 @@ class Profile(ProfileDocument):
     def from_document(cls, document: ProfileDocument) -> Self:
         """Take a stored document."""
         return cls.model_construct(**{name: getattr(document, name) for name in ProfileDocument.model_fields})
-
-    @classmethod
-    def head(cls, store: VersionSource, name: str, tenant: str = "default") -> Self:
-        """The newest committed version; raises `ReferenceNotFound` where there is none."""
-        return cls.from_document(store.profiles(name, tenant=tenant).newest().profile)
-
-    @classmethod
-    def at(cls, store: VersionSource, name: str, number: int, tenant: str = "default") -> Self:
-        """The version with this number; raises `ReferenceNotFound`."""
-        return cls.from_document(store.profiles(name, tenant=tenant).at(number).profile)
 
     @property
     def digest(self) -> str:

@@ -1,0 +1,236 @@
+"""Masking baselines of the cost benchmark; the schedule in hindsight against trying every schedule."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from benchmarks.masking import (
+    HINDSIGHT,
+    MASK,
+    MaskedRun,
+    cheapest,
+    cheapest_boundaries,
+    every_step,
+    every_ten_steps,
+    masking_of,
+    random_steps_out,
+    sizes_of,
+    strategies,
+    window_of_five,
+)
+from ctxsteward.envelope import EnvelopeBuilder
+from ctxsteward.envelope.transcripts.files import parse_transcripts
+from ctxsteward.evals.cost import EVERYTHING, OURS, everything, measure, missed_bars
+from ctxsteward.evals.prompt_cost import PricedPrompt, Prices, PromptJudge, openai_faults
+from ctxsteward.evals.replay import files_of, read_run
+
+from ..evals.test_cost import SIZER, TASK, agent_run, booking, builder, run_of, written
+from ..examples import examples
+from ..needs import PUBLIC_DATA
+
+DATA = Path(__file__).parents[2] / "../shared/data"
+
+
+def masking(steps: int, result_chars: int = 200) -> MaskedRun:
+    return masking_of(run_of(agent_run(steps, result_chars)), SIZER)
+
+
+def shown_results(prompt: PricedPrompt) -> str:
+    """A letter a tool result: W whole, m masked."""
+    return "".join("m" if p.text == MASK else "W" for p in prompt.pieces if p.wire["role"] == "tool")
+
+
+# -- schedules -------------------------------------------------------------------------------------------------------
+
+SCHEDULES = [
+    pytest.param(
+        every_step, 8, ["", *("W" * n for n in range(1, 6)), "mWWWWW", "mmWWWWW", "mmmWWWWW"], id="each step, 5 kept"
+    ),
+    pytest.param(
+        every_ten_steps,
+        12,
+        [*("W" * n for n in range(10)), "m" * 5 + "W" * 5, "m" * 5 + "W" * 6, "m" * 5 + "W" * 7],
+        id="each tenth",
+    ),
+    pytest.param(window_of_five, 7, ["W" * min(n, 5) for n in range(8)], id="the newest five"),
+]
+
+
+@pytest.mark.parametrize(("schedule", "steps", "expected"), SCHEDULES)
+def test_a_schedule_masks_what_it_says(schedule: Any, steps: int, expected: list[str]) -> None:
+    assert [shown_results(prompt) for prompt in schedule(masking(steps))] == expected
+
+
+def test_a_result_that_is_shorter_than_its_mask_stays() -> None:
+    assert masking(9, result_chars=10).maskable == ()
+
+
+def test_a_window_drops_the_task_and_masking_keeps_it() -> None:
+    made = masking(7)
+    for prompts, kept in ((every_step(made), True), (window_of_five(made), False)):
+        assert any(TASK in piece.text for piece in prompts[-1].pieces) is kept
+
+
+def test_a_prompt_without_a_used_value_has_hidden_it() -> None:
+    run = run_of(booking())
+    sent = {EVERYTHING: everything, **strategies(SIZER, Prices(), 4000)}
+    rows = {name: run.bill(give(run), SIZER, Prices(), budget_tokens=4000) for name, give in sent.items()}
+    shown = {name: (bill.values_shown, bill.values_used) for name, bill in rows.items()}
+    assert shown[EVERYTHING] == (2, 2)
+    assert shown["mask every step"] == (2, 2)
+    # masked one step after the result, and shown again by the model's own call; that is too late for the call itself
+    assert shown["mask every step, keep 1"] == (1, 2)
+
+
+# -- random steps left out --------------------------------------------------------------------------------------------
+
+
+def tokens_of(prompt: PricedPrompt) -> int:
+    return sum(piece.tokens for piece in prompt.pieces)
+
+
+@settings(deadline=None)
+@given(steps=st.integers(1, 12), chars=st.integers(1, 400), budget=st.sampled_from((300, 900, 4000)))
+def test_random_steps_leave_the_task_and_the_newest_step_and_stay_out(steps: int, chars: int, budget: int) -> None:
+    (transcript,) = parse_transcripts(json.dumps(agent_run(steps, chars)))
+    run = read_run(transcript, {OURS: builder(dynamic_tokens=budget)}, SIZER)
+    prompts = random_steps_out(masking_of(run, SIZER))
+    before: frozenset[str] = frozenset()
+    for call, (prompt, ours) in enumerate(zip(prompts, run.ours[OURS], strict=True)):
+        everything = (*run.system, *run.messages[: run.seen[call]])
+        keys = [piece.key for piece in prompt.pieces]
+        out = frozenset(piece.key for piece in everything) - set(keys)
+        newest = [piece.key for piece in everything[-2 if call else -1 :]]
+        closed = len(everything) - len(run.system) - 1 - (2 if call else 0)
+        assert keys[-len(newest) :] == newest
+        assert any(TASK in piece.text for piece in prompt.pieces)
+        assert before <= out
+        assert tokens_of(prompt) <= tokens_of(ours) or len(out) == closed
+        assert not openai_faults({"messages": [piece.wire for piece in prompt.pieces]})
+        before = out
+    assert prompts == random_steps_out(masking_of(run, SIZER))
+
+
+def test_no_masking_schedule_beats_hindsight(tmp_path: Path) -> None:
+    runs = written(tmp_path, *(agent_run(n, 90) for n in (3, 14, 31)))
+    rows = measure([runs], {OURS: builder(dynamic_tokens=900)}, baselines=strategies)
+    priced = {row.strategy: row.priced_tokens for row in rows}
+    assert priced[EVERYTHING] >= priced[HINDSIGHT]
+    assert priced["mask every step"] > priced[HINDSIGHT]
+    assert priced["mask every 10 steps"] > priced[HINDSIGHT]
+
+
+# -- the cheapest schedule -----------------------------------------------------------------------------------------
+
+
+def price_of(masking: MaskedRun, prompts: list[PricedPrompt], prices: Prices) -> float:
+    """What the judge says a schedule costs."""
+    judge = PromptJudge(sizer=SIZER, prices=prices, budget_tokens=1, task="", tools_tokens=masking.run.tools_tokens)
+    for prompt in prompts:
+        judge.read(prompt)
+    return judge.bill.priced
+
+
+def schedules(eligible: list[int], least: int = 0) -> Iterator[list[int]]:
+    """Every sequence of boundaries that never moves back."""
+    if not eligible:
+        yield []
+        return
+    for boundary in range(least, eligible[0] + 1):
+        for rest in schedules(eligible[1:], boundary):
+            yield [boundary, *rest]
+
+
+@st.composite
+def runs(draw: st.DrawFn) -> list[dict[str, Any]]:
+    """Small agent runs: steps of no, one or two results of any size, user messages here and there."""
+    messages: list[dict[str, Any]] = [{"role": "user", "content": "do it"}]
+    for n in range(draw(st.integers(1, 6))):
+        sizes = draw(st.lists(st.integers(0, 120), max_size=2))
+        calls = [
+            {"id": f"c{n}-{i}", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+            for i in range(len(sizes))
+        ]
+        messages.append({"role": "assistant", "content": f"step {n}", **({"tool_calls": calls} if calls else {})})
+        # results that begin like the mask share its first characters, so the prefix ends inside the message
+        messages += [
+            {
+                "role": "tool",
+                "tool_call_id": call["id"],
+                "content": draw(st.sampled_from(("[tool res", "other "))) + "x" * size,
+            }
+            for call, size in zip(calls, sizes, strict=True)
+        ]
+        if draw(st.booleans()):
+            messages.append({"role": "user", "content": "go on"})
+    return [*messages, {"role": "assistant", "content": "done"}]
+
+
+PRICES = st.builds(
+    Prices,
+    cached=st.sampled_from((0.0, 0.1, 0.5, 1.0)),
+    write=st.sampled_from((1.0, 1.25)),
+    block_tokens=st.sampled_from((0, 40, 200, 10_000)),
+)
+
+
+@settings(max_examples=examples(150), deadline=None)
+@given(messages=runs(), prices=PRICES, kept_steps=st.integers(1, 3))
+def test_no_schedule_costs_less(messages: list[dict[str, Any]], prices: Prices, kept_steps: int) -> None:
+    (transcript,) = parse_transcripts(json.dumps(messages))
+    masking = replace(masking_of(read_run(transcript, {}, SIZER), SIZER), kept_steps=kept_steps)
+    eligible = list(sizes_of(masking, SIZER).eligible)
+    least = min(price_of(masking, masking.prompts(one), prices) for one in schedules(eligible))
+    assert abs(price_of(masking, cheapest(masking, SIZER, prices), prices) - least) < 1e-6
+
+
+@settings(max_examples=examples(50), deadline=None)
+@given(messages=runs(), prices=PRICES)
+def test_the_boundary_never_moves_back_and_never_beyond_what_may_be_masked(
+    messages: list[dict[str, Any]], prices: Prices
+) -> None:
+    (transcript,) = parse_transcripts(json.dumps(messages))
+    sizes = sizes_of(masking_of(read_run(transcript, {}, SIZER), SIZER), SIZER)
+    boundaries = cheapest_boundaries(sizes, prices)
+    assert boundaries == sorted(boundaries)
+    assert all(found <= most for found, most in zip(boundaries, sizes.eligible, strict=True))
+
+
+@settings(max_examples=examples(100), deadline=None)
+@given(messages=runs(), prices=PRICES, kept_steps=st.integers(1, 3), budget_tokens=st.integers(50, 900))
+def test_in_a_budget_no_schedule_that_stays_in_it_costs_less(
+    messages: list[dict[str, Any]], prices: Prices, kept_steps: int, budget_tokens: int
+) -> None:
+    (transcript,) = parse_transcripts(json.dumps(messages))
+    masking = replace(masking_of(read_run(transcript, {}, SIZER), SIZER), kept_steps=kept_steps)
+    sizes = sizes_of(masking, SIZER, budget_tokens)
+    allowed = [
+        one for one in schedules(list(sizes.eligible)) if all(b >= k for b, k in zip(one, sizes.least, strict=True))
+    ]
+    least = min(price_of(masking, masking.prompts(one), prices) for one in allowed)
+    best = cheapest(masking, SIZER, prices, budget_tokens)
+    assert abs(price_of(masking, best, prices) - least) < 1e-6
+    furthest = replace(masking, kept_steps=1).eligible
+    for at, prompt in enumerate(best):
+        tokens = sum(piece.tokens for piece in prompt.pieces)
+        all_masked = masking.prompt(at, max(furthest(at), masking.eligible(at)))
+        assert tokens <= budget_tokens or tokens == sum(piece.tokens for piece in all_masked)
+
+
+@pytest.mark.soak
+@pytest.mark.skipif(not (DATA / "swe_agent").is_dir(), reason=PUBLIC_DATA)
+def test_on_real_runs_masking_every_step_saves_raw_tokens_and_costs_more() -> None:
+    rows = measure(files_of([DATA / "swe_agent"])[::2], {OURS: EnvelopeBuilder(model="gpt-4o")}, baselines=strategies)
+    by_name = {found.strategy: found for found in rows}
+    masked, window = by_name["mask every step"], by_name["window of 5 steps"]
+    assert masked.raw_ratio < 0.9 < 1.5 < masked.priced_ratio
+    assert window.raw_ratio < 0.8 < 1.5 < window.priced_ratio
+    assert window.task_shown < 0.5
+    assert missed_bars(rows) == []
