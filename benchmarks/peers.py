@@ -33,7 +33,6 @@ from typing import NamedTuple
 from ctxsteward.envelope import Counter, load_tokenizer
 from ctxsteward.envelope.transcripts.files import read_transcripts
 from ctxsteward.envelope.transcripts.transcript import TranscriptEntry
-from ctxsteward.evals.canaries import CanaryScenario, found_in, scenario, stories
 from ctxsteward.evals.documents import table
 from ctxsteward.evals.prompt_cost import Bill, PricedPrompt, Prices, PromptJudge, Sizer
 from ctxsteward.evals.recall import RECALL_FRACTION, Question, read_questions
@@ -45,6 +44,7 @@ from ctxsteward.evals.subjects.registry import NamedSubject
 from ctxsteward.schemas import ContextError, Message
 from ctxsteward.schemas.message import Wire
 
+from .canary_chats import CanaryScenario, found_in, scenario, stories
 from .conversations import conversation
 from .libraries import PEERS_PYTHON, AdapterProcess, canonical
 from .peer_adapter import PEERS

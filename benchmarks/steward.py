@@ -156,11 +156,11 @@ def _night(
         tell("opened")
 
         def admit(date: str, run: str) -> AdmittedRecords:
-            found = opening.stages.admit(date, run)
+            found = opening.admit(date, run)
             told(found)
             return found
 
-        return run_night(replace(opening.stages, admit=admit), opening.shell)
+        return run_night(replace(opening, admit=admit))
 
 
 # -- a night with little that is new ------------------------------------------------------------------------------
@@ -300,9 +300,9 @@ def _on_dask(distributed: Any, workers: int) -> float:
 
 def _batches(settings: NightSettings) -> Iterator[Any]:
     with open_night(settings, of_this_process()) as opening:
-        due = opening.stages.due({})
+        due = opening.due({})
         for items in batched(due.items, BATCH):
-            yield opening.shell.records.batch(items)
+            yield opening.records.batch(items)
 
 
 def _harvest(settings: NightSettings, batch: Any) -> str:

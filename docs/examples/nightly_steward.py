@@ -46,7 +46,7 @@ def main() -> None:
             store.profiles("desk").commit(first, who="ada", when="2026-11-20T08:00:00Z", why="the first version")
         settings = NightSettings(store=uri, profile="desk", sources=(str(folder / "chats"),), night="2026-11-22")
         with open_night(settings, of_this_process()) as night:
-            report = run_night(night.stages, night.shell)
+            report = run_night(night)
             newest = night.store.profiles("desk").newest()
         print(report.outcome + ":", ", ".join(f"{stage.stage} {stage.count}" for stage in report.stages))
         for record in newest.profile.meta:

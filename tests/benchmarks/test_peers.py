@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks.canary_chats import CanaryScenario
 from benchmarks.conversations import conversation
 from benchmarks.libraries import AdapterProcess, LibraryFailed, canonical
 from benchmarks.peer_adapter import PEERS, answered, refuse
@@ -31,7 +32,7 @@ from benchmarks.peers import (
 from ctxsteward.envelope.testing import CharTokenizer
 from ctxsteward.envelope.tokens.tokenizer import Counter
 from ctxsteward.envelope.transcripts.transcript import TranscriptEntry
-from ctxsteward.evals.canaries import CanaryScenario, TypedCanary
+from ctxsteward.evals.canaries import TypedCanary
 from ctxsteward.evals.documents import block_of, write_blocks
 from ctxsteward.evals.prompt_cost import Sizer
 from ctxsteward.evals.recall import Question

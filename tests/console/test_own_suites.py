@@ -309,7 +309,7 @@ JUDGED_WRONG = {
         ("run", "support-desk.yaml", "--judge-model", "gpt-4o"),
         "unknown judge 'gpt-4o'; write a module:func",
     ),
-    "an address alone": (("run", "support-desk.yaml", "--judge-model", "https://h/v1"), "write https://h/v1#MODEL"),
+    "an address alone": (("run", "support-desk.yaml", "--judge-model", "https://h/v1"), "write https://HOST/v1#MODEL"),
     "no repeats": (("run", "support-desk.yaml", "--repeat", "0"), "'--repeat': 0 is not in the range"),
     "unpriced": (("run", "bounded.yaml", *BOTH), "max_cost without a price of judges.py:strict"),
     "nothing to ask": (("run", "plain.yaml", *BOTH), "no ask of plain.yaml is put to a model"),

@@ -16,13 +16,14 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.canary_chats import scenario, stale_in
 from benchmarks.transcripts import TranscriptTotals
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, open_store
 from ctxsteward.envelope.render.text import spans
 from ctxsteward.envelope.testing import FirstLine, memory_store
 from ctxsteward.envelope.transcripts.files import parse_transcripts, read_transcripts
 from ctxsteward.envelope.transcripts.transcript import Transcript
-from ctxsteward.evals.canaries import Half, scenario, stale_in
+from ctxsteward.evals.canaries import Half
 from ctxsteward.evals.phrasings import Language
 from ctxsteward.evals.replay import CallTally, ModelCall, Prefix, check, open_session, replay
 from ctxsteward.schemas import InputError, Message

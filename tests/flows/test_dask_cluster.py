@@ -67,7 +67,7 @@ def test_two_dask_workers_do_the_batches_and_the_night_is_the_same(tmp_path: Pat
     shutil.copytree(tmp_path / "store", tmp_path / "alone")
     alone = settings.model_copy(update={"store": f"file:{tmp_path / 'alone'}", "runner": "threads", "workers": 1})
     with open_night(alone, of_this_process()) as opening:
-        by_one = run_night(opening.stages, opening.shell)
+        by_one = run_night(opening)
     report = meta_steward_nightly(settings)
     assert (report.outcome, report.count("harvested"), report.failed_batches) == ("promoted", 12, 0)
     assert (report.final, report.statuses, report.stages) == (by_one.final, by_one.statuses, by_one.stages)

@@ -14,7 +14,7 @@ from .servers import environment
 @pytest.mark.parametrize(
     "imported",
     [
-        "ctxsteward.steward.night.run, ctxsteward.steward.setup, ctxsteward.steward.night.history, "
+        "ctxsteward.steward.night.run, ctxsteward.steward.setup, ctxsteward.steward.night.chain, "
         "ctxsteward.steward.night.telemetry",
         "ctxsteward.flows, ctxsteward.flows",
     ],

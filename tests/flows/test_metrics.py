@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ctxsteward.flows import night as nightly
-from ctxsteward.steward.night.history import CheckVerdict, NightReport, QuarantinedTranscript
+from ctxsteward.steward.night.report import CheckVerdict, NightReport, QuarantinedTranscript
 from ctxsteward.steward.settings import NightSettings
 
 from .servers import environment
@@ -17,7 +17,7 @@ from .transcripts import founded, write
 
 SCRIPT = """
 import sys
-from ctxsteward.steward.night.history import NightReport
+from ctxsteward.steward.night.report import NightReport
 from ctxsteward.steward.night.telemetry import tell_night
 assert not any(name.startswith("opentelemetry") for name in sys.modules), "loaded where nothing was told"
 

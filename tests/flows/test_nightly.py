@@ -39,7 +39,7 @@ def test_a_night_on_prefect_ends_as_one_without(settings: NightSettings, tmp_pat
     assert (report.outcome, report.count("harvested"), report.failed_batches) == ("promoted", 12, 0)
     plain = founded(settings.model_copy(update={"store": f"file:{tmp_path / 'other'}"}))
     with open_night(plain, of_this_process()) as night:
-        other = run_night(night.stages, night.shell)
+        other = run_night(night)
     assert (other.stages, other.statuses) == (report.stages, report.statuses)
     assert sorted(other.changes) == sorted(report.changes), "in another store they have other ids, so another order"
 

@@ -16,7 +16,7 @@ from prefect.settings import PREFECT_API_URL
 from prefect.workers.process import ProcessWorker
 
 from ctxsteward.envelope.store import open_store
-from ctxsteward.steward.night.history import NightChain
+from ctxsteward.steward.night.chain import NightChain
 from ctxsteward.steward.settings import NightSettings
 
 from .servers import ROOT, ask, deployed_runs, environment, process, wait_for
@@ -135,5 +135,5 @@ def test_a_killed_worker_is_taken_over_by_the_next_run(deployed: Deployed, tmp_p
     assert {one["state_name"] for one in deployed_runs(deployed.url)} <= {"Completed", "Crashed", "Failed", "Scheduled"}
     assert "'store' is relative" in deployed.run(failing)["state"]["message"]
     with open_store(settings.store) as store:
-        ((_, night),) = NightChain(store, "default", "support").history()
+        (night,) = NightChain(store, "default", "support").history()
     assert (night.outcome, night.counts["harvested"]) == ("promoted", 24)

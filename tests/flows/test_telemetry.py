@@ -16,7 +16,7 @@ from ctxsteward.flows.night import export
 PREPARE
 export()
 export()
-from ctxsteward.steward.night.history import NightReport
+from ctxsteward.steward.night.report import NightReport
 from ctxsteward.steward.night.telemetry import tell_night
 tell_night(NightReport(tenant="t", profile="p", night="2026-11-22", outcome="promoted"))
 """

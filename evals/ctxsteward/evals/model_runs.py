@@ -23,11 +23,11 @@ from ctxsteward.schemas import ChatModel, InputError, ModelPrice, SummarizerInpu
 from ctxsteward.summarizers.models import CallLimits, GovernedModel, ModelSummarizer, SpendingLedger, model_at
 
 from .subjects.registry import named_object
+from .suites.kit.model_judges import ADDRESSES
 from .suites.kit.suite import Setup
 
 MEANT = ("in_loop", "summarizer", "selector")
 """Settings that differ between the run by rules and the one with a model."""
-ADDRESSES = ("http:", "https:", "openai:", "anthropic:")
 SELECTION_SECONDS = 60.0
 """Long, since no user waits for an answer here."""
 

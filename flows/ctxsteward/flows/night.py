@@ -55,7 +55,7 @@ from ctxsteward.schemas import InputError
 from ctxsteward.steward import NightReport, NightSettings, ProcessEnvironment, of_this_process, open_night, run_night
 from ctxsteward.steward.harvest.batches import Batch, BatchFailure, BatchRecords, BatchResult, Run
 from ctxsteward.steward.night.telemetry import tell_night
-from ctxsteward.steward.setup import harvest_in_process, require
+from ctxsteward.steward.setup import harvest_in_process, home_of, require
 from ctxsteward.store.profiles.versions import WriterLease
 
 OWNER = "ctxsteward.owner"
@@ -257,8 +257,8 @@ def night(settings: NightSettings) -> NightReport:
     here = of_this_process()
     claim(settings, here)
     with open_night(settings, here) as opening:
-        run = on_prefect(settings, opening.shell.records, opening.results)
-        report = run_night(opening.stages, replace(opening.shell, run=run))
+        run = on_prefect(settings, opening.records, home_of(settings) / "results")
+        report = run_night(replace(opening, harvest=run))
     tell_night(report)
     counts = ", ".join(f"{stage.stage} {stage.count}" for stage in report.stages)
     get_run_logger().info("night %s of %s: %s; %s", report.night, report.profile, report.outcome, counts)

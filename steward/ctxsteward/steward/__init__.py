@@ -4,7 +4,7 @@ The command line, cron or a Prefect flow runs one night:
 
     settings = settings_of("steward.yaml")
     with open_night(settings, of_this_process()) as night:
-        report = run_night(night.stages, night.shell)
+        report = run_night(night)
 
 Its folders, in the order in which a night passes them:
 
@@ -26,19 +26,21 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .ledger.facade import Ledger as Ledger
+    from .night.chain import NightChain as NightChain
     from .night.environment import (
         ProcessEnvironment as ProcessEnvironment,
         environment_keys as environment_keys,
         of_this_process as of_this_process,
     )
-    from .night.history import NightChain as NightChain, NightReport as NightReport, status as status
-    from .night.run import AdmittedRecords as AdmittedRecords, run_night as run_night
+    from .night.report import NightReport as NightReport
+    from .night.run import AdmittedRecords as AdmittedRecords, OpenNight as OpenNight, run_night as run_night
+    from .night.status import status as status
     from .release.approvals import Approvals as Approvals
     from .release.assignment import profile_for as profile_for, version_for as version_for
     from .release.promotion import promote as promote, rollback as rollback
     from .release.record_reviews import RecordReviews as RecordReviews
     from .settings import NightSettings as NightSettings, settings_of as settings_of
-    from .setup import OpenedNight as OpenedNight, open_night as open_night
+    from .setup import open_night as open_night
 else:  # A name is loaded at its first use, so that importing the package costs next to nothing.
     import lazy_loader
 
@@ -46,14 +48,16 @@ else:  # A name is loaded at its first use, so that importing the package costs 
         __name__,
         submod_attrs={
             "ledger.facade": ["Ledger"],
+            "night.chain": ["NightChain"],
             "night.environment": ["ProcessEnvironment", "environment_keys", "of_this_process"],
-            "night.history": ["NightChain", "NightReport", "status"],
-            "night.run": ["AdmittedRecords", "run_night"],
+            "night.report": ["NightReport"],
+            "night.run": ["AdmittedRecords", "OpenNight", "run_night"],
+            "night.status": ["status"],
             "release.approvals": ["Approvals"],
             "release.assignment": ["profile_for", "version_for"],
             "release.promotion": ["promote", "rollback"],
             "release.record_reviews": ["RecordReviews"],
             "settings": ["NightSettings", "settings_of"],
-            "setup": ["OpenedNight", "open_night"],
+            "setup": ["open_night"],
         },
     )

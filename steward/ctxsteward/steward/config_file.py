@@ -67,7 +67,7 @@ def invalid(
     keys = tuple(str(part) for part in first["loc"])
     where, key = place(source, lines, keys), ".".join(keys)
     if first["type"] == "extra_forbidden":
-        return refused(where, key, "no such key", f"allowed: {', '.join(_allowed(model, keys))}")
+        return refused(where, key, "no such key", f"allowed: {', '.join(allowed_fields(model, keys))}")
     if first["type"] == "missing":
         return refused(where, key, "found nothing", hint(first, form))
     found = f"found {show(first['input'])}: {message_clause(first['msg'])}"
@@ -86,8 +86,8 @@ def message_clause(message: str) -> str:
     return message[:1].lower() + message[1:]
 
 
-def _allowed(model: type[BaseModel], keys: Sequence[str]) -> list[str]:
-    """The fields of the innermost model that the keys lead to."""
+def allowed_fields(model: type[BaseModel], keys: Sequence[str]) -> list[str]:
+    """Return the fields of the innermost model that contains the last of these keys."""
     for key in keys[:-1]:
         inner = _model_in(model.model_fields[key].annotation) if key in model.model_fields else None
         model = inner or model

@@ -1,7 +1,7 @@
 """A night opened from its settings: store, sources, workers, ledger and gates behind the stages of `night.run`.
 
     with open_night(settings, of_this_process()) as night:
-        report = run_night(night.stages, night.shell)
+        report = run_night(night)
 
 A runner that harvests batches in other processes (a Prefect task, a Dask worker) calls `harvest_in_process` there: the
 same settings open the same store. The ledger's file lies beside the store's journal. Where it is missing or behind, it
@@ -15,23 +15,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 from ctxsteward.envelope import Store, open_store
 from ctxsteward.schemas import InputError
 from ctxsteward.schemas.errors import shown_uri
-from ctxsteward.schemas.message import Wire
 from ctxsteward.store.backend import local_folder
+from ctxsteward.store.crypto.keyring import AddressKey
 from ctxsteward.store.journal.erasures import ErasureRequest
 from ctxsteward.store.names import part_of
 from ctxsteward.store.profiles.versions import WriterLease, profile_names
 from ctxsteward.store.sqlite_file import IN_MEMORY
 
 from .artifacts.storage import ArtifactStore
-from .harvest.batches import Batch, BatchRecords, BatchResult, DueTranscript, WithdrawnTranscript, in_threads
+from .harvest.batches import Batch, BatchRecords, BatchResult, DueTranscript, in_threads
 from .harvest.usage import ActiveRecords, WatchedRecord
 from .ingest.items import SourceItem
 from .ingest.pipeline import IngestSettings
@@ -39,24 +39,14 @@ from .ingest.sources import STORE, TranscriptSource, open_source
 from .ingest.watermark import Watermark, advanced, due, marker
 from .ingest.worker_pool import Isolation, ItemLimits, WorkerPool
 from .ledger.facade import Ledger
-from .night.batch_harvest import BatchHarvester, HarvestResult, HarvestWorker, Watch
+from .night.batch_harvest import HarvestResult, HarvestWorker, WorkerPools, harvest_batch
+from .night.chain import NightChain
 from .night.environment import ProcessEnvironment, draft_store
-from .night.history import NightChain
-from .night.run import DueTranscripts, LedgerUpdate, Marks, NightContext, Stages, Tell
+from .night.run import DueTranscripts, LedgerUpdate, Marks, OpenNight, Tell
 from .release.decision import DecisionStage, Records, in_force
 from .settings import NightSettings
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OpenedNight:
-    """A night that is ready to run."""
-
-    store: Store
-    ledger: Ledger
-    stages: Stages
-    shell: NightContext
-    results: Path
-    """Folder for what a flow persists: addresses."""
+MAX_NAMES_SHOWN = 5
 
 
 def home_of(settings: NightSettings) -> Path:
@@ -98,7 +88,6 @@ def require_transcripts(uri: str) -> None:
         raise InputError("no transcript is there; name a folder with .json, .jsonl, .ndjson or .traj files")
 
 
-MAX_NAMES_SHOWN = 5
 Isolate = Callable[[HarvestWorker, NightSettings], Isolation[HarvestResult]]
 """Makes a worker pool that runs a `HarvestWorker` on items; called once a thread."""
 
@@ -118,7 +107,7 @@ def open_night(
     *,
     tell: Tell = lambda boundary: None,
     isolate: Isolate = in_a_worker,
-) -> Iterator[OpenedNight]:
+) -> Iterator[OpenNight]:
     """Open everything that a night needs, and close it at the end."""
     if settings.dry_run and settings.runner != "threads":
         raise InputError("a dry run keeps everything in this process's memory; run it with `runner` threads")
@@ -126,16 +115,46 @@ def open_night(
         store = _store(settings, here, stack)
         path = IN_MEMORY if settings.dry_run or settings.store == "memory:" else ledger_path(settings)
         ledger = stack.enter_context(Ledger.open(path, store, settings.tenant, settings.profile))
-        harvesting = _harvesting(
-            settings, store, here, stack, isolate, lambda: in_force(settings, store, ledger), ledger.uses.watched
+        sources = _sources(settings, store, here, stack)
+        worker = _worker(settings, store)
+        records = BatchRecords(store, settings.tenant, settings.profile, extractor=worker.extractor)
+        pools = WorkerPools(lambda: isolate(_watching(worker, in_force(settings, store, ledger)), settings))
+        stack.callback(pools.close)
+        harvest = partial(
+            harvest_batch,
+            sources=sources,
+            artifacts=ArtifactStore(store, settings.tenant),
+            records=records,
+            pools=pools,
+            watch=ledger.uses.watched,
         )
-        taking = IngestStage(settings, store, ledger, harvesting, here)
+        chain = NightChain(store, settings.tenant, settings.profile)
         deciding = DecisionStage(settings, store, ledger, model=here.models)
-        stages = Stages(
-            due=taking.due,
-            harvest=harvesting,
-            absorb=taking.absorb,
-            reconcile=taking.reconcile,
+        yield OpenNight(
+            settings=settings,
+            store=store,
+            ledger=ledger,
+            date=settings.night or here.today,
+            when=here.when,
+            chain=chain,
+            records=records,
+            lease=WriterLease(store, settings.profile, settings.tenant, owner=here.owner, clock=here.clock),
+            cpu_seconds=here.cpu_seconds,
+            abandoned=here.abandoned,
+            tell=tell,
+            due=partial(
+                _due,
+                settings=settings,
+                sources=sources,
+                key=store.keys.address_key(settings.tenant),
+                now_seconds=here.clock(),
+                catch_up=partial(_catch_up, ledger, chain, records),
+            ),
+            harvest=in_threads(harvest, settings.workers, pools.close),
+            absorb=partial(
+                _absorb, ledger, records, ErasureRequest(settings.who, here.when, "deleted where it came from")
+            ),
+            reconcile=ledger.components,
             admit=deciding.admit,
             fit=deciding.fit,
             stage=deciding.stage,
@@ -145,52 +164,46 @@ def open_night(
             canary=deciding.canary,
             wording=deciding.wording,
         )
-        yield OpenedNight(
-            store=store,
-            ledger=ledger,
-            stages=stages,
-            results=home_of(settings) / "results",
-            shell=_shell(settings, store, here, harvesting, tell),
-        )
-
-
-def _shell(
-    settings: NightSettings, store: Store, here: ProcessEnvironment, harvesting: BatchHarvester, tell: Tell
-) -> NightContext:
-    return NightContext(
-        settings=settings,
-        night=settings.night or here.today,
-        when=here.when,
-        nights=NightChain(store, settings.tenant, settings.profile),
-        records=harvesting.records,
-        lease=WriterLease(store, settings.profile, settings.tenant, owner=here.owner, clock=here.clock),
-        key=store.keys.address_key(settings.tenant),
-        cpu_seconds=here.cpu_seconds,
-        run=in_threads(harvesting, settings.workers, harvesting.close),
-        abandoned=here.abandoned,
-        tell=tell,
-    )
 
 
 def harvest_in_process(
     settings: NightSettings, batch: Batch, here: ProcessEnvironment, *, isolate: Isolate = in_a_worker
 ) -> BatchResult:
-    """Harvest one batch with a store and workers of its own, in whatever process this is."""
+    """Harvest one batch with a store and workers of its own, in whatever process this is.
+
+    What records foresaw is counted only on the machine that has the ledger.
+    """
     before = here.cpu_seconds()
     with ExitStack() as stack:
         store = _store(settings, here, stack)
-        ledger = _ledger_here(settings, store, stack)
 
-        def active() -> Records:
-            known = ledger()
-            return in_force(settings, store, known) if known is not None else ()
+        @cache
+        def ledger() -> Ledger | None:
+            path = ledger_path(settings)
+            if not path.exists():
+                return None
+            return stack.enter_context(Ledger.open(path, store, settings.tenant, settings.profile))
+
+        def watched_pool() -> Isolation[HarvestResult]:
+            opened = ledger()
+            return isolate(_watching(worker, in_force(settings, store, opened) if opened else ()), settings)
 
         def watch(ids: Collection[str]) -> Iterable[WatchedRecord]:
-            known = ledger()
-            return known.uses.watched(ids) if known is not None else ()
+            opened = ledger()
+            return opened.uses.watched(ids) if opened else ()
 
-        done = _harvesting(settings, store, here, stack, isolate, active, watch)(batch)
-    return replace(done, cpu_seconds=here.cpu_seconds() - before)
+        worker = _worker(settings, store)
+        pools = WorkerPools(watched_pool)
+        stack.callback(pools.close)
+        result = harvest_batch(
+            batch,
+            sources=_sources(settings, store, here, stack),
+            artifacts=ArtifactStore(store, settings.tenant),
+            records=BatchRecords(store, settings.tenant, settings.profile, extractor=worker.extractor),
+            pools=pools,
+            watch=watch,
+        )
+    return replace(result, cpu_seconds=here.cpu_seconds() - before)
 
 
 def _store(settings: NightSettings, here: ProcessEnvironment, stack: ExitStack) -> Store:
@@ -200,149 +213,101 @@ def _store(settings: NightSettings, here: ProcessEnvironment, stack: ExitStack) 
     return draft_store(store, settings.tenant) if settings.dry_run else store
 
 
-def _harvesting(
-    settings: NightSettings,
-    store: Store,
-    here: ProcessEnvironment,
-    stack: ExitStack,
-    isolate: Isolate,
-    active: Callable[[], Records],
-    watch: Watch,
-) -> BatchHarvester:
+def _sources(
+    settings: NightSettings, store: Store, here: ProcessEnvironment, stack: ExitStack
+) -> dict[str, TranscriptSource]:
+    """The sources by URI, opened until the stack ends."""
+    opened = {}
+    for uri in settings.sources:
+        opened[uri] = open_source(
+            uri, store=store, tenant=settings.tenant, profile=settings.profile, now_seconds=here.clock()
+        )
+        stack.callback(opened[uri].close)
+    return opened
+
+
+def _worker(settings: NightSettings, store: Store) -> HarvestWorker:
     ingest = IngestSettings(
         internal_tools=frozenset(settings.internal_tools), confirming_tools=settings.confirming_tools
     )
-    reaper = HarvestWorker(key=store.keys.address_key(settings.tenant), settings=ingest)
-    harvesting = BatchHarvester(
-        {uri: stack.enter_context(_closing(uri, settings, store, here)) for uri in settings.sources},
-        ArtifactStore(store, settings.tenant),
-        BatchRecords(store, settings.tenant, settings.profile, extractor=reaper.extractor),
-        lambda: isolate(replace(reaper, active=ActiveRecords(active())), settings),
-        watch,
-    )
-    stack.callback(harvesting.close)
-    return harvesting
+    return HarvestWorker(key=store.keys.address_key(settings.tenant), settings=ingest)
 
 
-def _ledger_here(settings: NightSettings, store: Store, stack: ExitStack) -> Callable[[], Ledger | None]:
-    """The ledger of this machine, opened where it is asked for; None on another machine, which has none."""
-    path = ledger_path(settings)
-
-    @cache
-    def ledger() -> Ledger | None:
-        if not path.exists():
-            return None
-        return stack.enter_context(Ledger.open(path, store, settings.tenant, settings.profile))
-
-    return ledger
+def _watching(worker: HarvestWorker, active: Records) -> HarvestWorker:
+    """The same worker, which also counts how far these records foresaw what it reads."""
+    return replace(worker, active=ActiveRecords(active))
 
 
-@contextmanager
-def _closing(uri: str, settings: NightSettings, store: Store, here: ProcessEnvironment) -> Iterator[TranscriptSource]:
-    source = open_source(uri, store=store, tenant=settings.tenant, profile=settings.profile, now_seconds=here.clock())
-    try:
-        yield source
-    finally:
-        source.close()
+def _catch_up(ledger: Ledger, chain: NightChain, records: BatchRecords) -> None:
+    """Bring a ledger up to the last night that is another machine's, a new one, or one that something was erased of."""
+    newest = chain.head()
+    if newest is not None and newest.ledger != ledger.digest():
+        ledger.absorb_kept(artifact for batch in records.every() for artifact in batch.artifacts)
 
 
-class IngestStage:
-    """The first stages of a night, from listings to the ledger: `due`, `absorb` and `reconcile`."""
-
-    def __init__(
-        self,
-        settings: NightSettings,
-        store: Store,
-        ledger: Ledger,
-        harvesting: BatchHarvester,
-        here: ProcessEnvironment,
-    ) -> None:
-        self._settings, self._ledger, self._harvesting = settings, ledger, harvesting
-        self._key, self._now_seconds = store.keys.address_key(settings.tenant), here.clock()
-        self._nights = NightChain(store, settings.tenant, settings.profile)
-        self._told = ErasureRequest(settings.who, here.when, "deleted where it came from")
-        self._items: tuple[DueTranscript, ...] = ()
-
-    def due(self, marks: Marks) -> DueTranscripts:
-        """What is new in any source. Brings the ledger up to the last night first, because harvesting asks it."""
-        if self._is_behind():
-            self._ledger.absorb_kept(kept for batch in self._harvesting.records.every() for kept in batch.artifacts)
-        listed = {uri: tuple(source.items()) for uri, source in self._harvesting.sources.items()}
-        before = {uri: _mark(uri, marks) for uri in listed}
-        tonight = {uri: self._due(uri, items, before[uri]) for uri, items in listed.items()}
-
-        def after(left: Collection[DueTranscript]) -> Marks:
-            undone = {(item.source, item.name) for item in left}
-            return dict(marks) | {
-                uri: self._advanced(uri, before[uri], items, tonight[uri], undone) for uri, items in listed.items()
-            }
-
-        self._items = tuple(_item(uri, item) for uri, items in tonight.items() for item in items)
-        return DueTranscripts(items=self._items, marks=after)
-
-    def _due(self, uri: str, items: Iterable[SourceItem], watermark: Watermark) -> tuple[SourceItem, ...]:
-        settings = self._settings
-        return due(
+def _due(
+    marks: Marks,
+    *,
+    settings: NightSettings,
+    sources: Mapping[str, TranscriptSource],
+    key: AddressKey,
+    now_seconds: float,
+    catch_up: Callable[[], None],
+) -> DueTranscripts:
+    """What is new in any source. Brings the ledger up to the last night first, because harvesting asks it."""
+    catch_up()
+    listed = {uri: tuple(source.items()) for uri, source in sources.items()}
+    before = {uri: Watermark.from_json(marks[uri]) if uri in marks else Watermark(source=uri) for uri in listed}
+    tonight = {
+        uri: due(
             items,
-            watermark,
-            mark=marker(self._key, uri),
+            before[uri],
+            mark=marker(key, uri),
             since_seconds=_seconds(settings.since),
             until_seconds=_seconds(settings.until),
             full=settings.full,
         )
+        for uri, items in listed.items()
+    }
 
-    def _advanced(
-        self,
-        uri: str,
-        watermark: Watermark,
-        items: tuple[SourceItem, ...],
-        tonight: tuple[SourceItem, ...],
-        undone: set[tuple[str, str]],
-    ) -> Mapping[str, object]:
-        left = [item for item in tonight if (uri, item.name) in undone]
-        mark = marker(self._key, uri)
-        return advanced(watermark, items, tonight, left, mark=mark, now_seconds=self._now_seconds).to_json()
+    def after(left: Collection[DueTranscript]) -> Marks:
+        undone = {(item.source, item.name) for item in left}
+        moved = {}
+        for uri, items in listed.items():
+            unread = [item for item in tonight[uri] if (uri, item.name) in undone]
+            mark = marker(key, uri)
+            watermark = advanced(before[uri], items, tonight[uri], unread, mark=mark, now_seconds=now_seconds)
+            moved[uri] = watermark.to_json()
+        return dict(marks) | moved
 
-    def absorb(self, artifacts: Iterable[str], gone: Sequence[WithdrawnTranscript]) -> LedgerUpdate:
-        """Take artifacts into the ledger.
-
-        A transcript that was withdrawn where it came from leaves for good, and its artifacts with it.
-        """
-        self._ledger.absorb_kept(artifacts)
-        for session in self._withdrawn(gone):
-            self._ledger.withdraw(session=session, told=self._told)
-        return LedgerUpdate(digest=self._ledger.digest(), observations=self._ledger.observations())
-
-    def _is_behind(self) -> bool:
-        """Whether the ledger is not what the last night left: another machine's, a new one, or something was erased."""
-        newest = self._nights.head()
-        return newest is not None and newest[1].ledger != self._ledger.digest()
-
-    def _withdrawn(self, gone: Sequence[WithdrawnTranscript]) -> Iterator[str]:
-        records = self._harvesting.records
-        named = {records.address(item): item for item in self._items} if gone else {}
-        for transcript in gone:
-            for session in self._ledger.sessions(named[transcript.item].name) if transcript.item in named else ():
-                if transcript.session in (None, records.session(session)):
-                    yield session
-
-    def reconcile(self) -> int:
-        return self._ledger.components()
+    return DueTranscripts(
+        items=tuple(_item(uri, item) for uri, items in tonight.items() for item in items), marks=after
+    )
 
 
-def _is_of(profile: Wire | None, name: str) -> bool:
-    """Whether a session is one of this profile's, or of none that was ever committed."""
-    return profile is None or profile.get("version") is None or profile.get("name") == name
+def _absorb(
+    ledger: Ledger,
+    records: BatchRecords,
+    request: ErasureRequest,
+    artifacts: Iterable[str],
+    withdrawn: Sequence[tuple[DueTranscript, str | None]],
+) -> LedgerUpdate:
+    """Take artifacts into the ledger.
+
+    A transcript that was withdrawn where it came from leaves for good, and its artifacts with it.
+    """
+    ledger.absorb_kept(artifacts)
+    for item, address in withdrawn:
+        for session in ledger.sessions(item.name):
+            if address in (None, records.session(session)):
+                ledger.withdraw(session=session, told=request)
+    return LedgerUpdate(digest=ledger.digest(), observations=ledger.observations())
 
 
 def _item(uri: str, item: SourceItem) -> DueTranscript:
     """A listed item as a due transcript. The revision of a log is its length, that of a file its time."""
     revision = int(item.version.partition("@")[0]) if uri == "store" else int(item.modified_seconds * 1e6)
     return DueTranscript(uri, item.name, item.version, revision)
-
-
-def _mark(uri: str, marks: Marks) -> Watermark:
-    return Watermark.from_json(marks[uri]) if uri in marks else Watermark(source=uri)
 
 
 def _seconds(when: str | None) -> float | None:

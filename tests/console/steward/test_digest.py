@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ctxsteward.console.steward.status import digest_text, week_of
+from ctxsteward.console.steward.digest import digest_text, week_of
 from ctxsteward.schemas import InputError
 
 from .scenes import Desk, run, value
@@ -103,7 +103,7 @@ def test_a_week_in_which_nothing_happened_says_so(desk: Desk) -> None:
         "",
         "## Errors that came up most in its transcripts",
         "",
-        "None of which a remedy was seen.",
+        "No error with a known remedy.",
     ]
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from typing import Any
 
-from ctxsteward.console.steward.status import Figures, page
+from ctxsteward.console.steward.page import page
 from ctxsteward.steward.harvest.usage import RecordUse
-from ctxsteward.steward.night.history import Night, NightReport
+from ctxsteward.steward.night.chain import Night
+from ctxsteward.steward.night.report import NightReport
 
 from ...steward.scenes import recommendation
 
@@ -21,22 +22,10 @@ def night(number: int, **counts: int) -> Night:
 RECORD = recommendation("r-1", "The airport fee is 12 EUR.", kind="correction")
 
 
-def page_of(*nights: Night, report: NightReport | None = None, uses: Mapping[str, RecordUse] | None = None) -> str:
-    told = Figures(
-        profile="support",
-        tenant="acme",
-        when="2026-11-22",
-        version=1,
-        nights=tuple(enumerate(nights, 1)),
-        drifts=(),
-        records=(RECORD,),
-        slice=(),
-        versions=(),
-        waiting=(),
-        report=report,
-        uses=uses or {},
+def page_of(*nights: Night, **more: Any) -> str:
+    return page(
+        profile="support", tenant="acme", when="2026-11-22", version=1, nights=nights, records=(RECORD,), **more
     )
-    return page(told)
 
 
 def test_the_page_tells_alerts_of_the_last_nights_without_a_night_of_its_own() -> None:
@@ -71,22 +60,17 @@ def test_a_record_stands_with_the_use_that_it_was() -> None:
 
 def test_hostile_text_is_escaped_wherever_a_template_puts_it() -> None:
     hostile = """</style><script>alert("x")</script>'&"""
-    told = Figures(
+    found = page(
         profile=hostile,
         tenant=hostile,
         when=hostile,
         version=1,
         nights=(),
-        drifts=(),
         records=(RECORD.model_copy(update={"text": hostile}),),
-        slice=((hostile, hostile, True),),
-        versions=(),
-        waiting=(hostile,),
-        report=None,
-        quotes={hostile: (hostile,)},
+        slice=((hostile, hostile, True, (hostile,)),),
+        requests=(hostile,),
         questions=((hostile, (hostile, hostile)),),
     )
-    found = page(told)
     assert "<script" not in found
     assert found.count("&lt;script&gt;") >= 16
     assert found.count("</style>") == 1

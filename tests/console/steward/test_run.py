@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from ctxsteward.console.steward import night as steward_running
-from ctxsteward.console.steward.context import shipped_transcripts
+from ctxsteward.console.steward.context import is_shipped, shipped_transcripts
 from ctxsteward.console.steward.night import NightOptions
 from ctxsteward.envelope.store import open_store
 from ctxsteward.steward.night.environment import of_this_process
@@ -107,7 +107,7 @@ def test_a_shipped_night_has_the_date_of_today(tmp_path: Path, today: str) -> No
     with steward_running.ready(NightOptions(store=f"file:{tmp_path / 'store'}", tenant="default"), here) as night:
         report, _ = steward_running.run_prepared(night, lambda stage: None)
 
-    assert night.is_shipped
+    assert all(map(is_shipped, night.settings.sources))
     assert (report.night, report.outcome, report.version) == (today, "promoted", 2)
 
 

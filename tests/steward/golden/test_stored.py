@@ -26,7 +26,7 @@ from ctxsteward.steward.harvest.batches import (
 from ctxsteward.steward.ingest.items import SourceItem
 from ctxsteward.steward.ingest.watermark import Watermark, advanced, marker
 from ctxsteward.steward.ledger.records import JudgementContext
-from ctxsteward.steward.night.history import Night, NightChain
+from ctxsteward.steward.night.chain import Night, NightChain
 from ctxsteward.steward.release.approvals import Approvals
 from ctxsteward.steward.release.record_reviews import RecordReviews
 from ctxsteward.store.crypto.keyring import MasterKeys
@@ -147,7 +147,7 @@ def night(made: Store) -> None:
         supports=({"blob": "b", "key": "k"},),
     )
     nights.append(first, full, epoch=2)
-    assert nights.newest(1) == [full]
+    assert list(nights.history(1)) == [full]
 
 
 def released(made: Store) -> None:

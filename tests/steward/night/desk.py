@@ -17,7 +17,7 @@ from ctxsteward.steward.ingest.items import LoadedItem
 from ctxsteward.steward.ingest.worker_pool import InProcess, Isolation, ItemLimits, WorkerPool
 from ctxsteward.steward.night.batch_harvest import HarvestResult, HarvestWorker
 from ctxsteward.steward.night.environment import ProcessEnvironment, of_this_process
-from ctxsteward.steward.night.history import NightReport
+from ctxsteward.steward.night.report import NightReport
 from ctxsteward.steward.night.run import Tell, run_night
 from ctxsteward.steward.settings import NightSettings
 from ctxsteward.steward.setup import Isolate, open_night
@@ -126,7 +126,7 @@ def night(
             patch.setattr(
                 "ctxsteward.steward.gate.settings.shipped", lambda: suite.model_copy(update={"cases": suite.cases[:1]})
             )
-        return run_night(opening.stages, opening.shell)
+        return run_night(opening)
 
 
 @dataclass(frozen=True, slots=True)

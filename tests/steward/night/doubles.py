@@ -1,6 +1,6 @@
-"""Stages of a small steward of our own: every line of every file in a folder is an insight, and all are admitted.
+"""A small steward of our own: every line of every file in a folder is an insight, and all are admitted.
 
-The shell, the batches, the chain of nights, the store, the lease and the profile's versions are the real ones. A line
+The order, the batches, the chain of nights, the store, the lease and the profile's versions are the real ones. A line
 ``poison: REASON`` puts its file into quarantine; ``break`` breaks its whole batch.
 """
 
@@ -23,10 +23,11 @@ from ctxsteward.steward.harvest.batches import (
     DueTranscript,
     RefusedTranscript,
     Run,
-    WithdrawnTranscript,
     in_threads,
 )
-from ctxsteward.steward.night.history import CheckVerdict, NightChain
+from ctxsteward.steward.ledger.facade import Ledger
+from ctxsteward.steward.night.chain import NightChain
+from ctxsteward.steward.night.report import CheckVerdict
 from ctxsteward.steward.night.run import (
     AdmittedRecords,
     Challenger,
@@ -35,14 +36,14 @@ from ctxsteward.steward.night.run import (
     FittedSlice,
     LedgerUpdate,
     Marks,
-    NightContext,
+    OpenNight,
     PromotionResult,
-    Stages,
 )
 from ctxsteward.steward.settings import NightSettings
 from ctxsteward.store.crypto.keyring import MasterKeys
 from ctxsteward.store.profiles.text import Profile
 from ctxsteward.store.profiles.versions import WriterLease
+from ctxsteward.store.sqlite_file import IN_MEMORY
 
 KEYS = MasterKeys(b"k" * 32)
 """The same addresses in every store."""
@@ -60,21 +61,6 @@ class Lines:
         self._note = note
         self.drift = CheckVerdict(level="INFO", ok=True)
         self.gate = CheckVerdict(level="passed", ok=True)
-
-    def stages(self) -> Stages:
-        return Stages(
-            due=self.due,
-            harvest=self.harvest,
-            absorb=self.absorb,
-            reconcile=lambda: len(self._artifacts),
-            admit=self.admit,
-            fit=self.fit,
-            stage=self.stage,
-            drift=lambda challenger, writing: self.drift,
-            gate=lambda challenger: self.gate,
-            promote=self.promote,
-            canary=lambda writing: CheckVerdict(level="none", ok=True),
-        )
 
     def due(self, marks: Marks) -> DueTranscripts:
         listed = {path.name: _digest(path) for path in self.folder.iterdir()}
@@ -108,17 +94,19 @@ class Lines:
         )
         return self.records.write(result)
 
-    def absorb(self, artifacts: Iterable[str], gone: Sequence[WithdrawnTranscript] = ()) -> LedgerUpdate:
+    def absorb(
+        self, artifacts: Iterable[str], withdrawn: Sequence[tuple[DueTranscript, str | None]] = ()
+    ) -> LedgerUpdate:
         before, new = set(), set(artifacts)
-        for _, night in NightChain(self.store, TENANT, PROFILE).history():
+        for night in NightChain(self.store, TENANT, PROFILE).history():
             before |= {one for address in night.batches for one in self.records.read(address).artifacts}
-        self._artifacts = sorted(before | new)
-        digest = hashlib.sha256("".join(self._artifacts).encode()).hexdigest()
-        return LedgerUpdate(digest=digest, observations=len(self._artifacts))
+        self.artifacts = sorted(before | new)
+        digest = hashlib.sha256("".join(self.artifacts).encode()).hexdigest()
+        return LedgerUpdate(digest=digest, observations=len(self.artifacts))
 
     def admit(self, night: str, run: str) -> AdmittedRecords:
         vault = self.store.vault(TENANT)
-        said = {line for address in self._artifacts for line in json.loads(vault.get(address))}
+        said = {line for address in self.artifacts for line in json.loads(vault.get(address))}
         found: list[Any] = [SimpleNamespace(text=text, status="active") for text in sorted(said)]
         return AdmittedRecords(active=found, digest=hashlib.sha256(repr(found).encode()).hexdigest())
 
@@ -177,17 +165,28 @@ def shell(
     clock: Callable[[], float] = lambda: 1_000.0,
     owner: str = "night@host:1",
     **more: Any,
-) -> NightContext:
-    return NightContext(
+) -> OpenNight:
+    return OpenNight(
         settings=settings,
-        night=night,
+        store=store,
+        ledger=Ledger.open(IN_MEMORY, store, TENANT, PROFILE),
+        date=night,
         when=f"{night}T03:00:00Z",
-        nights=NightChain(store, TENANT, PROFILE),
+        chain=NightChain(store, TENANT, PROFILE),
         records=lines.records,
         lease=WriterLease(store, PROFILE, TENANT, owner=owner, clock=clock),
-        key=store.keys.address_key(TENANT),
         cpu_seconds=lambda: 0.0,
-        run=run or in_threads(lines.harvest, 1),
+        due=lines.due,
+        harvest=run or in_threads(lines.harvest, 1),
+        absorb=lines.absorb,
+        reconcile=lambda: len(lines.artifacts),
+        admit=lines.admit,
+        fit=lines.fit,
+        stage=lines.stage,
+        drift=lambda challenger, commit: lines.drift,
+        gate=lambda challenger: lines.gate,
+        promote=lines.promote,
+        canary=lambda commit: CheckVerdict(level="none", ok=True),
         **more,
     )
 

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from ctxsteward.envelope.store import open_store
-from ctxsteward.steward.night.history import NightChain, NightReport
+from ctxsteward.steward.night.chain import NightChain
+from ctxsteward.steward.night.report import NightReport
 from ctxsteward.steward.release.canary import CanaryArm, arms_of
 from ctxsteward.steward.settings import NightSettings
 from ctxsteward.store.erasure.forget import forget
@@ -79,7 +80,7 @@ def test_a_session_counts_once_however_often_it_is_read(tmp_path: Path) -> None:
     for day in (24, 25, 26):
         night(settings.model_copy(update={"night": f"2026-11-{day}", "full": day > 24}))
     with open_store(settings.store) as store:
-        nights = [one for _, one in NightChain(store, "acme", "support").history()][2:]
+        nights = list(NightChain(store, "acme", "support").history())[2:]
         arms = arms_of(store, settings, nights, (1, 2))
         for name in ("v2-0", "v1-0"):
             forget(store, session=name, tenant="acme", who="dpo", why="asked", when="2026-11-27T00:00:00Z")

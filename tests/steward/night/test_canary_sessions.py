@@ -14,7 +14,7 @@ from ctxsteward.envelope.store import Store, open_store
 from ctxsteward.schemas import InputError
 from ctxsteward.schemas.profile import ProfileDocument
 from ctxsteward.steward.gate.settings import GateSettings
-from ctxsteward.steward.night.history import NightReport
+from ctxsteward.steward.night.report import NightReport
 from ctxsteward.steward.release.assignment import profile_for
 from ctxsteward.steward.release.canary import AuditCounts, audits
 from ctxsteward.steward.settings import NightSettings

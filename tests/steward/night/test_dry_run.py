@@ -30,15 +30,15 @@ def test_a_dry_run_decides_as_the_night_would_and_writes_nothing(tmp_path: Path,
     with open_store(f"file:{tmp_path / 'store'}") as store:
         for _ in range(nights):
             lines = Lines(store, tmp_path / "in")
-            run_night(lines.stages(), shell(store, lines))
+            run_night(shell(store, lines))
         write(tmp_path / "in", some(12))
         before = tree(tmp_path)
         draft = draft_store(store, TENANT)
         lines = Lines(draft, tmp_path / "in")
-        dry = run_night(lines.stages(), shell(draft, lines, SETTINGS.model_copy(update={"dry_run": True})))
+        dry = run_night(shell(draft, lines, SETTINGS.model_copy(update={"dry_run": True})))
         assert tree(tmp_path) == before
         lines = Lines(store, tmp_path / "in")
-        wet = run_night(lines.stages(), shell(store, lines))
+        wet = run_night(shell(store, lines))
     assert (dry.dry_run, dry.outcome, dry.version, dry.stages) == (True, wet.outcome, wet.version, wet.stages)
     assert (dry.final == wet.final) == bool(nights), "a new tenant has keys of its own"
 

@@ -18,7 +18,7 @@ from ctxsteward.envelope.tokens.tokenizer import Counter
 from ctxsteward.schemas import InputError
 from ctxsteward.steward import Ledger
 from ctxsteward.steward.ledger.records import JudgementContext
-from ctxsteward.steward.night.history import NightChain
+from ctxsteward.steward.night.chain import NightChain
 from ctxsteward.steward.settings import NightSettings
 from ctxsteward.steward.setup import ledger_path
 from ctxsteward.store.erasure.forget import Erasure, forget
@@ -179,7 +179,7 @@ def test_what_tells_support_names_nobody(tmp_path: Path) -> None:
     with open_store(settings.store) as store:
         found = NightChain(store, "acme", "support").head()
         assert found is not None
-        (kept,) = references(list(found[1].supports))
+        (kept,) = references(list(found.supports))
         data = store.vault("acme").get(kept.blob)
     assert re.fullmatch(rb'\{"least":3,"schema_version":1,"voices":[\[\]",0-9a-f]+\}', data)
 

@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from ctxsteward.envelope.testing import memory_store
-from ctxsteward.steward.night.history import Night, NightChain, alerts, alerts_of, status
+from ctxsteward.steward.night.alerts import alerts, alerts_of
+from ctxsteward.steward.night.chain import Night, NightChain
+from ctxsteward.steward.night.status import status
 
 USUAL = {
     "due": 10,
@@ -98,8 +100,8 @@ def test_status_tells_alerts_and_rates_of_the_nights_it_shows() -> None:
     for one in (*WEEK, night(8, absorbed=99, **used), night(9)):
         link = nights.append(link, one, epoch=1)
     last = status(store, "acme", "support", now_seconds=0.0, limit=2).last
-    assert [(one.night, one.alerts) for one in last] == [
+    assert [(night.night, alerts) for night, alerts in last] == [
         ("2026-11-09", ()),
         ("2026-11-08", ("absorbed: 99, 5.0 × the median of 7 nights",)),
     ]
-    assert last[1].rates == {"used": 0.25, "obeyed": 0.5}
+    assert last[1][0].summary()["rates"] == {"used": 0.25, "obeyed": 0.5}

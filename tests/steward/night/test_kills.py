@@ -14,7 +14,7 @@ import pytest
 
 from ctxsteward.envelope.store import Store, open_store
 from ctxsteward.steward.harvest.batches import DueTranscript, batched
-from ctxsteward.steward.night.history import NightChain
+from ctxsteward.steward.night.chain import NightChain
 from ctxsteward.steward.night.run import run_night
 from ctxsteward.store.maintenance.fsck import fsck
 
@@ -39,7 +39,7 @@ def night(root: Path, stop: str | None = None, owner: str = OWNER) -> dict[str, 
             points.around(boundary, lambda: None)
 
         told = shell(watched, lines, owner=owner, tell=passed, abandoned=lambda owner: owner == OWNER)
-        report = run_night(lines.stages(), told)
+        report = run_night(told)
         return {"report": report, "labels": points.labels}
 
 
@@ -58,7 +58,7 @@ def kept(root: Path) -> tuple[list[bytes], bytes | None, list[str]]:
     """Bodies of nights and batches, of the version, and what was read, in order."""
     with open_store(f"file:{root / 'store'}", keys=KEYS) as store:
         assert fsck(store, tenant=TENANT, read_data=True).damage == ()
-        nights = [repr(night).encode() for _, night in NightChain(store, TENANT, PROFILE).history()]
+        nights = [repr(night).encode() for night in NightChain(store, TENANT, PROFILE).history()]
         version = store.profiles(PROFILE, tenant=TENANT).head()
         content = None if version is None else (version.number, version.address, version.commit_id)
         return nights, repr(content).encode(), (root / "read.txt").read_text().split()

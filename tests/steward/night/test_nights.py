@@ -16,7 +16,9 @@ import pytest
 
 from ctxsteward.envelope import Profile, open_store
 from ctxsteward.schemas.profile import MetaRecord, ProfileDocument, ProfileEntry
-from ctxsteward.steward.night.history import NightChain, NightReport, status
+from ctxsteward.steward.night.chain import NightChain
+from ctxsteward.steward.night.report import NightReport
+from ctxsteward.steward.night.status import status
 from ctxsteward.steward.settings import NightSettings
 from ctxsteward.steward.setup import ledger_path
 from ctxsteward.store.erasure.forget import forget
@@ -96,7 +98,7 @@ def test_killed_at_a_boundary_it_is_repeated_to_the_same_bytes(tmp_path: Path, s
             killed(die, str(root), stop)
         report = night(settings)
         with open_store(settings.store) as store:
-            (_, found), *more = NightChain(store, "acme", "support").history()
+            found, *more = NightChain(store, "acme", "support").history()
             assert more == []
             version = store.profiles("support", tenant="acme").newest()
             plain = replace(found, marks={}, batches=())  # they name the folder, which is another one here
@@ -177,7 +179,7 @@ def test_a_night_of_another_profiles_sessions_alone_ends_well_and_says_so(tmp_pa
     assert (again.count("due"), again.skipped, again.alerts) == (0, {}, ()), "what was looked at is not due again"
     with open_store(settings.store) as store:
         told = status(store, "acme", "support", now_seconds=NOON, limit=2).last
-    assert [one.alerts for one in told] == [(), ()]
+    assert [alerts for _, alerts in told] == [(), ()]
 
 
 def test_a_ledger_that_is_lost_is_made_anew_from_the_store(tmp_path: Path) -> None:
@@ -199,8 +201,8 @@ def test_gc_keeps_what_nights_rest_on_and_status_says_how_it_stands(tmp_path: Pa
     ledger_path(settings).unlink()
     assert night(settings).outcome == "unchanged"
     assert (found.version, found.records, found.nights, found.running) == (1, 3, 1, None)
-    assert [one.source for one in found.sources] == list(settings.sources)
-    assert found.last[0].counts["harvested"] == 15
+    assert list(found.marks) == list(settings.sources)
+    assert found.last[0][0].counts["harvested"] == 15
 
 
 def test_a_full_night_reads_everything_again_and_changes_nothing(tmp_path: Path) -> None:

@@ -10,7 +10,8 @@ import pytest
 
 from ctxsteward.envelope.store import Store, open_store
 from ctxsteward.steward.harvest.batches import DueTranscript, batched
-from ctxsteward.steward.night.history import CheckVerdict, NightChain
+from ctxsteward.steward.night.chain import NightChain
+from ctxsteward.steward.night.report import CheckVerdict
 from ctxsteward.steward.night.run import run_night
 from ctxsteward.store.maintenance.fsck import fsck
 from ctxsteward.store.maintenance.gc import gc
@@ -41,7 +42,7 @@ def governed(store: Store) -> dict[str, bytes]:
 
 def test_a_night_passes_every_stage_once_in_order(store: Store, folder: Path) -> None:
     lines, passed = Lines(store, folder), []
-    report = run_night(lines.stages(), shell(store, lines, tell=passed.append))
+    report = run_night(shell(store, lines, tell=passed.append))
     assert [stage for stage in passed if stage != "batch"] == [
         "due",
         "harvested",
@@ -71,9 +72,9 @@ def test_a_night_passes_every_stage_once_in_order(store: Store, folder: Path) ->
 
 def test_the_same_night_again_writes_nothing(store: Store, folder: Path) -> None:
     lines = Lines(store, folder)
-    first = run_night(lines.stages(), shell(store, lines))
+    first = run_night(shell(store, lines))
     before = governed(store)
-    again = run_night(lines.stages(), shell(store, lines))
+    again = run_night(shell(store, lines))
     assert (again.outcome, again.number, again.final) == ("unchanged", None, first.final)
     assert governed(store) == before
     assert len(lines.read) == 20
@@ -81,26 +82,26 @@ def test_the_same_night_again_writes_nothing(store: Store, folder: Path) -> None
 
 def test_a_night_that_finds_nothing_new_is_noted_by_date(store: Store, folder: Path) -> None:
     lines = Lines(store, folder)
-    run_night(lines.stages(), shell(store, lines))
-    later = run_night(lines.stages(), shell(store, lines, night="2026-11-23"))
+    run_night(shell(store, lines))
+    later = run_night(shell(store, lines, night="2026-11-23"))
     assert (later.outcome, later.number, later.version) == ("unchanged", 2, 1)
 
 
 def test_only_what_changed_is_read(store: Store, folder: Path) -> None:
     lines = Lines(store, folder)
-    run_night(lines.stages(), shell(store, lines))
+    run_night(shell(store, lines))
     write(folder, {"0003.txt": "insight of another day\n", "9999.txt": "one more insight here\n"})
     lines.read.clear()
-    report = run_night(lines.stages(), shell(store, lines, night="2026-11-23"))
+    report = run_night(shell(store, lines, night="2026-11-23"))
     assert sorted(lines.read) == ["0003.txt", "9999.txt"]
     assert report.count("due") == 2
 
 
 def test_a_full_night_reads_everything_anew_and_changes_nothing(store: Store, folder: Path) -> None:
     lines = Lines(store, folder)
-    first = run_night(lines.stages(), shell(store, lines))
+    first = run_night(shell(store, lines))
     full = SETTINGS.model_copy(update={"full": True})
-    again = run_night(lines.stages(), shell(store, lines, full))
+    again = run_night(shell(store, lines, full))
     assert len(lines.read) == 40
     assert (again.outcome, again.final, again.version) == ("unchanged", first.final, 1)
 
@@ -111,9 +112,9 @@ def test_a_second_night_meanwhile_does_nothing_and_says_so(store: Store, folder:
     def overlap(boundary: str) -> None:
         if boundary == "absorbed":
             other = Lines(store, folder)
-            seen.append(run_night(other.stages(), shell(store, other, owner="night@host:2")))
+            seen.append(run_night(shell(store, other, owner="night@host:2")))
 
-    report = run_night(lines.stages(), shell(store, lines, tell=overlap))
+    report = run_night(shell(store, lines, tell=overlap))
     (second,) = seen
     assert (second.outcome, second.exit_code, second.stages) == ("busy", 3, ())
     assert second.alerts == ("night@host:1 holds the lease of profile 'support'",)
@@ -123,37 +124,37 @@ def test_a_second_night_meanwhile_does_nothing_and_says_so(store: Store, folder:
 def test_a_night_whose_holder_is_gone_is_repeated_at_once(store: Store, folder: Path) -> None:
     lines = Lines(store, folder)
     shell(store, lines, owner="night@host:7").lease.take(600)
-    assert run_night(lines.stages(), shell(store, lines)).outcome == "busy"
-    taken = run_night(lines.stages(), shell(store, lines, abandoned=lambda owner: owner == "night@host:7"))
+    assert run_night(shell(store, lines)).outcome == "busy"
+    taken = run_night(shell(store, lines, abandoned=lambda owner: owner == "night@host:7"))
     assert taken.outcome == "promoted"
 
 
 def test_a_lease_that_ran_out_is_taken(store: Store, folder: Path) -> None:
     lines = Lines(store, folder)
     shell(store, lines, owner="night@host:7").lease.take(600)
-    assert run_night(lines.stages(), shell(store, lines, clock=lambda: 1_601.0)).outcome == "promoted"
+    assert run_night(shell(store, lines, clock=lambda: 1_601.0)).outcome == "promoted"
 
 
 def test_a_bad_transcript_is_named_with_its_reason_and_the_others_are_read(store: Store, folder: Path) -> None:
     write(folder, {"bad.txt": "poison: invalid\n"})
     lines = Lines(store, folder)
-    report = run_night(lines.stages(), shell(store, lines))
+    report = run_night(shell(store, lines))
     assert [(one.name, one.reason) for one in report.quarantined] == [("bad.txt", "invalid")]
     assert report.violations == {"transcript": 1}
     assert report.count("harvested") == 20
     lines.read.clear()
-    assert run_night(lines.stages(), shell(store, lines)).count("due") == 0, "it is not read again"
+    assert run_night(shell(store, lines)).count("due") == 0, "it is not read again"
 
 
 def test_a_broken_batch_stays_due_and_sinks_nothing_else(store: Store, folder: Path) -> None:
     write(folder, {"zz.txt": "break\n"})
     lines = Lines(store, folder)
-    first = run_night(lines.stages(), shell(store, lines))
+    first = run_night(shell(store, lines))
     lost = 21 - first.count("harvested")
     assert 1 <= lost < 10
     assert (first.failed_batches, first.exit_code, first.outcome) == (1, 1, "promoted")
     write(folder, {"zz.txt": "mended insight here\n"})
-    second = run_night(lines.stages(), shell(store, lines))
+    second = run_night(shell(store, lines))
     assert (second.count("due"), second.failed_batches) == (lost, 0)
 
 
@@ -167,7 +168,7 @@ def test_what_a_check_stops_is_not_committed_and_the_night_is_kept(
     lines = Lines(store, folder)
     lines.drift = CheckVerdict(level=drift, ok=drift != "BLOCK")
     lines.gate = CheckVerdict(level=gate, ok=gate == "passed")
-    report = run_night(lines.stages(), shell(store, lines))
+    report = run_night(shell(store, lines))
     assert (report.outcome, report.exit_code, report.number) == (outcome, code, 1)
     assert (store.profiles(PROFILE, tenant=TENANT).head() is not None) == (outcome == "promoted")
 
@@ -182,10 +183,10 @@ def test_seven_days_in_any_order_and_twice_end_alike(tmp_path: Path) -> None:
             lines = Lines(store, tmp_path / f"in{number}")
             for day in order:
                 write(lines.folder, days[day])
-                report = run_night(lines.stages(), shell(store, lines, night=day))
+                report = run_night(shell(store, lines, night=day))
             before = governed(store)
             for day in order:
-                again = run_night(lines.stages(), shell(store, lines, night=day))
+                again = run_night(shell(store, lines, night=day))
                 assert (again.outcome, again.final) == ("unchanged", report.final)
             assert governed(store) == before
             finals.add((report.final, report.night))
@@ -195,7 +196,7 @@ def test_seven_days_in_any_order_and_twice_end_alike(tmp_path: Path) -> None:
 
 def test_gc_and_fsck_know_what_a_night_leaves(store: Store, folder: Path) -> None:
     lines = Lines(store, folder)
-    run_night(lines.stages(), shell(store, lines))
+    run_night(shell(store, lines))
     before = objects(store)
     collected = gc(store, now=1e12, grace_seconds=0)
     assert (collected.blobs, objects(store)) == ((), before)
@@ -209,7 +210,7 @@ def test_gc_and_fsck_know_what_a_night_leaves(store: Store, folder: Path) -> Non
 def test_no_word_of_a_transcript_and_no_name_is_in_plain(store: Store, folder: Path) -> None:
     write(folder, {"ada-lovelace.txt": "an insight of Byron\n", "bad-ada.txt": "poison: invalid\n"})
     lines = Lines(store, folder)
-    run_night(lines.stages(), shell(store, lines))
+    run_night(shell(store, lines))
     batches = b"".join(body for key, body in objects(store).items() if "/batches/" in key)
     assert b'"quarantined":[["invalid","' in batches
     assert not any(word in batches for word in (b"lovelace", b"bad-", b"Byron", b"insight"))

@@ -31,7 +31,7 @@ def night(home: Path, inside: Path, **more: Any) -> NightReport:
     fields: dict[str, Any] = {"batch_transcripts": BATCH, "night": "2026-11-22", "profile": "bench", "workers": 1}
     settings = NightSettings(store=f"file:{home}", sources=(str(inside),), **fields | more)
     with open_night(settings, of_this_process()) as opening:
-        return run_night(opening.stages, opening.shell)
+        return run_night(opening)
 
 
 def told(home: Path) -> tuple[set[str], dict[str, bytes]]:
@@ -70,8 +70,8 @@ def test_garbage_is_looked_for_as_before_once_a_night_is_over(tmp_path: Path, mo
     before, seen = gc.get_threshold(), []
     settings = NightSettings(store="memory:", sources=(str(tmp_path / "in"),), profile="bench", night="2026-11-22")
     with open_night(settings, of_this_process()) as opening:
-        note = replace(opening.shell, tell=lambda boundary: seen.append(gc.get_threshold()[0]))
-        run_night(opening.stages, note)
+        note = replace(opening, tell=lambda boundary: seen.append(gc.get_threshold()[0]))
+        run_night(note)
     assert set(seen) == {YOUNG_OBJECTS}
     assert gc.get_threshold() == before
 

@@ -14,7 +14,7 @@ from ctxsteward.envelope import open_store
 from ctxsteward.schemas import ChatReply, ChatRequest, InputError, ModelPrice, ModelUnavailable, TokenUsage
 from ctxsteward.schemas.profile import MetaRecord
 from ctxsteward.steward.artifacts.artifact import EvidenceQuote
-from ctxsteward.steward.night.history import NightReport
+from ctxsteward.steward.night.report import NightReport
 from ctxsteward.steward.release.wording import wording_fault
 from ctxsteward.steward.settings import NightSettings, settings_of as read_settings
 from tests.summarizers.models.fake_model import FakeModel

@@ -19,6 +19,7 @@ from ..terminal.failures import FOUND
 from ..terminal.options import DEFAULT_MODEL, common, read_builder, read_profile
 from ..terminal.output import print_json, table_console
 from ..terminal.stores import open_stored, open_uri
+from ..terminal.tables import say
 
 WHO, WHY = "backfill", "the first version, of a profile file"
 
@@ -135,6 +136,6 @@ def _print_table(result: dict[str, Any]) -> None:
     console.print(table)
     for row in result["profiles"]:
         for text in [row["error"]] if row["error"] else [finding["text"] for finding in row["findings"]]:
-            console.print(tables.shown(f"{row['profile']}: {text}"), soft_wrap=True)
+            say(console, f"{row['profile']}: {text}")
     if not result["written"] and not any(row["error"] for row in result["profiles"]):
         console.print("nothing to write: every profile and snapshot is there already")

@@ -28,6 +28,7 @@ from ..terminal.failures import FOUND, visible
 from ..terminal.options import common, completer, json_option, read_provider, store_option, telemetry, tenant_option
 from ..terminal.output import print_document, print_json, table_console
 from ..terminal.stores import envelope_address, is_address, open_stored, stored_session
+from ..terminal.tables import say
 
 
 @click.command()
@@ -85,7 +86,7 @@ def _print_tables(name: str, reports: list[CompressionReport], losses: int) -> N
     left = losses
     for compaction in reports:
         if left > 0 and compaction.losses:
-            console.print(f"report {compaction.id}", soft_wrap=True)
+            say(console, f"report {compaction.id}")
             console.print(tables.losses_table(compaction, left))
         left -= len(compaction.losses)
     if left < 0 < losses:
@@ -200,7 +201,7 @@ def audit(expected: str, sent: str, provider: str | None, as_json: bool, store: 
         else:
             console.print(f"sent as built: {tables.short(envelope.address)}, {envelope.tokens:,} tokens")
         if left:
-            console.print(tables.shown(left), soft_wrap=True)
+            say(console, left)
     if findings:
         raise click.exceptions.Exit(FOUND)
 

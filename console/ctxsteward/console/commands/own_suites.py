@@ -14,7 +14,7 @@ from ctxsteward.evals.suite_files.run_record import RunHead, RunRecord, Shard
 from ctxsteward.evals.suite_files.suite_reader import FileSuite, load_suite
 from ctxsteward.evals.suites import gates
 from ctxsteward.evals.suites.gates import Gates
-from ctxsteward.evals.suites.kit.model_judges import JudgeModel, JudgePanel
+from ctxsteward.evals.suites.kit.model_judges import JudgePanel, ModelJudge
 from ctxsteward.evals.suites.kit.suite import ScenarioResult, Setup
 from ctxsteward.evals.suites.results import Job
 from ctxsteward.schemas import InputError
@@ -41,7 +41,7 @@ class OwnSuite:
         return self.file.eval_suite.name
 
     def panel(
-        self, judges: Sequence[JudgeModel], setup: Setup, shard: Shard | None, finished: Iterable[ScenarioResult] = ()
+        self, judges: Sequence[ModelJudge], setup: Setup, shard: Shard | None, finished: Iterable[ScenarioResult] = ()
     ) -> JudgePanel | None:
         """The models that judge it, less what an earlier part of the run has spent; a shard has its share of bounds."""
         if not judges:

@@ -30,6 +30,7 @@ from ..terminal.failures import FOUND
 from ..terminal.options import building, common, provider, read_builder, read_profile, read_provider, telemetry
 from ..terminal.output import note, print_document, print_json, progress, table_console, unicode_console
 from ..terminal.stores import envelope_address, open_stored, open_uri
+from ..terminal.tables import say
 from ..terminal.transcripts import append_missing, choose_transcript, open_session, read_file, unused_id
 
 
@@ -286,8 +287,8 @@ def _print_tables(job: _Job, tally: ReplayTotals, calls: Iterable[ReplayCall]) -
         blocks = tables.BLOCKS if unicode_console(console) else tables.ASCII_BLOCKS
         console.print(f"dynamic tokens by call, {min(values):,} to {max(values):,} of {budget:,}; ^ compacted")
         console.print(tables.sparkline(values, [call.compacted for call in rows], console.width - 2, blocks=blocks))
-        console.print(f"session {rows[-1].transcript}", soft_wrap=True)
-        console.print(f"last envelope {rows[-1].envelope}", soft_wrap=True)
+        say(console, f"session {rows[-1].transcript}")
+        say(console, f"last envelope {rows[-1].envelope}")
 
 
 def _rebuild(address: str, provider: str | None, as_json: bool, store: str, tenant: str) -> None:
@@ -387,4 +388,4 @@ def _print_envelope(envelope: Envelope, transcript: Transcript, origin: str) -> 
         console.print("findings")
         console.print(tables.finding_list(findings))
         console.print()
-    console.print(f"envelope {envelope.address}", soft_wrap=True)
+    say(console, f"envelope {envelope.address}")

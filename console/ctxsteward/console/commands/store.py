@@ -28,6 +28,7 @@ from ..terminal.failures import FOUND, one_line
 from ..terminal.options import common, of_whole_store
 from ..terminal.output import print_json, progress, table_console
 from ..terminal.stores import check_tenant, open_stored
+from ..terminal.tables import say
 
 _REPEAT = "mend what is named above (`ctxsteward store fsck`), and repeat the command"
 
@@ -255,7 +256,7 @@ def _print_fsck(result: Fsck) -> None:
             console.print(tables.finding_list(findings[:_FINDINGS_SHOWN]))
             if len(findings) > _FINDINGS_SHOWN:
                 console.print(f"  {len(findings) - _FINDINGS_SHOWN:,} more; --json lists all")
-    console.print(tables.shown(result.closing), soft_wrap=True)
+    say(console, result.closing)
 
 
 def _print_gc(result: GarbageReport) -> None:

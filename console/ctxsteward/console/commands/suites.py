@@ -26,7 +26,7 @@ from ctxsteward.evals.suites import catalogue, gates
 from ctxsteward.evals.suites.catalogue import NAMES, suite_named
 from ctxsteward.evals.suites.gates import Gates
 from ctxsteward.evals.suites.kit import EvalSuite
-from ctxsteward.evals.suites.kit.model_judges import PROMPT_VERSION, JudgeModel, judge_model
+from ctxsteward.evals.suites.kit.model_judges import PROMPT_VERSION, ModelJudge, judge_model
 from ctxsteward.evals.suites.kit.suite import Draw, ScenarioResult, Setup, drawn
 from ctxsteward.evals.suites.results import Job, play_one, played
 from ctxsteward.schemas import InputError, UnknownModel
@@ -100,7 +100,7 @@ class SuiteOptions:
     setup: Setup
     given: tuple[str, ...]
     """Options that shaped the setup, as they were written."""
-    judges: tuple[JudgeModel, ...] = ()
+    judges: tuple[ModelJudge, ...] = ()
     shard: Shard | None = None
     resume: Path | None = None
     model_run: ModelRun | None = None
@@ -462,7 +462,7 @@ def _model_run(
     return ModelRun(model, price=price_of(price) if price else None, max_dollars=max_cost)
 
 
-def _repeating(setup: Setup, judges: Sequence[JudgeModel], repeat: int) -> Setup:
+def _repeating(setup: Setup, judges: Sequence[ModelJudge], repeat: int) -> Setup:
     """The setup with its judges, and with how often it is played; told where nothing in it varies."""
     setup = replace(setup, judges=tuple(f"{model.name} (prompt {PROMPT_VERSION})" for model in judges))
     if repeat > 1 and not (setup.may_vary or setup.judges):

@@ -20,7 +20,7 @@ from ..pages.timeline import SOURCES, priced_call
 from ..terminal.options import common
 from ..terminal.output import note, print_json, table_console, unicode_console
 from ..terminal.stores import open_stored, stored_session
-from ..terminal.tables import shown
+from ..terminal.tables import say, shown
 
 COLUMNS, ROWS = 20, 10
 LOOKS = {
@@ -146,15 +146,15 @@ def _print(console: Console, found: CallView, price: float | None) -> None:
     beside = Table(box=None, show_header=False, pad_edge=False, padding=(0, 3, 0, 0))
     beside.add_row(Text("\n").join(_rows(console, found)), _legend(console, found))
     console.print(beside)
-    console.print(
+    say(
+        console,
         f"prompt {call.prompt_tokens:,} of {call.limit_tokens:,} tokens, dynamic is compacted from "
         f"{call.threshold_tokens:,}; cache read {priced.read_tokens:,}, written {priced.written_tokens:,}; {cost}",
-        soft_wrap=True,
     )
     for made in call.compactions:
-        console.print(
+        say(
+            console,
             f"compacted by this call: {made.pre_tokens:,} tokens became {made.post_tokens:,}, {made.losses} losses",
-            soft_wrap=True,
         )
 
 

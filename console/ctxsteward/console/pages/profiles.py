@@ -118,12 +118,11 @@ def governed_profile(store: Store, tenant: str, profile: str, *, page: int = 1) 
     page = min(page, pages)
     actors = place.actors.actors
     versions = [dict(row) | {"basis": basis_text(row)} for row in changelog_rows(place, VERSIONS)]
-    every = place.approvals.requests(when=place.here.when, head=head.number)
     return GovernedProfile(
         profile=place.profile,
         head=head.number,
         questions=asked.questions[(page - 1) * QUESTIONS : page * QUESTIONS],
-        requests=tuple(_waiting(place, one) for one in every if one.state in ("waiting", "approved")),
+        requests=tuple(_waiting(place, one) for one in place.requests() if one.state in ("waiting", "approved")),
         asked=len(asked.questions),
         page=page,
         pages=pages,

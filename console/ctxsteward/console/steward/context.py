@@ -30,9 +30,10 @@ from pydantic import ValidationError
 
 from ctxsteward.envelope import Profile, Store
 from ctxsteward.schemas import InputError, ReferenceNotFound
-from ctxsteward.steward import Approvals, NightSettings, ProcessEnvironment, of_this_process, settings_of
+from ctxsteward.steward import Approvals, NightChain, NightSettings, ProcessEnvironment, of_this_process, settings_of
 from ctxsteward.steward.config_file import hint, message_clause
 from ctxsteward.steward.release.actors import NOBODY, Actors, Role, token_signer
+from ctxsteward.steward.release.approvals import ApprovalRequest
 from ctxsteward.steward.settings import FORM
 from ctxsteward.store.profiles.versions import ProfileVersions, profile_names
 
@@ -72,8 +73,8 @@ class StewardContext:
     actors_path: Path | None
     """None: nobody is configured."""
     here: ProcessEnvironment
-    told: Mapping[str, Any] = field(default_factory=dict)
-    """Thresholds out of a settings file, as fields of `NightSettings`."""
+    thresholds: Mapping[str, Any] = field(default_factory=dict)
+    """Out of a settings file, as fields of `NightSettings`; verbs other than `run` take nothing else from it."""
 
     @property
     def versions(self) -> ProfileVersions:
@@ -82,8 +83,8 @@ class StewardContext:
     @property
     def head(self) -> int:
         """Number of the version in force; 0: there is none."""
-        found = self.versions.head()
-        return found.number if found else 0
+        head = self.versions.head()
+        return head.number if head else 0
 
     @property
     def actors(self) -> Actors:
@@ -93,6 +94,18 @@ class StewardContext:
     @property
     def approvals(self) -> Approvals:
         return Approvals(self.store, self.profile, self.tenant, actors=self.actors)
+
+    @property
+    def nights(self) -> NightChain:
+        return NightChain(self.store, self.tenant, self.profile)
+
+    def requests(self) -> tuple[ApprovalRequest, ...]:
+        """All requests for approval, as they stand now."""
+        return tuple(self.approvals.requests(when=self.here.when, head=self.head))
+
+    def pending(self) -> list[ApprovalRequest]:
+        """Requests that wait for a person."""
+        return [request for request in self.requests() if request.state == "waiting"]
 
     @property
     def record_reviews(self) -> RecordReviews:
@@ -126,7 +139,7 @@ class StewardContext:
             "profile": self.profile,
             "actors": actors,
         }
-        return NightSettings.model_validate({**self.told, **fields, **more})
+        return NightSettings.model_validate({**self.thresholds, **fields, **more})
 
 
 @contextmanager
@@ -134,20 +147,32 @@ def open_context(
     uri: str, tenant: str, profile_name: str | None, actors: str | None = None
 ) -> Iterator[StewardContext]:
     """Open a store that is there, at a profile that is there; thresholds are those of `CTXSTEWARD_SETTINGS`."""
-    path = actors_path(actors, uri)
-    file = read_settings(None)
+    path, file = actors_path(actors, uri), read_settings(None)
     with open_stored(uri) as store:
         profile = profile_of(store, tenant, profile_name)
-        here = of_this_process()
-        yield StewardContext(
-            store=store,
-            uri=uri,
-            tenant=tenant,
-            profile=profile,
-            actors_path=path,
-            here=here,
-            told=thresholds(with_shipped(profile, file)),
-        )
+        yield context_of(store, uri, tenant, profile, path, file, of_this_process())
+
+
+def context_of(
+    store: Store,
+    uri: str,
+    tenant: str,
+    profile: str,
+    actors: Path | None,
+    file: Mapping[str, Any],
+    here: ProcessEnvironment,
+) -> StewardContext:
+    """A profile of an open store, with these people and the thresholds of this settings file."""
+    settings = with_shipped(profile, file)
+    return StewardContext(
+        store=store,
+        uri=uri,
+        tenant=tenant,
+        profile=profile,
+        actors_path=actors,
+        here=here,
+        thresholds={name: settings[name] for name in THRESHOLDS if name in settings},
+    )
 
 
 def is_installed() -> bool:
@@ -156,19 +181,12 @@ def is_installed() -> bool:
 
 
 def stored_context(store: Store, tenant: str, profile: str) -> StewardContext:
-    """A profile of an open store, with the people and thresholds of this process; `ReferenceNotFound` for none."""
+    """A profile of an open store, with the people and thresholds of this process; raises `ReferenceNotFound`."""
     need(STEWARD, "the steward's page")
     if profile not in profiles_in(store, tenant):
         raise ReferenceNotFound(f"profile {profile!r:.80}", "", f"tenant {tenant!r} has no such profile")
-    return StewardContext(
-        store=store,
-        uri=store.uri,
-        tenant=tenant,
-        profile=profile,
-        actors_path=actors_path(None, store.uri),
-        here=of_this_process(),
-        told=thresholds(with_shipped(profile, read_settings(None))),
-    )
+    path = actors_path(None, store.uri)
+    return context_of(store, store.uri, tenant, profile, path, read_settings(None), of_this_process())
 
 
 def profiles_in(store: Store, tenant: str) -> list[str]:
@@ -207,9 +225,9 @@ def author(actor: str | None) -> str:
 
 def actors_path(named: str | None, uri: str) -> Path | None:
     """The file of actors, where there is one."""
-    told = named or os.environ.get(ACTORS_VARIABLE) or None
-    if told is not None:
-        return Path(told)
+    path = named or os.environ.get(ACTORS_VARIABLE)
+    if path:
+        return Path(path)
     scheme, _, folder = uri.partition(":")
     beside = Path(folder) / ACTORS_FILE
     return beside if scheme == "file" and folder and beside.is_file() else None
@@ -232,17 +250,12 @@ def read_token(given: str | None) -> str:
 
 def read_settings(path: str | None) -> dict[str, Any]:
     """What a settings file says, checked; nothing without one."""
-    told = path or os.environ.get(SETTINGS_VARIABLE) or None
-    if told is None:
+    file = path or os.environ.get(SETTINGS_VARIABLE)
+    if not file:
         return {}
-    found = settings_of(told, f"--settings {told}" if path else f"{SETTINGS_VARIABLE}={told}")
-    found.gate.suite()  # refuses cases that are none
-    return {name: getattr(found, name) for name in found.model_fields_set}
-
-
-def thresholds(file: Mapping[str, Any]) -> dict[str, Any]:
-    """The thresholds of a settings file: all that verbs other than `run` take from it."""
-    return {name: file[name] for name in THRESHOLDS if name in file}
+    settings = settings_of(file, f"--settings {file}" if path else f"{SETTINGS_VARIABLE}={file}")
+    settings.gate.suite()  # refuses a file that holds no cases
+    return {name: getattr(settings, name) for name in settings.model_fields_set}
 
 
 def night_settings(file: Mapping[str, Any], options: Mapping[str, Any]) -> NightSettings:

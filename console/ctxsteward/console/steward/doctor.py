@@ -23,7 +23,7 @@ from rich.console import Console
 
 from ctxsteward.schemas import ContextError
 from ctxsteward.schemas.errors import without_secrets
-from ctxsteward.steward import NightChain, environment_keys
+from ctxsteward.steward import environment_keys
 from ctxsteward.steward.night.environment import KEY_VARIABLE
 from ctxsteward.steward.release.actors import Actors, statements
 from ctxsteward.steward.release.assignment import running
@@ -243,14 +243,12 @@ def _lease(place: StewardContext) -> Iterator[DoctorCheck]:
 
 
 def _nights(place: StewardContext) -> Iterator[DoctorCheck]:
-    number, newest = 0, None
-    for number, newest in NightChain(place.store, place.tenant, place.profile).history():  # noqa: B007
-        pass
+    newest = place.nights.head()
     if newest is None:
         yield DoctorCheck("nights", "note", "none yet", "`ctxsteward steward run`")
         return
     days = (date.fromisoformat(place.here.today) - date.fromisoformat(newest.night)).days
-    text = f"{number} nights, the last of {newest.night}: {newest.outcome}"
+    text = f"{newest.number} nights, the last of {newest.night}: {newest.outcome}"
     late = days > LATE_DAYS
     yield DoctorCheck(
         "nights", "note" if late else "ok", text, f"{days} days ago; is the schedule running?" if late else ""
@@ -261,7 +259,7 @@ def _nights(place: StewardContext) -> Iterator[DoctorCheck]:
 
 
 def _waiting(place: StewardContext) -> Iterator[DoctorCheck]:
-    waits = place.approvals.pending(when=place.here.when, head=place.head)
+    waits = place.pending()
     if waits:
         yield DoctorCheck("waiting", "note", f"{len(waits)} requests wait for people", "`ctxsteward steward review`")
     canary = running(place.store, place.versions.newest(), profile=place.profile, tenant=place.tenant)
@@ -272,11 +270,11 @@ def _waiting(place: StewardContext) -> Iterator[DoctorCheck]:
 def _ledger(place: StewardContext) -> Iterator[DoctorCheck]:
     if missing(STEWARD):
         return
-    newest = NightChain(place.store, place.tenant, place.profile).head()
+    newest = place.nights.head()
     with records_at(place) as records:
         size, digest = records.ledger.size(), records.ledger.digest()
         counts = f"{size.artifacts:,} artifacts, {size.observations:,} observations, {size.components:,} claims"
-        if newest is not None and newest[1].ledger != digest:
+        if newest is not None and newest.ledger != digest:
             do = "something was erased since, or artifacts are missing; the next night settles it, fsck tells"
             yield DoctorCheck("ledger", "note", f"{counts}; not what the last night left", do)
         else:

@@ -39,28 +39,29 @@ from ctxsteward.steward.setup import require_transcripts
 from ctxsteward.store.profiles.proposal import bootstrap
 from ctxsteward.summarizers.models import model_at
 
-from ..terminal import tables
 from ..terminal.failures import FLOWS, S3, STEWARD, need
 from ..terminal.options import read_profile, telemetry
 from ..terminal.output import print_json, table_console
 from ..terminal.stores import JOURNAL_VARIABLE, open_uri
+from ..terminal.tables import say
 from .context import (
     StewardContext,
     actors_path,
     author,
     commit_shipped_profile,
+    context_of,
     is_shipped,
     night_settings,
     profile_of,
     profiles_in,
     read_settings,
     shipped_transcripts,
-    thresholds,
     with_shipped,
 )
+from .digest import week_of, write_digest
+from .night_report import NightRecords, exit_code, night_document, night_records, show_night
+from .page import write_page
 from .records import LedgerView, ProfileOptions, about_a_profile, records_at
-from .status import week_of, write_digest, write_page
-from .versions import NightRecords, exit_code, night_document, night_records, show_night
 
 STAGES = (
     "due",
@@ -123,11 +124,32 @@ class NightOptions:
     profile: Profile | None = None
     """Made the first version where there is none; else it must be what is in force."""
     who: str | None = None
-    """Author of that first version; None: whoever is logged in."""
+    """Author of that first version; None for the login name."""
     actors: str | None = None
     file: Mapping[str, Any] = field(default_factory=dict)
     """Of a settings file."""
     options: Mapping[str, Any] = field(default_factory=dict)
+
+    def settings(self, uri: str, profile: str, sources: tuple[str, ...]) -> NightSettings:
+        """Settings of the night over this store, profile and sources; raises `InputError`."""
+        path = actors_path(self.actors or self.file.get("actors"), self.store)
+        fixed: dict[str, Any] = {
+            "store": uri,
+            "journal": os.environ.get(JOURNAL_VARIABLE) or self.file.get("journal"),
+            "tenant": self.tenant,
+            "profile": profile,
+            "sources": sources,
+            "actors": None if path is None else str(path),
+        }
+        options = {name: value for name, value in self.options.items() if value is not None}
+        settings = night_settings(with_shipped(profile, self.file), {**fixed, **options})
+        if settings.actors is not None:
+            Actors.load(settings.actors)
+        if settings.runner == "dask":
+            if settings.dry_run:
+                raise InputError("a dry run keeps everything in this process's memory; leave --runner dask out")
+            need(FLOWS, "--runner dask")
+        return settings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,11 +161,6 @@ class PreparedNight:
     findings: tuple[Finding, ...] = ()
     """About the profile file."""
 
-    @property
-    def is_shipped(self) -> bool:
-        """Whether it reads the shipped transcripts alone."""
-        return all(map(is_shipped, self.settings.sources))
-
 
 @contextmanager
 def ready(asked: NightOptions, here: ProcessEnvironment | None = None) -> Iterator[PreparedNight]:
@@ -151,7 +168,6 @@ def ready(asked: NightOptions, here: ProcessEnvironment | None = None) -> Iterat
 
     `here` tells clock and machine; None: those of this process.
     """
-
     need(STEWARD, "steward run")
     dry = bool(asked.options.get("dry_run") or asked.file.get("dry_run"))
     scheme, _, folder = asked.store.partition(":")
@@ -159,47 +175,36 @@ def ready(asked: NightOptions, here: ProcessEnvironment | None = None) -> Iterat
         new = scheme == "file" and bool(folder) and not (Path(folder) / "objects").is_dir()
         uri = f"file:{spare}" if dry and new else asked.store
         _check_sources(asked.transcripts or asked.file.get("sources", ()))
-        _settings(asked, uri, "default", asked.transcripts or ("store",))
+        asked.settings(uri, "default", asked.transcripts or ("store",))  # refused before anything is written
         here = here or of_this_process()
         with open_uri(uri) as store:
             profile, sources, findings = _settled(store, asked, here.when, dry=dry and not new)
-            settings = _settings(asked, uri, profile, sources)
+            settings = asked.settings(uri, profile, sources)
             path = Path(settings.actors) if settings.actors else None
-            place = StewardContext(
-                store=store,
-                uri=uri,
-                tenant=asked.tenant,
-                profile=profile,
-                actors_path=path,
-                here=here,
-                told=thresholds(with_shipped(profile, asked.file)),
-            )
+            place = context_of(store, uri, asked.tenant, profile, path, asked.file, here)
             yield PreparedNight(settings=settings, place=place, findings=findings)
 
 
-def run_prepared(ready: PreparedNight, tell: Tell) -> tuple[NightReport, NightRecords]:
+def run_prepared(night: PreparedNight, tell: Tell) -> tuple[NightReport, NightRecords]:
     """Run the night; return its report, and the records that the report is about."""
-    before = _active(ready.place, keep=not ready.settings.dry_run)
-    if ready.settings.runner == "dask":
+    settings, place = night.settings, night.place
+    before = _active(place, keep=not settings.dry_run)
+    if settings.runner == "dask":
         from ctxsteward.flows import run_on_dask
 
-        report = run_on_dask(ready.settings)
-        with records_at(ready.place) as records:
+        report = run_on_dask(settings)
+        with records_at(place) as records:
             return report, night_records(records, before)
     from ctxsteward.steward.night.telemetry import tell_night
 
-    with open_night(ready.settings, ready.place.here, tell=tell) as opening:
-        report = run_night(opening.stages, opening.shell)
+    with open_night(settings, place.here, tell=tell) as opened:
+        report = run_night(opened)
         tell_night(report)
         if report.outcome == "busy":
             return report, NightRecords()
-        head = ready.place.versions.head()
-        policy = ready.settings.admission.under(head.profile if head else None)
-        view = LedgerView.of(ready.place, opening.ledger, report.night, policy)
-        return report, night_records(view, before)
-
-
-# -- before -------------------------------------------------------------------------------------------------------
+        head = place.versions.head()
+        policy = settings.admission.under(head.profile if head else None)
+        return report, night_records(LedgerView.of(place, opened.ledger, report.night, policy), before)
 
 
 def _check_sources(transcripts: Sequence[str]) -> None:
@@ -219,59 +224,28 @@ def _settled(
     """Profile and sources; of a profile that was given, or the shipped one, a first version is made."""
     findings: tuple[Finding, ...] = ()
     sources = asked.transcripts or tuple(asked.file.get("sources", ()))
-    named = asked.profile_name or asked.file.get("profile")
-    if asked.profile is not None:
-        if named not in (None, asked.profile.name):
-            raise InputError(f"--profile-name {named}: the file's profile is {asked.profile.name!r}; leave one out")
-        named = asked.profile.name
-        findings = _entered(store, asked, asked.profile, when, dry=dry)
+    named, given = asked.profile_name or asked.file.get("profile"), asked.profile
+    if given is not None:
+        if named not in (None, given.name):
+            raise InputError(f"--profile-name {named}: the file's profile is {given.name!r}; leave one out")
+        named = given.name
+        if dry and store.profiles(named, tenant=asked.tenant).head() is None:
+            raise InputError(f"a dry run commits no profile, and {named!r} has no version; leave --dry-run out")
+        findings = bootstrap(store, given, who=author(asked.who), why=WHY, when=when, tenant=asked.tenant).findings
     is_new = not profiles_in(store, asked.tenant) and not store.sessions(tenant=asked.tenant)
     if is_new and not sources and named is None:
         return commit_shipped_profile(store, asked.tenant, when), (shipped_transcripts(),), findings
     profile = profile_of(store, asked.tenant, named)
-    return profile, sources or _earlier_sources(store, asked.tenant, profile), findings
-
-
-def _entered(store: Store, asked: NightOptions, profile: Profile, when: str, *, dry: bool) -> tuple[Finding, ...]:
-    """Make the first version of a file, or find that it says what is in force."""
-    if dry and store.profiles(profile.name, tenant=asked.tenant).head() is None:
-        raise InputError(f"a dry run commits no profile, and {profile.name!r} has no version; leave --dry-run out")
-    return bootstrap(store, profile, who=author(asked.who), why=WHY, when=when, tenant=asked.tenant).findings
-
-
-def _earlier_sources(store: Store, tenant: str, profile: str) -> tuple[str, ...]:
-    """The sources that earlier nights have read, else the store's own sessions."""
-    newest = NightChain(store, tenant, profile).head()
-    known = sorted(newest[1].marks) if newest else []
-    return tuple(shipped_transcripts() if is_shipped(uri) else uri for uri in known) or ("store",)
-
-
-def _settings(asked: NightOptions, uri: str, profile: str, sources: tuple[str, ...]) -> NightSettings:
-    named_actors = asked.actors or asked.file.get("actors")
-    path = actors_path(named_actors, asked.store)
-    fixed: dict[str, Any] = {
-        "store": uri,
-        "journal": os.environ.get(JOURNAL_VARIABLE) or asked.file.get("journal"),
-        "tenant": asked.tenant,
-        "profile": profile,
-        "sources": sources,
-        "actors": None if path is None else str(path),
-    }
-    settings = night_settings(
-        with_shipped(profile, asked.file), {**fixed, **{k: v for k, v in asked.options.items() if v is not None}}
-    )
-    if settings.actors is not None:
-        Actors.load(settings.actors)
-    if settings.runner == "dask":
-        if settings.dry_run:
-            raise InputError("a dry run keeps everything in this process's memory; leave --runner dask out")
-        need(FLOWS, "--runner dask")
-    return settings
+    if not sources:  # those that earlier nights have read, else the store's own sessions
+        newest = NightChain(store, asked.tenant, profile).head()
+        read = sorted(newest.marks) if newest else []
+        sources = tuple(shipped_transcripts() if is_shipped(uri) else uri for uri in read) or ("store",)
+    return profile, sources, findings
 
 
 def _active(place: StewardContext, *, keep: bool) -> set[str] | None:
     """Ids of active records; None where there are too many to compare."""
-    if NightChain(place.store, place.tenant, place.profile).head() is None:
+    if place.nights.head() is None:
         return set()
     with records_at(place, keep=keep) as records:
         if records.ledger.size().components > MAX_COMPARED:
@@ -334,8 +308,8 @@ def run(
         if path is not None and not Path(path).parent.is_dir():
             raise click.UsageError(f"{option} {path}: no such folder", ctx)
     asked = NightOptions(
-        store=_told(ctx, "store", file),
-        tenant=_told(ctx, "tenant", file),
+        store=_given(ctx, "store", file),
+        tenant=_given(ctx, "tenant", file),
         transcripts=transcripts,
         profile_name=where.profile_name,
         profile=read_profile(profile),
@@ -356,19 +330,20 @@ def run(
             print_json(night_document(report, records, night.place) | {"findings": findings})
         else:
             for finding in night.findings:
-                table_console().print(tables.shown(f"finding: {finding.text}"), soft_wrap=True)
-            show_night(table_console(), report, records, night.place, is_shipped=night.is_shipped)
+                say(table_console(), f"finding: {finding.text}")
+            shipped = all(map(is_shipped, night.settings.sources))
+            show_night(table_console(), report, records, night.place, is_shipped=shipped)
     ctx.exit(exit_code(report))
 
 
 def _wording(model: str, file: Mapping[str, Any]) -> dict[str, Any]:
     """The file's settings of wordings, with this model."""
-    model_at(model)  # a wrong address is told before anything is read
+    model_at(model)  # a wrong address is refused before anything is read
     held = file.get("wording")
     return (dict(held) if isinstance(held, Mapping) else {}) | {"model": model}
 
 
-def _told(ctx: click.Context, name: str, file: Mapping[str, Any]) -> str:
+def _given(ctx: click.Context, name: str, file: Mapping[str, Any]) -> str:
     """An option, where it was given; else what the file says, else its default."""
     given = ctx.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT
     return str(ctx.params[name] if given else file.get(name, ctx.params[name]))

@@ -40,6 +40,7 @@ from ..terminal import tables
 from ..terminal.failures import BLOCKED, ROLLED_BACK, STEWARD, need
 from ..terminal.options import read_profile
 from ..terminal.output import print_result
+from ..terminal.tables import say
 from .context import StewardContext
 from .records import (
     ProfileOptions,
@@ -122,21 +123,21 @@ def rolled_back(place: StewardContext, version: int, who: str, note: str, *, mov
 def show_rollback(console: Console, found: Mapping[str, Any]) -> None:
     restored, kept = found["restores"], found["open_sessions"]
     if found["written"]:
-        console.print(f"version {found['version']} is in force; it says what version {restored} said", soft_wrap=True)
+        say(console, f"version {found['version']} is in force; it says what version {restored} said")
     else:
-        console.print(f"version {restored} says what is in force; nothing was written", soft_wrap=True)
+        say(console, f"version {restored} says what is in force; nothing was written")
     if found["moved"]:
-        console.print(f"{found['moved']:,} open sessions were moved to it", soft_wrap=True)
+        say(console, f"{found['moved']:,} open sessions were moved to it")
     if kept:
         named = (f"{session['session']} (version {session['version']})" for session in kept[:MAX_SESSIONS_SHOWN])
         some = ", ".join(named)
         more = len(kept) - MAX_SESSIONS_SHOWN
         some += f" and {more:,} more (--json lists all)" if more > 0 else ""
         line = f"it does not reach {len(kept):,} open sessions, which keep the version they began with: {some}"
-        console.print(tables.shown(f"{line}; --move-sessions moves them"), soft_wrap=True)
+        say(console, f"{line}; --move-sessions moves them")
     unassigned = found["unknown_sessions"]
     if unassigned:
-        console.print(f"of {unassigned:,} sessions it is not known which version they keep", soft_wrap=True)
+        say(console, f"of {unassigned:,} sessions it is not known which version they keep")
 
 
 def show(console: Console, found: Mapping[str, Any]) -> None:
@@ -144,9 +145,9 @@ def show(console: Console, found: Mapping[str, Any]) -> None:
         line = f"version {found['version']} is in force" + (" for some sessions" if found["canary"] else "")
         console.print(tables.shown(line if found["written"] else f"nothing to commit: {found['why']}", style="bold"))
     else:
-        console.print(tables.shown(f"in the way: {found['why']}", style="bold"), soft_wrap=True)
+        say(console, f"in the way: {found['why']}", "bold")
     for line in found["changes"]:
-        console.print(tables.shown(f"  {line}"), soft_wrap=True)
+        say(console, f"  {line}")
     if found["request"]:
         console.print(tables.shown(f"see `ctxsteward steward review {found['request']}`"))
 
@@ -220,7 +221,7 @@ def _record_promoted(place: StewardContext, id: str, who: str, share: float | No
         verdicts = deciding.drift(challenger, writing), deciding.gate(challenger)
         landed = deciding.promote(challenger, *verdicts, writing)
     if not landed.is_new:
-        waits = place.approvals.pending(when=place.here.when, head=place.head)
+        waits = place.pending()
         *lines, why = landed.changes or ("it was refused",)
         request = waits[-1].id if waits else None
         return _told(record.id, place, landed.outcome, why, request=request, changes=list(lines))
@@ -358,7 +359,7 @@ def proposed(place: StewardContext, asked: ProposalOptions, who: str) -> dict[st
 
 def show_proposal(console: Console, found: Mapping[str, Any]) -> None:
     for finding in found["findings"]:
-        console.print(tables.shown(f"finding: {finding['text']}"), soft_wrap=True)
+        say(console, f"finding: {finding['text']}")
     if found["outcome"] == "unchanged":
         line = f"version {found['parent']} of {found['profile']} says that already; nothing was staged"
     elif found["outcome"] == "blocked":
@@ -367,14 +368,14 @@ def show_proposal(console: Console, found: Mapping[str, Any]) -> None:
         verb = "would be staged" if found["dry_run"] else "staged"
         people = f"{found['people']} must approve" if found["people"] > 1 else "1 other person must approve"
         line = f"{verb} as request {found['request']} after version {found['parent']}: drift {found['level']}, {people}"
-    console.print(tables.shown(line, style="bold"), soft_wrap=True)
+    say(console, line, "bold")
     for change in found["changes"]:
-        console.print(tables.shown(f"  {change}"), soft_wrap=True)
+        say(console, f"  {change}")
     for drift in found["drift"]:
         line = f"  {drift['level']} {drift['key'] or drift['block'] or '-'}: {drift['text']}"
-        console.print(tables.shown(line), soft_wrap=True)
+        say(console, line)
     if found["outcome"] == "staged" and not found["dry_run"]:
-        console.print(tables.shown(f"next: `ctxsteward steward review {found['request']} --approve`"), soft_wrap=True)
+        say(console, f"next: `ctxsteward steward review {found['request']} --approve`")
 
 
 @contextmanager

@@ -24,7 +24,6 @@ import click
 from rich.console import Console
 
 from ctxsteward.schemas import InputError
-from ctxsteward.steward import NightChain
 from ctxsteward.steward.erasure import StewardRecords
 from ctxsteward.steward.harvest.batches import BatchRecords, DueTranscript
 from ctxsteward.steward.ingest.items import LoadedItem, QuarantinedItem, SkippedItem
@@ -34,9 +33,9 @@ from ctxsteward.steward.ingest.worker_pool import ItemLimits, WorkerPool
 from ctxsteward.store.facts.fact_store import withdraw_facts
 from ctxsteward.store.journal.erasures import ErasureRequest
 
-from ..terminal import tables
 from ..terminal.failures import FOUND, STEWARD, need, one_line
 from ..terminal.output import print_json, print_result, progress
+from ..terminal.tables import say
 from .context import StewardContext, source_name
 from .records import ProfileOptions, about_a_profile, against_rule, reason_text, records_at, rule_text, whose
 
@@ -89,16 +88,16 @@ def show(console: Console, found: Mapping[str, Any]) -> None:
         where = "a transcript that is listed no more"
         if row["name"]:
             where = f"{row['name']} in {source_name(row['source'])}"
-        console.print(tables.shown(f"{where}: {row['reason'].replace('_', ' ')}", style="bold"), soft_wrap=True)
+        say(console, f"{where}: {row['reason'].replace('_', ' ')}", "bold")
         detail = row["detail"] or row["now"]
-        console.print(tables.shown(f"  {detail}; {row['do']}" if row["do"] else f"  {detail}"), soft_wrap=True)
+        say(console, f"  {detail}; {row['do']}" if row["do"] else f"  {detail}")
     for row in found["records"]:
-        console.print(tables.shown(f"record {row['id']}: {row['flaw']}"), soft_wrap=True)
+        say(console, f"record {row['id']}: {row['flaw']}")
     for row in found["set_aside"]:
         about = f"record {row['id']}, for {row['for']}: {row['text']}"
-        console.print(tables.shown(about, style="bold"), soft_wrap=True)
+        say(console, about, "bold")
         detail = rule_text(row["against"]) if row["against"] else row["why"]
-        console.print(tables.shown(f"  {detail}"), soft_wrap=True)
+        say(console, f"  {detail}")
 
 
 def refusals(settings: IngestSettings, loaded: LoadedItem) -> tuple[QuarantinedItem, ...]:
@@ -108,9 +107,9 @@ def refusals(settings: IngestSettings, loaded: LoadedItem) -> tuple[QuarantinedI
 
 def _sources(place: StewardContext, stack: ExitStack) -> dict[str, TranscriptSource]:
     """The sources that nights have read, opened."""
-    newest = NightChain(place.store, place.tenant, place.profile).head()
+    newest = place.nights.head()
     opened = {}
-    for uri in sorted(newest[1].marks) if newest else ():
+    for uri in sorted(newest.marks) if newest else ():
         source = open_source(
             uri, store=place.store, tenant=place.tenant, profile=place.profile, now_seconds=place.here.clock()
         )

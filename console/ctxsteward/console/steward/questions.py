@@ -27,6 +27,7 @@ from ctxsteward.steward.release.slice import HIGH_TOKENS, WEIGHTS, line_counter,
 from ..terminal import tables
 from ..terminal.failures import FOUND
 from ..terminal.output import print_json, table_console
+from ..terminal.tables import say
 from .context import StewardContext
 from .records import (
     LedgerView,
@@ -364,9 +365,9 @@ def quoted(span: QuotedSpan, of: MetaRecommendation, most: int | None = SPAN_CHA
 def show_questions(console: Console, asked: Collection[ReviewQuestion]) -> None:
     for one in asked:
         first, *rest = question_lines(one)
-        console.print(tables.shown(first, style="bold"), soft_wrap=True)
+        say(console, first, "bold")
         for line in rest:
-            console.print(tables.shown(line), soft_wrap=True)
+            say(console, line)
 
 
 # -- one record laid open ------------------------------------------------------------------------------------------
@@ -391,7 +392,7 @@ def record_document(record: MetaRecommendation, spans: Sequence[QuotedSpan], sho
 
 
 def show_record(console: Console, record: MetaRecommendation, spans: Sequence[QuotedSpan], shown: int | None) -> None:
-    console.print(tables.shown(record.text, style="bold"), soft_wrap=True)
+    say(console, record.text, "bold")
     table = _record_table()
     for name, value in _record_rows(record, shown):
         table.add_row(name, tables.shown(value))
@@ -402,9 +403,9 @@ def show_record(console: Console, record: MetaRecommendation, spans: Sequence[Qu
         mark = "" if span.verified else "  (not what its address says)" if span.text is not None else "  (forgotten)"
         head = f"{evidence.session}{evidence.ref}  {evidence.role}, trust {evidence.trust}, {evidence.relation}"
         head += f", {evidence.principal or UNKNOWN_SPEAKER}{mark}"
-        console.print(tables.shown(head), soft_wrap=True)
+        say(console, head)
         words = f"“{' '.join(span.text.split())}”" if span.text else "-"
-        console.print(tables.shown(f"  {words}"), soft_wrap=True)
+        say(console, f"  {words}")
 
 
 def _record_table() -> Any:

@@ -20,11 +20,10 @@ import click
 
 from ctxsteward.schemas import InputError, MetaRecommendation
 from ctxsteward.schemas.recommendation import Evidence
-from ctxsteward.steward import NightChain
 from ctxsteward.steward.admission import AdmissionPolicy
 from ctxsteward.steward.drift.rules import against, rules_of
 from ctxsteward.steward.harvest.batches import BatchRecords
-from ctxsteward.steward.night.history import moment_of
+from ctxsteward.steward.night.chain import moment_of
 from ctxsteward.steward.release.rollbacks import taken_back
 from ctxsteward.steward.release.slice import line_counter
 
@@ -65,8 +64,8 @@ REASONS: Mapping[str, str] = {
     "conflict": "somebody says the opposite; both are held",
     "denied": "a tool of your own said otherwise in the same talk",
     "faded": "nobody has confirmed it for long",
-    "gainsays_locked": "it gainsays a locked line",
-    "gainsays_rule": "it gainsays a rule",
+    "gainsays_locked": "it contradicts a locked line",
+    "gainsays_rule": "it contradicts a rule",
     "beside_locked": "this profile has locked lines; a person says whether it goes against one of them",
     "merged": "it took in a record that says the same",
 }
@@ -147,14 +146,14 @@ def records_at(place: StewardContext, *, keep: bool = True) -> Iterator[LedgerVi
     from ctxsteward.steward import Ledger
     from ctxsteward.steward.setup import ledger_path
 
-    newest = NightChain(place.store, place.tenant, place.profile).head()
+    newest = place.nights.head()
     kept_at = ledger_path(place.settings())
     path = kept_at if kept_at.exists() or (keep and newest is not None) else Path(":memory:")
     with Ledger.open(path, place.store, place.tenant, place.profile) as ledger:
-        if newest is not None and newest[1].ledger != ledger.digest():
+        if newest is not None and newest.ledger != ledger.digest():
             kept = BatchRecords(place.store, place.tenant, place.profile, extractor="")
             ledger.absorb_kept(one for batch in kept.every() for one in batch.artifacts)
-        date = newest[1].night if newest else place.here.today
+        date = newest.night if newest else place.here.today
         head = place.versions.head()
         policy = place.settings().admission.under(head.profile if head else None)
         yield LedgerView.of(place, ledger, date, policy)
@@ -181,7 +180,7 @@ def against_rule(place: StewardContext, record: MetaRecommendation) -> dict[str,
 def rule_text(found: Mapping[str, Any]) -> str:
     """What `against_rule` gave, in words."""
     locked = ", which is locked" if found["locked"] else ""
-    return f"it gainsays {found['rule']}{locked}: {found['says']}"
+    return f"it contradicts {found['rule']}{locked}: {found['says']}"
 
 
 def taken_back_from(place: StewardContext) -> Callable[[MetaRecommendation], bool]:
@@ -254,7 +253,7 @@ def _versions(where: ProfileOptions) -> list[str]:
 
 def _requests(where: ProfileOptions) -> list[str]:
     with where.open() as place:
-        return [request.id for request in place.approvals.pending(when=place.here.when, head=place.head)]
+        return [request.id for request in place.pending()]
 
 
 def _records(where: ProfileOptions) -> list[str]:

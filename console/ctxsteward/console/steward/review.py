@@ -23,6 +23,7 @@ from ctxsteward.steward.release.approvals import ApprovalRequest
 from ..terminal import tables
 from ..terminal.failures import BLOCKED, one_line
 from ..terminal.output import print_json, table_console
+from ..terminal.tables import say
 from .context import StewardContext, read_token
 from .questions import (
     QuestionList,
@@ -43,7 +44,7 @@ from .versions import changes
 class WaitingList:
     """What waits for people."""
 
-    requests: tuple[ApprovalRequest, ...]
+    requests: list[ApprovalRequest]
     records: QuestionList
     reviewers: tuple[str, ...]
 
@@ -62,7 +63,7 @@ def waiting(place: StewardContext, *, every: bool = False, keep: bool = True) ->
     with records_at(place, keep=keep) as records:
         asked = questions(place, records, every=every)
     return WaitingList(
-        requests=place.approvals.pending(when=place.here.when, head=place.head),
+        requests=place.pending(),
         records=asked,
         reviewers=tuple(sorted(name for name, actor in place.actors.actors.items() if "reviewer" in actor.roles)),
     )
@@ -177,7 +178,7 @@ def answer_text(told: Mapping[str, Any]) -> str:
 def show_waiting(console: Console, found: WaitingList) -> None:
     for one in found.requests:
         for at, line in enumerate(_request_lines(one)):
-            console.print(tables.shown(line, style="" if at else "bold"), soft_wrap=True)
+            say(console, line, "" if at else "bold")
     if not found.requests:
         console.print("no request waits")
     if found.records.questions:
@@ -221,8 +222,7 @@ def show_one(console: Console, place: StewardContext, id: str, *, as_json: bool)
 
 def find_request(place: StewardContext, id: str) -> ApprovalRequest | None:
     """The request with this id, or whose id begins so; None where there is none."""
-    every = place.approvals.requests(when=place.here.when, head=place.head)
-    near = [one for one in every if id and one.id.startswith(id)]
+    near = [request for request in place.requests() if id and request.id.startswith(id)]
     if len(near) > 1:
         raise InputError(f"{id!r}: {len(near)} requests begin so; give more digits")
     return near[0] if near else None
@@ -235,16 +235,14 @@ def _show_request(console: Console, place: StewardContext, request: ApprovalRequ
     if as_json:
         print_json({"kind": "request", **_request(request), "changes": lines})
         return
-    console.print(
-        tables.shown(f"request {request.id}: {request.state}, drift {request.level}", style="bold"), soft_wrap=True
-    )
+    say(console, f"request {request.id}: {request.state}, drift {request.level}", "bold")
     if request.note:
-        console.print(tables.shown(f"  {request.author}: {request.note}"), soft_wrap=True)
+        say(console, f"  {request.author}: {request.note}")
     for line in lines:
-        console.print(tables.shown(f"  {line}"), soft_wrap=True)
+        say(console, f"  {line}")
     for each in request.verdicts:
         note = f": {each.note}" if each.note else ""
-        console.print(tables.shown(f"  {each.who}, {each.when}: {each.verdict}{note}"), soft_wrap=True)
+        say(console, f"  {each.who}, {each.when}: {each.verdict}{note}")
 
 
 def _request(one: ApprovalRequest) -> dict[str, Any]:
@@ -357,7 +355,7 @@ class ReviewWalk:
                 self._say(line, "" if at else "bold")
 
     def _say(self, text: str, style: str = "") -> None:
-        self._console.print(tables.shown(text, style=style), soft_wrap=True)
+        say(self._console, text, style)
 
 
 def _other_words(text: str) -> str | None:

@@ -11,12 +11,14 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import IO, Any, TypeVar
 
 import click
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from ctxsteward.schemas import InputError
 from ctxsteward.schemas.publish import validate
 
 from .failures import one_line
@@ -31,14 +33,22 @@ def print_json(value: object, *, indent: int | None = None) -> None:
 
 def print_document(name: str, value: object, *, indent: int | None = None) -> None:
     """A published document, checked against its schema; a list: each of them. Raises `InputError`."""
-    for one in value if isinstance(value, list) else [value]:
-        validate(name, one)
+    for document in value if isinstance(value, list) else [value]:
+        validate(name, document)
     print_json(value, indent=indent)
 
 
-def print_result(found: _Result, show: Callable[[Console, _Result], None], *, as_json: bool) -> None:
+def print_result(result: _Result, show: Callable[[Console, _Result], None], *, as_json: bool) -> None:
     """One result: as JSON, or as `show` prints it for a person."""
-    print_json(found) if as_json else show(table_console(), found)
+    print_json(result) if as_json else show(table_console(), result)
+
+
+def write_text(path: str | Path, text: str) -> None:
+    """Write a report to a file; raises `InputError` where that cannot be written."""
+    try:
+        Path(path).write_text(text, encoding="utf-8", newline="\n")
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written ({error.strerror}); name another file") from error
 
 
 def note(text: str) -> None:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import get_args
+from typing import Literal, get_args
 
 from rich import box
-from rich.console import RenderableType
+from rich.console import Console, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -25,18 +25,44 @@ BLOCKS = "▁▂▃▄▅▆▇█"
 ASCII_BLOCKS = "_.:-=+*#"
 
 
-def grid(*columns: str, numbers: Sequence[str] = ()) -> Table:
-    """An empty table; columns named in `numbers` are set right."""
+def grid(*columns: str, rows: Iterable[Sequence[str | Text]] = (), numbers: Sequence[str] = ()) -> Table:
+    """A table of these rows; columns named in `numbers` are set right."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
     for column in columns:
         right = column in numbers
         table.add_column(column, justify="right" if right else "left", no_wrap=right)
+    _add_rows(table, rows)
     return table
+
+
+def pairs(
+    rows: Iterable[Sequence[str | Text]],
+    *,
+    style: str = "",
+    justify: Literal["left", "right"] = "left",
+    indent: int = 0,
+) -> RenderableType:
+    """Names, which never wrap, and their values beside them, without a head; `justify` is that of the values."""
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column(no_wrap=True, style=style)
+    table.add_column(justify=justify)
+    _add_rows(table, rows)
+    return Padding(table, (0, 0, 0, indent), expand=False)
+
+
+def _add_rows(table: Table, rows: Iterable[Sequence[str | Text]]) -> None:
+    for row in rows:
+        table.add_row(*(shown(cell) if isinstance(cell, str) else cell for cell in row))
 
 
 def shown(text: str, style: str = "") -> Text:
     """Text of a transcript, made harmless for a terminal."""
     return Text(visible(text, keep="\n\t"), style=style)
+
+
+def say(console: Console, text: str, style: str = "") -> None:
+    """Print a line of text, whole: a terminal wraps it, and a pipe has it in one piece."""
+    console.print(shown(text, style=style), soft_wrap=True)
 
 
 def short(address: str) -> str:
@@ -57,12 +83,7 @@ def sections_table(envelope: Envelope) -> Table:
 
 def bullet_list(envelope: Envelope) -> RenderableType:
     """The compacted history, as the window shows it, without its fence."""
-    table = Table(box=None, show_header=False, pad_edge=False)
-    table.add_column(no_wrap=True)
-    table.add_column()
-    for row in bullet_rows(envelope):
-        table.add_row("-", shown(row))
-    return Padding(table, (0, 0, 0, 2))
+    return pairs((("-", row) for row in bullet_rows(envelope)), indent=2)
 
 
 def bullet_rows(envelope: Envelope) -> list[str]:
@@ -77,17 +98,14 @@ def finding_list(findings: Iterable[Finding]) -> RenderableType:
     table.add_column(no_wrap=True, style="yellow")
     table.add_column(no_wrap=True)
     table.add_column()
-    for finding in dict.fromkeys(findings):
-        table.add_row(finding.kind, finding.ref or "", shown(finding.text))
+    _add_rows(table, ((finding.kind, finding.ref or "", finding.text) for finding in dict.fromkeys(findings)))
     return Padding(table, (0, 0, 0, 2))
 
 
 def reports_table(reports: Iterable[CompressionReport]) -> Table:
     """A line a compaction."""
-    numbers = ("pre", "post", "saved", "kept")
-    table = grid("report", "section", "pre", "post", "saved", "kept", "losses", numbers=numbers)
-    for report in reports:
-        table.add_row(
+    rows = (
+        (
             short(report.id),
             report.section,
             f"{report.pre_tokens:,}",
@@ -96,20 +114,21 @@ def reports_table(reports: Iterable[CompressionReport]) -> Table:
             str(len(report.kept_refs)),
             losses_by_kind(report),
         )
-    return table
+        for report in reports
+    )
+    numbers = ("pre", "post", "saved", "kept")
+    return grid("report", "section", "pre", "post", "saved", "kept", "losses", rows=rows, numbers=numbers)
 
 
 FIRST_READ: tuple[LossKind, ...] = ("constraint", "decision", "open_item", "preference", "error", "identifier")
-"""What a person wants to read first; the other kinds follow in their own order."""
+"""Kinds that a person wants to read first; the others follow in their own order."""
 LOSS_ORDER = (*FIRST_READ, *(kind for kind in get_args(LossKind) if kind not in FIRST_READ))
 
 
 def losses_table(report: CompressionReport, limit: int) -> Table:
     """What one compaction lost, at most `limit` lines."""
-    table = grid("lost", "ref", "text")
-    for loss in sorted(report.losses, key=lambda loss: LOSS_ORDER.index(loss.kind))[:limit]:
-        table.add_row(loss.kind, loss.ref, shown(" ".join(loss.text.split())))
-    return table
+    losses = sorted(report.losses, key=lambda loss: LOSS_ORDER.index(loss.kind))[:limit]
+    return grid("lost", "ref", "text", rows=((loss.kind, loss.ref, " ".join(loss.text.split())) for loss in losses))
 
 
 def losses_by_kind(report: CompressionReport, most: int | None = None) -> str:

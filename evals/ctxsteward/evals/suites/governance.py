@@ -98,7 +98,7 @@ class StewardWorld:
             owner=f"night@evals:{day}", clock=lambda: seconds, cpu_seconds=lambda: 0.0, keys=lambda: KEYS
         )
         with open_night(settings, here, isolate=lambda worker, settings: InProcess(worker)) as opening:
-            report = run_night(opening.stages, opening.shell)
+            report = run_night(opening)
             self.active = in_force(settings, opening.store, opening.ledger)
         self.reports.append(report)
         return report

@@ -162,7 +162,7 @@ class LoadedItem:
     shown: tuple[str, ...] = ()
     """Ids of records that its session was shown, where the source knows without reading on."""
     watched: tuple[WatchedRecord, ...] = ()
-    """The records behind these ids, once they were looked up in the ledger (`night.BatchHarvester`)."""
+    """The records behind these ids, once they were looked up in the ledger (`night.batch_harvest`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,6 @@
 """How far one source has been read: nothing is harvested twice, nothing that comes late is lost.
 
-A night asks `due` which items are to be read (`setup.IngestStage`), and its link keeps the watermark that `advanced`
+A night asks `due` which items are to be read (`setup.open_night`), and its link keeps the watermark that `advanced`
 gives. A watermark is a time, the *floor*, and marks of everything at or above it that was processed. Below the floor
 all is taken as processed. The floor trails the newest item by the overlap, so that a file that arrives late (a slow
 upload, a clock that runs behind) is still due as long as it is not older than that. What was due and is not done keeps

@@ -1,6 +1,6 @@
 """One batch: each transcript read, replayed, redacted, harvested and kept; one bad transcript stops no other.
 
-A runner calls `BatchHarvester` with each batch. Reading an item and keeping what it gave happen here. What lies between
+A runner calls `harvest_batch` with each batch. Reading an item and keeping what it gave happen here. What lies between
 (`HarvestWorker`) is a pure function of bytes and settings, and runs in worker processes under limits of time and memory
 (`ingest.worker_pool`). A worker hands back artifacts: the observations and the words they cite, never the whole
 transcript.
@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from queue import Empty, SimpleQueue
 
@@ -133,64 +133,62 @@ def _arm(replayed: ReplayedTranscript, observations: Sequence[Observation], coun
     }
 
 
-class BatchHarvester:
-    """Harvests batches; safe with threads, each of which has worker processes of its own. Close it at the end."""
+class WorkerPools:
+    """Worker pools that threads borrow, one each at a time; close them at the end."""
 
-    def __init__(
-        self,
-        sources: Mapping[str, TranscriptSource],
-        artifacts: ArtifactStore,
-        records: BatchRecords,
-        isolate: Callable[[], Isolation[HarvestResult]],
-        watch: Watch = lambda ids: (),
-    ) -> None:
-        """`sources` are by URI, `isolate` makes a pool that runs a `HarvestWorker`, `watch` looks up records by id."""
-        self.sources: Mapping[str, TranscriptSource] = sources
-        self.records: BatchRecords = records
-        self._artifacts, self._watch = artifacts, watch
+    def __init__(self, isolate: Callable[[], Isolation[HarvestResult]]) -> None:
+        """`isolate` makes a pool that runs a `HarvestWorker`."""
         self._isolate = isolate
         self._idle: SimpleQueue[Isolation[HarvestResult]] = SimpleQueue()
 
-    def __call__(self, batch: Batch) -> BatchResult:
-        """Harvest a batch, or find that another worker has."""
-        found = self.records.find(batch.address)
-        if found is not None:
-            return found
-        pool = self._borrowed()
+    @contextmanager
+    def borrowed(self) -> Iterator[Isolation[HarvestResult]]:
+        """A pool that nobody else uses meanwhile."""
         try:
-            result = self._harvested(batch, pool)
+            pool = self._idle.get_nowait()
+        except Empty:
+            pool = self._isolate()
+        try:
+            yield pool
         finally:
             self._idle.put(pool)
-        return self.records.write(result)
 
     def close(self) -> None:
-        """End all worker processes."""
-        with ExitStack() as stack:
-            while (pool := self._taken()) is not None:
-                stack.callback(pool.close)
+        """End all worker processes that are not borrowed."""
+        with ExitStack() as stack, suppress(Empty):
+            while True:
+                stack.callback(self._idle.get_nowait().close)
 
-    def _borrowed(self) -> Isolation[HarvestResult]:
-        return self._taken() or self._isolate()
 
-    def _taken(self) -> Isolation[HarvestResult] | None:
-        try:
-            return self._idle.get_nowait()
-        except Empty:
-            return None
+def harvest_batch(
+    batch: Batch,
+    *,
+    sources: Mapping[str, TranscriptSource],
+    artifacts: ArtifactStore,
+    records: BatchRecords,
+    pools: WorkerPools,
+    watch: Watch = lambda ids: (),
+) -> BatchResult:
+    """Harvest a batch, or find that another worker has; safe with threads.
 
-    def _harvested(self, batch: Batch, pool: Isolation[HarvestResult]) -> BatchResult:
-        with ThreadPoolExecutor(WRITERS, thread_name_prefix="ctxsteward keep") as writers:
-            kept = _BatchTotals(self._artifacts, self.records, writers)
-            for source in sorted({item.source for item in batch.items}):
-                items = {item.name: item for item in batch.items if item.source == source}
-                for answer in pool.run(map(self._watched, kept.loaded(self.sources[source], items))):
-                    result = answer.result
-                    outcomes = (result,) if isinstance(result, QuarantinedItem) else result
-                    kept.add(outcomes, items[answer.item.name])
-            return kept.result(batch)
+    `sources` are by URI; `watch` looks up records by id.
+    """
+    finished = records.find(batch.address)
+    if finished is not None:
+        return finished
 
-    def _watched(self, loaded: LoadedItem) -> LoadedItem:
-        return replace(loaded, watched=tuple(self._watch(loaded.shown))) if loaded.shown else loaded
+    def watched(loaded: LoadedItem) -> LoadedItem:
+        return replace(loaded, watched=tuple(watch(loaded.shown))) if loaded.shown else loaded
+
+    with pools.borrowed() as pool, ThreadPoolExecutor(WRITERS, thread_name_prefix="ctxsteward keep") as writers:
+        totals = _BatchTotals(artifacts, records, writers)
+        for source in sorted({item.source for item in batch.items}):
+            items = {item.name: item for item in batch.items if item.source == source}
+            for answer in pool.run(map(watched, totals.loaded(sources[source], items))):
+                outcomes = (answer.result,) if isinstance(answer.result, QuarantinedItem) else answer.result
+                totals.add(outcomes, items[answer.item.name])
+        result = totals.result(batch)
+    return records.write(result)
 
 
 class _BatchTotals:

@@ -22,7 +22,7 @@ from typing import get_args
 from ctxsteward.envelope import instruments as telemetry
 from ctxsteward.envelope.instruments import Board, Instrument
 
-from .history import NightOutcome, NightReport
+from .report import NightOutcome, NightReport
 
 LEVELS = ("WARN", "BLOCK")
 RATES = ("anticipated", "used", "obeyed")

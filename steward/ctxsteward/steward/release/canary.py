@@ -45,7 +45,7 @@ from ctxsteward.schemas.errors import Damaged, UnsupportedVersion
 from ctxsteward.store.profiles.versions import Version
 
 from ..harvest.batches import BatchRecords, SessionUse
-from ..night.history import Night
+from ..night.chain import Night
 from ..settings import CanaryLimits, NightSettings
 from .approvals import Approvals
 from .assignment import canary_begun

@@ -33,8 +33,9 @@ from ..gate.settings import configured, with_suites
 from ..gate.suite import HeldOutRequest
 from ..ledger.facade import Ledger
 from ..ledger.records import JudgementContext
-from ..night.history import NightChain, Outcome, WordingReport, moment_of
-from ..night.run import AdmittedRecords, Challenger, CheckVerdict, CommitContext, FittedSlice, PromotionResult
+from ..night.chain import NightChain, Outcome, moment_of
+from ..night.report import CheckVerdict, WordingReport
+from ..night.run import AdmittedRecords, Challenger, CommitContext, FittedSlice, PromotionResult
 from ..settings import NightSettings
 from .approvals import Approvals
 from .assignment import keeping, running, started
@@ -52,7 +53,7 @@ def in_force(settings: NightSettings, store: Store, ledger: Ledger) -> Records:
     newest = NightChain(store, settings.tenant, settings.profile).head()
     if newest is None:
         return ()
-    then = moment_of(newest[1].night)
+    then = moment_of(newest.night)
     reviews = reviews_of(store, settings, ledger, then)
     head = store.profiles(settings.profile, tenant=settings.tenant).head()
     policy = settings.admission.under(head.profile if head else None)
@@ -245,7 +246,7 @@ class DecisionStage:
         shelves = self._store.facts(self._settings.profile, tenant=self._settings.tenant)
         note = {"who": writing.who, "why": f"night {writing.run}", "when": writing.when}
         newest = self._nights.head()
-        audiences, is_whole = self._ledger.unshelved(newest[1].run if newest else None)
+        audiences, is_whole = self._ledger.unshelved(newest.run if newest else None)
         for _ in shelves.commit_each(((audience, self._ledger.facts(audience)) for audience in audiences), **note):
             pass
         if is_whole:
@@ -258,7 +259,7 @@ class DecisionStage:
         canary = self._running(head) if head else None
         if head is None or canary is None:
             return None
-        since = [night for _, night in self._nights.history() if (night.version or 0) >= head.number]
+        since = [night for night in self._nights.history() if (night.version or 0) >= head.number]
         if len(since) < 2:  # it began tonight
             return CheckVerdict(level="started", ok=True, why=(f"{canary['share']:.0%} of the sessions",))
         champion = int(canary["champion"])
@@ -303,7 +304,7 @@ class DecisionStage:
         """What could stand in the slice and does not, for the report."""
         yield from self._slicing.why_left_out()
         if self._aside:
-            what = "record gainsays a rule and is" if self._aside == 1 else "records gainsay a rule and are"
+            what = "record contradicts a rule and is" if self._aside == 1 else "records contradict a rule and are"
             yield f"{self._aside} {what} set aside: `ctxsteward steward quarantine` names each, and the rule"
 
     def _promoted(

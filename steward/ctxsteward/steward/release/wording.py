@@ -41,7 +41,7 @@ from ..artifacts.artifact import EvidenceQuote
 from ..drift.edits import otherwise
 from ..drift.polarity import polarity_changes
 from ..ledger.facade import Ledger
-from ..night.history import WordingReport
+from ..night.report import WordingReport
 from ..observations.observation import KINDS
 from ..settings import WordingSettings
 

@@ -4,7 +4,7 @@ Draws, scenarios and scores (`suite`), playing a scenario through the builder (`
 (`model_judges`), and texts to fill conversations with (`talk`, `pasted_content`).
 """
 
-from .model_judges import ModelReply, ScriptedModel
+from .model_judges import ScriptedModel
 from .suite import EvalSuite, Metric, Scenario, Score
 
-__all__ = ["EvalSuite", "Metric", "ModelReply", "Scenario", "Score", "ScriptedModel"]
+__all__ = ["EvalSuite", "Metric", "Scenario", "Score", "ScriptedModel"]

@@ -4,18 +4,17 @@
     judged = panel(played_scenario, 0)              # a `ScenarioResult` with ratings, and its figure `judged`
     judging_of([judged])                            # usage of each model, agreement of each two raters
 
-A judge is named like a subject: ``module:name`` or ``FILE.py:name``, a function from a prompt to a reply (the port that
-recall's ``llm`` strategy has), a `ChatModel`, or an object with `reply` of a prompt and a seed; or an OpenAI-compatible
-endpoint, ``https://HOST/v1#MODEL``. `ChatJudge` puts a `ChatModel` of yours on the panel.
+A judge is a `ChatModel` or a function from a prompt to text, named ``module:name`` or ``FILE.py:name``; or an address
+as `model_at` takes it, such as ``https://HOST/v1#MODEL``.
 
 The prompt is fixed, and `PROMPT_VERSION` counts its wordings. The judged text stands in a fence whose mark is a digest
 of the text itself, so no text can close its own fence. A reply must end in one line, ``VERDICT: yes`` or ``VERDICT:
 no``, outside of any quote of the fence, and must hold no second verdict: a model may repeat a verdict that the text
 plants. An invalid reply is asked for again, `TRIES` times in all, and is then unscored with the reason.
 
-`max_calls` is never exceeded. A call is not made if its prompt and the longest allowed reply (`max_tokens`) could
+`max_calls` is never exceeded. A call is not made if its prompt and the longest allowed reply could
 exceed `max_cost` by our own count of tokens. Afterwards the usage that the model reports counts, so a model that
-ignores `max_tokens`, or counts differently, exceeds the bound by at most one call.
+ignores the longest length, or counts differently, exceeds the bound by at most one call.
 
 Raises `InputError` for an unknown judge, and for a bound on cost without prices.
 Source: Cohen 1960, "A coefficient of agreement for nominal scales"; Zheng et al. 2023, "Judging LLM-as-a-judge".
@@ -23,7 +22,6 @@ Source: Cohen 1960, "A coefficient of agreement for nominal scales"; Zheng et al
 
 from __future__ import annotations
 
-import json
 import re
 import time
 from collections import Counter
@@ -32,18 +30,16 @@ from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from itertools import chain, combinations, permutations
 from random import Random
-from typing import Any, NamedTuple, Protocol
-from urllib.parse import urlsplit
 
-from ctxsteward.envelope.recall.strategies import Ask
-from ctxsteward.schemas import ChatModel, ChatRequest, InputError
+from ctxsteward.schemas import ChatModel, ChatReply, ChatRequest, InputError, TokenUsage
 from ctxsteward.schemas.eval_result import ModelJudging, ModelUsage, RaterAgreement, RatingTable
 from ctxsteward.schemas.eval_suite import TokenPrices
+from ctxsteward.summarizers.models import model_at
 
-from ...subjects.http import post_json
 from ...subjects.registry import named_object
 from .suite import JudgeCase, Metric, Rating, ScenarioResult, Score, UnscoredCheck, holds, tallied
 
+ADDRESSES = ("http:", "https:", "openai:", "anthropic:")
 PROMPT_VERSION = 1
 PROMPT = """\
 You check what an assistant is shown before it answers. The text between the two marked lines is what it is shown: \
@@ -65,7 +61,8 @@ VERDICTS = {"VERDICT: yes": True, "VERDICT: no": False}
 TRIES = 3
 REASON_CHARS = 200
 REPLY_TOKENS = 400
-"""Most tokens of a reply; sent to endpoints."""
+"""Most tokens of a reply."""
+ANSWER_SECONDS = 120.0
 MAX_REPLY_CHARS = 20_000
 PAUSE_SECONDS = 1.0
 """Pause before a failed call is repeated; doubled each time."""
@@ -78,144 +75,55 @@ JUDGED = Metric(name="judged", about="Verdicts of model judges that say yes.")
 CODE, LABEL = "code", "label"
 
 
-class ModelReply(NamedTuple):
-    """Reply of a model."""
-
-    text: str
-    tokens_in: int | None = None
-    """None if the model does not report it."""
-    tokens_out: int | None = None
-    fault: str = ""
-    """Reason why the reply is unusable: refused, or cut off."""
-
-
-class JudgeModel(Protocol):
-    """A model that judges."""
-
-    @property
-    def name(self) -> str: ...
-
-    def reply(self, prompt: str, seed: int) -> ModelReply:
-        """Answer a prompt; another seed may give another answer. May raise; its time limit is its own."""
+_FAULTS = {"length": "its answer was cut off", "refused": "it refused", "other": "it is not text alone"}
 
 
 @dataclass(frozen=True, slots=True)
-class PythonModel:
-    """A judge from a Python path."""
+class ModelJudge:
+    """A model on the panel, under the name by which prices and results call it."""
 
     name: str
-    give: Callable[[str, int], ModelReply | str]
-
-    def reply(self, prompt: str, seed: int) -> ModelReply:
-        given = self.give(prompt, seed)
-        return given if isinstance(given, ModelReply) else ModelReply(given)
-
-
-_FAULTS = {"complete": "", "refused": "it refused", "length": "its answer was cut off", "other": "it is not text alone"}
-
-
-@dataclass(frozen=True, slots=True)
-class ChatJudge:
-    """A `ChatModel` that judges, within its own limits and on its own accounts."""
-
-    model: ChatModel
-    answer_seconds: float = 120.0
-
-    @property
-    def name(self) -> str:
-        return self.model.name
-
-    def reply(self, prompt: str, seed: int) -> ModelReply:
-        question = ChatRequest(
-            purpose="judge",
-            messages=({"role": "user", "content": prompt},),
-            max_output_tokens=REPLY_TOKENS,
-            seed=seed,
-            deadline_seconds=self.answer_seconds,
-        )
-        answer = self.model.reply(question)
-        fault = _FAULTS[answer.ended]
-        if answer.usage is None:
-            return ModelReply(answer.text, fault=fault)
-        return ModelReply(answer.text, answer.usage.prompt_tokens, answer.usage.output_tokens, fault)
+    reply: Callable[[ChatRequest], ChatReply]
 
 
 @dataclass(frozen=True, slots=True)
 class ScriptedModel:
-    """A double that replies by the first key in the prompt; question and seed choose among several replies.
+    """A `ChatModel` that replies by the first key in the prompt; question and seed choose among several replies.
 
     The text in the fence does not influence the choice, since our builder's nonce differs between playings.
-
-    >>> ScriptedModel({"W-1": ["VERDICT: yes"]}).reply("Is it W-1?", 0).text
-    'VERDICT: yes'
     """
 
     replies: Mapping[str, Sequence[str]]
     otherwise: Sequence[str] = ("VERDICT: no",)
     name: str = "scripted"
 
-    def reply(self, prompt: str, seed: int) -> ModelReply:
+    def reply(self, request: ChatRequest) -> ChatReply:
+        prompt = request.messages[0]["content"]
         texts = next((texts for key, texts in self.replies.items() if key in prompt), self.otherwise)
-        return ModelReply(Random(f"{prompt.rpartition(' >>>')[2]} {seed}").choice(texts))
+        return ChatReply(text=Random(f"{prompt.rpartition(' >>>')[2]} {request.seed}").choice(texts))
+
+    async def reply_async(self, request: ChatRequest) -> ChatReply:
+        return self.reply(request)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EndpointModel:
-    """A model behind OpenAI's chat completions, wherever they are served."""
-
-    address: str
-    """Base address of the API: ``http://127.0.0.1:8000/v1``."""
-    name: str
-    key: str | None = field(default=None, repr=False)
-    answer_seconds: float = 120.0
-
-    def reply(self, prompt: str, seed: int) -> ModelReply:
-        body = {
-            "model": self.name,
-            "messages": [{"role": "user", "content": prompt}],
-            "max_tokens": REPLY_TOKENS,
-        }
-        headers = {"Authorization": f"Bearer {self.key}"} if self.key else {}
-        raw = post_json(f"{self.address}/chat/completions", body, headers, answer_seconds=self.answer_seconds)
-        try:
-            answer = json.loads(raw)
-            choice, usage = answer["choices"][0], answer.get("usage") or {}
-            message, ended = choice["message"], choice.get("finish_reason")
-            text = message.get("content") or ""
-            tokens = _count(usage, "prompt_tokens"), _count(usage, "completion_tokens")
-        except (ValueError, LookupError, TypeError, AttributeError) as error:
-            raise InputError(f"its answer is not a chat completion: {raw[:60]!r}") from error
-        if message.get("refusal") or ended == "content_filter":
-            return ModelReply(text, *tokens, fault="it refused")
-        return ModelReply(text, *tokens, fault="its answer was cut off" if ended == "length" else "")
-
-
-def _count(usage: Mapping[str, Any], name: str) -> int | None:
-    count = usage.get(name)
-    return count if isinstance(count, int) and not isinstance(count, bool) and count >= 0 else None
-
-
-def judge_model(name: str, key: str | None = None) -> JudgeModel:
-    """Find a judge by name; `key` is sent only to an endpoint, and over plain HTTP only to this machine."""
-    if name.startswith(("http://", "https://")):
-        address, _, model = name.partition("#")
-        if not model:
-            raise InputError(f"judge {name}: an address without a model; write {address.rstrip('/')}#MODEL")
-        if key and urlsplit(address).scheme == "http" and urlsplit(address).hostname not in _HERE:
-            raise InputError(f"judge {name}: a key over plain HTTP can be read on its way; use https, or no key")
-        return EndpointModel(address=address.rstrip("/"), name=model, key=key)
+def judge_model(name: str, key: str | None = None) -> ModelJudge:
+    """Find a judge by name; `key` is sent only to an address, and over plain HTTP only to this machine."""
+    if name.startswith(ADDRESSES):
+        model = model_at(name, key)
+        return ModelJudge(model.name, model.reply)
     judge = named_object("judge", name)
     if isinstance(judge, ChatModel) and not isinstance(judge, type):
-        return ChatJudge(judge)
-    if callable(getattr(judge, "reply", None)):
-        return PythonModel(name, judge.reply)
+        return ModelJudge(name, judge.reply)
     if isinstance(judge, type) or not callable(judge):
-        raise InputError(f"judge {name}: {judge!r:.60} is no function of a prompt, and has no method `reply`")
-    ask: Ask = judge
-    return PythonModel(name, lambda prompt, seed: ask(prompt))
+        raise InputError(f"judge {name}: {judge!r:.60} is neither a function of a prompt nor a ChatModel")
 
+    def reply(request: ChatRequest) -> ChatReply:
+        text = judge(request.messages[0]["content"])
+        if not isinstance(text, str):
+            raise InputError(f"the reply is {type(text).__name__}, no text")
+        return ChatReply(text=text)
 
-_HERE = ("localhost", "127.0.0.1", "::1")
+    return ModelJudge(name, reply)
 
 
 # -- one case --------------------------------------------------------------------------------------------------------
@@ -231,16 +139,14 @@ def judge_prompt(case: JudgeCase) -> str:
     return PROMPT.format(mark=text_digest(case.text), text=case.text, asked=case.asked)
 
 
-def verdict(reply: ModelReply, mark: str) -> bool:
+def verdict(reply: ChatReply, mark: str) -> bool:
     """Parse a reply; raise `InputError` unless it has exactly one verdict, at its end and outside the fence `mark`.
 
-    >>> verdict(ModelReply("It names the order.\\nVERDICT: yes"), "a1")
+    >>> verdict(ChatReply(text="It names the order.\\nVERDICT: yes"), "a1")
     True
     """
-    if reply.fault:
-        raise InputError(reply.fault)
-    if not isinstance(reply.text, str):
-        raise InputError(f"the reply is {type(reply.text).__name__}, no text")
+    if reply.ended != "complete":
+        raise InputError(_FAULTS[reply.ended])
     if len(reply.text) > MAX_REPLY_CHARS:
         raise InputError(f"the reply has more than {MAX_REPLY_CHARS:,} characters")
     fence = rf"^[ \t]*<<< text {mark} >>>.*?(?:^[ \t]*<<< end of text {mark} >>>[ \t]*$|\Z)"
@@ -260,7 +166,7 @@ def verdict(reply: ModelReply, mark: str) -> bool:
 class JudgePanel:
     """Ask model judges one after the other, within bounds on all calls of a run."""
 
-    models: Sequence[JudgeModel]
+    models: Sequence[ModelJudge]
     tokens: Callable[[str], int]
     """Count tokens if a model does not report them."""
     prices: Mapping[str, TokenPrices] = field(default_factory=dict)
@@ -302,7 +208,7 @@ class JudgePanel:
         judged = tallied(scores, [JUDGED]) if played.cases else {}
         return replace(played, cases=(), ratings=tuple(ratings), tallies=played.tallies | judged)
 
-    def _rating(self, case: JudgeCase, model: JudgeModel, repeat: int) -> Rating:
+    def _rating(self, case: JudgeCase, model: ModelJudge, repeat: int) -> Rating:
         price, prompt, mark = self.prices.get(model.name), judge_prompt(case), text_digest(case.text)
         rating = Rating(
             ask=case.ask, at=case.at, rater=model.name, text=mark, answer=None, cost=None if price is None else 0.0
@@ -313,7 +219,15 @@ class JudgePanel:
             self.calls += 1
             rating = replace(rating, calls=rating.calls + 1)
             try:
-                reply = model.reply(prompt, repeat * TRIES + attempt)
+                reply = model.reply(
+                    ChatRequest(
+                        purpose="judge",
+                        messages=({"role": "user", "content": prompt},),
+                        max_output_tokens=REPLY_TOKENS,
+                        seed=repeat * TRIES + attempt,
+                        deadline_seconds=ANSWER_SECONDS,
+                    )
+                )
             except ImportError:
                 raise  # a missing package is the user's to install, not a failed case
             except Exception as error:  # foreign code may raise anything; the case is unscored
@@ -333,7 +247,7 @@ class JudgePanel:
         self._failures[model.name] = 0 if rating.tokens_in else self._failures[model.name] + 1
         return rating
 
-    def _stopped(self, model: JudgeModel, prompt: str, price: TokenPrices | None) -> str:
+    def _stopped(self, model: ModelJudge, prompt: str, price: TokenPrices | None) -> str:
         """Return why no further call is made; empty if one is."""
         if self._failures[model.name] >= FAILURES:
             return f"{model.name} failed on {FAILURES} cases in a row"
@@ -344,10 +258,9 @@ class JudgePanel:
             return f"max_cost {self.max_cost:g} could be passed"
         return ""
 
-    def _with_usage(self, rating: Rating, prompt: str, reply: ModelReply, price: TokenPrices | None) -> Rating:
-        text = reply.text if isinstance(reply.text, str) else ""
-        tokens_in = self.tokens(prompt) if reply.tokens_in is None else reply.tokens_in
-        tokens_out = self.tokens(text) if reply.tokens_out is None else reply.tokens_out
+    def _with_usage(self, rating: Rating, prompt: str, reply: ChatReply, price: TokenPrices | None) -> Rating:
+        usage = reply.usage or TokenUsage(prompt_tokens=self.tokens(prompt), output_tokens=self.tokens(reply.text))
+        tokens_in, tokens_out = usage.prompt_tokens, usage.output_tokens
         cost = None if price is None else price.of(tokens_in, tokens_out)
         self.cost += cost or 0.0
         return replace(
@@ -384,28 +297,7 @@ def _usage(name: str, ratings: Sequence[Rating]) -> ModelUsage:
     )
 
 
-class RatingPair(NamedTuple):
-    """Two answers about the same text of one case."""
-
-    first: Rating
-    second: Rating
-
-    @property
-    def raters(self) -> tuple[str, str]:
-        return self.first.rater, self.second.rater
-
-    @property
-    def answers(self) -> tuple[bool, bool]:
-        return bool(self.first.answer), bool(self.second.answer)
-
-    def __str__(self) -> str:
-        if self.first.rater == self.second.rater:
-            return f"{self.first.at}: {self.first.rater} yes and no"
-        answers = [f"{rating.rater} {'yes' if rating.answer else 'no'}" for rating in self]
-        return f"{self.first.at}: {', '.join(answers)}"
-
-
-def rating_pairs(ratings: Iterable[Rating]) -> Iterator[RatingPair]:
+def rating_pairs(ratings: Iterable[Rating]) -> Iterator[tuple[Rating, Rating]]:
     """Pair two raters' answers in one repeat, and one model's answers in two repeats, if the text was the same.
 
     `ratings` belong to one scenario, repeat by repeat. A missing answer is in no pair. Two repeats are a pair in both
@@ -418,26 +310,30 @@ def rating_pairs(ratings: Iterable[Rating]) -> Iterator[RatingPair]:
         both = (pair for two in combinations(by_rater.values(), 2) for pair in zip(*two, strict=True))
         models = (repeats for rater, repeats in by_rater.items() if rater not in (CODE, LABEL))
         again = (pair for repeats in models for pair in permutations(repeats, 2))
-        for pair in (RatingPair(*two) for two in chain(both, again)):
-            if pair.first.answer is not None and pair.second.answer is not None:
-                yield pair
+        for first, second in chain(both, again):
+            if first.answer is not None and second.answer is not None:
+                yield first, second
 
 
 def _agreements(played: Iterable[ScenarioResult], models: Iterable[str]) -> Iterator[RaterAgreement]:
-    by_raters: dict[tuple[str, str], list[tuple[str, RatingPair]]] = {}
+    by_raters: dict[tuple[str, str], list[tuple[str, Rating, Rating]]] = {}
     for result in played:
-        for pair in rating_pairs(result.ratings):
-            by_raters.setdefault(pair.raters, []).append((result.id, pair))
+        for one, other in rating_pairs(result.ratings):
+            by_raters.setdefault((one.rater, other.rater), []).append((result.id, one, other))
     rank = {name: number for number, name in enumerate((CODE, LABEL, *models))}
-    for (first, second), pairs in sorted(by_raters.items(), key=lambda result: [rank[name] for name in result[0]]):
-        answers = Counter(pair.answers for _, pair in pairs)
+    for (first, second), pairs in sorted(by_raters.items(), key=lambda row: [rank[name] for name in row[0]]):
+        answers = Counter((one.answer, other.answer) for _, one, other in pairs)
         table = RatingTable(answers[True, True], answers[True, False], answers[False, True], answers[False, False])
-        differing = dict.fromkeys(f"{id}, {pair}" for id, pair in pairs if pair.answers[0] is not pair.answers[1])
+        differing: dict[str, None] = {}
+        for id, one, other in pairs:
+            if one.answer is not other.answer:
+                said = [f"{rating.rater} {'yes' if rating.answer else 'no'}" for rating in (one, other)]
+                differing[f"{id}, {one.at}: {f'{first} yes and no' if first == second else ', '.join(said)}"] = None
         kappa, note = table.kappa, table.note(first, second)
         yield RaterAgreement(
             first=first,
             second=second,
-            cases=len({(id, pair.first.ask) for id, pair in pairs}),
+            cases=len({(id, one.ask) for id, one, _ in pairs}),
             table=table,
             agree=round(table.agree, 6),
             kappa=None if kappa is None else round(kappa, 6),

@@ -8,17 +8,8 @@ from typing import NamedTuple
 
 import pytest
 
-from ctxsteward.evals.canaries import (
-    KINDS,
-    CanaryScenario,
-    Half,
-    TypedCanary,
-    found_in,
-    normalize,
-    scenario,
-    stale_in,
-    stories,
-)
+from benchmarks.canary_chats import CanaryScenario, found_in, scenario, stale_in, stories
+from ctxsteward.evals.canaries import KINDS, Half, TypedCanary, normalize
 from ctxsteward.evals.phrasings import Language
 from ctxsteward.schemas import Bullet, Message, SummarizerInput
 from ctxsteward.schemas.summary import SourceMessage

@@ -1,0 +1,177 @@
+"""``ctxsteward steward digest``: a week (ISO 8601, UTC) in sentences.
+
+It says what came into force, what was taken out and why, what waits, what was rejected, and which errors came up in
+most transcripts. What waits is what waits now.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+import click
+
+from ctxsteward.schemas import InputError
+from ctxsteward.schemas.profile import instant
+from ctxsteward.schemas.profile_changes import ChangelogEntry
+from ctxsteward.steward.release.changelog import markdown_text
+
+from ..terminal.output import print_json, write_text
+from .context import StewardContext
+from .questions import questions
+from .records import LedgerView, ProfileOptions, about_a_profile, reason_text, records_at
+from .versions import texts
+
+MAX_ERRORS = 5
+_WEEK = re.compile(r"(\d{4})-W(\d{2})")
+_BY_ID = re.compile(r"^(?:night|request) \S+?(?:, |$)")
+"""How the reason of a commit begins that names a night or a request by its id."""
+
+
+def week_of(text: str | None, today: str) -> date:
+    """The Monday of a week such as ``2026-W48``; None: of the week of today. Raises `InputError`."""
+    if text is None:
+        day = date.fromisoformat(today)
+        return day - timedelta(days=day.weekday())
+    match = _WEEK.fullmatch(text)
+    try:
+        return date.fromisocalendar(int(match[1]), int(match[2]), 1) if match else date.fromisoformat("")
+    except ValueError:
+        raise InputError(f"--week {text[:40]}: no such week; write one such as 2026-W48") from None
+
+
+def digest_document(place: StewardContext, records: LedgerView, monday: date) -> dict[str, Any]:
+    """What happened to a profile in one week, and what waits now."""
+    start = datetime.combine(monday, datetime.min.time(), UTC).timestamp()
+    stop = start + timedelta(weeks=1).total_seconds()
+    asked = questions(place, records).questions
+    in_force: list[dict[str, Any]] = []
+    taken_out: list[dict[str, Any]] = []
+    for entry in (told.entry for told in place.versions.told() if start <= instant(told.entry.when) < stop):
+        commit = {"version": entry.version, "when": entry.when, "who": entry.who}
+        before = texts(place.versions.at(entry.version - 1).profile if entry.version > 1 else None)
+        after = texts(place.versions.at(entry.version).profile)
+        if entry.version == 1:
+            in_force.append(commit | {"text": None, "entries": len(after)})
+            continue
+        for key, text in after.items():
+            if before.get(key) != text:
+                named = None if key.startswith("meta.") else key
+                in_force.append(commit | {"text": text, "entry": named, "instead_of": before.get(key)})
+        for key, text in before.items():
+            if key not in after:
+                taken_out.append(commit | {"text": text, "why": _why_out(records, entry, key)})
+    errors = records.ledger.recurring(start, stop)[:MAX_ERRORS]
+    year, week, _ = monday.isocalendar()
+    return {
+        "profile": place.profile,
+        "week": f"{year}-W{week:02}",
+        "first": str(monday),
+        "last": str(monday + timedelta(days=6)),
+        "in_force": in_force,
+        "taken_out": taken_out,
+        "requests": len(place.pending()),
+        "waiting": [{"text": ask.record.text, "why": ask.waits} for ask in asked],
+        "rejected": sorted(_rejected(place, records, start, stop), key=lambda row: (row["when"], row["text"])),
+        "errors": [{"text": records.by_id[id].text, "transcripts": n} for id, n in errors if id in records.by_id],
+    }
+
+
+def _why_out(records: LedgerView, entry: ChangelogEntry, key: str) -> str:
+    reason = _BY_ID.sub("", entry.why)
+    because = f": {reason}" if reason else ""
+    if entry.restores is not None:
+        return f"{entry.who} brought version {entry.restores} back{because}"
+    block, _, id = key.partition(".")
+    if block != "meta":
+        return f"it was proposed so{because}"
+    record = records.by_id.get(id)
+    if record is None:
+        return "its evidence is no longer there"
+    return "others are worth more" if record.status == "active" else reason_text(record)
+
+
+def _rejected(place: StewardContext, records: LedgerView, start: float, stop: float) -> Iterator[dict[str, Any]]:
+    for id, refused in place.record_reviews.rejections().items():
+        record = records.by_id.get(id)
+        if record is not None and record.status == "rejected" and start <= instant(refused.when) < stop:
+            yield {"text": record.text, "who": refused.who, "when": refused.when, "why": refused.note}
+    for request in place.requests():
+        for each in request.verdicts:
+            if each.verdict == "reject" and start <= instant(each.when) < stop:
+                what = request.note or f"a change of {request.author}'s after version {request.parent}"
+                yield {"text": what, "who": each.who, "when": each.when, "why": each.note}
+
+
+def digest_text(week: Mapping[str, Any]) -> str:
+    """The digest as Markdown, in sentences."""
+    lines = [
+        f"# Week {week['week']} of {markdown_text(week['profile'])}",
+        "",
+        f"From {week['first']} to {week['last']}.",
+        "",
+    ]
+    for heading, rows, nothing in (
+        ("What came into force", map(_came, week["in_force"]), "Nothing came into force."),
+        ("What was taken out", map(_went, week["taken_out"]), "Nothing was taken out."),
+        (f"What waits for people: {len(week['waiting']) + week['requests']:,}", _waits(week), "Nothing waits."),
+        ("What was rejected", map(_refused, week["rejected"]), "Nothing was rejected."),
+        ("Errors that came up most in its transcripts", map(_came_up, week["errors"]), "No error with a known remedy."),
+    ):
+        lines += [f"## {heading}", "", *([f"- {markdown_text(row)}" for row in rows] or [nothing]), ""]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _came(row: Mapping[str, Any]) -> str:
+    if row["text"] is None:
+        return f"On {row['when'][:10]}, version 1 by {row['who']}: the first, with {row['entries']:,} entries"
+    what = f"{row['entry']} says “{row['text']}”" if row["entry"] else f"“{row['text']}”"
+    instead = f" instead of “{row['instead_of']}”" if row["instead_of"] else ""
+    return f"On {row['when'][:10]}, in version {row['version']} by {row['who']}: {what}{instead}"
+
+
+def _went(row: Mapping[str, Any]) -> str:
+    return f"On {row['when'][:10]}, in version {row['version']}: “{row['text']}”, because {row['why']}."
+
+
+def _waits(week: Mapping[str, Any]) -> Iterator[str]:
+    if week["requests"]:
+        changes = "A change waits" if week["requests"] == 1 else f"{week['requests']:,} changes wait"
+        yield f"{changes} for approval as a whole."
+    yield from (f"“{row['text']}” {row['why']}" for row in week["waiting"])
+
+
+def _refused(row: Mapping[str, Any]) -> str:
+    why = f"“{row['why']}”" if row["why"] else "no reason was given"
+    return f"On {row['when'][:10]} {row['who']} rejected “{row['text']}”: {why}"
+
+
+def _came_up(row: Mapping[str, Any]) -> str:
+    return f"In {row['transcripts']:,} {'transcript' if row['transcripts'] == 1 else 'transcripts'}: “{row['text']}”"
+
+
+def write_digest(path: str, place: StewardContext, monday: date, *, keep: bool = True) -> None:
+    """Write the digest of a week."""
+    with records_at(place, keep=keep) as records:
+        write_text(path, digest_text(digest_document(place, records, monday)))
+
+
+@click.command()
+@click.option("--week", metavar="WEEK", help="Such as 2026-W48; default: the week of today, so far.")
+@click.option("--out", type=click.Path(), metavar="FILE", help="Write it there, as Markdown.")
+@about_a_profile()
+def digest(week: str | None, out: str | None, where: ProfileOptions, as_json: bool) -> None:
+    """Tell a week in sentences: what came into force, what was taken out and why, what waits, what was rejected.
+
+    Also which tool errors came up in most transcripts of that week, of those whose remedy was seen.
+    """
+    with where.open() as place, records_at(place) as records:
+        document = digest_document(place, records, week_of(week, place.here.today))
+    if out is not None:
+        write_text(out, digest_text(document))
+    if as_json:
+        print_json(document)
+    elif out is None:
+        click.echo(digest_text(document), nl=False)

@@ -1,0 +1,210 @@
+"""What ``ctxsteward steward run`` prints of a night: its stages, what is in force and why, what was held back.
+
+The JSON document is the `NightReport` with `records` (new and held, each with its spans), `changelog` (the entry of the
+version that came into force, by key and address) and `exit_code`. Text of transcripts is made harmless for a terminal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from rich.console import Console
+
+from ctxsteward.schemas import MetaRecommendation
+from ctxsteward.steward import NightReport
+from ctxsteward.steward.release.changelog import entry_lines
+from ctxsteward.store.profiles.versions import ChangeSummary
+
+from ..terminal.failures import FOUND
+from ..terminal.tables import grid, percent, say
+from .context import StewardContext
+from .records import LedgerView, QuotedSpan, reason_text, whose
+
+SHOWN_RECORDS, SHOWN_SPANS, SPAN_CHARS = 8, 3, 160
+MAX_LISTED = 200
+"""Records of one list in a report."""
+OUTCOMES = {
+    "unchanged": "nothing to change",
+    "promoted": "a new version is in force",
+    "canary": "a new version is in force for some sessions",
+    "held": "a person must look",
+    "rejected": "the checks stopped it",
+    "rolled_back": "the canary failed; the version before is in force again",
+    "busy": "another night is under way; this one did nothing",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NightRecords:
+    """Records after a night."""
+
+    new: tuple[MetaRecommendation, ...] = ()
+    """Active ones that were not active before."""
+    held: tuple[MetaRecommendation, ...] = ()
+    """Records that are not used; `reason_text` says why."""
+    compared: bool = True
+    """False if there are too many to say which are new."""
+    spans: Mapping[str, Sequence[QuotedSpan]] = field(default_factory=dict)
+    """Evidence by the record's id."""
+
+
+def night_records(records: LedgerView, before: set[str] | None) -> NightRecords:
+    """Records after a night, beside the ids that were active before it (None: too many to compare)."""
+    every = sorted(records, key=lambda record: (not record.scope.is_shared, record.kind, record.text, record.id))
+    active = [record for record in every if record.status == "active"]
+    new = [record for record in active if before is not None and record.id not in before][:MAX_LISTED]
+    held = [record for record in every if record.status not in ("active", "superseded")][:MAX_LISTED]
+    spans = {record.id: records.spans(record) for record in (*new, *held)}
+    return NightRecords(new=tuple(new), held=tuple(held), compared=before is not None, spans=spans)
+
+
+def night_document(report: NightReport, seen: NightRecords, place: StewardContext) -> dict[str, Any]:
+    """The night as JSON."""
+    landed = _landed(report, place)
+    return report.model_dump(mode="json") | {
+        "rates": report.rates,
+        "records": {
+            "compared": seen.compared,
+            "new": [_record_document(record, seen) for record in seen.new],
+            "held": [_record_document(record, seen) for record in seen.held],
+        },
+        "changelog": None if landed is None else landed.entry.model_dump(mode="json"),
+        "exit_code": exit_code(report),
+    }
+
+
+def _record_document(record: MetaRecommendation, seen: NightRecords) -> dict[str, Any]:
+    return {
+        "id": record.id,
+        "kind": record.kind,
+        "status": record.status,
+        "for": whose(record),
+        "text": record.text,
+        "reasons": list(record.reasons),
+        "why": reason_text(record),
+        "spans": [
+            {name: getattr(span.evidence, name) for name in ("session", "ref", "trust")} | {"text": span.text}
+            for span in seen.spans[record.id]
+        ],
+    }
+
+
+def _landed(report: NightReport, place: StewardContext) -> ChangeSummary | None:
+    """The changelog entry of the version that came into force; None if none did."""
+    if report.outcome not in ("promoted", "canary") or report.dry_run or report.version is None:
+        return None
+    return next(iter(place.versions.told(report.version)), None)
+
+
+def exit_code(report: NightReport) -> int:
+    """The report's exit code; 1 also where all that was due was refused."""
+    if report.exit_code == 0 and report.quarantined and not report.count("harvested") and not report.dry_run:
+        return FOUND
+    return report.exit_code
+
+
+def show_night(
+    console: Console, report: NightReport, seen: NightRecords, place: StewardContext, *, is_shipped: bool
+) -> None:
+    """Print the night as a page of text."""
+    outcome = f"{report.outcome.replace('_', ' ')}, {OUTCOMES[report.outcome]}"
+    dry = " (dry run: nothing is kept)" if report.dry_run else ""
+    say(console, f"night {report.night} of {report.profile}: {outcome}{dry}", "bold")
+    if is_shipped:
+        console.print("  on the shipped transcripts; name your own with --transcripts")
+    for alert in report.alerts:
+        say(console, f"  alert: {alert}", "yellow")
+    if report.outcome == "busy":
+        return
+    if not report.count("due") and report.outcome == "unchanged":
+        console.print(f"nothing new: no transcript is due, version {report.version or 'none'} stays in force")
+        return
+    rows = (
+        (left.stage, f"{left.count:,}", "" if left.share is None or left.share > 1 else percent(left.share))
+        for left in report.stages
+    )
+    console.print(grid("stage", "left", "of the stage before", rows=rows, numbers=("left", "of the stage before")))
+    for lines in (_changed(report, seen), _listed(seen), _refused(report), _checks(report)):
+        for line, style in lines:
+            say(console, line, style)
+    landed = _landed(report, place)
+    if landed is not None:
+        say(console, "Changelog:")
+        for line in filter(None, entry_lines(landed)):
+            say(console, f"  {line}".rstrip())
+
+
+Lines = Iterator[tuple[str, str]]
+"""Lines for a person, each with its style."""
+
+
+def _changed(report: NightReport, seen: NightRecords) -> Lines:
+    """What the slice gains and loses, each with the spans it rests on."""
+    landed = report.outcome in ("promoted", "canary")
+    would = "Would change for everybody" if report.dry_run or not landed else "Changed for everybody"
+    if report.changes:
+        yield f"{would}{f', version {report.version}' if landed and report.version else ''}:", "bold"
+    by_text = {record.text: record for record in seen.new if record.scope.is_shared}
+    for line in report.changes:
+        yield f"  {line}", ""
+        record = by_text.get(line[2:].rpartition(" [")[0])
+        spans = seen.spans[record.id] if record is not None else ()
+        for span in spans[:SHOWN_SPANS]:
+            at = span.evidence
+            text = "(forgotten)" if span.text is None else " ".join(span.text.split())
+            cut = text if len(text) <= SPAN_CHARS else text[: SPAN_CHARS - 1] + "…"
+            yield f"      {at.session}{at.ref} {at.trust}: {cut if span.text is None else f'“{cut}”'}", "dim"
+        if len(spans) > SHOWN_SPANS:
+            yield f"      and {len(spans) - SHOWN_SPANS} more spans", ""
+
+
+def _listed(seen: NightRecords) -> Lines:
+    """New records that are not for everybody, and records that were held back."""
+    own = [record for record in seen.new if not record.scope.is_shared]
+    for heading, records, more in (
+        ("New for one person, project or session alone", own, "--json lists them"),
+        ("Held back", seen.held, "`ctxsteward steward review --all` lists them"),
+    ):
+        if records:
+            yield f"{heading}: {len(records):,}", "bold"
+        for record in records[:SHOWN_RECORDS]:
+            if records is own:
+                yield f"  {whose(record)}: {record.text}  ({record.kind}; {record.id})", ""
+            else:
+                yield f"  {record.status}: {record.text}  ({reason_text(record)}; {record.id})", ""
+        if len(records) > SHOWN_RECORDS:
+            yield f"  and {len(records) - SHOWN_RECORDS:,} more; {more}", ""
+
+
+def _refused(report: NightReport) -> Lines:
+    """Transcripts that were quarantined or left out, and where times are from."""
+    if report.quarantined:
+        yield "In quarantine:", "bold"
+    for refused in report.quarantined[:SHOWN_RECORDS]:
+        reason = refused.reason.replace("_", " ")
+        yield f"  {refused.name}: {reason}; `ctxsteward steward quarantine` says why", ""
+    if len(report.quarantined) > SHOWN_RECORDS:
+        yield f"  and {len(report.quarantined) - SHOWN_RECORDS:,} more", ""
+    if report.skipped:
+        left = ", ".join(f"{number:,} {reason.replace('_', ' ')}" for reason, number in report.skipped.items())
+        yield f"Left out: {left}", ""
+    if by_file := report.dated.get("file", 0):
+        fix = "give messages a `ts`, or `started` in the metadata"
+        yield f"Times of {by_file:,} transcripts are their files': {fix}", ""
+
+
+def _checks(report: NightReport) -> Lines:
+    """Drift, evals and canary, what waits for people, and a model's wordings."""
+    for name, check in (("drift", report.drift), ("gate", report.gate), ("canary", report.canary)):
+        if check is not None:
+            why = f": {'; '.join(check.why)}" if check.why else ""
+            yield f"{name} {check.level}{why}", ""
+    if report.waiting:
+        yield f"{report.waiting:,} waits for a person; see `ctxsteward steward review`", ""
+    if (words := report.wording) is not None:
+        cost = f"{words.calls:,} calls, {words.tokens:,} tokens, ${words.dollars:.4f}"
+        yield f"Words by {words.model}: {words.worded:,} of {words.asked:,} held, {words.kept:,} kept; {cost}", ""
+        yield from ((f"  refused for {name}: {count:,}", "") for name, count in words.refused.items())
+        yield from ((f"  {why}", "") for why in words.fell_back)

@@ -1,0 +1,134 @@
+"""The chain of finished nights of one profile.
+
+    steward/<tenant>/<profile>/nights/000000000001.json
+    body: {"schema_version": 1, "night": "2026-11-22", "run": …, "marks": {URI of a source: its watermark},
+           "batches": [address], "ledger": digest, "observations": n, "records": digest, "statuses": {status: n},
+           "version": 7 | null, "outcome": "promoted", "final": …, "counts": {…},
+           "quarantined": {reason: n}, "drift": "INFO" | "WARN" | "BLOCK" | null, "gate": …,
+           "supports": [{"blob", "key"}]}
+
+A link is written once the promotion has landed or found nothing to change. A night that was killed has none, is
+repeated from the link before and writes the same bytes: no clock, duration or random id is in it, and never what
+anybody said. `final` is equal where the same observations were taken in and the same text is in force, whatever the
+order and number of nights it took.
+
+Raises `Damaged`, `UnsupportedVersion`, `VersionTaken`, `OutcomeUnknown`, `StoreUnavailable`.
+Source: the layered-envelope design (batch loop); the state design (committing governed state).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Literal
+
+from ctxsteward.envelope import Store
+from ctxsteward.schemas.errors import UnsupportedVersion
+from ctxsteward.store.crypto.hash_chain import Link
+from ctxsteward.store.crypto.keyring import address_of
+from ctxsteward.store.names import numbered, steward_folder
+
+from .report import rates_of
+
+VERSION = 1
+
+Outcome = Literal["unchanged", "promoted", "canary", "held", "rejected"]
+"""unchanged: nothing to commit. promoted: in force. canary: in force for some sessions. held: a person must look.
+rejected: the evals or the drift check stopped it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Night:
+    """One finished night."""
+
+    night: str
+    """Its date, ISO 8601: the day by which records age."""
+    run: str
+    """Its id: what it read decides it."""
+    marks: Mapping[str, Any] = field(default_factory=dict)
+    """Watermarks by source, as JSON values."""
+    batches: tuple[str, ...] = ()
+    """Addresses of the batches it took in (`harvest.batches`)."""
+    ledger: str
+    """Digest of all observations taken in so far."""
+    observations: int = 0
+    """How many those are."""
+    records: str = ""
+    """Digest of all records, as they stood."""
+    statuses: Mapping[str, int] = field(default_factory=dict)
+    """Records by status."""
+    version: int | None = None
+    """Version of the profile that was in force when it ended."""
+    outcome: Outcome
+    final: str
+    counts: Mapping[str, int] = field(default_factory=dict)
+    """How many after each stage, and what use was made of records."""
+    quarantined: Mapping[str, int] = field(default_factory=dict)
+    """Transcripts by reason."""
+    drift: str | None = None
+    """Level; None: nothing was staged."""
+    gate: str | None = None
+    """What the eval gate said, ``passed`` or ``failed``; None: nothing was staged."""
+    supports: tuple[Mapping[str, str], ...] = ()
+    """References to who stands behind each record (`steward.erasure`)."""
+    link: Link | None = field(default=None, compare=False, repr=False)
+    """Its link in the chain, which does not hold itself; None before it is written."""
+
+    @property
+    def number(self) -> int:
+        """Number of its link; 0 before it is written."""
+        return self.link.number if self.link else 0
+
+    def repeats(self, other: Night) -> bool:
+        """Whether this is the other night again: the same date, nothing more read, nothing else decided."""
+        same = ("night", "marks", "ledger", "records", "version", "final")
+        again = self.outcome in ("unchanged", other.outcome)
+        return again and all(getattr(self, name) == getattr(other, name) for name in same)
+
+    def summary(self, alerts: tuple[str, ...] = ()) -> dict[str, Any]:
+        """The night as JSON for people: without addresses, with the rates of use and these alerts."""
+        names = ("number", "night", "run", "outcome", "version", "final", "counts", "quarantined", "drift", "gate")
+        shown = {name: getattr(self, name) for name in names}
+        return shown | {"rates": rates_of(self.counts), "alerts": list(alerts)}
+
+
+def moment_of(date: str) -> str:
+    """When a night is, for what ages: its date's midnight, ISO 8601."""
+    return f"{date}T00:00:00+00:00"
+
+
+class NightChain:
+    """The nights of one profile of one tenant."""
+
+    def __init__(self, store: Store, tenant: str, profile: str) -> None:
+        self.folder: str = steward_folder(tenant, profile, "nights")
+        self._chain = store.chain(self.folder, tenant=tenant)
+        self._key = store.keys.address_key(tenant)
+
+    def head(self) -> Night | None:
+        """The newest night; None where there was none yet."""
+        link = self._chain.head()
+        return None if link is None else self._night(link)
+
+    def history(self, limit: int | None = None) -> Iterator[Night]:
+        """All nights, oldest first; with a limit, the newest of them."""
+        start = 1 if limit is None else max(1, self._chain.last_number() - limit + 1)
+        return map(self._night, self._chain.links(start))
+
+    def append(self, parent: Night | None, night: Night, *, epoch: int) -> Night:
+        """Write a finished night after `parent`; the same night again after the same parent is found, not repeated."""
+        fields = asdict(replace(night, link=None))
+        del fields["link"]
+        body = {"schema_version": VERSION} | json.loads(json.dumps(fields))
+        before = parent.link if parent else None
+        data = json.dumps([before.mac if before else "", body], sort_keys=True).encode()
+        commit_id = address_of(self._key, self.folder, "night", data)
+        return replace(night, link=self._chain.append(before, body, epoch=epoch, commit_id=commit_id))
+
+    def _night(self, link: Link) -> Night:
+        body = link.body
+        if body.get("schema_version") != VERSION:
+            raise UnsupportedVersion(numbered(self.folder, link.number), body.get("schema_version"), VERSION)
+        fields = {name: body[name] for name in Night.__dataclass_fields__ if name in body}
+        return Night(**fields | {name: tuple(fields.get(name, ())) for name in ("batches", "supports")}, link=link)

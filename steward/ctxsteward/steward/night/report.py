@@ -1,0 +1,221 @@
+"""The report of a night: how many were left after each stage, what was refused, what changed and why.
+
+`run` makes it; the command line, Prefect and the metrics show it, to people and as JSON. Unlike the night's link in the
+chain (`chain`) it may name transcripts, and it holds what the night has cost; nothing stores it by itself.
+
+Source: the layered-envelope design (yields; counts after every stage).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, model_validator
+
+from ctxsteward.schemas.recommendation import Count
+
+EXIT_FINE, EXIT_FOUND, EXIT_BLOCKED, EXIT_ROLLED_BACK = 0, 1, 3, 4
+
+SCHEMA_REASONS = ("invalid", "bad_metadata")
+NightOutcome = Literal["unchanged", "promoted", "canary", "held", "rejected", "rolled_back", "busy"]
+"""As `chain.Outcome`; rolled_back: a canary failed and the version before is in force again. busy: another night is
+under way, and this one did nothing."""
+
+
+def rates_of(hits: Mapping[str, int]) -> dict[str, float]:
+    """The rates in counts of use; a share of nothing is left out.
+
+    >>> rates_of({"fired": 1, "judged": 4, "complied": 0, "contradicted": 0})
+    {'used': 0.25}
+    """
+    shares = {
+        "anticipated": (hits.get("anticipated", 0), hits.get("events", 0)),
+        "used": (hits.get("fired", 0), hits.get("judged", 0)),
+        "obeyed": (hits.get("complied", 0), hits.get("complied", 0) + hits.get("contradicted", 0)),
+    }
+    return {rate: part / whole for rate, (part, whole) in shares.items() if whole}
+
+
+class ReportValue(BaseModel):
+    """Base of what is reported of nights: frozen, and an unknown field is refused."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+
+
+class StageYield(ReportValue):
+    """What one stage left."""
+
+    stage: str
+    count: Count
+    share: float | None = None
+    """Its count over that of the stage before; None: that left nothing, or counts something else."""
+
+
+class QuarantinedTranscript(ReportValue):
+    """A transcript that was refused."""
+
+    source: str
+    name: str
+    reason: str
+
+
+class CheckVerdict(ReportValue):
+    """What a check of the challenger said."""
+
+    level: str
+    ok: StrictBool
+    """Whether it may go on without a person."""
+    why: tuple[str, ...] = ()
+
+
+class WordingReport(ReportValue):
+    """What came of a model's wordings in one night."""
+
+    model: str
+    prompt: str
+    """Name, version and digest of the prompt."""
+    asked: Count
+    """Records that it was asked for."""
+    worded: Count
+    """Wordings that held."""
+    kept: Count
+    """Earlier wordings that still hold."""
+    refused: dict[str, Count] = {}
+    """Wordings that did not, by fault."""
+    fell_back: tuple[str, ...] = ()
+    """Why it gave none, without a word of a transcript."""
+    calls: Count = 0
+    tokens: Count = 0
+    dollars: Annotated[float, Field(ge=0)] = 0.0
+
+
+class NightReport(ReportValue):
+    """One night."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_earlier(cls, values: Any) -> Any:
+        # Earlier versions counted observation logs here. The count means nothing without the logs.
+        return {k: v for k, v in values.items() if k != "observing"} if isinstance(values, dict) else values
+
+    schema_version: Literal[1] = 1
+    tenant: str
+    profile: str
+    night: str
+    run: str | None = None
+    """None: it did not begin."""
+    number: StrictInt | None = None
+    """Number of its link in the chain; None: nothing was written."""
+    dry_run: StrictBool = False
+    outcome: NightOutcome
+    version: StrictInt | None = None
+    """In force when it ended."""
+    stages: tuple[StageYield, ...] = ()
+    skipped: dict[str, Count] = {}
+    """Transcripts that were not the steward's to read, by reason."""
+    quarantined: tuple[QuarantinedTranscript, ...] = ()
+    statuses: dict[str, Count] = {}
+    """Records by status."""
+    refused_records: Count = 0
+    """Records that their schema refused."""
+    failed_batches: Count = 0
+    """Their transcripts stay due."""
+    found_batches: Count = 0
+    """Done by an earlier run, and not again."""
+    drift: CheckVerdict | None = None
+    gate: CheckVerdict | None = None
+    canary: CheckVerdict | None = None
+    changes: tuple[str, ...] = ()
+    waiting: Count = 0
+    """Things that wait for a person."""
+    hits: dict[str, Count] = {}
+    dated: dict[str, Count] = {}
+    """Transcripts that were read, by where their times are from (`transcript.Dated`)."""
+    alerts: tuple[str, ...] = ()
+    final: str | None = None
+    cpu_seconds: Annotated[float, Field(ge=0)] = 0.0
+    tokens: Count = 0
+    """Tokens of models."""
+    wording: WordingReport | None = None
+    """None: no model was named."""
+
+    def count(self, stage: str) -> int:
+        """What this stage left; 0 where it did not run."""
+        return next((left.count for left in self.stages if left.stage == stage), 0)
+
+    @property
+    def rates(self) -> dict[str, float]:
+        """anticipated: of all events. used: of records shown. obeyed: of those that fired. Only what can be judged."""
+        return rates_of(self.hits)
+
+    @property
+    def violations(self) -> dict[str, int]:
+        """Transcripts and records that were refused by schema."""
+        refused = {
+            "transcript": sum(one.reason in SCHEMA_REASONS for one in self.quarantined),
+            "record": self.refused_records,
+        }
+        return {what: number for what, number in refused.items() if number}
+
+    @property
+    def failure(self) -> str | None:
+        """Failure reason safe to log, or None if the night succeeded."""
+        if self.outcome == "rejected":
+            checks = (("drift", self.drift), ("evals", self.gate))
+            stopped = [name for name, check in checks if check is not None and not check.ok]
+            return f"rejected by {' and '.join(stopped) or 'a person'}: version {self.version or 'none'} stays in force"
+        if self.outcome == "rolled_back":
+            return f"the canary failed: version {self.version} says what was in force before"
+        if self.outcome == "busy":
+            return "; ".join(("another night is under way", *self.alerts))
+        if self.failed_batches:
+            return f"{self.failed_batches:,} batches failed; their transcripts stay due"
+        if self.quarantined and not self.count("harvested"):
+            return f"all {len(self.quarantined):,} transcripts that were due were refused"
+        return None
+
+    def numbers(self) -> NightReport:
+        """The report without whatever quotes somebody or names a transcript: others than the store may keep it."""
+        checks = {name: getattr(self, name) for name in ("drift", "gate", "canary")}
+        bare = {name: check and check.model_copy(update={"why": ()}) for name, check in checks.items()}
+        nameless = tuple(one.model_copy(update={"source": "", "name": ""}) for one in self.quarantined)
+        return self.model_copy(update={"changes": (), "quarantined": nameless, **bare})
+
+    def markdown(self) -> str:
+        """Numbers and codes as a page that others may keep: no text of a transcript, no name of one."""
+        version = "none" if self.version is None else str(self.version)
+        lines = [f"# Night {self.night} of {self.profile}: {self.outcome.replace('_', ' ')}", ""]
+        lines += [f"**{self.failure}**", ""] if self.failure else []
+        lines += [f"Tenant {self.tenant}; version {version} is in force; {self.waiting:,} waits for a person.", ""]
+        if self.stages:
+            lines += [
+                "| stage | left |",
+                "|---|---:|",
+                *(f"| {one.stage} | {one.count:,} |" for one in self.stages),
+                "",
+            ]
+        for name, check in (("drift", self.drift), ("evals", self.gate), ("canary", self.canary)):
+            lines += [f"- {name}: {check.level}{'' if check.ok else ', which stopped it'}"] if check else []
+        refused = Counter(one.reason for one in self.quarantined)
+        counted = (
+            ("refused", refused),
+            ("left out", self.skipped),
+            ("records", self.statuses),
+            ("times from", self.dated),
+        )
+        for name, numbers in counted:
+            some = ", ".join(f"{key} {count:,}" for key, count in sorted(numbers.items()))
+            lines += [f"- {name}: {some}"] if some else []
+        lines += [f"- alert: {line}" for line in self.alerts]
+        return "\n".join([*lines, "", "`ctxsteward steward status`, `review` and `log` say more.", ""])
+
+    @property
+    def exit_code(self) -> int:
+        """0 fine; 1 a batch failed; 3 a person must look; 4 rolled back."""
+        if self.outcome == "rolled_back":
+            return EXIT_ROLLED_BACK
+        if self.outcome in ("held", "rejected", "busy"):
+            return EXIT_BLOCKED
+        return EXIT_FOUND if self.failed_batches else EXIT_FINE
