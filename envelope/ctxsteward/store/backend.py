@@ -75,11 +75,10 @@ class Backend:
         """Of the journal, and of what can be derived again (`derived_files`); None: nothing of it is on disk."""
         self.derived_rows: DerivedRows | None = derived
         """Where what is derived from sessions is kept instead."""
-        missing = getattr(journal, "missing", None)
         self.findings: tuple[Finding, ...] = ()
         """What was noticed of the store as a whole when it was opened; every session opened for writing has it, too."""
-        if missing:
-            self.findings = (Finding(kind="journal_missing", field="journal", text=missing),)
+        if journal.missing:
+            self.findings = (Finding(kind="journal_missing", field="journal", text=journal.missing),)
         self.erasers: list[Eraser] = []
         """Told what was forgotten here: whatever holds text derived from sessions beside the store adds itself."""
         self.appended: list[Listener] = []

@@ -27,7 +27,6 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
-from typing import Protocol, runtime_checkable
 from urllib.parse import unquote
 
 from ctxsteward.schemas import Erased, InputError
@@ -38,7 +37,6 @@ from ..crypto.vault import Vault, VaultBlob
 from ..facts.fact import audiences_in
 from ..facts.fact_store import FactStore
 from ..names import part_of
-from ..objects.file import Leftover
 from ..objects.port import ObjectInfo, put_once
 from ..profiles.version_codec import profile_in
 from ..replication.report_objects import key_of
@@ -119,15 +117,6 @@ class GarbageReport:
     restored: tuple[str, ...]
     """Put back, because a commit has come to refer to them meanwhile."""
     dry_run: bool
-
-
-@runtime_checkable
-class UnfinishedWrites(Protocol):
-    """An object store whose unfinished writes leave something behind."""
-
-    def temporaries(self) -> Iterator[Leftover]: ...
-
-    def sweep(self, older_than_seconds: float) -> int: ...
 
 
 def gc(
@@ -305,8 +294,6 @@ def _body(store: Backend, key: str) -> bytes | None:
 
 
 def _temporaries(store: Backend, grace_seconds: float, dry_run: bool) -> tuple[list[str], int]:
-    if not isinstance(store.objects, UnfinishedWrites):
-        return [], 0
     old = [left for left in store.objects.temporaries() if left.age_seconds >= grace_seconds]
     if old and not dry_run:
         store.objects.sweep(grace_seconds)
