@@ -349,7 +349,7 @@ def test_nothing_that_a_draft_is_told_reaches_its_base(journal: Journal) -> None
         lambda: draft.set_drained(KEY, DrainMark(1, 1, 1)),
     ]
     for call in calls:
-        with pytest.raises(StoreError, match="draft|nothing is drained"):
+        with pytest.raises(StoreError, match=r"draft|nothing is drained"):
             call()
     assert (draft.seen("x"), draft.forgotten("acme"), draft.id) == (4, [forgotten], journal.id)
     assert (journal.seen("x"), journal.forgotten("acme"), journal.manifests(KEY)) == (0, [], [])

@@ -28,7 +28,7 @@ from ..crypto.hash_chain import Link
 from ..crypto.keyring import subject_of
 from ..crypto.vault import Vault, derived_subject
 from ..journal import log as records
-from ..journal.events import BlankRecord, Event, ForkPoint, MessageAppended, SessionOpened, WindowCompacted
+from ..journal.events import BlankRecord, MessageAppended, SessionOpened, WindowCompacted
 from ..journal.log import Log, principals_of, read_manifest
 from ..journal.port import DrainMark, Journal, JournalRecord, Manifest, SessionKey
 from ..names import blob_name, data_key_name, numbered, part_of, session_folder, tombstone_name
@@ -89,9 +89,16 @@ class LogCheck:
             self._found("log_altered", length, f"a record is there, but the log ends at {length}")
         for manifest in self.journal.manifests(self._key):
             self._tally.count("manifests")
-            self._check_manifest(manifest, length)
+            if wrong := self._wrong_with(manifest, length):
+                where = place(self._key, manifest.address)
+                self._tally.found("manifest_altered", where, wrong, of=self._key, at=manifest.address)
         if read_data and len(self._tally.findings) == whole:
-            self._fold(length)
+            try:  # open the session as its readers do, with what is here alone
+                self._store.replay(self._key, length)
+            except Damaged as error:
+                self._found("record_altered", max(0, length - 1), f"the session cannot be opened: {error}")
+            except Erased:
+                pass  # forgotten meanwhile
 
     def _records(self, length: int) -> Iterator[tuple[int, JournalRecord | None]]:
         for start in range(0, length, PAGE_RECORDS):
@@ -107,15 +114,13 @@ class LogCheck:
         try:
             event = self._log.event(record, position)
         except Damaged:
+            self._next_ordinal = 0
             self._found("record_altered", position, f"the {record.kind} record is not what was written")
-        except UnsupportedVersion as error:
-            self._found("later_version", position, str(error))
-        else:
-            self._check_event(position, record, event)
             return
-        self._next_ordinal = 0
-
-    def _check_event(self, position: int, record: JournalRecord, event: Event) -> None:
+        except UnsupportedVersion as error:
+            self._next_ordinal = 0
+            self._found("later_version", position, str(error))
+            return
         match event:
             case MessageAppended():
                 self._check_message(position, record, event)
@@ -125,7 +130,11 @@ class LogCheck:
                     self._found("record_altered", position, "the compaction is not found by its address")
             case SessionOpened(parent=parent) if position == 0 and parent is not None:
                 self._next_ordinal = parent.ordinal + 1
-                self._check_parent(parent)
+                with suppress(Damaged):  # found where it lies
+                    length = self.journal.length(SessionKey(self._key.tenant, parent.session))
+                    if length < parent.position:
+                        what = f"the parent has {length} records and the fork begins at {parent.position}"
+                        self._found("parent_missing", 0, what)
         if isinstance(event, SessionOpened) != (position == 0) and not isinstance(event, BlankRecord):
             self._found("record_altered", position, f"a {record.kind} record cannot stand here")
 
@@ -143,20 +152,6 @@ class LogCheck:
         if event.id is not None and self.journal.by_id(self._key, event.id) != record:
             self._found("record_altered", position, f"§{event.ordinal} is not found by its id")
 
-    def _check_parent(self, parent: ForkPoint) -> None:
-        try:
-            length = self.journal.length(SessionKey(self._key.tenant, parent.session))
-        except Damaged:
-            return  # found where it lies
-        if length < parent.position:
-            what = f"the parent has {length} records and the fork begins at {parent.position}"
-            self._found("parent_missing", 0, what)
-
-    def _check_manifest(self, manifest: Manifest, length: int) -> None:
-        wrong, address = self._wrong_with(manifest, length), manifest.address
-        if wrong:
-            self._tally.found("manifest_altered", place(self._key, address), wrong, of=self._key, at=address)
-
     def _wrong_with(self, manifest: Manifest, length: int) -> str:
         try:
             body = read_manifest(self._address_key, manifest.address, manifest.body)
@@ -168,15 +163,6 @@ class LogCheck:
             return f"it names position {body['position']}, and the log has {length} records"
         return ""
 
-    def _fold(self, length: int) -> None:
-        """Open the session as its readers do, with what is here alone."""
-        try:
-            self._store.replay(self._key, length)
-        except Damaged as error:
-            self._found("record_altered", max(0, length - 1), f"the session cannot be opened: {error}")
-        except Erased:
-            pass  # forgotten meanwhile
-
     def _found(self, kind: str, position: int, what: str) -> None:
         where = place(self._key, position)
         mendable = kind in ("record_altered", "record_missing")
@@ -186,11 +172,21 @@ class LogCheck:
 def check_subjects(vault: Vault, found: TenantObjects, tally: CheckTally) -> None:
     """Check keys and tombstones of this tenant; `vault` is a fresh one, that remembers no keys."""
     for name in found.tombstones:
-        if tally.share.holds(tombstone_name(vault.tenant, name)):
-            _check_tombstone(vault, name, name in found.keys, tally)
+        key = tombstone_name(vault.tenant, name)
+        if not tally.share.holds(key):
+            continue
+        tally.count("tombstones")
+        with tally.reading(key, "tombstone_altered", "it is not what was written"):
+            vault.tombstone(name)
+        if name in found.keys:
+            where, what = data_key_name(vault.tenant, name), "its subject was forgotten, and the key is there"
+            tally.found("key_after_tombstone", where, what, of=SessionKey(vault.tenant, name))
     for name in found.keys:
-        if tally.share.holds(data_key_name(vault.tenant, name)):
-            _check_key(vault, name, tally)
+        key = data_key_name(vault.tenant, name)
+        if tally.share.holds(key):
+            tally.count("keys")
+            with tally.reading(key, "key_damaged", "it cannot be unwrapped"), suppress(ObjectMissing, Erased):
+                vault.known_key(name)  # unless it was destroyed meanwhile
 
 
 def check_blobs(
@@ -201,6 +197,7 @@ def check_blobs(
         if tally.share.holds(info.key):
             tally.count("blobs")
             if read_data:
+                tally.tell(f"{tally.counts['blobs']:,} blobs")
                 _check_blob(vault, address, info.key, owners.get(address), tally)
 
 
@@ -224,29 +221,11 @@ def check_reports(vault: Vault, found: TenantObjects, tally: CheckTally, *, read
                     tally.found("key_missing", error.key, f"report {address[:16]}… was written under it")
 
 
-def _check_tombstone(vault: Vault, name: str, has_key: bool, tally: CheckTally) -> None:
-    tally.count("tombstones")
-    key = tombstone_name(vault.tenant, name)
-    with tally.reading(key, "tombstone_altered", "it is not what was written"):
-        vault.tombstone(name)
-    if has_key:
-        where, what = data_key_name(vault.tenant, name), "its subject was forgotten, and the key is there"
-        tally.found("key_after_tombstone", where, what, of=SessionKey(vault.tenant, name))
-
-
-def _check_key(vault: Vault, name: str, tally: CheckTally) -> None:
-    tally.count("keys")
-    key = data_key_name(vault.tenant, name)
-    with tally.reading(key, "key_damaged", "it cannot be unwrapped"), suppress(ObjectMissing, Erased):
-        vault.known_key(name)  # unless it was destroyed meanwhile
-
-
 def _check_blob(vault: Vault, address: str, key: str, owner: str | None, tally: CheckTally) -> None:
     with tally.reading(key, "blob_altered", "it is not what its address says"):
         try:
             data = vault.get(address)
             tally.count("bytes", len(data))
-            tally.tell(f"{tally.counts['blobs']:,} blobs")
         except Erased:
             if owner is not None and not vault.is_erased(owner, damaged=True):
                 tally.found("blob_altered", key, "it names a forgotten subject, and belongs to another one")
@@ -363,7 +342,16 @@ def check_drained(
     """Check a session's chain and this machine's journal against it, unless its row there is `altered`."""
     log = DrainedLog(store, vault, folder, tally)
     for link in links:
-        _check_keys(vault, link, folder, objects, tally)
+        names: Any = link.body.get("keys", ())
+        for name in names if isinstance(names, list) else ():
+            if isinstance(name, str) and name not in objects.keys and name not in objects.tombstones:
+                try:
+                    vault.known_key(name)  # it may be younger than the listing
+                except ObjectMissing:
+                    where = data_key_name(vault.tenant, name)
+                    tally.found("key_missing", where, f"records in {numbered(folder, link.number)} need it")
+                except (Erased, Damaged, UnsupportedVersion):
+                    continue  # forgotten meanwhile; a damaged one is found where it lies
         log.take(link, read_data=read_data)
     if log.session is not None and log.session not in altered and not log.broken:
         _compare(store, vault, SessionKey(vault.tenant, log.session), log, objects, tally)
@@ -376,19 +364,6 @@ def read_drained(store: Backend, key: SessionKey) -> NewSegments | None:
         return SessionLog(store.objects, store.keys, vault, key, patience=store.patience).behind(DrainMark())
     except (Damaged, Erased, ObjectMissing, UnsupportedVersion):
         return None
-
-
-def _check_keys(vault: Vault, link: Link, folder: str, objects: TenantObjects, tally: CheckTally) -> None:
-    names: Any = link.body.get("keys", ())
-    for name in names if isinstance(names, list) else ():
-        if isinstance(name, str) and name not in objects.keys and name not in objects.tombstones:
-            try:
-                vault.known_key(name)  # it may be younger than the listing
-            except ObjectMissing:
-                where = data_key_name(vault.tenant, name)
-                tally.found("key_missing", where, f"records in {numbered(folder, link.number)} need it")
-            except (Erased, Damaged, UnsupportedVersion):
-                continue  # forgotten meanwhile; a damaged one is found where it lies
 
 
 def _compare(

@@ -46,13 +46,11 @@ from ctxsteward.schemas.errors import Damaged, ObjectMissing, UnsupportedVersion
 from ..backend import Backend
 from ..crypto.hash_chain import Chain, Link, follows
 from ..crypto.keyring import CheckableKeys, KeyFileMissing, check_keys
-from ..crypto.vault import Vault
 from ..journal.port import DrainMark, SessionKey
 from ..names import check_name, data_key_name, numbered, part_of
 from ..objects.port import ObjectInfo
 from ..profiles.people import PeopleRegister
 from ..profiles.versions import ProfileVersions
-from ..replication.segment_log import NewSegments
 from .checks import (
     check_blobs,
     check_drained,
@@ -65,7 +63,7 @@ from .checks import (
     read_drained,
 )
 from .damage import DAMAGE, Broken, CheckTally, StoreShare
-from .inventory import Inventory, TenantObjects, complete, seen_chains, take_inventory
+from .inventory import TenantObjects, complete, seen_chains, take_inventory
 
 
 def restore_damaged(store: Backend, broken: Iterable[Broken]) -> int:
@@ -85,8 +83,19 @@ def restore_damaged(store: Backend, broken: Iterable[Broken]) -> int:
             manifests[key].add(at)
     for key in sorted({*records, *manifests}):
         drained = read_drained(store, key)
-        touched += _restore(store, key, records[key], drained)
-        touched += _replace(store, key, manifests[key], drained)
+        there = dict(enumerate(drained.records)) if drained is not None else {}
+        restored = {position: there[position] for position in records[key] if position in there}
+        if restored:  # in one rewrite; a record that the object store does not hold stays as it is
+            store.journal.rewrite(key, restored)
+        if manifests[key]:
+            # a journal drops all manifests of a session or none, so the sound ones are written again
+            sound = {one.address: one.body for one in drained.manifests} if drained is not None else {}
+            standing = store.journal.manifests(key)
+            sound |= {one.address: one.body for one in standing if one.address not in manifests[key]}
+            store.journal.drop_manifests(key)
+            for address, body in sound.items():
+                store.journal.put_manifest(key, address, body)
+        touched += len(restored) + len(manifests[key])
     return touched
 
 
@@ -111,26 +120,6 @@ def _recount(store: Backend, key: SessionKey) -> int:
     return 1
 
 
-def _restore(store: Backend, key: SessionKey, positions: set[int], drained: NewSegments | None) -> int:
-    """Records from the object store, in one rewrite; those that it does not hold stay as they are."""
-    there = dict(enumerate(drained.records)) if drained is not None else {}
-    found = {position: there[position] for position in positions if position in there}
-    if found:
-        store.journal.rewrite(key, found)
-    return len(found)
-
-
-def _replace(store: Backend, key: SessionKey, addresses: set[str], drained: NewSegments | None) -> int:
-    """A journal drops all manifests of a session or none, so the sound ones are written again."""
-    sound = {one.address: one.body for one in drained.manifests} if drained is not None else {}
-    sound |= {one.address: one.body for one in store.journal.manifests(key) if one.address not in addresses}
-    if addresses:
-        store.journal.drop_manifests(key)
-        for address, body in sound.items():
-            store.journal.put_manifest(key, address, body)
-    return len(addresses)
-
-
 def sound_links(chain: Chain, listed: Mapping[int, ObjectInfo], seen: int, tally: CheckTally) -> Iterator[Link]:
     """Links that can be read, in order, each checked; `seen` is the witness's number."""
     last = max(listed, default=0)
@@ -138,7 +127,8 @@ def sound_links(chain: Chain, listed: Mapping[int, ObjectInfo], seen: int, tally
     for number in range(1, last + 1):
         link = _read(chain, number, tally)
         if link is not None:
-            _check_parent(chain, before, link, tally)
+            if (number == 1 or before is not None) and not follows(link, before):
+                tally.found("link_misplaced", numbered(chain.folder, number), f"it does not follow link {number - 1}")
             yield link
         before = link
     for number in range(last + 1, seen + 1):  # a listing that ran beside a commit may have left it out
@@ -158,13 +148,6 @@ def _read(
         except ObjectMissing:
             tally.found(missing, key, f"it is not there; {why}")
     return None
-
-
-def _check_parent(chain: Chain, before: Link | None, link: Link, tally: CheckTally) -> None:
-    known = link.number == 1 or before is not None
-    if known and not follows(link, before):
-        key = numbered(chain.folder, link.number)
-        tally.found("link_misplaced", key, f"it does not follow link {link.number - 1}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -247,18 +230,21 @@ def _check(store: Backend, tenant: str | None, tally: CheckTally, *, read_data: 
         tally.found("journal_damaged", "journal", what)
     known = store.journal.tenants() if tenant is None else [tenant]
     inventory = take_inventory(store.objects, known, tenant=tenant, tell=tally.tell)
-    for name in _tenants(inventory, known, tally):
+    names = set(known)
+    for objects in inventory.tenants.values():
+        if objects.name is None:
+            tally.found("tenant_unknown", objects.part, "a tenant's folder")
+        else:
+            names.add(objects.name)
+    for name in sorted(names):
         _check_tenant(store, name, inventory.tenants.get(part_of(name)), tally, read_data=read_data)
-    _note_leftovers(store, inventory, tally)
+    for info in inventory.probes:
+        tally.found("probe_left", info.key, "left of a try")
+    for info in inventory.foreign:
+        tally.found("foreign_object", info.key, "it has no place in a store")
+    for left in store.objects.temporaries():
+        tally.found("temporary_left", str(left.path), f"{left.size_bytes:,} bytes, {left.age_seconds:.0f} s old")
     return tally
-
-
-def _tenants(found: Inventory, known: list[str], tally: CheckTally) -> list[str]:
-    names = {one.name for one in found.tenants.values() if one.name is not None} | set(known)
-    for one in found.tenants.values():
-        if one.name is None:
-            tally.found("tenant_unknown", one.part, "a tenant's folder")
-    return sorted(names)
 
 
 def _check_tenant(
@@ -267,7 +253,10 @@ def _check_tenant(
     objects = objects or TenantObjects(part=part_of(tenant), name=tenant)
     if not _keys_fit(store, tenant, tally):
         return  # every code would be wrong
-    _check_seal_keys(store, tenant, tally)
+    if isinstance(store.keys, CheckableKeys):
+        for fault in store.keys.seal_key_faults(tenant):
+            kind = "seal_key_missing" if isinstance(fault, KeyFileMissing) else "seal_key_wrong"
+            tally.found(kind, f"keys of tenant {tenant}", str(fault))
     vault = store.fresh_vault(tenant)
     altered = _altered_rows(store, tenant, tally)
     try:
@@ -278,7 +267,12 @@ def _check_tenant(
         damage = ", ".join(f"{finding.kind} at {finding.field}" for finding in tally.findings)
         raise StoreUnavailable(f"{error}; found before that: {damage}") from error
     erased = frozenset(objects.tombstones)
-    _check_burials(store, vault, objects, tally)
+    tombstones_seen = store.journal.seen(f"tombstones/{tenant}")
+    if tombstones_seen > len(objects.tombstones):
+        there = sum(1 for _ in vault.erased())  # counted again: one may be younger than the listing
+        if tombstones_seen > there:
+            folder = f"tombstones/{part_of(tenant)}/"
+            tally.found("tombstone_missing", folder, f"{there} are there, and {tombstones_seen} were seen")
     check_subjects(vault, objects, tally)  # first: a damaged key makes all that is under it unreadable
     for session in store.journal.sessions(tenant):
         if session not in altered and tally.share.holds(f"{tenant}\x00{session}"):
@@ -347,16 +341,6 @@ def _altered_rows(store: Backend, tenant: str, tally: CheckTally) -> Set[str]:
     return {session for session, row in rows if row == "log"}
 
 
-def _check_burials(store: Backend, vault: Vault, found: TenantObjects, tally: CheckTally) -> None:
-    """As many tombstones as were seen here once; counted again, because one may be younger than the listing."""
-    seen = store.journal.seen(f"tombstones/{vault.tenant}")
-    if seen > len(found.tombstones):
-        there = sum(1 for _ in vault.erased())
-        if seen > there:
-            folder = f"tombstones/{part_of(vault.tenant)}/"
-            tally.found("tombstone_missing", folder, f"{there} are there, and {seen} were seen")
-
-
 def _keys_fit(store: Backend, tenant: str, tally: CheckTally) -> bool:
     """Whether the tenant's objects were written with the keys we have."""
     where = check_name(tenant)
@@ -370,20 +354,3 @@ def _keys_fit(store: Backend, tenant: str, tally: CheckTally) -> bool:
         tally.found("keys_wrong", where, str(error))
         return False
     return True
-
-
-def _check_seal_keys(store: Backend, tenant: str, tally: CheckTally) -> None:
-    """Whether the keys that sealed the tenant's envelopes are there, and are those that were made."""
-    if isinstance(store.keys, CheckableKeys):
-        for error in store.keys.seal_key_faults(tenant):
-            kind = "seal_key_missing" if isinstance(error, KeyFileMissing) else "seal_key_wrong"
-            tally.found(kind, f"keys of tenant {tenant}", str(error))
-
-
-def _note_leftovers(store: Backend, found: Inventory, tally: CheckTally) -> None:
-    for info in found.probes:
-        tally.found("probe_left", info.key, "left of a try")
-    for info in found.foreign:
-        tally.found("foreign_object", info.key, "it has no place in a store")
-    for left in store.objects.temporaries():
-        tally.found("temporary_left", str(left.path), f"{left.size_bytes:,} bytes, {left.age_seconds:.0f} s old")
