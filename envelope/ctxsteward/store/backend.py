@@ -190,7 +190,11 @@ def open_location(
         if journal is not None and Path(journal).resolve() != root.resolve():
             return _drained(uri, objects, Path(journal), keys, queue_bytes)
         around = (root / "objects", root / "keys")
-        own = FileJournal(root, address_key=keys.address_key, inhabited=lambda: any(map(_has_files, around)))
+
+        def has_files() -> bool:
+            return any(files for folder in around for _, _, files in os.walk(folder))
+
+        own = FileJournal(root, address_key=keys.address_key, inhabited=has_files)
         return StoreParts(uri, own, objects, keys, root)
     if scheme == "s3" and rest.startswith("//"):
         folder = Path(JOURNAL_FOLDER if journal is None else journal)
@@ -298,10 +302,6 @@ def _drained(
 
     journal = FileJournal(folder, drains=True, queue_bytes=queue_bytes, address_key=keys.address_key)
     return StoreParts(uri, journal, objects, keys, folder, {"lock_path": folder / "drain.lock", "probe": probe})
-
-
-def _has_files(folder: Path) -> bool:
-    return any(files for _, _, files in os.walk(folder))
 
 
 def _answers(probe: Callable[[], None]) -> bool:

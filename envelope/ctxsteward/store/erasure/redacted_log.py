@@ -37,7 +37,8 @@ from __future__ import annotations
 
 import hmac
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -354,7 +355,11 @@ class _DerivedRecords:
             checkpoint["selection"] = [chosen[0], chosen[1], _log(chosen[2]), *chosen[3:]]
 
     def _cites_erased(self, refs: Sequence[str]) -> bool:
-        return any(ordinal in self._erased for ordinal in _ordinals(refs))
+        for ref in refs:
+            with suppress(InvalidReference):
+                if Ref.parse(ref).ordinal in self._erased:
+                    return True
+        return False
 
 
 def _log(log: object) -> dict[str, Any]:
@@ -363,19 +368,9 @@ def _log(log: object) -> dict[str, Any]:
         return {}
     kept = {name: log[name] for name in _LOG_FIELDS if name in log}
     candidates = log.get("candidates")
-    return kept | {"candidates": [_candidate(row) for row in candidates] if isinstance(candidates, list) else []}
-
-
-def _candidate(row: Any) -> dict[str, Any]:
-    return {"ref": row["ref"], "score": row["score"], "signals": {}, "in": row["in"], "why": ""}
-
-
-def _ordinals(refs: Sequence[str]) -> Iterator[int]:
-    for ref in refs:
-        try:
-            yield Ref.parse(ref).ordinal
-        except InvalidReference:
-            continue
+    rows = candidates if isinstance(candidates, list) else ()
+    numbers = [{"ref": row["ref"], "score": row["score"], "signals": {}, "in": row["in"], "why": ""} for row in rows]
+    return kept | {"candidates": numbers}
 
 
 def readable_notes(journal: Journal, tenant: str) -> tuple[list[ForgottenSubject], dict[str, Damaged]]:

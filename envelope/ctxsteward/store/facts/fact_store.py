@@ -37,7 +37,7 @@ from __future__ import annotations
 import hmac
 import json
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
@@ -58,7 +58,7 @@ from ..journal.log import body_of, code_of
 from ..journal.port import JournalRecord, SessionKey
 from ..names import checked_note, checked_profile_name, facts_folder, number_of, part_of
 from ..objects.port import folders_in
-from ..profiles.proposal import Sessions
+from ..profiles.pointers import Sessions
 from ..profiles.version_codec import RecordRef, canonical, of_known_fields, record_subject
 from ..replication.drain import Asker
 from .fact import Audience, Fact, FactForm, FactRecord, checked_audience, checked_facts, kept_in, records_of
@@ -102,16 +102,6 @@ class FactCommit:
     written: bool
     findings: tuple[Finding, ...] = ()
     """Facts that were not taken in."""
-
-
-class FactReplacement(NamedTuple):
-    """What replacing all sets of a profile has changed."""
-
-    written: int
-    """Audiences whose set is another one now."""
-    emptied: int
-    """Of those: nothing is known of them any more."""
-    findings: tuple[Finding, ...]
 
 
 class FactStore:
@@ -184,18 +174,6 @@ class FactStore:
         folder = self.folder(audience)
         checked = checked_audience(audience), folder, checked_facts(facts), checked_note(who, why, when)
         return self._commit(*checked, commit_id)
-
-    def replace(self, sets: Mapping[Audience, Iterable[Fact]], *, who: str, why: str, when: str) -> FactReplacement:
-        """Make these the sets of their audiences, and empty those of all others."""
-        note = {"who": who, "why": why, "when": when}
-        done = list(self.commit_each(sets.items(), **note))
-        written = [one for one in done if one.written]
-        emptied = self.keep_only(sets, **note)
-        return FactReplacement(
-            len(written) + emptied,
-            emptied + sum(not one.facts for one in written),
-            tuple(finding for one in done for finding in one.findings),
-        )
 
     def commit_each(
         self, sets: Iterable[tuple[Audience, Iterable[Fact]]], *, who: str, why: str, when: str

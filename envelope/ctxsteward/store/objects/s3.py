@@ -146,6 +146,8 @@ class S3Objects(ObjectStore):
     def put(self, key: str, body: bytes) -> PutOutcome:
         name = self._name(key)
         checksum = base64.b64encode(zlib.crc32(body).to_bytes(4, "big")).decode()
+        asked = {"ServerSideEncryption": self.location.sse, "SSEKMSKeyId": self.location.sse_kms_key_id}
+        encryption = {name: value for name, value in asked.items() if value}
         try:
             answer = self._puts.put_object(
                 Bucket=self.location.bucket,
@@ -154,7 +156,7 @@ class S3Objects(ObjectStore):
                 IfNoneMatch="*",
                 ChecksumAlgorithm="CRC32",
                 ChecksumCRC32=checksum,
-                **_encryption(self.location),
+                **encryption,
             )
         except _FAILURES as error:
             outcome = _outcome_of(error)
@@ -358,11 +360,6 @@ def _wrong_with(page: dict[str, Any], bucket: str, prefix: str, entries: list[di
         return f"a listing of {len(entries)} keys that counts {page['KeyCount']}"
     stray = next((entry["Key"] for entry in entries if not entry["Key"].startswith(prefix)), None)
     return "" if stray is None else f"a listing with {stray!r:.80} in it"
-
-
-def _encryption(location: S3Location) -> dict[str, str]:
-    asked = {"ServerSideEncryption": location.sse, "SSEKMSKeyId": location.sse_kms_key_id}
-    return {name: value for name, value in asked.items() if value}
 
 
 def _outcome_of(error: Exception) -> PutOutcome | None:

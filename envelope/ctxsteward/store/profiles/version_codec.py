@@ -41,7 +41,7 @@ from pydantic import BaseModel, ValidationError
 from ctxsteward.schemas import Erased, Finding, InputError
 from ctxsteward.schemas.errors import Damaged, ObjectMissing, UnsupportedVersion, counted
 from ctxsteward.schemas.profile import BLOCK_SPECS, BLOCKS, BlockName, MetaRecord, ProfileDocument, ProfileEntry
-from ctxsteward.schemas.profile_changes import Change, ChangedBlock, ChangelogEntry
+from ctxsteward.schemas.profile_changes import Change, ChangedBlock, ChangeKind, ChangelogEntry
 
 from ..crypto.hash_chain import Link
 from ..crypto.keyring import AddressKey, address_of
@@ -180,30 +180,29 @@ class ProfilePart(NamedTuple):
 
 
 def changes_between(before: Sequence[ProfilePart], after: Sequence[ProfilePart]) -> tuple[Change, ...]:
-    """Everything added, changed or moved, in the order of `after`; then what was removed."""
-    return tuple(_changes(before, after))
-
-
-def _changes(before: Sequence[ProfilePart], after: Sequence[ProfilePart]) -> Iterator[Change]:
+    """Return everything added, changed or moved, in the order of `after`; then what was removed."""
     old = {(part.block, part.identity): part for part in before}
     new = {(part.block, part.identity): part for part in after}
-    moved = _moved([name for name in old if name in new], [name for name in new if name in old])
+    still, now = [name for name in old if name in new], [name for name in new if name in old]
+    moved = {name for name, other in zip(now, still, strict=True) if name != other}
+    changes: list[Change] = []
     for name, part in new.items():
         earlier = old.get(name)
+        kind: ChangeKind
         if earlier is None:
-            yield Change(block=part.block, kind="added", key=part.key, before=None, after=part.address)
+            kind = "added"
         elif earlier.address != part.address:
-            yield Change(block=part.block, kind="changed", key=part.key, before=earlier.address, after=part.address)
+            kind = "changed"
         elif name in moved:
-            yield Change(block=part.block, kind="moved", key=part.key, before=part.address, after=part.address)
+            kind = "moved"
+        else:
+            continue
+        standing = earlier.address if earlier else None
+        changes.append(Change(block=part.block, kind=kind, key=part.key, before=standing, after=part.address))
     for name, part in old.items():
         if name not in new:
-            yield Change(block=part.block, kind="removed", key=part.key, before=part.address, after=None)
-
-
-def _moved(before: Sequence[tuple[str, str]], after: Sequence[tuple[str, str]]) -> set[tuple[str, str]]:
-    """Those of the same names that stand at another place among them."""
-    return {name for name, other in zip(after, before, strict=True) if name != other}
+            changes.append(Change(block=part.block, kind="removed", key=part.key, before=part.address, after=None))
+    return tuple(changes)
 
 
 VERSION = 1
