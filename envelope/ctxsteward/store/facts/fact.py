@@ -26,13 +26,14 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, get_args
+from typing import Annotated, Any, Literal, NamedTuple, get_args
 from urllib.parse import quote
 
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictStr, ValidationError
+from pydantic import Field, StrictBool, StrictStr, ValidationError
 
 from ctxsteward.schemas import Erased, InputError
 from ctxsteward.schemas.errors import Damaged, ObjectMissing, UnsupportedVersion
+from ctxsteward.schemas.frozen import FrozenModel
 from ctxsteward.schemas.profile import EntryId, OneLine, RecordText, Timestamp, instant
 
 from ..crypto.hash_chain import Link
@@ -68,11 +69,7 @@ class Audience(NamedTuple):
     """A user: the principal of messages; a project: as named when a session is opened; a session: its id."""
 
 
-class _Value(BaseModel):
-    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
-
-
-class FactSource(_Value):
+class FactSource(FrozenModel):
     """An original that a fact rests on."""
 
     session: Name
@@ -85,7 +82,7 @@ class FactSource(_Value):
         return int(self.ref[1:].partition(".")[0])
 
 
-class Fact(_Value):
+class Fact(FrozenModel):
     """Something known, as it is stored, found and shown."""
 
     id: EntryId
