@@ -2,7 +2,7 @@
 
 *Signals* stand in what a model says. A line's ``SCRATCHPAD:`` begins a document that runs to the end of the message, or
 to a line ``SIGNAL:``; the last one in a message counts. It becomes the note `scratchpad`, which stands in every
-envelope of the session; each setting is an event of the log, so all versions are kept (`scratchpad_versions`). Lines
+envelope of the session; each setting is an event of the log, so all versions are kept. Lines
 that begin with ``QUALITY_`` (in tools' results too) are results of quality gates; the newest of each gate stand in the
 note `quality`. Text from a log is made harmless before it is used (`sanitized`): no control or direction characters, no
 lines that would be read as signals, at most `MAX_SCRATCHPAD_CHARS`.
@@ -30,7 +30,6 @@ from ctxsteward.schemas import InputError
 from ctxsteward.schemas.documents import HandoffLine, HandoffSummary
 from ctxsteward.schemas.message import Wire
 from ctxsteward.schemas.summary import SourceMessage, SummaryOrigin
-from ctxsteward.store.journal.events import NoteSet
 from ctxsteward.store.journal.port import SessionKey
 from ctxsteward.store.profiles.text import Profile
 
@@ -114,23 +113,6 @@ def signals_in(text: str, notes: Mapping[str, str], *, of_model: bool = True) ->
     if gates:
         newest = {name: value for name, value in told.items() if name not in gates} | gates
         yield QUALITY_NOTE, "\n".join(f"{name}: {value}" for name, value in list(newest.items())[-MAX_GATES:])
-
-
-class ScratchpadVersion(NamedTuple):
-    """The scratchpad as it was from some point on."""
-
-    number: int
-    """From 1."""
-    text: str
-
-
-def scratchpad_versions(session: Session) -> tuple[ScratchpadVersion, ...]:
-    """All versions that this session's own log holds, oldest first; costs a reading of it."""
-    with session.lock:
-        session.reread()
-        events = [event for log, stop in session.replica.ancestry.stretches() for event in log.read(0, stop)]
-    texts = [event.text for event in events if isinstance(event, NoteSet) and event.name == SCRATCHPAD_NOTE]
-    return tuple(ScratchpadVersion(number, sanitized(text)) for number, text in enumerate(texts, 1))
 
 
 def sections_of(scratchpad: str) -> dict[str, str]:
