@@ -405,7 +405,10 @@ class Follower:
             _tell(session, ERASED_SKIPPED, text)
 
     def beyond_last(self, messages: Sequence[object]) -> list[object]:
-        """What a history says beyond the last one that was followed; the newest user turn where it is another one."""
+        """Return the messages behind the last history that was followed; of another history, the newest user turn.
+
+        For a session that was forgotten: its log is not read.
+        """
         said = [said_message(_message(source)) for source in messages]
         chain: list[bytes] = []
         for one in said:

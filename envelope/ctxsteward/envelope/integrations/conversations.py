@@ -322,7 +322,9 @@ class Conversations:
         with self.lock:
             open_before = self._open.get((name.tenant, name.id))
         root = open_memory_session(name, self.profile)
-        rest = (root if open_before is None else open_before.root).beyond_last(history)
+        before = root if open_before is None else open_before.root
+        with before.lock:
+            rest = before.follower.beyond_last(history)
         if not rest:
             raise gone
         skipped = len(history) - len(rest)
@@ -385,7 +387,7 @@ class Conversations:
         for finding in envelope.findings:
             if finding.kind == ERASED_SKIPPED or (finding.kind == CONTEXT_PASTED and opened.is_new(finding.kind)):
                 _log.warning("conversation %r: %s", name.id, finding.text)
-        forks, opened.forks = opened.root.forks_made - opened.forks, opened.root.forks_made
+        forks, opened.forks = opened.root.follower.forks_made - opened.forks, opened.root.follower.forks_made
         opened.forks_in_row = opened.forks_in_row + 1 if forks else 0
         if opened.forks_in_row == FORKS_IN_ROW and opened.is_new("history_forked"):
             why = _ONE_MESSAGE_EACH if len(history) == 1 else _REWRITTEN
