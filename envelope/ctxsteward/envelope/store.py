@@ -372,13 +372,13 @@ class AddressLookup:
         """The address that these leading digits name; the text itself where they name none."""
         if not MIN_DIGITS <= len(text) < ALL_DIGITS or not set(text) <= set("0123456789abcdef"):
             return text
-        found = self._journal.matching(tenant, text)
-        if not found and self._write_behind is not None:
-            found = self._write_behind.stored_report_addresses(tenant, text)
-        found = found or self._found(tenant, session, lambda: self._journal.matching(tenant, text)) or []
-        if len(set(found)) > 1:
+        addresses = self._journal.matching(tenant, text)
+        if not addresses and self._write_behind is not None:
+            addresses = self._write_behind.stored_report_addresses(tenant, text)
+        addresses = addresses or self._found(tenant, session, lambda: self._journal.matching(tenant, text)) or []
+        if len(set(addresses)) > 1:
             raise InputError(f"address {text}… is that of several records; write more of its digits")
-        return found[0] if found else text
+        return addresses[0] if addresses else text
 
     def manifest(self, address: str, tenant: str, session: str | None) -> dict[str, Any]:
         """The manifest of a built envelope."""

@@ -90,7 +90,7 @@ def scratchpad_in(text: str) -> str | None:
     >>> scratchpad_in("Done.\\nSCRATCHPAD:## Blockers\\n- None\\nSIGNAL: next")
     '## Blockers\\n- None'
     """
-    begins = [found.end() for found in _PREFIX.finditer(text)]
+    begins = [match.end() for match in _PREFIX.finditer(text)]
     return sanitized(text[begins[-1] :].partition("\nSIGNAL:")[0]) if begins else None
 
 
@@ -108,10 +108,10 @@ def signals_in(text: str, notes: Mapping[str, str], *, of_model: bool = True) ->
     if scratchpad:
         yield SCRATCHPAD_NOTE, scratchpad
     lines = (line.partition(":") for line in notes.get(QUALITY_NOTE, "").splitlines())
-    told = {name.strip(): value.strip() for name, _, value in lines}
-    gates = {found[1]: sanitized(found[2])[:200] for found in _GATE.finditer(text)}
+    known = {name.strip(): value.strip() for name, _, value in lines}
+    gates = {match[1]: sanitized(match[2])[:200] for match in _GATE.finditer(text)}
     if gates:
-        newest = {name: value for name, value in told.items() if name not in gates} | gates
+        newest = {name: value for name, value in known.items() if name not in gates} | gates
         yield QUALITY_NOTE, "\n".join(f"{name}: {value}" for name, value in list(newest.items())[-MAX_GATES:])
 
 
@@ -217,7 +217,7 @@ def handoff_of(
     steps = _items(plan)
     task = _goal(session.shown(state.task).message.text.strip())
     decisions = [item.text for item in _items(parts.get("key decisions", ""))] or decisions_of(session)
-    found = Workspace() if workspace is None else workspace
+    folder = Workspace() if workspace is None else workspace
     left = [*(step.text for step in steps if not step.is_done), *remaining]
     stage = role or state.phase
     title = task.splitlines()[0][:200] if task else session.id
@@ -228,14 +228,14 @@ def handoff_of(
         task_title=title,
         goal=task[:MAX_SCRATCHPAD_CHARS],
         current_hat=stage,
-        branch=found.branch,
-        head_commit=found.head_commit,
+        branch=folder.branch,
+        head_commit=folder.head_commit,
         plan=plan,
         completed_items=tuple(dict.fromkeys([*(step.text for step in steps if step.is_done), *completed])),
         remaining_items=tuple(dict.fromkeys(left)),
         blocking_issues=tuple(dict.fromkeys([*(item.text for item in _items(parts.get("blockers", ""))), *blockers])),
-        modified_files=found.modified,
-        created_files=found.created,
+        modified_files=folder.modified,
+        created_files=folder.created,
         artifacts=tuple(
             f"§{entry.ordinal}" for group in state.groups[-5:] for entry in group.entries if entry.message.tool_results
         ),
@@ -285,14 +285,16 @@ def decisions_of(session: Session) -> list[str]:
         last = session.state.ordinal
         if upto > last:
             upto, decided = 0, ()
-        found = list(decided)
+        decisions = list(decided)
         for entry in session.entries(upto + 1, last):
             if entry.message.role != "assistant" or not _DECIDED.search(entry.message.text):
                 continue
-            found += [s.strip()[:MAX_ITEM_CHARS] for s in _SENTENCE.split(entry.message.text) if _DECIDED.search(s)][:1]
-        found = list(dict.fromkeys(found))
-        session.cache[key] = (last, tuple(found))
-    return found[-MAX_GATES:]
+            decisions += [
+                s.strip()[:MAX_ITEM_CHARS] for s in _SENTENCE.split(entry.message.text) if _DECIDED.search(s)
+            ][:1]
+        decisions = list(dict.fromkeys(decisions))
+        session.cache[key] = (last, tuple(decisions))
+    return decisions[-MAX_GATES:]
 
 
 def opening_of(handoff: HandoffSummary) -> str:

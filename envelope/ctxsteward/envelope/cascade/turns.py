@@ -416,7 +416,7 @@ def reply_row(
 ) -> Wire:
     """The row that plays a recorded call's reply again; `entries` are the reply and the results that follow it."""
     message = entries[0].message
-    results = {one.call_id: one.text for entry in entries[1:] for one in entry.message.tool_results}
+    results = {result.call_id: result.text for entry in entries[1:] for result in entry.message.tool_results}
     row: Wire = {"cascade": cascade, "phase": call["phase"]}
     row |= {} if call["attempt"] is None else {"attempt": call["attempt"]}
     row |= {

@@ -279,8 +279,8 @@ class Session:
 
         The nightly steward learns from it. Raises `InputError` for what is no outcome, or says nothing.
         """
-        told = {"succeeded": succeeded, "reward": reward, "thumbs": thumbs, "resolved": resolved}
-        self.record(OutcomeTold(outcome=checked_outcome(told | {"escalated": escalated})))
+        given = {"succeeded": succeeded, "reward": reward, "thumbs": thumbs, "resolved": resolved}
+        self.record(OutcomeTold(outcome=checked_outcome(given | {"escalated": escalated})))
 
     def pin(self, ref: str, strength: PinStrength | None = "keep", *, name: str | None = None) -> None:
         """Keep a message verbatim (or give it up again with `strength=None`)."""
@@ -405,7 +405,7 @@ class Session:
     def origins(self) -> tuple[ForkPoint, ...]:
         """Where the logs end that this one shares: its parent's first; none for an original."""
         with self.lock:
-            return tuple(one.origin for one in self.replica.ancestry.line() if one.origin is not None)
+            return tuple(log.origin for log in self.replica.ancestry.line() if log.origin is not None)
 
     def derived_file(self) -> DerivedFile | None:
         """Where what is derived from it is kept between processes; None: nowhere, or it is a draft."""

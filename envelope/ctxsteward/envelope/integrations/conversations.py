@@ -492,12 +492,12 @@ class Conversations:
         )
 
     def _audit(self, call: PreparedCall, provider: Provider | None) -> None:
-        found = audit(
+        differences = audit(
             call.envelope, call.sent, provider=provider, counter=call.builder.counter, arguments=call.arguments
         )
-        call.findings = (*call.envelope.findings, *found)
-        if found:
-            kinds = ", ".join(sorted({finding.kind for finding in found}))
+        call.findings = (*call.envelope.findings, *differences)
+        if differences:
+            kinds = ", ".join(sorted({finding.kind for finding in differences}))
             _log.warning("what was sent is not the envelope that was built: %s", kinds)
 
     def _tell(self, call: PreparedCall) -> None:
