@@ -193,7 +193,7 @@ class Store(Backend):
         SessionLogView(log).load(length)
 
     def _session(self, key: SessionKey, counter: Counter | None) -> Session:
-        repair = None if self.write_behind is None else self.write_behind.opening.stored_record
+        repair = None if self.write_behind is None else self.write_behind.stored_record
         log = Log(self.journal, key, self.keys.address_key(key.tenant), repair, self.appended)
         derived = self.derived_rows or self.folder
         more = self.fact_lookup, derived, self._claim, self.now

@@ -30,9 +30,10 @@ from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, Validat
 from ctxsteward.schemas import InputError
 from ctxsteward.schemas.errors import InvalidCascade, InvalidTranscript
 from ctxsteward.schemas.message import Wire
+from ctxsteward.store.strict_yaml import Tree, show
 
 from ..transcripts.strict_json import decode, open_input
-from .config import Tree, load_tree, refused, show
+from .config import load_tree, refused
 
 Purpose = Literal["phase", "evaluator"]
 
