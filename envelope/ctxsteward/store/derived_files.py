@@ -73,7 +73,7 @@ class DerivedFolder:
         try:
             for folder in (self._folder.parent, self._folder):  # not the journal's: where that is gone, nothing is kept
                 folder.mkdir(exist_ok=True, mode=0o700)
-            with open(new, "wb", opener=lambda path, flags: os.open(path, flags, 0o600)) as file:
+            with open(new, "wb", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
                 file.write(state)
             new.replace(path)
         except OSError:

@@ -75,16 +75,16 @@ def test_a_commit_id_that_landed_is_not_committed_again() -> None:
     assert shelves.active(ANN).facts == (METRIC,)
 
 
-def test_keeping_some_audiences_empties_all_others() -> None:
+def test_replacing_all_sets_empties_those_that_are_not_named() -> None:
     shelves = memory_store().facts("support")
     shelves.commit(ANN, HERS, **TOLD)
     shelves.commit(BOB, HIS, **TOLD)
-    moon = Audience("project", "moon")
-    done = list(shelves.commit_each([(ANN, HERS), (moon, (METRIC,))], **TOLD))
+    sets = {ANN: HERS, Audience("project", "moon"): (METRIC,)}
 
-    assert [commit.written for commit in done] == [False, True]
-    assert [shelves.keep_only([ANN, moon], **TOLD), shelves.keep_only([ANN, moon], **TOLD)] == [1, 0]
-    assert [shelves.active(one).facts for one in (ANN, BOB, moon)] == [HERS, (), (METRIC,)]
+    assert [done.written for done in shelves.commit_each(sets.items(), **TOLD)] == [False, True]
+    assert shelves.keep_only(sets, **TOLD) == 1
+    assert [shelves.active(one).facts for one in (ANN, BOB, Audience("project", "moon"))] == [HERS, (), (METRIC,)]
+    assert shelves.keep_only(sets, **TOLD) == 0
 
 
 def test_writers_that_meet_leave_whole_sets() -> None:

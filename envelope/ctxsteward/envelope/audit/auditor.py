@@ -101,7 +101,7 @@ def board() -> Board:
 def audited(findings: Sequence[Finding]) -> None:
     """Count an audit and what it found."""
     counts = [("audit.count", 1.0, ("differs" if findings else "same",))]
-    board().tell([*counts, *(("audit.findings", 1.0, (found.kind,)) for found in findings)])
+    board().tell([*counts, *(("audit.findings", 1.0, (finding.kind,)) for finding in findings)])
 
 
 def audit(

@@ -71,7 +71,7 @@ def _wrapped_openai(client: Any, calls: ClientCalls) -> object:
 def _wrapped_anthropic(client: Any, calls: ClientCalls, is_async: bool) -> object:
     if not hasattr(client, "with_middleware"):
         raise InputError("this version of anthropic has no middleware; pip install 'ctxsteward[anthropic]'")
-    if any(isinstance(one, SessionMiddleware) for one in client.middleware):
+    if any(isinstance(middleware, SessionMiddleware) for middleware in client.middleware):
         raise InputError("this client is wrapped already; wrap the one it was made from")
     return client.with_middleware(AsyncSessionMiddleware(calls) if is_async else SessionMiddleware(calls))
 

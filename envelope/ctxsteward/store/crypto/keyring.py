@@ -290,7 +290,7 @@ class StoredKeys:
         return found
 
 
-def file_keys(folder: Path, random_bytes: Callable[[int], bytes] = secrets.token_bytes) -> StoredKeys:
+def file_keys(folder: Path) -> StoredKeys:
     """Keys in files of mode 0600 below `folder`, named by SHA-256 of the tenant; beside each key its digest (`.sum`).
 
     A key that is not what its digest says, or is gone while its digest is there, is an error that names the file: it is
@@ -326,7 +326,7 @@ def file_keys(folder: Path, random_bytes: Callable[[int], bytes] = secrets.token
         except OSError as error:
             raise StoreError(f"{folder}: the tenant's keys cannot be made: {error}") from error
 
-    return StoredKeys(load, create, random_bytes, lost=lambda name: not os.path.exists(_path(folder, name)))
+    return StoredKeys(load, create, lost=lambda name: not os.path.exists(_path(folder, name)))
 
 
 def memory_keys(random_bytes: Callable[[int], bytes] = secrets.token_bytes) -> StoredKeys:
@@ -375,8 +375,8 @@ CHECK_VERSION = 1
 def check_keys(objects: ObjectStore, keys: Keys, tenant: str, *, write: bool, patience: Patience | None = None) -> None:
     """Raise `StoreError` where the tenant's objects were written with other keys; `write` claims the tenant's name."""
     name = check_name(tenant)
-    check = hmac.digest(keys.address_key(tenant), b"ctxsteward tenant check 1", "sha256").hex()
-    body = json.dumps({"schema_version": CHECK_VERSION, "check": check}).encode()
+    mine = hmac.digest(keys.address_key(tenant), b"ctxsteward tenant check 1", "sha256").hex()
+    body = json.dumps({"schema_version": CHECK_VERSION, "check": mine}).encode()
     try:
         stored = objects.get(name)
     except ObjectMissing:
@@ -390,12 +390,12 @@ def check_keys(objects: ObjectStore, keys: Keys, tenant: str, *, write: bool, pa
         return
     try:
         document = json.loads(stored)
-        version, found = document["schema_version"], document["check"]
+        version, theirs = document["schema_version"], document["check"]
     except (ValueError, TypeError, KeyError, RecursionError):
         raise Damaged(f"{name}: it is not what was written; restore it from a backup") from None
     if version != CHECK_VERSION:
         raise UnsupportedVersion(name, version, CHECK_VERSION)
     raise StoreError(
-        f"{objects.uri}: tenant {tenant!r} was written with other keys ({str(found)[:8]}…): bring the key folder, or "
+        f"{objects.uri}: tenant {tenant!r} was written with other keys ({str(theirs)[:8]}…): bring the key folder, or "
         "the master key, that it was written with, and open the store with `keys=`"
     )

@@ -28,7 +28,7 @@ from ..crypto.hash_chain import Link
 from ..crypto.keyring import subject_of
 from ..crypto.vault import Vault, derived_subject
 from ..journal import log as records
-from ..journal.events import BlankRecord, MessageAppended, SessionOpened, WindowCompacted
+from ..journal.events import BlankRecord, Event, ForkPoint, MessageAppended, SessionOpened, WindowCompacted
 from ..journal.log import Log, principals_of, read_manifest
 from ..journal.port import DrainMark, Journal, JournalRecord, Manifest, SessionKey
 from ..names import blob_name, data_key_name, numbered, part_of, session_folder, tombstone_name
@@ -90,8 +90,8 @@ class LogCheck:
         for manifest in self.journal.manifests(self._key):
             self._tally.count("manifests")
             if wrong := self._wrong_with(manifest, length):
-                where = place(self._key, manifest.address)
-                self._tally.found("manifest_altered", where, wrong, of=self._key, at=manifest.address)
+                address = manifest.address
+                self._tally.found("manifest_altered", place(self._key, address), wrong, of=self._key, at=address)
         if read_data and len(self._tally.findings) == whole:
             try:  # open the session as its readers do, with what is here alone
                 self._store.replay(self._key, length)
@@ -114,13 +114,15 @@ class LogCheck:
         try:
             event = self._log.event(record, position)
         except Damaged:
-            self._next_ordinal = 0
             self._found("record_altered", position, f"the {record.kind} record is not what was written")
-            return
         except UnsupportedVersion as error:
-            self._next_ordinal = 0
             self._found("later_version", position, str(error))
+        else:
+            self._check_event(position, record, event)
             return
+        self._next_ordinal = 0
+
+    def _check_event(self, position: int, record: JournalRecord, event: Event) -> None:
         match event:
             case MessageAppended():
                 self._check_message(position, record, event)
@@ -130,11 +132,7 @@ class LogCheck:
                     self._found("record_altered", position, "the compaction is not found by its address")
             case SessionOpened(parent=parent) if position == 0 and parent is not None:
                 self._next_ordinal = parent.ordinal + 1
-                with suppress(Damaged):  # found where it lies
-                    length = self.journal.length(SessionKey(self._key.tenant, parent.session))
-                    if length < parent.position:
-                        what = f"the parent has {length} records and the fork begins at {parent.position}"
-                        self._found("parent_missing", 0, what)
+                self._check_parent(parent)
         if isinstance(event, SessionOpened) != (position == 0) and not isinstance(event, BlankRecord):
             self._found("record_altered", position, f"a {record.kind} record cannot stand here")
 
@@ -151,6 +149,15 @@ class LogCheck:
             self._found("record_altered", position, f"§{event.ordinal} is not found by its ordinal")
         if event.id is not None and self.journal.by_id(self._key, event.id) != record:
             self._found("record_altered", position, f"§{event.ordinal} is not found by its id")
+
+    def _check_parent(self, parent: ForkPoint) -> None:
+        try:
+            length = self.journal.length(SessionKey(self._key.tenant, parent.session))
+        except Damaged:
+            return  # found where it lies
+        if length < parent.position:
+            what = f"the parent has {length} records and the fork begins at {parent.position}"
+            self._found("parent_missing", 0, what)
 
     def _wrong_with(self, manifest: Manifest, length: int) -> str:
         try:
@@ -183,10 +190,11 @@ def check_subjects(vault: Vault, found: TenantObjects, tally: CheckTally) -> Non
             tally.found("key_after_tombstone", where, what, of=SessionKey(vault.tenant, name))
     for name in found.keys:
         key = data_key_name(vault.tenant, name)
-        if tally.share.holds(key):
-            tally.count("keys")
-            with tally.reading(key, "key_damaged", "it cannot be unwrapped"), suppress(ObjectMissing, Erased):
-                vault.known_key(name)  # unless it was destroyed meanwhile
+        if not tally.share.holds(key):
+            continue
+        tally.count("keys")
+        with tally.reading(key, "key_damaged", "it cannot be unwrapped"), suppress(ObjectMissing, Erased):
+            vault.known_key(name)  # unless it was destroyed meanwhile
 
 
 def check_blobs(
@@ -197,7 +205,6 @@ def check_blobs(
         if tally.share.holds(info.key):
             tally.count("blobs")
             if read_data:
-                tally.tell(f"{tally.counts['blobs']:,} blobs")
                 _check_blob(vault, address, info.key, owners.get(address), tally)
 
 
@@ -226,6 +233,7 @@ def _check_blob(vault: Vault, address: str, key: str, owner: str | None, tally: 
         try:
             data = vault.get(address)
             tally.count("bytes", len(data))
+            tally.tell(f"{tally.counts['blobs']:,} blobs")
         except Erased:
             if owner is not None and not vault.is_erased(owner, damaged=True):
                 tally.found("blob_altered", key, "it names a forgotten subject, and belongs to another one")
@@ -277,7 +285,9 @@ class DrainedLog:
         try:
             if link.number == 1:
                 self.session = session_id(link.body, self._vault, self._folder)
-                self._check_name(link)
+                named = self.session and session_folder(self._vault.tenant, self._vault.subject_address(self.session))
+                if named is not None and named != self._folder:
+                    self._found("segment_altered", link, "the session it names belongs into another folder")
             self._check_places(link)
             if read_data:
                 self._check_records(link)
@@ -287,12 +297,6 @@ class DrainedLog:
         except UnsupportedVersion as error:
             self._found("later_version", link, str(error))
             self.broken = True
-
-    def _check_name(self, link: Link) -> None:
-        if self.session is not None:
-            folder = session_folder(self._vault.tenant, self._vault.subject_address(self.session))
-            if folder != self._folder:
-                self._found("segment_altered", link, "the session it names belongs into another folder")
 
     def _check_places(self, link: Link) -> None:
         body = link.body
@@ -342,16 +346,7 @@ def check_drained(
     """Check a session's chain and this machine's journal against it, unless its row there is `altered`."""
     log = DrainedLog(store, vault, folder, tally)
     for link in links:
-        names: Any = link.body.get("keys", ())
-        for name in names if isinstance(names, list) else ():
-            if isinstance(name, str) and name not in objects.keys and name not in objects.tombstones:
-                try:
-                    vault.known_key(name)  # it may be younger than the listing
-                except ObjectMissing:
-                    where = data_key_name(vault.tenant, name)
-                    tally.found("key_missing", where, f"records in {numbered(folder, link.number)} need it")
-                except (Erased, Damaged, UnsupportedVersion):
-                    continue  # forgotten meanwhile; a damaged one is found where it lies
+        _check_keys(vault, link, folder, objects, tally)
         log.take(link, read_data=read_data)
     if log.session is not None and log.session not in altered and not log.broken:
         _compare(store, vault, SessionKey(vault.tenant, log.session), log, objects, tally)
@@ -364,6 +359,19 @@ def read_drained(store: Backend, key: SessionKey) -> NewSegments | None:
         return SessionLog(store.objects, store.keys, vault, key, patience=store.patience).behind(DrainMark())
     except (Damaged, Erased, ObjectMissing, UnsupportedVersion):
         return None
+
+
+def _check_keys(vault: Vault, link: Link, folder: str, objects: TenantObjects, tally: CheckTally) -> None:
+    names: Any = link.body.get("keys", ())
+    for name in names if isinstance(names, list) else ():
+        if isinstance(name, str) and name not in objects.keys and name not in objects.tombstones:
+            try:
+                vault.known_key(name)  # it may be younger than the listing
+            except ObjectMissing:
+                where = data_key_name(vault.tenant, name)
+                tally.found("key_missing", where, f"records in {numbered(folder, link.number)} need it")
+            except (Erased, Damaged, UnsupportedVersion):
+                continue  # forgotten meanwhile; a damaged one is found where it lies
 
 
 def _compare(

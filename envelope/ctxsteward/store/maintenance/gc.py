@@ -34,7 +34,7 @@ from ctxsteward.schemas import Erased, InputError
 from ctxsteward.schemas.errors import Damaged, ObjectMissing, UnsupportedVersion
 
 from ..backend import Backend
-from ..crypto.vault import Vault
+from ..crypto.vault import Vault, VaultBlob
 from ..facts.fact import audiences_in
 from ..facts.fact_store import FactStore
 from ..names import part_of
@@ -142,16 +142,16 @@ def gc(
     keys = sweep.remove(info for plan in plans for info in plan.dead_keys)
     reports = sweep.remove(info for plan in plans for info in plan.dead_reports)
     probes = sweep.remove(inventory.probes)
-    temporaries = [left for left in store.objects.temporaries() if left.age_seconds >= grace_seconds]
-    if temporaries and not dry_run:
+    left = [one for one in store.objects.temporaries() if one.age_seconds >= grace_seconds]
+    if left and not dry_run:
         store.objects.sweep(grace_seconds)
     return GarbageReport(
         blobs=tuple(blobs),
         keys=tuple(keys),
         reports=tuple(reports),
         probes=tuple(probes),
-        temporaries=tuple(str(left.path) for left in temporaries),
-        bytes=sweep.bytes + sum(left.size_bytes for left in temporaries),
+        temporaries=tuple(str(one.path) for one in left),
+        bytes=sweep.bytes + sum(one.size_bytes for one in left),
         kept_blobs=sum(len(plan.reached) for plan in plans),
         young_blobs=sweep.young,
         restored=tuple(sweep.restored),
@@ -214,7 +214,7 @@ class _Sweep:
     def _led_to(self, vault: Vault, objects: TenantObjects, reached: set[str]) -> set[str]:
         """Folders of chains that blobs about to go may belong to, as their own subjects say."""
         old = (address for address, info in objects.blobs.items() if address not in reached and self._is_old(info))
-        entries = []
+        entries: list[VaultBlob] = []
         for address in old:
             with suppress(Erased, ObjectMissing, Damaged, UnsupportedVersion):  # nobody can read it any more
                 entries.append(vault.entry(address))
@@ -241,7 +241,7 @@ class _Sweep:
         """Delete these blobs, but for those that are put back; whatever goes wrong, all of them are."""
         bodies: dict[str, bytes] = {}
         for address, info in batch.items():
-            with suppress(ObjectMissing):  # collected meanwhile by another run
+            with suppress(ObjectMissing):
                 bodies[address] = self._store.objects.get(info.key)
         back: set[str] = set()
         try:

@@ -109,18 +109,18 @@ def take_inventory(
     count = 0
     for prefix in prefixes:
         for info in objects.list(prefix):
-            count += 1
             family, _, rest = info.key.partition("/")
             part, _, rest = rest.partition("/")
             if info.key.startswith(PROBES):
                 inventory.probes.append(info)
-            elif family not in FAMILIES or not rest:
-                inventory.foreign.append(info)
-            else:
+            elif family in FAMILIES and rest:
                 if part not in inventory.tenants:
                     inventory.tenants[part] = TenantObjects(part=part, name=names.get(part) or name_of(part))
                 if not _is_placed(inventory.tenants[part], family, rest, info):
                     inventory.foreign.append(info)
+            else:
+                inventory.foreign.append(info)
+            count += 1
             if count % 1000 == 0:
                 tell(f"{count:,} objects listed")
     return inventory
@@ -290,9 +290,11 @@ class ListingRow(NamedTuple):
 def stats(store: Backend, *, tenant: str | None = None, tell: Callable[[str], object] = lambda text: None) -> Stats:
     """Count one tenant's part of a store, or all of it. Costs a listing and a few reads a session."""
     journal = store.journal
+    tenants = journal.tenants() if tenant is None else [tenant]
+    keys = [SessionKey(name, session) for name in tenants for session in journal.sessions(name)]
     kinds: dict[str, ObjectTotals] = {}
     folders: set[str] = set()
-    stored: set[str] = set()
+    stored_sessions: set[str] = set()
     versions = 0
     prefixes = [""] if tenant is None else [f"{family}/{part_of(tenant)}/" for family in FAMILIES]
     for number, info in enumerate((info for prefix in prefixes for info in store.objects.list(prefix)), 1):
@@ -301,20 +303,18 @@ def stats(store: Backend, *, tenant: str | None = None, tell: Callable[[str], ob
         kinds[family] = ObjectTotals(before.objects + 1, before.bytes + info.size_bytes)
         versions += family == "profiles" and "/versions/" in rest
         if family == "sessions":
-            stored.add(rest.partition("/log/")[0])
+            stored_sessions.add(rest.partition("/log/")[0])
         if family in FAMILIES:
             folders.add(rest.partition("/")[0])
         if number % 1000 == 0:
             tell(f"{number:,} objects")
-    tenants = journal.tenants() if tenant is None else [tenant]
-    keys = [SessionKey(name, session) for name in tenants for session in journal.sessions(name)]
     waiting = [log for log in journal.waiting(1 << 31) if tenant in (None, log.key.tenant)]
     return Stats(
         tenants=len(folders | {part_of(key.tenant) for key in keys}),
         sessions=len(keys),
         messages=sum(_messages(journal, key) for key in keys),
         compactions=sum(_compactions(journal, key) for key in keys),
-        stored_sessions=len(stored),
+        stored_sessions=len(stored_sessions),
         versions=versions,
         kinds=dict(sorted(kinds.items())),
         waiting_sessions=len(waiting),
@@ -335,7 +335,7 @@ def ls(store: Backend, prefix: str = "", *, tenant: str | None = None) -> Iterat
     objects = (
         ListingRow(info.key, info.key.partition("/")[0], info.size_bytes, info.modified_seconds)
         for info in store.objects.list(prefix)
-        if part is None or (info.key.split("/", 2)[1:2] == [part] and info.key.partition("/")[0] in FAMILIES)
+        if part is None or any(info.key.startswith(f"{family}/{part}/") for family in FAMILIES)
     )
     named = sorted(log for log in logs if log.name.startswith(prefix))
     return merge(named, objects, key=lambda row: row.name)
