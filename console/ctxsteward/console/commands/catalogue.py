@@ -79,10 +79,7 @@ def list_subjects(as_json: bool) -> None:
         for name, about in rows:
             print_json({"subject": name, "about": about})
         return
-    table = grid("subject", "what it does")
-    for name, about in rows:
-        table.add_row(name, shown(about))
-    table_console().print(table)
+    table_console().print(grid("subject", "what it does", rows=rows))
 
 
 # -- from-transcripts -------------------------------------------------------------------------------------------------
@@ -116,7 +113,6 @@ def check_out(out: Path, overwrite: bool, read: Sequence[Path]) -> None:
 def drafted_table(draft: SuiteDraft) -> Table:
     """What became of the transcripts."""
     report = draft.report
-    table = grid("drafted", "", numbers=("",))
     kinds = Counter(ask.kind for scenario in draft.scenarios for ask in scenario.asks)
     rows = [("files", report.files), ("transcripts", report.transcripts), ("conversations", len(draft.scenarios))]
     rows += [("  that fit their budget whole: nothing is told apart", report.fit)] if report.fit else []
@@ -124,9 +120,7 @@ def drafted_table(draft: SuiteDraft) -> Table:
     rows += [("asks that transcripts share, dropped", report.shared)]
     rows += [("redacted", report.redacted.total()), *((f"  {kind}", n) for kind, n in sorted(report.redacted.items()))]
     rows += [(f"left out: {reason}", count) for reason, count in sorted(report.left_out.items())]
-    for name, count in rows:
-        table.add_row(shown(name), f"{count:,}")
-    return table
+    return grid("drafted", "", rows=((name, f"{count:,}") for name, count in rows), numbers=("",))
 
 
 @click.command("from-transcripts")

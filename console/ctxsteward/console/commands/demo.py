@@ -21,7 +21,6 @@ from typing import NamedTuple
 import click
 from rich.console import Console
 from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
 from ctxsteward.envelope import (
@@ -297,16 +296,15 @@ class Narrator:
         tally, window, asked, slid = run.tally, run.window, run.asked, run.asked_window
         self._scene(f"1  One question, two prompts with {window.budget_tokens:,} tokens of the conversation")
         self._line(f"§{ASKED_AT}: {one_line(text_of(session.resolve(f'§{ASKED_AT}')))}")
-        table = tables.grid("", "sliding window", "ctxsteward")
         reachable = sum(wire_text(session, f"§{at}") == line for at, line in enumerate(shipped.lines[:ASKED_AT], 1))
-        for name, theirs, ours in (
+        rows = (
             ("it says of that", _told(slid.text), _told(asked.section("dynamic").text)),
             ("messages in reach", f"{slid.messages} of {ASKED_AT}", f"{reachable} of {ASKED_AT}, by reference"),
             ("this prompt", f"{slid.prompt_tokens:,} tokens", f"{asked.tokens:,} tokens"),
             (f"all {tally.calls} calls", f"{window.sent_tokens:,} tokens", f"{tally.sent_tokens:,} tokens"),
             ("with cached prefix at 0.1", f"{window.sent_priced:,.0f}", f"{tally.sent_priced:,.0f}"),
-        ):
-            table.add_row(name, tables.shown(theirs), tables.shown(ours))
+        )
+        table = tables.grid("", "sliding window", "ctxsteward", rows=rows)
         self._console.print(Padding(table, (0, 0, 0, 2), expand=False))
 
     def comes_in(self, shipped: DemoData, builder: EnvelopeBuilder) -> None:
@@ -364,7 +362,8 @@ class Narrator:
         assert run.last is not None
         tally, calls = run.tally, run.tally.calls
         self._scene("6  The last envelope again, out of the log alone")
-        self._line(f"replay --from {tables.short(run.last.address)}…: {_verdict(run.checks[-1].passed)}")
+        verdict = "byte for byte the same, for every provider" if run.checks[-1].passed else "NOT the same"
+        self._line(f"replay --from {tables.short(run.last.address)}…: {verdict}")
         self._scene("Checked")
         good, bad = ("✓", "✗") if unicode_console(self._console) else ("ok", "FAILED")
         for check in run.checks:
@@ -372,32 +371,27 @@ class Narrator:
             self._console.print(Text("  ").append_text(mark).append(f" {check.name}"))
         self._console.print()
         self._console.print(costs_table(tally))
-        table = Table(box=None, show_header=False, pad_edge=False)
-        table.add_column(no_wrap=True)
-        table.add_column(no_wrap=True, justify="right")
-        for name, value in (
+        rows = (
             ("calls over budget", f"{tally.over_budget_calls} of {calls}"),
             ("valid requests, OpenAI", f"{run.openai_valid_calls} of {calls}"),
             ("valid requests, Anthropic", f"{run.anthropic_valid_calls} of {calls}"),
             ("references resolved", f"{run.refs_resolved} of {len(shipped.lines)}"),
             ("compactions, losses recorded", f"{tally.compactions}, {run.losses}"),
             ("build, p50 / p95", f"{tally.build_ms_at(0.5):.2f} / {tally.build_ms_at(0.95):.2f} ms"),
-        ):
-            table.add_row(name, value)
-        self._console.print(Padding(table, (0, 0, 0, 1), expand=False))
+        )
+        self._console.print(tables.pairs(rows, justify="right", indent=1))
 
     def _bullets(self, envelope: Envelope) -> None:
         """The bullets that the story is about, and the first others."""
         rows = tables.bullet_rows(envelope)
         wanted = [index for index, row in enumerate(rows) if RULE[1] in row or NEW_DECISION[1] in row]
         others = [index for index in range(len(rows)) if index not in wanted]
-        table = Table(box=None, show_header=False, pad_edge=False)
-        table.add_column(no_wrap=True)
-        table.add_column()
+        lines = []
         for index in sorted([*wanted, *others[: SHOWN_BULLETS - len(wanted)]]):
             text, refs = _CITED.fullmatch(rows[index]).groups()  # type: ignore[union-attr]
-            table.add_row(refs, tables.shown(text), style="bold" if index in wanted else "")
-        self._console.print(Padding(table, (0, 0, 0, 2), expand=False))
+            style = "bold" if index in wanted else ""
+            lines.append((tables.shown(refs, style), tables.shown(text, style)))
+        self._console.print(tables.pairs(lines, indent=2))
         if len(rows) > SHOWN_BULLETS:
             self._line(f"… and {len(rows) - SHOWN_BULLETS} more bullets")
 
@@ -420,10 +414,6 @@ def _told(window: str) -> str:
     )
 
 
-def _verdict(passed: bool) -> str:
-    return "byte for byte the same, for every provider" if passed else "NOT the same"
-
-
 @click.command()
 @common
 @click.pass_context
@@ -435,17 +425,13 @@ def demo(ctx: click.Context, as_json: bool, store: str, tenant: str) -> None:
     """
 
     given = ctx.get_parameter_source("store") is not click.core.ParameterSource.DEFAULT
-    narrator = None if as_json else _narrator()
+    narrator = None if as_json else Narrator(table_console())
     with _store_uri(store if given else None) as uri:
         run, shipped = _tell(uri, tenant, narrator)
     if as_json:
         print_json(summary(run, shipped))
     if not all(check.passed for check in run.checks):
         raise click.exceptions.Exit(FOUND)
-
-
-def _narrator() -> Narrator:
-    return Narrator(table_console())
 
 
 @contextmanager

@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +45,7 @@ from ctxsteward.schemas.eval_result import EvalResult, GateResult, Verdict
 
 from ..pages.evals import page
 from ..terminal.options import completer, json_option
-from ..terminal.output import note, print_document, print_json, table_console
+from ..terminal.output import note, print_document, print_json, table_console, write_text
 from ..terminal.tables import grid, shown
 from .own_suites import SHIPPED_GATES
 
@@ -202,29 +201,21 @@ def conclude(results: Sequence[EvalResult]) -> None:
 
 def write_results(outputs: SuiteOutputs, results: Sequence[EvalResult], earlier: Sequence[EvalResult]) -> None:
     """Write every file that can be; raises `InputError` for the first that cannot."""
-    texts: list[tuple[Path | None, Callable[[], str]]] = [
-        (outputs.junit, lambda: junit(results)),
-        (outputs.markdown, lambda: markdown(results, earlier)),
-        (outputs.html, lambda: page(results, earlier)),
+    writes: list[tuple[Path | None, Callable[[Path], None]]] = [
+        (outputs.junit, lambda path: write_text(path, junit(results))),
+        (outputs.markdown, lambda path: write_text(path, markdown(results, earlier))),
+        (outputs.html, lambda path: write_text(path, page(results, earlier))),
+        (outputs.history, lambda path: append(path, results)),
     ]
-    writes = [partial(_write_text, path, text) for path, text in texts if path is not None]
-    if outputs.history:
-        writes.append(partial(append, outputs.history, results))
     failed: list[InputError] = []
-    for write in writes:
+    for path, write in writes:
         try:
-            write()
+            if path is not None:
+                write(path)
         except InputError as error:
             failed.append(error)
     if failed:
         raise failed[0]
-
-
-def _write_text(path: Path, text: Callable[[], str]) -> None:
-    try:
-        path.write_text(text(), encoding="utf-8", newline="\n")
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written ({error.strerror})") from error
 
 
 COLOURS = {"better": "green", "worse": "bold red", "": ""}
@@ -329,7 +320,7 @@ def compare(
         check_output("--markdown", markdown)
     compared = compare_runs(before, after, suite=suite, metrics=metrics, meant=meant)
     if markdown is not None:
-        _write_text(markdown, lambda: comparison(compared))
+        write_text(markdown, comparison(compared))
     if as_json:
         for one in compared:
             print_json(comparison_json(one))

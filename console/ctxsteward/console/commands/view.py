@@ -96,7 +96,8 @@ def view(
         return
     if as_grid or number is not None:
         raise click.UsageError("--static and --grid or --call: take one of them")
-    most = _most(calls)
+    if calls != "all" and not (calls.isascii() and calls.isdecimal() and 0 < int(calls) < 10**9):
+        raise click.UsageError(f"--calls {calls:.20}: neither a number from 1 nor `all`")
     if history is not None and not history.is_file():
         raise click.UsageError(
             f"--history {history}: no such file; `ctxsteward evals run all --history {history}` writes it"
@@ -111,19 +112,11 @@ def view(
         site = Site(
             store=opened, tenant=tenant, sessions=tuple(dict.fromkeys(sessions)) or None, history=history, price=price
         )
-        pages = site.write(folder, calls=most)
+        pages = site.write(folder, calls=None if calls == "all" else int(calls))
     if as_json:
         print_json({"folder": str(folder), "index": str(folder / "index.html"), "pages": pages})
     else:
         note(f"{pages:,} pages; open {folder / 'index.html'}")
-
-
-def _most(calls: str) -> int | None:
-    if calls == "all":
-        return None
-    if not (calls.isascii() and calls.isdecimal() and 0 < int(calls) < 10**9):
-        raise click.UsageError(f"--calls {calls:.20}: neither a number from 1 nor `all`")
-    return int(calls)
 
 
 def print_call(
