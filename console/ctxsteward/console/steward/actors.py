@@ -13,20 +13,19 @@ from __future__ import annotations
 import os
 import re
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import click
-from rich.console import Console
 
 from ctxsteward.schemas import InputError
 from ctxsteward.steward.release.actors import ActionRefused, Actor, Actors, RemovedActor, signed_person, token_signer
 from ctxsteward.store.profiles.people import PersonStatement
 
-from ..terminal import tables
 from ..terminal.options import json_option, store_option
 from ..terminal.output import print_json, table_console
+from ..terminal.tables import grid
 from .context import ACTORS_FILE, actors_path, read_token
 from .records import actors_option, as_actor, token as token_option
 
@@ -43,14 +42,6 @@ def list_actors(path: str | None, store: str) -> dict[str, list[str]]:
     if file is None:
         raise InputError("nobody is configured; begin with `ctxsteward steward actors --add NAME --role reviewer`")
     return {name: list(actor.roles) for name, actor in sorted(Actors.load(file).actors.items())}
-
-
-def show_actors(console: Console, people: Mapping[str, Sequence[str]]) -> None:
-    """A row each."""
-    table = tables.grid("who", "roles")
-    for name, roles in people.items():
-        table.add_row(tables.shown(name), ", ".join(roles))
-    console.print(table)
 
 
 def actors_file(path: str | None, store: str) -> Path:
@@ -134,12 +125,6 @@ def _vouched(before: Actors, name: str, actor: Actor | None, by: Voucher | None)
     return signed_person(before.salt, name, actor, before.actors.get(name), who, signer)
 
 
-def check_token_file(path: Path) -> None:
-    """Refuse a file for a token that is there already, before anybody is given another one."""
-    if path.exists() or path.is_symlink():
-        raise InputError(f"--token-file {path}: file exists; name one that does not")
-
-
 def write_token_file(path: Path, token: str) -> None:
     """A file that only its owner reads; one that is there is not overwritten."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, SECRET_FILE_MODE)
@@ -207,7 +192,8 @@ def actors(
         if roles or token_file or actor or token:
             raise click.UsageError("--role, --token-file, --as and --token go with --add, --remove or --new-token", ctx)
         people = list_actors(actors, store)
-        print_json(people) if as_json else show_actors(table_console(), people)
+        rows = ((name, ", ".join(has)) for name, has in people.items())
+        print_json(people) if as_json else table_console().print(grid("who", "roles", rows=rows))
         return
     if len(asked) > 1:
         raise click.UsageError("give one of --add, --remove and --new-token", ctx)
@@ -216,8 +202,8 @@ def actors(
     if remove is not None and (roles or token_file):
         raise click.UsageError("--role and --token-file go with --add or --new-token", ctx)
     target = actors_file(actors, store)
-    if token_file is not None:
-        check_token_file(Path(token_file))
+    if token_file is not None and os.path.lexists(token_file):  # refused before anybody is given another token
+        raise InputError(f"--token-file {token_file}: file exists; name one that does not")
     by = Voucher(actor, read_token(token)) if (actor or token) and has_reviewer(_read_actors(target)) else None
     if remove is not None:
         remove_actor(target, remove, by)

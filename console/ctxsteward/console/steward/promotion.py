@@ -14,8 +14,8 @@ Raises `InputError`, `Refused`, and what the store raises.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -30,7 +30,7 @@ from ctxsteward.steward.night.environment import draft_store
 from ctxsteward.steward.release.approvals import ApprovalRequest
 from ctxsteward.steward.release.assignment import keeping, move, started
 from ctxsteward.steward.release.decision import DecisionStage
-from ctxsteward.steward.release.promotion import Promotion, judge, stage
+from ctxsteward.steward.release.promotion import judge, stage
 from ctxsteward.steward.release.slice import fits_slice
 from ctxsteward.store.profiles.proposal import Proposal, by_people, of_entry, of_file, resolver
 from ctxsteward.store.profiles.text import Profile
@@ -350,7 +350,10 @@ def proposed(place: StewardContext, asked: ProposalOptions, who: str) -> dict[st
     note = " ".join(asked.note.split())
     if len(note) > MAX_NOTE_CHARS:
         raise InputError(f"--note: {len(note):,} characters; write at most {MAX_NOTE_CHARS}")
-    with _kept_or_not(place, asked.dry_run) as at:
+    with ExitStack() as stack:
+        at = place
+        if asked.dry_run:  # over a draft of the store, which is thrown away
+            at = replace(place, store=stack.enter_context(draft_store(place.store, place.tenant)))
         head = at.versions.newest()
         proposal = _of_record(at, asked, head) if asked.record is not None else _of_file(at, asked, head)
         why = f"from record {asked.record}; {note}".rstrip("; ") if asked.record is not None else note
@@ -376,16 +379,6 @@ def show_proposal(console: Console, found: Mapping[str, Any]) -> None:
         say(console, line)
     if found["outcome"] == "staged" and not found["dry_run"]:
         say(console, f"next: `ctxsteward steward review {found['request']} --approve`")
-
-
-@contextmanager
-def _kept_or_not(place: StewardContext, dry_run: bool) -> Iterator[StewardContext]:
-    """The place itself; for a dry run the same over a draft of the store, which is thrown away."""
-    if not dry_run:
-        yield place
-        return
-    with draft_store(place.store, place.tenant) as draft:
-        yield replace(place, store=draft)
 
 
 def _of_file(place: StewardContext, asked: ProposalOptions, head: Version) -> Proposal:
@@ -453,8 +446,9 @@ def _staged(place: StewardContext, proposal: Proposal, head: Version, who: str, 
         parent=parent,
     )
     request = promotion.request
+    waits = request is not None and request.state in ("waiting", "approved")
     return {
-        "outcome": _outcome(promotion),
+        "outcome": "unchanged" if promotion.kind == "unchanged" else "staged" if waits else "blocked",
         "profile": place.profile,
         "parent": parent,
         "author": who,
@@ -471,13 +465,6 @@ def _staged(place: StewardContext, proposal: Proposal, head: Version, who: str, 
         "gate": {"passed": gate.passed, "failed": list(gate.failed)},
         "findings": [row.model_dump(mode="json") for row in proposal.findings],
     }
-
-
-def _outcome(found: Promotion) -> str:
-    if found.kind == "unchanged":
-        return "unchanged"
-    waits = found.request is not None and found.request.state in ("waiting", "approved")
-    return "staged" if waits else "blocked"
 
 
 @click.command()

@@ -53,16 +53,22 @@ DO: Mapping[str, str] = {
     "memory_limit": "split it, or raise limit_bytes",
     "worker_died": "try it alone; then report it",
     "failed": "report it: a reader or harvester failed",
+    READS: "it is harvested once it changes, or by `steward run --full`",
 }
 
 
 def document(place: StewardContext, limit: int, tell: Callable[[str], object]) -> dict[str, Any]:
-    """All of it as JSON; at most `limit` transcripts are read again."""
+    """Everything in quarantine as JSON; at most `limit` transcripts are read again."""
     need(STEWARD, "quarantine")
+    newest = place.nights.head()
+    sources: dict[str, TranscriptSource] = {}
     with ExitStack() as stack:
-        sources = _sources(place, stack)
-        refused = _refused(place, sources)
-        rows = list(_rows(refused, sources, limit, tell))
+        for uri in sorted(newest.marks) if newest else ():  # sources that nights have read
+            sources[uri] = open_source(
+                uri, store=place.store, tenant=place.tenant, profile=place.profile, now_seconds=place.here.clock()
+            )
+            stack.callback(sources[uri].close)
+        transcripts = list(_transcripts(_refused(place, sources), sources, limit, tell))
     with records_at(place) as records:
         flawed = [{"id": record.id, "flaw": record.flaw} for record in records.ledger.flawed()]
         aside = [
@@ -76,8 +82,8 @@ def document(place: StewardContext, limit: int, tell: Callable[[str], object]) -
             for record in records
             if record.status == "quarantined"
         ]
-    standing = sum(row["now"] not in (READS, GONE, SKIPPED) for row in rows)
-    return {"transcripts": rows, "standing": standing, "records": flawed, "set_aside": aside}
+    standing = sum(row["now"] not in (READS, GONE, SKIPPED) for row in transcripts)
+    return {"transcripts": transcripts, "standing": standing, "records": flawed, "set_aside": aside}
 
 
 def show(console: Console, found: Mapping[str, Any]) -> None:
@@ -105,19 +111,6 @@ def refusals(settings: IngestSettings, loaded: LoadedItem) -> tuple[QuarantinedI
     return tuple(outcome for outcome in ingest(loaded, settings) if isinstance(outcome, QuarantinedItem))
 
 
-def _sources(place: StewardContext, stack: ExitStack) -> dict[str, TranscriptSource]:
-    """The sources that nights have read, opened."""
-    newest = place.nights.head()
-    opened = {}
-    for uri in sorted(newest.marks) if newest else ():
-        source = open_source(
-            uri, store=place.store, tenant=place.tenant, profile=place.profile, now_seconds=place.here.clock()
-        )
-        stack.callback(source.close)
-        opened[uri] = source
-    return opened
-
-
 def _refused(place: StewardContext, sources: Mapping[str, TranscriptSource]) -> list[tuple[DueTranscript | None, str]]:
     """Items that some batch refused, with the reason; None for an item that no source lists any more."""
     batches = BatchRecords(place.store, place.tenant, place.profile, extractor="")
@@ -136,47 +129,41 @@ def _refused(place: StewardContext, sources: Mapping[str, TranscriptSource]) -> 
     return sorted(refusals_by_item, key=lambda one: (one[0] is None, one[0] or (), one[1]))
 
 
-def _rows(
+def _transcripts(
     refused: Sequence[tuple[DueTranscript | None, str]],
     sources: Mapping[str, TranscriptSource],
     limit: int,
     tell: Callable[[str], object],
 ) -> Iterator[dict[str, Any]]:
-
+    """Each transcript that was refused, with what is wrong with it now and what to do."""
     limits = ItemLimits(wall_seconds=LIMIT_SECONDS, cpu_seconds=LIMIT_SECONDS, memory_bytes=LIMIT_BYTES)
     with WorkerPool[tuple[QuarantinedItem, ...]](partial(refusals, IngestSettings()), 1, limits) as workers:
         for at, (item, reason) in enumerate(refused):
+            detail: str | None = None
             if item is None:
-                yield _row(None, reason, GONE, None)
-                continue
-            if at >= limit:
-                yield _row(item, reason, NOT_READ, None)
-                continue
-            tell(item.name)
-            loaded = load(sources[item.source], item.name, item.version)
-            if isinstance(loaded, SkippedItem):
-                yield _row(item, reason, SKIPPED, loaded.reason)
-                continue
-            bad: list[QuarantinedItem] = []
-            if isinstance(loaded, QuarantinedItem):
-                bad = [loaded]
+                now = GONE
+            elif at >= limit:
+                now = NOT_READ
             else:
-                for answer in workers.run([loaded]):
-                    bad += [answer.result] if isinstance(answer.result, QuarantinedItem) else answer.result
-            now = bad[0].reason if bad else READS
-            yield _row(item, reason, now, "; ".join(one.detail for one in bad[:3]) or None)
-
-
-def _row(item: DueTranscript | None, reason: str, now: str, detail: str | None) -> dict[str, Any]:
-    do = DO.get(now, "it is harvested once it changes, or by `steward run --full`" if now == READS else "")
-    return {
-        "source": item.source if item else None,
-        "name": item.name if item else None,
-        "reason": reason,
-        "now": now,
-        "detail": detail,
-        "do": do,
-    }
+                tell(item.name)
+                loaded = load(sources[item.source], item.name, item.version)
+                if isinstance(loaded, SkippedItem):
+                    now, detail = SKIPPED, loaded.reason
+                else:
+                    bad = [loaded] if isinstance(loaded, QuarantinedItem) else []
+                    for answer in workers.run([loaded]) if isinstance(loaded, LoadedItem) else ():
+                        bad += [answer.result] if isinstance(answer.result, QuarantinedItem) else answer.result
+                    now, detail = bad[0].reason if bad else READS, "; ".join(one.detail for one in bad[:3]) or None
+            yield {
+                "source": item.source if item else None,
+                "name": item.name if item else None,
+                "reason": reason,
+                "now": now,
+                "detail": detail,
+                "do": DO.get(
+                    now, "it is harvested once it changes, or by `steward run --full`" if now == READS else ""
+                ),
+            }
 
 
 @click.command()

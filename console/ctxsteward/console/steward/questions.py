@@ -16,7 +16,6 @@ from typing import Any
 
 import click
 from rich.console import Console
-from rich.table import Table
 
 from ctxsteward.schemas import MetaRecommendation
 from ctxsteward.schemas.recommendation import Relation
@@ -24,10 +23,9 @@ from ctxsteward.steward.ledger.judgement import EvidenceKind, RecordBasis, Tried
 from ctxsteward.steward.release.record_reviews import WAITING, RecordRejection
 from ctxsteward.steward.release.slice import HIGH_TOKENS, WEIGHTS, line_counter, line_of
 
-from ..terminal import tables
 from ..terminal.failures import FOUND
 from ..terminal.output import print_json, table_console
-from ..terminal.tables import say
+from ..terminal.tables import pairs, say
 from .context import StewardContext
 from .records import (
     LedgerView,
@@ -363,11 +361,9 @@ def quoted(span: QuotedSpan, of: MetaRecommendation, most: int | None = SPAN_CHA
 
 
 def show_questions(console: Console, asked: Collection[ReviewQuestion]) -> None:
-    for one in asked:
-        first, *rest = question_lines(one)
-        say(console, first, "bold")
-        for line in rest:
-            say(console, line)
+    for each in asked:
+        for at, line in enumerate(question_lines(each)):
+            say(console, line, "" if at else "bold")
 
 
 # -- one record laid open ------------------------------------------------------------------------------------------
@@ -393,30 +389,19 @@ def record_document(record: MetaRecommendation, spans: Sequence[QuotedSpan], sho
 
 def show_record(console: Console, record: MetaRecommendation, spans: Sequence[QuotedSpan], shown: int | None) -> None:
     say(console, record.text, "bold")
-    table = _record_table()
-    for name, value in _record_rows(record, shown):
-        table.add_row(name, tables.shown(value))
-    console.print(table)
+    console.print(pairs(_record_rows(record, shown), style="dim"))
     console.print()
     for span in spans:
-        evidence = span.evidence
+        at = span.evidence
         mark = "" if span.verified else "  (not what its address says)" if span.text is not None else "  (forgotten)"
-        head = f"{evidence.session}{evidence.ref}  {evidence.role}, trust {evidence.trust}, {evidence.relation}"
-        head += f", {evidence.principal or UNKNOWN_SPEAKER}{mark}"
-        say(console, head)
+        head = f"{at.session}{at.ref}  {at.role}, trust {at.trust}, {at.relation}"
+        say(console, f"{head}, {at.principal or UNKNOWN_SPEAKER}{mark}")
         words = f"“{' '.join(span.text.split())}”" if span.text else "-"
         say(console, f"  {words}")
 
 
-def _record_table() -> Any:
-    table = Table(box=None, show_header=False, pad_edge=False)
-    table.add_column(no_wrap=True, style="dim")
-    table.add_column()
-    return table
-
-
 def _record_rows(record: MetaRecommendation, shown: int | None) -> Iterator[tuple[str, str]]:
-    support, validity = record.support, record.validity
+    support, validity, sure = record.support, record.validity, record.confidence
     yield "id", record.id
     yield "kind", record.kind
     yield "for", whose(record)
@@ -427,7 +412,6 @@ def _record_rows(record: MetaRecommendation, shown: int | None) -> Iterator[tupl
         yield "value", f"{record.value}{' ' + record.unit if record.unit else ''}"
     counted = f"{support.principals} independent, {support.sessions} sessions, {support.events} events"
     yield "support", counted + (f", {support.contradicts} against" if support.contradicts else "")
-    sure = record.confidence
     yield "confidence", f"{sure.score:.2f}, at least {sure.lower95:.2f} ({sure.method})"
     yield "trust", record.trust
     half_life = f"halves in {validity.half_life_days:g} days" if validity.half_life_days else "does not fade"

@@ -233,10 +233,10 @@ class ProfileOptions(NamedTuple):
 def _completer(names: Callable[[ProfileOptions], Iterable[str]]) -> Completer:
     def complete(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
         try:
-            found = [name for name in names(ProfileOptions.of(ctx)) if name.startswith(incomplete)]
+            matches = [name for name in names(ProfileOptions.of(ctx)) if name.startswith(incomplete)]
         except Exception:  # a shell that completes has no use for an error
             return []
-        return found[:MAX_COMPLETIONS]
+        return matches[:MAX_COMPLETIONS]
 
     return complete
 
@@ -246,29 +246,22 @@ def _profiles(where: ProfileOptions) -> list[str]:
         return profiles_in(store, where.tenant)
 
 
-def _versions(where: ProfileOptions) -> list[str]:
-    with where.open() as place:
-        return [str(number) for number in range(place.head, 0, -1)]
+def _of_place(names: Callable[[StewardContext], Iterable[str]]) -> Completer:
+    def opened(where: ProfileOptions) -> list[str]:
+        with where.open() as place:
+            return list(names(place))
+
+    return _completer(opened)
 
 
-def _requests(where: ProfileOptions) -> list[str]:
-    with where.open() as place:
-        return [request.id for request in place.pending()]
-
-
-def _records(where: ProfileOptions) -> list[str]:
-    with where.open() as place, records_at(place, keep=False) as records:
+def _records(place: StewardContext) -> list[str]:
+    with records_at(place, keep=False) as records:
         return [record.id for record in records]
 
 
-def _actors(where: ProfileOptions) -> list[str]:
-    with where.open() as place:
-        return sorted(place.actors.actors)
-
-
-complete_versions = _completer(_versions)
-complete_records = _completer(_records)
-complete_waiting = _completer(lambda where: [*_requests(where), *_records(where)])
+complete_versions = _of_place(lambda place: map(str, range(place.head, 0, -1)))
+complete_records = _of_place(_records)
+complete_waiting = _of_place(lambda place: [*(request.id for request in place.pending()), *_records(place)])
 
 profile_name = click.option(
     "--profile-name",
@@ -282,7 +275,13 @@ actors_option = click.option(
     metavar="FILE",
     help="Who may approve and operate (YAML); default: CTXSTEWARD_ACTORS, or actors.yaml in the store's folder.",
 )
-as_actor = click.option("--as", "actor", metavar="ACTOR", shell_complete=_completer(_actors), help="Who you are.")
+as_actor = click.option(
+    "--as",
+    "actor",
+    metavar="ACTOR",
+    shell_complete=_of_place(lambda place: sorted(place.actors.actors)),
+    help="Who you are.",
+)
 token = click.option(
     "--token", metavar="TOKEN", help="Your token; safer: CTXSTEWARD_TOKEN, or - for a line on standard input."
 )

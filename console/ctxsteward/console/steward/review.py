@@ -368,10 +368,6 @@ def _other_words(text: str) -> str | None:
     return words if words and words != text else None
 
 
-def _on_a_terminal() -> bool:
-    return sys.stdin.isatty() and sys.stdout.isatty()
-
-
 def _decision(ctx: click.Context, id: str | None, given: Mapping[Decision, str | None]) -> tuple[Decision, str] | None:
     """What was decided of what, as the options say it; None: nothing was."""
     told = {decision: named for decision, named in given.items() if named is not None}
@@ -433,7 +429,7 @@ def review(
     """
     given = {name: options[name] for name in DONE}
     decided = _decision(ctx, id, cast("Mapping[Decision, str | None]", given))
-    asks = decided is None and id is None and not every and not as_json and _on_a_terminal()
+    asks = decided is None and id is None and not every and not as_json and sys.stdin.isatty() and sys.stdout.isatty()
     if decided is None and (note or (actor and not asks)):
         raise click.UsageError("--as and --note go with --approve or --reject, --edit or --later", ctx)
     if (text is not None) != (decided is not None and decided[0] == "edit"):
