@@ -26,23 +26,6 @@ from ..terminal.output import note, print_json, progress, table_console
 from ..terminal.tables import grid, shown
 
 
-def describe_suites() -> list[dict[str, Any]]:
-    """Each suite with its figures and shipped gates, as JSON values."""
-    gates = shipped_gates()
-    return [
-        {
-            "suite": name,
-            "about": suite_named(name).about,
-            "scenarios": suite_named(name).scenarios,
-            "promise_detects": promise_detects(suite_named(name).scenarios),
-            "metrics": {metric.name: metric.about for metric in suite_named(name).metrics},
-            "unplayable": suite_named(name).unplayable(),
-            "gates": {metric: [str(gate) for gate in each] for metric, each in gates.get(name, {}).items()},
-        }
-        for name in NAMES
-    ]
-
-
 def suites_table(rows: Iterable[Mapping[str, Any]]) -> Table:
     """A row a figure, below its suite."""
     table = grid("suite, figures", "gate")
@@ -62,7 +45,19 @@ def suites_table(rows: Iterable[Mapping[str, Any]]) -> Table:
 @json_option
 def list_suites(as_json: bool) -> None:
     """List the suites with their figures and the shipped gates, and what those need that cannot be played here."""
-    rows = describe_suites()
+    gates = shipped_gates()
+    rows = [
+        {
+            "suite": suite.name,
+            "about": suite.about,
+            "scenarios": suite.scenarios,
+            "promise_detects": promise_detects(suite.scenarios),
+            "metrics": {metric.name: metric.about for metric in suite.metrics},
+            "unplayable": suite.unplayable(),
+            "gates": {metric: [str(gate) for gate in each] for metric, each in gates.get(suite.name, {}).items()},
+        }
+        for suite in map(suite_named, NAMES)
+    ]
     if as_json:
         for row in rows:
             print_json(row)

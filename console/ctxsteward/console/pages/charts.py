@@ -69,7 +69,8 @@ def lines(
     known = [one for one in series if any(value is not None for value in one.values)]
     if not known or not nights:
         return _nothing(title)
-    last = ", ".join(f"{one.name} {_figure(_last(one), percent)}" for one in known)
+    newest = {one.name: next(value for value in reversed(one.values) if value is not None) for one in known}
+    last = ", ".join(f"{name} {_figure(value, percent)}" for name, value in newest.items())
     shapes = [*_key([one.name for one in known]), *_axes(nights, top, percent)]
     for at, one in enumerate(known):
         shapes += _line(one, top, f"c{at % COLOURS}")
@@ -133,14 +134,8 @@ def _y(value: float, top: float) -> float:
     return 28 + PLOT_HEIGHT * (1 - value / top)
 
 
-def _figure(value: float | None, percent: bool) -> str:
-    if value is None:
-        return "-"
+def _figure(value: float, percent: bool) -> str:
     return f"{value:.0%}" if percent else f"{value:,.0f}"
-
-
-def _last(one: Series) -> float | None:
-    return next((value for value in reversed(one.values) if value is not None), None)
 
 
 def _nothing(title: str) -> Markup:

@@ -263,10 +263,9 @@ def _timeline(site: Site, frame: Frame) -> dict[str, Any]:
 def _call(site: Site, frame: Frame) -> dict[str, Any]:
     read = site.reading(frame.at.session)
     shown = inspect_call(site.store, read.session.id, frame.at.number, tenant=site.tenant, calls=read.calls)
-    priced = drawn.priced_call(shown.call, site.price)
     return {
         "shown": shown,
-        "priced": priced,
+        "priced": drawn.priced_call(shown.call, site.price),
         "bar": drawn.prompt_bar(shown),
         "bars": drawn.section_bars(shown),
     }
@@ -292,14 +291,12 @@ def _losses(site: Site, frame: Frame) -> dict[str, Any]:
 
 def _messages(site: Site, frame: Frame) -> dict[str, Any]:
     read = site.reading(frame.at.session)
-    shown = messages_page(read.session, read.spans, page=frame.at.page)
-    return {"shown": shown}
+    return {"shown": messages_page(read.session, read.spans, page=frame.at.page)}
 
 
 def _message(site: Site, frame: Frame) -> dict[str, Any]:
     read = site.reading(frame.at.session)
-    message = whole_message(read.session, frame.at.number, read.spans)
-    return {"message": message}
+    return {"message": whole_message(read.session, frame.at.number, read.spans)}
 
 
 def _health(site: Site, frame: Frame) -> dict[str, Any]:

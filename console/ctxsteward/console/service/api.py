@@ -14,14 +14,13 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import suppress
 from functools import partial
 from itertools import islice
-from pathlib import Path as FilePath
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Path, Query, Request
 from sse_starlette import EventSourceResponse, ServerSentEvent
 from starlette.responses import PlainTextResponse, Response
 
-from ctxsteward.envelope import Budgets, EnvelopeBuilder, Policy, Session, rebuild
+from ctxsteward.envelope import Budgets, EnvelopeBuilder, Policy, rebuild
 from ctxsteward.envelope.cascade.continuity import handoff_of
 from ctxsteward.envelope.compaction.policy import asked_policy
 from ctxsteward.envelope.history.originals import META_REPORT, report_in
@@ -181,23 +180,18 @@ async def envelope(
 def _past_envelope(service: Service, opened: OpenSession, address: str | None) -> dict[str, Any]:
     tenant, id = opened.key
     if address is None:
-        found = opened.newest or _newest_address(opened.session)
-        if found is None:
+        if opened.newest is None:  # costs a listing of the session's manifests, once
+            assert opened.session is not None
+            manifests = reversed(opened.session.journal.manifests(opened.key))
+            opened.newest = next((each.address for each in manifests if META_REPORT not in each.body), None)
+        if opened.newest is None:
             raise Refusal("not_found", "no envelope of this session was built yet")
-        opened.newest = found
-    else:
-        found = service.store.address(address, tenant=tenant, session=id)
-        manifest = service.store.manifest(found, tenant=tenant, session=id)
-        if manifest["session"] != id or report_in(manifest) is not None:
-            raise Refusal("not_found", "no envelope of this session has this address")
-    return rebuild(service.store, found, tenant=tenant).document()
-
-
-def _newest_address(session: Session | None) -> str | None:
-    """Of the newest manifest that is an envelope's; costs a listing of the session's manifests, once."""
-    assert session is not None
-    kept = reversed(session.journal.manifests(session.key))
-    return next((one.address for one in kept if META_REPORT not in one.body), None)
+        return rebuild(service.store, opened.newest, tenant=tenant).document()
+    whole = service.store.address(address, tenant=tenant, session=id)
+    manifest = service.store.manifest(whole, tenant=tenant, session=id)
+    if manifest["session"] != id or report_in(manifest) is not None:
+        raise Refusal("not_found", "no envelope of this session has this address")
+    return rebuild(service.store, whole, tenant=tenant).document()
 
 
 @router.get("/api/sessions/{session:path}/reports", tags=["sessions"])
@@ -451,19 +445,19 @@ async def evals(
     path = service.settings.eval_history
     if path is None or who.tenant != service.settings.tenant:
         return ResultPage(items=(), next=None)
+
+    def read_results() -> tuple[EvalResult, ...]:
+        from ctxsteward.evals.result_history import read  # in a worker thread: it imports the room of evals
+
+        return read(path)
+
     try:
-        results = await service.run(who.tenant, _results, path)
+        results = await service.run(who.tenant, read_results)
     except InputError as error:
         raise Refusal("unavailable", "the history of evals cannot be read now") from error
     rows = (one.model_dump(mode="json") for one in reversed(results) if suite in (None, one.suite))
     items, more = page_of(rows, after, limit)
     return ResultPage(items=items, next=more)
-
-
-def _results(path: FilePath) -> tuple[EvalResult, ...]:
-    from ctxsteward.evals.result_history import read
-
-    return read(path)
 
 
 # -- events ---------------------------------------------------------------------------------------------------------

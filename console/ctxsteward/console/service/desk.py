@@ -54,7 +54,6 @@ class ServiceLimits:
     times its size."""
     messages: int = 1_000
     """Of one request."""
-    page_rows: int = 200
     requests: int = 64
     """At once; one more is answered with 503."""
     tenant_requests: int = 32

@@ -36,14 +36,6 @@ _ACTOR_NAME = re.compile(r"[\w.@-]{1,80}")
 ACTORS_FILE_HEAD = "# Who may approve (reviewer) and promote or roll back (operator). No secret is in this file.\n"
 
 
-def list_actors(path: str | None, store: str) -> dict[str, list[str]]:
-    """Everybody with their roles, by name."""
-    file = actors_path(path, store)
-    if file is None:
-        raise InputError("nobody is configured; begin with `ctxsteward steward actors --add NAME --role reviewer`")
-    return {name: list(actor.roles) for name, actor in sorted(Actors.load(file).actors.items())}
-
-
 def actors_file(path: str | None, store: str) -> Path:
     """The file to write to: the one named by option or environment, else the one beside a ``file:`` store."""
     told = actors_path(path, store)
@@ -125,13 +117,6 @@ def _vouched(before: Actors, name: str, actor: Actor | None, by: Voucher | None)
     return signed_person(before.salt, name, actor, before.actors.get(name), who, signer)
 
 
-def write_token_file(path: Path, token: str) -> None:
-    """A file that only its owner reads; one that is there is not overwritten."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, SECRET_FILE_MODE)
-    with os.fdopen(descriptor, "w") as stream:
-        stream.write(f"{token}\n")
-
-
 def _write_actors(path: Path, actors: Actors) -> None:
     lines = [f"{ACTORS_FILE_HEAD}salt: '{actors.salt}'", "actors:" if actors.actors else "actors: {}"]
     lines += (f"  {name!r}: {_line(actor)}" for name, actor in actors.actors.items())
@@ -191,7 +176,10 @@ def actors(
     if not asked:
         if roles or token_file or actor or token:
             raise click.UsageError("--role, --token-file, --as and --token go with --add, --remove or --new-token", ctx)
-        people = list_actors(actors, store)
+        file = actors_path(actors, store)
+        if file is None:
+            raise InputError("nobody is configured; begin with `ctxsteward steward actors --add NAME --role reviewer`")
+        people = {name: list(actor.roles) for name, actor in sorted(Actors.load(file).actors.items())}
         rows = ((name, ", ".join(has)) for name, has in people.items())
         print_json(people) if as_json else table_console().print(grid("who", "roles", rows=rows))
         return
@@ -212,7 +200,9 @@ def actors(
         return
     fresh = add_actor(target, add, roles, by) if add is not None else renew_actor(target, asked[0], roles, by)
     if token_file is not None:
-        write_token_file(Path(token_file), fresh)
+        descriptor = os.open(token_file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, SECRET_FILE_MODE)
+        with os.fdopen(descriptor, "w") as stream:
+            stream.write(f"{fresh}\n")
     has = list(Actors.load(target).named(asked[0]).roles)
     result = {"file": str(target), "name": asked[0], "roles": has, "token": None if token_file else fresh}
     if as_json:

@@ -160,9 +160,7 @@ def _transcripts(
                 "reason": reason,
                 "now": now,
                 "detail": detail,
-                "do": DO.get(
-                    now, "it is harvested once it changes, or by `steward run --full`" if now == READS else ""
-                ),
+                "do": DO.get(now, ""),
             }
 
 
