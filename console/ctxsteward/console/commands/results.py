@@ -188,13 +188,13 @@ def exit_by(results: Sequence[EvalResult]) -> None:
 
 
 def conclude(results: Sequence[EvalResult]) -> None:
-    scenarios, turns = sum(one.scenarios for one in results), sum(one.turns for one in results)
-    gates = [gate for one in results for gate in one.gates]
+    scenarios, turns = sum(each.scenarios for each in results), sum(each.turns for each in results)
+    gates = [gate for each in results for gate in each.gates]
     held = tally(gates) if gates else "no gates (--gate holds them)"
-    if broken := sum(len(one.errors) for one in results):
+    if broken := sum(len(each.errors) for each in results):
         held += f"; {broken} {'scenario' if broken == 1 else 'scenarios'} broke off"
-    long = sum(one.long_scenarios for one in results)
-    seconds = sum(one.cpu_seconds for one in results)
+    long = sum(each.long_scenarios for each in results)
+    seconds = sum(each.cpu_seconds for each in results)
     many = "scenario" if scenarios == 1 else "scenarios"
     note(f"{scenarios:,} {many}, {long} of 200 and more turns, {turns:,} turns, {seconds:.0f} s of CPU; {held}")
 
@@ -231,11 +231,11 @@ def comparison_table(compared: ResultComparison) -> Table:
     return table
 
 
-def print_model_run(compared: ResultComparison, told: Sequence[str], as_json: bool) -> None:
+def print_model_run(compared: ResultComparison, lines: Sequence[str], as_json: bool) -> None:
     """A run with a model in the loop beside the one by rules; beside JSON on stderr, since stdout has the results."""
     console = table_console(stderr=as_json)
     console.print(comparison_table(compared))
-    for line in (*compared_runs(compared), *told):
+    for line in (*compared_runs(compared), *lines):
         console.print(shown(f"  {line}"))
     console.print(shown(f"  {summary((compared,))}"))
 
@@ -244,8 +244,8 @@ def comparison_json(compared: ResultComparison) -> dict[str, Any]:
     """One suite as JSON values."""
 
     def run(result: EvalResult) -> dict[str, Any]:
-        told = ("product", "revision", "when", "scenarios", "reproduce")
-        return {name: getattr(result, name) for name in told}
+        names = ("product", "revision", "when", "scenarios", "reproduce")
+        return {name: getattr(result, name) for name in names}
 
     figures = [{name: getattr(figure, name) for name in figure.__slots__} for figure in compared.figures]
     return {
@@ -255,7 +255,7 @@ def comparison_json(compared: ResultComparison) -> dict[str, Any]:
         "after": run(compared.after),
         "scenario_ids": compared.scenario_ids,
         "broke_off": compared.broke_off,
-        "meant": [one._asdict() for one in compared.meant],
+        "meant": [each._asdict() for each in compared.meant],
         "figures": figures,
         "gates": [gate._asdict() for gate in compared.gates],
     }
@@ -322,14 +322,14 @@ def compare(
     if markdown is not None:
         write_text(markdown, comparison(compared))
     if as_json:
-        for one in compared:
-            print_json(comparison_json(one))
+        for each in compared:
+            print_json(comparison_json(each))
         return
 
     console = table_console()
-    for one in compared:
-        console.print(comparison_table(one))
-        for line in (*compared_runs(one), *map(gate_change, one.gates)):
+    for each in compared:
+        console.print(comparison_table(each))
+        for line in (*compared_runs(each), *map(gate_change, each.gates)):
             console.print(shown(f"  {line}"))
     note(summary(compared))
 

@@ -83,8 +83,8 @@ class ChatEndpoint:
         raw = post_json(f"{self.address}/chat/completions", body, headers, answer_seconds=ANSWER_SECONDS)
         try:
             answer = json.loads(raw)
-            said = answer["choices"][0]["message"]
-            message = {key: said[key] for key in ("content", "tool_calls") if said.get(key)}
+            reply = answer["choices"][0]["message"]
+            message = {key: reply[key] for key in ("content", "tool_calls") if reply.get(key)}
             usage = answer.get("usage") or {}
             counts = {name: count for name, count in usage.items() if type(count) is int}
         except (ValueError, LookupError, TypeError, AttributeError) as error:
@@ -120,10 +120,10 @@ def chat_endpoint(address: str, model: str, key: str | None) -> ChatEndpoint:
 
 def selecting(cascade: Cascade, endpoint: ChatEndpoint) -> Strategies:
     """Strategies whose models are behind the endpoint: its own, and those that a `selector_model` names."""
-    found = [endpoint.model]
-    for one in every_cascade(cascade):
-        found += [name for phase in one.phases if (name := selection(one, phase).selector_model)]
-    return Strategies(models={name: replace(endpoint, model=name).ask for name in found})
+    names = [endpoint.model]
+    for each in every_cascade(cascade):
+        names += [name for phase in each.phases if (name := selection(each, phase).selector_model)]
+    return Strategies(models={name: replace(endpoint, model=name).ask for name in names})
 
 
 class Functions:
@@ -306,8 +306,8 @@ def _check_functions(
     """Refuse before the first call what would stop the run in its midst."""
     validators = [
         (phase.name, name)
-        for one in every_cascade(cascade)
-        for phase in one.phases
+        for each in every_cascade(cascade)
+        for phase in each.phases
         if (name := phase.rules.loop_until) is not None and judges.find(name) is None
     ]
     if replies is not None:
@@ -396,7 +396,7 @@ def handoff(
     with open_stored(store) as opened:
         progress = progress_of(opened, session, tenant=tenant)
         read = session if progress is None or progress.session is None else progress.session
-        found = handoff_of(
+        document = handoff_of(
             stored_session(opened, read, tenant),
             workspace=git_workspace(workspace),
             now=utc_now,
@@ -407,11 +407,11 @@ def handoff(
         )
         if start is not None:
             head = opened.at(tenant, read).state.head
-            resume(opened, found, start, tenant=tenant, system=list(head.system), tools=list(head.tools))
+            resume(opened, document, start, tenant=tenant, system=list(head.system), tools=list(head.tools))
     if as_json:
-        print_document("handoff", found.model_dump(mode="json"))
+        print_document("handoff", document.model_dump(mode="json"))
     else:
-        click.echo(shown(opening_of(found)).plain)
+        click.echo(shown(opening_of(document)).plain)
     if start is not None:
         note(f"session {start} begins with it")
 

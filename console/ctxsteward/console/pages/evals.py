@@ -37,27 +37,27 @@ def page(results: Sequence[EvalResult], history: Sequence[EvalResult]) -> str:
 
 def history_contents(path: Path | None) -> dict[str, Any]:
     """The newest result of each suite in a history, beside the ones before; None: there is none."""
-    known = () if path is None else read(path, "name another history")
-    return contents(tuple({result.suite: result for result in known}.values()), known)
+    results = () if path is None else read(path, "name another history")
+    return contents(tuple({result.suite: result for result in results}.values()), results)
 
 
 def contents(results: Sequence[EvalResult], history: Sequence[EvalResult]) -> dict[str, Any]:
     """What the page shows, for a template; the results may stand in the history, too."""
-    history = (*history, *(result for result in results if not any(result is one for one in history)))
+    history = (*history, *(result for result in results if not any(result is each for each in history)))
     gates = [gate for result in results for gate in result.gates]
     plots: list[tuple[str, Markup]] = []
     figures = []  # what the plots show, as tables: days, and a row a rate
     for result in results:
         days, rates = _trends(result, history)
         plots.append((result.suite, lines("Rates", [Series(*rate) for rate in rates.items()], days)))
-        cells = [[name, *("-" if one is None else f"{one:.1%}" for one in rate)] for name, rate in rates.items()]
+        cells = [[name, *("-" if each is None else f"{each:.1%}" for each in rate)] for name, rate in rates.items()]
         figures.append((result.suite, days, cells))
-    seconds = bars("CPU seconds", [Bar(one.suite, (round(one.cpu_seconds),)) for one in results])
+    seconds = bars("CPU seconds", [Bar(each.suite, (round(each.cpu_seconds),)) for each in results])
     return {
         "about": _about(results),
         "outcome": outcome(results),
         "tally": tally(gates) if gates else "",
-        "suites": [_suite(one, history) for one in results],
+        "suites": [_suite(each, history) for each in results],
         "trends": [*plots, ("CPU seconds", seconds)],
         "figures": figures,
     }
@@ -67,8 +67,8 @@ def _about(results: Sequence[EvalResult]) -> str:
     if not results:
         return ""
     first = results[0]
-    scenarios, turns = sum(one.scenarios for one in results), sum(one.turns for one in results)
-    long = sum(one.long_scenarios for one in results)
+    scenarios, turns = sum(each.scenarios for each in results), sum(each.turns for each in results)
+    long = sum(each.long_scenarios for each in results)
     revision = f", revision {first.revision}" if first.revision else ""
     return (
         f"{first.product}{revision}; {scenarios:,} scenarios of split {first.split}, {long} of 200 and more turns, "
@@ -124,8 +124,8 @@ def _forest(metric: MetricResult, gates: Sequence[GateResult]) -> Markup | str:
         if bound is not None and float(bound[0]) <= 1:
             at = 6 + scale * float(bound[0])
             shapes.append(shape("rule", "bound", x1=at, x2=at, y1=2, y2=FOREST_HEIGHT - 2))
-    said = f"{metric.name}: {figure(metric, metric.value)}, {interval(metric)}"
-    return drawing(said, FOREST_WIDTH, FOREST_HEIGHT, shapes, kind="forest")
+    alt_text = f"{metric.name}: {figure(metric, metric.value)}, {interval(metric)}"
+    return drawing(alt_text, FOREST_WIDTH, FOREST_HEIGHT, shapes, kind="forest")
 
 
 def _failures(result: EvalResult) -> Iterator[tuple[str, str, str, str]]:

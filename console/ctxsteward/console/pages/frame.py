@@ -170,9 +170,9 @@ def place_of(path: str, asked: Mapping[str, str]) -> Place | None:
     Place(name='call', session='trip-42', number=3, since=0, page=2, query=(('q', 'hana'),), anchor='')
     """
     for name, pattern in _patterns().items():
-        found = pattern.fullmatch(path.strip("/"))
-        if found is not None:
-            parts = found.groupdict()
+        match = pattern.fullmatch(path.strip("/"))
+        if match is not None:
+            parts = match.groupdict()
             session = unquote(unquote(parts.get("session") or ""))
             page = asked.get("page", "1")
             query = tuple(sorted((key, value) for key, value in asked.items() if key not in ("page", "lang")))
@@ -223,25 +223,25 @@ def seen(text: object) -> Markup:
     >>> print(seen("pay \\u202e<b>"))
     pay <span class="unseen">\\u202e</span>&lt;b&gt;
     """
-    said = str(text)
+    plain_text = str(text)
     parts: list[Markup] = []
     start = 0
-    for found in _UNSEEN.finditer(said):
-        written = found[0].encode("unicode_escape", "surrogatepass").decode()
-        parts += (escape(said[start : found.start()]), Markup('<span class="unseen">{}</span>').format(written))
-        start = found.end()
-    return Markup("").join((*parts, escape(said[start:])))
+    for match in _UNSEEN.finditer(plain_text):
+        written = match[0].encode("unicode_escape", "surrogatepass").decode()
+        parts += (escape(plain_text[start : match.start()]), Markup('<span class="unseen">{}</span>').format(written))
+        start = match.end()
+    return Markup("").join((*parts, escape(plain_text[start:])))
 
 
 def plain(text: object) -> str:
     """The same for an attribute or a title: what could not be seen is written out, and nothing is marked."""
-    return _UNSEEN.sub(lambda found: found[0].encode("unicode_escape", "surrogatepass").decode(), str(text))
+    return _UNSEEN.sub(lambda match: match[0].encode("unicode_escape", "surrogatepass").decode(), str(text))
 
 
 def _ordinal(ref: str) -> int:
     """Of the message that a reference names; 0: it names none."""
-    found = re.match(r"§([1-9]\d{0,11})(?:\.\d+(?:-\d+)?)?$", ref, re.ASCII)
-    return int(found[1]) if found else 0
+    match = re.match(r"§([1-9]\d{0,11})(?:\.\d+(?:-\d+)?)?$", ref, re.ASCII)
+    return int(match[1]) if match else 0
 
 
 MESSAGES, CALLS = 50, 200

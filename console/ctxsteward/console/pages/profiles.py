@@ -47,7 +47,7 @@ class WaitingRequest(NamedTuple):
 
     @property
     def agreed(self) -> int:
-        return sum(one.verdict == "approve" for one in self.request.verdicts)
+        return sum(verdict.verdict == "approve" for verdict in self.request.verdicts)
 
 
 class TextChange(NamedTuple):
@@ -88,24 +88,26 @@ def governed_profile(store: Store, tenant: str, profile: str, *, page: int = 1) 
     with records_at(place, keep=False) as records:
         asked = questions(place, records)
         approved = tuple(
-            one
-            for one in records.by_id.values()
-            if one.id not in in_force
-            and one.scope.is_shared
-            and one.review
-            and one.review.state == "approved"
-            and one.status == "active"
+            record
+            for record in records.by_id.values()
+            if record.id not in in_force
+            and record.scope.is_shared
+            and record.review
+            and record.review.state == "approved"
+            and record.status == "active"
         )
         active = tuple(records.by_id[id] for id in in_force if id in records.by_id)
     actors = place.actors.actors
     return GovernedProfile(
         head=head.number,
         questions=RowsPage.of(asked.questions, page, QUESTIONS),
-        requests=tuple(_waiting(place, one) for one in place.requests() if one.state in ("waiting", "approved")),
+        requests=tuple(
+            _waiting(place, record) for record in place.requests() if record.state in ("waiting", "approved")
+        ),
         held=asked.held,
         put_off=asked.put_off,
         approved=approved,
-        in_force=tuple(sorted(active, key=lambda one: (one.kind, one.text, one.id))),
+        in_force=tuple(sorted(active, key=lambda record: (record.kind, record.text, record.id))),
         reviewers=tuple(sorted(name for name, actor in actors.items() if "reviewer" in actor.roles)),
         operators=tuple(sorted(name for name, actor in actors.items() if "operator" in actor.roles)),
         is_configured=place.actors_path is not None,
@@ -148,11 +150,11 @@ def text_changes(before: dict[str, str], after: dict[str, str]) -> tuple[TextCha
 
 def evidence_links(store: Store, tenant: str, is_shown: Callable[[str], bool]) -> Callable[[str, str], int]:
     """A function that says which message of a session a piece of evidence is; 0: the session is not shown here."""
-    known: dict[str, bool] = {}
+    shown_here: dict[str, bool] = {}
 
     def ordinal(session: str, ref: str) -> int:
-        if session not in known:
-            known[session] = is_shown(session) and store.exists(session, tenant=tenant)
-        return ordinal_of(ref) if known[session] else 0
+        if session not in shown_here:
+            shown_here[session] = is_shown(session) and store.exists(session, tenant=tenant)
+        return ordinal_of(ref) if shown_here[session] else 0
 
     return ordinal

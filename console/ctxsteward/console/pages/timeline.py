@@ -116,8 +116,8 @@ def timeline_page(
 
 def priced_call(call: PastCall, price: float | None = None) -> TimelineCall:
     """What this call costs."""
-    known = prices_of(call.model)
-    prices = known or Prices()
+    published = prices_of(call.model)
+    prices = published or Prices()
     prompt = call.prompt_tokens
     read = min(call.prefix_tokens, prompt) if prices.served(call.prefix_tokens) else 0
     written = prompt - read if prompt >= prices.block_tokens else 0
@@ -129,24 +129,24 @@ def priced_call(call: PastCall, price: float | None = None) -> TimelineCall:
         fresh_tokens=prompt - read - written,
         priced_tokens=round(priced, 1),
         dollars=None if price is None else round(priced * price / 1e6, 8),
-        is_priced=known is not None,
+        is_priced=published is not None,
     )
 
 
 def _totals(calls: Sequence[TimelineCall], price: float | None) -> TimelineTotals:
-    compactions = [made for one in calls for made in one.call.compactions]
+    compactions = [made for each in calls for made in each.call.compactions]
     return TimelineTotals(
         calls=len(calls),
-        prompt_tokens=sum(one.call.prompt_tokens for one in calls),
-        read_tokens=sum(one.read_tokens for one in calls),
-        written_tokens=sum(one.written_tokens for one in calls),
-        priced_tokens=round(sum(one.priced_tokens for one in calls), 1),
-        dollars=None if price is None else round(sum(one.dollars or 0.0 for one in calls), 8),
+        prompt_tokens=sum(each.call.prompt_tokens for each in calls),
+        read_tokens=sum(each.read_tokens for each in calls),
+        written_tokens=sum(each.written_tokens for each in calls),
+        priced_tokens=round(sum(each.priced_tokens for each in calls), 1),
+        dollars=None if price is None else round(sum(each.dollars or 0.0 for each in calls), 8),
         compactions=len(compactions),
         losses=sum(made.losses for made in compactions),
-        prefix_breaks=sum(one.call.broke_in is not None for one in calls),
-        over_budget=sum(one.call.overflow_tokens > 0 for one in calls),
-        peak_tokens=max((one.call.prompt_tokens for one in calls), default=0),
+        prefix_breaks=sum(each.call.broke_in is not None for each in calls),
+        over_budget=sum(each.call.overflow_tokens > 0 for each in calls),
+        peak_tokens=max((each.call.prompt_tokens for each in calls), default=0),
     )
 
 
@@ -190,7 +190,7 @@ class Plot(NamedTuple):
 
 def tokens_plot(shown: Timeline) -> Plot:
     """Tokens of each call by source, under the budget."""
-    calls = [one.call for one in shown.calls]
+    calls = [priced.call for priced in shown.calls]
     most = max((max(call.prompt_tokens, call.limit_tokens) for call in calls), default=0) or 1
     stacks = {source: [getattr(call, f"{source}_tokens") for call in calls] for source in SOURCES}
     plot = _plot(stacks, [call.number for call in calls], most, HEIGHT)
@@ -210,13 +210,13 @@ def tokens_plot(shown: Timeline) -> Plot:
 def cost_plot(shown: Timeline) -> Plot:
     """What the cache serves of each call, what is written to it, and what is neither."""
     calls = shown.calls
-    most = max((one.call.prompt_tokens for one in calls), default=0) or 1
+    most = max((priced.call.prompt_tokens for priced in calls), default=0) or 1
     stacks = {
-        "read": [one.read_tokens for one in calls],
-        "write": [one.written_tokens for one in calls],
-        "fresh": [one.fresh_tokens for one in calls],
+        "read": [priced.read_tokens for priced in calls],
+        "write": [priced.written_tokens for priced in calls],
+        "fresh": [priced.fresh_tokens for priced in calls],
     }
-    return _plot(stacks, [one.call.number for one in calls], most, COST_HEIGHT)
+    return _plot(stacks, [priced.call.number for priced in calls], most, COST_HEIGHT)
 
 
 def overview_plot(shown: Timeline) -> Plot:

@@ -92,15 +92,15 @@ def builder_of(
     service: Service, model: str | None, budgets: BudgetsInput | None, policy: PolicyName | None = None
 ) -> EnvelopeBuilder:
     """The builder that a request asks for."""
-    told = {} if budgets is None else budgets.model_dump(exclude_none=True)
+    named = {} if budgets is None else budgets.model_dump(exclude_none=True)
     stated = service.settings.budgets
-    return service.builder(model, Budgets(**stated.model_dump(exclude_unset=True) | told) if told else stated, policy)
+    return service.builder(model, Budgets(**stated.model_dump(exclude_unset=True) | named) if named else stated, policy)
 
 
 def page_of(rows: Iterable[Any], after: int, limit: int) -> tuple[tuple[Any, ...], str | None]:
     """A page of rows, and the `after` of the next one."""
-    found = tuple(islice(rows, after, after + limit + 1))
-    return found[:limit], str(after + limit) if len(found) > limit else None
+    window = tuple(islice(rows, after, after + limit + 1))
+    return window[:limit], str(after + limit) if len(window) > limit else None
 
 
 # -- the process ----------------------------------------------------------------------------------------------------
@@ -144,9 +144,9 @@ async def list_sessions(
     """The tenant's sessions, by id."""
 
     def listed() -> SessionPage:
-        known = service.store.sessions(tenant=who.tenant)
+        ids_of_tenant = service.store.sessions(tenant=who.tenant)
         findings = tuple(finding.model_dump(mode="json") for finding in service.store.unreached)
-        wanted = (id for id in known if (after is None or id > after) and (q or "").lower() in id.lower())
+        wanted = (id for id in ids_of_tenant if (after is None or id > after) and (q or "").lower() in id.lower())
         ids = list(islice(wanted, limit + 1))
         rows, unreadable = [], []
         for id in ids[:limit]:
@@ -213,8 +213,8 @@ async def handoff(session: SessionId, service: ServiceDep, who: Reader) -> Hando
         assert opened.session is not None
         if not opened.session.state.task:
             raise Refusal("not_found", "no handoff summary available")
-        found = await service.run(who.tenant, partial(handoff_of, opened.session, now=service.settings.now))
-    return found.model_dump(mode="json")
+        document = await service.run(who.tenant, partial(handoff_of, opened.session, now=service.settings.now))
+    return document.model_dump(mode="json")
 
 
 @router.get("/api/sessions/{session:path}/refs/{ref}", tags=["sessions"])
@@ -274,9 +274,9 @@ def _appended(service: Service, opened: OpenSession, body: AppendInput) -> Appen
     return AppendResult(session=session.id, length=len(session), messages=rows, findings=findings_of(session.findings))
 
 
-def followed(one: MessageInput) -> object:
+def followed(message: MessageInput) -> object:
     """A message of a history with what stands beside it; one that comes alone is cheaper to recognize."""
-    beside = dict(one)
+    beside = dict(message)
     wire = beside.pop("message")
     return wire if all(value is None for value in beside.values()) else NewMessage(message=wire, **beside)
 
@@ -354,7 +354,7 @@ def _compacted(
             opened.newest = built.address
             made = next((report for report in built.reports if report.section == "dynamic"), None)
             service.call(service.hub.built, session, built)
-    reasons = [one.text for one in after.findings if one.kind in ("compaction_refused", "build_deadline")]
+    reasons = [finding.text for finding in after.findings if finding.kind in ("compaction_refused", "build_deadline")]
     return Compaction(
         session=session.id,
         dry_run=is_dry,

@@ -38,9 +38,9 @@ ACTORS_FILE_HEAD = "# Who may approve (reviewer) and promote or roll back (opera
 
 def actors_file(path: str | None, store: str) -> Path:
     """The file to write to: the one named by option or environment, else the one beside a ``file:`` store."""
-    told = actors_path(path, store)
-    if told is not None:
-        return told
+    named = actors_path(path, store)
+    if named is not None:
+        return named
     scheme, _, folder = store.partition(":")
     if scheme == "file" and folder:
         return Path(folder) / ACTORS_FILE
@@ -109,7 +109,7 @@ def _vouched(before: Actors, name: str, actor: Actor | None, by: Voucher | None)
     if not has_reviewer(before):
         return None
     if by is None:
-        reviewers = ", ".join(who for who, one in before.actors.items() if "reviewer" in one.roles)
+        reviewers = ", ".join(who for who, person in before.actors.items() if "reviewer" in person.roles)
         text = f"a change of who may approve needs a reviewer's signature ({reviewers})"
         raise ActionRefused("not_enrolled", f"{text}: --as NAME, with their token in CTXSTEWARD_TOKEN or --token")
     signer = token_signer(by.secret, before.salt)
@@ -135,9 +135,10 @@ def _write_actors(path: Path, actors: Actors) -> None:
 
 def _line(person: Actor | RemovedActor) -> str:
     """A person in one line of YAML."""
-    told = person.model_dump(mode="json", exclude_none=True)
+    values = person.model_dump(mode="json", exclude_none=True)
     fields = (
-        f"{name}: [{', '.join(one)}]" if isinstance(one, list) else f"{name}: {one!r}" for name, one in told.items()
+        f"{name}: [{', '.join(value)}]" if isinstance(value, list) else f"{name}: {value!r}"
+        for name, value in values.items()
     )
     return "{" + ", ".join(fields) + "}"
 

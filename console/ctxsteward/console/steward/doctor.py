@@ -66,11 +66,9 @@ def checked(where: ProfileOptions, settings: str | None, tell: Callable[[str], o
             for name, check in STORE_CHECKS.items():
                 tell(name)
                 try:
-                    checks += check(place)
+                    checks += list(check(place))  # all of a check, or that it failed
                 except (ContextError, OSError) as error:
                     checks.append(DoctorCheck(name, "wrong", _text_of(error), FSCK))
-                    if name == "profile":
-                        break
     return [check._replace(found=without_secrets(check.found), do=without_secrets(check.do)) for check in checks]
 
 

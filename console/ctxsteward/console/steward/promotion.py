@@ -120,14 +120,14 @@ def rolled_back(place: StewardContext, version: int, who: str, note: str, *, mov
     }
 
 
-def show_rollback(console: Console, found: Mapping[str, Any]) -> None:
-    restored, kept = found["restores"], found["open_sessions"]
-    if found["written"]:
-        say(console, f"version {found['version']} is in force; it says what version {restored} said")
+def show_rollback(console: Console, outcome: Mapping[str, Any]) -> None:
+    restored, kept = outcome["restores"], outcome["open_sessions"]
+    if outcome["written"]:
+        say(console, f"version {outcome['version']} is in force; it says what version {restored} said")
     else:
         say(console, f"version {restored} says what is in force; nothing was written")
-    if found["moved"]:
-        say(console, f"{found['moved']:,} open sessions were moved to it")
+    if outcome["moved"]:
+        say(console, f"{outcome['moved']:,} open sessions were moved to it")
     if kept:
         named = (f"{session['session']} (version {session['version']})" for session in kept[:MAX_SESSIONS_SHOWN])
         some = ", ".join(named)
@@ -135,21 +135,23 @@ def show_rollback(console: Console, found: Mapping[str, Any]) -> None:
         some += f" and {more:,} more (--json lists all)" if more > 0 else ""
         line = f"it does not reach {len(kept):,} open sessions, which keep the version they began with: {some}"
         say(console, f"{line}; --move-sessions moves them")
-    unassigned = found["unknown_sessions"]
+    unassigned = outcome["unknown_sessions"]
     if unassigned:
         say(console, f"of {unassigned:,} sessions it is not known which version they keep")
 
 
-def show(console: Console, found: Mapping[str, Any]) -> None:
-    if found["obstacle"] is None:
-        line = f"version {found['version']} is in force" + (" for some sessions" if found["canary"] else "")
-        console.print(tables.shown(line if found["written"] else f"nothing to commit: {found['why']}", style="bold"))
+def show(console: Console, outcome: Mapping[str, Any]) -> None:
+    if outcome["obstacle"] is None:
+        line = f"version {outcome['version']} is in force" + (" for some sessions" if outcome["canary"] else "")
+        console.print(
+            tables.shown(line if outcome["written"] else f"nothing to commit: {outcome['why']}", style="bold")
+        )
     else:
-        say(console, f"in the way: {found['why']}", "bold")
-    for line in found["changes"]:
+        say(console, f"in the way: {outcome['why']}", "bold")
+    for line in outcome["changes"]:
         say(console, f"  {line}")
-    if found["request"]:
-        console.print(tables.shown(f"see `ctxsteward steward review {found['request']}`"))
+    if outcome["request"]:
+        console.print(tables.shown(f"see `ctxsteward steward review {outcome['request']}`"))
 
 
 def _request_promoted(
@@ -360,25 +362,26 @@ def proposed(place: StewardContext, asked: ProposalOptions, who: str) -> dict[st
         return _staged(at, proposal, head, who, why) | {"dry_run": asked.dry_run}
 
 
-def show_proposal(console: Console, found: Mapping[str, Any]) -> None:
-    for finding in found["findings"]:
+def show_proposal(console: Console, outcome: Mapping[str, Any]) -> None:
+    for finding in outcome["findings"]:
         say(console, f"finding: {finding['text']}")
-    if found["outcome"] == "unchanged":
-        line = f"version {found['parent']} of {found['profile']} says that already; nothing was staged"
-    elif found["outcome"] == "blocked":
-        line = f"in the way: {found['why']}"
+    if outcome["outcome"] == "unchanged":
+        line = f"version {outcome['parent']} of {outcome['profile']} says that already; nothing was staged"
+    elif outcome["outcome"] == "blocked":
+        line = f"in the way: {outcome['why']}"
     else:
-        verb = "would be staged" if found["dry_run"] else "staged"
-        people = f"{found['people']} must approve" if found["people"] > 1 else "1 other person must approve"
-        line = f"{verb} as request {found['request']} after version {found['parent']}: drift {found['level']}, {people}"
+        verb = "would be staged" if outcome["dry_run"] else "staged"
+        people = f"{outcome['people']} must approve" if outcome["people"] > 1 else "1 other person must approve"
+        staged = f"{verb} as request {outcome['request']} after version {outcome['parent']}"
+        line = f"{staged}: drift {outcome['level']}, {people}"
     say(console, line, "bold")
-    for change in found["changes"]:
+    for change in outcome["changes"]:
         say(console, f"  {change}")
-    for drift in found["drift"]:
+    for drift in outcome["drift"]:
         line = f"  {drift['level']} {drift['key'] or drift['block'] or '-'}: {drift['text']}"
         say(console, line)
-    if found["outcome"] == "staged" and not found["dry_run"]:
-        say(console, f"next: `ctxsteward steward review {found['request']} --approve`")
+    if outcome["outcome"] == "staged" and not outcome["dry_run"]:
+        say(console, f"next: `ctxsteward steward review {outcome['request']} --approve`")
 
 
 def _of_file(place: StewardContext, asked: ProposalOptions, head: Version) -> Proposal:
@@ -409,7 +412,7 @@ def _of_record(place: StewardContext, asked: ProposalOptions, head: Version) -> 
         raise InputError(f"--record {record.id}: say which entry it becomes, such as --to surface.length")
     if not asked.text:
         raise InputError(f"--record {record.id} says “{record.text}”; write the entry in your own words: --text TEXT")
-    old = next((one for one in getattr(head.profile, block, ()) if one.id == key), None)
+    old = next((existing for existing in getattr(head.profile, block, ()) if existing.id == key), None)
     try:
         entry = ProfileEntry.model_validate((old.model_dump() if old else {}) | {"id": key, "text": asked.text})
     except ValidationError as error:

@@ -86,20 +86,20 @@ def document(place: StewardContext, limit: int, tell: Callable[[str], object]) -
     return {"transcripts": transcripts, "standing": standing, "records": flawed, "set_aside": aside}
 
 
-def show(console: Console, found: Mapping[str, Any]) -> None:
-    if not any(found[what] for what in ("transcripts", "records", "set_aside")):
+def show(console: Console, document: Mapping[str, Any]) -> None:
+    if not any(document[what] for what in ("transcripts", "records", "set_aside")):
         console.print("nothing is in quarantine")
         return
-    for row in found["transcripts"]:
+    for row in document["transcripts"]:
         where = "a transcript that is listed no more"
         if row["name"]:
             where = f"{row['name']} in {source_name(row['source'])}"
         say(console, f"{where}: {row['reason'].replace('_', ' ')}", "bold")
         detail = row["detail"] or row["now"]
         say(console, f"  {detail}; {row['do']}" if row["do"] else f"  {detail}")
-    for row in found["records"]:
+    for row in document["records"]:
         say(console, f"record {row['id']}: {row['flaw']}")
-    for row in found["set_aside"]:
+    for row in document["set_aside"]:
         about = f"record {row['id']}, for {row['for']}: {row['text']}"
         say(console, about, "bold")
         detail = rule_text(row["against"]) if row["against"] else row["why"]
@@ -235,5 +235,5 @@ def erasure_text(done: dict[str, Any]) -> str:
 
 
 def _whom(session: str | None, principal: str | None) -> str:
-    told = [f"principal {principal}" if principal is not None else "", f"session {session}" if session else ""]
-    return " in ".join(part for part in told if part)
+    names = [f"principal {principal}" if principal is not None else "", f"session {session}" if session else ""]
+    return " in ".join(part for part in names if part)
