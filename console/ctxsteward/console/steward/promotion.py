@@ -29,7 +29,7 @@ from ctxsteward.steward import promote as commit_challenger, rollback as commit_
 from ctxsteward.steward.night.environment import draft_store
 from ctxsteward.steward.release.approvals import ApprovalRequest
 from ctxsteward.steward.release.assignment import keeping, move, started
-from ctxsteward.steward.release.decision import DecisionStage
+from ctxsteward.steward.release.decision import Decisions
 from ctxsteward.steward.release.promotion import judge, stage
 from ctxsteward.steward.release.slice import fits_slice
 from ctxsteward.store.profiles.proposal import Proposal, by_people, of_entry, of_file, resolver
@@ -208,9 +208,10 @@ def _record_promoted(place: StewardContext, id: str, who: str, share: float | No
         if not record.scope.is_shared:
             why = f"record {record.id} is for one person, project or session; only records for everybody are promoted"
             return _told(record.id, place, "not_shared", why)
-        deciding = DecisionStage(place.settings(canary_share=share), place.store, records.ledger)
+        deciding = Decisions(place.settings(canary_share=share), place.store, records.ledger)
         writing = writing_by_hand(place, records.date, record.id, who, lease)
-        fitted = deciding.fit(deciding.admit(records.date, writing.run), writing)
+        admitted = deciding.admit(records.date, writing.run)
+        fitted = deciding.fit(admitted, writing)
         if record.id not in {entry.id for entry in fitted}:
             if deciding.keeps_out(record.id):
                 why = f"a rollback took record {record.id} back; a reviewer approves it anew first"
@@ -220,8 +221,9 @@ def _record_promoted(place: StewardContext, id: str, who: str, share: float | No
         challenger = deciding.stage(fitted, writing)
         if challenger is None:
             return _told(record.id, place, None, f"record {record.id} stands in version {place.head} already")
-        verdicts = deciding.drift(challenger, writing), deciding.gate(challenger)
-        landed = deciding.promote(challenger, *verdicts, writing)
+        drift = deciding.drift(challenger, writing)
+        gate = deciding.gate(challenger, drift, admitted)
+        landed = deciding.promote(challenger, drift, gate, admitted, fitted, writing)
     if not landed.is_new:
         waits = place.pending()
         *lines, why = landed.changes or ("it was refused",)
