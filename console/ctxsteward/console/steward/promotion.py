@@ -25,7 +25,9 @@ from rich.console import Console
 
 from ctxsteward.schemas import InputError
 from ctxsteward.schemas.profile import ProfileDocument, ProfileEntry
+from ctxsteward.schemas.profile_changes import DriftReport
 from ctxsteward.steward import promote as commit_challenger, rollback as commit_rollback
+from ctxsteward.steward.gate.port import GateReport
 from ctxsteward.steward.night.environment import draft_store
 from ctxsteward.steward.release.approvals import ApprovalRequest
 from ctxsteward.steward.release.assignment import keeping, move, started
@@ -160,17 +162,7 @@ def _request_promoted(
     when = place.here.when
     challenger = place.approvals.challenger(request)
     champion = place.versions.at(request.parent).profile if request.parent else None
-    settings = place.settings()
-    drift, gate = judge(
-        place.store,
-        place.profile,
-        challenger,
-        parent=request.parent,
-        when=when,
-        limits=settings.drift,
-        gate=settings.gate,
-        tenant=place.tenant,
-    )
+    drift, gate = _judged(place, challenger, request.parent)
     canary = started(share, request.parent) if share and request.parent else None
     why = f"request {request.id}, promoted by {who}" + (f": {request.note}" if request.note else "")
     landed = commit_challenger(
@@ -193,6 +185,21 @@ def _request_promoted(
         return _told(request.id, place, landed.obstacle or "blocked", landed.why, request=request.id, changes=lines)
     written = landed.kind == "committed"
     return _told(request.id, place, None, landed.why, written=written, canary=canary, changes=lines)
+
+
+def _judged(place: StewardContext, challenger: ProfileDocument, parent: int) -> tuple[DriftReport, GateReport]:
+    """Compare a challenger with the version it was made from: drift report and evals."""
+    settings = place.settings()
+    return judge(
+        place.store,
+        place.profile,
+        challenger,
+        parent=parent,
+        when=place.here.when,
+        limits=settings.drift,
+        gate=settings.gate,
+        tenant=place.tenant,
+    )
 
 
 def _record_promoted(place: StewardContext, id: str, who: str, share: float | None, lease: Lease) -> dict[str, Any]:
@@ -425,18 +432,8 @@ def _of_record(place: StewardContext, asked: ProposalOptions, head: Version) -> 
 
 
 def _staged(place: StewardContext, proposal: Proposal, head: Version, who: str, why: str) -> dict[str, Any]:
-    settings, when = place.settings(), place.here.when
     document, parent = proposal.document, head.number
-    drift, gate = judge(
-        place.store,
-        place.profile,
-        document,
-        parent=parent,
-        when=when,
-        limits=settings.drift,
-        gate=settings.gate,
-        tenant=place.tenant,
-    )
+    drift, gate = _judged(place, document, parent)
     promotion = stage(
         place.store,
         place.profile,
@@ -446,7 +443,7 @@ def _staged(place: StewardContext, proposal: Proposal, head: Version, who: str, 
         place.approvals,
         who,
         why,
-        when,
+        place.here.when,
         tenant=place.tenant,
         parent=parent,
     )
