@@ -169,12 +169,12 @@ REFUSED = {
     "nothing": ("", "nothing"),
     "a list": ("- 1", "a list"),
     "not YAML": ("a: [", "no YAML"),
-    "no version": ("gates: {verbatim: {x: {below: 1}}}", "`schema_version`: nothing; write 1"),
+    "no version": ("gates: {verbatim: {x: {below: 1}}}", "`schema_version`: nothing; add this key"),
     "another version": ("schema_version: 2\ngates: {a: {b: {below: 1}}}", "g.yaml:1: `schema_version`: the number 2"),
     "a key too many": ("schema_version: 1\ngate: {}\ngates: {a: {b: {below: 1}}}", "g.yaml:2: `gate`: no such key"),
-    "no gates": ("schema_version: 1", "`gates`: nothing; write a mapping from suites to gates"),
+    "no gates": ("schema_version: 1", "`gates`: nothing; add this key"),
     "gates as a list": ("schema_version: 1\ngates: [1]", "g.yaml:2: `gates`: a list"),
-    "an empty suite": ("schema_version: 1\ngates:\n  a: {}", "g.yaml:3: `gates.a`: an empty mapping"),
+    "an empty suite": ("schema_version: 1\ngates:\n  a: {}", "g.yaml:3: `gates.a`: nothing; write at least one"),
     "a bare number": ("schema_version: 1\ngates:\n  a:\n    b: 0.05", "g.yaml:4: `gates.a.b`: the number 0.05"),
     "required that is no flag": (
         "schema_version: 1\nrequired: all\ngates: {a: {b: {below: 1}}}",
@@ -190,13 +190,16 @@ REFUSED = {
     ),
     "half a scenario": (
         "schema_version: 1\ngates:\n  a:\n    b: {below: 1, scenarios: 1.5}",
-        "write a number of scenarios",
+        "write a whole number",
     ),
     "a point and an end": (
         "schema_version: 1\ngates:\n  a:\n    b: {below: 1, scenarios: 3, low: true}",
-        "`scenarios` beside `low`",
+        "`scenarios` beside an end",
     ),
-    "an unknown rule": ("schema_version: 1\ngates:\n  a:\n    b: {less: 1}", "`gates.a.b.less`: no such rule"),
+    "an unknown rule": (
+        "schema_version: 1\ngates:\n  a:\n    b: {less: 1}",
+        "`gates.a.b.less`: no such key; there are: below",
+    ),
     "a rule without a bound": ("schema_version: 1\ngates:\n  a:\n    b: {low: true}", "`gates.a.b`: no rule"),
     "a text for a bound": ("schema_version: 1\ngates:\n  a:\n    b: {below: five}", "the text 'five'; write a number"),
     "a truth value for a bound": ("schema_version: 1\ngates:\n  a:\n    b: {below: true}", "write a number"),
@@ -216,7 +219,7 @@ def test_a_file_that_is_none_is_refused_with_its_place(text: str, told: str) -> 
 
 
 def test_a_missing_or_binary_file_is_one_line(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="No such file"):
+    with pytest.raises(InputError, match="no such file or directory"):
         load_gates(tmp_path / "none.yaml")
     (tmp_path / "b.yaml").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(InputError, match="is not UTF-8"):

@@ -99,7 +99,6 @@ class Vault:
         keys: Keys,
         tenant: str,
         *,
-        random_bytes: Callable[[int], bytes] = secrets.token_bytes,
         patience: Patience | None = None,
         erasures: Callable[[], int] = lambda: 0,
     ) -> None:
@@ -107,7 +106,7 @@ class Vault:
         again."""
         self.tenant = tenant
         self.objects = objects
-        self._keys, self._random_bytes = keys, random_bytes
+        self._keys = keys
         self._patience = patience or Patience()
         self._address_key = keys.address_key(tenant)
         self._lock = forking.lock()
@@ -154,7 +153,8 @@ class Vault:
         for name in dict.fromkeys(path):
             tombstone = self.tombstone(name)
             if tombstone is not None:
-                raise _erased(tombstone)
+                what = f"content of subject {name[:16]}…"
+                raise Erased(what, who=tombstone.who, when=tombstone.when, why=tombstone.why)
 
     def _fetched(self, name: str) -> bytes | None:
         key = names.data_key_name(self.tenant, name)
@@ -164,7 +164,7 @@ class Vault:
             return None
 
     def _created(self, name: str) -> bytes:
-        secret = self._random_bytes(KEY_BYTES)
+        secret = secrets.token_bytes(KEY_BYTES)
         wrapped = self._keys.wrap(self.tenant, secret, name.encode())
         body = json.dumps({"schema_version": VAULT_VERSION, "wrapped": base64.b64encode(wrapped).decode()}).encode()
         key = names.data_key_name(self.tenant, name)
@@ -204,7 +204,7 @@ class Vault:
 
     def encrypt(self, key: DataKey, data: bytes, context: bytes) -> bytes:
         """Ciphertext that only this subject's key opens, and only in this context."""
-        return encrypt(key.secret, data, context, self._random_bytes(NONCE_BYTES))
+        return encrypt(key.secret, data, context, secrets.token_bytes(NONCE_BYTES))
 
     def decrypt(self, key: DataKey, data: bytes, context: bytes) -> bytes:
         """The inverse of `encrypt`; raises `Damaged`."""
@@ -249,7 +249,10 @@ class Vault:
         length = int.from_bytes(payload[:4], "big")
         subject, data = payload[4 : 4 + length].decode(), payload[4 + length :]
         if document["schema_version"] == COMPRESSED_VERSION:
-            data = _decompressed(key, data)
+            try:
+                data = zlib.decompress(data)
+            except zlib.error:
+                raise Damaged(f"{key}: its content cannot be decompressed; restore it from a backup") from None
         if not hmac.compare_digest(address_of(self._address_key, subject, kind, data), address):
             raise Damaged(f"{key}: its content is not what its address says; restore it from a backup")
         return VaultBlob(subject, data)
@@ -317,13 +320,6 @@ class Vault:
             if _is_address(name):
                 yield name
 
-    def tombstones(self) -> Iterator[Tombstone]:
-        """All of this tenant; costs an object read each."""
-        for name in self.erased():
-            found = self.tombstone(name)
-            if found is not None:
-                yield found
-
     def forget_secret(self, name: str) -> None:
         """Drop a key from memory, because another process has erased its subject."""
         with self._lock:
@@ -336,19 +332,6 @@ class Vault:
 
 def _is_address(value: object) -> TypeGuard[str]:
     return isinstance(value, str) and len(value) == 64 and _HEX.issuperset(value)
-
-
-def _erased(tombstone: Tombstone) -> Erased:
-    return Erased(
-        f"content of subject {tombstone.subject[:16]}…", who=tombstone.who, when=tombstone.when, why=tombstone.why
-    )
-
-
-def _decompressed(key: str, data: bytes) -> bytes:
-    try:
-        return zlib.decompress(data)
-    except zlib.error:
-        raise Damaged(f"{key}: its content cannot be decompressed; restore it from a backup") from None
 
 
 def _document(key: str, data: bytes, newest: int = VAULT_VERSION) -> dict[str, Any]:

@@ -1,18 +1,18 @@
-"""`store fsck`: whether a store is whole, and what `repair` can put right from inside it.
+"""`store fsck`: check whether a store is whole, and repair what can be repaired from inside it.
 
-Always checked: whether the journal is the one that belongs here; SQLite's own check of its file, and the codes of its
-own rows; each session's log; each chain; each data key and tombstone; that every blob a version names is there. With
-`read_data` also: every blob decrypted and its address computed anew, every record of every segment, every session
-opened (`checks`). Of a chain every number must be there, every code right, every link on the one before. A link that
-cannot be read breaks the line: what follows it is checked by its own code and on its own predecessor. That a chain lost
-its tail is known to the journal alone, which has noted the highest number it has seen.
+Each check covers: that the journal is the one that belongs here, SQLite's own check of its file, and the codes of the
+journal's own rows; each session's log; each chain; each data key and tombstone; that every blob a version names is
+there. With `read_data` it also decrypts every blob and computes its address anew, reads every record of every segment,
+and opens every session (`checks`). In a chain every number must be there, every code must be right, and every link must
+follow the one before. A link that cannot be read breaks the line: the next one is checked by its own code alone. Only
+the journal knows that a chain lost its tail, because it has noted the highest number it has seen.
 
-What no check from inside can see, because nothing in the store contradicts it:
+Nothing in the store contradicts the following, so no check from inside finds it:
 
-- the whole store, journal and objects and keys, put back to an older consistent copy;
-- the last links of a chain gone, where no journal has seen them (another machine's journal has, and says so);
+- the whole store (journal, objects and keys) put back to an older consistent copy;
+- the last links of a chain gone, where no journal has seen them (another machine's journal has, and reports it);
 - the last records of a log gone together with the log's own row put back to an older one, before they were drained;
-- a data key gone that nothing was written under, or an orphan blob gone;
+- a data key gone under which nothing was written, or an orphan blob gone;
 - whole sessions or whole tenants taken out of every place that names them.
 
 Keep a copy of the heads' codes elsewhere where this matters: one of them vouches for the whole chain below it.
@@ -20,14 +20,15 @@ Keep a copy of the heads' codes elsewhere where this matters: one of them vouche
 `repair` puts a copy from elsewhere in the place of what is damaged, and invents nothing:
 
     record_altered, record_missing      the journal's record, from the session's segments in the object store
-    manifest_altered, manifest_missing  the same; where it is not there, dropped: the envelope can be built again
-    log_altered                         the log's row is counted anew, where its records are whole from the first on,
-                                        and where they begin as the object store's do; in any case where the session
-                                        was forgotten, so that its records can be erased
+    manifest_altered, manifest_missing  the same; a manifest that is not there is dropped, as the envelope can be built
+                                        again
+    log_altered                         the log's row is counted anew, where its records are whole from the first on
+                                        and begin as the object store's do; in any case where the session was
+                                        forgotten, so that its records can be erased
     key_after_tombstone                 the key is destroyed: the erasure ends as it was meant to
 
 Everything else is left as it is. A link of a chain cannot be made again, because its code covers bytes that are gone;
-a backup's copy can be put back under its key, and is checked by its code like any other. Segments are taken only where
+a backup's copy can be put back under its key, and is checked by its code like any other. Segments are used only where
 the session's whole chain is sound: a link that cannot be read might have replaced what an earlier one holds.
 Raises `StoreError` where the store cannot be asked or written, `InputError`. Source: the state design.
 """
@@ -46,7 +47,6 @@ from ctxsteward.schemas.errors import Damaged, ObjectMissing, UnsupportedVersion
 from ..backend import Backend
 from ..crypto.hash_chain import Chain, Link, follows
 from ..crypto.keyring import CheckableKeys, KeyFileMissing, check_keys
-from ..crypto.vault import Vault
 from ..journal.port import CheckedJournal, DrainMark, SessionKey
 from ..names import check_name, data_key_name, numbered, part_of
 from ..objects.port import ObjectInfo
@@ -66,11 +66,11 @@ from .checks import (
 )
 from .damage import DAMAGE, Broken, CheckTally, StoreShare
 from .gc import UnfinishedWrites
-from .inventory import Inventory, TenantObjects, complete, seen_chains, take_inventory
+from .inventory import TenantObjects, complete, seen_chains, take_inventory
 
 
 def restore_damaged(store: Backend, broken: Iterable[Broken]) -> int:
-    """Put right what can be; how many things were touched. Whether it helped is for a new check to say."""
+    """Repair what can be repaired; return how many things were touched. Only a new check tells whether it helped."""
     records: defaultdict[SessionKey, set[int]] = defaultdict(set)
     manifests: defaultdict[SessionKey, set[str]] = defaultdict(set)
     touched = 0
@@ -86,13 +86,16 @@ def restore_damaged(store: Backend, broken: Iterable[Broken]) -> int:
             manifests[key].add(at)
     for key in sorted({*records, *manifests}):
         drained = read_drained(store, key)
-        touched += _restore(store, key, records[key], drained)
-        touched += _replace(store, key, manifests[key], drained)
+        stored = dict(enumerate(drained.records)) if drained is not None else {}
+        found = {position: stored[position] for position in records[key] if position in stored}
+        if found:  # in one rewrite; records that the object store does not hold stay as they are
+            store.journal.rewrite(key, found)
+        touched += len(found) + _replace_manifests(store, key, manifests[key], drained)
     return touched
 
 
 def _recount(store: Backend, key: SessionKey) -> int:
-    """How many rows of logs were counted anew."""
+    """Count a log's row anew where its records allow it; return how many rows that were."""
     if not isinstance(store.journal, CheckedJournal):
         return 0
     vault = store.vault(key.tenant)
@@ -114,17 +117,8 @@ def _recount(store: Backend, key: SessionKey) -> int:
     return 1
 
 
-def _restore(store: Backend, key: SessionKey, positions: set[int], drained: NewSegments | None) -> int:
-    """Records from the object store, in one rewrite; those that it does not hold stay as they are."""
-    there = dict(enumerate(drained.records)) if drained is not None else {}
-    found = {position: there[position] for position in positions if position in there}
-    if found:
-        store.journal.rewrite(key, found)
-    return len(found)
-
-
-def _replace(store: Backend, key: SessionKey, addresses: set[str], drained: NewSegments | None) -> int:
-    """A journal drops all manifests of a session or none, so the sound ones are written again."""
+def _replace_manifests(store: Backend, key: SessionKey, addresses: set[str], drained: NewSegments | None) -> int:
+    """Drop damaged manifests; a journal drops all of a session or none, so the sound ones are written again."""
     sound = {one.address: one.body for one in drained.manifests} if drained is not None else {}
     sound |= {one.address: one.body for one in store.journal.manifests(key) if one.address not in addresses}
     if addresses:
@@ -135,13 +129,14 @@ def _replace(store: Backend, key: SessionKey, addresses: set[str], drained: NewS
 
 
 def sound_links(chain: Chain, listed: Mapping[int, ObjectInfo], seen: int, tally: CheckTally) -> Iterator[Link]:
-    """Links that can be read, in order, each checked; `seen` is the witness's number."""
+    """Yield the links that can be read, in order, each checked; `seen` is the highest number the journal has seen."""
     last = max(listed, default=0)
     before: Link | None = None
     for number in range(1, last + 1):
         link = _read(chain, number, tally)
         if link is not None:
-            _check_parent(chain, before, link, tally)
+            if (number == 1 or before is not None) and not follows(link, before):
+                tally.found("link_misplaced", numbered(chain.folder, number), f"it does not follow link {number - 1}")
             yield link
         before = link
     for number in range(last + 1, seen + 1):  # a listing that ran beside a commit may have left it out
@@ -163,16 +158,9 @@ def _read(
     return None
 
 
-def _check_parent(chain: Chain, before: Link | None, link: Link, tally: CheckTally) -> None:
-    known = link.number == 1 or before is not None
-    if known and not follows(link, before):
-        key = numbered(chain.folder, link.number)
-        tally.found("link_misplaced", key, f"it does not follow link {link.number - 1}")
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fsck:
-    """What a check has seen."""
+    """The result of a check."""
 
     checked: Mapping[str, int]
     """How many of each kind: sessions, records, manifests, links, keys, tombstones, blobs; bytes decrypted."""
@@ -189,22 +177,23 @@ class Fsck:
 
     @property
     def first(self) -> str | None:
-        """Class of the first damage found."""
+        """Kind of the first damage found, or None."""
         return self.damage[0].kind if self.damage else None
+
+    @property
+    def total(self) -> int:
+        """How many things were checked."""
+        return sum(number for kind, number in self.checked.items() if kind != "bytes")
 
     @property
     def is_empty(self) -> bool:
         """Whether there was nothing to check: no damage then says nothing of a store that should have content."""
-        return not self.damage and self._total == 0
-
-    @property
-    def _total(self) -> int:
-        return sum(number for kind, number in self.checked.items() if kind != "bytes")
+        return not self.damage and self.total == 0
 
     @property
     def closing(self) -> str:
-        """One line: how it stands, and the first class of damage by name."""
-        total = self._total
+        """One line for people: whole or damaged, and the first kind of damage."""
+        total = self.total
         scope = "" if self.subset.parts == 1 else f" of share {self.subset}"
         mended = f", {len(self.repaired):,} repaired" if self.repaired else ""
         if self.is_empty:
@@ -251,18 +240,22 @@ def _check(store: Backend, tenant: str | None, tally: CheckTally, *, read_data: 
             tally.found("journal_damaged", "journal", what)
     known = store.journal.tenants() if tenant is None else [tenant]
     inventory = take_inventory(store.objects, known, tenant=tenant, tell=tally.tell)
-    for name in _tenants(inventory, known, tally):
-        _check_tenant(store, name, inventory.tenants.get(part_of(name)), tally, read_data=read_data)
-    _note_leftovers(store, inventory, tally)
-    return tally
-
-
-def _tenants(found: Inventory, known: list[str], tally: CheckTally) -> list[str]:
-    names = {one.name for one in found.tenants.values() if one.name is not None} | set(known)
-    for one in found.tenants.values():
+    names = set(known)
+    for one in inventory.tenants.values():
         if one.name is None:
             tally.found("tenant_unknown", one.part, "a tenant's folder")
-    return sorted(names)
+        else:
+            names.add(one.name)
+    for name in sorted(names):
+        _check_tenant(store, name, inventory.tenants.get(part_of(name)), tally, read_data=read_data)
+    for info in inventory.probes:
+        tally.found("probe_left", info.key, "left of a try")
+    for info in inventory.foreign:
+        tally.found("foreign_object", info.key, "it has no place in a store")
+    if isinstance(store.objects, UnfinishedWrites):
+        for left in store.objects.temporaries():
+            tally.found("temporary_left", str(left.path), f"{left.size_bytes:,} bytes, {left.age_seconds:.0f} s old")
+    return tally
 
 
 def _check_tenant(
@@ -271,7 +264,10 @@ def _check_tenant(
     objects = objects or TenantObjects(part=part_of(tenant), name=tenant)
     if not _keys_fit(store, tenant, tally):
         return  # every code would be wrong
-    _check_seal_keys(store, tenant, tally)
+    if isinstance(store.keys, CheckableKeys):
+        for fault in store.keys.seal_key_faults(tenant):
+            kind = "seal_key_missing" if isinstance(fault, KeyFileMissing) else "seal_key_wrong"
+            tally.found(kind, f"keys of tenant {tenant}", str(fault))
     vault = store.fresh_vault(tenant)
     altered = _altered_rows(store, tenant, tally)
     try:
@@ -282,7 +278,12 @@ def _check_tenant(
         damage = ", ".join(f"{finding.kind} at {finding.field}" for finding in tally.findings)
         raise StoreUnavailable(f"{error}; found before that: {damage}") from error
     erased = frozenset(objects.tombstones)
-    _check_burials(store, vault, objects, tally)
+    seen_tombstones = store.journal.seen(f"tombstones/{tenant}")
+    if seen_tombstones > len(erased):
+        there = sum(1 for _ in vault.erased())  # counted again: one may be younger than the listing
+        if seen_tombstones > there:
+            folder = f"tombstones/{part_of(tenant)}/"
+            tally.found("tombstone_missing", folder, f"{there} are there, and {seen_tombstones} were seen")
     check_subjects(vault, objects, tally)  # first: a damaged key makes all that is under it unreadable
     for session in store.journal.sessions(tenant):
         if session not in altered and tally.share.holds(f"{tenant}\x00{session}"):
@@ -341,7 +342,7 @@ def _check_versions(versions: ProfileVersions, tally: CheckTally) -> None:
 
 
 def _altered_rows(store: Backend, tenant: str, tally: CheckTally) -> Set[str]:
-    """Sessions whose log's row cannot be believed: nothing of them can be looked up by it."""
+    """Return the sessions whose log row was altered: nothing can be looked up by it."""
     rows = store.journal.altered(tenant) if isinstance(store.journal, CheckedJournal) else ()
     for session, row in rows:
         if tally.share.holds(f"{tenant}\x00{session}"):
@@ -351,18 +352,8 @@ def _altered_rows(store: Backend, tenant: str, tally: CheckTally) -> Set[str]:
     return {session for session, row in rows if row == "log"}
 
 
-def _check_burials(store: Backend, vault: Vault, found: TenantObjects, tally: CheckTally) -> None:
-    """As many tombstones as were seen here once; counted again, because one may be younger than the listing."""
-    seen = store.journal.seen(f"tombstones/{vault.tenant}")
-    if seen > len(found.tombstones):
-        there = sum(1 for _ in vault.erased())
-        if seen > there:
-            folder = f"tombstones/{part_of(vault.tenant)}/"
-            tally.found("tombstone_missing", folder, f"{there} are there, and {seen} were seen")
-
-
 def _keys_fit(store: Backend, tenant: str, tally: CheckTally) -> bool:
-    """Whether the tenant's objects were written with the keys we have."""
+    """Return whether the tenant's objects were written with the keys of this store."""
     where = check_name(tenant)
     try:
         check_keys(store.objects, store.keys, tenant, write=False)
@@ -374,21 +365,3 @@ def _keys_fit(store: Backend, tenant: str, tally: CheckTally) -> bool:
         tally.found("keys_wrong", where, str(error))
         return False
     return True
-
-
-def _check_seal_keys(store: Backend, tenant: str, tally: CheckTally) -> None:
-    """Whether the keys that sealed the tenant's envelopes are there, and are those that were made."""
-    if isinstance(store.keys, CheckableKeys):
-        for error in store.keys.seal_key_faults(tenant):
-            kind = "seal_key_missing" if isinstance(error, KeyFileMissing) else "seal_key_wrong"
-            tally.found(kind, f"keys of tenant {tenant}", str(error))
-
-
-def _note_leftovers(store: Backend, found: Inventory, tally: CheckTally) -> None:
-    for info in found.probes:
-        tally.found("probe_left", info.key, "left of a try")
-    for info in found.foreign:
-        tally.found("foreign_object", info.key, "it has no place in a store")
-    if isinstance(store.objects, UnfinishedWrites):
-        for left in store.objects.temporaries():
-            tally.found("temporary_left", str(left.path), f"{left.size_bytes:,} bytes, {left.age_seconds:.0f} s old")

@@ -28,8 +28,8 @@ import json
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any, Literal
+from itertools import takewhile
+from typing import Literal
 
 from ctxsteward.schemas import Erased, StoreUnavailable
 from ctxsteward.schemas.errors import Conflict, VersionTaken
@@ -82,14 +82,35 @@ def moved_tail(
     """What `Journal.adopt` needs to make a fork of the records at `position` and after."""
     fork = fork_key(journal, key, position, epoch)
     shift = 1 - position if position else 0
-    moving = _TailMover(address_key, key, fork, position, shift)
     first = journal.read(key, 0, 1)
     opened = from_record(first[0]) if first else None
     records = []
     if position and isinstance(opened, SessionOpened):
-        origin = ForkPoint(key.session, position, _ordinal_before(journal, key, position, opened))
+        before = (
+            record.ordinal
+            for stop in range(position, 0, -256)
+            for record in reversed(journal.read(key, max(0, stop - 256), stop))
+            if record.ordinal
+        )
+        parent = opened.parent
+        origin = ForkPoint(key.session, position, next(before, parent.ordinal if parent is not None else 0))
         records.append(coded(address_key, fork.session, 0, to_record(SessionOpened(nonce=opened.nonce, parent=origin))))
-    records += [moving.record(record, n + shift) for n, record in enumerate(tail, position)]
+    addresses: dict[str, str] = {}  # new by old; the messages that a compaction stands for come before it
+
+    for place, record in enumerate(tail, position + shift):
+        body = json.loads(record.body) if record.kind in ("message", "compaction") else {}
+        if record.kind == "message" and not body.get("erased"):
+            subject = subject_of(fork.session, body.get("principal"))
+            address = address_of(address_key, subject, "message", (record.wire or "").encode())
+            addresses[body["address"]] = body["address"] = address
+        elif record.kind == "compaction":
+            report, checkpoint = body["report"], body["checkpoint"]
+            report["source_addresses"] = [addresses.get(old, old) for old in report["source_addresses"]]
+            where = checkpoint["head_at"]
+            if where is not None and where[0] == key.session and where[1] >= position:
+                checkpoint["head_at"] = [fork.session, where[1] + shift]
+        moved = record._replace(body=encoded_body(body)) if body else record
+        records.append(coded(address_key, fork.session, place, moved))
     manifests = {}
     for manifest in journal.manifests(key):
         fields = json.loads(manifest.body)
@@ -119,48 +140,6 @@ def forked_off(
     return first_records
 
 
-class _TailMover:
-    """Writes records anew for the log they go to."""
-
-    def __init__(self, address_key: AddressKey, key: SessionKey, fork: SessionKey, position: int, shift: int) -> None:
-        self._address_key, self._key, self._fork = address_key, key, fork
-        self._position, self._shift = position, shift
-        self._addresses: dict[str, str] = {}
-
-    def record(self, record: JournalRecord, position: int) -> JournalRecord:
-        if record.kind in ("message", "compaction"):
-            body = json.loads(record.body)
-            if record.kind == "message":
-                self._message(record, body)
-            else:
-                self._compaction(body)
-            record = record._replace(body=encoded_body(body))
-        return coded(self._address_key, self._fork.session, position, record)
-
-    def _message(self, record: JournalRecord, body: dict[str, Any]) -> None:
-        if not body.get("erased"):
-            subject = subject_of(self._fork.session, body.get("principal"))
-            address = address_of(self._address_key, subject, "message", (record.wire or "").encode())
-            self._addresses[body["address"]] = body["address"] = address
-
-    def _compaction(self, body: dict[str, Any]) -> None:
-        report, checkpoint = body["report"], body["checkpoint"]
-        report["source_addresses"] = [self._addresses.get(found, found) for found in report["source_addresses"]]
-        where = checkpoint["head_at"]
-        if where is not None and where[0] == self._key.session and where[1] >= self._position:
-            checkpoint["head_at"] = [self._fork.session, where[1] + self._shift]
-
-
-def _ordinal_before(journal: Journal, key: SessionKey, position: int, opened: SessionOpened) -> int:
-    """Ordinal of the newest message before `position`."""
-    for stop in range(position, 0, -256):
-        records = journal.read(key, max(0, stop - 256), stop)
-        for record in reversed(records):
-            if record.ordinal:
-                return record.ordinal
-    return opened.parent.ordinal if opened.parent is not None else 0
-
-
 def _stem(session: str) -> str:
     if len(session) <= MAX_STEM_CHARS:
         return session
@@ -171,15 +150,6 @@ Claim = Literal["always", "if_unchanged", "never"]
 """Become the owner: always; only where nothing has come in behind what we knew; not at all."""
 
 _TRIES = 100
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CatchUp:
-    """What became of a session in this journal."""
-
-    drained: DrainMark
-    fork: str | None = None
-    """The fork that this machine's undrained turns were moved into; None where there were none."""
 
 
 class Ownership:
@@ -228,12 +198,14 @@ class Ownership:
                 if users > 1:
                     self._busy[key] = (lock, users - 1)
 
-    def catch_up(self, key: SessionKey, *, claim: Claim, wanted: Callable[[], bool] = lambda: True) -> CatchUp:
+    def catch_up(self, key: SessionKey, *, claim: Claim, wanted: Callable[[], bool] = lambda: True) -> DrainMark:
         """Bring the journal to what the chain holds, and become the owner where that is claimed.
+
+        This machine's undrained turns are moved into a fork where they cannot stay.
 
         Stops with `StoreUnavailable`, changing nothing more, when it is no longer `wanted`.
         """
-        log, fork = self.log(key), None
+        log = self.log(key)
         with self.alone(key):
             for _ in range(_TRIES):
                 drained = self._journal.drained(key)
@@ -241,24 +213,24 @@ class Ownership:
                 claims = claim == "always" or (claim == "if_unchanged" and incoming.owner is None)
                 _check_wanted(wanted)
                 try:
-                    drained, new_fork = self._adopt(key, log, drained, incoming, claims)
-                    fork = new_fork or fork
+                    drained = self._adopt(key, log, drained, incoming, claims)
                     if claims and drained.epoch <= 0 and incoming.head is not None:
                         _check_wanted(wanted)
                         drained = self._take_over(key, log, drained, incoming)
                 except (Conflict, VersionTaken):
                     continue
-                return CatchUp(drained=drained, fork=fork)
+                return drained
         raise Conflict(key.session, self._journal.length(key))
 
     def _adopt(
         self, key: SessionKey, log: SessionLog, before: DrainMark, incoming: NewSegments, claims: bool
-    ) -> tuple[DrainMark, str | None]:
+    ) -> DrainMark:
         """Put what came in behind what both share; what is ours alone stays where we claim or own, else it moves."""
         journal, position = self._journal, before.position
         length = journal.length(key)
         local = journal.read(key, position, length)
-        shared = _shared(local, incoming.records)
+        pairs = zip(local, incoming.records, strict=False)
+        shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
         drained = self._noted(before, incoming)
         ours, theirs = local[shared:], incoming.records[shared:]
         keeps = not theirs and (claims or drained.epoch >= 0)
@@ -272,14 +244,11 @@ class Ownership:
             start = length if moved is None else position + shared
             journal.adopt(key, Adoption(start, theirs, length, drained, incoming.manifests, moved))
         if moved is not None:
-            self._point_late_forks(key, position + shared, moved.key)
-        return drained, moved.key.session if moved is not None else None
-
-    def _point_late_forks(self, key: SessionKey, position: int, fork: SessionKey) -> None:
-        """A log that was forked off the tail just when it moved shares what is in the fork now."""
-        address_key = self._keys.address_key(key.tenant)
-        for child, first in forked_off(self._journal, address_key, key, position, fork).items():
-            self._journal.rewrite(child, {0: first})
+            # a log that was forked off the tail just when it moved shares what is in the fork now
+            address_key = self._keys.address_key(key.tenant)
+            for child, first in forked_off(journal, address_key, key, position + shared, moved.key).items():
+                journal.rewrite(child, {0: first})
+        return drained
 
     def _noted(self, before: DrainMark, incoming: NewSegments) -> DrainMark:
         if incoming.head is None or not incoming.links:
@@ -307,8 +276,14 @@ class Ownership:
         }
         if changed:
             self._journal.rewrite(key, changed)
-        for principal in _erased_principals([*incoming.rewritten.values(), *incoming.records]):
-            vault = self._vault(key.tenant)
+        erased = set()
+        for record in (*incoming.rewritten.values(), *incoming.records):
+            if record.kind == "message" and '"erased"' in record.body:
+                body = json.loads(record.body)
+                if body.get("erased") and body.get("principal") is not None:
+                    erased.add(str(body["principal"]))
+        vault = self._vault(key.tenant)
+        for principal in erased:
             tombstone = vault.tombstone(vault.subject_address(subject_of(key.session, principal)))
             if tombstone is not None:
                 forgotten = ForgottenSubject(key.session, principal, tombstone.who, tombstone.when, tombstone.why)
@@ -324,7 +299,7 @@ class Ownership:
                 if not drained_due:
                     return
                 if drained.epoch <= 0:
-                    drained = self.catch_up(key, claim="always").drained
+                    drained = self.catch_up(key, claim="always")
                 try:
                     due = self._commit_rewrite(key, drained, drained_due)
                 except VersionTaken:
@@ -335,7 +310,7 @@ class Ownership:
         """Commit manifests of envelopes that were built here of a session that somebody else owns."""
         log = self.log(key)
         with self.alone(key):
-            drained = self.catch_up(key, claim="never").drained
+            drained = self.catch_up(key, claim="never")
             head = log.link(drained.number)
             part = Rewrite(owner=self._journal.id, records={}, manifests=tuple(manifests))
             try:
@@ -374,26 +349,6 @@ class Ownership:
     def was_fenced(self, key: SessionKey) -> bool:
         """Whether turns of this session have ever been moved into a fork here."""
         return self._journal.seen(_fenced_name(self.log(key))) > 0
-
-
-def _shared(local: list[JournalRecord], incoming: tuple[JournalRecord, ...]) -> int:
-    """How many records both begin with."""
-    count = 0
-    for ours, theirs in zip(local, incoming, strict=False):
-        if ours != theirs:
-            break
-        count += 1
-    return count
-
-
-def _erased_principals(found: list[JournalRecord]) -> set[str]:
-    principals = set()
-    for record in found:
-        if record.kind == "message" and '"erased"' in record.body:
-            body = json.loads(record.body)
-            if body.get("erased") and body.get("principal") is not None:
-                principals.add(str(body["principal"]))
-    return principals
 
 
 def _fenced_name(log: SessionLog) -> str:

@@ -13,28 +13,25 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
-
-from pydantic import BaseModel, ValidationError
-from pydantic_core import ErrorDetails
+from typing import Any, NamedTuple
 
 from ctxsteward.envelope.transcripts.strict_json import decode, open_input
 from ctxsteward.schemas import InputError, InvalidMessage, Message
-from ctxsteward.schemas.errors import InvalidTranscript, counted
-from ctxsteward.schemas.eval_suite import AskJudge, FigureGate, SuiteAsk, SuiteFile, SuiteScenario
+from ctxsteward.schemas.errors import InvalidTranscript
+from ctxsteward.schemas.eval_suite import AskJudge, SuiteAsk, SuiteFile, SuiteScenario
 from ctxsteward.schemas.message import Wire
 from ctxsteward.schemas.profile import ProfileDocument
 from ctxsteward.store.profiles.text import Profile
-from ctxsteward.store.strict_yaml import Lines, YamlSource, read_mapping, read_text, show
+from ctxsteward.store.strict_yaml import DocumentKind, read_mapping, read_text, show, written
 
 from ..canaries import normalize, shows
+from ..placed import PlacedPart, checked, refused
 from ..prompt_cost import Prices, openai_faults
 from ..suites.catalogue import NAMES
-from ..suites.gates import End, Gate, Gates, Rule, for_all
+from ..suites.gates import Gates, for_all, gates_of
 from ..suites.kit.model_judges import JUDGED
 from ..suites.kit.said_texts import texts_of
 from ..suites.kit.suite import Draw, EvalSuite, Metric
@@ -42,54 +39,20 @@ from .file_scenarios import FIGURES, FileAsk, FileJob, FileScenario, play_file
 
 MAX_BYTES = 16 << 20
 MAX_DEPTH = 60
-RULES: tuple[Rule, ...] = ("below", "at_most", "at_least", "above")
 ROLES = ("user", "assistant", "tool")
-_Model = TypeVar("_Model", bound=BaseModel)
-Keys = tuple[str, ...]
-Where = Callable[[Keys], str]
-"""File and line of a path of keys."""
-
-
-def _refuse(where: str, key: str, found: str, todo: str) -> InputError:
-    return InputError(f"{where}: {f'`{key}`: ' if key else ''}{found}; {todo}")
 
 
 def _refuse_key(where: str, key: str, found: str, todo: str) -> InputError:
-    return _refuse(where, written(key.split(".")), found, todo)
+    return refused(where, written(key.split(".")), found, todo)
 
 
-_YAML = YamlSource(
+_YAML = DocumentKind(
     what="suite",
     refuse=_refuse_key,
     max_bytes=MAX_BYTES,
     max_depth=MAX_DEPTH,
     expected="write a mapping with schema_version, name, about, scenarios",
 )
-
-
-class PlacedPart(NamedTuple):
-    """Place of a part of a suite, for errors."""
-
-    where: Where
-    keys: Keys = ()
-
-    def at(self, *keys: str | int) -> PlacedPart:
-        return self._replace(keys=(*self.keys, *map(str, keys)))
-
-    def refused(self, found: str, todo: str) -> InputError:
-        return _refuse(self.where(self.keys), written(self.keys), found, todo)
-
-
-def written(keys: Iterable[str]) -> str:
-    """Write a path of keys as people do.
-
-    >>> written(("scenarios", "1", "asks", "0", "after"))
-    'scenarios[1].asks[0].after'
-    """
-    text = ""
-    for key in keys:
-        text += f"[{key}]" if key.isdecimal() else f".{key[:60]}" if text else key[:60]
-    return text
 
 
 class PlacedScenario(NamedTuple):
@@ -120,9 +83,9 @@ class FileSuite:
 def load_suite(path: str | Path) -> FileSuite:
     """Read a suite and the files that it names."""
     path = Path(path)
-    tree, lines = read_mapping(read_text(path, _YAML, max_bytes=MAX_BYTES).removeprefix("\ufeff"), str(path), _YAML)
-    root = PlacedPart(lambda keys: _place(str(path), lines, keys))
-    document = checked(SuiteFile, tree, root, "eval_suite")
+    tree = read_mapping(read_text(path, _YAML), str(path), _YAML)
+    root = PlacedPart(tree.place)
+    document = checked(SuiteFile, tree.value, root, "eval_suite")
     placed = _with_asks_apart(document, _scenarios(document, path, root), root)
     metrics = _metrics(document, root)
     if document.judge.kind == "model" or any(ask.judge for conversation in placed for ask, _ in conversation.asks):
@@ -152,91 +115,6 @@ def load_suite(path: str | Path) -> FileSuite:
     return FileSuite(path=path, document=document, eval_suite=suite, jobs=jobs, gates=gates, digest=digest)
 
 
-def _place(source: str, lines: Lines, keys: Keys) -> str:
-    """Return file and line of these keys, else of the first key inside them, else of the mapping around them."""
-    for depth in range(len(keys), 0, -1):
-        inside = [line for path, line in lines.items() if path[:depth] == keys[:depth]]
-        if inside:
-            return f"{source}:{min(inside)}"
-    return source
-
-
-# -- faults of single fields -------------------------------------------------------------------------------------
-
-
-def checked(model: type[_Model], value: object, part: PlacedPart, schema: str) -> _Model:
-    """Validate a value; raise `InputError` with the place of the first fault."""
-    try:
-        with counted(schema):
-            return model.model_validate(value)
-    except ValidationError as error:
-        faults = error.errors(include_url=False)
-        unknown = [fault for fault in faults if fault["type"] == "extra_forbidden"]  # explains a missing key, too
-        raise _explained(value, part, (unknown or faults)[0], model) from error
-
-
-def _explained(value: object, part: PlacedPart, error: ErrorDetails, model: type[BaseModel]) -> InputError:
-    keys, owner = _keys_in(value, error)
-    at, found, context = part.at(*keys), show(error.get("input")), error.get("ctx", {})
-    match error["type"]:
-        case "missing":
-            return part.at(*keys, str(error["loc"][-1])).refused("nothing", "add this key")
-        case "extra_forbidden":
-            return at.refused("no such key", f"there are: {', '.join(_fields(model, owner))}")
-        case "string_pattern_mismatch":
-            return at.refused(found, f"write text that matches {context['pattern']}")
-        case "string_too_long" | "too_long":
-            return at.refused("too much", f"write at most {context['max_length']:,}")
-        case "string_too_short" | "too_short":
-            return at.refused("nothing" if not error.get("input") else found, "write at least one")
-        case "literal_error":
-            return at.refused(found, f"write {context['expected']}")
-        case "model_type" | "dict_type" | "model_attributes_type":
-            return at.refused(found, "write a mapping")
-        case "tuple_type":
-            return at.refused(found, "write a list")
-        case _:
-            hint = error["msg"].lower().replace("input should be", "write").replace("a valid ", "a ")
-            hint = re.sub("^write (greater|less)", r"write a number \1", hint)
-            return at.refused(found, hint.replace("integer", "whole number").replace("string", "text"))
-
-
-def _keys_in(value: object, error: ErrorDetails) -> tuple[Keys, Keys]:
-    """Return the part of pydantic's location that is in the file, and the same without list indices."""
-    keys: list[str] = []
-    node = value
-    for part in error["loc"]:
-        is_index = isinstance(node, list) and isinstance(part, int) and part < len(node)
-        if is_index or (isinstance(node, dict) and part in node):
-            node = node[part]  # type: ignore[index]
-            keys.append(str(part))
-    return tuple(keys), tuple(key for key in keys if not key.isdecimal())
-
-
-_OWNERS: Mapping[Keys, str] = {
-    (): "",
-    ("metrics",): "SuiteMetric",
-    ("gates",): "FigureGate",
-    ("judge",): "SuiteJudge",
-    ("asks",): "asks",
-    ("scenarios",): "SuiteScenario",
-    ("scenarios", "asks"): "SuiteAsk",
-    ("scenarios", "asks", "judge"): "AskJudge",
-    ("asks", "judge"): "AskJudge",
-}
-
-
-def _fields(model: type[BaseModel], keys: Keys) -> Iterable[str]:
-    """Return the fields of the mapping that holds the last of these keys."""
-    definitions = model.model_json_schema()
-    owner = _OWNERS.get(keys[:-1] if keys[:1] != ("gates",) else ("gates",), "")
-    if keys[:2] == ("judge", "prices"):
-        owner = "TokenPrices"
-    if owner == "asks":
-        owner = "SuiteAsk" if model is SuiteScenario else "ScenarioAsk"
-    return (definitions["$defs"][owner] if owner else definitions)["properties"]  # type: ignore[no-any-return]
-
-
 # -- figures and gates -------------------------------------------------------------------------------------------
 
 
@@ -264,22 +142,8 @@ def _gates(document: SuiteFile, metrics: Sequence[Metric], root: PlacedPart) -> 
     for name in document.gates:
         if name not in names:
             raise root.at("gates", name).refused("no figure of this name", f"there are: {', '.join(names)}")
-    read = {name: tuple(_rules(gate, root.at("gates", name))) for name, gate in document.gates.items()}
+    read = {name: tuple(gates_of(gate, root.at("gates", name))) for name, gate in document.gates.items()}
     return for_all(read, required=False, allow_undecided=document.allow_undecided)
-
-
-def _rules(gate: FigureGate, part: PlacedPart) -> Iterator[Gate]:
-    if gate.low and gate.high:
-        raise part.refused("both ends", "hold one end of the interval to a rule")
-    if gate.scenarios is not None and (gate.low or gate.high):
-        raise part.refused("`scenarios` beside an end", "hold the figure or one end of its interval")
-    bounds = {rule: getattr(gate, rule) for rule in RULES}
-    if not any(bound is not None for bound in bounds.values()):
-        raise part.refused("no rule", f"write one of: {', '.join(RULES)}")
-    for rule, bound in bounds.items():
-        if bound is not None:
-            end: End = "low" if gate.low else "high" if gate.high else "value"
-            yield Gate(rule=rule, bound=bound, end=end, scenarios=gate.scenarios)
 
 
 # -- conversations -----------------------------------------------------------------------------------------------
@@ -326,7 +190,7 @@ def _lines(path: Path, named: PlacedPart) -> Iterator[tuple[SuiteScenario, Place
             raise part.refused(show(value), 'write one conversation a line: {"id": …, "messages": […]}')
         yield checked(SuiteScenario, value, part, "eval_scenario"), part
     if empty:
-        raise _refuse(str(path), "", "the file is empty", "write one conversation a line")
+        raise refused(str(path), "", "the file is empty", "write one conversation a line")
 
 
 def _with_asks_apart(

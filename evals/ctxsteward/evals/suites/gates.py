@@ -34,20 +34,22 @@ Raises `InputError` with the line of the fault.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import files
-from math import isfinite
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StrictBool
 
 from ctxsteward.schemas import InputError
 from ctxsteward.schemas.eval_result import GateResult, MetricResult, ScenarioPart, Verdict
-from ctxsteward.store.strict_yaml import Lines, YamlSource, place, read_mapping, show
+from ctxsteward.schemas.eval_suite import FigureGate
+from ctxsteward.store.strict_yaml import DocumentKind, read_mapping, read_text
 
 from ..intervals import Spread, detects, promise_detects
+from ..placed import PlacedPart, checked, refused
 
-VERSION = 1
 SHIPPED = "gates.yaml"
 Rule = Literal["below", "at_most", "at_least", "above"]
 RULES: tuple[Rule, ...] = ("below", "at_most", "at_least", "above")
@@ -185,31 +187,51 @@ def shipped_gates() -> Mapping[str, Gates]:
 
 def load_gates(path: Path) -> Mapping[str, Gates]:
     """Read the gates of a file, by suite."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = "is not UTF-8" if isinstance(error, UnicodeDecodeError) else error.strerror
-        raise InputError(
-            f"{path}: {reason}; write a file of gates, or pass --gate alone for the shipped ones"
-        ) from error
-    return read_gates(text, str(path))
+    return read_gates(read_text(path, _READING), str(path))
+
+
+class _GatesFile(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    schema_version: Literal[1]
+    required: StrictBool = False
+    allow_undecided: StrictBool = False
+    gates: Annotated[dict[str, Annotated[dict[str, FigureGate], Field(min_length=1)]], Field(min_length=1)]
+
+
+_READING = DocumentKind(
+    what="gates", refuse=refused, max_bytes=1 << 20, max_depth=6, expected="a mapping with `schema_version` and `gates`"
+)
 
 
 def read_gates(text: str, source: str) -> Mapping[str, Gates]:
     """Parse gates, by suite."""
-    tree, lines = read_mapping(text, source, _READING)
-    if tree.get("schema_version") != VERSION:
-        found = show(tree.get("schema_version"))
-        raise _refuse(place(source, lines, ("schema_version",)), "schema_version", found, f"write {VERSION}")
-    for key in tree.keys() - {"schema_version", "required", "allow_undecided", "gates"}:
-        keys = "there are `schema_version`, `required`, `allow_undecided` and `gates`"
-        raise _refuse(place(source, lines, (key,)), key, "no such key", keys)
-    reader = _Reader(source, lines)
-    required = reader.flag(tree.get("required", False), ("required",))
-    allow_undecided = reader.flag(tree.get("allow_undecided", False), ("allow_undecided",))
-    suites = reader.mapping(tree.get("gates"), ("gates",), "a mapping from suites to gates")
-    read = {name: reader.suite(value, ("gates", name)) for name, value in suites.items()}
-    return {suite: for_all(gates, required=required, allow_undecided=allow_undecided) for suite, gates in read.items()}
+    tree = read_mapping(text, source, _READING)
+    root = PlacedPart(tree.place)
+    file = checked(_GatesFile, tree.value, root, "gates")
+    return {
+        suite: for_all(
+            {name: tuple(gates_of(gate, root.at("gates", suite, name))) for name, gate in gates.items()},
+            required=file.required,
+            allow_undecided=file.allow_undecided,
+        )
+        for suite, gates in file.gates.items()
+    }
+
+
+def gates_of(gate: FigureGate, part: PlacedPart) -> Iterator[Gate]:
+    """Yield a gate for each rule of a figure."""
+    if gate.low and gate.high:
+        raise part.refused("both ends", "hold one end of the interval to a rule")
+    if gate.scenarios is not None and (gate.low or gate.high):
+        raise part.refused("`scenarios` beside an end", "hold the figure or one end of its interval")
+    bounds = {rule: getattr(gate, rule) for rule in RULES}
+    if not any(bound is not None for bound in bounds.values()):
+        raise part.refused("no rule", f"write one of: {', '.join(RULES)}")
+    for rule, bound in bounds.items():
+        if bound is not None:
+            end: End = "low" if gate.low else "high" if gate.high else "value"
+            yield Gate(rule=rule, bound=bound, end=end, scenarios=gate.scenarios)
 
 
 def for_all(gates: Gates, *, required: bool, allow_undecided: bool) -> Gates:
@@ -218,65 +240,3 @@ def for_all(gates: Gates, *, required: bool, allow_undecided: bool) -> Gates:
         metric: tuple(replace(gate, required=required, allow_undecided=allow_undecided) for gate in rules)
         for metric, rules in gates.items()
     }
-
-
-def _refuse(where: str, key: str, found: str, todo: str) -> InputError:
-    named = f"`{key}`: " if key else ""
-    return InputError(f"{where}: {named}{found}; {todo}")
-
-
-_READING = YamlSource(
-    what="gates", refuse=_refuse, max_bytes=1 << 20, max_depth=6, expected="a mapping with `schema_version` and `gates`"
-)
-
-
-@dataclass(frozen=True, slots=True)
-class _Reader:
-    source: str
-    lines: Lines
-
-    def mapping(self, value: object, path: tuple[str, ...], expected: str) -> dict[str, Any]:
-        if not isinstance(value, dict) or not value:
-            raise self.refused(path, show(value), f"write {expected}")
-        return value
-
-    def suite(self, value: object, path: tuple[str, ...]) -> Gates:
-        metrics = self.mapping(value, path, "a mapping from figures to rules")
-        return {name: self.rules(rules, (*path, name)) for name, rules in metrics.items()}
-
-    def rules(self, value: object, path: tuple[str, ...]) -> tuple[Gate, ...]:
-        fields = dict(self.mapping(value, path, "a rule such as {below: 0.05}"))
-        ends: list[End] = [end for end in ("low", "high") if self.flag(fields.pop(end, False), (*path, end))]
-        if len(ends) > 1:
-            raise self.refused(path, "both ends", "hold one end of the interval to a rule")
-        scenarios = self._count(fields.pop("scenarios", None), (*path, "scenarios"))
-        if ends and scenarios is not None:
-            raise self.refused(path, f"`scenarios` beside `{ends[0]}`", "hold the figure or one end of its interval")
-        for name in fields.keys() - set(RULES):
-            raise self.refused((*path, name), "no such rule", f"there are: {', '.join(RULES)}, scenarios, low, high")
-        if not fields:
-            raise self.refused(path, "no rule", f"write one of: {', '.join(RULES)}")
-        end: End = ends[0] if ends else "value"
-        return tuple(
-            Gate(rule=rule, bound=self._number(fields[rule], (*path, rule)), end=end, scenarios=scenarios)
-            for rule in RULES
-            if rule in fields
-        )
-
-    def flag(self, value: object, path: tuple[str, ...]) -> bool:
-        if not isinstance(value, bool):
-            raise self.refused(path, show(value), "write true, or leave it out")
-        return value
-
-    def _count(self, value: object, path: tuple[str, ...]) -> int | None:
-        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
-            raise self.refused(path, show(value), "write a number of scenarios, from 1")
-        return value
-
-    def _number(self, value: object, path: tuple[str, ...]) -> float:
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not isfinite(value):
-            raise self.refused(path, show(value), "write a number")
-        return float(value)
-
-    def refused(self, path: tuple[str, ...], found: str, todo: str) -> InputError:
-        return _refuse(place(self.source, self.lines, path), ".".join(path), found, todo)
