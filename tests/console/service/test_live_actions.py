@@ -211,10 +211,10 @@ def test_pages_of_the_steward_as_files(desk: Desk, tmp_path: Path) -> None:
     }
     page = apart["en/steward/fernhollow-desk/index.html"]
     assert page.tags["form"] == 0
-    assert [one.record.text for one in shown.questions if one.record.text not in "".join(page.text)] == []
+    assert [one.record.text for one in shown.questions.rows if one.record.text not in "".join(page.text)] == []
     assert any("sessions/dora-2/messages.html#m3" in link for _, link in page.links)
     asked = [one["id"] for one in value("review", *desk.where)["records"]]
-    assert [one.record.id for one in shown.questions] == asked
+    assert [one.record.id for one in shown.questions.rows] == asked
 
 
 def test_what_two_texts_differ_in() -> None:
