@@ -63,42 +63,31 @@ def test_only_an_approved_record_renders_as_the_operators_text() -> None:
     )
 
 
-def system_text(profile: ProfileDocument) -> str:
-    return "\n".join(block.text for block in system_blocks(profile))
-
-
-def static_text(profile: ProfileDocument) -> str:
-    return "\n".join(block.text for block in static_blocks(profile))
-
-
 def test_key_order_and_quoting_leave_no_trace() -> None:
     one, other = Profile.from_yaml(SHOP), Profile.from_yaml(REORDERED)
     assert one == other
     assert one.digest == other.digest
-    assert (system_text(one), static_text(one), meta_text(one)) == (
-        system_text(other),
-        static_text(other),
-        meta_text(other),
-    )
+    assert (system_blocks(one), static_blocks(one)) == (system_blocks(other), static_blocks(other))
+    assert meta_text(one) == meta_text(other)
 
 
 def test_entries_keep_the_order_of_their_author() -> None:
     there, back = Profile.from_yaml("rails: {b: x, a: y}"), Profile.from_yaml("rails: {a: y, b: x}")
-    assert static_text(there) == "rails:\n  b: x\n  a: y"
+    assert static_blocks(there)[0].text == "rails:\n  b: x\n  a: y"
     assert there.digest != back.digest
 
 
 def test_a_value_that_the_text_states_is_not_repeated() -> None:
     stated = Profile.from_yaml("policies: {w: {text: Refund within 14 days., value: 14, unit: days}}")
     part_of_another = Profile.from_yaml("policies: {w: {text: Refund within 14.5 days., value: 14, unit: days}}")
-    assert system_text(stated) == "policies:\n  w: Refund within 14 days."
-    assert system_text(part_of_another) == "policies:\n  w: Refund within 14.5 days. (14 days)"
+    assert system_blocks(stated)[0].text == "policies:\n  w: Refund within 14 days."
+    assert system_blocks(part_of_another)[0].text == "policies:\n  w: Refund within 14.5 days. (14 days)"
 
 
 def test_an_empty_block_has_no_heading() -> None:
     profile = Profile.from_yaml("persona: You answer in one sentence.\n")
-    assert system_text(profile) == "You answer in one sentence."
-    assert (static_text(profile), meta_text(profile)) == ("", "")
+    assert system_blocks(profile)[0].text == "You answer in one sentence."
+    assert (static_blocks(profile), meta_text(profile)) == ((), "")
 
 
 def test_the_digest_is_over_the_whole_document() -> None:
@@ -112,7 +101,7 @@ def test_the_digest_is_over_the_whole_document() -> None:
 def test_prose_renders_exactly_as_written(text: str) -> None:
     if text.strip():
         profile = Profile.from_text(text)
-        assert system_text(profile) == text
+        assert system_blocks(profile)[0].text == text
         assert profile.persona[0].locked
 
 
@@ -148,7 +137,7 @@ def test_what_is_written_is_what_is_read(tree: dict[str, object]) -> None:
     profile = Profile.from_yaml(json.dumps(tree, ensure_ascii=False))  # JSON is YAML
     stored = Profile.from_document(ProfileDocument.model_validate_json(canonical_json(profile)))
     assert stored == profile
-    assert system_text(stored) == system_text(profile)
+    assert system_blocks(stored) == system_blocks(profile)
     for block in BLOCKS:
         written = tree.get(block, {})
         assert isinstance(written, dict)

@@ -117,15 +117,15 @@ class Chain:
         last = self.last_number(after)
         return self.present(last) if last else None
 
-    def links(self, start: int = 1, stop: int | None = None) -> Iterator[Link]:
-        """Links from `start` up to and including `stop` (default: all), each checked against the one before."""
+    def links(self, start: int = 1) -> Iterator[Link]:
+        """Yield links from `start` on, each checked against the one before."""
         before = self.read(start - 1) if start > 1 else None
         number = start
-        while stop is None or number <= stop:
+        while True:
             try:
                 link = self.read(number)
             except ObjectMissing:
-                if stop is None and self.last_number(number - 1) < number:
+                if self.last_number(number - 1) < number:
                     return
                 link = self.present(number)
             if not follows(link, before):

@@ -100,35 +100,35 @@ def apply_tombstones(
     store: Backend,
     tenant: str = "default",
     *,
-    erasers: Sequence[Eraser] = (),
-    elsewhere: RemoteSessions | None = None,
     thorough: bool = False,
 ) -> Erasure | None:
-    """Erase here, in the local journal and through the erasers, what another machine has forgotten; None: nothing new.
+    """Erase here, in the journal and through the store's erasers, what another machine has forgotten.
+
+    Return None if there is nothing new.
 
     Where fewer tombstones are listed than were seen, those of what is here are asked for by name, and the erasure is
     not `complete`. Costs a listing of the tombstones and of what erasers hold where there are no new ones, else (or if
     `thorough`) a reading of all local logs of the tenant.
     """
     vault, journal = store.vault(tenant), store.journal
-    all_erasers = _erasers_to_call(store, tenant, erasers)
+    all_erasers = _erasers_to_call(store, tenant)
     erased, seen = frozenset(vault.erased()), journal.seen(f"tombstones/{tenant}")
     findings = []
     if len(erased) < seen:
         text = f"{seen} tombstones were seen, and {len(erased)} are listed; those of what is here are asked for by name"
-        erased, thorough = erased | frozenset(_erased_here(store, tenant)), True
+        erased, thorough = erased.union(_erased_here(store, tenant)), True
         findings.append(Finding(kind="listing_incomplete", field=f"tombstones/{tenant}", text=text))
     held = {session for holder in all_erasers if isinstance(holder, Holder) for session in holder.sessions(tenant)}
     left = {session for session in held if vault.subject_address(session) in erased}
     if not (thorough or left) and len(erased) <= seen:
         return None
     if len(erased) > seen:
-        for files in derived_files(store, tenant, erasers):
+        for files in derived_files(store, tenant):
             files(())  # they may hold words of sessions that are not in any log here
     for name in erased:
         vault.forget_secret(name)
     derived = _derived_records(store, tenant)
-    work = ErasureRun(store, tenant, ErasureRequest("", "", ""), elsewhere or store.write_behind, derived)
+    work = ErasureRun(store, tenant, ErasureRequest("", "", ""), store.write_behind, derived)
     for session in dict.fromkeys((*journal.sessions(tenant), *sorted(left))):
         if (name := vault.subject_address(session)) in erased:
             work.resume_request(name)
@@ -155,7 +155,7 @@ def _derived_records(store: Backend, tenant: str) -> list[DerivedRecords]:
     return found
 
 
-def _erasers_to_call(store: Backend, tenant: str, erasers: Sequence[Eraser]) -> tuple[Eraser, ...]:
+def _erasers_to_call(store: Backend, tenant: str, erasers: Sequence[Eraser] = ()) -> tuple[Eraser, ...]:
     """All erasers to call: those handed in, the store's, and what deletes its derived files."""
     return (*store.derived_text_erasers(), *erasers, *derived_files(store, tenant, erasers))
 

@@ -421,26 +421,26 @@ class WriterLease:
         link = self._head()
         return None if link is None or link.body["kind"] == "release" else _lease(link)
 
-    def take(self, ttl_seconds: float, *, now: float | None = None, force: bool = False) -> Lease | None:
+    def take(self, ttl_seconds: float, *, force: bool = False) -> Lease | None:
         """Take the lease under the next epoch where it is free, released or expired, or by `force`.
 
         None where somebody else holds it. A lease that this writer holds already is renewed.
         """
-        moment = self._moment(ttl_seconds, now)
+        moment = self._moment(ttl_seconds)
         while True:
             link = self._head()
             if link is not None and link.body["kind"] != "release":
                 if link.body["token"] == self._token:
-                    return self.renew(ttl_seconds, now=now)
+                    return self.renew(ttl_seconds)
                 if link.body["expires_seconds"] > moment and not force:
                     return None
             taken = self._write(link, "take", (link.epoch if link else 0) + 1, moment + ttl_seconds)
             if taken is not None:
                 return taken
 
-    def renew(self, ttl_seconds: float, *, now: float | None = None) -> Lease:
+    def renew(self, ttl_seconds: float) -> Lease:
         """Prolong the lease, also an expired one that is still free; raises `Fenced` where another writer took it."""
-        moment = self._moment(ttl_seconds, now)
+        moment = self._moment(ttl_seconds)
         while True:
             link = self._head()
             if link is None or link.body["token"] != self._token or link.body["kind"] == "release":
@@ -482,10 +482,10 @@ class WriterLease:
             raise UnsupportedVersion(numbered(self.folder, link.number), link.body.get("schema_version"), VERSION)
         return link
 
-    def _moment(self, ttl_seconds: float, now: float | None) -> float:
+    def _moment(self, ttl_seconds: float) -> float:
         if not (math.isfinite(ttl_seconds) and ttl_seconds > 0):
             raise InputError(f"lease: a time to live of {ttl_seconds} s; give a positive number of seconds")
-        moment = self._clock() if now is None else now
+        moment = self._clock()
         if not math.isfinite(moment):
             raise InputError(f"lease: the clock says {moment}; give Unix seconds")
         return moment
