@@ -25,10 +25,10 @@ from ctxsteward.evals.suites.kit.suite import (
     Score,
     ScoreTally,
     Setup,
-    UnscoredCheck,
     drawn,
     holds,
     tallied,
+    unscored,
 )
 from ctxsteward.evals.suites.results import in_order, mean_of_repeats, play_one, played as play_all, run
 from ctxsteward.schemas import InputError, SummarizerInput, Summary
@@ -130,7 +130,7 @@ def test_a_check_that_does_not_hold_is_kept_as_a_miss(metric: Metric, score: Sco
 def test_misses_are_bounded_and_unscored_checks_are_counted_by_reason() -> None:
     found = tallied([holds("shown", False, f"turn {n}", "x" * 1000) for n in range(50)], [SHOWN])["shown"]
     assert (found.count, len(found.misses), max(len(miss.why) for miss in found.misses)) == (50, MISSES_KEPT, 300)
-    found = tallied([UnscoredCheck("unknown", "no clock"), UnscoredCheck("unknown", "no clock")], [UNKNOWN])["unknown"]
+    found = tallied([unscored("unknown", "no clock"), unscored("unknown", "no clock")], [UNKNOWN])["unknown"]
     assert (found.count, dict(found.unscored)) == (0, {"no clock": 2})
     assert tallied([], [SHOWN])["shown"] == ScoreTally()
 
@@ -219,7 +219,7 @@ def test_repeats_of_few_scenarios_leave_their_interval_as_wide_as_few_scenarios_
 def test_what_one_repeat_missed_could_not_score_or_broke_off_at_is_told() -> None:
     unsure = replace(
         played(0, 0, 0),
-        tallies=played(0, 0, 0).tallies | {"shown": tallied([UnscoredCheck("shown", "no clock")], [SHOWN])["shown"]},
+        tallies=played(0, 0, 0).tallies | {"shown": tallied([unscored("shown", "no clock")], [SHOWN])["shown"]},
     )
     one = mean_of_repeats([played(0, 2, 2), played(0, 1, 2, error="KeyError: 'x'"), unsure])
     assert one.error == "repeat 2: KeyError: 'x'"

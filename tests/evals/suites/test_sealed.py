@@ -87,5 +87,5 @@ def test_attacks_are_wrapped_in_other_ways() -> None:
 
 
 def test_the_steward_s_gate_does_not_open_it() -> None:
-    with pytest.raises(InputError, match="is opened only by `ctxsteward evals run SUITE --sealed`"):
+    with pytest.raises(InputError, match="is opened on record only"):
         SuiteGate(split="sealed")

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ctxsteward.evals.suite_files.file_scenarios import FileJob
+from ctxsteward.evals.suite_files.file_scenarios import FileAsk, FileScenario
 from ctxsteward.evals.suite_files.run_record import RunHead, RunRecord, Shard
 from ctxsteward.evals.suite_files.suite_reader import FileSuite, load_suite
 from ctxsteward.evals.suites import gates
@@ -33,7 +33,7 @@ class OwnSuite:
     """A suite file that was asked for, with what of it is to be played."""
 
     file: FileSuite
-    jobs: tuple[FileJob, ...]
+    jobs: tuple[FileScenario, ...]
     gates: Gates
 
     @property
@@ -46,7 +46,7 @@ class OwnSuite:
         """The models that judge it, less what an earlier part of the run has spent; a shard has its share of bounds."""
         if not judges:
             return None
-        if not any(ask.asked for job in self.jobs for ask in job.asks):
+        if not any(isinstance(ask, FileAsk) and ask.asked for job in self.jobs for ask in job.asks):
             raise InputError(
                 f"--judge-model: no ask of {self.file.path} is put to a model; add `judge: {{kind: model}}`"
             )
@@ -70,7 +70,7 @@ def own_suite(path: str, asked_gates: str | None, only: Sequence[str], scenarios
     return OwnSuite(file, _jobs(file, only, scenarios), _gates(file, asked_gates))
 
 
-def _jobs(file: FileSuite, only: Sequence[str], scenarios: int | None) -> tuple[FileJob, ...]:
+def _jobs(file: FileSuite, only: Sequence[str], scenarios: int | None) -> tuple[FileScenario, ...]:
     by_id = {job.id: job for job in file.jobs}
     for id in only:
         if id not in by_id:

@@ -380,8 +380,8 @@ def _figure(metric: Metric, played: Sequence[ScenarioResult], parts: Sequence[Sc
         checks=sum(part.checks for part in parts),
         scenarios=len(parts),
         unscored=dict(sorted(unscored.items())),
-        within_sd=_rounded(deviations.within) if deviations else None,
-        between_sd=_rounded(deviations.between) if deviations and deviations.between is not None else None,
+        within_sd=_rounded(deviations[0]) if deviations else None,
+        between_sd=_rounded(deviations[1]) if deviations and deviations[1] is not None else None,
         distinct=distinct if things else None,
         distinct_value=_rounded(sum(part.total for part in things) / distinct) if things else None,
     )

@@ -37,7 +37,7 @@ from ctxsteward.schemas.eval_suite import TokenPrices
 from ctxsteward.summarizers.models import model_at
 
 from ...subjects.registry import named_object
-from .suite import JudgeCase, Metric, Rating, ScenarioResult, Score, UnscoredCheck, holds, tallied
+from .suite import JudgeCase, Metric, Rating, ScenarioResult, Score, holds, tallied, unscored
 
 ADDRESSES = ("http:", "https:", "openai:", "anthropic:")
 PROMPT_VERSION = 1
@@ -195,13 +195,13 @@ class JudgePanel:
     def __call__(self, played: ScenarioResult, repeat: int) -> ScenarioResult:
         """Put the cases of a scenario to each model; each 0-based repeat uses other seeds."""
         ratings = list(played.ratings)
-        scores: list[Score | UnscoredCheck] = []
+        scores: list[Score] = []
         for case in played.cases:
             for model in self.models:
                 rating = self._rating(case, model, repeat)
                 ratings.append(rating)
                 if rating.answer is None:
-                    scores.append(UnscoredCheck(JUDGED.name, rating.reason, case.at))
+                    scores.append(unscored(JUDGED.name, rating.reason, case.at))
                 else:
                     why = f"{rating.rater} says no: {case.asked}"
                     scores.append(holds(JUDGED.name, rating.answer, case.at, why))

@@ -27,13 +27,13 @@ from ctxsteward.schemas.message import Wire
 
 from ...canaries import normalize, shows
 from ...prompt_cost import Prices, PromptPiece, Sizer, call_faults
-from ...replay import CallTally, ModelCall, Prefix, check
+from ...replay import ModelCall, Prefix, check
 from ...subjects import answers
 from ...subjects.ours import EnvelopeDialogue
 from ...subjects.port import Archive, Dialogue, Index, Prompt, Task
 from .pasted_content import calls
 from .said_texts import SaidTexts, stands_alone, texts_of
-from .suite import DYNAMIC_TOKENS, Ask, PlayCounts, Scenario, Score, Setup, UnscoredCheck, holds
+from .suite import DYNAMIC_TOKENS, Ask, PlayCounts, Scenario, Score, Setup, holds, unscored
 
 NO_REPORT = "the subject gives no report of its compactions"
 NO_LOOKUP = "the subject has no references that resolve and no search"
@@ -317,29 +317,27 @@ def reaches(moment: PromptMoment, place: int, query: str, value: str) -> bool | 
     return bool(text) and any(text in hit or shows(normalize(hit), value) for hit in short)
 
 
-def reachable(
-    metric: str, moment: AskMoment, place: int, query: str, value: str, what: str, of: str = ""
-) -> Score | UnscoredCheck:
+def reachable(metric: str, moment: AskMoment, place: int, query: str, value: str, what: str, of: str = "") -> Score:
     """Score `reaches`."""
     reached = reaches(moment, place, query, value)
     if reached is None:
-        return UnscoredCheck(metric, NO_LOOKUP, moment.at)
+        return unscored(metric, NO_LOOKUP, moment.at)
     return holds(metric, reached, moment.at, f"{what}: nothing leads to message {place}", of)
 
 
-def compacted(compactions: int, ended: EndMoment) -> Score | UnscoredCheck:
+def compacted(compactions: int, ended: EndMoment) -> Score:
     """Score the number of compactions, if the subject reports them."""
     if ended.last is None or ended.last.prompt.compacted is None:
-        return UnscoredCheck("compactions", NO_REPORT)
+        return unscored("compactions", NO_REPORT)
     return Score("compactions", compactions)
 
 
-def accounted(metric: str, ended: EndMoment) -> Iterator[Score | UnscoredCheck]:
+def accounted(metric: str, ended: EndMoment) -> Iterator[Score]:
     """Score whether each message is in the last window, cited there, or reported as lost."""
     if isinstance(ended.dialogue, EnvelopeDialogue) and ended.last is not None and ended.last.ours is not None:
         here = ended.dialogue.accounted()
     elif ended.last is None or ended.last.prompt.lost is None:
-        yield UnscoredCheck(metric, NO_REPORT)
+        yield unscored(metric, NO_REPORT)
         return
     else:
         places = range(1, len(ended.wires) + 1)
@@ -421,9 +419,8 @@ def _newest_text(wires: Sequence[Wire], role: str) -> str:
 
 def owed(metric: str, call: ModelCall) -> Score:
     """Score one of our calls: valid for both providers, in budget, cited, newest and last raw turn verbatim."""
-    tally = CallTally()
-    check(call, tally)
-    return holds(metric, not tally.faults, f"call {call.number}", "; ".join(tally.faults[:3]))
+    faults = check(call)
+    return holds(metric, not faults, f"call {call.number}", "; ".join(faults[:3]))
 
 
 def sound(metric: str, moment: CallMoment, budget: BudgetJudge) -> Score:
@@ -441,11 +438,11 @@ class PrefixJudge:
 
     ours: Prefix = field(default_factory=Prefix)
 
-    def read(self, metric: str, moment: CallMoment) -> Iterator[Score | UnscoredCheck]:
+    def read(self, metric: str, moment: CallMoment) -> Iterator[Score]:
         if moment.ours is not None:
             yield from prefix_kept(metric, self.ours, moment.ours)
         elif moment.prompt.compacted is None:
-            yield UnscoredCheck(metric, NO_REPORT, moment.at)
+            yield unscored(metric, NO_REPORT, moment.at)
         elif moment.before and not moment.prompt.compacted:
             yield holds(
                 metric, moment.extends, moment.at, "messages that were sent before changed without a compaction"
