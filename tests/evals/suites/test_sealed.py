@@ -74,7 +74,7 @@ def test_what_is_planted_stands_in_no_message_that_does_not_plant_it() -> None:
 def test_tools_and_formats_are_others() -> None:
     rng = Random(3)
     sealed = [pasted_content.tool_output(rng, THINGS, split="sealed") for _ in range(60)]
-    assert {output.name for output in sealed} == {name for name, _ in sealed_formats.TOOLS}
+    assert {name for name, _, _ in sealed} == {name for name, _ in sealed_formats.TOOLS}
     assert {name for name, _ in sealed_formats.TOOLS}.isdisjoint({name for name, _ in pasted_content.TOOLS})
     for name, make in sealed_formats.FORMATS.items():
         few, many = (make(Random(name), THINGS, rows).count("\n") for rows in (3, 30))
