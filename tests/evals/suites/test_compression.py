@@ -137,9 +137,9 @@ def test_every_kind_is_planted_where_it_says() -> None:
             assert one.turns == draw.turns
             last = one.asks[-1]
             assert isinstance(last, CanaryQuestion)
-            assert {planted.canary.kind for planted in last.planted} == set(KINDS)
-            for planted in last.planted:
-                assert planted.canary.value in str(one.messages[planted.said_at - 1]["content"])
+            assert {canary.kind for canary, _ in last.planted} == set(KINDS)
+            for canary, _ in last.planted:
+                assert canary.value in str(one.messages[canary.ordinals[-1] - 1]["content"])
 
 
 def test_results_outgrow_the_budget_and_messages_come_again() -> None:

@@ -66,9 +66,9 @@ def test_what_is_planted_stands_in_no_message_that_does_not_plant_it() -> None:
     for draw in drawn("compression", "sealed", 4):
         made = suite_named("compression").make(draw)
         shown = [normalize(str(wire["content"])) for wire in made.messages]
-        for planted in made.asks[-1].planted:  # type: ignore[attr-defined]
-            at = {n for n, text in enumerate(shown, 1) if shows(text, planted.canary.value)}
-            assert at == {planted.said_at}, planted
+        for canary, _ in made.asks[-1].planted:  # type: ignore[attr-defined]
+            at = {n for n, text in enumerate(shown, 1) if shows(text, canary.value)}
+            assert at == {canary.ordinals[-1]}, canary
 
 
 def test_tools_and_formats_are_others() -> None:
