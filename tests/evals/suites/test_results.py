@@ -30,7 +30,7 @@ from ctxsteward.evals.suites.kit.suite import (
     tallied,
     unscored,
 )
-from ctxsteward.evals.suites.results import in_order, mean_of_repeats, play_one, played as play_all, run
+from ctxsteward.evals.suites.results import in_order, mean_of_repeats, play_one, played as play_all, run_all
 from ctxsteward.schemas import InputError, SummarizerInput, Summary
 from ctxsteward.schemas.eval_result import EvalResult
 from ctxsteward.schemas.message import Wire
@@ -146,8 +146,8 @@ def without_time(results: list[ScenarioResult]) -> list[ScenarioResult]:
 
 
 def test_several_processes_give_the_scores_of_one() -> None:
-    alone = list(run(DRAWS, Setup(), workers=1))
-    shared = in_order(list(run(DRAWS, Setup(), workers=2)), DRAWS)
+    alone = [one for _, one in run_all([(draw, Setup()) for draw in DRAWS])]
+    shared = in_order([one for _, one in run_all([(draw, Setup()) for draw in DRAWS], workers=2)], DRAWS)
     assert without_time(alone) == without_time(shared)
     assert all(one.turns >= 50 and one.builds >= one.turns and one.error is None for one in alone)
 
@@ -168,7 +168,7 @@ def local(source: SummarizerInput, *, budget_tokens: int) -> Summary:
 def test_a_setup_that_cannot_leave_its_process_is_refused_with_what_to_do() -> None:
     unpicklable = Setup(summarizer=lambda source, *, budget_tokens: Summary(bullets=()))
     with pytest.raises(InputError, match="run with one worker"):
-        list(run(DRAWS, unpicklable, workers=2))
+        list(run_all([(draw, unpicklable) for draw in DRAWS], workers=2))
     assert Setup(summarizer=local).describe()["summarizer"] == "local"
 
 

@@ -71,11 +71,11 @@ ScenarioJudge = Callable[[ScenarioResult, int], ScenarioResult]
 """Put the cases of a played scenario to model judges; the number is the 0-based repeat."""
 
 
-def play_one(draw: Draw, setup: Setup, cpu_seconds: CpuSeconds = time.process_time) -> ScenarioResult:
+def play_one(draw: Draw, setup: Setup) -> ScenarioResult:
     """Make and play a scenario of a shipped suite; add up its scores."""
     suite = suite_named(draw.suite)
     suite.check(setup)
-    return play_made(lambda: suite.make(draw), suite.scores, suite.metrics, setup, cpu_seconds)
+    return play_made(lambda: suite.make(draw), suite.scores, suite.metrics, setup)
 
 
 def play_made(
@@ -105,17 +105,6 @@ def play_made(
         cases=() if error else tuple(stage.cases),
         ratings=() if error else tuple(stage.ratings),
     )
-
-
-def run(
-    draws: Sequence[JobType],
-    setup: Setup,
-    *,
-    workers: int = 1,
-    play: Callable[[JobType, Setup], ScenarioResult] = play_one,  # type: ignore[assignment]
-) -> Iterator[ScenarioResult]:
-    """Play scenarios in `workers` processes; yield each as it ends, in any order."""
-    yield from (played for _, played in run_all([(draw, setup) for draw in draws], workers=workers, play=play))
 
 
 def run_all(

@@ -33,7 +33,7 @@ from ...subjects.ours import EnvelopeDialogue
 from ...subjects.port import Archive, Dialogue, Index, Prompt, Task
 from .pasted_content import calls
 from .said_texts import SaidTexts, stands_alone, texts_of
-from .suite import DYNAMIC_TOKENS, Ask, PlayCounts, Scenario, Score, Setup, holds, unscored
+from .suite import DYNAMIC_TOKENS, Ask, PlayCounts, Scenario, Score, Scores, Setup, holds, unscored
 
 NO_REPORT = "the subject gives no report of its compactions"
 NO_LOOKUP = "the subject has no references that resolve and no search"
@@ -434,27 +434,25 @@ def sound(metric: str, moment: CallMoment, budget: BudgetJudge) -> Score:
 
 @dataclass(slots=True)
 class PrefixJudge:
-    """Check that a call's messages extend those of the call before, unless the subject reports a compaction."""
+    """Check that a call's messages extend those of the call before, unless the subject reports a compaction.
+
+    Of our builder, it checks the bytes before the turn.
+    """
 
     ours: Prefix = field(default_factory=Prefix)
 
-    def read(self, metric: str, moment: CallMoment) -> Iterator[Score]:
+    def read(self, metric: str, moment: CallMoment) -> Scores:
         if moment.ours is not None:
-            yield from prefix_kept(metric, self.ours, moment.ours)
+            compared = self.ours.compared
+            extends = self.ours.check(moment.ours)
+            if self.ours.compared > compared:
+                why = "bytes before the turn changed without a compaction"
+                yield holds(metric, extends, f"call {moment.number}", why)
         elif moment.prompt.compacted is None:
             yield unscored(metric, NO_REPORT, moment.at)
         elif moment.before and not moment.prompt.compacted:
-            yield holds(
-                metric, moment.extends, moment.at, "messages that were sent before changed without a compaction"
-            )
-
-
-def prefix_kept(metric: str, prefix: Prefix, call: ModelCall) -> Iterator[Score]:
-    """Score whether this call's bytes extend the last one's; yield nothing after a compaction."""
-    before = prefix.compared
-    extends = prefix.check(call)
-    if prefix.compared > before:
-        yield holds(metric, extends, f"call {call.number}", "bytes before the turn changed without a compaction")
+            why = "messages that were sent before changed without a compaction"
+            yield holds(metric, moment.extends, moment.at, why)
 
 
 @dataclass(slots=True)
