@@ -77,7 +77,12 @@ def make(draw: Draw) -> Scenario:
     for turn in range(draw.turns):
         due_now = due.get(turn, [])
         news = [planted[place][1][number][1] for place, number in due_now]
-        messages.append(user(_statement(rng, talk, news) if news else _chatter(rng, talk, messages)))
+        if news:
+            before = talk.user() if rng.random() < 0.25 else ""
+            after = talk.user() if not before and rng.random() < 0.25 else ""
+            messages.append(user(talk.join(before, *news, after)))
+        else:
+            messages.append(user(_chatter(rng, talk, messages)))
         for place, _ in due_now:
             said_at[place].append(len(messages))
         if rng.random() < 0.3:
@@ -111,12 +116,6 @@ def _unambiguous(
         texts += own_texts
         values += own_values
         yield kind, sentences, marked
-
-
-def _statement(rng: Random, talk: SmallTalk, sentences: Sequence[str]) -> str:
-    before = talk.user() if rng.random() < 0.25 else ""
-    after = talk.user() if not before and rng.random() < 0.25 else ""
-    return talk.join(before, *sentences, after)
 
 
 def _chatter(rng: Random, talk: SmallTalk, before: Sequence[Wire]) -> str:

@@ -201,7 +201,11 @@ def attributed(
         named = tuple(_REF.findall(line))
         ordinals = {Ref.parse(ref).ordinal for ref in citations}
         # a tool's bullet also quotes name and arguments of its call, which stand in the message before the result
-        cited = all(not ordinals.isdisjoint(_said_at(attack)) for attack in marked if attack.marker in line)
+        cited = all(
+            not ordinals.isdisjoint((attack.ordinal, attack.ordinal + (attack.role == "assistant")))
+            for attack in marked
+            if attack.marker in line
+        )
         yield holds(
             "attributed",
             named == tuple(citations) and cited,
@@ -218,10 +222,6 @@ def attributed(
         days = [day[1] for day in map(_DAY.fullmatch, read) if day]
         right = rows == real and days == sorted(set(days))
         yield holds("attributed", right, at, f"recalled as {rows} under {days}, in truth {real}")
-
-
-def _said_at(attack: Attack) -> set[int]:
-    return {attack.ordinal, attack.ordinal + 1} if attack.role == "assistant" else {attack.ordinal}
 
 
 def turns_alike(envelope: Envelope, twin: Envelope, at: str) -> Score:

@@ -407,14 +407,14 @@ def asked_within_budget(metric: str, asked: AskMoment, budget: BudgetJudge) -> S
 
 def last_turn_missing(moment: CallMoment) -> list[str]:
     """Return the newest user text and the newest assistant text that the window does not hold word for word."""
-    newest = (_newest_text(moment.wires, role) for role in ("user", "assistant"))
-    return [text for text in newest if text not in moment.window]
-
-
-def _newest_text(wires: Sequence[Wire], role: str) -> str:
-    """Return the newest text of a role, or empty; read from the end, so that a late call costs no more."""
-    spoken = (Message.from_wire(wire).text for wire in reversed(wires) if wire["role"] == role)
-    return next(filter(None, spoken), "")
+    missing = []
+    for role in ("user", "assistant"):
+        # read from the end, so that a late call costs no more
+        texts = (Message.from_wire(wire).text for wire in reversed(moment.wires) if wire["role"] == role)
+        newest = next(filter(None, texts), "")
+        if newest not in moment.window:
+            missing.append(newest)
+    return missing
 
 
 def owed(metric: str, call: ModelCall) -> Score:
