@@ -38,7 +38,7 @@ ATTACKS := tests/console/service/test_attacks.py tests/console/service/test_open
   tests/steward/ingest/test_worker_pool.py \
   tests/steward/night/test_kills.py tests/steward/night/test_poison.py tests/steward/night/test_laundering.py
 # And these: other people's servers and libraries, a browser, benchmarks, and the guides from first command to last.
-JOURNEYS := tests/flows tests/browser $(wildcard tests/test_guide_*.py) tests/test_examples.py tests/test_docs.py \
+JOURNEYS := flows tests/flows tests/browser $(wildcard tests/test_guide_*.py) tests/test_examples.py tests/test_docs.py \
   tests/test_site.py tests/test_installed.py tests/test_deploy.py tests/test_distribution.py \
   tests/envelope/integrations/test_frameworks.py tests/envelope/integrations/test_agent_framework.py \
   tests/envelope/integrations/test_litellm.py tests/summarizers/models/test_local_server.py \

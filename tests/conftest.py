@@ -11,6 +11,7 @@ from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
+from _pytest.doctest import DoctestModule
 from hypothesis import settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
@@ -92,6 +93,24 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Shared 
     return Shared(config, log) if config.getoption("dist") == "loadfile" else None
 
 
+class DoctestsThatExist:
+    """Python files without a doctest are not looked through for one: each test file would be read twice.
+
+    A plug-in of its own, since hooks of a conftest hold for its folder alone.
+    """
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_collect_file(self, file_path: Path) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+        collectors = yield
+        if file_path.suffix != ".py" or b">>>" in file_path.read_bytes():
+            return collectors
+        return [collector for collector in collectors if not isinstance(collector, DoctestModule)]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(DoctestsThatExist())
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
     """Without the garbage collector: it would go over the ten thousand tests again and again, and finds nothing."""
@@ -154,19 +173,24 @@ def _leaves_the_process_as_it_was() -> Iterator[None]:
     assert left_behind == [], "this file changes what the files after it find:\n" + "\n".join(left_behind)
 
 
-@pytest.fixture(autouse=True)
-def _imports_of_its_own() -> Iterator[None]:
-    """Without the folders of this test: `--subject FILE.py:name` puts the file's folder before all others."""
-    path = list(sys.path)
-    yield
-    sys.path[:] = path
+IMPORT_PATH = pytest.StashKey[list[str]]()
 
 
-@pytest.fixture(autouse=True)
-def _stays_on_this_machine() -> Iterator[None]:
+# Hooks and no fixtures: over ten thousand tests, a fixture around each costs ten seconds.
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup(item: pytest.Item) -> Generator[None, object, object]:
     network_guard.reached.clear()
-    yield
+    item.stash[IMPORT_PATH] = list(sys.path)
+    return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object]:
+    """No test reaches a network or leaves a folder to import from: `--subject FILE.py:name` puts the file's first."""
+    outcome = yield
+    sys.path[:] = item.stash[IMPORT_PATH]
     assert network_guard.reached == []
+    return outcome
 
 
 @pytest.fixture(scope="session")

@@ -36,8 +36,6 @@ import botocore.session
 import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
-from moto.moto_server.werkzeug_app import MotoRequestHandler, create_backend_app
-from werkzeug.serving import make_server
 
 from .needs import MINISTACK
 
@@ -105,17 +103,14 @@ class S3Server:
 # -- moto --------------------------------------------------------------------------------------------------
 
 
-class _Quiet(MotoRequestHandler):
-    def log(self, type: str, message: str, *arguments: Any) -> None:
-        """Silence."""
-
-
 @contextmanager
 def moto_server() -> Iterator[S3Server]:
     """moto on a free port of this process. Its state is the process's: take another bucket to be alone.
 
     Its S3 alone: what deals requests out to all services looks through its folder of services at each of them.
     """
+    from moto.moto_server.werkzeug_app import create_backend_app  # seconds, which only its tests should wait for
+
     with _wsgi_server(_one_at_a_time(create_backend_app("s3"))) as url:
         server = S3Server(url)
         server.make_bucket()
@@ -135,7 +130,14 @@ def _one_at_a_time(application: Any) -> Callable[..., list[bytes]]:
 
 @contextmanager
 def _wsgi_server(application: Any) -> Iterator[str]:
-    server = make_server("127.0.0.1", 0, application, threaded=True, request_handler=_Quiet)
+    from moto.moto_server.werkzeug_app import MotoRequestHandler
+    from werkzeug.serving import make_server
+
+    class Quiet(MotoRequestHandler):
+        def log(self, type: str, message: str, *arguments: Any) -> None:
+            """Silence."""
+
+    server = make_server("127.0.0.1", 0, application, threaded=True, request_handler=Quiet)
     thread = threading.Thread(target=server.serve_forever, args=(0.02,), name="wsgi server")
     thread.start()
     try:

@@ -96,7 +96,7 @@ def test_a_wrong_field_is_named_with_its_line(bad: Bad, tmp_path: Path) -> None:
         (b"", "nothing; write a mapping"),
         (b"- a", "a list"),
         (b"a: &b 1", "no YAML|anchor|alias"),
-        (b"caf\xe9: 1", "it is no UTF-8 text"),
+        (b"caf\xe9: 1", "byte 3 is not UTF-8; save the file as UTF-8"),
         (b"profile: a\nprofile: b", ":2"),
         (b"x: " + b"[" * 9 + b"]" * 9, "deep|depth|level"),
         (b"a: " + b"x" * 70_000, "bytes"),
@@ -111,5 +111,5 @@ def test_a_file_that_holds_no_settings_is_refused(data: bytes, names: str, tmp_p
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ContextError, match=r"settings .*nowhere\.yaml: no such file or directory; pass a readable"):
+    with pytest.raises(ContextError, match=r"settings .*nowhere\.yaml: no such file or directory; pass the path of"):
         settings_of(tmp_path / "nowhere.yaml")

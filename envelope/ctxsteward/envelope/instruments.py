@@ -66,10 +66,10 @@ class Board:
     def __init__(self, instruments: Iterable[Instrument], before: Callable[[], None] | None = None) -> None:
         """`before` is called at each collection, before numbers are read."""
         self._before = before
-        self.instruments: dict[str, Instrument] = {one.name: one for one in instruments}
+        self.instruments: dict[str, Instrument] = {instrument.name: instrument for instrument in instruments}
         self._numbers: dict[str, dict[Labels, float]] = {
-            one.name: dict.fromkeys(_series(one), 0) if one.kind == "counter" else {}
-            for one in self.instruments.values()
+            instrument.name: dict.fromkeys(_series(instrument), 0) if instrument.kind == "counter" else {}
+            for instrument in self.instruments.values()
         }
         self._lock = forking.lock()
         self._offered = False
@@ -277,7 +277,9 @@ def _histograms() -> tuple[Histogram, Histogram]:
 
     meter = get_meter(METER)
     build, selection = (
-        meter.create_histogram(one.name, one.unit, one.about, explicit_bucket_boundaries_advisory=BUILD_SECONDS)
-        for one in (BUILD_DURATION, SELECTION_DURATION)
+        meter.create_histogram(
+            instrument.name, instrument.unit, instrument.about, explicit_bucket_boundaries_advisory=BUILD_SECONDS
+        )
+        for instrument in (BUILD_DURATION, SELECTION_DURATION)
     )
     return build, selection

@@ -42,9 +42,10 @@ from ctxsteward.store.names import checked_name
 from ctxsteward.store.objects.port import Patience
 from ctxsteward.store.profiles.text import Profile
 
+from .history.log_view import SessionLogView
 from .history.originals import report_in
 from .history.session import Session
-from .history.session_head import head_of
+from .history.session_head import head_of, open_log
 from .layout.rows import random_nonce
 from .tokens.tokenizer import Counter
 
@@ -150,7 +151,7 @@ class Store(Backend):
         head = head_of(profile, system, tools, project)
         findings = self._claim(key)
         session = self._session(key, counter)
-        session.open(head)
+        open_log(session.replica, head, self._draw_nonce, self.fact_lookup)
         session.findings.extend((*self.findings, *findings))
         for listener in self.appended:
             listener(key)  # others may have written to it meanwhile
@@ -161,7 +162,7 @@ class Store(Backend):
         key = SessionKey(tenant, id)
         self._readable(key, position)
         session = self._session(key, None)
-        session.load(upto=position)
+        session.replica.load(position)
         return session
 
     def _claim(self, key: SessionKey) -> list[Finding]:
@@ -189,10 +190,10 @@ class Store(Backend):
     def replay(self, key: SessionKey, length: int) -> None:
         """Read this much of a log into a session, with what is here alone."""
         log = Log(self.journal, key, self.keys.address_key(key.tenant))
-        Session(log, _no_counter, lambda: "", self.keys).load(upto=length)
+        SessionLogView(log).load(length)
 
     def _session(self, key: SessionKey, counter: Counter | None) -> Session:
-        repair = None if self.write_behind is None else self.write_behind.opening.stored_record
+        repair = None if self.write_behind is None else self.write_behind.stored_record
         log = Log(self.journal, key, self.keys.address_key(key.tenant), repair, self.appended)
         derived = self.derived_rows or self.folder
         more = self.fact_lookup, derived, self._claim, self.now
@@ -349,10 +350,6 @@ def open_store(
     )
 
 
-def _no_counter() -> Counter:
-    raise AssertionError("reading counts no tokens")
-
-
 def _counter(given: Counter | None) -> Counter:
     if given is not None:
         return given
@@ -375,13 +372,13 @@ class AddressLookup:
         """The address that these leading digits name; the text itself where they name none."""
         if not MIN_DIGITS <= len(text) < ALL_DIGITS or not set(text) <= set("0123456789abcdef"):
             return text
-        found = self._journal.matching(tenant, text)
-        if not found and self._write_behind is not None:
-            found = self._write_behind.stored_report_addresses(tenant, text)
-        found = found or self._found(tenant, session, lambda: self._journal.matching(tenant, text)) or []
-        if len(set(found)) > 1:
+        addresses = self._journal.matching(tenant, text)
+        if not addresses and self._write_behind is not None:
+            addresses = self._write_behind.stored_report_addresses(tenant, text)
+        addresses = addresses or self._found(tenant, session, lambda: self._journal.matching(tenant, text)) or []
+        if len(set(addresses)) > 1:
             raise InputError(f"address {text}… is that of several records; write more of its digits")
-        return found[0] if found else text
+        return addresses[0] if addresses else text
 
     def manifest(self, address: str, tenant: str, session: str | None) -> dict[str, Any]:
         """The manifest of a built envelope."""

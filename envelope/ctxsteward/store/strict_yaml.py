@@ -1,10 +1,15 @@
-"""Strict YAML: one mapping from text, and the line of each key; refused with its place where it is more than that.
+"""Read YAML and JSON files that people write (settings, profiles, cascades, suites, gates), strictly.
 
-YAML 1.2, core schema. Aliases, anchors, tags, directives, repeated keys, several documents, lone surrogates, NaN and
-infinity are refused; the cap on bytes is checked before parsing, the one on depth before anything is built. Lines
-count from 1; a path is the keys down to a value, a mapping inside a list under its 0-based index.
+    read_document("steward.yaml", NightSettings, DocumentKind(what="settings", …))   a pydantic model
+    read_mapping(text, "profile.yaml", kind)                                         a `Tree`: plain values with lines
 
-Raises the error that the `YamlSource` names, and `InputTooLarge`. Source: the YAML 1.2.2 core schema (yaml.org).
+YAML 1.2, core schema, of which JSON is a part. Aliases, anchors, tags, directives, repeated keys, several documents,
+lone surrogates, NaN and infinity are refused; the cap on bytes is checked before parsing, the one on depth before
+anything is built. Lines count from 1. The keys of a value lead to it from the root; an item of a list has its 0-based
+index as key.
+
+An error has one line: file and line, key, what was found, what to do. Raises the error that the `DocumentKind` names,
+and `InputTooLarge`. Source: the YAML 1.2.2 core schema (yaml.org).
 """
 
 from __future__ import annotations
@@ -13,38 +18,89 @@ import math
 import os
 import pathlib
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any, NoReturn
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, NoReturn, TypeVar
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
 
 from ctxsteward.schemas import InputError
 from ctxsteward.schemas.errors import InputTooLarge
 
-Tree = dict[str, Any]
-Path = tuple[str, ...]
-Lines = dict[Path, int]
-Refuse = Callable[[str, str, str, str], InputError]
-"""The error for (source and line, dotted key, what was found, what to do)."""
+Keys = tuple[str, ...]
+M = TypeVar("M", bound=BaseModel)
+
+
+def refused(where: str, key: str, found: str, hint: str) -> InputError:
+    """Return the error for file and line, key, what was found, what to do."""
+    return InputError(": ".join(part for part in (where, key, f"{found}; {hint}") if part))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class YamlSource:
-    """The kind of document that is read, with its limits, and the error that refuses it."""
+class DocumentKind:
+    """A kind of document: its name in errors, its limits, and the error that refuses one."""
 
     what: str
-    refuse: Refuse
     max_bytes: int
     max_depth: int
     expected: str
     """What to write instead of a text that is no mapping."""
+    refuse: Callable[[str, str, str, str], InputError] = refused
+    hints: Mapping[str, str] = field(default_factory=dict)
+    """What to do about a value that the model refuses, by its last key."""
 
 
-def place(source: str, lines: Lines, path: Path) -> str:
-    """The source with the line of a path, or of the nearest key above it."""
-    known = path
-    while known and known not in lines:
-        known = known[:-1]
-    return f"{source}:{lines[known]}" if known else source
+class Tree(NamedTuple):
+    """The mapping in a document, not checked against a model."""
+
+    value: dict[str, Any]
+    lines: Mapping[Keys, int]
+    """Line of each key; empty for a value that no YAML text was read for."""
+    source: str
+
+    def place(self, keys: Keys) -> str:
+        """Return the source with the line of these keys, else of the first key inside, else of the nearest above."""
+        for depth in range(len(keys), 0, -1):
+            above = keys[:depth]
+            line = self.lines.get(above) or min(
+                (n for path, n in self.lines.items() if path[:depth] == above), default=0
+            )
+            if line:
+                return f"{self.source}:{line}"
+        return self.source
+
+
+def written(keys: Iterable[str]) -> str:
+    """Write keys as people do.
+
+    >>> written(("phases", "1", "context", "from", "0"))
+    'phases[1].context.from[0]'
+    """
+    text = ""
+    for key in keys:
+        text += f"[{key}]" if key.isdecimal() else f".{key[:60]}" if text else key[:60]
+    return text
+
+
+def keys_in(value: object, error: ErrorDetails, second_names: Mapping[str, str] = {}) -> Keys:
+    """Return the part of pydantic's location that is in the document: no names of types and of union members.
+
+    `second_names` maps a field to another name that the document may use for it.
+    """
+    keys: list[str] = []
+    node = value
+    for part in error["loc"]:
+        if isinstance(node, dict):
+            name = part if part in node else second_names.get(str(part), "")
+            if name not in node:
+                continue
+            node = node[name]
+            keys.append(str(name))
+        elif isinstance(node, list) and isinstance(part, int) and part < len(node):
+            node = node[part]
+            keys.append(str(part))
+    return tuple(keys)
 
 
 def show(value: object) -> str:
@@ -71,41 +127,100 @@ _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?"
 _NOT_FINITE = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
 
 
-def read_text(path: str | os.PathLike[str], reading: YamlSource, *, max_bytes: int, forms: str = "YAML") -> str:
-    """The text of a file of one of these forms, of so many bytes at most."""
+def read_document(path: str | os.PathLike[str], model: type[M], kind: DocumentKind, named: str | None = None) -> M:
+    """Read a file as a model; `named` is what errors call a file that cannot be read."""
+    return parse_document(read_text(path, kind, named=named or f"{kind.what} {path}"), model, kind, str(path))
+
+
+def parse_document(text: str, model: type[M], kind: DocumentKind, source: str) -> M:
+    """Read YAML text as a model; the error names the first fault."""
+    tree = read_mapping(text, source, kind)
+    try:
+        return model.model_validate(tree.value)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        keys = tuple(str(part) for part in first["loc"])
+        match first["type"]:
+            case "extra_forbidden":
+                found, todo = "no such key", f"allowed: {', '.join(allowed_fields(model, keys))}"
+            case "missing":
+                found, todo = "found nothing", hint(first, kind)
+            case _:
+                found = f"found {show(first['input'])}: {message_clause(first['msg'])}"
+                todo = hint(first, kind)
+        raise kind.refuse(tree.place(keys), ".".join(keys), found, todo) from error
+
+
+def hint(error: ErrorDetails, kind: DocumentKind) -> str:
+    """Return what to do about a fault."""
+    names = [str(part) for part in error["loc"] if isinstance(part, str)]
+    return next((kind.hints[name] for name in reversed(names) if name in kind.hints), "correct it, or leave it out")
+
+
+def message_clause(message: str) -> str:
+    """Return pydantic's message as a part of a sentence."""
+    message = message.removeprefix("Value error, ")
+    return message[:1].lower() + message[1:]
+
+
+def allowed_fields(model: type[BaseModel], keys: Sequence[str]) -> list[str]:
+    """Return the fields of the innermost model that contains the last of these keys."""
+    for key in keys[:-1]:
+        inner = _model_in(model.model_fields[key].annotation) if key in model.model_fields else None
+        model = inner or model
+    return list(model.model_fields)
+
+
+def _model_in(annotation: Any) -> type[BaseModel] | None:
+    """Return the model that a field holds, alone, in a list, or as a mapping's value."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next((found for part in getattr(annotation, "__args__", ()) if (found := _model_in(part))), None)
+
+
+def read_text(
+    path: str | os.PathLike[str],
+    kind: DocumentKind,
+    *,
+    named: str | None = None,
+    max_bytes: int | None = None,
+    forms: str = "YAML",
+) -> str:
+    """Read the text of a file, without its byte-order mark; `forms` names the formats that the caller accepts."""
     source = str(path)
+    cap_bytes = kind.max_bytes if max_bytes is None else max_bytes
     try:
         with pathlib.Path(path).open("rb") as file:
-            data = file.read(max_bytes + 1)
+            data = file.read(cap_bytes + 1)
         size_bytes = max(len(data), os.stat(path).st_size)
     except OSError as error:
         reason = (error.strerror or type(error).__name__).lower()
-        raise reading.refuse(source, "", reason, f"pass the path of a readable {forms} file") from error
+        raise kind.refuse(named or source, "", reason, f"pass the path of a readable {forms} file") from error
     except ValueError as error:  # no path at all
-        raise reading.refuse(source[:80], "", str(error), f"pass the path of a {forms} file") from error
-    if size_bytes > max_bytes:
-        raise InputTooLarge(f"{reading.what} {source}", size_bytes, max_bytes)
+        raise kind.refuse(source[:80], "", str(error), f"pass the path of a {forms} file") from error
+    if size_bytes > cap_bytes:
+        raise InputTooLarge(f"{kind.what} {source}", size_bytes, cap_bytes)
     try:
-        return data.decode()
+        return data.decode().removeprefix("\ufeff")
     except UnicodeDecodeError as error:
-        raise reading.refuse(source, "", f"byte {error.start} is not UTF-8", "save the file as UTF-8") from error
+        raise kind.refuse(source, "", f"byte {error.start} is not UTF-8", "save the file as UTF-8") from error
 
 
-def read_mapping(text: str, source: str, reading: YamlSource) -> tuple[Tree, Lines]:
-    """The mapping that the text is, and the lines of its keys; `source` names it in errors."""
-    refuse = reading.refuse
+def read_mapping(text: str, source: str, kind: DocumentKind) -> Tree:
+    """Read YAML text that is one mapping; `source` names it in errors."""
+    refuse = kind.refuse
     try:
         size_bytes = len(text.encode())
     except UnicodeEncodeError as error:
         raise refuse(source, "", "a lone surrogate", "write well-formed Unicode") from error
-    if size_bytes > reading.max_bytes:
-        raise InputTooLarge(f"{reading.what} {source}", size_bytes, reading.max_bytes)
+    if size_bytes > kind.max_bytes:
+        raise InputTooLarge(f"{kind.what} {source}", size_bytes, kind.max_bytes)
     from ruamel.yaml import YAML  # imported here: the request path never reads YAML
     from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
     try:
-        reader = _TreeReader(source, reading, YAML(typ="safe", pure=True).parse(text))
-        return reader.tree(), reader.lines
+        reader = _TreeReader(source, kind, YAML(typ="safe", pure=True).parse(text))
+        return Tree(reader.mapping(), reader.lines, source)
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = f"{source}:{mark.line + 1}" if mark else source
@@ -117,26 +232,26 @@ def read_mapping(text: str, source: str, reading: YamlSource) -> tuple[Tree, Lin
 class _TreeReader:
     """Builds plain values from parser events; refuses everything that a configuration has no use for."""
 
-    def __init__(self, source: str, reading: YamlSource, events: Iterator[Any]) -> None:
-        self._source, self._reading, self._events = source, reading, events
-        self.lines = Lines()
+    def __init__(self, source: str, kind: DocumentKind, events: Iterator[Any]) -> None:
+        self._source, self._document_kind, self._events = source, kind, events
+        self.lines: dict[Keys, int] = {}
 
-    def tree(self) -> Tree:
+    def mapping(self) -> dict[str, Any]:
         roots: list[object] = []
         for event in self._events:
             if _kind(event) == "DocumentStart":
                 if roots:
                     self._refuse(event, (), "a second document", "keep one document to a file")
                 if event.tags or event.version not in (None, (1, 2)):
-                    hint = f"remove the % lines; a {self._reading.what} is YAML 1.2"
+                    hint = f"remove the % lines; a {self._document_kind.what} is YAML 1.2"
                     self._refuse(event, (), "a YAML directive", hint)
                 roots.append(self._value(next(self._events), (), 0))
         root = roots[0] if roots else None
         if not isinstance(root, dict) or not root:
-            raise self._reading.refuse(self._source, "", show(root), self._reading.expected)
+            raise self._document_kind.refuse(self._source, "", show(root), self._document_kind.expected)
         return root
 
-    def _value(self, event: Any, path: Path, depth: int, index: str | None = None) -> object:
+    def _value(self, event: Any, path: Keys, depth: int, index: str | None = None) -> object:
         """What begins with this event, in `depth` others; `index` is its own in a list."""
         self._check_plain(event, path, depth)
         if _kind(event) == "Scalar":
@@ -148,8 +263,8 @@ class _TreeReader:
             return items
         return self._mapping(path if index is None else (*path, index), depth + 1)
 
-    def _mapping(self, path: Path, depth: int) -> Tree:
-        mapping: Tree = {}
+    def _mapping(self, path: Keys, depth: int) -> dict[str, Any]:
+        mapping: dict[str, Any] = {}
         while _kind(event := next(self._events)) != "MappingEnd":
             self._check_plain(event, path, depth)
             if _kind(event) != "Scalar":
@@ -162,17 +277,17 @@ class _TreeReader:
             mapping[key] = self._value(next(self._events), (*path, key), depth)
         return mapping
 
-    def _check_plain(self, event: Any, path: Path, depth: int) -> None:
+    def _check_plain(self, event: Any, path: Keys, depth: int) -> None:
         if _kind(event) == "Alias":
             self._refuse(event, path, f"the alias *{event.anchor}", "write the text out: aliases are not read")
         if event.anchor is not None:
             self._refuse(event, path, f"the anchor &{event.anchor}", "write the text out: anchors are not read")
         if event.tag is not None:
             self._refuse(event, path, f"the tag {event.tag}", "remove it: tags are not read")
-        if _kind(event) != "Scalar" and depth >= self._reading.max_depth:
-            self._refuse(event, path, "deeper nesting", f"keep to {self._reading.max_depth} levels")
+        if _kind(event) != "Scalar" and depth >= self._document_kind.max_depth:
+            self._refuse(event, path, "deeper nesting", f"keep to {self._document_kind.max_depth} levels")
 
-    def _scalar(self, event: Any, path: Path) -> object:
+    def _scalar(self, event: Any, path: Keys) -> object:
         text = self._text(event, path)
         if event.style:  # quoted, or a block
             return text
@@ -191,14 +306,14 @@ class _TreeReader:
             return number
         return text
 
-    def _text(self, event: Any, path: Path) -> str:
+    def _text(self, event: Any, path: Keys) -> str:
         text: str = event.value
         if any("\ud800" <= character <= "\udfff" for character in text):
             self._refuse(event, path, "a lone surrogate", "write well-formed Unicode")
         return text
 
-    def _refuse(self, event: Any, path: Path, found: str, hint: str) -> NoReturn:
-        raise self._reading.refuse(f"{self._source}:{event.start_mark.line + 1}", ".".join(path), found, hint)
+    def _refuse(self, event: Any, path: Keys, found: str, hint: str) -> NoReturn:
+        raise self._document_kind.refuse(f"{self._source}:{event.start_mark.line + 1}", ".".join(path), found, hint)
 
 
 def _kind(event: Any) -> str:

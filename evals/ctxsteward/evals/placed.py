@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -11,10 +11,8 @@ from pydantic_core import ErrorDetails
 
 from ctxsteward.schemas import InputError
 from ctxsteward.schemas.errors import counted
-from ctxsteward.steward.config_file import allowed_fields
-from ctxsteward.store.strict_yaml import Lines, show
+from ctxsteward.store.strict_yaml import Keys, allowed_fields, keys_in, show, written
 
-Keys = tuple[str, ...]
 _Model = TypeVar("_Model", bound=BaseModel)
 
 
@@ -30,37 +28,11 @@ class PlacedPart(NamedTuple):
     """File and line of a path of keys."""
     keys: Keys = ()
 
-    @classmethod
-    def of(cls, source: str, lines: Lines) -> PlacedPart:
-        """Return the whole of a YAML file."""
-
-        def where(keys: Keys) -> str:
-            # the line of these keys, else of the first key inside them, else of the mapping around them
-            for depth in range(len(keys), 0, -1):
-                inside = [line for path, line in lines.items() if path[:depth] == keys[:depth]]
-                if inside:
-                    return f"{source}:{min(inside)}"
-            return source
-
-        return cls(where)
-
     def at(self, *keys: str | int) -> PlacedPart:
         return self._replace(keys=(*self.keys, *map(str, keys)))
 
     def refused(self, found: str, todo: str) -> InputError:
         return refused(self.where(self.keys), written(self.keys), found, todo)
-
-
-def written(keys: Iterable[str]) -> str:
-    """Write a path of keys as people do.
-
-    >>> written(("scenarios", "1", "asks", "0", "after"))
-    'scenarios[1].asks[0].after'
-    """
-    text = ""
-    for key in keys:
-        text += f"[{key}]" if key.isdecimal() else f".{key[:60]}" if text else key[:60]
-    return text
 
 
 def checked(model: type[_Model], value: object, part: PlacedPart, schema: str) -> _Model:
@@ -75,7 +47,7 @@ def checked(model: type[_Model], value: object, part: PlacedPart, schema: str) -
 
 
 def _explained(value: object, part: PlacedPart, error: ErrorDetails, model: type[BaseModel]) -> InputError:
-    keys = _keys_in(value, error)
+    keys = keys_in(value, error)
     at, found, context = part.at(*keys), show(error.get("input")), error.get("ctx", {})
     match error["type"]:
         case "missing":
@@ -104,15 +76,3 @@ def _explained(value: object, part: PlacedPart, error: ErrorDetails, model: type
             )
             hint = re.sub("^write (greater|less)", r"write a number \1", hint)
             return at.refused(found, hint.replace("integer", "whole number").replace("string", "text"))
-
-
-def _keys_in(value: object, error: ErrorDetails) -> Keys:
-    """Return the part of pydantic's location that is in the file."""
-    keys: list[str] = []
-    node = value
-    for part in error["loc"]:
-        is_index = isinstance(node, list) and isinstance(part, int) and part < len(node)
-        if is_index or (isinstance(node, dict) and part in node):
-            node = node[part]  # type: ignore[index]
-            keys.append(str(part))
-    return tuple(keys)

@@ -13,11 +13,12 @@ from __future__ import annotations
 
 from array import array
 from datetime import UTC, datetime
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, AwareDatetime, Field, model_validator
 
 from .findings import Ref
+from .frozen import FrozenModel
 
 MAX_SUMMARY_CHARS = 300
 MAX_KEYWORDS = 20
@@ -51,10 +52,8 @@ _Value = Annotated[float, Field(allow_inf_nan=False)]
 _Vector = Annotated[tuple[_Value, ...], Field(min_length=1, max_length=MAX_DIMENSIONS)]
 
 
-class ContextCard(BaseModel):
+class ContextCard(FrozenModel):
     """What an index says about one message; the original is found by `ref` in its session."""
-
-    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     tenant: _Name
     session: _Name

@@ -18,7 +18,6 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
@@ -28,6 +27,8 @@ from pydantic import (
     model_validator as check,
 )
 from pydantic_core import PydanticCustomError
+
+from .frozen import FrozenModel
 
 Include = Literal["images", "output", "messages", "state"]
 ImagesFilter = Literal["all", "last", "last_n"]
@@ -58,10 +59,9 @@ Condition = Annotated[StrictStr, Field(min_length=1, max_length=MAX_CONDITION_CH
 Instructions = Annotated[StrictStr, Field(max_length=MAX_INSTRUCTIONS_CHARS)]
 
 
-class _Settings(BaseModel):
+class _Settings(FrozenModel):
     """Closed: a key that is not known is refused together with the ones that are."""
 
-    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
     second_names: ClassVar[dict[str, str]] = {}
 
     @check(mode="before")
@@ -77,14 +77,11 @@ class _Settings(BaseModel):
                 listed = ", ".join([*allowed, *cls.second_names])
                 raise PydanticCustomError("unknown_key", "allowed: {allowed}", {"key": str(key), "allowed": listed})
             if name in read:
-                both = {"key": str(key), "other": name if key != name else _second(cls.second_names, name)}
+                second = next(second for second, first in cls.second_names.items() if first == name)
+                both = {"key": str(key), "other": name if key != name else second}
                 raise PydanticCustomError("key_clash", "keep one of `{key}` and `{other}`", both)
             read[name] = item
         return read
-
-
-def _second(names: dict[str, str], name: str) -> str:
-    return next(second for second, first in names.items() if first == name)
 
 
 def _list(value: Any) -> Any:
@@ -107,15 +104,16 @@ Refs = Annotated[tuple[PhaseRef, ...], BeforeValidator(_list), Field(max_length=
 _SECOND_NAMES = {"filter": "messages_filter", "if": "condition"}
 
 
+def _describe_second_names(schema: dict[str, Any]) -> None:
+    for second, name in _SECOND_NAMES.items():
+        schema["properties"][second] = {**schema["properties"][name], "description": f"The same as `{name}`."}
+
+
 class Source(_Settings):
     """What is taken of one earlier phase, or of all that a pattern names."""
 
-    model_config: ClassVar[ConfigDict] = ConfigDict(
-        json_schema_extra=lambda schema: _describe_second_names(
-            schema, {"filter": "messages_filter", "if": "condition"}
-        )
-    )
-    second_names: ClassVar[dict[str, str]] = {"filter": "messages_filter", "if": "condition"}
+    model_config: ClassVar[ConfigDict] = ConfigDict(json_schema_extra=_describe_second_names)
+    second_names: ClassVar[dict[str, str]] = _SECOND_NAMES
 
     phase: PhaseRef
     include: Annotated[tuple[Include, ...], BeforeValidator(_list), AfterValidator(_distinct), Field(min_length=1)] = (
@@ -130,11 +128,6 @@ class Source(_Settings):
     """system is given to sources that the operator trusts, and to no others."""
     condition: Condition | None = None
     """Jinja2 over `input` and `state`; the source is taken where it is true."""
-
-
-def _describe_second_names(schema: dict[str, Any], names: dict[str, str]) -> None:
-    for second, name in names.items():
-        schema["properties"][second] = {**schema["properties"][name], "description": f"The same as `{name}`."}
 
 
 def _source(value: Any) -> Any:

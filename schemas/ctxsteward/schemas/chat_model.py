@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal, Protocol, runtime_checkable
+from typing import Annotated, Any, Literal, Protocol, runtime_checkable
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from .errors import InputError
+from .frozen import FrozenModel
 from .message import Wire
 
 ModelPurpose = Literal["summary", "selection", "card", "wording", "handoff", "judge", "phase"]
@@ -26,10 +27,8 @@ ReplyEnd = Literal["complete", "length", "refused", "other"]
 _Count = Annotated[int, Field(ge=0)]
 
 
-class TokenUsage(BaseModel):
+class TokenUsage(FrozenModel):
     """What a provider counted for one call."""
-
-    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     prompt_tokens: _Count = 0
     """All of the prompt, cached or not."""
@@ -45,10 +44,8 @@ class TokenUsage(BaseModel):
         return TokenUsage(**{name: getattr(self, name) + getattr(other, name) for name in names})
 
 
-class ModelPrice(BaseModel):
+class ModelPrice(FrozenModel):
     """Dollars a million tokens; all zero: nothing is known, and nothing is billed."""
-
-    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     prompt: float = Field(default=0.0, ge=0, le=1e6)
     cached: float = Field(default=0.0, ge=0, le=1e6)

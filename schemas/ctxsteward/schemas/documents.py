@@ -21,9 +21,10 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, WithJsonSchema, model_validator
+from pydantic import ConfigDict, Field, StrictBool, WithJsonSchema, model_validator
 
 from .findings import Finding
+from .frozen import FrozenModel
 from .profile import Hex, Timestamp
 from .summary import CompressionReport, HandoffSection, SummaryOrigin
 
@@ -41,16 +42,14 @@ FragmentKind = Literal["text", "tools", "observations", "bullets", "group", "con
 SelectionType = Literal["recall", "intra_phase", "inter_phase"]
 
 
-class _Document(BaseModel):
-    model_config: ClassVar[ConfigDict] = ConfigDict(
-        frozen=True, extra="forbid", validate_by_name=True, serialize_by_alias=True
-    )
+class _Document(FrozenModel):
+    model_config: ClassVar[ConfigDict] = ConfigDict(validate_by_name=True, serialize_by_alias=True)
 
 
-class SealDocument(BaseModel):
+class SealDocument(FrozenModel):
     """Who sealed which envelope with which key."""
 
-    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", strict=True, defer_build=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(strict=True)
 
     alg: Literal["HMAC-SHA-256"]
     key_id: Annotated[str, Field(min_length=1, max_length=64)]
@@ -181,20 +180,17 @@ class SelectionLog(_Document):
     """Best first; facts of the session's own user, project and self alone."""
 
 
-class HandoffLine(BaseModel):
+class HandoffLine(FrozenModel):
     """One line that a model wrote, and that holds against the messages it rests on."""
-
-    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     section: HandoffSection
     text: Annotated[str, Field(min_length=1, max_length=600)]
     refs: Annotated[tuple[str, ...], Field(min_length=1)]
 
 
-class HandoffSummary(BaseModel):
+class HandoffSummary(FrozenModel):
     """Where a piece of work stands."""
 
-    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
     LATER: ClassVar[frozenset[str]] = frozenset(("lines", "origin"))
 
     schema_version: Literal[1] = 1
@@ -230,10 +226,8 @@ FULL_REWARD = 1.0
 """A task's whole reward; less is no success."""
 
 
-class Outcome(BaseModel):
+class Outcome(FrozenModel):
     """What is known of how a session ended; None: not told."""
-
-    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     succeeded: StrictBool | None = None
     """Whether its task was solved, as somebody has judged; it outweighs all other signs."""

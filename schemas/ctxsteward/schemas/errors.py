@@ -51,8 +51,8 @@ class InvalidMessage(InputError):
         super().__init__(f"message field `{field}`: found {found}; expected {expected}")
 
 
-class InvalidTranscript(InputError):
-    """A file that is not a transcript; `where` is a line, an index or a key path."""
+class InvalidDocument(InputError):
+    """A file that cannot be used; `where` is a line, an index or the path of a key, empty for the file as a whole."""
 
     def __init__(self, source: str, where: str, found: str, hint: str) -> None:
         self.source: str = source
@@ -63,28 +63,16 @@ class InvalidTranscript(InputError):
         super().__init__(f"{place}: {found}; {hint}")
 
 
-class InvalidProfile(InputError):
-    """A profile that cannot be used; `key` is the dotted path."""
-
-    def __init__(self, source: str, key: str, found: str, hint: str) -> None:
-        self.source: str = source
-        self.key: str = key
-        self.found: str = found
-        self.hint: str = hint
-        place = f"{source}: {key}" if key else source
-        super().__init__(f"{place}: {found}; {hint}")
+class InvalidTranscript(InvalidDocument):
+    """A file that is not a transcript."""
 
 
-class InvalidCascade(InputError):
-    """A cascade's configuration that cannot be used; `key` is the path, such as ``phases[1].context.from[0]``."""
+class InvalidProfile(InvalidDocument):
+    """A profile that cannot be used; `where` is the dotted path, such as ``policies.refunds``."""
 
-    def __init__(self, source: str, key: str, found: str, hint: str) -> None:
-        self.source: str = source
-        self.key: str = key
-        self.found: str = found
-        self.hint: str = hint
-        place = f"{source}: {key}" if key else source
-        super().__init__(f"{place}: {found}; {hint}")
+
+class InvalidCascade(InvalidDocument):
+    """A cascade's configuration that cannot be used; `where` is the path, such as ``phases[1].context.from[0]``."""
 
 
 class InvalidBudget(InputError):
@@ -415,7 +403,7 @@ def _mistyped(word: str) -> str:
 def _without_password(rest: str, *, is_http: bool) -> str:
     """What stands behind the scheme of a URI."""
     if "=" in rest:
-        rest = _PAIR.sub(_pair, rest)
+        rest = _PAIR.sub(_hidden_if_secret, rest)
     authority = _AUTHORITY_END.split(rest, maxsplit=1)[0]
     before, at, host = rest.rpartition("@")
     if "@" in authority and is_http:
@@ -428,6 +416,6 @@ def _without_password(rest: str, *, is_http: bool) -> str:
     return f"{user}:{HIDDEN}{at}{host if at else ''}"
 
 
-def _pair(pair: re.Match[str]) -> str:
+def _hidden_if_secret(pair: re.Match[str]) -> str:
     name = pair[1].lower().replace("-", "_")
     return f"{pair[1]}{HIDDEN}" if any(word in name for word in _SECRET) else pair[0]

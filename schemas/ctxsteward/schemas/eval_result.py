@@ -12,9 +12,11 @@ their gates had passed or failed.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
+
+from .frozen import FrozenModel
 
 SCHEMA_VERSION = 1
 Verdict = Literal["passed", "failed", "undecided", "unscored"]
@@ -27,13 +29,7 @@ class ScenarioPart(NamedTuple):
     checks: int
 
 
-class _EvalValue(BaseModel):
-    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
-    LATER: ClassVar[frozenset[str]] = frozenset()
-    """Fields that results of earlier versions lack."""
-
-
-class MetricResult(_EvalValue):
+class MetricResult(FrozenModel):
     """One figure of a suite."""
 
     LATER = frozenset(("distinct", "distinct_value", "within_sd", "between_sd"))
@@ -64,7 +60,7 @@ class MetricResult(_EvalValue):
     """Between scenarios, without what chance within them adds; None of a single scenario."""
 
 
-class GateResult(_EvalValue):
+class GateResult(FrozenModel):
     """One gate over one figure."""
 
     LATER = frozenset(("verdict", "fails_run", "promise", "detects"))
@@ -105,7 +101,7 @@ class GateResult(_EvalValue):
         return self
 
 
-class EvalMiss(_EvalValue):
+class EvalMiss(FrozenModel):
     """One check that did not hold."""
 
     scenario: str
@@ -153,7 +149,7 @@ class RatingTable(NamedTuple):
         return ""
 
 
-class RaterAgreement(_EvalValue):
+class RaterAgreement(FrozenModel):
     """How far two raters agree; a model with itself: between repeats over the same text."""
 
     first: str
@@ -173,7 +169,7 @@ class RaterAgreement(_EvalValue):
     """Where they differ, the first few: scenario, place, question, and what each said."""
 
 
-class ModelUsage(_EvalValue):
+class ModelUsage(FrozenModel):
     """What one model judge was asked, and what that cost."""
 
     model: str
@@ -187,7 +183,7 @@ class ModelUsage(_EvalValue):
     """In the currency of the suite's prices; None: it has no price for the model."""
 
 
-class ModelJudging(_EvalValue):
+class ModelJudging(FrozenModel):
     """What raters came to: usage of each model judge, agreement of each two raters."""
 
     prompt_version: int
@@ -195,7 +191,7 @@ class ModelJudging(_EvalValue):
     agreement: tuple[RaterAgreement, ...]
 
 
-class EvalResult(_EvalValue):
+class EvalResult(FrozenModel):
     """One run of one suite."""
 
     LATER = frozenset(("scenario_ids", "by_scenario", "judging"))

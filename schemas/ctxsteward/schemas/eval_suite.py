@@ -19,9 +19,11 @@ checks what one part may say of another: ids, figures, places.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, StrictBool, StrictInt, StrictStr, Tag
+from pydantic import Discriminator, Field, StrictBool, StrictInt, StrictStr, Tag
+
+from .frozen import FrozenModel
 
 SCHEMA_VERSION = 1
 MAX_BUDGET_TOKENS = 10_000_000
@@ -40,11 +42,7 @@ Price = Annotated[float, Field(ge=0, strict=True, allow_inf_nan=False)]
 Bound = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 
 
-class _SuitePart(BaseModel):
-    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
-
-
-class SuiteMetric(_SuitePart):
+class SuiteMetric(FrozenModel):
     """A figure that asks count for."""
 
     name: FigureName
@@ -56,7 +54,7 @@ class SuiteMetric(_SuitePart):
     """lower: what is wanted must not be shown; a count is always better lower."""
 
 
-class FigureGate(_SuitePart):
+class FigureGate(FrozenModel):
     """What a figure is held to: one rule or several, over its 95 % interval, the figure alone, or one end."""
 
     below: Bound | None = None
@@ -69,7 +67,7 @@ class FigureGate(_SuitePart):
     high: StrictBool = False
 
 
-class TokenPrices(_SuitePart):
+class TokenPrices(FrozenModel):
     """What a model costs, in any one currency."""
 
     input_per_million: Price
@@ -86,7 +84,7 @@ class TokenPrices(_SuitePart):
         return (self.input_per_million * tokens_in + self.output_per_million * tokens_out) / 1_000_000
 
 
-class SuiteJudge(_SuitePart):
+class SuiteJudge(FrozenModel):
     """How it is judged."""
 
     kind: Literal["code", "model"] = "code"
@@ -96,7 +94,7 @@ class SuiteJudge(_SuitePart):
     """An outdated value counts where what is wanted is not shown beside it, or wherever it is shown."""
     cached_price: Annotated[float, Field(ge=0, le=1, strict=True, allow_inf_nan=False)] = 0.1
     """Of a token that the provider has cached, against one that it has not; for `cost_ratio`."""
-    prices: Annotated[dict[Line, TokenPrices], Field(max_length=20)] = {}
+    prices: Annotated[dict[Line, TokenPrices], Field(max_length=20)] = Field(default={})
     """Of model judges, by name."""
     max_calls: Annotated[StrictInt, Field(ge=1)] | None = None
     """Of all model judges in one run; what is left then is unscored."""
@@ -104,7 +102,7 @@ class SuiteJudge(_SuitePart):
     """The same of what they cost; every one needs a price."""
 
 
-class AskJudge(_SuitePart):
+class AskJudge(FrozenModel):
     """What model judges are asked of the text that would be sent; yes is what is wanted."""
 
     kind: Literal["model"] = "model"
@@ -114,7 +112,7 @@ class AskJudge(_SuitePart):
     """Answered with yes or no from that text alone. With neither: whether the text gives what the ask wants."""
 
 
-class SuiteAsk(_SuitePart):
+class SuiteAsk(FrozenModel):
     """A question at one place of a conversation; the conversation goes on without it."""
 
     after: Place
@@ -140,7 +138,7 @@ class ScenarioAsk(SuiteAsk):
     scenario: ScenarioName
 
 
-class SuiteScenario(_SuitePart):
+class SuiteScenario(FrozenModel):
     """One conversation."""
 
     id: ScenarioName
@@ -166,7 +164,7 @@ Scenarios = Annotated[
 ]
 
 
-class SuiteFile(_SuitePart):
+class SuiteFile(FrozenModel):
     """A suite."""
 
     schema_version: Literal[1]
@@ -180,7 +178,7 @@ class SuiteFile(_SuitePart):
     """A profile file of the head, as seen from this one, in scenarios that say nothing else."""
     metrics: Annotated[tuple[SuiteMetric, ...], Field(max_length=100)] = ()
     """Beside the figures that every such suite has."""
-    gates: dict[FigureName, FigureGate] = {}
+    gates: dict[FigureName, FigureGate] = Field(default={})
     allow_undecided: StrictBool = False
     """Whether a run passes where the interval of a gated figure has the bound inside."""
     judge: SuiteJudge = SuiteJudge()

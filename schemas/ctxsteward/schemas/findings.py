@@ -11,17 +11,14 @@ tables of their own. `Ref` is how it names a message.
 from __future__ import annotations
 
 import re
-from typing import ClassVar, NamedTuple
-
-from pydantic import BaseModel, ConfigDict
+from typing import NamedTuple
 
 from .errors import InvalidReference
+from .frozen import FrozenModel
 
 
-class Finding(BaseModel):
+class Finding(FrozenModel):
     """One observation about an input or an output."""
-
-    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     kind: str
     ref: str | None = None

@@ -19,11 +19,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, cast
+from typing import Annotated, Any, Literal, NamedTuple, cast
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from .errors import InputTooLarge, InvalidMessage
+from .frozen import FrozenModel
 from .profile import BLOCKS
 
 MAX_MESSAGE_BYTES = 16 * 1024 * 1024
@@ -84,18 +85,14 @@ _TAGS = frozenset(("type", "kind"))
 _CAMEL = re.compile(r"(?<=[a-z])[A-Z]")
 
 
-class _Part(BaseModel):
-    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
-
-
-class TextPart(_Part):
+class TextPart(FrozenModel):
     """Text in the message's own role."""
 
     kind: Literal["text"] = "text"
     text: str
 
 
-class ImagePart(_Part):
+class ImagePart(FrozenModel):
     """An image by URL or inline; `data` is base64 and is never counted as text."""
 
     kind: Literal["image"] = "image"
@@ -105,7 +102,7 @@ class ImagePart(_Part):
     detail: str | None = None
 
 
-class ToolCallPart(_Part):
+class ToolCallPart(FrozenModel):
     """A request of the model; `arguments` is the JSON text as the model wrote it."""
 
     kind: Literal["tool_call"] = "tool_call"
@@ -114,7 +111,7 @@ class ToolCallPart(_Part):
     arguments: str
 
 
-class ToolResultPart(_Part):
+class ToolResultPart(FrozenModel):
     """What a tool answered; `text` joins its text blocks, a word for media, and other blocks as JSON."""
 
     kind: Literal["tool_result"] = "tool_result"
@@ -125,14 +122,14 @@ class ToolResultPart(_Part):
     images: tuple[ImagePart, ...] = ()
 
 
-class ThinkingPart(_Part):
+class ThinkingPart(FrozenModel):
     """Reasoning that must go back byte for byte or not at all (`text` is empty when redacted)."""
 
     kind: Literal["thinking"] = "thinking"
     text: str
 
 
-class OpaquePart(_Part):
+class OpaquePart(FrozenModel):
     """A block this version does not know; kept on the wire, shown to its own provider only."""
 
     kind: Literal["opaque"] = "opaque"
@@ -145,10 +142,8 @@ Part = Annotated[
 ]
 
 
-class Message(BaseModel):
+class Message(FrozenModel):
     """A wire dict and its typed view; build one with `Message.from_wire`."""
-
-    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     role: Role
     dialect: Dialect

@@ -15,9 +15,11 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Annotated, ClassVar, Literal, NamedTuple, get_args
+from typing import Annotated, Literal, NamedTuple, TypeVar, get_args
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr
+from pydantic import AfterValidator, Field, StrictBool, StrictInt, StrictStr
+
+from .frozen import FrozenModel
 
 BlockName = Literal["persona", "policies", "rails", "surface"]
 Modality = Literal["must", "must_not", "should", "may"]
@@ -113,10 +115,6 @@ Number = StrictInt | Annotated[float, Field(strict=True, allow_inf_nan=False)]
 Scalar = Number | Annotated[StrictStr, Field(min_length=1, max_length=160), OneLine]
 
 
-class _ProfileValue(BaseModel):
-    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
-
-
 def is_claim_id(id: str) -> bool:
     """Whether a meta record of this id was harvested: people give other names to what they write.
 
@@ -126,7 +124,7 @@ def is_claim_id(id: str) -> bool:
     return re.fullmatch(rf"[0-9a-f]{{{CLAIM_ID_DIGITS}}}", id) is not None
 
 
-class ProfileEntry(_ProfileValue):
+class ProfileEntry(FrozenModel):
     """One rule, trait or setting; `id` is its key for drift, patches and the changelog."""
 
     id: EntryId
@@ -141,7 +139,7 @@ class ProfileEntry(_ProfileValue):
     """Only people change a locked entry."""
 
 
-class MetaRecord(_ProfileValue):
+class MetaRecord(FrozenModel):
     """One insight that was admitted to the head, with pointers to the originals it rests on."""
 
     id: EntryId
@@ -154,28 +152,22 @@ class MetaRecord(_ProfileValue):
     """ISO 8601 time at which it was admitted, as told; None without a clock."""
 
 
-def _unique_entries(entries: tuple[ProfileEntry, ...]) -> tuple[ProfileEntry, ...]:
-    _refuse_repeats([entry.id for entry in entries])
-    return entries
+_Keyed = TypeVar("_Keyed", ProfileEntry, MetaRecord)
 
 
-def _unique_records(records: tuple[MetaRecord, ...]) -> tuple[MetaRecord, ...]:
-    _refuse_repeats([record.id for record in records])
-    return records
-
-
-def _refuse_repeats(ids: list[str]) -> None:
+def _unique(keyed: tuple[_Keyed, ...]) -> tuple[_Keyed, ...]:
     seen: set[str] = set()
-    for id_ in ids:
-        if id_ in seen:
-            raise ValueError(f"the id {id_!r} twice")
-        seen.add(id_)
+    for one in keyed:
+        if one.id in seen:
+            raise ValueError(f"the id {one.id!r} twice")
+        seen.add(one.id)
+    return keyed
 
 
-Block = Annotated[tuple[ProfileEntry, ...], AfterValidator(_unique_entries)]
+Block = Annotated[tuple[ProfileEntry, ...], AfterValidator(_unique)]
 
 
-class ProfileDocument(_ProfileValue):
+class ProfileDocument(FrozenModel):
     """One version of the governed text; ids are unique within a block.
 
     >>> ProfileDocument(persona=(ProfileEntry(id="voice", text="calm"),)).persona[0].text
@@ -190,5 +182,5 @@ class ProfileDocument(_ProfileValue):
     policies: Block = ()
     rails: Block = ()
     surface: Block = ()
-    meta: Annotated[tuple[MetaRecord, ...], AfterValidator(_unique_records)] = ()
+    meta: Annotated[tuple[MetaRecord, ...], AfterValidator(_unique)] = ()
     """The most valuable first: where there is less room than they need, the last ones are left out."""

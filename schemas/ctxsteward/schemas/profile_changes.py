@@ -16,10 +16,11 @@ state design (changelogs hold addresses only); RFC 6902 (patches).
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal, get_args
+from typing import Annotated, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr
+from pydantic import Field, StrictBool, StrictInt, StrictStr
 
+from .frozen import FrozenModel
 from .profile import BlockName, EntryId, EntryText, Hex, OneLine, Timestamp
 
 ChangedBlock = Literal[BlockName, "meta"]
@@ -29,11 +30,7 @@ Who = Annotated[StrictStr, Field(min_length=1, max_length=200), OneLine]
 Why = Annotated[StrictStr, Field(min_length=1, max_length=2_000), OneLine]
 
 
-class _ChangelogValue(BaseModel):
-    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
-
-
-class Change(_ChangelogValue):
+class Change(FrozenModel):
     """One entry or record that differs from the version before."""
 
     block: ChangedBlock
@@ -47,7 +44,7 @@ class Change(_ChangelogValue):
     """Address of what stands there now; null where it was removed."""
 
 
-class ChangelogEntry(_ChangelogValue):
+class ChangelogEntry(FrozenModel):
     """One commit of a profile.
 
     >>> entry = ChangelogEntry(profile="support", version=1, parent=None, commit_id="c1", epoch=0, who="ada",
@@ -99,11 +96,7 @@ LEVELS: tuple[DriftLevel, ...] = get_args(DriftLevel)
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 
 
-class _DriftValue(BaseModel):
-    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
-
-
-class DriftLimits(_DriftValue):
+class DriftLimits(FrozenModel):
     """Where the levels begin: the only place for these numbers.
 
     >>> DriftLimits().block_delta
@@ -125,7 +118,7 @@ class DriftLimits(_DriftValue):
     other new line of a profile with locked lines asks two people."""
 
 
-class DriftFinding(_DriftValue):
+class DriftFinding(FrozenModel):
     """One thing that a reviewer should see."""
 
     kind: DriftKind
@@ -142,7 +135,7 @@ class DriftFinding(_DriftValue):
     """What was found, in words that quote no record."""
 
 
-class CumulativeDrift(_DriftValue):
+class CumulativeDrift(FrozenModel):
     """The same comparison, from the last version that a person approved, or from where the window begins."""
 
     base: Annotated[StrictInt, Field(ge=1)]
@@ -156,7 +149,7 @@ class CumulativeDrift(_DriftValue):
     """Those above INFO."""
 
 
-class DriftReport(_DriftValue):
+class DriftReport(FrozenModel):
     """What changed from a champion to its challenger, and how bad that is.
 
     >>> DriftReport(profile="support", champion=None, level="INFO", delta=0.0, removed=0.0, meta_delta=0.0,

@@ -39,6 +39,7 @@ from .errors import InputError, count_violation
 from .eval_result import EvalResult
 from .eval_suite import SuiteFile, SuiteScenario
 from .findings import Finding
+from .frozen import FrozenModel
 from .message_schema import message_schema
 from .profile import ProfileDocument
 from .profile_changes import ChangelogEntry, DriftReport
@@ -210,7 +211,8 @@ def _inlined(published: Schema) -> Schema:
 def _explain(error: ValidationError) -> str:
     """What was found and what is allowed, by keyword; jsonschema's own sentence for the rest."""
     wanted: Any = error.validator_value
-    found = _show(error.instance)
+    instance: Any = error.instance
+    found = _show(instance)
     match error.validator:
         case "type":
             return f"found {found}; expected {_alternatives(wanted)}"
@@ -221,11 +223,11 @@ def _explain(error: ValidationError) -> str:
         case "anyOf" if all("type" in branch for branch in wanted):
             return f"found {found}; expected {_alternatives([branch['type'] for branch in wanted])}"
         case "required":
-            missing = [key for key in wanted if key not in _keys(error.instance)]
+            missing = [key for key in wanted if key not in instance]
             return f"found no {', '.join(map(repr, missing))}; expected {', '.join(wanted)}"
         case "additionalProperties":
             allowed = list((error.schema if isinstance(error.schema, dict) else {}).get("properties", {}))
-            extra = [key for key in _keys(error.instance) if key not in allowed]
+            extra = [key for key in instance if key not in allowed]
             return f"found the unknown field {', '.join(map(_show, extra))}; allowed are {', '.join(allowed)}"
         case "pattern":
             return f"found {found}; expected text that matches {wanted}"
@@ -235,10 +237,6 @@ def _explain(error: ValidationError) -> str:
 
 def _alternatives(types: str | list[str]) -> str:
     return types if isinstance(types, str) else " or ".join(types)
-
-
-def _keys(instance: object) -> list[str]:
-    return list(instance) if isinstance(instance, dict) else []
 
 
 def _show(value: object) -> str:
@@ -267,9 +265,8 @@ class _Generator(GenerateJsonSchema):
         schema_made.pop("title", None)
         if model.__doc__:
             schema_made["description"] = _first_paragraph(model.__doc__)
-        later: frozenset[str] = getattr(model, "LATER", frozenset())
-        if later:
-            schema_made["required"] = [name for name in schema_made["required"] if name not in later]
+        if issubclass(model, FrozenModel) and model.LATER:
+            schema_made["required"] = [name for name in schema_made["required"] if name not in model.LATER]
         docs = _field_docs(model)
         for field, info in model.__pydantic_fields__.items():
             place = schema_made.get("properties", {}).get(info.serialization_alias or field)

@@ -13,10 +13,11 @@ Snodgrass 1999 for the two time lines.
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal, Self, get_args
+from typing import Annotated, Literal, Self, get_args
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr, model_validator
+from pydantic import AfterValidator, Field, StrictBool, StrictInt, StrictStr, model_validator
 
+from .frozen import FrozenModel
 from .profile import EntryId, Hex, Modality, OneLine, Polarity, RecordText, Scalar, Timestamp
 
 RecommendationKind = Literal[
@@ -48,11 +49,7 @@ Count = Annotated[StrictInt, Field(ge=0)]
 ReasonCode = Annotated[StrictStr, Field(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
 
 
-class _RecommendationValue(BaseModel):
-    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
-
-
-class Scope(_RecommendationValue):
+class Scope(FrozenModel):
     """Whom a recommendation is for: the narrowest field that is set decides.
 
     Only tenant and agent: everybody who talks to this agent. A record with `user`, `project` or `session` is shown
@@ -74,7 +71,7 @@ class Scope(_RecommendationValue):
         return self.user is None and self.project is None and self.session is None
 
 
-class Slot(_RecommendationValue):
+class Slot(FrozenModel):
     """What a claim is about: two claims of one slot with cardinality one cannot both hold."""
 
     subject: Name
@@ -94,7 +91,7 @@ Span = Annotated[tuple[StrictInt, StrictInt], AfterValidator(_forward)]
 """First byte and the byte behind the last, in the UTF-8 text of one message."""
 
 
-class Evidence(_RecommendationValue):
+class Evidence(FrozenModel):
     """One span of one message."""
 
     source: Name
@@ -113,7 +110,7 @@ class Evidence(_RecommendationValue):
     relation: Relation = "supports"
 
 
-class Support(_RecommendationValue):
+class Support(FrozenModel):
     """How much there is, counted over all evidence, also that beyond the eight kept."""
 
     events: Count
@@ -125,7 +122,7 @@ class Support(_RecommendationValue):
     last: Timestamp | None = None
 
 
-class Confidence(_RecommendationValue):
+class Confidence(FrozenModel):
     """How sure we are."""
 
     score: Share
@@ -134,7 +131,7 @@ class Confidence(_RecommendationValue):
     method: Name
 
 
-class Validity(_RecommendationValue):
+class Validity(FrozenModel):
     """Two time lines: when it is true, and when we knew."""
 
     valid_from: Timestamp | None = None
@@ -145,14 +142,14 @@ class Validity(_RecommendationValue):
     """Its worth halves in this time without new evidence; None: it does not fade."""
 
 
-class Extractor(_RecommendationValue):
+class Extractor(FrozenModel):
     """The code that found it."""
 
     name: Name
     version: Name
 
 
-class Review(_RecommendationValue):
+class Review(FrozenModel):
     """What people said of it."""
 
     state: ReviewState
@@ -163,7 +160,7 @@ class Review(_RecommendationValue):
     """The words that a person gave the record; None: it has its own."""
 
 
-class MetaRecommendation(_RecommendationValue):
+class MetaRecommendation(FrozenModel):
     """One record of the steward.
 
     >>> MetaRecommendation.model_fields["status"].annotation == Status

@@ -13,9 +13,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Protocol, runtime_checkable
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BeforeValidator, Field
 
 from .chat_model import TokenUsage
+from .frozen import FrozenModel
 from .message import Message
 from .recommendation import Trust
 
@@ -49,10 +50,9 @@ SECTION_OF_KIND: dict[LossKind, HandoffSection] = {
 """Where a line stands of which nobody said a section."""
 
 
-class Bullet(BaseModel):
+class Bullet(FrozenModel):
     """One frozen line of a compacted section, with at least one citation."""
 
-    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
     LATER: ClassVar[frozenset[str]] = frozenset(("section",))
 
     text: str
@@ -73,19 +73,15 @@ class Bullet(BaseModel):
         return self.section or SECTION_OF_KIND[self.kind]
 
 
-class Utterance(BaseModel):
+class Utterance(FrozenModel):
     """One side of the last raw turn."""
-
-    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     ref: str
     text: str
 
 
-class LastRawTurn(BaseModel):
+class LastRawTurn(FrozenModel):
     """The newest user text and the newest assistant text, byte for byte."""
-
-    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     user: Utterance | None = None
     assistant: Utterance | None = None
@@ -123,10 +119,8 @@ def _known_fall_back(value: object) -> object:
 FallBack = Annotated[str, BeforeValidator(_known_fall_back), Field(pattern=rf"^{_FALL_BACK.pattern}$")]
 
 
-class SummaryOrigin(BaseModel):
+class SummaryOrigin(FrozenModel):
     """What a model had to do with a summary: what of it was taken, and why the rest was not."""
-
-    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     LATER: ClassVar[frozenset[str]] = frozenset(("pointed",))
 
@@ -145,10 +139,9 @@ class SummaryOrigin(BaseModel):
     usage: TokenUsage = TokenUsage.model_construct()
 
 
-class Summary(BaseModel):
+class Summary(FrozenModel):
     """What a summarizer returns."""
 
-    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
     LATER: ClassVar[frozenset[str]] = frozenset(("origin",))
 
     bullets: tuple[Bullet, ...]
@@ -221,10 +214,8 @@ class Span(NamedTuple):
     stop: int
 
 
-class Loss(BaseModel):
+class Loss(FrozenModel):
     """Something the originals said that the section no longer shows; it still resolves by `ref`."""
-
-    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     kind: LossKind
     text: str
@@ -233,10 +224,8 @@ class Loss(BaseModel):
     """Character offsets into the original's text; None: the message as a whole."""
 
 
-class ObservationCounts(BaseModel):
+class ObservationCounts(FrozenModel):
     """Changes of an observation log. Reports of earlier versions hold it; none is written any more."""
-
-    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     appended: int
     merged: int = 0
@@ -249,10 +238,9 @@ class ObservationCounts(BaseModel):
     """Of the log as the window shows it now."""
 
 
-class CompressionReport(BaseModel):
+class CompressionReport(FrozenModel):
     """The published view of one compaction; tokens are those of its section."""
 
-    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
     LATER: ClassVar[frozenset[str]] = frozenset(("origin", "observations"))
 
     id: str

@@ -29,9 +29,9 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, Strict
 from ctxsteward.schemas import ModelPrice
 from ctxsteward.schemas.profile import EntryId, Timestamp
 from ctxsteward.schemas.profile_changes import DriftLimits
+from ctxsteward.store.strict_yaml import DocumentKind, read_document
 
 from .admission import AdmissionPolicy, ToolName
-from .config_file import ConfigFileKind, read
 from .gate.settings import GateSettings
 
 MAX_BATCH_TRANSCRIPTS = 800
@@ -157,7 +157,7 @@ HINTS = MappingProxyType(
     }
 )
 """What to do about a wrong value."""
-FORM = ConfigFileKind(
+FORM = DocumentKind(
     what="settings",
     max_bytes=64 * 1024,
     max_depth=5,
@@ -168,4 +168,4 @@ FORM = ConfigFileKind(
 
 def settings_of(path: str | Path, named: str | None = None) -> NightSettings:
     """The settings in a YAML file; `named` is what errors call one that cannot be read."""
-    return read(path, NightSettings, FORM, named)
+    return read_document(path, NightSettings, FORM, named)

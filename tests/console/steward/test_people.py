@@ -113,9 +113,9 @@ def test_a_rollback_names_the_open_sessions_that_it_does_not_reach_or_moves_them
     said = {"now": now.isoformat(), "long-ago": (now - timedelta(hours=7)).isoformat(), "timeless": None}
     with open_store(desk.where[1]) as store:
         for session, ts in said.items():
-            opened = store.session(session, profile=Profile.head(store, name))
+            opened = store.session(session, profile=store.profiles(name).newest().profile)
             opened.append({"role": "user", "content": "hello"}, ts=ts)
-        store.session("older", profile=Profile.at(store, name, 1)).append({"role": "user", "content": "hello"})
+        store.session("older", profile=store.profiles(name).at(1).profile).append({"role": "user", "content": "hello"})
         store.session("another's").append({"role": "user", "content": "hello"})
 
     told = run("rollback", "1", "--as", "otto", *desk.where, code=4, **desk.as_("otto")).stdout

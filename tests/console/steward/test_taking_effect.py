@@ -10,7 +10,7 @@ import pytest
 from ctxsteward.console.steward.context import open_context
 from ctxsteward.console.steward.records import records_at
 from ctxsteward.console.steward.taking_effect import leased
-from ctxsteward.envelope import EnvelopeBuilder, Profile, open_store
+from ctxsteward.envelope import EnvelopeBuilder, open_store
 from ctxsteward.store import Audience
 
 from .scenes import Desk, run, value
@@ -23,7 +23,7 @@ def prompts(desk: Desk, principal: str, turns: int = 1) -> list[str]:
     """What a model is sent in a session of this person, turn by turn."""
     sent = []
     with open_store(desk.where[1]) as store:
-        session = store.session(f"ask-{principal}", profile=Profile.head(store, PROFILE))
+        session = store.session(f"ask-{principal}", profile=store.profiles(PROFILE).newest().profile)
         for _ in range(turns):
             session.append(
                 {"role": "user", "content": "Where do I live, and when do you pick up?"}, principal=principal
@@ -86,7 +86,7 @@ def test_a_rejected_record_for_everybody_leaves_the_version_in_force_at_once(des
     assert [entry.id for entry in after.meta if entry.id == id_] == []
     assert after.version == before.version + 1
     with open_store(desk.where[1]) as store:
-        session = store.session("later", profile=Profile.head(store, PROFILE))
+        session = store.session("later", profile=store.profiles(PROFILE).newest().profile)
         session.append({"role": "user", "content": "Hello."})
         assert WISH not in str(EnvelopeBuilder(tokenizer="o200k_base").build(session).render("text"))
 

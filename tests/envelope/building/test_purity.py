@@ -44,7 +44,7 @@ def fresh(store: Store, session: Session) -> Session:
     """Another reader of the same log."""
     log = Log(store.journal, session.key, store.keys.address_key(session.tenant))
     other = Session(log, lambda: CHARS, lambda: "", store.keys)
-    other.load()
+    other.replica.load()
     return other
 
 

@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-import os
 import random
-import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 
-from ctxsteward.envelope import Store, open_store
+from ctxsteward.envelope import Store
 from ctxsteward.envelope.cards import (
     CardEraser,
     CardIndex,
     CardMaker,
     StoreCards,
     cards_of,
-    open_cards,
     rebuild as rebuilt,
 )
 from ctxsteward.envelope.cards.index import MemoryCards
@@ -33,13 +27,11 @@ from ctxsteward.schemas.summary import SourceMessage
 from ctxsteward.store.journal.erasures import Deletion
 from ctxsteward.store.journal.port import SessionKey
 
-from ...examples import SOAK, examples
-from .conversations import LONG, carded_of, messages, say, session_of
+from .conversations import LONG, carded_of, say, session_of
 from .indexes import at, clock
 
 MAKER = CardMaker(now=clock)
 WAIT = 30.0
-BURSTS = examples(25)
 
 
 def ordinals(index: CardIndex, session: str = "s") -> list[int]:
@@ -50,20 +42,6 @@ def ordinals(index: CardIndex, session: str = "s") -> list[int]:
 def store() -> Iterator[Store]:
     with memory_store() as opened:
         yield opened
-
-
-def test_a_hinted_worker_keeps_up_with_appends(store: Store) -> None:
-    index = MemoryCards()
-    with closing(StoreCards(store, index, MAKER)) as worker:
-        session = session_of(store)
-        for message in messages(57):
-            session.extend([message])
-        assert worker.flush(WAIT)
-        assert (ordinals(index), index.carded("default", "s")) == (carded_of(57), 57)
-        session.extend(messages(20, first=58))
-        assert worker.flush(WAIT)
-        assert ordinals(index) == carded_of(77)
-        assert list(worker.findings) == []
 
 
 def test_what_was_appended_before_the_start_is_found_in_the_journal(store: Store) -> None:
@@ -114,34 +92,6 @@ class Stuck:
         self.entered.release()
         self.release.wait(WAIT)
         return "late"
-
-
-def test_thousands_of_cards_in_bursts(store: Store) -> None:
-    """Appending costs what it costs without a worker; every card is there afterwards."""
-    index = MemoryCards()
-    plain = _burst(memory_store())
-    with closing(StoreCards(store, index, MAKER)) as worker:
-        beside = _burst(store)
-        behind = sum(len(session) for session in map(store.session, store.sessions())) - sum(
-            row.carded for row in index.sessions()
-        )
-        started = time.perf_counter()
-        assert worker.flush(4 * WAIT)
-        print(
-            f"{400 * BURSTS:,} messages: {plain:.2f} s alone, {beside:.2f} s beside the worker, then {behind} behind "
-            f"and took {time.perf_counter() - started:.2f} s more"
-        )
-        assert list(worker.findings) == []
-    assert [row.cards for row in index.sessions()] == [len(carded_of(100 * BURSTS))] * 4
-
-
-def _burst(store: Store) -> float:
-    sessions = [session_of(store, name) for name in "abcd"]
-    started = time.perf_counter()
-    for burst in range(BURSTS):
-        for session in sessions:
-            session.extend(messages(100, first=100 * burst + 1))
-    return time.perf_counter() - started
 
 
 def test_a_hint_takes_no_lock_of_the_worker(store: Store) -> None:
@@ -301,59 +251,3 @@ def test_cards_of_a_log_that_was_replaced_are_made_again(store: Store, count: in
         assert worker.flush(WAIT)
     assert [card.summary for card in cards_of(index, session)] == [f"another {n}" for n in range(1, count + 1)]
     assert index.carded("default", "s") == count
-
-
-# -- processes that die ------------------------------------------------------------------------------------------
-
-CHILD = """
-import sys, time
-from contextlib import closing
-from datetime import UTC, datetime
-from ctxsteward.envelope import open_store
-from ctxsteward.envelope.cards import CardMaker, StoreCards, leading_sentences, open_cards
-
-def slowly(source):
-    time.sleep(0.002)
-    return leading_sentences(source)
-
-with open_store(sys.argv[1]) as store:
-    index = open_cards(sys.argv[2])
-    maker = CardMaker(now=lambda: datetime(2026, 3, 1, 9, 30, 0, 123456, tzinfo=UTC), summarize=slowly)
-    with closing(StoreCards(store, index, maker)) as worker:
-        print("ready", flush=True)
-        assert worker.flush(60)
-        assert not worker.findings, list(worker.findings)
-print("done", flush=True)
-"""
-
-
-def test_a_killed_worker_loses_nothing_and_doubles_nothing(tmp_path: Path) -> None:
-    uri, cards_uri = f"file:{tmp_path / 'store'}", f"sqlite:{tmp_path / 'cards.sqlite'}"
-    with open_store(uri) as store:
-        for name in ("a", "b", "c"):
-            session_of(store, name, 400)
-    draw, kills = random.Random(11), 0
-    env = os.environ | {"PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry)}
-    while True:
-        command = [sys.executable, "-c", CHILD, uri, cards_uri]
-        child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env)
-        assert child.stdout is not None
-        assert child.stdout.readline() == "ready\n", child.communicate(timeout=WAIT)[1]
-        time.sleep(draw.uniform(0.0, 0.12))
-        if kills < (8 if SOAK else 4):
-            child.send_signal(signal.SIGKILL)
-        out, err = child.communicate(timeout=3 * WAIT)
-        kills += child.returncode == -signal.SIGKILL
-        if child.returncode != -signal.SIGKILL:
-            assert (out, err) == ("done\n", "")
-            break
-    index, straight = open_cards(cards_uri), MemoryCards()
-    with open_store(uri) as store:
-        rebuilt(store, straight, MAKER)
-    print(f"killed {kills} times")
-    assert kills >= 4
-    for name in ("a", "b", "c"):
-        held = [card.model_copy(update={"generator_model": ""}) for card in index.of_session("default", name)]
-        wanted = straight.of_session("default", name)
-        assert held == [card.model_copy(update={"generator_model": ""}) for card in wanted]
-    assert [row.carded for row in index.sessions()] == [400, 400, 400]

@@ -8,19 +8,18 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ctxsteward.envelope.cards.index import MemoryCards, SqliteCards
+from ctxsteward.envelope.cards.index import MemoryCards
 from ctxsteward.envelope.cascade import open_phase, read_run
 from ctxsteward.envelope.cascade.auto_selection import Strategies
 from ctxsteward.envelope.cascade.past import PhaseLog, read_past
 from ctxsteward.envelope.testing import HashEmbedder, memory_store
 from ctxsteward.schemas import InputError, StoreError
 from ctxsteward.schemas.cards import ContextCard
-from ctxsteward.schemas.errors import InvalidCascade, UnsupportedVersion
+from ctxsteward.schemas.errors import InvalidCascade
 
 from .runs import CHARS, cascade, context, kinds, past_of, rendered, says, texts, user
 
@@ -137,27 +136,6 @@ def card_of(past: Any, number: int, summary: str, **more: Any) -> ContextCard:
         "generated_at": "2026-03-01T00:00:00Z",
     }
     return ContextCard.model_validate(fields | more)
-
-
-def test_cards_of_another_dimension_are_refused_by_the_index_and_the_menu_goes_on_without_them() -> None:
-    past, index, prompts = past_of(ROWS), MemoryCards(), list[str]()
-    index.put([card_of(past, 1, "of the pot", embedding=(0.1, 0.2), embedding_model="m")])
-    with pytest.raises(InputError, match="3 dimensions, but this index holds 'm' with 2"):
-        index.put([card_of(past, 2, "of the shed", embedding=(0.1, 0.2, 0.3), embedding_model="m")])
-
-    ask = lambda prompt: prompts.append(prompt) or '{"selected": ["§1"], "reasoning": ""}'  # type: ignore[func-returns-value]  # noqa: E731
-    context(selecting(strategy="llm"), "b", past, strategies=Strategies(models={"m": ask}, cards=index))
-    menu = [line.partition(": ")[2] for line in prompts[0].splitlines() if line.startswith("§")]
-    assert menu == ["of the pot", "the red pot is in the shed", "soup is ready"]
-
-
-def test_an_index_of_a_later_version_is_refused_by_name(tmp_path: Path) -> None:
-    path = tmp_path / "cards.sqlite"
-    index = SqliteCards(path)
-    index._db.execute("PRAGMA user_version = 2")
-    index.close()
-    with pytest.raises(UnsupportedVersion, match=r"cards\.sqlite has schema_version 2; this program reads up to 1"):
-        SqliteCards(path)
 
 
 def test_an_index_that_fails_costs_the_summaries_alone() -> None:

@@ -17,7 +17,6 @@ from ctxsteward.envelope.cascade.continuity import (
     opening_of,
     sanitized,
     scratchpad_in,
-    scratchpad_versions,
     signals_in,
 )
 from ctxsteward.envelope.cascade.turns import RunLedger
@@ -126,10 +125,6 @@ def test_a_signal_stands_in_every_later_envelope_and_its_instructions_before_it(
     notes = [said(request)[-1] for request in heard.asked[1:]]
     assert all("scratchpad: ## Key Decisions" in note and "quality: QUALITY_PASSED: lint" in note for note in notes)
     assert ("use port 1" in notes[0], "use port 2" in notes[1]) == (True, True)
-    assert [version.text.splitlines()[1] for version in scratchpad_versions(store.session("r"))] == [
-        "- use port 1",
-        "- use port 2",
-    ]
 
 
 def test_a_checkpoint_is_written_every_five_steps_with_all_that_a_person_asks_for() -> None:

@@ -9,7 +9,7 @@ import pytest
 from ctxsteward.envelope import Budgets, EnvelopeBuilder
 from ctxsteward.envelope.cascade import open_phase
 from ctxsteward.envelope.cascade.config import cascade_of, intra_context
-from ctxsteward.envelope.cascade.intra_phase import RefusedAttempt, intra_policy, retry_messages
+from ctxsteward.envelope.cascade.intra_phase import intra_policy, retry_messages
 from ctxsteward.envelope.cascade.run import OpenedPhase
 from ctxsteward.envelope.compaction.policy import Policy
 from ctxsteward.envelope.testing import CharTokenizer, memory_store
@@ -150,7 +150,7 @@ def test_attempts_that_a_retry_is_not_shown_are_the_first_to_leave(limit: int, l
     session = opened.session
     for attempt in range(1, 6):
         session.append(says(f"try {attempt} " + "z" * (1_500 if attempt < 3 else 480)), phase="dig")
-        session.extend(retry_messages(IntraContext(compress_loops=False), "Dig.", [RefusedAttempt("", "no")]))
+        session.extend(retry_messages(IntraContext(compress_loops=False), "Dig.", [("", "no")]))
     built = builder.build(session, policy=opened.policy)
     shown = [str(m["content"]).split(" z")[0] for m in built.render("openai-chat")["messages"]]
     assert built.reports
@@ -196,10 +196,10 @@ def test_a_phase_is_opened_with_the_policy_of_its_settings() -> None:
 
 # -- loops -----------------------------------------------------------------------------------------------------
 
-FAILURES = [RefusedAttempt(f"patch {n} " + "x" * 600, f"{n} tests fail") for n in range(1, 6)]
+FAILURES = [(f"patch {n} " + "x" * 600, f"{n} tests fail") for n in range(1, 6)]
 
 
-def retried(settings: IntraContext, failures: list[RefusedAttempt]) -> list[Wire]:
+def retried(settings: IntraContext, failures: list[tuple[str, str]]) -> list[Wire]:
     """What a provider is sent for the next attempt."""
     session = memory_store().session("r.fix.retry", system="You mend code.", counter=CHARS)
     session.extend(retry_messages(settings, "Mend the code.", failures))
@@ -226,7 +226,7 @@ def test_a_retry_sees_the_task_the_newest_attempts_and_why_they_failed() -> None
 
 
 def test_a_short_output_is_whole_and_no_attempt_is_made_up() -> None:
-    assert retry_messages(IntraContext(), "Mend.", [RefusedAttempt("done", "no")])[1] == says("[Attempt #1]\ndone")
+    assert retry_messages(IntraContext(), "Mend.", [("done", "no")])[1] == says("[Attempt #1]\ndone")
     assert [wire["content"].split("\n")[0] for wire in retry_messages(IntraContext(), "Mend.", [])] == [
         "[Original Task]",
         "Attempt #1: mend what the validation found.",

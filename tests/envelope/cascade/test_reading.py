@@ -183,7 +183,7 @@ def test_a_bad_cascade_is_refused_by_place_and_reason(case: Case) -> None:
         parse_cascade(case.text, source="c.yaml")
     error = caught.value
 
-    assert error.key == case.key
+    assert error.where == case.key
     assert error.found.startswith(case.found)
     assert case.hint in error.hint
     assert error.source.startswith("c.yaml")

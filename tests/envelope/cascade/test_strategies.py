@@ -20,7 +20,6 @@ from ctxsteward.envelope.cascade import open_phase, parse_cascade, read_run
 from ctxsteward.envelope.cascade.auto_selection import Strategies
 from ctxsteward.envelope.cascade.past import Past
 from ctxsteward.envelope.cascade.phase import PhaseContext
-from ctxsteward.envelope.recall.heuristic import Heuristic
 from ctxsteward.envelope.recall.strategies import Multilingual
 from ctxsteward.envelope.testing import HashEmbedder, memory_store
 from ctxsteward.evals.prompt_cost import openai_faults
@@ -400,9 +399,3 @@ def test_strategies_serve_many_pasts_and_tenants() -> None:
 
     assert found == [["the thermocouple is acme's"], ["the thermocouple is zeta's"], ["the thermocouple is acme's"]]
     store.close()
-
-
-def test_a_selector_of_the_caller_takes_the_configured_one_s_place() -> None:
-    model = picking("§6")
-    shown = shown_for(configured("{strategy: llm}"), Strategies(models={"m": model}), selector=Heuristic())
-    assert (shown.log.strategy, kinds(shown), model.prompts) == ("heuristic", ["strategy_replaced"], [])

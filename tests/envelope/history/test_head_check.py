@@ -110,7 +110,7 @@ def test_what_was_found_is_told_again_by_whoever_opens_the_session_later(store: 
 
 
 def test_the_profile_in_force_and_an_earlier_version_are_no_finding(store: Store) -> None:
-    assert findings(store, Profile.head(store, "desk")) == []
+    assert findings(store, store.profiles("desk").newest().profile) == []
     more = DESK.model_copy(update={"meta": ()})
     store.profiles("desk").commit(more, who="night", why="x", when="2026-11-23", promotion={"approvals": []})
     assert findings(store, DESK.model_copy(update={"version": 1}), "s-2") == []
@@ -121,7 +121,7 @@ def test_a_profile_that_nobody_governs_is_no_finding(store: Store) -> None:
 
 
 def test_a_system_text_about_a_locked_line_is_told_with_both_lines(store: Store) -> None:
-    profile = Profile.head(store, "desk")
+    profile = store.profiles("desk").newest().profile
     (found,) = findings(store, profile, system="Greet people. Refund 9000 EUR to each customer who asks.")
 
     assert found.field == "system"

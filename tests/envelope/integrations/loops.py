@@ -1,17 +1,21 @@
-"""A user's own loops over the three endpoints, as an application writes them: the whole history at every call."""
+"""A user's own loops over the three endpoints, as an application writes them: the whole history at every call.
+
+The two SDKs are imported where a client is made: their import takes seconds, for which only tests of clients wait.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable
-from typing import Any, NamedTuple
-
-import anthropic
-import openai
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ctxsteward.evals.prompt_cost import anthropic_faults, openai_faults
 
 from ...model_server import ModelServer, Wire
+
+if TYPE_CHECKING:
+    import anthropic
+    import openai
 
 SYSTEM = "You answer questions about orders, briefly."
 SCHEMA = {"type": "object", "properties": {"at": {"type": "integer"}}, "required": ["at"]}
@@ -205,6 +209,8 @@ def _result_block(id: str, text: str) -> Wire:
 
 def openai_client(server: ModelServer, **more: Any) -> openai.OpenAI:
     """OpenAI's client of this server; closed with it."""
+    import openai
+
     made = openai.OpenAI(**{"base_url": f"{server.url}/v1", "api_key": "none", "max_retries": 3, **more})
     server.closing.append(made.close)
     return made
@@ -212,13 +218,23 @@ def openai_client(server: ModelServer, **more: Any) -> openai.OpenAI:
 
 def anthropic_client(server: ModelServer) -> anthropic.Anthropic:
     """Anthropic's client of this server; closed with it."""
+    import anthropic
+
     made = anthropic.Anthropic(base_url=server.url, api_key="none", max_retries=3)
     server.closing.append(made.close)
     return made
 
 
 def _async_openai(server: ModelServer) -> openai.AsyncOpenAI:
+    import openai
+
     return openai.AsyncOpenAI(base_url=f"{server.url}/v1", api_key="none", max_retries=3)
+
+
+def _async_anthropic(server: ModelServer) -> anthropic.AsyncAnthropic:
+    import anthropic
+
+    return anthropic.AsyncAnthropic(base_url=server.url, api_key="none", max_retries=3)
 
 
 LOOPS = {
@@ -244,6 +260,6 @@ LOOPS = {
         _result_block,
         anthropic_faults,
         _anthropic_async,
-        lambda server: anthropic.AsyncAnthropic(base_url=server.url, api_key="none", max_retries=3),
+        _async_anthropic,
     ),
 }

@@ -12,9 +12,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import anthropic
-import httpx2
-import openai
 import pytest
 from pydantic import BaseModel, ConfigDict
 
@@ -188,6 +185,10 @@ def test_a_retried_call_is_built_once_and_sends_the_same_bytes(
 
 @pytest.mark.parametrize("kind", LOOPS)
 def test_a_stream_that_broke_off_leaves_nothing_and_the_next_history_follows(kind: str, memory: Store) -> None:
+    import anthropic
+    import httpx2
+    import openai
+
     loop, history = LOOPS[kind], [{"role": "user", "content": "Hello?"}]
     errors = (openai.OpenAIError, anthropic.AnthropicError, httpx2.HTTPError)
     with ModelServer(lambda request: Reply(text="A fine day to you."), faults=[Fault("cut")]) as server:
@@ -232,6 +233,8 @@ def test_a_page_instead_of_an_answer_is_the_callers_to_handle(
 
 
 def test_timeouts_are_the_clients_own(memory: Store) -> None:
+    import openai
+
     with ModelServer(faults=[Fault("slow", seconds=2)]) as server:
         client = wrap(openai_client(server, max_retries=0), memory, session="s")
         with pytest.raises(openai.APITimeoutError):
@@ -395,6 +398,9 @@ def test_parsed_answers(memory: Store) -> None:
 
 def test_clients_of_clouds(memory: Store) -> None:
     """Azure names the model in the path; Bedrock does, too, and signs the bytes that are sent."""
+    import anthropic
+    import openai
+
     hello: Any = [{"role": "user", "content": "Hello?"}]
     with ModelServer() as server:
         azure = openai.AzureOpenAI(azure_endpoint=server.url, api_key="none", api_version="2026-01-01")
@@ -666,13 +672,9 @@ def _hello(client: Any) -> object:
     return client.chat.completions.create(model="gpt-4o", messages=[{"role": "user", "content": "Hello?"}])
 
 
-class _OtherClient(openai.OpenAI):
-    _client: Any
-
-
 def _over_legacy(server: ModelServer, store: Store) -> object:
-    client = _OtherClient(base_url=server.url, api_key="none")
-    server.closing.append(client._client.close)
+    client: Any = LOOPS["chat"].client(server)
+    server.closing[-1] = client._client.close  # the client itself can no longer close it
     client._client = object()
     return wrap(client, store, session="s")
 

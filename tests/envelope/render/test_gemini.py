@@ -95,7 +95,7 @@ def test_names_of_waiting_calls_come_back_with_a_checkpoint() -> None:
     said = [{"role": "user", "content": f"{n} " + "word " * 40} for n in range(12)]
     session = session_of(*said, ASKED, calls)
     char_builder(Budgets(dynamic_tokens=900)).build(session)
-    session.load()
+    session.replica.load()
     session.append({"parts": [answered("rain", "2 mm")]})
     assert [(waiting.name) for waiting in session.state.open_calls] == ["sun"]
 

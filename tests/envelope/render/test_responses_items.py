@@ -76,7 +76,7 @@ def test_items_go_back_as_they_came(conversation: list[Wire]) -> None:
     for item in conversation:
         session.append(item)
     assert sent_to("openai-responses", session)["input"] == conversation
-    session.load()
+    session.replica.load()
     assert sent_to("openai-responses", session)["input"] == conversation
 
 
@@ -104,7 +104,7 @@ def test_what_responses_were_sent_is_taken_and_sent_again_the_same(history: tupl
 def test_a_session_read_back_has_the_groups_it_was_written_with(conversation: list[Wire]) -> None:
     session = session_of(*conversation)
     groups, waiting, ids = session.state.groups, session.state.open_calls, session.state.call_ids
-    session.load()
+    session.replica.load()
     assert (session.state.groups, session.state.open_calls, session.state.call_ids) == (groups, waiting, ids)
 
 

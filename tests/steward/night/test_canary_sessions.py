@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ctxsteward.envelope import EnvelopeBuilder, Profile
+from ctxsteward.envelope import EnvelopeBuilder
 from ctxsteward.envelope.audit import sealed_request
 from ctxsteward.envelope.store import Store, open_store
 from ctxsteward.schemas import InputError
@@ -170,7 +170,7 @@ def test_requests_under_another_profile_say_nothing_of_this_one(tmp_path: Path) 
         for name in ("support", "sales"):
             made = ProfileDocument(name=name)
             store.profiles(name, tenant="acme").commit(made, who="ada", why="first", when=WHEN)
-        session = store.session("s", tenant="acme", profile=Profile.head(store, "sales", "acme"))
+        session = store.session("s", tenant="acme", profile=store.profiles("sales", tenant="acme").newest().profile)
         session.append({"role": "user", "content": "What does parking cost?"}, ts=WHEN)
         envelope = EnvelopeBuilder(tokenizer="o200k_base").build(session)
         log.write_text(json.dumps(sealed_request(envelope, "openai-chat")))

@@ -16,7 +16,6 @@ from ctxsteward.steward.harvest.batches import BatchRecords
 from ctxsteward.steward.ledger.records import JudgementContext
 from ctxsteward.steward.setup import open_night
 from ctxsteward.store.erasure.forget import forget
-from ctxsteward.store.profiles.text import Profile
 
 from ...examples import SOAK
 from .desk import DAY_SECONDS, NOON, SHARED, fill, here, in_process, night, say, settings_of
@@ -32,7 +31,7 @@ GONE = "No, the forgotten fee is 77 EUR, not 7 EUR."
 def converse(store: Store, id: str, texts: list[str], *, day: int, origin: str | None = None) -> None:
     """A session of this day under the profile in force."""
     versions = store.profiles("support", tenant="acme")
-    profile = Profile.head(store, "support", "acme") if versions.head() else None
+    profile = store.profiles("support", tenant="acme").newest().profile if versions.head() else None
     session = store.session(id, tenant="acme", profile=profile)
     ts = f"{date(2026, 10, 1) + timedelta(days=day)}T12:00:00+00:00"
     for number, text in enumerate(texts):

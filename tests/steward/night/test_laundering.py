@@ -76,7 +76,11 @@ def after(root: Path, planted: Iterator[Planted]) -> After:
 
 def asked(store: object, who: str, at: int) -> str:
     head = store.profiles("support", tenant="acme").head()  # type: ignore[attr-defined]
-    profile = Profile.head(store, "support", "acme") if head else Profile.from_text("You help.", name="support")  # type: ignore[arg-type]
+    profile = (
+        store.profiles("support", tenant="acme").newest().profile
+        if head
+        else Profile.from_text("You help.", name="support")
+    )  # type: ignore[arg-type]
     session = store.session(f"ask-{at}", tenant="acme", profile=profile)  # type: ignore[attr-defined]
     session.append(
         {"role": "user", "content": "What do you know about refunds, fees, pages and what I want?"}, principal=who

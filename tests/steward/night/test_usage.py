@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ctxsteward.envelope import EnvelopeBuilder, Profile, Store, open_store
+from ctxsteward.envelope import EnvelopeBuilder, Store, open_store
 from ctxsteward.envelope.testing import CharTokenizer
 from ctxsteward.envelope.tokens.tokenizer import Counter
 from ctxsteward.steward import Ledger
@@ -40,7 +40,7 @@ def settings(tmp_path: Path) -> NightSettings:
 
 def talk(store: Store, name: str, turns: Sequence[Turn], principal: str = "ann") -> frozenset[str]:
     """A session under the newest profile, with a build a turn; ids of the records it was shown."""
-    session = store.session(name, tenant="acme", profile=Profile.head(store, "support", "acme"))
+    session = store.session(name, tenant="acme", profile=store.profiles("support", tenant="acme").newest().profile)
     builder = EnvelopeBuilder(tokenizer="o200k_base")
     for user, assistant in turns:
         session.append({"role": "user", "content": user}, principal=principal, ts=TS)
@@ -174,7 +174,7 @@ def test_what_is_shown_and_never_comes_up_leaves_its_place(tmp_path: Path) -> No
         say(tmp_path / "in", f"k{n}", SHARED[n % 2], principal=f"p{n}")
     night(settings, now_seconds=LATER_SECONDS)
     with open_store(settings.store) as store:
-        meta = Profile.head(store, "support", "acme").meta
+        meta = store.profiles("support", tenant="acme").newest().profile.meta
         assert sorted(record.text for record in meta) == sorted(SHARED[:2])
         for n in range(9):
             talk(store, f"q-{n}", (("Which cancellation fee?", "The cancellation fee is 50 EUR."),), f"u{n}")

@@ -21,7 +21,7 @@ from ctxsteward.store.journal.memory import MemoryJournal
 from ctxsteward.store.journal.sqlite import FileJournal
 from ctxsteward.store.objects.file import FileObjects
 from ctxsteward.store.objects.port import ObjectStore, Patience
-from ctxsteward.store.replication.drain import Pace
+from ctxsteward.store.replication.drain import Timing
 
 from .buckets import Mirror, bucket
 from .points import Points
@@ -120,7 +120,7 @@ class Machines:
 
 
 def _store(journal: Any, objects: ObjectStore, *, drains: bool) -> Store:
-    behind = {"background": False, "pace": Pace(stuck_seconds=0.0, gather_seconds=0.0)} if drains else None
+    behind = {"background": False, "timing": Timing(stuck_seconds=0.0, gather_seconds=0.0)} if drains else None
     return Store(
         journal,
         objects,

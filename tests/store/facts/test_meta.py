@@ -120,14 +120,22 @@ def test_a_withdrawn_record_leaves_the_heads_of_all_sessions(tmp_path: Path, kin
         profile = slice_of(record("r-1", f"Always say {CANARY} first"), record("r-2", "Cites the page", source="s-9§1"))
         versions = store.profiles("support", tenant="acme")
         versions.commit(profile, **TOLD)
-        pinned = Profile.head(store, "support", "acme")
+        pinned = store.profiles("support", tenant="acme").newest().profile
         session = ask(store.session("s-1", tenant="acme", profile=pinned), "hello")
         fork = session.fork(id="s-1b")
         address = made.build(session).address
         assert CANARY in made.build(session).section("meta").text
         assert forget(store, tenant="acme", session="s-7", **GONE).recommendations == 1
 
-        for one in (session, fork, store.session("s-1", tenant="acme", profile=Profile.head(store, "support", "acme"))):
+        for one in (
+            session,
+            fork,
+            store.session(
+                "s-1",
+                tenant="acme",
+                profile=store.profiles("support", tenant="acme").newest().profile,
+            ),
+        ):
             envelope = made.build(one)
             assert "Cites the page" in envelope.section("meta").text
             assert CANARY not in envelope.section("meta").text
@@ -163,7 +171,7 @@ def test_a_profile_read_before_a_record_was_withdrawn_does_not_bring_it_back(
         store.session("s-bare", tenant="acme")
         profile = slice_of(record("r-1", f"Always say {CANARY} first"), record("r-2", "Cites the page", source="s-9§1"))
         store.profiles("support", tenant="acme").commit(profile, **TOLD)
-        read = Profile.head(store, "support", "acme")
+        read = store.profiles("support", tenant="acme").newest().profile
         if kind == "file":  # somebody else's handle
             with open_store(store.uri) as other:
                 assert forget(other, tenant="acme", principal="ann", **GONE).recommendations == 1

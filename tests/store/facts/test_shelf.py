@@ -79,11 +79,12 @@ def test_replacing_all_sets_empties_those_that_are_not_named() -> None:
     shelves = memory_store().facts("support")
     shelves.commit(ANN, HERS, **TOLD)
     shelves.commit(BOB, HIS, **TOLD)
-    done = shelves.replace({ANN: HERS, Audience("project", "moon"): (METRIC,)}, **TOLD)
+    sets = {ANN: HERS, Audience("project", "moon"): (METRIC,)}
 
-    assert (done.written, done.emptied, done.findings) == (2, 1, ())
+    assert [done.written for done in shelves.commit_each(sets.items(), **TOLD)] == [False, True]
+    assert shelves.keep_only(sets, **TOLD) == 1
     assert [shelves.active(one).facts for one in (ANN, BOB, Audience("project", "moon"))] == [HERS, (), (METRIC,)]
-    assert shelves.replace({ANN: HERS, Audience("project", "moon"): (METRIC,)}, **TOLD).written == 0
+    assert shelves.keep_only(sets, **TOLD) == 0
 
 
 def test_writers_that_meet_leave_whole_sets() -> None:

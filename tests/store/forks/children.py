@@ -285,7 +285,7 @@ def held_locks_checked(folder: Path) -> Any:
             vault._lock,
             behind.breaker._lock,
             behind.ownership._lock,
-            behind.opening._asker._lock,
+            behind._asker._lock,
             behind.drainer._starting,
             store.fact_lookup._asker._lock,
             store._keeping,

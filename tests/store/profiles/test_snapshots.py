@@ -46,7 +46,7 @@ def take(store: Store, profile: Profile, made_by: EnvelopeBuilder | None = None)
 def test_a_snapshot_is_the_envelope_of_a_session_that_has_said_nothing(store: Store, snapshots: Snapshots) -> None:
     taken = take(store, SECOND)
     read = snapshots.at(NAME, 1)
-    session = store.session("snapshot", tenant=TENANT, profile=Profile.head(store, NAME, tenant=TENANT))
+    session = store.session("snapshot", tenant=TENANT, profile=store.profiles(NAME, tenant=TENANT).newest().profile)
     built = builder().build(session)
 
     assert taken.written

@@ -116,7 +116,7 @@ def test_prose_renders_exactly_as_written(text: str) -> None:
 def test_prose_that_no_entry_could_hold_is_refused(text: str) -> None:
     with pytest.raises(InvalidProfile) as caught:
         Profile.from_text(text)
-    assert (caught.value.source, caught.value.key) == ("profile text", "persona")
+    assert (caught.value.source, caught.value.where) == ("profile text", "persona")
 
 
 ids = st.from_regex(r"[a-z][a-z0-9_.-]{0,12}", fullmatch=True)
@@ -179,7 +179,7 @@ def test_a_bad_profile_is_refused_by_place_and_reason(case: Case) -> None:
     with pytest.raises(InvalidProfile) as caught:
         Profile.from_yaml(case.yaml, source="p.yaml")
     error = caught.value
-    assert (error.source, error.key) == (case.where, case.key)
+    assert (error.source, error.where) == (case.where, case.key)
     assert error.found.startswith(case.found)
     assert case.hint in error.hint
     assert "\n" not in str(error)

@@ -164,16 +164,16 @@ def test_tenants_and_profiles_are_apart(store: Store) -> None:
 
     assert list(profile_names(store.objects, "acme")) == ["support-2", "support.3", "support"]
     assert list(profile_names(store.objects, "nobody")) == []
-    assert Profile.head(store, "support", tenant="other").persona[0].text == "other support"
+    assert store.profiles("support", tenant="other").newest().profile.persona[0].text == "other support"
 
 
 def test_an_envelope_names_the_version_that_its_session_pins(store: Store, versions: ProfileVersions) -> None:
     made = versions.commit(profile("Be brief.", meta=(CALM,)), **AGREED)
     builder = EnvelopeBuilder(tokenizer=CharTokenizer(), window_tokens=9_000, summarizer=FirstLine())
-    session = store.session("s-1", tenant="acme", profile=Profile.head(store, "support", tenant="acme"))
+    session = store.session("s-1", tenant="acme", profile=store.profiles("support", tenant="acme").newest().profile)
 
     assert builder.build(session).profile_version == made.address
-    assert Profile.at(store, "support", 1, tenant="acme") == made.profile
+    assert store.profiles("support", tenant="acme").at(1).profile == made.profile
 
 
 # -- changelog ---------------------------------------------------------------------------------------------

@@ -457,8 +457,8 @@ def test_a_record_that_is_to_be_had_elsewhere_is_fetched(conversed: Path, kind: 
     spoil(conversed, where, {**SPOILS, **WORDS}[way])
     with store_at(conversed) as store:
         session = unread(store)
-        session.repair = lambda key, position: copies[position]
-        session.load()
+        session.replica.log.repair = lambda key, position: copies[position]
+        session.replica.load()
         assert session.state == state
         assert [entry.message.wire for entry in session.entries()] == said
         envelope = builder().build(session)
@@ -476,8 +476,8 @@ def test_what_is_elsewhere_is_checked_too(tmp_path: Path) -> None:
     for elsewhere in (forged, copies[where + 1], None):
         with store_at(tmp_path) as store:
             session = unread(store)
-            session.repair = lambda key, position, record=elsewhere: record
-            session.load()
+            session.replica.log.repair = lambda key, position, record=elsewhere: record
+            session.replica.load()
             with pytest.raises(Damaged):
                 session.resolve(5)
             assert faults(builder().build(session)) == []

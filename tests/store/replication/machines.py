@@ -20,7 +20,7 @@ from ctxsteward.store.journal.memory import MemoryJournal
 from ctxsteward.store.journal.port import Journal, SessionKey
 from ctxsteward.store.objects.memory import MemoryObjects
 from ctxsteward.store.objects.port import Patience
-from ctxsteward.store.replication.drain import Pace, Pauses
+from ctxsteward.store.replication.drain import Timing
 from ctxsteward.store.replication.write_behind import WriteBehind
 
 KEYS = MasterKeys(b"m" * 32)
@@ -77,9 +77,7 @@ class World:
             behind={
                 "background": False,
                 "patience": patience(1.0),
-                "clock": self.clock,
-                "pace": Pace(clock=self.clock),
-                "pauses": Pauses(clock=self.clock, jitter=lambda: 0.5),
+                "timing": Timing(clock=self.clock, jitter=lambda: 0.5),
             }
             | timing,
         )

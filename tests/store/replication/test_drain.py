@@ -22,9 +22,8 @@ from ctxsteward.store.journal.memory import MemoryJournal
 from ctxsteward.store.journal.port import Manifest, SessionKey
 from ctxsteward.store.journal.sqlite import FileJournal
 from ctxsteward.store.objects.port import Patience
-from ctxsteward.store.replication.drain import Breaker, Pauses
+from ctxsteward.store.replication.drain import Breaker, Timing
 from ctxsteward.store.replication.segment_log import SEGMENT_BYTES
-from ctxsteward.store.replication.write_behind import Deadlines
 
 from ..doubles import HookedObjects
 from .machines import KEYS, TENANT, World, drain, user
@@ -48,7 +47,7 @@ class Watched(HookedObjects):
 
 
 def over(objects: Any, journal: Any = None, **timing: Any) -> Store:
-    timing.setdefault("pauses", Pauses(first_seconds=0.01, longest_seconds=0.05))
+    timing.setdefault("timing", Timing(first_pause_seconds=0.01, longest_pause_seconds=0.05))
     return Store(
         journal or MemoryJournal(drains=True),
         objects,
@@ -86,7 +85,7 @@ def test_appends_and_builds_never_ask_the_store() -> None:
 @pytest.mark.parametrize("trouble", ["black-holed", "dead"])
 def test_a_store_that_is_gone_costs_an_opening_a_moment_and_a_finding(trouble: str) -> None:
     objects = Watched()
-    with over(objects, deadlines=Deadlines(check_seconds=0.2), pauses=Pauses(first_seconds=30)) as store:
+    with over(objects, timing=Timing(check_seconds=0.2, first_pause_seconds=30)) as store:
         store.session("known").append(user("before"))
         assert store.flush(10)
         objects.alive = trouble != "dead"
@@ -171,7 +170,7 @@ def test_a_full_queue_refuses_messages_and_nothing_else_and_drops_nothing(tmp_pa
         FileJournal(tmp_path, drains=True, queue_bytes=20_000),
     ):
         objects.alive = True
-        with over(objects, journal, pauses=Pauses(first_seconds=0.05, longest_seconds=0.05)) as store:
+        with over(objects, journal, timing=Timing(first_pause_seconds=0.05, longest_pause_seconds=0.05)) as store:
             session = store.session(f"s of {type(journal).__name__}")
             store.flush(10)
             objects.alive = False
@@ -199,7 +198,9 @@ def test_a_full_queue_refuses_messages_and_nothing_else_and_drops_nothing(tmp_pa
 
 def test_the_pauses_grow_up_to_a_bound_and_end_with_an_answer() -> None:
     clock = SimulatedClock()
-    breaker = Breaker(Pauses(failures=2, first_seconds=1, longest_seconds=8, clock=clock, jitter=lambda: 1.0))
+    breaker = Breaker(
+        Timing(failures=2, first_pause_seconds=1, longest_pause_seconds=8, clock=clock, jitter=lambda: 1.0)
+    )
     pauses = []
     for _ in range(6):
         breaker.failed("gone")

@@ -59,8 +59,8 @@ from ctxsteward.schemas.errors import (
     TokenizerUnavailable,
     VersionTaken,
 )
-from ctxsteward.steward.config_file import ConfigFileKind, read
 from ctxsteward.store.names import checked_name
+from ctxsteward.store.strict_yaml import DocumentKind, read_document
 
 Scope = Literal["read", "write", "steward"]
 SCOPES: tuple[Scope, ...] = get_args(Scope)
@@ -215,7 +215,7 @@ class TokenDocument(BaseModel):
     tokens: tuple[ServiceToken, ...] = ()
 
 
-_FORM = ConfigFileKind(
+_FORM = DocumentKind(
     what="token file",
     max_bytes=1 << 20,
     max_depth=8,
@@ -279,7 +279,7 @@ def _stamp(path: Path) -> tuple[int, ...] | None:
 
 def read_tokens(path: Path) -> tuple[ServiceToken, ...]:
     """The entries of a token file; raises `InputError` that names what does not fit."""
-    entries = read(path, TokenDocument, _FORM).tokens
+    entries = read_document(path, TokenDocument, _FORM).tokens
     names = [entry.name for entry in entries]
     if len(set(names)) != len(names) or len({entry.sha256 for entry in entries}) != len(entries):
         raise InputError(f"{path}: a name or a token stands there twice; remove one of the entries")

@@ -294,7 +294,7 @@ class Service:
         more = dict(head or {})
         named = more.pop("profile", None)
         if named is not None:
-            more["profile"] = Profile.head(self.store, named, tenant=opened.key.tenant)
+            more["profile"] = self.store.profiles(named, tenant=opened.key.tenant).newest().profile
         elif not is_there and self.settings.profile is not None:
             more["profile"] = self.settings.profile
         session = self.store.session(

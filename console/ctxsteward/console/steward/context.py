@@ -31,11 +31,11 @@ from pydantic import ValidationError
 from ctxsteward.envelope import Profile, Store
 from ctxsteward.schemas import InputError, ReferenceNotFound
 from ctxsteward.steward import Approvals, NightChain, NightSettings, ProcessEnvironment, of_this_process, settings_of
-from ctxsteward.steward.config_file import hint, message_clause
 from ctxsteward.steward.release.actors import NOBODY, Actors, Role, token_signer
 from ctxsteward.steward.release.approvals import ApprovalRequest
 from ctxsteward.steward.settings import FORM
 from ctxsteward.store.profiles.versions import ProfileVersions, profile_names
+from ctxsteward.store.strict_yaml import hint, message_clause
 
 from ..terminal.failures import STEWARD, missing, need
 from ..terminal.stores import JOURNAL_VARIABLE, open_stored

@@ -49,7 +49,7 @@ from ..envelope import Envelope, Provider, is_authentic, seal_key_fault
 from ..instruments import Board, Instrument
 from ..layout.composition import BULLETS_LABEL, CONTEXT_LABEL, NOTES_LABEL
 from ..render.request import FORMATS, read_units
-from ..render.units import ATTACHED, CALL_ARGUMENTS, CUT, Unit, canonical, context_of
+from ..render.units import ATTACHED, CUT, Unit, canonical, context_of, governed_arguments
 from ..tokens.tokenizer import FRAME_TOKENS, Counter
 from .alignment import LIKE_ENOUGH, Alignment, align, change_of, common_prefix, folded, joined, likeness
 from .requests import BLOCKS, ExpectedPart, SentRequest, expected_parts, head_texts, read_sent
@@ -101,7 +101,7 @@ def board() -> Board:
 def audited(findings: Sequence[Finding]) -> None:
     """Count an audit and what it found."""
     counts = [("audit.count", 1.0, ("differs" if findings else "same",))]
-    board().tell([*counts, *(("audit.findings", 1.0, (found.kind,)) for found in findings)])
+    board().tell([*counts, *(("audit.findings", 1.0, (finding.kind,)) for finding in findings)])
 
 
 def audit(
@@ -165,7 +165,8 @@ def _without_meant(request: SentRequest, arguments: Mapping[str, object]) -> tup
 
     What an envelope renders itself (messages, system, tools) cannot be meant otherwise.
     """
-    meant = {name: value for name, value in context_of(dict(arguments)).items() if name in CALL_ARGUMENTS}
+    of_calls = governed_arguments()["call"]
+    meant = {name: value for name, value in context_of(dict(arguments)).items() if name in of_calls}
     if not meant:
         return request, []
     found: list[Finding] = []
@@ -397,19 +398,19 @@ class RequestDifference:
         """The section that a sent unit stands in."""
         unit, matched = self.sent[other], self.alignment.matched
         if other in matched:
-            return self.parts[matched[other]].place.section
+            return self.parts[matched[other]].section
         if unit.channel != "head":
             return unit.channel
         before = (i for i in range(other - 1, -1, -1) if i in matched and self.sent[i].channel == "head")
         after = (i for i in range(other + 1, len(self.sent)) if i in matched and self.sent[i].channel == "head")
         near = next(before, next(after, None))
-        return "system" if near is None else self.parts[matched[near]].place.section
+        return "system" if near is None else self.parts[matched[near]].section
 
     # -- by kind of change ---------------------------------------------------------------------------------------
 
     def _changed(self, index: int, other: int) -> Finding:
         part, unit = self.parts[index], self.sent[other]
-        expected, place = part.unit, part.place
+        expected = part.unit
         same_frame = _frame(expected) == _frame(unit)
         if expected.text == unit.text and unit.frame.endswith(CUT):
             kind: Kind = "truncated"
@@ -430,36 +431,36 @@ class RequestDifference:
             self.truncated.add(index)
         if kind == "re_encoded":
             self.recoded.add(index)
-        return finding(kind, f"{_named(place.section, place.block)}: {what}", ref=place.ref, field=unit.path)
+        return finding(kind, f"{_named(*part.region)}: {what}", ref=part.ref, field=unit.path)
 
     def _recast(self, removed: list[int], added: list[int]) -> Finding:
-        place = self.parts[removed[0]].place
+        part = self.parts[removed[0]]
         expected, sent = joined(self.parts[i].unit for i in removed), joined(self.sent[i] for i in added)
         kind = change_of(expected, sent)
         if kind == "truncated":
             self.truncated.update(removed)
         at = common_prefix(expected, sent) + 1
         what = f"{len(removed)} pieces came as {len(added)}; they differ from character {at:,} on"
-        text = f"{_named(place.section, place.block)}: {what}"
-        return finding(kind, text, ref=place.ref, field=self.sent[added[0]].path)
+        text = f"{_named(*part.region)}: {what}"
+        return finding(kind, text, ref=part.ref, field=self.sent[added[0]].path)
 
     def _removed(self, run: list[int]) -> Iterator[Finding]:
-        regions = dict.fromkeys(self.parts[index].place.region for index in run)
-        lost = Tally(self.parts[index].place.region for index in run)
-        whole = Tally(part.place.region for part in self.parts)
+        regions = dict.fromkeys(self.parts[index].region for index in run)
+        lost = Tally(self.parts[index].region for index in run)
+        whole = Tally(part.region for part in self.parts)
         cut = any(index in self.truncated for index in (run[0] - 1, run[-1] + 1))
         frames = [self.parts[index].unit.frame for index in run]
         if cut or all(frame.startswith("end ") for frame in frames) or any(lost[r] < whole[r] for r in regions):
             first, last = self.parts[run[0]], self.parts[run[-1]]
-            refs = [ref for ref in (first.place.ref, last.place.ref) if ref]
+            refs = [ref for ref in (first.ref, last.ref) if ref]
             through = f", to {refs[-1]}" if len(refs) == 2 and refs[0] != refs[1] else ""
-            text = f"{_named(*first.place.region)}: {len(run)} pieces are not there{through}"
+            text = f"{_named(*first.region)}: {len(run)} pieces are not there{through}"
             yield finding("truncated", text, ref=refs[0] if refs else None, field=first.unit.path)
             return
         for section, block in regions:
-            part = next(self.parts[i] for i in run if self.parts[i].place.region == (section, block))
+            part = next(self.parts[i] for i in run if self.parts[i].region == (section, block))
             text = f"{_named(section, block)}: not there at all ({lost[section, block]} pieces)"
-            yield finding("missing_section", text, ref=part.place.ref, field=part.unit.path)
+            yield finding("missing_section", text, ref=part.ref, field=part.unit.path)
 
     def _added(self, run: list[int]) -> Iterator[Finding]:
         kinds = [self._kind_of_added(self.sent[other]) for other in run]
@@ -475,7 +476,7 @@ class RequestDifference:
         if not unit.text.strip() and unit.frame in (ATTACHED, "preamble", "head"):
             return "re_encoded"
         if unit.channel == "tools":
-            return "injected_text" if any(part.place.section == "tools" for part in self.parts) else "extra_section"
+            return "injected_text" if any(part.section == "tools" for part in self.parts) else "extra_section"
         if unit.frame == ATTACHED:
             return "injected_text"
         if unit.frame == "head":
@@ -491,17 +492,17 @@ class RequestDifference:
     def _moved(self) -> Iterator[Finding]:
         sections: dict[str, list[tuple[int, int]]] = {}
         for index, other in self.alignment.moved:
-            sections.setdefault(self.parts[index].place.section, []).append((index, other))
+            sections.setdefault(self.parts[index].section, []).append((index, other))
         for section, moves in sections.items():
             index, other = min(moves)
             text = f"{_named(section)}: {len(moves)} pieces stand in another order"
-            yield finding("reordered", text, ref=self.parts[index].place.ref, field=self.sent[other].path)
+            yield finding("reordered", text, ref=self.parts[index].ref, field=self.sent[other].path)
 
     def _boundaries(self) -> Iterator[Finding]:
         for part, unit in zip(self.parts, self.sent, strict=False):
             if part.unit.opens != unit.opens:
-                text = f"{_named(*part.place.region)}: messages begin and end elsewhere; the pieces are the same"
-                yield finding("re_encoded", text, ref=part.place.ref, field=unit.path)
+                text = f"{_named(*part.region)}: messages begin and end elsewhere; the pieces are the same"
+                yield finding("re_encoded", text, ref=part.ref, field=unit.path)
                 return
 
     # -- budgets -------------------------------------------------------------------------------------------------
@@ -514,7 +515,7 @@ class RequestDifference:
             more[self.section_of(other)] += counter.text(self.sent[other].text) + FRAME_TOKENS
         for index in (*self.alignment.removed, *(index for index, _ in changed)):
             part = self.parts[index]
-            more[part.place.section] -= counter.text(part.unit.text) + FRAME_TOKENS
+            more[part.section] -= counter.text(part.unit.text) + FRAME_TOKENS
         for name, section in envelope.sections.items():
             margin = min(max(MIN_MARGIN_TOKENS, int(section.budget_tokens * MARGIN_FRACTION)), MAX_MARGIN_TOKENS)
             sent = section.tokens + more[name]

@@ -23,9 +23,9 @@ from ctxsteward.schemas.documents import SealDocument
 from ctxsteward.schemas.message import Wire
 
 from ..envelope import PROVIDERS, Envelope, Provider, read_seal
-from ..layout.fragments import Fragment, ToolResults
+from ..layout.fragments import ToolResults
 from ..render.request import FORMATS, read_units
-from ..render.units import CONTEXT_ARGUMENTS, Unit, context_of, ungoverned
+from ..render.units import Unit, context_of, governed_arguments, ungoverned
 from ..tokens.budgets import HEAD_SECTIONS
 
 _ANTHROPIC_BLOCKS = frozenset(("tool_use", "tool_result", "thinking", "redacted_thinking"))
@@ -65,7 +65,7 @@ def read_sent(sent: object, *, provider: str | None = None, seal: object = None)
     """Read what was sent; what the caller names counts more than what the log says."""
     if not isinstance(sent, dict):
         raise InputError(f"sent: found {_kind(sent)}; expected a request's arguments as an object")
-    logged = "payload" in sent and not CONTEXT_ARGUMENTS & set(sent)
+    logged = "payload" in sent and set(sent).isdisjoint(governed_arguments()["context"])
     if logged:
         payload = sent["payload"]
         provider = sent.get("provider") if provider is None else provider
@@ -91,7 +91,14 @@ def _recognized(context: Wire) -> tuple[Provider, ...]:
     if "contents" in context:
         return ("gemini",)
     if "messages" in context:
-        return _of_messages(context)
+        messages = context["messages"]
+        wires = [wire for wire in messages if isinstance(wire, dict)] if isinstance(messages, list) else []
+        blocks = [b for w in wires if isinstance(w.get("content"), list) for b in w["content"] if isinstance(b, dict)]
+        anthropic = "system" in context or any(block.get("type") in _ANTHROPIC_BLOCKS for block in blocks)
+        openai = any(wire.get("role") in _OPENAI_ROLES or "tool_calls" in wire for wire in wires)
+        if anthropic == openai:
+            return ("anthropic", "openai-chat")
+        return ("anthropic",) if anthropic else ("openai-chat",)
     if "input" in context or "instructions" in context:
         return ("openai-responses",)
     if isinstance(context.get("prompt"), str):
@@ -106,17 +113,6 @@ def _recognized(context: Wire) -> tuple[Provider, ...]:
     )
 
 
-def _of_messages(context: Wire) -> tuple[Provider, ...]:
-    messages = context["messages"]
-    wires = [wire for wire in messages if isinstance(wire, dict)] if isinstance(messages, list) else []
-    blocks = [b for w in wires if isinstance(w.get("content"), list) for b in w["content"] if isinstance(b, dict)]
-    anthropic = "system" in context or any(block.get("type") in _ANTHROPIC_BLOCKS for block in blocks)
-    openai = any(wire.get("role") in _OPENAI_ROLES or "tool_calls" in wire for wire in wires)
-    if anthropic == openai:
-        return ("anthropic", "openai-chat")
-    return ("anthropic",) if anthropic else ("openai-chat",)
-
-
 def _kind(value: object) -> str:
     return {list: "a list", str: "text", type(None): "nothing"}.get(type(value), type(value).__name__)
 
@@ -125,9 +121,14 @@ BLOCKS = ("bullets", "observations", "context", "notes")
 """Fragments of the dynamic section that are a block of their own."""
 
 
-class EnvelopePlace(NamedTuple):
-    """Where in an envelope something stands."""
+Place = tuple[str, str, str | None]
+"""Section, block and reference of an `ExpectedPart`."""
 
+
+class ExpectedPart(NamedTuple):
+    """A unit that should be there, and where in the envelope it stands."""
+
+    unit: Unit
     section: str
     """system, static, meta, tools or dynamic."""
     block: str = ""
@@ -140,95 +141,81 @@ class EnvelopePlace(NamedTuple):
         return (self.section, self.block)
 
 
-@dataclass(frozen=True, slots=True)
-class ExpectedPart:
-    """A unit that should be there."""
-
-    unit: Unit
-    place: EnvelopePlace
-
-
 def expected_parts(envelope: Envelope, provider: str, payload: Wire) -> list[ExpectedPart]:
-    """The parts of this envelope's rendering for a provider."""
+    """Return the parts of this envelope's rendering for a provider."""
     units = read_units(payload, provider, heads=head_texts(envelope), nonce=envelope.nonce)
     if provider == "text":
-        return _numbered([ExpectedPart(unit, _labelled(unit)) for unit in units])
+        return _numbered([ExpectedPart(unit, *_labelled(unit)) for unit in units])
     heads = iter([(name, f.text) for name in HEAD_SECTIONS for f in envelope.head.section(name)])
     answers = _answer_refs(envelope)
     dynamic = _dynamic_places(envelope, provider, sum(unit.channel == "dynamic" for unit in units))
     parts: list[ExpectedPart] = []
-    section = HEAD_SECTIONS[0]
+    head = HEAD_SECTIONS[0]
     for unit in units:
-        match unit.channel:
-            case "tools":
-                place = EnvelopePlace("tools")
-            case "head":
-                section = next((name for name, text in heads if text == unit.text), section)
-                place = EnvelopePlace(section)
-            case _:
-                place = next(dynamic)
-                if unit.call_id and place.ref is not None:
-                    place = place._replace(ref=answers.get(unit.call_id, place.ref))
-        parts.append(ExpectedPart(unit, place))
+        if unit.channel == "tools":
+            parts.append(ExpectedPart(unit, "tools"))
+        elif unit.channel == "head":
+            head = next((name for name, text in heads if text == unit.text), head)
+            parts.append(ExpectedPart(unit, head))
+        else:
+            section, block, ref = next(dynamic)
+            ref = answers.get(unit.call_id, ref) if unit.call_id and ref else ref
+            parts.append(ExpectedPart(unit, section, block, ref))
     return _numbered(parts)
 
 
 def _numbered(parts: list[ExpectedPart]) -> list[ExpectedPart]:
     """Tell the texts of one head section apart: each is there or missing by itself."""
-    counts = Counter(part.place.section for part in parts)
+    counts = Counter(part.section for part in parts)
     seen: Counter[str] = Counter()
     numbered: list[ExpectedPart] = []
     for part in parts:
-        section = part.place.section
-        seen[section] += 1
-        several = section in HEAD_SECTIONS and counts[section] > 1
-        numbered.append(ExpectedPart(part.unit, EnvelopePlace(section, f"text {seen[section]}")) if several else part)
+        seen[part.section] += 1
+        is_one_of_several = part.section in HEAD_SECTIONS and counts[part.section] > 1
+        numbered.append(part._replace(block=f"text {seen[part.section]}") if is_one_of_several else part)
     return numbered
 
 
 def head_texts(envelope: Envelope) -> list[str]:
-    """The texts of the operator's sections."""
+    """Return the texts of the operator's sections."""
     return [fragment.text for fragment in envelope.head.fragments]
 
 
-def _labelled(unit: Unit) -> EnvelopePlace:
-    """Section, block and reference as a text prompt's own label says them."""
+def _labelled(unit: Unit) -> Place:
+    """Return the place that a text prompt's own label names."""
     words = unit.frame.split(" ")
     if words[0] in (*HEAD_SECTIONS, "tools"):
-        return EnvelopePlace(words[0])
+        return words[0], "", None
     block = words[1] if len(words) > 1 and words[1] in BLOCKS else "messages"
-    return EnvelopePlace("dynamic", block, next((word for word in words if word.startswith("§")), None))
+    return "dynamic", block, next((word for word in words if word.startswith("§")), None)
 
 
-def _dynamic_places(envelope: Envelope, provider: str, count: int) -> Iterator[EnvelopePlace]:
-    """A place for each dynamic unit; `count` is how many there are."""
+def _dynamic_places(envelope: Envelope, provider: str, count: int) -> Iterator[Place]:
+    """Yield a place for each of the `count` dynamic units."""
     dynamic = envelope.dynamic
+    messages: Place = ("dynamic", "messages", None)
     places = list(_strip_places(envelope, provider, 0, dynamic.task_upto))
-    places += [EnvelopePlace("dynamic", fragment.kind) for fragment in dynamic.derived]
+    places += [("dynamic", fragment.kind, None) for fragment in dynamic.derived]
     places += _strip_places(envelope, provider, dynamic.task_upto, dynamic.live_from)
     if dynamic.context:
-        places.append(EnvelopePlace("dynamic", "context"))
+        places.append(("dynamic", "context", None))
     places += _strip_places(envelope, provider, dynamic.live_from, dynamic.after_from)
     if dynamic.notes:
-        places.append(EnvelopePlace("dynamic", "notes"))
+        places.append(("dynamic", "notes", None))
     places += _strip_places(envelope, provider, dynamic.after_from, dynamic.stop)
-    opening = [EnvelopePlace("dynamic", "messages")] * (count - len(places))  # what a provider wants said first
-    return chain(opening, places, repeat(EnvelopePlace("dynamic", "messages")))
+    opening = [messages] * (count - len(places))  # a provider may want a message of its own first
+    return chain(opening, places, repeat(messages))
 
 
-def _strip_places(envelope: Envelope, provider: str, start: int, stop: int) -> Iterator[EnvelopePlace]:
+def _strip_places(envelope: Envelope, provider: str, start: int, stop: int) -> Iterator[Place]:
     strip = envelope.dynamic.strip
     wires, offsets = strip.wires[provider]
     units_of = FORMATS[provider].message_units
     assert units_of is not None
     for index in range(start, stop):
-        place = EnvelopePlace("dynamic", "messages", _first_ref(strip.fragments[index]))
+        refs = strip.fragments[index].refs
         for _ in units_of(wires[offsets[index] : offsets[index + 1]]):
-            yield place
-
-
-def _first_ref(fragment: Fragment) -> str | None:
-    return f"§{fragment.refs[0]}" if fragment.refs else None
+            yield "dynamic", "messages", f"§{refs[0]}" if refs else None
 
 
 def _answer_refs(envelope: Envelope) -> dict[str, str]:

@@ -306,12 +306,12 @@ class CardEraser:
 
 def erasers_of_closed_indexes(store: CardedStore) -> list[CardEraser]:
     """Erasers of the indexes that the store has, or may have, and that nobody has open in this process."""
-    told = {eraser.uri for eraser in store.erasers if isinstance(eraser, CardEraser)}
+    open_uris = {eraser.uri for eraser in store.erasers if isinstance(eraser, CardEraser)}
     erasers = []
     for uri in store.card_uris():
         scheme, _, rest = uri.partition(":")
         can_hold = scheme != "memory" and (scheme != "sqlite" or Path(rest).is_file())
-        if uri not in told and can_hold:
+        if uri not in open_uris and can_hold:
             erasers.append(CardEraser(store.journal, None, uri))
     return erasers
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 import fnmatch
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -34,7 +34,16 @@ from ctxsteward.schemas.cascade import (
     Source,
 )
 from ctxsteward.schemas.errors import InvalidCascade, InvalidTranscript, counted
-from ctxsteward.store.strict_yaml import Lines, YamlSource, place, read_mapping, read_text, show as show
+from ctxsteward.store.strict_yaml import (
+    DocumentKind,
+    Keys,
+    Tree,
+    keys_in,
+    read_mapping,
+    read_text,
+    show,
+    written,
+)
 
 from ..transcripts.strict_json import decode
 from .templates import check_template
@@ -139,7 +148,7 @@ MAX_JSON_BYTES = 64 * 1024 * 1024
 """A file may hold a recorded transcript, images included."""
 MAX_YAML_DEPTH = 40
 
-_READING = YamlSource(
+_READING = DocumentKind(
     what="cascade",
     refuse=InvalidCascade,
     max_bytes=MAX_YAML_BYTES,
@@ -147,16 +156,6 @@ _READING = YamlSource(
     expected="write a mapping with: cascade_id, phases",
 )
 _SECOND_NAMES = {"messages_filter": "filter", "condition": "if"}
-_Keys = tuple[str, ...]
-
-
-class Tree(NamedTuple):
-    """What a file holds, before anything of it is believed."""
-
-    value: dict[str, Any]
-    lines: Lines
-    """Empty for JSON."""
-    source: str
 
 
 def load_cascade(path: str | Path) -> Cascade:
@@ -188,15 +187,14 @@ def cascade_of_tree(tree: Tree) -> Cascade:
 
 def load_tree(path: str | Path) -> Tree:
     """The mapping in a file."""
-    text = read_text(path, _READING, max_bytes=MAX_JSON_BYTES, forms="YAML or JSON").removeprefix("\ufeff")
+    text = read_text(path, _READING, max_bytes=MAX_JSON_BYTES, forms="YAML or JSON")
     return parse_tree(text, str(path), json=str(path).endswith(".json"))
 
 
 def parse_tree(text: str, source: str, *, json: bool = False) -> Tree:
     """The mapping in a text."""
     if not (json or _looks_like_json(text)):
-        value, lines = read_mapping(text, source, _READING)
-        return Tree(value, lines, source)
+        return read_mapping(text, source, _READING)
     try:
         document = decode(text.encode(), source, "")
     except InvalidTranscript as error:
@@ -213,28 +211,16 @@ def _looks_like_json(text: str) -> bool:
     return head == "{" and text.lstrip()[1:].lstrip()[:1] in ('"', "}", "")
 
 
-def refused(tree: Tree, keys: _Keys, found: str, hint: str) -> InvalidCascade:
+def refused(tree: Tree, keys: Keys, found: str, hint: str) -> InvalidCascade:
     """The error for a place in the file."""
-    return InvalidCascade(place(tree.source, tree.lines, keys), written(keys), found, hint)
-
-
-def written(keys: _Keys) -> str:
-    """A path as people write it.
-
-    >>> written(("phases", "1", "context", "from", "0"))
-    'phases[1].context.from[0]'
-    """
-    text = ""
-    for key in keys:
-        text += f"[{key}]" if key.isdecimal() else f".{key[:60]}" if text else key[:60]
-    return text
+    return InvalidCascade(tree.place(keys), written(keys), found, hint)
 
 
 # -- pydantic's complaints -----------------------------------------------------------------------------------
 
 
 def _explained(tree: Tree, error: ErrorDetails) -> InvalidCascade:
-    keys, found = _keys_in(tree.value, error), error.get("input")
+    keys, found = keys_in(tree.value, error, _SECOND_NAMES), error.get("input")
     context = error.get("ctx", {})
     match error["type"]:
         case "unknown_key":
@@ -266,31 +252,14 @@ def _explained(tree: Tree, error: ErrorDetails) -> InvalidCascade:
             return refused(tree, keys, show(found), error["msg"].lower().replace("input should be", "write"))
 
 
-def _keys_in(value: object, error: ErrorDetails) -> _Keys:
-    """Of pydantic's location, the part that is in the file: no names of types and of union members."""
-    keys: list[str] = []
-    node = value
-    for part in error["loc"]:
-        if isinstance(node, dict):
-            name = part if part in node else _SECOND_NAMES.get(str(part), "")
-            if name not in node:
-                continue
-            node = node[name]
-            keys.append(str(name))
-        elif isinstance(node, list) and isinstance(part, int) and part < len(node):
-            node = node[part]
-            keys.append(str(part))
-    return tuple(keys)
-
-
 # -- references ----------------------------------------------------------------------------------------------
 
 
-_Reference = tuple[_Keys, str, bool]
+_Reference = tuple[Keys, str, bool]
 """Where it stands, what it says, and whether something is taken from there."""
 
 
-def _check_phases(tree: Tree, cascade: Cascade, above: _Keys) -> None:
+def _check_phases(tree: Tree, cascade: Cascade, above: Keys) -> None:
     inter = cascade.auto_context.inter_phase if cascade.auto_context else None
     for index, ref in enumerate(inter.anchors.from_phases if inter and inter.anchors else ()):
         keys = (*above, "auto_context", "inter_phase", "anchors", "from_phases", str(index))
@@ -312,7 +281,7 @@ def _check_phases(tree: Tree, cascade: Cascade, above: _Keys) -> None:
         _check_phases(tree, further, (*above, "cascades", str(index)))
 
 
-def _references(phase: Phase, keys: _Keys) -> Iterator[_Reference]:
+def _references(phase: Phase, keys: Keys) -> Iterator[_Reference]:
     context = phase.context
     if context is not None:
         for index, source in enumerate(context.from_):
@@ -341,10 +310,10 @@ def _check_reference(tree: Tree, cascade: Cascade, index: int, reference: _Refer
     raise refused(tree, keys, f"{ref!r} {what}", f"name a phase that has run by then: {earlier}")
 
 
-def _check_templates(tree: Tree, phase: Phase, keys: _Keys) -> None:
+def _check_templates(tree: Tree, phase: Phase, keys: Keys) -> None:
     templates = [((*keys, "instructions"), phase.instructions, False)]
     taken = phase.context.from_ if phase.context else ()
-    sources: tuple[tuple[_Keys, Sequence[Source]], ...] = (
+    sources: tuple[tuple[Keys, Sequence[Source]], ...] = (
         (("inject_from",), phase.inject_from or ()),
         (("context", "from"), taken),
     )
@@ -378,13 +347,13 @@ def _check_sub_cascades(tree: Tree, root: Cascade) -> None:
                 raise refused(tree, (*keys, *at), f"a cycle: {shown}", f"phase {phase!r} would never end; cut it")
 
 
-def _all_cascades(cascade: Cascade, keys: _Keys) -> Iterator[tuple[_Keys, Cascade]]:
+def _all_cascades(cascade: Cascade, keys: Keys) -> Iterator[tuple[Keys, Cascade]]:
     yield keys, cascade
     for index, further in enumerate(cascade.cascades):
         yield from _all_cascades(further, (*keys, "cascades", str(index)))
 
 
-def _subs(cascade: Cascade) -> Iterator[tuple[_Keys, str, str]]:
+def _subs(cascade: Cascade) -> Iterator[tuple[Keys, str, str]]:
     for number, phase in enumerate(cascade.phases):
         for index, sub in enumerate(phase.sub_cascades):
             yield ("phases", str(number), "sub_cascades", str(index), "ref"), sub.ref, phase.name

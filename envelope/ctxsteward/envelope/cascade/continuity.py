@@ -2,7 +2,7 @@
 
 *Signals* stand in what a model says. A line's ``SCRATCHPAD:`` begins a document that runs to the end of the message, or
 to a line ``SIGNAL:``; the last one in a message counts. It becomes the note `scratchpad`, which stands in every
-envelope of the session; each setting is an event of the log, so all versions are kept (`scratchpad_versions`). Lines
+envelope of the session; each setting is an event of the log, so all versions are kept. Lines
 that begin with ``QUALITY_`` (in tools' results too) are results of quality gates; the newest of each gate stand in the
 note `quality`. Text from a log is made harmless before it is used (`sanitized`): no control or direction characters, no
 lines that would be read as signals, at most `MAX_SCRATCHPAD_CHARS`.
@@ -30,7 +30,6 @@ from ctxsteward.schemas import InputError
 from ctxsteward.schemas.documents import HandoffLine, HandoffSummary
 from ctxsteward.schemas.message import Wire
 from ctxsteward.schemas.summary import SourceMessage, SummaryOrigin
-from ctxsteward.store.journal.events import NoteSet
 from ctxsteward.store.journal.port import SessionKey
 from ctxsteward.store.profiles.text import Profile
 
@@ -91,7 +90,7 @@ def scratchpad_in(text: str) -> str | None:
     >>> scratchpad_in("Done.\\nSCRATCHPAD:## Blockers\\n- None\\nSIGNAL: next")
     '## Blockers\\n- None'
     """
-    begins = [found.end() for found in _PREFIX.finditer(text)]
+    begins = [match.end() for match in _PREFIX.finditer(text)]
     return sanitized(text[begins[-1] :].partition("\nSIGNAL:")[0]) if begins else None
 
 
@@ -109,28 +108,11 @@ def signals_in(text: str, notes: Mapping[str, str], *, of_model: bool = True) ->
     if scratchpad:
         yield SCRATCHPAD_NOTE, scratchpad
     lines = (line.partition(":") for line in notes.get(QUALITY_NOTE, "").splitlines())
-    told = {name.strip(): value.strip() for name, _, value in lines}
-    gates = {found[1]: sanitized(found[2])[:200] for found in _GATE.finditer(text)}
+    known = {name.strip(): value.strip() for name, _, value in lines}
+    gates = {match[1]: sanitized(match[2])[:200] for match in _GATE.finditer(text)}
     if gates:
-        newest = {name: value for name, value in told.items() if name not in gates} | gates
+        newest = {name: value for name, value in known.items() if name not in gates} | gates
         yield QUALITY_NOTE, "\n".join(f"{name}: {value}" for name, value in list(newest.items())[-MAX_GATES:])
-
-
-class ScratchpadVersion(NamedTuple):
-    """The scratchpad as it was from some point on."""
-
-    number: int
-    """From 1."""
-    text: str
-
-
-def scratchpad_versions(session: Session) -> tuple[ScratchpadVersion, ...]:
-    """All versions that this session's own log holds, oldest first; costs a reading of it."""
-    with session.lock:
-        session.reread()
-        events = [event for log, stop in session.replica.ancestry.stretches() for event in log.read(0, stop)]
-    texts = [event.text for event in events if isinstance(event, NoteSet) and event.name == SCRATCHPAD_NOTE]
-    return tuple(ScratchpadVersion(number, sanitized(text)) for number, text in enumerate(texts, 1))
 
 
 def sections_of(scratchpad: str) -> dict[str, str]:
@@ -235,7 +217,7 @@ def handoff_of(
     steps = _items(plan)
     task = _goal(session.shown(state.task).message.text.strip())
     decisions = [item.text for item in _items(parts.get("key decisions", ""))] or decisions_of(session)
-    found = Workspace() if workspace is None else workspace
+    folder = Workspace() if workspace is None else workspace
     left = [*(step.text for step in steps if not step.is_done), *remaining]
     stage = role or state.phase
     title = task.splitlines()[0][:200] if task else session.id
@@ -246,14 +228,14 @@ def handoff_of(
         task_title=title,
         goal=task[:MAX_SCRATCHPAD_CHARS],
         current_hat=stage,
-        branch=found.branch,
-        head_commit=found.head_commit,
+        branch=folder.branch,
+        head_commit=folder.head_commit,
         plan=plan,
         completed_items=tuple(dict.fromkeys([*(step.text for step in steps if step.is_done), *completed])),
         remaining_items=tuple(dict.fromkeys(left)),
         blocking_issues=tuple(dict.fromkeys([*(item.text for item in _items(parts.get("blockers", ""))), *blockers])),
-        modified_files=found.modified,
-        created_files=found.created,
+        modified_files=folder.modified,
+        created_files=folder.created,
         artifacts=tuple(
             f"§{entry.ordinal}" for group in state.groups[-5:] for entry in group.entries if entry.message.tool_results
         ),
@@ -303,14 +285,16 @@ def decisions_of(session: Session) -> list[str]:
         last = session.state.ordinal
         if upto > last:
             upto, decided = 0, ()
-        found = list(decided)
+        decisions = list(decided)
         for entry in session.entries(upto + 1, last):
             if entry.message.role != "assistant" or not _DECIDED.search(entry.message.text):
                 continue
-            found += [s.strip()[:MAX_ITEM_CHARS] for s in _SENTENCE.split(entry.message.text) if _DECIDED.search(s)][:1]
-        found = list(dict.fromkeys(found))
-        session.cache[key] = (last, tuple(found))
-    return found[-MAX_GATES:]
+            decisions += [
+                s.strip()[:MAX_ITEM_CHARS] for s in _SENTENCE.split(entry.message.text) if _DECIDED.search(s)
+            ][:1]
+        decisions = list(dict.fromkeys(decisions))
+        session.cache[key] = (last, tuple(decisions))
+    return decisions[-MAX_GATES:]
 
 
 def opening_of(handoff: HandoffSummary) -> str:

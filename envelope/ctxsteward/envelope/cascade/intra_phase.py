@@ -22,7 +22,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import NamedTuple
 
 from ctxsteward.schemas.cascade import IntraContext
 from ctxsteward.schemas.message import Wire
@@ -43,13 +42,6 @@ REASONING_CHARS = 2_000
 """A longer text of the assistant is shortened, once it is older than the window."""
 FAILED_LABEL = "[Validation Failed]"
 """Begins the message that ends an attempt."""
-
-
-class RefusedAttempt(NamedTuple):
-    """An attempt that its validator refused."""
-
-    output: str
-    reason: str
 
 
 def intra_policy(settings: IntraContext | None) -> Policy:
@@ -163,25 +155,23 @@ def _tells_of_error(group: ToolGroup) -> bool:
     return bool(cache["tells of error"])
 
 
-def retry_messages(settings: IntraContext, task: str, failures: Sequence[RefusedAttempt]) -> list[Wire]:
-    """The whole context of the attempt after these; without `compress_loops`, what is added to a history that goes on.
+def retry_messages(settings: IntraContext, task: str, failures: Sequence[tuple[str, str]]) -> list[Wire]:
+    """Return the context of the attempt after these failures, each an output and why it was refused.
 
-    >>> texts = retry_messages(IntraContext(), "Mend it.", [RefusedAttempt("done", "2 tests fail")])
+    Without `compress_loops`, return what is added to a history that goes on.
+
+    >>> texts = retry_messages(IntraContext(), "Mend it.", [("done", "2 tests fail")])
     >>> [wire["content"].splitlines()[0] for wire in texts]
     ['[Original Task]', '[Attempt #1]', '[Validation Failed]', 'Attempt #2: mend what the validation found.']
     """
-    numbered = list(enumerate(failures, 1))
     go: Wire = {"role": "user", "content": f"Attempt #{len(failures) + 1}: mend what the validation found."}
+    refused: list[Wire] = [{"role": "user", "content": f"{FAILED_LABEL}\n{reason}"} for _, reason in failures]
     if not settings.compress_loops:
-        return [*(_refused(failure) for _, failure in numbered[-1:]), go]
+        return [*refused[-1:], go]
     messages: list[Wire] = [{"role": "user", "content": f"[Original Task]\n{task}"}]
-    for number, failure in numbered[-settings.loop_history_limit :] if settings.loop_history_limit else []:
-        output = failure.output
+    for at in range(max(0, len(failures) - settings.loop_history_limit), len(failures)):
+        output = failures[at][0]
         if len(output) > MAX_OUTPUT_CHARS:
             output = f"{output[: MAX_OUTPUT_CHARS - 1]}…"
-        messages += [{"role": "assistant", "content": f"[Attempt #{number}]\n{output}"}, _refused(failure)]
+        messages += [{"role": "assistant", "content": f"[Attempt #{at + 1}]\n{output}"}, refused[at]]
     return [*messages, go]
-
-
-def _refused(failure: RefusedAttempt) -> Wire:
-    return {"role": "user", "content": f"{FAILED_LABEL}\n{failure.reason}"}

@@ -179,8 +179,8 @@ class PastMessage:
         return self.entry.message
 
     def tokens(self, counter: Counter) -> int:
-        found = self.stored_tokens.get(counter.name)
-        return self.entry.tokens(counter) if found is None else found
+        stored = self.stored_tokens.get(counter.name)
+        return self.entry.tokens(counter) if stored is None else stored
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -35,7 +35,7 @@ from ctxsteward.schemas.errors import Conflict, InvalidCascade
 from ctxsteward.schemas.message import Wire
 from ctxsteward.store.journal.events import NoteSet
 from ctxsteward.store.profiles.text import Profile as Profile
-from ctxsteward.store.strict_yaml import show
+from ctxsteward.store.strict_yaml import Tree, show
 
 from ..compaction.policy import Policy
 from ..history.session import Session
@@ -45,7 +45,7 @@ from ..store import Store as Store
 from ..tokens.tokenizer import Counter
 from ..transcripts.strict_json import decode, open_input
 from .auto_selection import Strategies as Strategies
-from .config import Tree, cascade_of_tree, intra_context, phase_named, refused
+from .config import cascade_of_tree, intra_context, phase_named, refused
 from .intra_phase import intra_policy
 from .past import STATE_NOTE, Past, PhaseLog, read_past
 from .phase import PhaseContext, phase_context

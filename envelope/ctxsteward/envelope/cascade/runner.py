@@ -208,14 +208,14 @@ class _CascadeRun:
         else:
             plays = self._attempts(index, phase, numbers, findings)
             chosen = self._choose(index, phase, plays, findings) if factor else None
-            end, calls = plays[chosen], sum(one.calls for one in plays.values())
+            end, calls = plays[chosen], sum(played.calls for played in plays.values())
         missed: Sequence[Finding] = ()
         if end.status != "failed":
             _, missed = close_phase(self.store, self.cascade, phase.name, run=self.run, tenant=self.tenant)
         status, reason = end.status, end.reason
         if any(finding.kind == "extraction_required" for finding in missed):
             status, reason = "failed", missed[0].text
-        found = PhaseEnd(
+        ended = PhaseEnd(
             phase.name,
             status,
             end.text,
@@ -226,8 +226,8 @@ class _CascadeRun:
             reason,
             tuple((finding.kind, finding.text) for finding in (*findings, *missed)),
         )
-        self.ledger.put(f"ended-{index:03}", found._asdict())
-        return found
+        self.ledger.put(f"ended-{index:03}", ended._asdict())
+        return ended
 
     def _attempts(
         self, index: int, phase: Phase, numbers: Sequence[int | None], findings: list[Finding]
@@ -295,16 +295,16 @@ class _CascadeRun:
         wanted = self.runner.player.choose(phase.name, passed) if len(passed) > 1 else None
         if wanted is not None:
             chosen = wanted
-            if chosen not in [one.attempt for one in passed]:
+            if chosen not in [candidate.attempt for candidate in passed]:
                 raise InputError(
                     f"phase {phase.name!r}: the evaluator chose {chosen!r:.40}; "
-                    f"it gives one of {', '.join(str(one.attempt) for one in passed)}"
+                    f"it gives one of {', '.join(str(candidate.attempt) for candidate in passed)}"
                 )
         elif len(passed) > 1 and instructions:
-            said = self._ask_evaluator(index, phase, instructions, passed)
-            wanted = choice_in(said, [one.attempt for one in passed])
+            reply = self._ask_evaluator(index, phase, instructions, passed)
+            wanted = choice_in(reply, [candidate.attempt for candidate in passed])
             if wanted is None:
-                text = f"the evaluator named no attempt that passed; attempt {chosen} counts: {said[:100]!r}"
+                text = f"the evaluator named no attempt that passed; attempt {chosen} counts: {reply[:100]!r}"
                 findings.append(Finding(kind="evaluator_unusable", field="soundings", text=text))
             chosen = wanted or chosen
         choose_attempt(self.store, self.run, phase.name, chosen, tenant=self.tenant)
@@ -314,7 +314,7 @@ class _CascadeRun:
         """What the model says of the attempts, in a session of its own."""
         session = self.store.session(f"{self.run}.{phase.name}..evaluator", tenant=self.tenant)
         if not len(session):
-            shown = "\n\n".join(f"[Attempt {one.attempt}]\n{one.text}" for one in passed)
+            shown = "\n\n".join(f"[Attempt {candidate.attempt}]\n{candidate.text}" for candidate in passed)
             task = self._open(index, phase, passed[0].attempt).context.instructions
             ask = 'Answer with one JSON object and nothing else: {"chosen": N, "reasoning": "one sentence"}'
             text = f"{instructions}\n\n[Task]\n{task}\n\n{shown}\n\n{ask}"
@@ -432,7 +432,11 @@ def recording_of(store: Store, cascade: Cascade, run: str, *, tenant: str = "def
         if at is None:
             continue  # it was killed before the reply
         until = next((n for n in range(at + 1, len(entries)) if not entries[n].message.tool_results), len(entries))
-        refused = [one["reason"] for one in ledger.all(f"refused-{tag}-").values() if one["calls"] == call["number"]]
+        refused = [
+            failure["reason"]
+            for failure in ledger.all(f"refused-{tag}-").values()
+            if failure["calls"] == call["number"]
+        ]
         used = ledger.get(f"used-{place}")
         yield reply_row(call, cascade.cascade_id, entries[at:until], refused[0] if refused else None, used)
 
@@ -463,11 +467,13 @@ def sub_state(passes: bool | tuple[str, ...], state: Mapping[str, Any]) -> dict[
 
 def sub_cascade_of(cascade: Cascade, ref: str) -> Cascade:
     """The sub-cascade of this id, with all that it may name in turn."""
-    known = {one.cascade_id: one for one in every_cascade(cascade)}
+    known = {defined.cascade_id: defined for defined in every_cascade(cascade)}
     if ref not in known:
         raise InputError(f"no cascade {ref!r}; defined: {', '.join(known)}")
-    others = tuple(one for id, one in known.items() if id not in (ref, cascade.cascade_id))
-    return known[ref].model_copy(update={"cascades": tuple(one.model_copy(update={"cascades": ()}) for one in others)})
+    others = tuple(defined for id, defined in known.items() if id not in (ref, cascade.cascade_id))
+    return known[ref].model_copy(
+        update={"cascades": tuple(defined.model_copy(update={"cascades": ()}) for defined in others)}
+    )
 
 
 def every_cascade(cascade: Cascade) -> Iterator[Cascade]:
@@ -485,9 +491,9 @@ def choice_in(text: str, allowed: Sequence[int]) -> int | None:
     """
     try:
         value = json.loads(text[text.index("{") : text.rindex("}") + 1])
-        found = value.get("chosen") if isinstance(value, dict) else None
+        chosen = value.get("chosen") if isinstance(value, dict) else None
     except (ValueError, RecursionError):
         numbers = set(re.findall(r"\d+", text))
         only = numbers.pop() if len(numbers) == 1 else ""
-        found = int(only) if 0 < len(only) <= 3 else None
-    return found if isinstance(found, int) and not isinstance(found, bool) and found in allowed else None
+        chosen = int(only) if 0 < len(only) <= 3 else None
+    return chosen if isinstance(chosen, int) and not isinstance(chosen, bool) and chosen in allowed else None

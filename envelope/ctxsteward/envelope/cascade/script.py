@@ -12,7 +12,8 @@ finds wrong with that reply; a reply without it passes. `attempt` (from 1) says 
 that it is the choice among them, `cascade` that the phase is a sub-cascade's. `usage` is what the provider reports.
 
 Replies are looked up by their place (cascade, phase, attempt, number), never counted off: a run that was killed asks
-for the same ones again. Raises `InvalidCascade`, naming file, row and key, and `ScriptEnded`.
+for the same ones again. Raises `InvalidCascade`, naming file, row and key; `InputError` where the run asks for more
+replies than its script holds.
 """
 
 from __future__ import annotations
@@ -29,9 +30,10 @@ from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, Validat
 from ctxsteward.schemas import InputError
 from ctxsteward.schemas.errors import InvalidCascade, InvalidTranscript
 from ctxsteward.schemas.message import Wire
+from ctxsteward.store.strict_yaml import Tree, show
 
 from ..transcripts.strict_json import decode, open_input
-from .config import Tree, load_tree, refused, show
+from .config import load_tree, refused
 
 Purpose = Literal["phase", "evaluator"]
 
@@ -118,10 +120,6 @@ class Player(Protocol):
 
     def choose(self, phase: str, attempts: Sequence[EvaluatedAttempt]) -> int | None:
         """Return the number of the best attempt, or None to let the model choose by `evaluator_instructions`."""
-
-
-class ScriptEnded(InputError):
-    """The run asks for more replies than its script holds."""
 
 
 class ScriptedCall(BaseModel):
@@ -213,7 +211,7 @@ class ModelScript:
             which = "" if attempt is None else f", attempt {attempt}"
             what = "the choice among attempts" if is_choice else f"reply {number}"
             hint = "add the rows, or let fewer turns be taken"
-            raise ScriptEnded(f"{self.source}: phase {phase!r}{which} asks for {what}; it has {len(rows)}; {hint}")
+            raise InputError(f"{self.source}: phase {phase!r}{which} asks for {what}; it has {len(rows)}; {hint}")
         return rows[number - 1]
 
 

@@ -389,8 +389,8 @@ class _Sandbox(ImmutableSandboxedEnvironment):
     def _join(self, value: Iterable[Any], d: str = "", attribute: str | int | None = None) -> str:
         pieces: list[str] = []
         for item in self._each(value):
-            found = item if attribute is None else self.getitem(item, attribute)
-            pieces.append("" if isinstance(found, Undefined) else self._text_of(found))
+            shown = item if attribute is None else self.getitem(item, attribute)
+            pieces.append("" if isinstance(shown, Undefined) else self._text_of(shown))
             self._spend(len(d) // CHARS_PER_STEP)
         return d.join(pieces)
 
@@ -445,8 +445,8 @@ class _Sandbox(ImmutableSandboxedEnvironment):
         if owner is not None:
             __self._copied(owner)
         kwargs = {name: value for name, value in kwargs.items() if not name.startswith("_")}  # Jinja2's own
-        found = __obj(*args, **kwargs)
-        return found if isinstance(found, (*_PLAIN, range)) else list(found)
+        result = __obj(*args, **kwargs)
+        return result if isinstance(result, (*_PLAIN, range)) else list(result)
 
     def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
         if isinstance(left, Undefined) or isinstance(right, Undefined):

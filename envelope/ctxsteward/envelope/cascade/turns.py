@@ -42,7 +42,7 @@ from .continuity import (
     sanitized,
     signals_in,
 )
-from .intra_phase import RefusedAttempt, retry_messages
+from .intra_phase import retry_messages
 from .script import ModelRequest, PhaseOutput, Player, ToolAnswer, ToolUse
 
 DEFAULT_TURNS = 50
@@ -204,7 +204,7 @@ class PhaseAttempt:
         """Where the next try goes on, with what it is shown of the ones before in it."""
         if not failures:
             return self.session
-        refused = [RefusedAttempt(failure["output"], failure["reason"]) for failure in failures]
+        refused = [(failure["output"], failure["reason"]) for failure in failures]
         number = len(failures) + 1
         if not self._intra.compress_loops:
             self._append(self.session, retry_messages(self._intra, "", refused), f"again {self.tag} {number}")
@@ -416,7 +416,7 @@ def reply_row(
 ) -> Wire:
     """The row that plays a recorded call's reply again; `entries` are the reply and the results that follow it."""
     message = entries[0].message
-    results = {one.call_id: one.text for entry in entries[1:] for one in entry.message.tool_results}
+    results = {result.call_id: result.text for entry in entries[1:] for result in entry.message.tool_results}
     row: Wire = {"cascade": cascade, "phase": call["phase"]}
     row |= {} if call["attempt"] is None else {"attempt": call["attempt"]}
     row |= {

@@ -189,9 +189,9 @@ class Follower:
             if digest not in self._read:
                 self._read[digest] = self._said(source)
         rows = [(*self._read[digest], digest, source) for digest, source in zip(raw, sources, strict=True)]
-        told = [(said, stripped or source, digest) for said, stripped, digest, source in rows if said is not None]
-        heads = next((at for at, (said, _, _) in enumerate(told) if not said.is_head), len(told))
-        theirs = told[heads:]
+        spoken = [(said, stripped or source, digest) for said, stripped, digest, source in rows if said is not None]
+        heads = next((at for at, (said, _, _) in enumerate(spoken) if not said.is_head), len(spoken))
+        theirs = spoken[heads:]
         digests = [digest for _, _, digest in theirs]
         chain = self._chain if digests[: len(self._raw)] == self._raw else []
         for said, _, _ in theirs[len(chain) :]:
@@ -204,7 +204,7 @@ class Follower:
             messages=[said for said, _, _ in theirs],
             chain=chain,
             has_own_text=any(said is None or stripped is not None for said, stripped, _, _ in rows),
-            has_other_head=any(said.said not in head for said, _, _ in told[:heads]),
+            has_other_head=any(said.said not in head for said, _, _ in spoken[:heads]),
         )
 
     def _said(self, source: object) -> tuple[SaidMessage | None, Wire | None]:
@@ -240,9 +240,9 @@ class Follower:
         if common == len(history.messages):
             self._leaf, self._met = session, None
             past = session.past(common)
-            past.replica.noticed.add(one for one in session.findings if one.kind == "history_forked")
+            past.replica.noticed.add(finding for finding in session.findings if finding.kind == "history_forked")
             return past
-        overlap = self._overlap({one.id: one for one in (self._leaf, session, self._root)}.values(), history)
+        overlap = self._overlap({known.id: known for known in (self._leaf, session, self._root)}.values(), history)
         if overlap is not None:
             return self._compacted(history, overlap, principal)
         child = self._fork(session, history, common)
@@ -347,7 +347,7 @@ class Follower:
             _by(source, said, principal)
             for source, said in zip(history.sources[turn:], history.messages[turn:], strict=True)
         )
-        draft.findings.extend(one for one in session.findings if one not in draft.findings)
+        draft.findings.extend(finding for finding in session.findings if finding not in draft.findings)
         return draft
 
     # -- what follows from it -----------------------------------------------------------------------------------
@@ -401,11 +401,14 @@ class Follower:
                 f"{erased} of the {len(history.messages)} messages handed over were erased on purpose; they are not "
                 "shown. Delete them from the history that you keep"
             )
-            session.findings[:] = [one for one in session.findings if one.kind != ERASED_SKIPPED]
+            session.findings[:] = [finding for finding in session.findings if finding.kind != ERASED_SKIPPED]
             _tell(session, ERASED_SKIPPED, text)
 
     def beyond_last(self, messages: Sequence[object]) -> list[object]:
-        """What a history says beyond the last one that was followed; the newest user turn where it is another one."""
+        """Return the messages behind the last history that was followed; of another history, the newest user turn.
+
+        For a session that was forgotten: its log is not read.
+        """
         said = [said_message(_message(source)) for source in messages]
         chain: list[bytes] = []
         for one in said:
@@ -442,7 +445,7 @@ class Follower:
                     run += 1
                 stand_in, replaced = known - run - common, ordinal - run - common
                 is_shorter = 0 <= stand_in < replaced and (stand_in > 0 or common < MIN_OVERLAP)
-                shared = {one.said: one.chars for one in history.messages[known - run : known]}
+                shared = {message.said: message.chars for message in history.messages[known - run : known]}
                 is_long = len(shared) >= (MIN_OVERLAP if sum(shared.values()) >= MIN_OVERLAP_CHARS else SURE_OVERLAP)
                 if is_shorter and is_long and (best is None or run > best.run):
                     best = Overlap(session, known, ordinal, run)

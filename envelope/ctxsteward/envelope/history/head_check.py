@@ -70,28 +70,28 @@ def checked_head(lookup: FactLookup | None, tenant: str, head: SessionHead) -> S
     except StoreError as error:
         text = f"it is not known what is in force of profile {given.name}: {type(error).__name__}: {error}"
         return _with(head, [Finding(kind=UNKNOWN, field="profile", text=text[:500])])
-    found = list(_differences(in_force[0], given)) if in_force else []
-    found += _beside(in_force[0], head.system) if in_force else ()
+    findings = list(_differences(in_force[0], given)) if in_force else []
+    findings += _beside(in_force[0], head.system) if in_force else ()
     for id, lacking in unresolved.items():
         text = f"record {id}: {', '.join(lacking)} cannot be resolved{f'; {_ENDS}' if in_force else ''}"
-        found.append(Finding(kind=UNRESOLVED, field="meta", text=text[:500]))
+        findings.append(Finding(kind=UNRESOLVED, field="meta", text=text[:500]))
     for id in unagreed:
         text = f"record {id} calls itself approved, and version {in_force[0].version} does not have it so; {_ENDS}"
-        found.append(Finding(kind=CONTRADICTED, field="meta", text=text))
+        findings.append(Finding(kind=CONTRADICTED, field="meta", text=text))
     demoted = {*unresolved, *unagreed} if in_force else set()
     if any(record["id"] in demoted and record.get("approved") for record in head.profile["meta"]):
         records = [_demoted(record) if record["id"] in demoted else record for record in head.profile["meta"]]
         head = replace(head, profile={**head.profile, "meta": records})
-    return _with(head, found)
+    return _with(head, findings)
 
 
 def _with(head: SessionHead, found: list[Finding]) -> SessionHead:
-    return replace(head, findings=tuple(one.model_dump(mode="json") for one in found[:MAX_FINDINGS]))
+    return replace(head, findings=tuple(finding.model_dump(mode="json") for finding in found[:MAX_FINDINGS]))
 
 
 def findings_of(head: SessionHead) -> list[Finding]:
     """What was found when the head was written."""
-    return [Finding.model_validate(one) for one in head.findings]
+    return [Finding.model_validate(finding) for finding in head.findings]
 
 
 def still_told(findings: Iterable[Finding]) -> list[Finding]:
@@ -136,7 +136,7 @@ def _says(given: ProfileEntry, standing: ProfileEntry) -> str:
 def _beside(in_force: ProfileDocument, system: tuple[str, ...]) -> Iterator[Finding]:
     """Sentences of the application's own system text that are about what a locked line is about, and are not it."""
     locked = [(block, entry) for block in BLOCKS for entry in getattr(in_force, block) if entry.locked]
-    for text, sentence in ((whole, one) for whole in system for one in sentences_of(whole)):
+    for text, sentence in ((whole, part) for whole in system for part in sentences_of(whole)):
         for block, entry in locked:
             if _shared(entry.text, sentence) > 1 and sentence not in sentences_of(entry.text):
                 at = text.lower().find(sentence)  # a sentence is read in lower case, and quoted as it was written

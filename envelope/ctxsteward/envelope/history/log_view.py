@@ -54,7 +54,7 @@ class Ancestry:
     def found(cls, log: Log) -> Ancestry:
         """As the log's first record says, with the generations of the logs above before they are read."""
         ancestry = cls(log, origin_of(log))
-        keys = [one.log.key for one in ancestry.line()][1:]
+        keys = [above.log.key for above in ancestry.line()][1:]
         ancestry._generations = tuple((key, log.journal.generation(key)) for key in keys)
         return ancestry
 
@@ -76,31 +76,31 @@ class Ancestry:
 
     def line(self) -> Iterator[Ancestry]:
         """This one, the one above, and so on."""
-        one: Ancestry | None = self
-        while one is not None:
-            yield one
-            one = one.above
+        ancestry: Ancestry | None = self
+        while ancestry is not None:
+            yield ancestry
+            ancestry = ancestry.above
 
     def stretches(self) -> Iterator[tuple[Log, int | None]]:
         """Each log with the position where its part ends; None: with its end."""
         stop = None
-        for one in self.line():
-            yield one.log, stop
-            stop = one.origin.position if one.origin is not None else None
+        for ancestry in self.line():
+            yield ancestry.log, stop
+            stop = ancestry.origin.position if ancestry.origin is not None else None
 
     def shares(self, last: int) -> Iterator[tuple[Log, int | None]]:
         """Each log with the highest ordinal of it that is shared, none over `last`; None: all of its own log."""
         limit = None
-        for one in self.line():
-            yield one.log, limit
-            if one.origin is not None:
-                limit = min(last if limit is None else limit, one.origin.ordinal)
+        for ancestry in self.line():
+            yield ancestry.log, limit
+            if ancestry.origin is not None:
+                limit = min(last if limit is None else limit, ancestry.origin.ordinal)
 
     def owner(self, ordinal: int) -> Log:
         """Whose part of the log a message lies in."""
-        for one in self.line():
-            if one.origin is None or ordinal > one.origin.ordinal:
-                return one.log
+        for ancestry in self.line():
+            if ancestry.origin is None or ordinal > ancestry.origin.ordinal:
+                return ancestry.log
         return self.log
 
     # -- what was replaced --------------------------------------------------------------------------------------
@@ -282,10 +282,10 @@ class SessionLogView:
     def read_forgotten(self) -> None:
         """Who of this session was forgotten; raises `Erased` where it is the session itself."""
         forgotten = self.log.journal.forgotten(self.log.key.tenant, self.id)
-        self.forgotten = {found.principal: found for found in forgotten if found.principal is not None}
-        for found in forgotten:
-            if found.principal is None:
-                raise Erased(f"session {self.id!r}", who=found.who, when=found.when, why=found.why)
+        self.forgotten = {subject.principal: subject for subject in forgotten if subject.principal is not None}
+        for subject in forgotten:
+            if subject.principal is None:
+                raise Erased(f"session {self.id!r}", who=subject.who, when=subject.when, why=subject.why)
 
     # -- writing ------------------------------------------------------------------------------------------------
 
@@ -354,7 +354,7 @@ class SessionLogView:
         """What is worth knowing of messages that were written now; it decides nothing."""
         for entry in entries:
             for finding in rewrite_findings(entry.message, entry.ref):
-                if sum(one.kind == finding.kind for one in self.noticed.findings) < MAX_FINDINGS:
+                if sum(known.kind == finding.kind for known in self.noticed.findings) < MAX_FINDINGS:
                     self.noticed.findings.append(finding)
 
     def _known(self, taken: ParsedMessage, ids: Mapping[str, LogEntry] | None = None) -> LogEntry | None:

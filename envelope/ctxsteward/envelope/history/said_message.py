@@ -92,7 +92,9 @@ def is_reduced(logged: Message, handed: Message, ref: str) -> bool:
     (True, False)
     """
     pairs = zip(logged.tool_results, handed.tool_results, strict=True)
-    return all(one.text == other.text or _reduces(one.text, other.text, ref) for one, other in pairs)
+    return all(
+        log_result.text == other.text or _reduces(log_result.text, other.text, ref) for log_result, other in pairs
+    )
 
 
 def _reduces(whole: str, shown: str, ref: str) -> bool:
@@ -146,8 +148,8 @@ def _media(content: object) -> list[Any]:
 def _quiet(value: object) -> object:
     """A block without what says nothing."""
     if isinstance(value, dict):
-        return {key: _quiet(one) for key, one in value.items() if key not in _NOISE and one is not None}
-    return [_quiet(one) for one in value] if isinstance(value, list) else value
+        return {key: _quiet(item) for key, item in value.items() if key not in _NOISE and item is not None}
+    return [_quiet(item) for item in value] if isinstance(value, list) else value
 
 
 def _digest(value: object) -> bytes:

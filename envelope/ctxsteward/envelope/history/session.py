@@ -34,11 +34,10 @@ from ctxsteward.store.journal.events import (
     OutcomeTold,
     PinSet,
     PinStrength,
-    SessionHead,
     SessionOpened,
     WindowCompacted,
 )
-from ctxsteward.store.journal.log import Log, Repair
+from ctxsteward.store.journal.log import Log
 from ctxsteward.store.journal.port import SessionKey
 from ctxsteward.store.names import checked_name
 from ctxsteward.store.profiles.text import Profile as Profile
@@ -47,7 +46,7 @@ from ..tokens.tokenizer import Counter
 from .follow import Follower, ForgottenWriter
 from .log_view import TRIES, SessionLogView
 from .originals import MetaReduced, Originals
-from .session_head import open_log, repin
+from .session_head import repin
 from .state import State
 from .tool_groups import LogEntry, NewMessage, ParsedMessage, check_meta, check_note, checked_outcome
 
@@ -155,15 +154,6 @@ class Session:
         return self._keys.seal_key(self.tenant)
 
     @property
-    def repair(self) -> Repair | None:
-        """Asked for a record that is damaged or missing: the object store may hold it."""
-        return self.replica.log.repair
-
-    @repair.setter
-    def repair(self, repair: Repair | None) -> None:
-        self.replica.log.repair = repair
-
-    @property
     def counter(self) -> Counter:
         """What counts are stored with each message."""
         if self._counted is None:
@@ -233,20 +223,13 @@ class Session:
         Raises `InvalidMessage`, `InputTooLarge`, `Conflict`, `Erased`.
         """
         with self.lock:
-            self._follower = self._follower or Follower(self)
-            return self._follower.follow(messages, principal=principal, forgotten=forgotten)
+            return self.follower.follow(messages, principal=principal, forgotten=forgotten)
 
     @property
-    def forks_made(self) -> int:
-        """Forks that histories which `follow` took have made, in this process."""
-        return 0 if self._follower is None else self._follower.forks_made
-
-    def beyond_last(self, messages: Sequence[object]) -> list[object]:
-        """What a history says beyond the last one that this session followed in this process; the newest user turn
-        where it followed another one, or none. For a session that was forgotten: what was said before is not read."""
-        with self.lock:
-            self._follower = self._follower or Follower(self)
-            return self._follower.beyond_last(messages)
+    def follower(self) -> Follower:
+        """What `follow` remembers of this process's histories."""
+        self._follower = self._follower or Follower(self)
+        return self._follower
 
     def extend_at(self, ordinal: int, messages: Sequence[NewMessage]) -> list[LogEntry]:
         """`extend`, only where the log still ends with this message; else `Conflict`."""
@@ -296,8 +279,8 @@ class Session:
 
         The nightly steward learns from it. Raises `InputError` for what is no outcome, or says nothing.
         """
-        told = {"succeeded": succeeded, "reward": reward, "thumbs": thumbs, "resolved": resolved}
-        self.record(OutcomeTold(outcome=checked_outcome(told | {"escalated": escalated})))
+        given = {"succeeded": succeeded, "reward": reward, "thumbs": thumbs, "resolved": resolved}
+        self.record(OutcomeTold(outcome=checked_outcome(given | {"escalated": escalated})))
 
     def pin(self, ref: str, strength: PinStrength | None = "keep", *, name: str | None = None) -> None:
         """Keep a message verbatim (or give it up again with `strength=None`)."""
@@ -320,23 +303,10 @@ class Session:
 
     # -- opening and catching up --------------------------------------------------------------------------------
 
-    def open(self, head: SessionHead) -> None:
-        """Open the log, or create it with this head. Raises `Erased` for a session that was forgotten."""
-        with self.lock:
-            open_log(self.replica, head, self._draw_nonce, self.fact_lookup)
-
     def repin(self, profile: Profile) -> None:
         """Move this session to another version of its profile."""
         with self.lock:
             repin(self.replica, profile, self.fact_lookup)
-
-    def load(self, upto: int | None = None) -> None:
-        """Read the state from the journal, from the newest compaction on (or as it was at position `upto`).
-
-        Raises `Damaged` where neither the log nor a compaction says any more what its head or its parent was.
-        """
-        with self.lock:
-            self.replica.load(upto)
 
     def refresh(self) -> None:
         """Read what other writers have appended since."""
@@ -366,7 +336,7 @@ class Session:
                 except Conflict:
                     raise InputError(f"session {name!r} exists already; name the fork otherwise") from None
                 if not self.replica.is_replaced():
-                    child.load()
+                    child.replica.load()
                     return child
                 self.journal.truncate(child.key, 0)  # what it shares was replaced meanwhile: share what is there now
         raise Conflict(self.id, self.state.position)
@@ -385,7 +355,7 @@ class Session:
                         return None
                     with suppress(Conflict):  # somebody else made it just now
                         child.replica.write((SessionOpened(nonce=self.state.nonce, parent=origin),))
-                child.load()
+                child.replica.load()
             except Erased:
                 return False
             child.findings.extend(findings)
@@ -399,7 +369,7 @@ class Session:
         with self.lock:
             origin = self._originals.origin_before(ordinal + 1)
             past = self._sibling(origin.session)
-            past.load(upto=origin.position)
+            past.replica.load(origin.position)
             past.origin_of_past, past._follower = origin, self._follower
             return past
 
@@ -435,7 +405,7 @@ class Session:
     def origins(self) -> tuple[ForkPoint, ...]:
         """Where the logs end that this one shares: its parent's first; none for an original."""
         with self.lock:
-            return tuple(one.origin for one in self.replica.ancestry.line() if one.origin is not None)
+            return tuple(log.origin for log in self.replica.ancestry.line() if log.origin is not None)
 
     def derived_file(self) -> DerivedFile | None:
         """Where what is derived from it is kept between processes; None: nowhere, or it is a draft."""
@@ -455,7 +425,7 @@ class Session:
             other.__dict__.update(self.__dict__, lock=threading.RLock(), origin_of_past=None, _follower=None)
             forking.renew_in_child(other)
             journal = DraftJournal(self.journal, self.key, self.state.position)
-            other._read_by(self.replica.over(Log(journal, self.key, self.address_key, self.repair)))
+            other._read_by(self.replica.over(Log(journal, self.key, self.address_key, self.replica.log.repair)))
         return other
 
     # -- reading ------------------------------------------------------------------------------------------------

@@ -50,8 +50,8 @@ def open_log(
         tools=head.tools or pinned.tools,
         project=head.project or pinned.project,
     )
-    found = findings_of(pinned)
-    replica.noticed.add(still_told(found) if replica.state.last_reply else found)
+    findings = findings_of(pinned)
+    replica.noticed.add(still_told(findings) if replica.state.last_reply else findings)
     if wanted != pinned:
         if wanted.profile != pinned.profile or wanted.system != pinned.system:
             wanted = checked_head(fact_lookup, replica.log.key.tenant, wanted)

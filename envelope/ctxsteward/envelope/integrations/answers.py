@@ -192,7 +192,7 @@ def _add(whole: Wire, piece: Mapping[str, Any]) -> None:
         if isinstance(value, list) and all(isinstance(item, dict) and "index" in item for item in value):
             items = whole.setdefault(key, [])
             for item in value:
-                same = next((one for one in items if one.get("index") == item["index"]), None)
+                same = next((known for known in items if known.get("index") == item["index"]), None)
                 if same is None:
                     items.append(same := {})
                 _add(same, item)

@@ -187,7 +187,7 @@ class ClaudeMirror:
         main = self.conversation_id(key["session_id"], key["project_key"])
         names = [self._log(key).id]
         if "subpath" not in key:
-            names += [main, *(f"{main}/{one}{ENTRIES_SUFFIX}" for one in self._names(f"{main}/"))]
+            names += [main, *(f"{main}/{subpath}{ENTRIES_SUFFIX}" for subpath in self._names(f"{main}/"))]
         for name in names:
             self._logs.pop(name, None)
             self._sessions.pop(name, None)
@@ -221,13 +221,13 @@ class ClaudeMirror:
     def _keep_said(self, session: Session, log: EntryLog, entries: Sequence[Entry]) -> None:
         """What was said in these lines, and where the program compacted its window between them."""
         batch: list[NewMessage] = []
-        for one in said_entries(entries):
-            if isinstance(one, SaidEntry):
-                batch += self._new_message(one, log)
+        for line in said_entries(entries):
+            if isinstance(line, SaidEntry):
+                batch += self._new_message(line, log)
                 continue
             session.extend(batch)
             batch = []
-            kept = (one.get("compactMetadata") or {}).get("preservedMessages") or {}
+            kept = (line.get("compactMetadata") or {}).get("preservedMessages") or {}
             stays = [entry.ordinal for uuid in kept.get("uuids") or () if (entry := session.replica.by_id(uuid))]
             self._note_compaction(session, min(stays, default=len(session) + 1) - 1)
         session.extend(batch)

@@ -322,7 +322,9 @@ class Conversations:
         with self.lock:
             open_before = self._open.get((name.tenant, name.id))
         root = open_memory_session(name, self.profile)
-        rest = (root if open_before is None else open_before.root).beyond_last(history)
+        before = root if open_before is None else open_before.root
+        with before.lock:
+            rest = before.follower.beyond_last(history)
         if not rest:
             raise gone
         skipped = len(history) - len(rest)
@@ -385,7 +387,7 @@ class Conversations:
         for finding in envelope.findings:
             if finding.kind == ERASED_SKIPPED or (finding.kind == CONTEXT_PASTED and opened.is_new(finding.kind)):
                 _log.warning("conversation %r: %s", name.id, finding.text)
-        forks, opened.forks = opened.root.forks_made - opened.forks, opened.root.forks_made
+        forks, opened.forks = opened.root.follower.forks_made - opened.forks, opened.root.follower.forks_made
         opened.forks_in_row = opened.forks_in_row + 1 if forks else 0
         if opened.forks_in_row == FORKS_IN_ROW and opened.is_new("history_forked"):
             why = _ONE_MESSAGE_EACH if len(history) == 1 else _REWRITTEN
@@ -490,12 +492,12 @@ class Conversations:
         )
 
     def _audit(self, call: PreparedCall, provider: Provider | None) -> None:
-        found = audit(
+        differences = audit(
             call.envelope, call.sent, provider=provider, counter=call.builder.counter, arguments=call.arguments
         )
-        call.findings = (*call.envelope.findings, *found)
-        if found:
-            kinds = ", ".join(sorted({finding.kind for finding in found}))
+        call.findings = (*call.envelope.findings, *differences)
+        if differences:
+            kinds = ", ".join(sorted({finding.kind for finding in differences}))
             _log.warning("what was sent is not the envelope that was built: %s", kinds)
 
     def _tell(self, call: PreparedCall) -> None:

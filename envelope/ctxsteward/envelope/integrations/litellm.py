@@ -173,7 +173,7 @@ def answer_of(kind: str, response: Any) -> CompleteAnswer | None:
     answer = ENDPOINTS["openai-chat"].answer(body)
     if answer is None or kind != "anthropic_messages":
         return answer
-    kept = [one for one in answer.messages if not {"thinking_blocks", "reasoning_content"} & set(one)]
+    kept = [message for message in answer.messages if not {"thinking_blocks", "reasoning_content"} & set(message)]
     return answer._replace(messages=tuple(kept))
 
 

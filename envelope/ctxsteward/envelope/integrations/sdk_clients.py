@@ -71,7 +71,7 @@ def _wrapped_openai(client: Any, calls: ClientCalls) -> object:
 def _wrapped_anthropic(client: Any, calls: ClientCalls, is_async: bool) -> object:
     if not hasattr(client, "with_middleware"):
         raise InputError("this version of anthropic has no middleware; pip install 'ctxsteward[anthropic]'")
-    if any(isinstance(one, (SessionMiddleware, AsyncSessionMiddleware)) for one in client.middleware):
+    if any(isinstance(middleware, SessionMiddleware) for middleware in client.middleware):
         raise InputError("this client is wrapped already; wrap the one it was made from")
     return client.with_middleware(AsyncSessionMiddleware(calls) if is_async else SessionMiddleware(calls))
 
@@ -85,62 +85,82 @@ class ClientCalls:
     def __init__(self, conversations: Conversations, default: ConversationName | None) -> None:
         self.conversations: Conversations = conversations
         self.default: ConversationName | None = default
-        self._under_way: OrderedDict[object, BuiltRequest | None] = OrderedDict()
-        self._lock = conversations.lock
+        self.under_way: OrderedDict[object, BuiltRequest | None] = OrderedDict()
 
-    def name(self) -> ConversationName:
-        """Of the session that a call made here belongs to."""
-        return named_conversation(self.default)
 
-    def begin(
-        self, endpoint: Endpoint, name: ConversationName, key: object, retries: int, body: Callable[[], Wire | None]
-    ) -> BuiltRequest | None:
-        """What to send for this attempt; None: the caller's own request. `key` is the same for all of a call's."""
-        with self._lock:
-            if retries and (name, key) in self._under_way:
-                return self._under_way[name, key]
-        own = body()
-        prepared = built_request(self.conversations, endpoint, name, own)
-        if prepared is not None and own is not None:
-            prepared.call.arguments = own
-        with self._lock:
-            self._under_way[name, key] = prepared
-            if len(self._under_way) > MAX_ATTEMPTED:
-                self._under_way.popitem(last=False)
-        return prepared
+class CallAttempt:
+    """One attempt at a call of the model: begun before it is sent, ended with its response."""
 
-    def end(
-        self, name: ConversationName, key: object, under_way: BuiltRequest, response: httpx2.Response, raw: bytes | None
+    def __init__(
+        self, calls: ClientCalls, endpoint: Endpoint, key: object, retries: int, body: Callable[[], Wire | None]
     ) -> None:
-        """Once the response was read: `raw` is a stream's content as it came; None: the response holds it."""
-        with self._lock:
-            self._under_way.pop((name, key), None)
-        answer = self._answer(under_way.endpoint, response, raw)
+        """`key` is the same for all attempts of one call."""
+        self._calls, self._endpoint, self._retries, self._body = calls, endpoint, retries, body
+        self._key = named_conversation(calls.default), key
+        self._built: BuiltRequest | None = None
+
+    def begin(self) -> Wire | None:
+        """Return the body to send, None for the caller's own; later attempts send the bytes of the first."""
+        calls, lock, (name, _) = self._calls, self._calls.conversations.lock, self._key
+        with lock:
+            is_known = bool(self._retries) and self._key in calls.under_way
+            self._built = calls.under_way[self._key] if is_known else None
+        if not is_known:
+            own = self._body()
+            self._built = built_request(calls.conversations, self._endpoint, name, own)
+            if self._built is not None and own is not None:
+                self._built.call.arguments = own
+            with lock:
+                calls.under_way[self._key] = self._built
+                if len(calls.under_way) > MAX_ATTEMPTED:
+                    calls.under_way.popitem(last=False)
+        return None if self._built is None else self._built.body
+
+    def hear(self, response: httpx2.Response) -> None:
+        """End the call with its response; a stream's call when it is read or closed."""
+        if response.is_success and response.is_closed:
+            self.end(response, None)
+        elif response.is_success:
+            response.stream = HeardStream(response, self)
+
+    async def hear_async(self, response: httpx2.Response) -> None:
+        """`hear` in a task: work of ours runs in a thread."""
+        if response.is_success and response.is_closed:
+            await anyio.to_thread.run_sync(self.end, response, None)
+        elif response.is_success:
+            response.stream = HeardStream(response, self)
+
+    def end(self, response: httpx2.Response, raw: bytes | None) -> None:
+        """Keep the answer; `raw` is a stream's content as it came, None if the response holds it."""
+        built, conversations = self._built, self._calls.conversations
+        assert built is not None
+        with conversations.lock:
+            self._calls.under_way.pop(self._key, None)
+        answer = _answer(built.endpoint, response, raw)
         messages = [] if answer is None else list(answer.messages)
-        prefill = under_way.handed.prefill
+        prefill = built.handed.prefill
         if prefill is not None:
             messages = [with_prefill(message, prefill) for message in messages]
-        usage = None if answer is None else answer.usage
-        self.conversations.finish(
-            under_way.call, messages, usage=usage, sent=_sent(response, prefill), provider=under_way.endpoint.provider
-        )
+        usage, sent = None if answer is None else answer.usage, _sent(response, prefill)
+        conversations.finish(built.call, messages, usage=usage, sent=sent, provider=built.endpoint.provider)
 
-    def _answer(self, endpoint: Endpoint, response: httpx2.Response, raw: bytes | None) -> CompleteAnswer | None:
-        content_type = response.headers.get("content-type", "")
-        try:
-            if raw is None:
-                data = response.content
-            else:
-                coded = {"content-encoding": response.headers.get("content-encoding", "identity")}
-                data = httpx2.Response(200, headers=coded, content=raw).content
-            return read_answer(endpoint, content_type, data)
-        except Exception as error:
-            _log.warning(
-                "an answer could not be read (%s, %s); the next history brings it",
-                content_type.partition(";")[0],
-                type(error).__name__,
-            )
-            return None
+
+def _answer(endpoint: Endpoint, response: httpx2.Response, raw: bytes | None) -> CompleteAnswer | None:
+    content_type = response.headers.get("content-type", "")
+    try:
+        if raw is None:
+            data = response.content
+        else:
+            coded = {"content-encoding": response.headers.get("content-encoding", "identity")}
+            data = httpx2.Response(200, headers=coded, content=raw).content
+        return read_answer(endpoint, content_type, data)
+    except Exception as error:
+        _log.warning(
+            "an answer could not be read (%s, %s); the next history brings it",
+            content_type.partition(";")[0],
+            type(error).__name__,
+        )
+        return None
 
 
 def _sent(response: httpx2.Response, prefill: Wire | None) -> Wire | None:
@@ -154,17 +174,15 @@ def _sent(response: httpx2.Response, prefill: Wire | None) -> Wire | None:
     return cast(Wire, sent)
 
 
-# -- responses, whole or as streams --------------------------------------------------------------------------------
+class HeardStream(httpx2.SyncByteStream, httpx2.AsyncByteStream):
+    """A response's stream that keeps what passes, and ends the call when it is read or closed.
 
-End = Callable[[httpx2.Response, bytes | None], None]
+    SDKs stop at the last event, so closing counts, too.
+    """
 
-
-class HeardStream(httpx2.SyncByteStream):
-    """A response's stream that keeps what passes, and ends the call when it is read or closed."""
-
-    def __init__(self, response: httpx2.Response, end: End) -> None:
-        self._inner = cast(httpx2.SyncByteStream, response.stream)
-        self._response, self._end, self._chunks = response, end, list[bytes]()
+    def __init__(self, response: httpx2.Response, attempt: CallAttempt) -> None:
+        self._inner: Any = response.stream
+        self._response, self._attempt, self._chunks = response, attempt, list[bytes]()
         self._is_ended = False
 
     def __iter__(self) -> Iterator[bytes]:
@@ -174,40 +192,28 @@ class HeardStream(httpx2.SyncByteStream):
         self._finish()
 
     def close(self) -> None:
-        """Also where it was not read to its end: SDKs stop at the last event."""
         self._inner.close()
         self._finish()
-
-    def _finish(self) -> None:
-        if not self._is_ended:
-            self._is_ended = True
-            self._end(self._response, b"".join(self._chunks))
-
-
-class AsyncHeardStream(httpx2.AsyncByteStream):
-    """`HeardStream` of an async client."""
-
-    def __init__(self, response: httpx2.Response, end: End) -> None:
-        self._inner = cast(httpx2.AsyncByteStream, response.stream)
-        self._response, self._end, self._chunks = response, end, list[bytes]()
-        self._is_ended = False
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         async for chunk in self._inner:
             self._chunks.append(chunk)
             yield chunk
-        await self._finish()
+        await self._finish_async()
 
     async def aclose(self) -> None:
-        """Also where it was not read to its end."""
         await self._inner.aclose()
-        await self._finish()
+        await self._finish_async()
 
-    async def _finish(self) -> None:
+    def _finish(self) -> None:
         if not self._is_ended:
             self._is_ended = True
+            self._attempt.end(self._response, b"".join(self._chunks))
+
+    async def _finish_async(self) -> None:
+        if not self._is_ended:
             with anyio.CancelScope(shield=True):  # what was answered is kept, though its reader is cancelled
-                await anyio.to_thread.run_sync(self._end, self._response, b"".join(self._chunks))
+                await anyio.to_thread.run_sync(self._finish)
 
 
 # -- OpenAI: an HTTP client around the client's own ----------------------------------------------------------------
@@ -225,20 +231,12 @@ class SessionClient(httpx2.Client):
         return self._through.build_request(*args, **arguments)
 
     def send(self, request: httpx2.Request, **how: Any) -> httpx2.Response:
-        """Send the request, with a context that was built where it is one for a model."""
-        endpoint = _endpoint(request)
-        if endpoint is None:
+        """Send the request; one for a model has a context that was built."""
+        attempt = _attempt(self._calls, request)
+        if attempt is None or (body := attempt.begin()) is None:
             return self._through.send(request, **how)
-        name, key, retries = self._calls.name(), _digest(request), _retries(request)
-        under_way = self._calls.begin(endpoint, name, key, retries, partial(_body, request))
-        if under_way is None:
-            return self._through.send(request, **how)
-        response = self._through.send(_with_body(request, under_way.body), **how)
-        end = partial(self._calls.end, name, key, under_way)
-        if response.is_success and response.is_closed:
-            end(response, None)
-        elif response.is_success:
-            response.stream = HeardStream(response, end)
+        response = self._through.send(_with_body(request, body), **how)
+        attempt.hear(response)
         return response
 
     def close(self) -> None:
@@ -263,21 +261,12 @@ class AsyncSessionClient(httpx2.AsyncClient):
         return self._through.build_request(*args, **arguments)
 
     async def send(self, request: httpx2.Request, **how: Any) -> httpx2.Response:
-        """Send the request, with a context that was built where it is one for a model."""
-        endpoint = _endpoint(request)
-        if endpoint is None:
+        """Send the request; one for a model has a context that was built."""
+        attempt = _attempt(self._calls, request)
+        if attempt is None or (body := await anyio.to_thread.run_sync(attempt.begin)) is None:
             return await self._through.send(request, **how)
-        name, key, retries = self._calls.name(), _digest(request), _retries(request)
-        begin = partial(self._calls.begin, endpoint, name, key, retries, partial(_body, request))
-        under_way = await anyio.to_thread.run_sync(begin)
-        if under_way is None:
-            return await self._through.send(request, **how)
-        response = await self._through.send(_with_body(request, under_way.body), **how)
-        end = partial(self._calls.end, name, key, under_way)
-        if response.is_success and response.is_closed:
-            await anyio.to_thread.run_sync(end, response, None)
-        elif response.is_success:
-            response.stream = AsyncHeardStream(response, end)
+        response = await self._through.send(_with_body(request, body), **how)
+        await attempt.hear_async(response)
         return response
 
     async def aclose(self) -> None:
@@ -294,20 +283,15 @@ def _unused(request: httpx2.Request) -> httpx2.Response:
     raise AssertionError("requests go through the inner client")
 
 
-def _endpoint(request: httpx2.Request) -> Endpoint | None:
+def _attempt(calls: ClientCalls, request: httpx2.Request) -> CallAttempt | None:
+    """Return an attempt at a call of a model, or None for another request."""
     is_json = request.headers.get("content-type", "").startswith("application/json")
     endpoint = endpoint_of(request.url.path) if request.method == "POST" and is_json else None
-    return None if endpoint is None or endpoint.provider == "anthropic" else endpoint
-
-
-def _digest(request: httpx2.Request) -> bytes:
-    """The same for all attempts of a call."""
-    return hashlib.blake2b(request.content, digest_size=16).digest()
-
-
-def _retries(request: httpx2.Request) -> int:
+    if endpoint is None or endpoint.provider == "anthropic":
+        return None
     taken = request.headers.get(_RETRIES, "0")
-    return int(taken) if taken.isdecimal() else 0
+    key = hashlib.blake2b(request.content, digest_size=16).digest()  # all attempts of a call have one content
+    return CallAttempt(calls, endpoint, key, int(taken) if taken.isdecimal() else 0, partial(_body, request))
 
 
 def _body(request: httpx2.Request) -> Wire | None:
@@ -337,49 +321,31 @@ class SessionMiddleware:
         self._calls = calls
 
     def __call__(self, request: Any, call_next: Callable[[Any], Any]) -> Any:
-        if not _is_messages(request):
+        attempt = self._attempt(request)
+        if attempt is None or (body := attempt.begin()) is None:
             return call_next(request)
-        name, key = self._calls.name(), request.options.idempotency_key
-        under_way = self._calls.begin(_ANTHROPIC, name, key, request.retries_taken, partial(plain_body, request.json))
-        if under_way is None:
-            return call_next(request)
-        response = call_next(request.copy(body=under_way.body))
-        http, end = response.http_response, partial(self._calls.end, name, key, under_way)
-        if http.is_success and http.is_closed:
-            end(http, None)
-        elif http.is_success:
-            http.stream = HeardStream(http, end)
+        response = call_next(request.copy(body=body))
+        attempt.hear(response.http_response)
         return response
 
+    def _attempt(self, request: Any) -> CallAttempt | None:
+        path = str(request.url).partition("?")[0]
+        if request.method.lower() != "post" or not path.endswith(_ANTHROPIC.path):
+            return None
+        key, body = request.options.idempotency_key, partial(plain_body, request.json)
+        return CallAttempt(self._calls, _ANTHROPIC, key, request.retries_taken, body)
 
-class AsyncSessionMiddleware:
+
+class AsyncSessionMiddleware(SessionMiddleware):
     """A middleware of an async client; builds run in threads."""
 
-    def __init__(self, calls: ClientCalls) -> None:
-        self._calls = calls
-
     async def __call__(self, request: Any, call_next: Callable[[Any], Any]) -> Any:
-        if not _is_messages(request):
+        attempt = self._attempt(request)
+        if attempt is None or (body := await anyio.to_thread.run_sync(attempt.begin)) is None:
             return await call_next(request)
-        name, key = self._calls.name(), request.options.idempotency_key
-        begin = partial(
-            self._calls.begin, _ANTHROPIC, name, key, request.retries_taken, partial(plain_body, request.json)
-        )
-        under_way = await anyio.to_thread.run_sync(begin)
-        if under_way is None:
-            return await call_next(request)
-        response = await call_next(request.copy(body=under_way.body))
-        http, end = response.http_response, partial(self._calls.end, name, key, under_way)
-        if http.is_success and http.is_closed:
-            await anyio.to_thread.run_sync(end, http, None)
-        elif http.is_success:
-            http.stream = AsyncHeardStream(http, end)
+        response = await call_next(request.copy(body=body))
+        await attempt.hear_async(response.http_response)
         return response
-
-
-def _is_messages(request: Any) -> bool:
-    path = str(request.url).partition("?")[0]
-    return request.method.lower() == "post" and path.endswith(_ANTHROPIC.path)
 
 
 _ANTHROPIC = cast(Endpoint, endpoint_of("/v1/messages"))

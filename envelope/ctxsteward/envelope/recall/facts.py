@@ -88,7 +88,7 @@ class SessionFacts:
     def fill(self, shelves: FactStore, refs: Iterable[FactRef]) -> None:
         """Read the texts of these references."""
         for ref in refs:
-            self.texts[ref.blob] = shelves.form.fact(RecordRef(ref.blob, ref.key))
+            self.texts[ref.blob] = shelves.fact(RecordRef(ref.blob, ref.key))
 
 
 def audiences_of(session: Session, state: State) -> tuple[Audience, ...]:

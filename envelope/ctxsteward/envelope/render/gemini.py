@@ -14,7 +14,6 @@ from .anthropic import arguments_object
 from .units import (
     JOINT,
     OPERATOR_ROLES,
-    SNAKE,
     Channel,
     ProviderFormat,
     Unit,
@@ -23,6 +22,7 @@ from .units import (
     head_units,
     is_gemini_tool,
     listed,
+    snake_keys,
     translated,
     unit_of,
     wires_of_steps,
@@ -168,7 +168,7 @@ def _units(contents: Iterable[Any]) -> Iterator[Unit]:
         frame = {"role": "user", **{key: value for key, value in content.items() if key != "parts"}}
         channel: Channel = "head" if frame["role"] in OPERATOR_ROLES else "dynamic"
         for number, part in enumerate(content["parts"]):
-            snake = {SNAKE.get(k, k): v for k, v in part.items()} if isinstance(part, dict) else part
+            snake = snake_keys(part) if isinstance(part, dict) else part
             yield unit_of(snake, f"{path}.parts[{number}]", channel, frame, opens=number == 0)
 
 

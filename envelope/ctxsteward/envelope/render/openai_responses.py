@@ -112,7 +112,8 @@ def items_of_message(message: Message) -> list[Wire]:
         return own
     if message.tool_results:
         return [
-            {"type": "function_call_output", "call_id": one.call_id, "output": one.text} for one in message.tool_results
+            {"type": "function_call_output", "call_id": result.call_id, "output": result.text}
+            for result in message.tool_results
         ]
     blocks = _said(message)
     calls = [_call(call.id, call.name, call.arguments) for call in message.tool_calls]

@@ -18,7 +18,7 @@ from ..history.tool_groups import LogEntry
 from ..layout.composition import PromptLayout
 from ..layout.fragments import MessageStep, ToolResults
 from . import anthropic, gemini, openai_chat, openai_responses, text
-from .units import SNAKE, ProviderFormat, Unit, canonical, context_of, tool_units
+from .units import ProviderFormat, Unit, canonical, context_of, snake_keys, tool_units
 
 FORMATS: dict[str, ProviderFormat] = {
     module.NAME: module.FORMAT for module in (openai_chat, openai_responses, anthropic, gemini, text)
@@ -39,7 +39,7 @@ def read_units(payload: Wire, provider: str, *, heads: Iterable[str] = (), nonce
     Context that has no place in this provider's request is a unit of the channel ``argument``.
     """
     form = FORMATS[provider]
-    context = {SNAKE.get(name, name): value for name, value in context_of(payload).items()}
+    context = snake_keys(context_of(payload))
     tools = list(tool_units(context.get("tools")))
     units = [*(tools if form.as_tool is not None else ()), *form.parse(context, heads, nonce)]
     for name, value in context.items():

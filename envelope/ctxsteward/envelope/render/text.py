@@ -176,8 +176,8 @@ def _units(prompt: object, nonce: str) -> Iterator[Unit]:
 
 def prompt_nonce(prompt: str) -> str:
     """The nonce that a text prompt's first opening line carries; empty where there is none."""
-    found = _OPENING.search(prompt)
-    return found[1] if found else ""
+    opening = _OPENING.search(prompt)
+    return opening[1] if opening else ""
 
 
 def _unit(label: str, text: str, whole: bool) -> Unit:

@@ -23,8 +23,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from ctxsteward.schemas import InputError
@@ -51,22 +54,8 @@ _TEXT_KEYS = (
     "image_url",
     "refusal",
 )
+_HUMP = re.compile(r"(?<=[a-z0-9])[A-Z]")
 _INNER = ("function", "custom", "function_call", "function_response", "inline_data", "file_data")
-SNAKE = {
-    "functionCall": "function_call",
-    "functionResponse": "function_response",
-    "inlineData": "inline_data",
-    "fileData": "file_data",
-    "mimeType": "mime_type",
-    "fileUri": "file_uri",
-    "thoughtSignature": "thought_signature",
-    "functionDeclarations": "function_declarations",
-    "parametersJsonSchema": "parameters_json_schema",
-    "googleSearch": "google_search",
-    "codeExecution": "code_execution",
-    "systemInstruction": "system_instruction",
-    "cachedContent": "cached_content",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +98,20 @@ class ProviderFormat:
     """Whether requests carry cache marks."""
 
 
+def snake_case(name: str) -> str:
+    """Return a name of Gemini's camelCase in snake case; other names stay.
+
+    >>> snake_case("functionCall")
+    'function_call'
+    """
+    return _HUMP.sub(lambda hump: f"_{hump[0].lower()}", name)
+
+
+def snake_keys(value: Wire) -> Wire:
+    """Return an object with its keys in snake case."""
+    return {snake_case(key): item for key, item in value.items()}
+
+
 def canonical(value: object) -> str:
     """JSON with sorted keys; raises `InputError` for what is no JSON value."""
     try:
@@ -137,7 +140,7 @@ def unit_of(block: object, path: str, channel: Channel, frame: Wire, *, opens: b
         return Unit(channel, canonical({**frame, "is": "no block"}), canonical(block), path, opens=opens)
     shown = unmarked(block)
     inner_name = next((key for key in _INNER if isinstance(shown.get(key), dict)), None)
-    body: Wire = {SNAKE.get(k, k): v for k, v in shown[inner_name].items()} if inner_name else shown
+    body: Wire = snake_keys(shown[inner_name]) if inner_name else shown
     if inner_name:
         shown = {key: value for key, value in shown.items() if key != inner_name}
     main = next((key for key in _TEXT_KEYS if key in body), None)
@@ -258,12 +261,12 @@ def tool_units(tools: object) -> Iterator[Unit]:
     if not isinstance(tools, (list, tuple)):
         raise InputError(f"sent: `tools` is {type(tools).__name__}; expected a list of tool schemas")
     for index, tool in enumerate(tools):
-        shown = {SNAKE.get(k, k): v for k, v in unmarked(tool).items()} if isinstance(tool, dict) else tool
+        shown = snake_keys(unmarked(tool)) if isinstance(tool, dict) else tool
         declared = shown.get("function_declarations") if isinstance(shown, dict) else None
         if isinstance(declared, list):
             rest = {key: value for key, value in shown.items() if key != "function_declarations"}
             for number, entry in enumerate(declared):
-                snake = {SNAKE.get(k, k): v for k, v in entry.items()} if isinstance(entry, dict) else entry
+                snake = snake_keys(entry) if isinstance(entry, dict) else entry
                 yield _tool(snake, f"tools[{index}].function_declarations[{number}]")
             if not rest:
                 continue
@@ -277,121 +280,6 @@ def _tool(tool: object, path: str) -> Unit:
     return Unit("tools", f"tool {name}" if isinstance(name, str) else "tool", canonical(tool), path)
 
 
-CONTEXT_ARGUMENTS = frozenset(
-    (
-        "system",
-        "system_instruction",
-        "systemInstruction",
-        "instructions",
-        "tools",
-        "functions",
-        "messages",
-        "input",
-        "contents",
-        "prompt",
-        "previous_response_id",
-        "conversation",
-        "cached_content",
-        "cachedContent",
-        "mcp_servers",
-        "documents",
-        "history",
-        "context",
-    )
-)
-"""Arguments that put something before the model."""
-
-CALL_ARGUMENTS: Mapping[str, tuple[object, ...]] = {
-    "tool_choice": ("auto", {"type": "auto"}),
-    "tool_config": ({"function_calling_config": {"mode": "AUTO"}}, {"functionCallingConfig": {"mode": "AUTO"}}),
-    "function_call": ("auto",),
-    "parallel_tool_calls": (True,),
-    "response_format": ({"type": "text"},),
-    "response_schema": (),
-    "response_json_schema": (),
-    "response_mime_type": ("text/plain",),
-    "text.format": ({"type": "text"},),
-    "output_config.format": (),
-    "output_format": (),
-    "prediction": (),
-    "web_search_options": (),
-    "plugins": (),
-    "container": (),
-    "suffix": (),
-    "grammar": (),
-    "json_schema": (),
-}
-"""Arguments that an envelope never renders, and that change what the model is shown of tools or of the form of its
-answer: which tool it must call, a schema that providers put before it, a tool of the provider's. Each with the values
-that say the same as leaving it out."""
-
-FREE_ARGUMENTS = frozenset(
-    (
-        "model",
-        "temperature",
-        "top_p",
-        "top_k",
-        "top_a",
-        "min_p",
-        "max_tokens",
-        "max_completion_tokens",
-        "max_output_tokens",
-        "n_predict",
-        "stop",
-        "stop_sequences",
-        "seed",
-        "stream",
-        "stream_options",
-        "n",
-        "user",
-        "metadata",
-        "labels",
-        "presence_penalty",
-        "frequency_penalty",
-        "repetition_penalty",
-        "logit_bias",
-        "logprobs",
-        "response_logprobs",
-        "top_logprobs",
-        "store",
-        "service_tier",
-        "timeout",
-        "safety_identifier",
-        "safety_settings",
-        "prompt_cache_key",
-        "prompt_cache_retention",
-        "cache_prompt",
-        "thinking",
-        "thinking_config",
-        "reasoning",
-        "reasoning_effort",
-        "verbosity",
-        "candidate_count",
-        "background",
-        "include",
-        "truncation",
-        "max_tool_calls",
-        "http_options",
-        "extra_headers",
-        "extra_query",
-        "effort",
-        "modalities",
-        "audio",
-        "response_modalities",
-    )
-)
-"""Arguments of sampling, limits, identity and transport: an envelope does not govern them, whatever they say."""
-
-_WRAPPERS = (
-    "config",
-    "extra_body",
-    "extra_json",
-    "generate_content_config",
-    "generation_config",
-    "generationConfig",
-)
-_PARTS = ("text", "output_config")
-"""Arguments with one governed field beside fields that are not governed."""
 OPERATOR_ROLES = ("system", "developer")
 JOINT = "\n\n"
 """What stands between the sections of a head that is one text."""
@@ -401,11 +289,17 @@ CUT = " (cut)"
 """Ends the frame of a prompt's last span where the prompt has no proper end."""
 
 
+@cache
+def governed_arguments() -> dict[str, Any]:
+    """Return the table of arguments: which of them an envelope governs."""
+    return tomllib.loads(Path(__file__).with_name("arguments.toml").read_text(encoding="utf-8"))
+
+
 def context_of(payload: Wire) -> Wire:
     """The arguments of a request that are governed, those wrapped in a config or extra body included.
 
-    That is what puts something before the model (`CONTEXT_ARGUMENTS`), what changes how it sees tools or its answer's
-    form (`CALL_ARGUMENTS`), unless it says what leaving it out says, and any unknown argument that could carry words.
+    These put something before the model, or change how it sees tools or its answer's form (unless they say what leaving
+    them out says), or are unknown and could carry words.
     """
     found: Wire = {}
     for path, name, value in _arguments(payload):
@@ -422,13 +316,14 @@ def ungoverned(payload: Wire) -> tuple[str, ...]:
 
 def is_governed(name: str, value: object) -> bool:
     """Whether an argument with this value says something about the context that an envelope decides."""
-    if name in CONTEXT_ARGUMENTS:
+    table = governed_arguments()
+    if name in table["context"]:
         return True
     if value is None or (isinstance(value, str | list | dict) and not value):
         return False
-    if name in CALL_ARGUMENTS:
-        return value not in CALL_ARGUMENTS[name]
-    return name not in FREE_ARGUMENTS and _may_carry_words(value)
+    if name in table["call"]:
+        return value not in table["call"][name]
+    return name not in table["free"] and _may_carry_words(value)
 
 
 def _may_carry_words(value: object) -> bool:
@@ -446,35 +341,16 @@ _PLAIN = re.compile(r"[\w.:/+-]{0,64}", re.ASCII)
 
 def _arguments(payload: Wire) -> Iterator[tuple[str, str, Any]]:
     """Every argument: where it stands, its name in snake case, its value."""
+    table = governed_arguments()
     for name, value in payload.items():
-        if name in _WRAPPERS and isinstance(value, dict):
+        if name in table["wrappers"] and isinstance(value, dict):
             for path, inner, each in _arguments(value):
                 yield f"{name}.{path}", inner, each
-        elif name in _PARTS and isinstance(value, dict):
+        elif name in table["parts"] and isinstance(value, dict):
             for field, each in value.items():
                 yield f"{name}.{field}", (f"{name}.{field}" if field == "format" else field), each
         else:
-            yield name, _SNAKE_ARGUMENTS.get(name, name), value
-
-
-_SNAKE_ARGUMENTS = {
-    "toolConfig": "tool_config",
-    "responseSchema": "response_schema",
-    "responseJsonSchema": "response_json_schema",
-    "responseMimeType": "response_mime_type",
-    "safetySettings": "safety_settings",
-    "topP": "top_p",
-    "topK": "top_k",
-    "maxOutputTokens": "max_output_tokens",
-    "stopSequences": "stop_sequences",
-    "candidateCount": "candidate_count",
-    "thinkingConfig": "thinking_config",
-    "presencePenalty": "presence_penalty",
-    "responseLogprobs": "response_logprobs",
-    "frequencyPenalty": "frequency_penalty",
-    "responseModalities": "response_modalities",
-    "httpOptions": "http_options",
-}
+            yield name, snake_case(name), value
 
 
 def listed(value: object, name: str) -> list[Any]:

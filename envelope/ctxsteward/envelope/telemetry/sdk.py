@@ -204,5 +204,5 @@ class JsonLines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """The line."""
         beside = {name: value for name, value in record.__dict__.items() if name not in self._KNOWN}
-        told = {"logger": record.name, "level": record.levelname, "message": record.getMessage(), **beside}
-        return json.dumps(told, ensure_ascii=False, default=str)
+        fields = {"logger": record.name, "level": record.levelname, "message": record.getMessage(), **beside}
+        return json.dumps(fields, ensure_ascii=False, default=str)

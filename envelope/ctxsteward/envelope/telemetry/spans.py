@@ -281,10 +281,10 @@ def _log(log: Logger, attributes: Attributes, span: Span | None) -> None:
 
 
 def _conversation(session: Session) -> str:
-    found = session.cache.get("conversation")
-    if not isinstance(found, str):
-        found = session.cache["conversation"] = address_of(session.address_key, session.id, "subject", b"")
-    return found
+    address = session.cache.get("conversation")
+    if not isinstance(address, str):
+        address = session.cache["conversation"] = address_of(session.address_key, session.id, "subject", b"")
+    return address
 
 
 def _heard() -> Logger | None:
@@ -318,7 +318,9 @@ class Layouts(NamedTuple):
         """Of an envelope."""
         dynamic = envelope.dynamic
         head_tokens = int(envelope.metrics["estimated_tokens"]) - dynamic.tokens - REPLY_PRIMING_TOKENS
-        return cls(envelope.head, dynamic, tuple([one.epoch for one in envelope.sections.values()]), head_tokens)
+        return cls(
+            envelope.head, dynamic, tuple([section.epoch for section in envelope.sections.values()]), head_tokens
+        )
 
 
 class PrefixBreak(NamedTuple):

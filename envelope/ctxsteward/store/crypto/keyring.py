@@ -226,7 +226,8 @@ class StoredKeys:
 
     def seal_key(self, tenant: str, key_id: str | None = None) -> SealKey:
         if key_id is not None:
-            secret = self._known_or_loaded(_name(tenant, f"seal-{key_id}")) if _is_seal_id(key_id) else None
+            is_number = key_id.isascii() and key_id.isdecimal() and len(key_id) <= 9
+            secret = self._known_or_loaded(_name(tenant, f"seal-{key_id}")) if is_number else None
             if secret is None and key_id == FIRST_SEAL_KEY:
                 secret = self._key(_name(tenant, f"seal-{key_id}"))
             if secret is None:
@@ -362,10 +363,6 @@ def _path(folder: Path, name: str) -> Path:
     return folder / name[:2] / name
 
 
-def _is_seal_id(text: str) -> bool:
-    return text.isascii() and text.isdecimal() and len(text) <= 9
-
-
 def _checked(name: str, key: bytes) -> bytes:
     if len(key) != KEY_BYTES:
         raise Damaged(f"key {name[:16]}…: it has {len(key)} bytes, not {KEY_BYTES}; restore it from a backup")
@@ -377,7 +374,9 @@ CHECK_VERSION = 1
 
 def check_keys(objects: ObjectStore, keys: Keys, tenant: str, *, write: bool, patience: Patience | None = None) -> None:
     """Raise `StoreError` where the tenant's objects were written with other keys; `write` claims the tenant's name."""
-    name, body = check_name(tenant), _body(keys, tenant)
+    name = check_name(tenant)
+    mine = hmac.digest(keys.address_key(tenant), b"ctxsteward tenant check 1", "sha256").hex()
+    body = json.dumps({"schema_version": CHECK_VERSION, "check": mine}).encode()
     try:
         stored = objects.get(name)
     except ObjectMissing:
@@ -387,24 +386,16 @@ def check_keys(objects: ObjectStore, keys: Keys, tenant: str, *, write: bool, pa
             objects, name, body, commit_id="of the tenant's keys", mine=body.__eq__, patience=patience or Patience()
         )
         stored = landing.found or body
-    if not hmac.compare_digest(stored, body):
-        _refuse(objects, name, tenant, stored)
-
-
-def _body(keys: Keys, tenant: str) -> bytes:
-    code = hmac.digest(keys.address_key(tenant), b"ctxsteward tenant check 1", "sha256").hex()
-    return json.dumps({"schema_version": CHECK_VERSION, "check": code}).encode()
-
-
-def _refuse(objects: ObjectStore, name: str, tenant: str, stored: bytes) -> None:
+    if hmac.compare_digest(stored, body):
+        return
     try:
         document = json.loads(stored)
-        version, code = document["schema_version"], document["check"]
+        version, theirs = document["schema_version"], document["check"]
     except (ValueError, TypeError, KeyError, RecursionError):
         raise Damaged(f"{name}: it is not what was written; restore it from a backup") from None
     if version != CHECK_VERSION:
         raise UnsupportedVersion(name, version, CHECK_VERSION)
     raise StoreError(
-        f"{objects.uri}: tenant {tenant!r} was written with other keys ({str(code)[:8]}…): bring the key folder, or "
+        f"{objects.uri}: tenant {tenant!r} was written with other keys ({str(theirs)[:8]}…): bring the key folder, or "
         "the master key, that it was written with, and open the store with `keys=`"
     )

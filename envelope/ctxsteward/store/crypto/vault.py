@@ -154,7 +154,8 @@ class Vault:
         for name in dict.fromkeys(path):
             tombstone = self.tombstone(name)
             if tombstone is not None:
-                raise _erased(tombstone)
+                what = f"content of subject {name[:16]}…"
+                raise Erased(what, who=tombstone.who, when=tombstone.when, why=tombstone.why)
 
     def _fetched(self, name: str) -> bytes | None:
         key = names.data_key_name(self.tenant, name)
@@ -249,7 +250,10 @@ class Vault:
         length = int.from_bytes(payload[:4], "big")
         subject, data = payload[4 : 4 + length].decode(), payload[4 + length :]
         if document["schema_version"] == COMPRESSED_VERSION:
-            data = _decompressed(key, data)
+            try:
+                data = zlib.decompress(data)
+            except zlib.error:
+                raise Damaged(f"{key}: its content cannot be decompressed; restore it from a backup") from None
         if not hmac.compare_digest(address_of(self._address_key, subject, kind, data), address):
             raise Damaged(f"{key}: its content is not what its address says; restore it from a backup")
         return VaultBlob(subject, data)
@@ -317,13 +321,6 @@ class Vault:
             if _is_address(name):
                 yield name
 
-    def tombstones(self) -> Iterator[Tombstone]:
-        """All of this tenant; costs an object read each."""
-        for name in self.erased():
-            found = self.tombstone(name)
-            if found is not None:
-                yield found
-
     def forget_secret(self, name: str) -> None:
         """Drop a key from memory, because another process has erased its subject."""
         with self._lock:
@@ -336,19 +333,6 @@ class Vault:
 
 def _is_address(value: object) -> TypeGuard[str]:
     return isinstance(value, str) and len(value) == 64 and _HEX.issuperset(value)
-
-
-def _erased(tombstone: Tombstone) -> Erased:
-    return Erased(
-        f"content of subject {tombstone.subject[:16]}…", who=tombstone.who, when=tombstone.when, why=tombstone.why
-    )
-
-
-def _decompressed(key: str, data: bytes) -> bytes:
-    try:
-        return zlib.decompress(data)
-    except zlib.error:
-        raise Damaged(f"{key}: its content cannot be decompressed; restore it from a backup") from None
 
 
 def _document(key: str, data: bytes, newest: int = VAULT_VERSION) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from ..backend import Backend
 from ..crypto.keyring import subject_of
 from ..crypto.vault import derived_subject
 from ..facts.fact import Audience
-from ..facts.fact_store import forget_audience, withdraw_facts, withdrawn_heads
+from ..facts.fact_store import forget_audience, has_shelf, withdraw_facts, withdrawn_heads
 from ..journal.erasures import (
     Deletion,
     DerivedRecords,
@@ -253,7 +253,9 @@ class ErasureRun:
         is_harvested = self._forget_harvested(principal, only, shares)
         if only is None:
             self._audiences[Audience("user", principal)] = None
-            if not shares and self._is_audience(principal):
+            if not shares and has_shelf(
+                self._store, self._tenant, Audience("user", principal)
+            ):  # facts, and no messages
                 return
         if not shares and (is_harvested or claimed):
             return
@@ -317,12 +319,6 @@ class ErasureRun:
             return any_erased
         notes, _ = readable_notes(self._journal, self._tenant)
         return any(note.principal == principal and only in (None, note.session) for note in notes)
-
-    def _is_audience(self, principal: str) -> bool:
-        """Whether there are facts about a principal that wrote no message here."""
-        from ..facts.fact_store import has_shelf
-
-        return has_shelf(self._store, self._tenant, Audience("user", principal))
 
     def _claim(self, principal: str, only: str | None) -> bool:
         """Bring sessions that only the object store has to this machine: what was derived must be written anew.
@@ -427,11 +423,18 @@ class ErasureRun:
         """Call the erasers, drop the rows of forgotten sessions, scrub the journal; raises what has failed."""
         request = self._request
         withdrawn = 0
+
+        def forget_facts() -> int:
+            """Facts that rest on what was forgotten, and those about it."""
+            told = request._asdict()
+            about = sum(forget_audience(self._store, self._tenant, audience, **told) for audience in self._audiences)
+            return about + (withdraw_facts(self._store, self._tenant, **told) if self._sessions else 0)
+
         if self._sessions or self._audiences or self._erased_subjects:
             note_erasure(self._journal, self._tenant)
         if self._sessions:
             withdrawn += self._as_far(lambda: sum(records.withdraw(request) for records in self._derived))
-        withdrawn += self._as_far(self._forget_facts)
+        withdrawn += self._as_far(forget_facts)
         if self._sessions:
             self._as_far(self._redact_heads)
         if self._sessions or self._audiences or self._erased_subjects:
@@ -473,12 +476,6 @@ class ErasureRun:
             text = f"recommendations and facts are not all withdrawn: {error}"
             self._findings.append(Finding(kind="withdrawal_unfinished", field="meta", text=text))
             return 0
-
-    def _forget_facts(self) -> int:
-        """Facts that rest on what was forgotten, and those about it."""
-        told = self._request._asdict()
-        about = sum(forget_audience(self._store, self._tenant, audience, **told) for audience in self._audiences)
-        return about + (withdraw_facts(self._store, self._tenant, **told) if self._sessions else 0)
 
     def _redact_heads(self) -> int:
         """Take withdrawn records out of the heads of sessions; read again only where there are new ones."""

@@ -25,21 +25,21 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, get_args
+from collections.abc import Iterable, Iterator
+from typing import Annotated, Any, Literal, NamedTuple, get_args
 from urllib.parse import quote
 
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictStr, ValidationError
+from pydantic import Field, StrictBool, StrictStr, ValidationError
 
-from ctxsteward.schemas import Erased, InputError
-from ctxsteward.schemas.errors import Damaged, ObjectMissing, UnsupportedVersion
+from ctxsteward.schemas import InputError
+from ctxsteward.schemas.errors import Damaged, UnsupportedVersion
+from ctxsteward.schemas.frozen import FrozenModel
 from ctxsteward.schemas.profile import EntryId, OneLine, RecordText, Timestamp, instant
 
 from ..crypto.hash_chain import Link
-from ..crypto.keyring import AddressKey, address_of, subject_of
-from ..crypto.vault import Vault, VaultBlob
+from ..crypto.vault import VaultBlob
 from ..names import numbered
-from ..profiles.version_codec import MetaRecordVault, RecordRef, canonical, of_known_fields
+from ..profiles.version_codec import RecordRef, canonical, of_known_fields
 
 AudienceKind = Literal["user", "project", "session"]
 AUDIENCE_KINDS: tuple[AudienceKind, ...] = get_args(AudienceKind)
@@ -68,11 +68,7 @@ class Audience(NamedTuple):
     """A user: the principal of messages; a project: as named when a session is opened; a session: its id."""
 
 
-class _Value(BaseModel):
-    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
-
-
-class FactSource(_Value):
+class FactSource(FrozenModel):
     """An original that a fact rests on."""
 
     session: Name
@@ -85,7 +81,7 @@ class FactSource(_Value):
         return int(self.ref[1:].partition(".")[0])
 
 
-class Fact(_Value):
+class Fact(FrozenModel):
     """Something known, as it is stored, found and shown."""
 
     id: EntryId
@@ -162,6 +158,7 @@ def _pointer(source: FactSource) -> str:
 VERSION = 1
 """Major version of a link's body; fields may be added within it."""
 KIND = "fact"
+"""Of a fact's content in the vault."""
 _MARK = "\x01fact\x00"
 """In the name of every fact's subject."""
 
@@ -172,50 +169,6 @@ class FactRecord(NamedTuple):
     fact: Fact
     kept: RecordRef
     rests: tuple[str, ...]
-
-
-class FactForm:
-    """How one profile's facts are written and read."""
-
-    def __init__(self, vault: Vault, key: AddressKey, profile: str) -> None:
-        self.vault: Vault = vault
-        self._key = key
-        self._profile = profile
-        self._shelf = MetaRecordVault(vault, key, profile)
-
-    def entries(self, audience: Audience, facts: Iterable[Fact]) -> list[FactRecord]:
-        """Facts with the references they have, or would have; asks nothing of the store."""
-        return [self._entry(audience, fact) for fact in facts]
-
-    def keep(self, audience: Audience, entry: FactRecord) -> None:
-        """Put a fact into the vault; raises `Erased` where it, or its session, was forgotten."""
-        self.vault.forget_secret(entry.kept.key)
-        self.vault.put(_subject(self._profile, audience, entry.fact), KIND, _data(entry.fact))
-
-    def is_kept(self, entry: FactRecord) -> bool:
-        """Whether a fact lies in the vault and can be read, asked of the store."""
-        self.vault.forget_secret(entry.kept.key)
-        try:
-            self.vault.get(entry.kept.blob)
-        except (Erased, ObjectMissing):
-            return False
-        return True
-
-    def fact(self, kept: RecordRef) -> Fact | None:
-        """The fact again; None where it was erased. Fields of later versions are left out."""
-        data = self._shelf.content(kept)
-        return None if data is None else _read(kept, data)
-
-    def body(self, entries: Sequence[FactRecord], note: Mapping[str, str]) -> dict[str, Any]:
-        records = [{**entry.kept._asdict(), "rests": list(entry.rests)} for entry in entries]
-        return {"schema_version": VERSION, **note, "records": records}
-
-    def _entry(self, audience: Audience, fact: Fact) -> FactRecord:
-        subject = _subject(self._profile, audience, fact)
-        kept = RecordRef(address_of(self._key, subject, KIND, _data(fact)), self.vault.subject_address(subject))
-        named = {source.session for source in fact.sources}
-        named |= {subject_of(source.session, source.principal) for source in fact.sources}
-        return FactRecord(fact, kept, tuple(sorted(map(self.vault.subject_address, named))))
 
 
 def kept_in(link: Link, folder: str) -> list[RecordRef]:
@@ -234,7 +187,7 @@ def records_of(link: Link, folder: str) -> list[dict[str, Any]]:
         raise Damaged(f"{numbered(folder, link.number)}: this program cannot read it; upgrade ctxsteward") from error
 
 
-def _subject(profile: str, audience: Audience, fact: Fact) -> str:
+def fact_subject(profile: str, audience: Audience, fact: Fact) -> str:
     """The subject whose key a fact has; a part of its session, where it is for one."""
     of = audience.name if audience.kind == "session" else ""
     told = [profile, audience.kind, audience.name, fact.id, fact.text, [s.model_dump() for s in fact.sources]]
@@ -246,18 +199,18 @@ def audiences_in(entry: VaultBlob) -> set[Audience]:
     if _MARK not in entry.subject:
         return set()
     try:
-        sources = _read(RecordRef("", ""), entry.data).sources
+        sources = read_fact(RecordRef("", ""), entry.data).sources
     except Damaged:
         return set()
     users = {Audience("user", source.principal) for source in sources if source.principal}
     return users | {Audience("session", source.session) for source in sources}
 
 
-def _data(fact: Fact) -> bytes:
+def fact_data(fact: Fact) -> bytes:
     return canonical(fact.model_dump(mode="json"))
 
 
-def _read(kept: RecordRef, data: bytes) -> Fact:
+def read_fact(kept: RecordRef, data: bytes) -> Fact:
     try:
         return of_known_fields(Fact, json.loads(data))
     except (ValueError, TypeError, AttributeError, ValidationError) as error:

@@ -37,7 +37,7 @@ from __future__ import annotations
 import hmac
 import json
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
@@ -46,12 +46,13 @@ from urllib.parse import unquote
 from pydantic import ValidationError
 
 from ctxsteward.schemas import Erased, Finding, StoreError
-from ctxsteward.schemas.errors import VersionTaken
+from ctxsteward.schemas.errors import ObjectMissing, VersionTaken
 from ctxsteward.schemas.profile import MetaRecord
 
 from ..backend import Backend
 from ..crypto.hash_chain import Chain, Link
 from ..crypto.keyring import AddressKey, address_of, subject_of
+from ..crypto.vault import Vault
 from ..journal.erasures import note_erasure
 from ..journal.events import encoded_body
 from ..journal.log import body_of, code_of
@@ -59,9 +60,22 @@ from ..journal.port import JournalRecord, SessionKey
 from ..names import checked_note, checked_profile_name, facts_folder, number_of, part_of
 from ..objects.port import folders_in
 from ..profiles.proposal import Sessions
-from ..profiles.version_codec import RecordRef, canonical, of_known_fields, record_subject
+from ..profiles.version_codec import MetaRecordVault, RecordRef, canonical, of_known_fields, record_subject
 from ..replication.drain import Asker
-from .fact import Audience, Fact, FactForm, FactRecord, checked_audience, checked_facts, kept_in, records_of
+from .fact import (
+    KIND,
+    VERSION,
+    Audience,
+    Fact,
+    FactRecord,
+    checked_audience,
+    checked_facts,
+    fact_data,
+    fact_subject,
+    kept_in,
+    read_fact,
+    records_of,
+)
 
 WRITERS = 8
 """Threads that commit sets."""
@@ -104,16 +118,6 @@ class FactCommit:
     """Facts that were not taken in."""
 
 
-class FactReplacement(NamedTuple):
-    """What replacing all sets of a profile has changed."""
-
-    written: int
-    """Audiences whose set is another one now."""
-    emptied: int
-    """Of those: nothing is known of them any more."""
-    findings: tuple[Finding, ...]
-
-
 class FactStore:
     """What is known of the audiences of one profile of one tenant."""
 
@@ -121,8 +125,9 @@ class FactStore:
         self.profile: str = checked_profile_name(profile)
         self.tenant: str = tenant
         self._store, self._journal = store, store.journal
-        self._vault, self._key = store.vault(tenant), store.keys.address_key(tenant)
-        self.form: FactForm = FactForm(self._vault, self._key, profile)
+        self.vault: Vault = store.vault(tenant)
+        self._key = store.keys.address_key(tenant)
+        self._shelf = MetaRecordVault(self.vault, self._key, profile)
 
     # -- reading ------------------------------------------------------------------------------------------------
 
@@ -138,10 +143,15 @@ class FactStore:
         if link is None:
             return AudienceFacts(number=0, held=())
         references = kept_in(link, folder)
-        read = list(zip(each(self.form.fact, references), references, strict=True))
+        read = list(zip(each(self.fact, references), references, strict=True))
         held = tuple(StoredFact(fact, kept) for fact, kept in read if fact is not None)
         findings = tuple(erased_fact(kept) for fact, kept in read if fact is None)
         return AudienceFacts(number=link.number, held=held, findings=findings)
+
+    def fact(self, kept: RecordRef) -> Fact | None:
+        """A fact out of the vault; None where it was erased. Fields of later versions are left out."""
+        data = self._shelf.content(kept)
+        return None if data is None else read_fact(kept, data)
 
     def any(self) -> bool:
         """Whether there is a shelf at all; one request."""
@@ -185,18 +195,6 @@ class FactStore:
         checked = checked_audience(audience), folder, checked_facts(facts), checked_note(who, why, when)
         return self._commit(*checked, commit_id)
 
-    def replace(self, sets: Mapping[Audience, Iterable[Fact]], *, who: str, why: str, when: str) -> FactReplacement:
-        """Make these the sets of their audiences, and empty those of all others."""
-        note = {"who": who, "why": why, "when": when}
-        done = list(self.commit_each(sets.items(), **note))
-        written = [one for one in done if one.written]
-        emptied = self.keep_only(sets, **note)
-        return FactReplacement(
-            len(written) + emptied,
-            emptied + sum(not one.facts for one in written),
-            tuple(finding for one in done for finding in one.findings),
-        )
-
     def commit_each(
         self, sets: Iterable[tuple[Audience, Iterable[Fact]]], *, who: str, why: str, when: str
     ) -> Iterator[FactCommit]:
@@ -225,23 +223,25 @@ class FactStore:
         commit_id: str | None,
     ) -> FactCommit:
         chain = self._chain(folder)
-        entries = [] if audience is None else self.form.entries(audience, facts)
+        entries = [] if audience is None else [self._entry(audience, fact) for fact in facts]
         findings: list[Finding] = []
         while True:
             head = chain.head()
             known = [] if head is None else kept_in(head, folder)
             if commit_id is not None and (earlier := _repeated(chain, head, commit_id)):
-                return self._shelved(earlier, folder, findings)
+                stored = tuple(fact for kept in kept_in(earlier, folder) if (fact := self.fact(kept)) is not None)
+                return FactCommit(number=earlier.number, facts=stored, written=False, findings=tuple(findings))
             if known == [entry.kept for entry in entries]:
                 return _done(head, entries, findings, written=False)
             fresh = [entry for entry in entries if entry.kept not in known]
             gone = [entry for entry in fresh if self._is_gone(entry) or not self._kept(audience, entry)]
-            gone += [entry for entry in entries if entry not in fresh and self._vault.tombstone(entry.kept.key)]
+            gone += [entry for entry in entries if entry not in fresh and self.vault.tombstone(entry.kept.key)]
             if gone:
                 findings += map(refused, gone)
                 entries = [entry for entry in entries if entry not in gone]
                 continue
-            body = self.form.body([self._resting(entry) for entry in entries], note)
+            records = [{**entry.kept._asdict(), "rests": self._resting(entry)} for entry in entries]
+            body = {"schema_version": VERSION, **note, "records": records}
             chosen = commit_id or self._commit_id(folder, head, entries)
             try:
                 link = chain.append(head, body, epoch=head.epoch if head else 0, commit_id=chosen)
@@ -251,11 +251,21 @@ class FactStore:
             findings += map(refused, gone)
             return _done(link, [entry for entry in entries if entry not in gone], findings, written=True)
 
+    def _entry(self, audience: Audience, fact: Fact) -> FactRecord:
+        """A fact with the reference it has, or would have; asks nothing of the store."""
+        subject = fact_subject(self.profile, audience, fact)
+        kept = RecordRef(address_of(self._key, subject, KIND, fact_data(fact)), self.vault.subject_address(subject))
+        named = {source.session for source in fact.sources}
+        named |= {subject_of(source.session, source.principal) for source in fact.sources}
+        return FactRecord(fact, kept, tuple(sorted(map(self.vault.subject_address, named))))
+
     def _kept(self, audience: Audience | None, entry: FactRecord) -> bool:
-        """Put a fact into the vault; whether it may lie there."""
+        """Put a fact into the vault; False where it, or its session, was forgotten."""
+        if audience is None:
+            return True
+        self.vault.forget_secret(entry.kept.key)
         try:
-            if audience is not None:
-                self.form.keep(audience, entry)
+            self.vault.put(fact_subject(self.profile, audience, entry.fact), KIND, fact_data(entry.fact))
         except Erased:
             return False
         return True
@@ -263,13 +273,14 @@ class FactStore:
     def _still(self, audience: Audience | None, entry: FactRecord, note: dict[str, str]) -> bool:
         """Whether a fact stands once its link has landed: its blob may have been collected, a source forgotten."""
         if self._is_gone(entry):
-            self._vault.destroy_key_at(entry.kept.key, **note)
+            self.vault.destroy_key_at(entry.kept.key, **note)
             return False
-        return self.form.is_kept(entry) or self._kept(audience, entry)
-
-    def _shelved(self, link: Link, folder: str, findings: list[Finding]) -> FactCommit:
-        facts = tuple(fact for kept in kept_in(link, folder) if (fact := self.form.fact(kept)) is not None)
-        return FactCommit(number=link.number, facts=facts, written=False, findings=tuple(findings))
+        self.vault.forget_secret(entry.kept.key)
+        try:
+            self.vault.get(entry.kept.blob)
+        except (Erased, ObjectMissing):
+            return self._kept(audience, entry)
+        return True
 
     def _commit_id(self, folder: str, head: Link | None, entries: list[FactRecord]) -> str:
         told = [head.mac if head else "", [entry.kept for entry in entries]]
@@ -279,16 +290,16 @@ class FactStore:
 
     def _is_gone(self, entry: FactRecord) -> bool:
         """Whether something that a fact rests on was forgotten, as far as this machine knows."""
-        return any(self._vault.tombstone(name) is not None for name in entry.rests) or any(
+        return any(self.vault.tombstone(name) is not None for name in entry.rests) or any(
             self._journal_body(source.session, source.ordinal).get("erased") for source in entry.fact.sources
         )
 
-    def _resting(self, entry: FactRecord) -> FactRecord:
-        """The entry, resting also on the principals that the local log names for its sources."""
+    def _resting(self, entry: FactRecord) -> list[str]:
+        """What a fact rests on, with the principals that the local log names for its sources."""
         said = ((source.session, source.ordinal) for source in entry.fact.sources)
         spoke = ((session, self._journal_body(session, at).get("principal")) for session, at in said)
         names = {subject_of(session, who) for session, who in spoke if isinstance(who, str)}
-        return entry._replace(rests=tuple(sorted({*entry.rests, *map(self._vault.subject_address, names)})))
+        return sorted({*entry.rests, *map(self.vault.subject_address, names)})
 
     def _journal_body(self, session: str, ordinal: int) -> dict[str, Any]:
         """What is known here of a message; empty where that is nothing."""
@@ -303,9 +314,9 @@ class FactStore:
         """Destroy every fact that is `unfit`, of one audience or all, wherever it is shown; how many there were."""
         folders = self.folders() if audience is None else [self.folder(audience)]
         seen = {kept for folder in folders for link in self.links(folder) for kept in kept_in(link, folder)}
-        doomed = {kept.key for kept in seen if (fact := self.form.fact(kept)) is not None and unfit(fact)}
+        doomed = {kept.key for kept in seen if (fact := self.fact(kept)) is not None and unfit(fact)}
         for key in sorted(doomed):
-            self._vault.destroy_key_at(key, who=who, when=when, why=why)
+            self.vault.destroy_key_at(key, who=who, when=when, why=why)
         note_erasure(self._journal, self.tenant)
         return len(doomed)
 
@@ -401,7 +412,7 @@ def without_withdrawn_records(
     gone: dict[str, bool] = {}
 
     def look() -> None:
-        vault = lookup.shelves(profile["name"], tenant).form.vault
+        vault = lookup.shelves(profile["name"], tenant).vault
         names = [vault.subject_address(_subject(profile["name"], record)) for record in records]
         are_gone = lookup.each(lambda name: vault.tombstone(name) is not None, names)
         gone.update({record["id"]: is_gone for record, is_gone in zip(records, are_gone, strict=True)})

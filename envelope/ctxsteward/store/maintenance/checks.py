@@ -89,9 +89,16 @@ class LogCheck:
             self._found("log_altered", length, f"a record is there, but the log ends at {length}")
         for manifest in self.journal.manifests(self._key):
             self._tally.count("manifests")
-            self._check_manifest(manifest, length)
+            if wrong := self._wrong_with(manifest, length):
+                address = manifest.address
+                self._tally.found("manifest_altered", place(self._key, address), wrong, of=self._key, at=address)
         if read_data and len(self._tally.findings) == whole:
-            self._fold(length)
+            try:  # open the session as its readers do, with what is here alone
+                self._store.replay(self._key, length)
+            except Damaged as error:
+                self._found("record_altered", max(0, length - 1), f"the session cannot be opened: {error}")
+            except Erased:
+                pass  # forgotten meanwhile
 
     def _records(self, length: int) -> Iterator[tuple[int, JournalRecord | None]]:
         for start in range(0, length, PAGE_RECORDS):
@@ -152,11 +159,6 @@ class LogCheck:
             what = f"the parent has {length} records and the fork begins at {parent.position}"
             self._found("parent_missing", 0, what)
 
-    def _check_manifest(self, manifest: Manifest, length: int) -> None:
-        wrong, address = self._wrong_with(manifest, length), manifest.address
-        if wrong:
-            self._tally.found("manifest_altered", place(self._key, address), wrong, of=self._key, at=address)
-
     def _wrong_with(self, manifest: Manifest, length: int) -> str:
         try:
             body = read_manifest(self._address_key, manifest.address, manifest.body)
@@ -168,15 +170,6 @@ class LogCheck:
             return f"it names position {body['position']}, and the log has {length} records"
         return ""
 
-    def _fold(self, length: int) -> None:
-        """Open the session as its readers do, with what is here alone."""
-        try:
-            self._store.replay(self._key, length)
-        except Damaged as error:
-            self._found("record_altered", max(0, length - 1), f"the session cannot be opened: {error}")
-        except Erased:
-            pass  # forgotten meanwhile
-
     def _found(self, kind: str, position: int, what: str) -> None:
         where = place(self._key, position)
         mendable = kind in ("record_altered", "record_missing")
@@ -186,11 +179,22 @@ class LogCheck:
 def check_subjects(vault: Vault, found: TenantObjects, tally: CheckTally) -> None:
     """Check keys and tombstones of this tenant; `vault` is a fresh one, that remembers no keys."""
     for name in found.tombstones:
-        if tally.share.holds(tombstone_name(vault.tenant, name)):
-            _check_tombstone(vault, name, name in found.keys, tally)
+        key = tombstone_name(vault.tenant, name)
+        if not tally.share.holds(key):
+            continue
+        tally.count("tombstones")
+        with tally.reading(key, "tombstone_altered", "it is not what was written"):
+            vault.tombstone(name)
+        if name in found.keys:
+            where, what = data_key_name(vault.tenant, name), "its subject was forgotten, and the key is there"
+            tally.found("key_after_tombstone", where, what, of=SessionKey(vault.tenant, name))
     for name in found.keys:
-        if tally.share.holds(data_key_name(vault.tenant, name)):
-            _check_key(vault, name, tally)
+        key = data_key_name(vault.tenant, name)
+        if not tally.share.holds(key):
+            continue
+        tally.count("keys")
+        with tally.reading(key, "key_damaged", "it cannot be unwrapped"), suppress(ObjectMissing, Erased):
+            vault.known_key(name)  # unless it was destroyed meanwhile
 
 
 def check_blobs(
@@ -222,23 +226,6 @@ def check_reports(vault: Vault, found: TenantObjects, tally: CheckTally, *, read
             except ObjectMissing as error:
                 if error.key != info.key:  # else it was collected meanwhile
                     tally.found("key_missing", error.key, f"report {address[:16]}… was written under it")
-
-
-def _check_tombstone(vault: Vault, name: str, has_key: bool, tally: CheckTally) -> None:
-    tally.count("tombstones")
-    key = tombstone_name(vault.tenant, name)
-    with tally.reading(key, "tombstone_altered", "it is not what was written"):
-        vault.tombstone(name)
-    if has_key:
-        where, what = data_key_name(vault.tenant, name), "its subject was forgotten, and the key is there"
-        tally.found("key_after_tombstone", where, what, of=SessionKey(vault.tenant, name))
-
-
-def _check_key(vault: Vault, name: str, tally: CheckTally) -> None:
-    tally.count("keys")
-    key = data_key_name(vault.tenant, name)
-    with tally.reading(key, "key_damaged", "it cannot be unwrapped"), suppress(ObjectMissing, Erased):
-        vault.known_key(name)  # unless it was destroyed meanwhile
 
 
 def _check_blob(vault: Vault, address: str, key: str, owner: str | None, tally: CheckTally) -> None:
@@ -298,7 +285,9 @@ class DrainedLog:
         try:
             if link.number == 1:
                 self.session = session_id(link.body, self._vault, self._folder)
-                self._check_name(link)
+                named = self.session and session_folder(self._vault.tenant, self._vault.subject_address(self.session))
+                if named is not None and named != self._folder:
+                    self._found("segment_altered", link, "the session it names belongs into another folder")
             self._check_places(link)
             if read_data:
                 self._check_records(link)
@@ -308,12 +297,6 @@ class DrainedLog:
         except UnsupportedVersion as error:
             self._found("later_version", link, str(error))
             self.broken = True
-
-    def _check_name(self, link: Link) -> None:
-        if self.session is not None:
-            folder = session_folder(self._vault.tenant, self._vault.subject_address(self.session))
-            if folder != self._folder:
-                self._found("segment_altered", link, "the session it names belongs into another folder")
 
     def _check_places(self, link: Link) -> None:
         body = link.body

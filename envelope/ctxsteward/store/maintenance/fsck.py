@@ -46,7 +46,6 @@ from ctxsteward.schemas.errors import Damaged, ObjectMissing, UnsupportedVersion
 from ..backend import Backend
 from ..crypto.hash_chain import Chain, Link, follows
 from ..crypto.keyring import CheckableKeys, KeyFileMissing, check_keys
-from ..crypto.vault import Vault
 from ..journal.port import CheckedJournal, DrainMark, SessionKey
 from ..names import check_name, data_key_name, numbered, part_of
 from ..objects.port import ObjectInfo
@@ -66,7 +65,7 @@ from .checks import (
 )
 from .damage import DAMAGE, Broken, CheckTally, StoreShare
 from .gc import UnfinishedWrites
-from .inventory import Inventory, TenantObjects, complete, seen_chains, take_inventory
+from .inventory import TenantObjects, complete, seen_chains, take_inventory
 
 
 def restore_damaged(store: Backend, broken: Iterable[Broken]) -> int:
@@ -86,8 +85,11 @@ def restore_damaged(store: Backend, broken: Iterable[Broken]) -> int:
             manifests[key].add(at)
     for key in sorted({*records, *manifests}):
         drained = read_drained(store, key)
-        touched += _restore(store, key, records[key], drained)
-        touched += _replace(store, key, manifests[key], drained)
+        stored = dict(enumerate(drained.records)) if drained is not None else {}
+        found = {position: stored[position] for position in records[key] if position in stored}
+        if found:  # in one rewrite; records that the object store does not hold stay as they are
+            store.journal.rewrite(key, found)
+        touched += len(found) + _replace_manifests(store, key, manifests[key], drained)
     return touched
 
 
@@ -114,16 +116,7 @@ def _recount(store: Backend, key: SessionKey) -> int:
     return 1
 
 
-def _restore(store: Backend, key: SessionKey, positions: set[int], drained: NewSegments | None) -> int:
-    """Records from the object store, in one rewrite; those that it does not hold stay as they are."""
-    there = dict(enumerate(drained.records)) if drained is not None else {}
-    found = {position: there[position] for position in positions if position in there}
-    if found:
-        store.journal.rewrite(key, found)
-    return len(found)
-
-
-def _replace(store: Backend, key: SessionKey, addresses: set[str], drained: NewSegments | None) -> int:
+def _replace_manifests(store: Backend, key: SessionKey, addresses: set[str], drained: NewSegments | None) -> int:
     """A journal drops all manifests of a session or none, so the sound ones are written again."""
     sound = {one.address: one.body for one in drained.manifests} if drained is not None else {}
     sound |= {one.address: one.body for one in store.journal.manifests(key) if one.address not in addresses}
@@ -141,7 +134,8 @@ def sound_links(chain: Chain, listed: Mapping[int, ObjectInfo], seen: int, tally
     for number in range(1, last + 1):
         link = _read(chain, number, tally)
         if link is not None:
-            _check_parent(chain, before, link, tally)
+            if (number == 1 or before is not None) and not follows(link, before):
+                tally.found("link_misplaced", numbered(chain.folder, number), f"it does not follow link {number - 1}")
             yield link
         before = link
     for number in range(last + 1, seen + 1):  # a listing that ran beside a commit may have left it out
@@ -161,13 +155,6 @@ def _read(
         except ObjectMissing:
             tally.found(missing, key, f"it is not there; {why}")
     return None
-
-
-def _check_parent(chain: Chain, before: Link | None, link: Link, tally: CheckTally) -> None:
-    known = link.number == 1 or before is not None
-    if known and not follows(link, before):
-        key = numbered(chain.folder, link.number)
-        tally.found("link_misplaced", key, f"it does not follow link {link.number - 1}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,18 +180,19 @@ class Fsck:
         return self.damage[0].kind if self.damage else None
 
     @property
-    def is_empty(self) -> bool:
-        """Whether there was nothing to check: no damage then says nothing of a store that should have content."""
-        return not self.damage and self._total == 0
+    def total(self) -> int:
+        """How many things were checked."""
+        return sum(number for kind, number in self.checked.items() if kind != "bytes")
 
     @property
-    def _total(self) -> int:
-        return sum(number for kind, number in self.checked.items() if kind != "bytes")
+    def is_empty(self) -> bool:
+        """Whether there was nothing to check: no damage then says nothing of a store that should have content."""
+        return not self.damage and self.total == 0
 
     @property
     def closing(self) -> str:
         """One line: how it stands, and the first class of damage by name."""
-        total = self._total
+        total = self.total
         scope = "" if self.subset.parts == 1 else f" of share {self.subset}"
         mended = f", {len(self.repaired):,} repaired" if self.repaired else ""
         if self.is_empty:
@@ -251,18 +239,22 @@ def _check(store: Backend, tenant: str | None, tally: CheckTally, *, read_data: 
             tally.found("journal_damaged", "journal", what)
     known = store.journal.tenants() if tenant is None else [tenant]
     inventory = take_inventory(store.objects, known, tenant=tenant, tell=tally.tell)
-    for name in _tenants(inventory, known, tally):
-        _check_tenant(store, name, inventory.tenants.get(part_of(name)), tally, read_data=read_data)
-    _note_leftovers(store, inventory, tally)
-    return tally
-
-
-def _tenants(found: Inventory, known: list[str], tally: CheckTally) -> list[str]:
-    names = {one.name for one in found.tenants.values() if one.name is not None} | set(known)
-    for one in found.tenants.values():
+    names = set(known)
+    for one in inventory.tenants.values():
         if one.name is None:
             tally.found("tenant_unknown", one.part, "a tenant's folder")
-    return sorted(names)
+        else:
+            names.add(one.name)
+    for name in sorted(names):
+        _check_tenant(store, name, inventory.tenants.get(part_of(name)), tally, read_data=read_data)
+    for info in inventory.probes:
+        tally.found("probe_left", info.key, "left of a try")
+    for info in inventory.foreign:
+        tally.found("foreign_object", info.key, "it has no place in a store")
+    if isinstance(store.objects, UnfinishedWrites):
+        for left in store.objects.temporaries():
+            tally.found("temporary_left", str(left.path), f"{left.size_bytes:,} bytes, {left.age_seconds:.0f} s old")
+    return tally
 
 
 def _check_tenant(
@@ -271,7 +263,10 @@ def _check_tenant(
     objects = objects or TenantObjects(part=part_of(tenant), name=tenant)
     if not _keys_fit(store, tenant, tally):
         return  # every code would be wrong
-    _check_seal_keys(store, tenant, tally)
+    if isinstance(store.keys, CheckableKeys):
+        for fault in store.keys.seal_key_faults(tenant):
+            kind = "seal_key_missing" if isinstance(fault, KeyFileMissing) else "seal_key_wrong"
+            tally.found(kind, f"keys of tenant {tenant}", str(fault))
     vault = store.fresh_vault(tenant)
     altered = _altered_rows(store, tenant, tally)
     try:
@@ -282,7 +277,12 @@ def _check_tenant(
         damage = ", ".join(f"{finding.kind} at {finding.field}" for finding in tally.findings)
         raise StoreUnavailable(f"{error}; found before that: {damage}") from error
     erased = frozenset(objects.tombstones)
-    _check_burials(store, vault, objects, tally)
+    seen_tombstones = store.journal.seen(f"tombstones/{tenant}")
+    if seen_tombstones > len(erased):
+        there = sum(1 for _ in vault.erased())  # counted again: one may be younger than the listing
+        if seen_tombstones > there:
+            folder = f"tombstones/{part_of(tenant)}/"
+            tally.found("tombstone_missing", folder, f"{there} are there, and {seen_tombstones} were seen")
     check_subjects(vault, objects, tally)  # first: a damaged key makes all that is under it unreadable
     for session in store.journal.sessions(tenant):
         if session not in altered and tally.share.holds(f"{tenant}\x00{session}"):
@@ -351,16 +351,6 @@ def _altered_rows(store: Backend, tenant: str, tally: CheckTally) -> Set[str]:
     return {session for session, row in rows if row == "log"}
 
 
-def _check_burials(store: Backend, vault: Vault, found: TenantObjects, tally: CheckTally) -> None:
-    """As many tombstones as were seen here once; counted again, because one may be younger than the listing."""
-    seen = store.journal.seen(f"tombstones/{vault.tenant}")
-    if seen > len(found.tombstones):
-        there = sum(1 for _ in vault.erased())
-        if seen > there:
-            folder = f"tombstones/{part_of(vault.tenant)}/"
-            tally.found("tombstone_missing", folder, f"{there} are there, and {seen} were seen")
-
-
 def _keys_fit(store: Backend, tenant: str, tally: CheckTally) -> bool:
     """Whether the tenant's objects were written with the keys we have."""
     where = check_name(tenant)
@@ -374,21 +364,3 @@ def _keys_fit(store: Backend, tenant: str, tally: CheckTally) -> bool:
         tally.found("keys_wrong", where, str(error))
         return False
     return True
-
-
-def _check_seal_keys(store: Backend, tenant: str, tally: CheckTally) -> None:
-    """Whether the keys that sealed the tenant's envelopes are there, and are those that were made."""
-    if isinstance(store.keys, CheckableKeys):
-        for error in store.keys.seal_key_faults(tenant):
-            kind = "seal_key_missing" if isinstance(error, KeyFileMissing) else "seal_key_wrong"
-            tally.found(kind, f"keys of tenant {tenant}", str(error))
-
-
-def _note_leftovers(store: Backend, found: Inventory, tally: CheckTally) -> None:
-    for info in found.probes:
-        tally.found("probe_left", info.key, "left of a try")
-    for info in found.foreign:
-        tally.found("foreign_object", info.key, "it has no place in a store")
-    if isinstance(store.objects, UnfinishedWrites):
-        for left in store.objects.temporaries():
-            tally.found("temporary_left", str(left.path), f"{left.size_bytes:,} bytes, {left.age_seconds:.0f} s old")

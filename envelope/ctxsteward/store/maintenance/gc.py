@@ -25,6 +25,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from typing import Protocol, runtime_checkable
@@ -152,14 +153,17 @@ def gc(
     keys = sweep.remove(info for plan in plans for info in plan.dead_keys)
     reports = sweep.remove(info for plan in plans for info in plan.dead_reports)
     probes = sweep.remove(inventory.probes)
-    temporaries, size = _temporaries(store, grace_seconds, dry_run)
+    unfinished = store.objects if isinstance(store.objects, UnfinishedWrites) else None
+    left = [] if unfinished is None else [one for one in unfinished.temporaries() if one.age_seconds >= grace_seconds]
+    if unfinished is not None and left and not dry_run:
+        unfinished.sweep(grace_seconds)
     return GarbageReport(
         blobs=tuple(blobs),
         keys=tuple(keys),
         reports=tuple(reports),
         probes=tuple(probes),
-        temporaries=tuple(temporaries),
-        bytes=sweep.bytes + size,
+        temporaries=tuple(str(one.path) for one in left),
+        bytes=sweep.bytes + sum(one.size_bytes for one in left),
         kept_blobs=sum(len(plan.reached) for plan in plans),
         young_blobs=sweep.young,
         restored=tuple(sweep.restored),
@@ -222,7 +226,10 @@ class _Sweep:
     def _led_to(self, vault: Vault, objects: TenantObjects, reached: set[str]) -> set[str]:
         """Folders of chains that blobs about to go may belong to, as their own subjects say."""
         old = (address for address, info in objects.blobs.items() if address not in reached and self._is_old(info))
-        entries = [entry for address in old if (entry := _entry(vault, address)) is not None]
+        entries: list[VaultBlob] = []
+        for address in old:
+            with suppress(Erased, ObjectMissing, Damaged, UnsupportedVersion):  # nobody can read it any more
+                entries.append(vault.entry(address))
         parts = {part_of(name) for entry in entries if (name := profile_in(entry.subject))}
         folders = {folder for part in parts for folder in chains_of_profile(objects.part, part)}
         audiences = {audience for entry in entries for audience in audiences_in(entry)}
@@ -244,7 +251,10 @@ class _Sweep:
 
     def _collect(self, plan: _Plan, batch: dict[str, ObjectInfo]) -> set[str]:
         """Delete these blobs, but for those that are put back; whatever goes wrong, all of them are."""
-        bodies = {address: _body(self._store, info.key) for address, info in batch.items()}
+        bodies: dict[str, bytes] = {}
+        for address, info in batch.items():
+            with suppress(ObjectMissing):
+                bodies[address] = self._store.objects.get(info.key)
         back: set[str] = set()
         try:
             for info in batch.values():
@@ -264,9 +274,9 @@ class _Sweep:
         there = {*now.blobs, *batch}
         return newly_reachable(self._store, plan.found, now, plan.tenant, there) & set(batch)
 
-    def _put_back(self, batch: dict[str, ObjectInfo], bodies: dict[str, bytes | None], which: set[str]) -> None:
+    def _put_back(self, batch: dict[str, ObjectInfo], bodies: dict[str, bytes], which: set[str]) -> None:
         for address in which:
-            key, body = batch[address].key, bodies[address]
+            key, body = batch[address].key, bodies.get(address)
             if body is not None:  # occupied: its writer was quicker
                 put_once(
                     self._store.objects,
@@ -287,27 +297,3 @@ class _Sweep:
 
     def _is_old(self, info: ObjectInfo) -> bool:
         return info.modified_seconds <= self._before
-
-
-def _entry(vault: Vault, address: str) -> VaultBlob | None:
-    """A blob's content; None where nobody can read it any more."""
-    try:
-        return vault.entry(address)
-    except (Erased, ObjectMissing, Damaged, UnsupportedVersion):
-        return None
-
-
-def _body(store: Backend, key: str) -> bytes | None:
-    try:
-        return store.objects.get(key)
-    except ObjectMissing:
-        return None
-
-
-def _temporaries(store: Backend, grace_seconds: float, dry_run: bool) -> tuple[list[str], int]:
-    if not isinstance(store.objects, UnfinishedWrites):
-        return [], 0
-    old = [left for left in store.objects.temporaries() if left.age_seconds >= grace_seconds]
-    if old and not dry_run:
-        store.objects.sweep(grace_seconds)
-    return [str(left.path) for left in old], sum(left.size_bytes for left in old)

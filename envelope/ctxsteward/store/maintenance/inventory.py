@@ -109,7 +109,17 @@ def take_inventory(
     count = 0
     for prefix in prefixes:
         for info in objects.list(prefix):
-            _place(inventory, info, names)
+            family, _, rest = info.key.partition("/")
+            part, _, rest = rest.partition("/")
+            if info.key.startswith(PROBES):
+                inventory.probes.append(info)
+            elif family in FAMILIES and rest:
+                if part not in inventory.tenants:
+                    inventory.tenants[part] = TenantObjects(part=part, name=names.get(part) or name_of(part))
+                if not _is_placed(inventory.tenants[part], family, rest, info):
+                    inventory.foreign.append(info)
+            else:
+                inventory.foreign.append(info)
             count += 1
             if count % 1000 == 0:
                 tell(f"{count:,} objects listed")
@@ -207,16 +217,6 @@ def _left_out(key: str) -> StoreUnavailable:
     )
 
 
-def _place(found: Inventory, info: ObjectInfo, names: dict[str, str]) -> None:
-    if info.key.startswith(PROBES):
-        found.probes.append(info)
-        return
-    family, _, rest = info.key.partition("/")
-    part, _, rest = rest.partition("/")
-    if family not in FAMILIES or not rest or not _is_placed(_tenant(found, part, names), family, rest, info):
-        found.foreign.append(info)
-
-
 def _is_placed(tenant: TenantObjects, family: str, rest: str, info: ObjectInfo) -> bool:
     if family in _CHAINS:
         number = number_of(info.key)
@@ -236,12 +236,6 @@ def _is_placed(tenant: TenantObjects, family: str, rest: str, info: ObjectInfo) 
         }
         by_family[family][form["name"]] = info
     return True
-
-
-def _tenant(found: Inventory, part: str, names: dict[str, str]) -> TenantObjects:
-    if part not in found.tenants:
-        found.tenants[part] = TenantObjects(part=part, name=names.get(part) or name_of(part))
-    return found.tenants[part]
 
 
 def name_of(part: str) -> str | None:
@@ -300,20 +294,35 @@ def stats(store: Backend, *, tenant: str | None = None, tell: Callable[[str], ob
     journal = store.journal
     tenants = journal.tenants() if tenant is None else [tenant]
     keys = [SessionKey(name, session) for name in tenants for session in journal.sessions(name)]
-    objects = _objects(store, tenant, tell)
+    kinds: dict[str, ObjectTotals] = {}
+    folders: set[str] = set()
+    stored_sessions: set[str] = set()
+    versions = 0
+    prefixes = [""] if tenant is None else [f"{family}/{part_of(tenant)}/" for family in FAMILIES]
+    for number, info in enumerate((info for prefix in prefixes for info in store.objects.list(prefix)), 1):
+        family, _, rest = info.key.partition("/")
+        before = kinds.get(family, ObjectTotals(0, 0))
+        kinds[family] = ObjectTotals(before.objects + 1, before.bytes + info.size_bytes)
+        versions += family == "profiles" and "/versions/" in rest
+        if family == "sessions":
+            stored_sessions.add(rest.partition("/log/")[0])
+        if family in FAMILIES:
+            folders.add(rest.partition("/")[0])
+        if number % 1000 == 0:
+            tell(f"{number:,} objects")
     waiting = [log for log in journal.waiting(1 << 31) if tenant in (None, log.key.tenant)]
     return Stats(
-        tenants=len(objects.tenants | {part_of(key.tenant) for key in keys}),
+        tenants=len(folders | {part_of(key.tenant) for key in keys}),
         sessions=len(keys),
         messages=sum(_messages(journal, key) for key in keys),
         compactions=sum(_compactions(journal, key) for key in keys),
-        stored_sessions=len(objects.sessions),
-        versions=objects.versions,
-        kinds=dict(sorted(objects.kinds.items())),
+        stored_sessions=len(stored_sessions),
+        versions=versions,
+        kinds=dict(sorted(kinds.items())),
         waiting_sessions=len(waiting),
         waiting_bytes=journal.waiting_bytes(),
         oldest_waiting=waiting[0].key.session if waiting else None,
-        forgotten=sum(len(journal.forgotten(name)) for name in {*tenants, *map(name_of, objects.tenants)} if name),
+        forgotten=sum(len(journal.forgotten(name)) for name in {*tenants, *map(name_of, folders)} if name),
     )
 
 
@@ -328,7 +337,7 @@ def ls(store: Backend, prefix: str = "", *, tenant: str | None = None) -> Iterat
     objects = (
         ListingRow(info.key, info.key.partition("/")[0], info.size_bytes, info.modified_seconds)
         for info in store.objects.list(prefix)
-        if part is None or (_part(info.key) == part and info.key.partition("/")[0] in FAMILIES)
+        if part is None or any(info.key.startswith(f"{family}/{part}/") for family in FAMILIES)
     )
     named = sorted(log for log in logs if log.name.startswith(prefix))
     return merge(named, objects, key=lambda row: row.name)
@@ -340,40 +349,6 @@ def _log_row(journal: Journal, key: SessionKey) -> ListingRow:
         return ListingRow(name, "log", journal.length(key), None)
     except Damaged as error:  # of this log alone: the others are listed all the same
         return ListingRow(name, "log", None, None, str(error))
-
-
-def _part(key: str) -> str:
-    return key.partition("/")[2].partition("/")[0]
-
-
-@dataclass(slots=True)
-class _Objects:
-    """What a listing says."""
-
-    kinds: dict[str, ObjectTotals] = field(default_factory=dict)
-    tenants: set[str] = field(default_factory=set)
-    sessions: set[str] = field(default_factory=set)
-    versions: int = 0
-
-    def add(self, info: ObjectInfo) -> None:
-        family, _, rest = info.key.partition("/")
-        before = self.kinds.get(family, ObjectTotals(0, 0))
-        self.kinds[family] = ObjectTotals(before.objects + 1, before.bytes + info.size_bytes)
-        self.versions += family == "profiles" and "/versions/" in rest
-        if family == "sessions":
-            self.sessions.add(rest.partition("/log/")[0])
-        if family in FAMILIES:
-            self.tenants.add(rest.partition("/")[0])
-
-
-def _objects(store: Backend, tenant: str | None, tell: Callable[[str], object]) -> _Objects:
-    found = _Objects()
-    prefixes = [""] if tenant is None else [f"{family}/{part_of(tenant)}/" for family in FAMILIES]
-    for number, info in enumerate(info for prefix in prefixes for info in store.objects.list(prefix)):
-        found.add(info)
-        if number % 1000 == 999:
-            tell(f"{number + 1:,} objects")
-    return found
 
 
 def _messages(journal: Journal, key: SessionKey) -> int:

@@ -11,7 +11,7 @@ exactly as written.
 A record has two lines. A prompt shows advice and a short reference to it, ``- TEXT [04bb]`` (`line_writer`). Versions
 keep it with its id and its pointers, ``  ID: TEXT [s-42§128]`` (`record_line`); so did prompts of renderers 2 and 3.
 
-`Profile.head` and `Profile.at` read what was committed (`versions`); everything else here touches no store.
+Nothing here touches a store: `versions` has what was committed, each version with its `profile`.
 
 Raises `InvalidProfile` (file and line, dotted key, what was found, what to do) and `InputTooLarge`.
 Source: the YAML 1.2.2 core schema (yaml.org); the layered-envelope design (governed slices).
@@ -22,9 +22,9 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Self
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
@@ -41,29 +41,7 @@ from ctxsteward.schemas.profile import (
     is_claim_id,
 )
 
-from ..strict_yaml import Lines, YamlSource, place, read_mapping, read_text, show
-
-
-class CommittedProfile(Protocol):
-    """A version of a profile."""
-
-    @property
-    def profile(self) -> ProfileDocument: ...
-
-
-class CommittedProfiles(Protocol):
-    """The versions of a profile; `ProfileVersions` are such."""
-
-    def newest(self) -> CommittedProfile: ...
-
-    def at(self, number: int) -> CommittedProfile: ...
-
-
-class VersionSource(Protocol):
-    """The part of a store that `Profile.head` and `Profile.at` need: the versions of a profile, by its name."""
-
-    def profiles(self, name: str, *, tenant: str) -> CommittedProfiles: ...
-
+from ..strict_yaml import DocumentKind, Keys, Tree, read_mapping, read_text, show
 
 MAX_PROFILE_BYTES = 256 * 1024
 MAX_PROFILE_DEPTH = 8
@@ -82,7 +60,7 @@ RecordLine = Callable[[MetaRecord], str]
 """The line of a record, without a newline."""
 
 _TOP_KEYS = ("name", *BLOCKS, "meta")
-_READING = YamlSource(
+_READING = DocumentKind(
     what="profile",
     refuse=InvalidProfile,
     max_bytes=MAX_PROFILE_BYTES,
@@ -92,7 +70,7 @@ _READING = YamlSource(
 _ENTRY_KEYS = tuple(name for name in ProfileEntry.model_fields if name != "id")
 _RECORD_KEYS = tuple(name for name in MetaRecord.model_fields if name != "id")
 
-_Tree = dict[str, Any]
+_Fields = dict[str, Any]
 
 
 class Profile(ProfileDocument):
@@ -105,39 +83,24 @@ class Profile(ProfileDocument):
     @classmethod
     def load(cls, path: str | Path) -> Self:
         """Read a YAML file of at most 256 KiB."""
-        return cls.from_yaml(read_text(path, _READING, max_bytes=MAX_PROFILE_BYTES), source=str(path))
+        return cls.from_yaml(read_text(path, _READING), source=str(path))
 
     @classmethod
     def from_yaml(cls, text: str, source: str = "profile") -> Self:
         """Read YAML text; `source` names it in errors."""
-        tree, lines = read_mapping(text, source, _READING)
+        tree = read_mapping(text, source, _READING)
         with counted("profile"):
-            _refuse_unknown_keys(tree, lines, source)
-            fields: _Tree = {key: value for key, value in tree.items() if key == "name"}
-            for block in (*BLOCKS, "meta"):
-                if block in tree:
-                    fields[block] = _entries(tree[block], block, lines, source)
-            return cls._checked(fields, lines, source)
+            return cls._checked(_fields_of(tree), tree)
 
     @classmethod
     def from_text(cls, text: str, name: str = "default") -> Self:
         """Take free prose as the persona: one locked entry that renders exactly as written."""
-        return cls._checked({"name": name, "persona": [_prose(text)]}, {}, "profile text")
+        return cls._checked({"name": name, "persona": [_prose(text)]}, Tree({}, {}, "profile text"))
 
     @classmethod
     def from_document(cls, document: ProfileDocument) -> Self:
         """Take a stored document."""
         return cls.model_construct(**{name: getattr(document, name) for name in ProfileDocument.model_fields})
-
-    @classmethod
-    def head(cls, store: VersionSource, name: str, tenant: str = "default") -> Self:
-        """The newest committed version; raises `ReferenceNotFound` where there is none."""
-        return cls.from_document(store.profiles(name, tenant=tenant).newest().profile)
-
-    @classmethod
-    def at(cls, store: VersionSource, name: str, number: int, tenant: str = "default") -> Self:
-        """The version with this number; raises `ReferenceNotFound`."""
-        return cls.from_document(store.profiles(name, tenant=tenant).at(number).profile)
 
     @property
     def digest(self) -> str:
@@ -145,14 +108,14 @@ class Profile(ProfileDocument):
         return hashlib.sha256(canonical_json(self).encode()).hexdigest()
 
     @classmethod
-    def _checked(cls, fields: _Tree, lines: Lines, source: str) -> Self:
+    def _checked(cls, fields: _Fields, tree: Tree) -> Self:
         try:
             return cls.model_validate(fields)
         except ValidationError as error:
             path, found, hint = _explain(error.errors(include_url=False)[0], fields)
-            if path[:2] == ("persona", "text") and path[:2] not in lines:  # prose: the author wrote no id
+            if path[:2] == ("persona", "text") and path[:2] not in tree.lines:  # prose: the author wrote no id
                 path = ("persona",)
-            raise _invalid(source, lines, path, found, hint) from error
+            raise _invalid(tree, path, found, hint) from error
 
 
 class TextBlock(NamedTuple):
@@ -209,16 +172,18 @@ def references_of(ids: Sequence[str]) -> dict[str, str]:
     {'128': 'meta:128'}
     """
     ordered = ("", *sorted(ids), "")
-    neighbours = zip(ordered, ordered[1:], ordered[2:], strict=False)  # none has more of an id in common with it
-    found = {id: next(_references(id, (before, after)), id) for before, id, after in neighbours}
-    return {id: META_REF + id if _NUMBER.fullmatch(reference) else reference for id, reference in found.items()}
-
-
-def _references(id: str, neighbours: tuple[str, str]) -> Iterator[str]:
-    for digits in range(MIN_REFERENCE_DIGITS, len(id) if is_claim_id(id) else 0):
-        reference = id[:digits]
-        if not reference.isdecimal() and not any(other.startswith(reference) for other in neighbours):
-            yield reference
+    references: dict[str, str] = {}
+    # no other id has more of its beginning in common with an id than one of its neighbours in sorted order
+    for before, id, after in zip(ordered, ordered[1:], ordered[2:], strict=False):
+        beginnings = (id[:digits] for digits in range(MIN_REFERENCE_DIGITS, len(id) if is_claim_id(id) else 0))
+        unique = (
+            beginning
+            for beginning in beginnings
+            if not beginning.isdecimal() and not before.startswith(beginning) and not after.startswith(beginning)
+        )
+        reference = next(unique, id)
+        references[id] = META_REF + id if _NUMBER.fullmatch(reference) else reference
+    return references
 
 
 def records_named(records: Iterable[MetaRecord], reference: str) -> tuple[MetaRecord, ...]:
@@ -259,37 +224,32 @@ def meta_text(document: ProfileDocument, line: RecordLine = record_line) -> str:
 
 
 def _section(document: ProfileDocument, section: str) -> tuple[TextBlock, ...]:
-    return tuple(_rendered(document, [block for block in BLOCKS if BLOCK_SPECS[block].section == section]))
-
-
-def _rendered(document: ProfileDocument, names: Sequence[str]) -> Iterator[TextBlock]:
-    for name in names:
+    blocks: list[TextBlock] = []
+    for name in BLOCKS:
         entries: tuple[ProfileEntry, ...] = getattr(document, name)
-        if name == "persona" and len(entries) == 1 and entries[0] == ProfileEntry(**_prose(entries[0].text)):
-            yield TextBlock(name, entries[0].text)
-        elif entries:
-            yield TextBlock(name, "\n".join([f"{name}:", *map(_line, entries)]))
+        if BLOCK_SPECS[name].section != section or not entries:
+            continue
+        is_prose = name == "persona" and len(entries) == 1 and entries[0] == ProfileEntry(**_prose(entries[0].text))
+        text = entries[0].text if is_prose else "\n".join([f"{name}:", *map(_line, entries)])
+        blocks.append(TextBlock(name, text))
+    return tuple(blocks)
 
 
 def _line(entry: ProfileEntry) -> str:
-    marks = [mark for mark in _marks(entry) if mark]
+    # no polarity: it serves to compare versions; beside "no emails" it would read as a second negation
+    marks = [entry.modality.replace("_", " ")] if entry.modality else []
+    if entry.value is not None:
+        value = str(entry.value)
+        # a value that stands in the text is not repeated; "5" does not stand in "15", "5.2" or "5-7"
+        if not re.search(rf"(?<![\w.,-]){re.escape(value)}(?![\w]|[.,]\d)", entry.text):
+            marks.append(f"{value} {entry.unit}" if entry.unit else value)
+    if entry.locked:
+        marks.append("locked")
     text = entry.text.replace("\n", "\n    ")
     return f"  {entry.id}: {text}" + (f" ({', '.join(marks)})" if marks else "")
 
 
-def _marks(entry: ProfileEntry) -> Iterator[str | None]:
-    # no polarity: it serves to compare versions; beside "no emails" it would read as a second negation
-    yield entry.modality and entry.modality.replace("_", " ")
-    if entry.value is not None and not _states(entry.text, str(entry.value)):
-        yield f"{entry.value} {entry.unit}" if entry.unit else str(entry.value)
-    yield "locked" if entry.locked else None
-
-
-def _states(text: str, value: str) -> bool:
-    return re.search(rf"(?<![\w.,-]){re.escape(value)}(?![\w]|[.,]\d)", text) is not None
-
-
-def _prose(text: str) -> _Tree:
+def _prose(text: str) -> _Fields:
     return {"id": "text", "text": text, "locked": True}
 
 
@@ -301,43 +261,42 @@ def _canonical(text: str) -> str:
 # --- from a tree to fields ------------------------------------------------------------------------
 
 
-def _refuse_unknown_keys(tree: _Tree, lines: Lines, source: str) -> None:
-    for path, mapping, allowed in _mappings(tree):
-        for key in mapping:
-            if key not in allowed:
-                hint = f"allowed: {', '.join(allowed)}"
-                raise _invalid(source, lines, (*path, key), "unknown key", hint)
-
-
-def _mappings(tree: _Tree) -> Iterator[tuple[tuple[str, ...], _Tree, tuple[str, ...]]]:
-    yield (), tree, _TOP_KEYS
+def _fields_of(tree: Tree) -> _Fields:
+    """Turn mappings of ids into lists of entries; raise `InvalidProfile` for unknown keys and other values."""
+    _refuse_unknown_keys(tree, (), tree.value, _TOP_KEYS)
+    fields: _Fields = {key: value for key, value in tree.value.items() if key == "name"}
     for block in (*BLOCKS, "meta"):
-        entries = tree.get(block)
-        if isinstance(entries, dict):
-            allowed = _RECORD_KEYS if block == "meta" else _ENTRY_KEYS
-            yield from (((block, id_), item, allowed) for id_, item in entries.items() if isinstance(item, dict))
+        if block not in tree.value:
+            continue
+        entries = tree.value[block]
+        if block == "persona" and isinstance(entries, str):
+            fields[block] = [_prose(_canonical(entries))]
+            continue
+        if not isinstance(entries, dict) or not entries:
+            expected = "prose, or a mapping of ids to texts" if block == "persona" else "a mapping of ids to entries"
+            raise _invalid(tree, (block,), show(entries), f"write {expected}, or leave the key out")
+        fields[block] = [_entry(tree, block, id_, value) for id_, value in entries.items()]
+    return fields
 
 
-def _entries(block: object, name: str, lines: Lines, source: str) -> list[_Tree]:
-    if name == "persona" and isinstance(block, str):
-        return [_prose(_canonical(block))]
-    if not isinstance(block, dict) or not block:
-        expected = "prose, or a mapping of ids to texts" if name == "persona" else "a mapping of ids to entries"
-        raise _invalid(source, lines, (name,), show(block), f"write {expected}, or leave the key out")
-    return [_entry(id_, value, name, lines, source) for id_, value in block.items()]
-
-
-def _entry(id_: str, value: object, block: str, lines: Lines, source: str) -> _Tree:
+def _entry(tree: Tree, block: str, id_: str, value: object) -> _Fields:
     if isinstance(value, str) and block != "meta":
         value = {"text": value}
     if not isinstance(value, dict):
         hint = "write {text, sources}" if block == "meta" else "quote the text, or write {text, value, unit, …}"
-        raise _invalid(source, lines, (block, id_), show(value), hint)
+        raise _invalid(tree, (block, id_), show(value), hint)
+    _refuse_unknown_keys(tree, (block, id_), value, _RECORD_KEYS if block == "meta" else _ENTRY_KEYS)
     fields = {key: _canonical(item) if isinstance(item, str) else item for key, item in value.items()}
     return {"id": id_, **fields}
 
 
-def _explain(error: ErrorDetails, fields: _Tree) -> tuple[tuple[str, ...], str, str]:
+def _refuse_unknown_keys(tree: Tree, keys: Keys, mapping: _Fields, allowed: Sequence[str]) -> None:
+    for key in mapping:
+        if key not in allowed:
+            raise _invalid(tree, (*keys, key), "unknown key", f"allowed: {', '.join(allowed)}")
+
+
+def _explain(error: ErrorDetails, fields: _Fields) -> tuple[tuple[str, ...], str, str]:
     """Return the dotted path, what was found and what to do, for pydantic's first complaint."""
     match error["loc"]:
         case (str(block), int(index), *rest):
@@ -372,5 +331,5 @@ def _explain(error: ErrorDetails, fields: _Tree) -> tuple[tuple[str, ...], str, 
             return path, show(found), error["msg"].lower().replace("input should be", "write")
 
 
-def _invalid(source: str, lines: Lines, path: tuple[str, ...], found: str, hint: str) -> InvalidProfile:
-    return InvalidProfile(place(source, lines, path), ".".join(path), found, hint)
+def _invalid(tree: Tree, keys: Keys, found: str, hint: str) -> InvalidProfile:
+    return InvalidProfile(tree.place(keys), ".".join(keys), found, hint)

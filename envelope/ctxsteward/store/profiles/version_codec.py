@@ -179,15 +179,12 @@ class ProfilePart(NamedTuple):
     address: str
 
 
-def changes_between(before: Sequence[ProfilePart], after: Sequence[ProfilePart]) -> tuple[Change, ...]:
-    """Everything added, changed or moved, in the order of `after`; then what was removed."""
-    return tuple(_changes(before, after))
-
-
-def _changes(before: Sequence[ProfilePart], after: Sequence[ProfilePart]) -> Iterator[Change]:
+def changes_between(before: Sequence[ProfilePart], after: Sequence[ProfilePart]) -> Iterator[Change]:
+    """Yield all that was added, changed or moved, in the order of `after`; then what was removed."""
     old = {(part.block, part.identity): part for part in before}
     new = {(part.block, part.identity): part for part in after}
-    moved = _moved([name for name in old if name in new], [name for name in new if name in old])
+    standing = zip((name for name in new if name in old), (name for name in old if name in new), strict=True)
+    moved = {name for name, other in standing if name != other}  # another place among those of both versions
     for name, part in new.items():
         earlier = old.get(name)
         if earlier is None:
@@ -199,11 +196,6 @@ def _changes(before: Sequence[ProfilePart], after: Sequence[ProfilePart]) -> Ite
     for name, part in old.items():
         if name not in new:
             yield Change(block=part.block, kind="removed", key=part.key, before=part.address, after=None)
-
-
-def _moved(before: Sequence[tuple[str, str]], after: Sequence[tuple[str, str]]) -> set[tuple[str, str]]:
-    """Those of the same names that stand at another place among them."""
-    return {name for name, other in zip(after, before, strict=True) if name != other}
 
 
 VERSION = 1
@@ -218,11 +210,6 @@ _UNNAMED = "default"
 class Version:
     """One committed version."""
 
-    number: int
-    commit_id: str
-    epoch: int
-    address: str
-    """Of the profile as it was committed; `Envelope.profile_version` of sessions that pin it."""
     profile: Profile
     """What can be read of it: without records that were erased since."""
     changelog: ChangelogEntry
@@ -231,6 +218,23 @@ class Version:
     """As stored."""
     records: tuple[tuple[MetaRecord, RecordRef], ...]
     """Meta records with their references, as far as they can be read."""
+
+    @property
+    def number(self) -> int:
+        return self.link.number
+
+    @property
+    def commit_id(self) -> str:
+        return self.link.commit_id
+
+    @property
+    def epoch(self) -> int:
+        return self.link.epoch
+
+    @property
+    def address(self) -> str:
+        """Of the profile as it was committed; `Envelope.profile_version` of sessions that pin it."""
+        return str(self.link.body["address"])
 
 
 class Content(NamedTuple):
@@ -282,7 +286,8 @@ class VersionForm:
         """The profile as content: records into the vault; what only later programs know is taken from its origin."""
         stored = origin.link.body if origin else {}
         kept = dict(origin.records if origin else ())
-        known = frozenset(_blobs(stored)) if origin and not origin.findings else frozenset[str]()
+        parts = (*stored.get("meta", ()), *stored.get("slice", ())) if origin and not origin.findings else ()
+        known = frozenset(part["blob"] for part in parts if "blob" in part)
         records = tuple((record, kept.get(record) or self._shelf.keep_record(record, known)) for record in wanted.meta)
         fields = {name: value for name, value in stored.items() if name not in (*_ABOUT, "profile", "meta", "slice")}
         fields |= {
@@ -337,38 +342,19 @@ class VersionForm:
     # -- from a link to a version -------------------------------------------------------------------------------
 
     def version(self, link: Link) -> Version:
-        changelog = self.entry(link)
+        changelog = self.entry(link)  # first: it refuses a link of a later program
         references = [_kept(reference) for reference in link.body["meta"]]
         read = [(self._shelf.record(reference), reference) for reference in references]
         records = tuple((record, reference) for record, reference in read if record is not None)
         profile = self._read_profile(link, [record for record, _ in records])
         findings = tuple(erased(reference, "meta record") for record, reference in read if record is None)
-        return self._made(link, profile, changelog, findings, records)
+        return Version(link=link, profile=profile, changelog=changelog, findings=findings, records=records)
 
     def committed(self, link: Link, content: Content) -> Version:
         """The version just committed, without asking the store again."""
         profile = content.profile.model_copy(update={"version": link.number})
-        return self._made(link, profile, self.entry(link), (), content.records)
-
-    def _made(
-        self,
-        link: Link,
-        profile: Profile,
-        changelog: ChangelogEntry,
-        findings: tuple[Finding, ...],
-        records: tuple[tuple[MetaRecord, RecordRef], ...],
-    ) -> Version:
-        return Version(
-            number=link.number,
-            commit_id=link.commit_id,
-            epoch=link.epoch,
-            address=link.body["address"],
-            profile=profile,
-            changelog=changelog,
-            findings=findings,
-            link=link,
-            records=records,
-        )
+        changelog = self.entry(link)
+        return Version(link=link, profile=profile, changelog=changelog, findings=(), records=content.records)
 
     def _read_profile(self, link: Link, records: list[MetaRecord]) -> Profile:
         stored = link.body["profile"]
@@ -427,10 +413,6 @@ def profile_address(key: AddressKey, tenant: str, profile: ProfileDocument) -> s
 
 def _kept(reference: Mapping[str, str]) -> RecordRef:
     return RecordRef(reference["blob"], reference["key"])
-
-
-def _blobs(body: Mapping[str, Any]) -> Iterator[str]:
-    return (part["blob"] for part in (*body.get("meta", ()), *body.get("slice", ())) if "blob" in part)
 
 
 def content_of(body: Mapping[str, Any]) -> dict[str, Any]:

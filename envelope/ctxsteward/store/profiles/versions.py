@@ -204,7 +204,13 @@ class ProfileVersions:
                 return self._form.version(earlier)
             if parent is not None and parent != (link.number if link else 0):
                 raise VersionTaken(self.folder, parent + 1)
-            self._refuse_fenced(epoch, link)
+            if epoch is not None:
+                writer = self._writers.head()
+                newest = max(link.epoch if link else 0, writer.epoch if writer else 0)
+                if epoch < newest:
+                    raise Fenced(self.folder, epoch, newest)
+                if epoch > newest:
+                    raise InputError(f"{self.folder}: nobody has taken writer epoch {epoch}, the newest is {newest}")
             head = None if link is None else self._form.version(link)
             content = make(head)
             if head is not None and content.fields == content_of(head.link.body):
@@ -226,16 +232,6 @@ class ProfileVersions:
         last = head.number if head else 0
         numbers = range(last, 0, -1) if parent is None else range(parent + 1, min(parent + 1, last) + 1)
         return next((link for number in numbers if (link := self._link(number)).commit_id == commit_id), None)
-
-    def _refuse_fenced(self, epoch: int | None, head: Link | None) -> None:
-        if epoch is None:
-            return
-        writer = self._writers.head()
-        newest = max(head.epoch if head else 0, writer.epoch if writer else 0)
-        if epoch < newest:
-            raise Fenced(self.folder, epoch, newest)
-        if epoch > newest:
-            raise InputError(f"{self.folder}: nobody has taken writer epoch {epoch}, the newest is {newest}")
 
     def _refuse_unapproved(
         self, head: Version, content: Content, promotion: Mapping[str, Any] | None, note: Mapping[str, str]
@@ -323,7 +319,7 @@ class ProfileVersions:
     def _is_agreed(self, number: int) -> bool:
         """Whether people answer for persona, policies, rails and surface of a version: where they came into force."""
         link = self._link(number)
-        while not is_by_people(link.body, link.number):
+        while link.number > 1 and not (readable_promotion(link.body.get("promotion")) or {}).get("approvals"):
             restores = link.body["changelog"]["restores"]
             before = self._link(link.number - 1 if restores is None else restores)
             if _governed(before.body) != _governed(link.body):
@@ -359,11 +355,6 @@ class ProfileVersions:
             )
         )
         return ReferenceNotFound(what, "", has)
-
-
-def is_by_people(body: Mapping[str, Any], number: int) -> bool:
-    """Whether people answer for this version itself: whoever made the chain, or who approved it."""
-    return number == 1 or bool((readable_promotion(body.get("promotion")) or {}).get("approvals"))
 
 
 def _governed(body: Mapping[str, Any]) -> list[Any]:

@@ -52,14 +52,26 @@ LINKS_KEPT = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pace:
-    """How often the drainer looks, and how long it leaves a session alone."""
+class Timing:
+    """Times of draining and of opening sessions, and the clock that measures them."""
 
     poll_seconds: float = 0.2
+    """Between two looks at what waits."""
     stuck_seconds: float = 5.0
+    """For which a session that could not be drained is left alone."""
     gather_seconds: float = 30.0
     """How long turns of a session that somebody else owns gather, so that they make one fork and not many."""
+    failures: int = 2
+    """In a row, until the breaker opens."""
+    first_pause_seconds: float = 0.5
+    longest_pause_seconds: float = 8.0
+    check_seconds: float = 1.0
+    """That opening a session waits for the tail of its chain."""
+    move_seconds: float = 30.0
+    """That it waits for reading the session in and taking it over, once the store has answered."""
     clock: Callable[[], float] = time.monotonic
+    jitter: Callable[[], float] = random.SystemRandom().random
+    """0 to 1; the application's own `random` is left alone."""
 
 
 def _run(reference: weakref.ref[Drainer], stopping: threading.Event, wake: threading.Event) -> None:
@@ -95,11 +107,11 @@ class Drainer:
         *,
         erased: Callable[[str], object] = lambda tenant: None,
         lock_path: Path | None = None,
-        pace: Pace | None = None,
+        timing: Timing | None = None,
     ) -> None:
         self._journal, self._ownership, self._breaker, self._prepare = journal, ownership, breaker, prepare
         self._erased = erased
-        self._lock_path, self._pace = lock_path, pace or Pace()
+        self._lock_path, self._timing = lock_path, timing or Timing()
         self._links: dict[SessionKey, Link] = {}
         self._stuck: dict[SessionKey, float] = {}
         self._since: dict[SessionKey, float] = {}
@@ -164,10 +176,10 @@ class Drainer:
         if pause == 0.0:
             try:
                 self.run_once()
-                pause = self._pace.poll_seconds
+                pause = self._timing.poll_seconds
             except Exception as error:  # whatever a journal or store raises: the next pass tries again
                 self.last_error = f"{type(error).__name__}: {error}"
-                pause = self._pace.stuck_seconds
+                pause = self._timing.stuck_seconds
             pause = max(pause, self._breaker.pause_seconds())
         return pause
 
@@ -180,7 +192,7 @@ class Drainer:
                 self._pass()
 
     def _pass(self) -> None:
-        now, failed = self._pace.clock(), None
+        now, failed = self._timing.clock(), None
         logs = self._journal.waiting(LOGS_A_PASS + len(self._stuck))
         self.oldest_seconds(logs)
         for waiting in logs:
@@ -190,7 +202,12 @@ class Drainer:
                 failed = failed or self.last_error
                 continue
             try:
-                self._drain_one(waiting)
+                self._prepare(waiting.key.tenant)
+                try:
+                    self._drain(waiting.key)
+                except Erased:
+                    self._erased(waiting.key.tenant)
+                    self._drain(waiting.key)
                 self._stuck.pop(waiting.key, None)
                 if self._journal.drained(waiting.key) != waiting.drained:
                     self._since.pop(waiting.key, None)
@@ -201,12 +218,12 @@ class Drainer:
                 if self._stopping.is_set():
                     return
                 failed = f"session {waiting.key.session!r}: {type(error).__name__}: {error}"
-                self._stuck[waiting.key] = now + self._pace.stuck_seconds
+                self._stuck[waiting.key] = now + self._timing.stuck_seconds
         self.last_error = failed
 
     def oldest_seconds(self, logs: Sequence[WaitingLog]) -> float:
         """How long the oldest of what waits has been waiting, as this process has seen it."""
-        now = self._pace.clock()
+        now = self._timing.clock()
         self._since = {log.key: self._since.get(log.key, now) for log in logs}
         return max((now - since for since in self._since.values()), default=0.0)
 
@@ -233,14 +250,6 @@ class Drainer:
 
     # -- one session --------------------------------------------------------------------------------------------
 
-    def _drain_one(self, waiting: WaitingLog) -> None:
-        self._prepare(waiting.key.tenant)
-        try:
-            self._drain(waiting.key)
-        except Erased:
-            self._erased(waiting.key.tenant)
-            self._drain(waiting.key)
-
     def _drain(self, key: SessionKey) -> None:
         with self._ownership.alone(key):
             log = self._ownership.log(key)
@@ -263,13 +272,13 @@ class Drainer:
         """One segment; where its number is taken, what stands there decides."""
         records = self._journal.read(key, drained.position, drained.position + SEGMENT_RECORDS)
         manifests = self._journal.manifests(key, waiting=True, limit=SEGMENT_RECORDS)
-        span = span_of(records, manifests)
+        taken, sent = span_of(records, manifests)
         first = drained.number == 0
         segment = Segment(
             owner=self._journal.id,
             start=drained.position,
-            records=tuple(records[: span.records]),
-            manifests=tuple(manifests[: span.manifests]),
+            records=tuple(records[:taken]),
+            manifests=tuple(manifests[:sent]),
             session=key.session if first else None,
         )
         epoch = 1 if first else drained.epoch
@@ -280,7 +289,7 @@ class Drainer:
             self._ownership.catch_up(key, claim="never")
             return
         self._keep(key, link)
-        noted = DrainMark(drained.position + span.records, link.number, epoch)
+        noted = DrainMark(drained.position + taken, link.number, epoch)
         self._journal.set_drained(key, noted, [manifest.address for manifest in segment.manifests])
         self._breaker.succeeded()
 
@@ -294,13 +303,13 @@ class Drainer:
             if drained.epoch == 0:
                 self._ownership.catch_up(key, claim="if_unchanged")
                 return True
-            now = self._pace.clock()
-            if not self.hurry and now - self._since.get(key, now) < self._pace.gather_seconds:
+            now = self._timing.clock()
+            if not self.hurry and now - self._since.get(key, now) < self._timing.gather_seconds:
                 return False
             self._ownership.catch_up(key, claim="never")
             return True
         manifests = self._journal.manifests(key, waiting=True, limit=SEGMENT_RECORDS)
-        self._ownership.add_manifests(key, manifests[: span_of((), manifests).manifests])
+        self._ownership.add_manifests(key, manifests[: span_of((), manifests)[1]])
         return True
 
     def _parent_first(self, key: SessionKey, drained: DrainMark) -> bool:
@@ -340,24 +349,11 @@ class Drainer:
 BreakerState = Literal["closed", "open", "half_open"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pauses:
-    """When a breaker opens, and for how long."""
-
-    failures: int = 2
-    """In a row, until it opens."""
-    first_seconds: float = 0.5
-    longest_seconds: float = 8.0
-    clock: Callable[[], float] = time.monotonic
-    jitter: Callable[[], float] = random.SystemRandom().random
-    """0 to 1; the application's own `random` is left alone."""
-
-
 class Breaker:
     """Knows whether asking the object store is worth while."""
 
-    def __init__(self, pauses: Pauses | None = None) -> None:
-        self._pauses = pauses or Pauses()
+    def __init__(self, timing: Timing | None = None) -> None:
+        self._timing = timing or Timing()
         self._lock = forking.lock()
         self._failed = 0
         self._until = 0.0
@@ -367,25 +363,25 @@ class Breaker:
     @property
     def state(self) -> BreakerState:
         with self._lock:
-            if self._failed < self._pauses.failures:
+            if self._failed < self._timing.failures:
                 return "closed"
-            return "open" if self._pauses.clock() < self._until else "half_open"
+            return "open" if self._timing.clock() < self._until else "half_open"
 
     def pause_seconds(self) -> float:
         """How long the store is still to be left alone; 0: it may be called."""
         with self._lock:
-            return max(0.0, self._until - self._pauses.clock()) if self._failed else 0.0
+            return max(0.0, self._until - self._timing.clock()) if self._failed else 0.0
 
     def succeeded(self) -> None:
         with self._lock:
             self._failed, self._until, self.last_error = 0, 0.0, None
 
     def failed(self, error: BaseException | str) -> None:
-        pauses = self._pauses
+        timing = self._timing
         with self._lock:
-            pause = min(pauses.first_seconds * 2.0 ** min(self._failed, 30), pauses.longest_seconds)
+            pause = min(timing.first_pause_seconds * 2.0 ** min(self._failed, 30), timing.longest_pause_seconds)
             self._failed += 1
-            self._until = pauses.clock() + pause * (0.5 + 0.5 * pauses.jitter())
+            self._until = timing.clock() + pause * (0.5 + 0.5 * timing.jitter())
             self.last_error = error if isinstance(error, str) else f"{type(error).__name__}: {error}"
 
 

@@ -28,7 +28,7 @@ import json
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any, Literal
 
 from ctxsteward.schemas import Erased, StoreUnavailable
@@ -173,15 +173,6 @@ Claim = Literal["always", "if_unchanged", "never"]
 _TRIES = 100
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CatchUp:
-    """What became of a session in this journal."""
-
-    drained: DrainMark
-    fork: str | None = None
-    """The fork that this machine's undrained turns were moved into; None where there were none."""
-
-
 class Ownership:
     """Catching up and taking over, for the sessions of one journal. Safe with threads and several processes."""
 
@@ -228,12 +219,14 @@ class Ownership:
                 if users > 1:
                     self._busy[key] = (lock, users - 1)
 
-    def catch_up(self, key: SessionKey, *, claim: Claim, wanted: Callable[[], bool] = lambda: True) -> CatchUp:
+    def catch_up(self, key: SessionKey, *, claim: Claim, wanted: Callable[[], bool] = lambda: True) -> DrainMark:
         """Bring the journal to what the chain holds, and become the owner where that is claimed.
+
+        This machine's undrained turns are moved into a fork where they cannot stay.
 
         Stops with `StoreUnavailable`, changing nothing more, when it is no longer `wanted`.
         """
-        log, fork = self.log(key), None
+        log = self.log(key)
         with self.alone(key):
             for _ in range(_TRIES):
                 drained = self._journal.drained(key)
@@ -241,24 +234,24 @@ class Ownership:
                 claims = claim == "always" or (claim == "if_unchanged" and incoming.owner is None)
                 _check_wanted(wanted)
                 try:
-                    drained, new_fork = self._adopt(key, log, drained, incoming, claims)
-                    fork = new_fork or fork
+                    drained = self._adopt(key, log, drained, incoming, claims)
                     if claims and drained.epoch <= 0 and incoming.head is not None:
                         _check_wanted(wanted)
                         drained = self._take_over(key, log, drained, incoming)
                 except (Conflict, VersionTaken):
                     continue
-                return CatchUp(drained=drained, fork=fork)
+                return drained
         raise Conflict(key.session, self._journal.length(key))
 
     def _adopt(
         self, key: SessionKey, log: SessionLog, before: DrainMark, incoming: NewSegments, claims: bool
-    ) -> tuple[DrainMark, str | None]:
+    ) -> DrainMark:
         """Put what came in behind what both share; what is ours alone stays where we claim or own, else it moves."""
         journal, position = self._journal, before.position
         length = journal.length(key)
         local = journal.read(key, position, length)
-        shared = _shared(local, incoming.records)
+        pairs = zip(local, incoming.records, strict=False)
+        shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
         drained = self._noted(before, incoming)
         ours, theirs = local[shared:], incoming.records[shared:]
         keeps = not theirs and (claims or drained.epoch >= 0)
@@ -272,14 +265,11 @@ class Ownership:
             start = length if moved is None else position + shared
             journal.adopt(key, Adoption(start, theirs, length, drained, incoming.manifests, moved))
         if moved is not None:
-            self._point_late_forks(key, position + shared, moved.key)
-        return drained, moved.key.session if moved is not None else None
-
-    def _point_late_forks(self, key: SessionKey, position: int, fork: SessionKey) -> None:
-        """A log that was forked off the tail just when it moved shares what is in the fork now."""
-        address_key = self._keys.address_key(key.tenant)
-        for child, first in forked_off(self._journal, address_key, key, position, fork).items():
-            self._journal.rewrite(child, {0: first})
+            # a log that was forked off the tail just when it moved shares what is in the fork now
+            address_key = self._keys.address_key(key.tenant)
+            for child, first in forked_off(journal, address_key, key, position + shared, moved.key).items():
+                journal.rewrite(child, {0: first})
+        return drained
 
     def _noted(self, before: DrainMark, incoming: NewSegments) -> DrainMark:
         if incoming.head is None or not incoming.links:
@@ -307,8 +297,14 @@ class Ownership:
         }
         if changed:
             self._journal.rewrite(key, changed)
-        for principal in _erased_principals([*incoming.rewritten.values(), *incoming.records]):
-            vault = self._vault(key.tenant)
+        erased = set()
+        for record in (*incoming.rewritten.values(), *incoming.records):
+            if record.kind == "message" and '"erased"' in record.body:
+                body = json.loads(record.body)
+                if body.get("erased") and body.get("principal") is not None:
+                    erased.add(str(body["principal"]))
+        vault = self._vault(key.tenant)
+        for principal in erased:
             tombstone = vault.tombstone(vault.subject_address(subject_of(key.session, principal)))
             if tombstone is not None:
                 forgotten = ForgottenSubject(key.session, principal, tombstone.who, tombstone.when, tombstone.why)
@@ -324,7 +320,7 @@ class Ownership:
                 if not drained_due:
                     return
                 if drained.epoch <= 0:
-                    drained = self.catch_up(key, claim="always").drained
+                    drained = self.catch_up(key, claim="always")
                 try:
                     due = self._commit_rewrite(key, drained, drained_due)
                 except VersionTaken:
@@ -335,7 +331,7 @@ class Ownership:
         """Commit manifests of envelopes that were built here of a session that somebody else owns."""
         log = self.log(key)
         with self.alone(key):
-            drained = self.catch_up(key, claim="never").drained
+            drained = self.catch_up(key, claim="never")
             head = log.link(drained.number)
             part = Rewrite(owner=self._journal.id, records={}, manifests=tuple(manifests))
             try:
@@ -374,26 +370,6 @@ class Ownership:
     def was_fenced(self, key: SessionKey) -> bool:
         """Whether turns of this session have ever been moved into a fork here."""
         return self._journal.seen(_fenced_name(self.log(key))) > 0
-
-
-def _shared(local: list[JournalRecord], incoming: tuple[JournalRecord, ...]) -> int:
-    """How many records both begin with."""
-    count = 0
-    for ours, theirs in zip(local, incoming, strict=False):
-        if ours != theirs:
-            break
-        count += 1
-    return count
-
-
-def _erased_principals(found: list[JournalRecord]) -> set[str]:
-    principals = set()
-    for record in found:
-        if record.kind == "message" and '"erased"' in record.body:
-            body = json.loads(record.body)
-            if body.get("erased") and body.get("principal") is not None:
-                principals.add(str(body["principal"]))
-    return principals
 
 
 def _fenced_name(log: SessionLog) -> str:

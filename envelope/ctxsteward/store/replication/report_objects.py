@@ -17,7 +17,8 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from contextlib import suppress
+from typing import Any
 
 from ctxsteward.schemas import Erased, StoreError
 from ctxsteward.schemas.errors import Damaged, ObjectMissing, UnsupportedVersion
@@ -30,13 +31,6 @@ from ..objects.port import ObjectStore, Patience, put_once
 
 REPORTS_VERSION = 1
 """Major version of report objects."""
-
-
-class StoredReport(NamedTuple):
-    """A report and the session that it is of."""
-
-    session: str
-    report: Wire
 
 
 def reports_in(records: Iterable[JournalRecord | None], manifests: Iterable[Manifest]) -> Iterator[Wire]:
@@ -58,23 +52,19 @@ def put_report(
     body = json.dumps(fields).encode()
     for _ in range(2):
         standing = put_once(objects, name, body, commit_id=report["id"][:16], mine=body.__eq__, patience=patience).found
-        if standing is None or standing == body or _is_of(vault, report["id"], standing, session):
+        if standing is None or standing == body:
             return
+        with suppress(Erased, ObjectMissing):  # the key was destroyed
+            if opened(vault, report["id"], standing)["session"] == session:
+                return
         objects.delete(name)
     raise StoreError(f"{name}: another session's report takes its place again and again; run store fsck")
 
 
-def _is_of(vault: Vault, address: str, standing: bytes, session: str) -> bool:
-    """Whether what stands there can be read, and is a report of this session."""
-    try:
-        return opened(vault, address, standing).session == session
-    except (Erased, ObjectMissing):  # the key was destroyed
-        return False
-
-
-def read_report(objects: ObjectStore, vault: Vault, address: str) -> StoredReport:
+def read_report(objects: ObjectStore, vault: Vault, address: str) -> Wire:
     """The report with this address; `vault` should be a fresh one, so that a key destroyed elsewhere is not used."""
-    return opened(vault, address, objects.get(report_name(vault.tenant, address)))
+    report: Wire = opened(vault, address, objects.get(report_name(vault.tenant, address)))["report"]
+    return report
 
 
 def key_of(name: str, data: bytes) -> str:
@@ -82,18 +72,18 @@ def key_of(name: str, data: bytes) -> str:
     return str(_fields(name, data)["key"])
 
 
-def opened(vault: Vault, address: str, data: bytes) -> StoredReport:
-    """What a report object holds, checked."""
+def opened(vault: Vault, address: str, data: bytes) -> Wire:
+    """What a report object holds, checked: `session` and `report`."""
     name = report_name(vault.tenant, address)
     fields = _fields(name, data)
     try:
         sealed = base64.b64decode(fields["data"], validate=True)
     except (TypeError, ValueError) as error:
         raise _damaged(name) from error
-    body = json.loads(vault.decrypt(vault.known_key(fields["key"]), sealed, context(vault.tenant, address)))
+    body: Wire = json.loads(vault.decrypt(vault.known_key(fields["key"]), sealed, context(vault.tenant, address)))
     if body["report"]["id"] != address:
         raise _damaged(name)
-    return StoredReport(str(body["session"]), body["report"])
+    return body
 
 
 def plain_report(session: str, report: Wire) -> bytes:

@@ -27,9 +27,9 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 from ctxsteward.schemas import Erased, Finding
 from ctxsteward.schemas.errors import Damaged, ObjectMissing, UnsupportedVersion
@@ -85,13 +85,6 @@ class Rewrite:
 SegmentPart = Segment | Takeover | Rewrite
 
 
-class SegmentSpan(NamedTuple):
-    """How much of what waits goes into one segment."""
-
-    records: int
-    manifests: int
-
-
 def subject_of_record(session: str, record: JournalRecord, generation: int) -> str:
     """Whose data key a record is encrypted under; `generation` is that of the derived subject."""
     if record.kind == "message":
@@ -101,8 +94,8 @@ def subject_of_record(session: str, record: JournalRecord, generation: int) -> s
     return derived_subject(session, generation)
 
 
-def span_of(records: Sequence[JournalRecord], manifests: Sequence[Manifest]) -> SegmentSpan:
-    """As much from the front of both as one segment takes; at least one record where there is one."""
+def span_of(records: Sequence[JournalRecord], manifests: Sequence[Manifest]) -> tuple[int, int]:
+    """How many records and manifests one segment takes from the front; at least one record where there is one."""
     size, taken, kept = 0, 0, 0
     for record in records[:SEGMENT_RECORDS]:
         if size >= SEGMENT_BYTES:
@@ -114,7 +107,7 @@ def span_of(records: Sequence[JournalRecord], manifests: Sequence[Manifest]) -> 
             break
         size += len(manifest.body)
         kept += 1
-    return SegmentSpan(taken, kept)
+    return taken, kept
 
 
 def encode(part: SegmentPart, vault: Vault, folder: str, session: str, *, generation: int = 0) -> dict[str, Any]:
@@ -246,7 +239,10 @@ class _Opener:
 
     def text(self, place: bytes, index: int, data: str) -> str | None:
         if index not in self._keys:
-            self._keys[index] = _unless_erased(lambda: self._vault.known_key(self._names[index]))
+            try:
+                self._keys[index] = self._vault.known_key(self._names[index])
+            except (Erased, ObjectMissing):  # an erasure under way removes the key last
+                self._keys[index] = None
         key = self._keys[index]
         if key is None:
             return None
@@ -260,14 +256,6 @@ class _Opener:
     def manifests(self, sealed: Iterable[Sequence[Any]]) -> tuple[Manifest, ...]:
         found = ((address, self.text(_manifest(address), index, data)) for address, index, data in sealed)
         return tuple(Manifest(address, text) for address, text in found if text is not None)
-
-
-def _unless_erased(read: Callable[[], DataKey]) -> DataKey | None:
-    """The key; None where its subject was forgotten. An erasure under way removes the key last."""
-    try:
-        return read()
-    except (Erased, ObjectMissing):
-        return None
 
 
 _DERIVED_HELD = 64
@@ -418,10 +406,7 @@ class SessionLog:
             elif record is not None:
                 records.check(self._address_key, self.key.session, position, record)
                 rewritten[position] = record
-        self._forget_secrets(part)
-
-    def _forget_secrets(self, part: Rewrite) -> None:
-        """Keys of this session that we hold may have been destroyed: ask for them anew."""
+        # keys of this session that we hold may have been destroyed: they are asked for anew
         named = {derived_subject(self.key.session, generation) for generation in range(_DERIVED_HELD)}
         for record in part.records.values():
             if record is not None and record.kind == "message":

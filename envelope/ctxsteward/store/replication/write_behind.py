@@ -3,10 +3,11 @@
 A session's turns are durable in the local journal when they are acknowledged; from there they are carried to the object
 store in the background. Nothing of this is on the path of an append or a build.
 
-Opening a session asks the store in a thread of its own and waits for it for a moment only: for the chain's tail
-`check_seconds`; where that shows that the session has to move here, `move_seconds` for reading it and taking it over. A
-store that does not answer in time opens the breaker, and the session goes on locally with a finding: ownership does not
-move while the store is dead. Reading needs no ownership: what is not here is read in and stays somebody else's.
+Opening a session asks the store in a thread of its own and waits for it for a moment only (`Timing`): `check_seconds`
+for the chain's tail; where that shows that the session has to move here, `move_seconds` for reading it and taking it
+over. A store that does not answer in time opens the breaker, and the session goes on locally with a finding: ownership
+does not move while the store is dead. Reading needs no ownership: what is not here is read in and stays somebody
+else's.
 
 Sizes in bytes, times in seconds. Raises `Erased`, `Damaged`, and `StoreError` for a tenant that was written with other
 keys.
@@ -31,7 +32,7 @@ from ..journal.events import fork_point
 from ..journal.port import CheckedJournal, DrainMark, Journal, JournalRecord, SessionKey
 from ..names import part_of, report_name
 from ..objects.port import ObjectStore, Patience, list_twice
-from .drain import Asker, Breaker, BreakerState, Drainer, Pace, Pauses, StoreQuestion
+from .drain import Asker, Breaker, BreakerState, Drainer, StoreQuestion, Timing
 from .ownership import Ownership, forks_of
 from .report_objects import read_report
 from .segment_log import unreached
@@ -40,193 +41,16 @@ MAX_ASKING = 16
 """Threads that may wait for a store that does not answer."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Deadlines:
-    """How long opening waits for the object store."""
-
-    check_seconds: float = 1.0
-    """For the tail of the session's chain."""
-    move_seconds: float = 30.0
-    """For reading a session in and taking it over, once the store has answered."""
-
-
-Prepare = Callable[..., None]
-"""Called with a tenant, and with `write=False`, before its objects are read or written; raises where they are not ours
-to touch."""
-
-
-class SessionFetcher:
-    """Brings sessions to this machine. Safe with threads."""
-
-    def __init__(
-        self,
-        journal: Journal,
-        objects: ObjectStore,
-        vault: Callable[[str], Vault],
-        ownership: Ownership,
-        breaker: Breaker,
-        prepare: Prepare,
-        deadlines: Deadlines | None = None,
-        *,
-        background: bool = True,
-    ) -> None:
-        self._journal, self._objects, self._vault = journal, objects, vault
-        self._ownership, self._prepare, self._deadlines = ownership, prepare, deadlines or Deadlines()
-        self._asker = Asker("sessions", MAX_ASKING, late=_LATE, breaker=breaker, background=background)
-        self._copy: tuple[SessionKey, tuple[JournalRecord, ...]] | None = None
-        """The session that was asked for last, to mend its journal."""
-
-    def for_writing(self, key: SessionKey) -> list[Finding]:
-        """Become the session's owner, if the store can be asked; what the caller should know."""
-        findings = []
-        if not self._asked(lambda asked: self._move_here(key, asked)):
-            self._go_on_unchecked(key)
-            findings.append(Finding(kind="ownership_unchecked", text=_UNCHECKED))
-        if self._ownership.was_fenced(key):
-            findings += [_fenced(name) for name in forks_of(self._journal, key)]
-        return findings
-
-    def for_reading(self, key: SessionKey, length: int | None = None) -> None:
-        """Read the session in, up to at least `length` records (default: all of it), without taking it over."""
-        if length is not None and self._journal.length(key) >= length > 0:
-            self._parents(key, lambda: True)
-            return
-        self._prepare(key.tenant, write=False)
-        log, number = self._ownership.log(key), self._journal.drained(key).number
-        if log.tail(number) > number or (not number and log.is_there()):
-            self._ownership.catch_up(key, claim="if_unchanged" if self._is_ours(key) else "never")
-        self._parents(key, lambda: True)
-
-    def everything(self, tenant: str) -> tuple[Finding, ...]:
-        """Read all sessions of a tenant in; which ones cannot be, and why."""
-        stored = self.stored_sessions(tenant)
-        findings = list(stored.findings)
-        for session in stored.names:
-            try:
-                self.for_reading(SessionKey(tenant, session))
-            except (Damaged, ObjectMissing, UnsupportedVersion) as error:
-                findings.append(unreached(session, error))
-            except Erased:
-                continue  # there is nothing of it to read
-        return tuple(findings)
-
-    def is_stored(self, key: SessionKey) -> bool:
-        """Whether the object store has the session; asked for by its name."""
-        self._prepare(key.tenant, write=False)
-        return self._ownership.log(key).is_there()
-
-    def stored_sessions(self, tenant: str) -> ReachedSessions:
-        """Ids of the sessions in the object store that are not forgotten; findings are chains of which that cannot be
-        told, and what was there once and is not listed.
-        """
-        self._prepare(tenant, write=False)
-        vault = self._vault(tenant)
-        known = {vault.subject_address(session): session for session in self._journal.sessions(tenant)}
-        folder = f"sessions/{part_of(tenant)}/"
-        listed = dict.fromkeys(key.removeprefix(folder).partition("/")[0] for key in list_twice(self._objects, folder))
-        names, findings = [], []
-        for address in dict.fromkeys((*listed, *self._seen(folder))):
-            chain = f"{folder}{address}/log"
-            try:
-                name = known.get(address) or self._ownership.stored_id(tenant, address)
-            except (Damaged, ObjectMissing, UnsupportedVersion) as error:
-                missing = f"{error.key} is missing" if isinstance(error, ObjectMissing) else ""
-                findings.append(unreached(chain, missing or error))
-                continue
-            if address not in listed:
-                text = "it is there, and the store's listing leaves it out: there may be more"
-                findings.append(Finding(kind="listing_incomplete", field=chain, text=text))
-            if name is not None:
-                names.append(name)
-                if address not in known:
-                    self._journal.see(chain, 1)
-        return ReachedSessions(tuple(sorted(names)), tuple(findings))
-
-    def _seen(self, folder: str) -> Iterator[str]:
-        """Addresses of sessions that this journal has ever seen in the object store."""
-        if isinstance(self._journal, CheckedJournal):
-            for name in self._journal.witnessed():
-                if name.startswith(folder) and name.endswith("/log"):
-                    yield name[len(folder) : -len("/log")]
-
-    def stored_record(self, key: SessionKey, position: int) -> JournalRecord | None:
-        """A record as the object store has it; None where it has none, or does not answer in a moment."""
-        copy = self._copy
-        if copy is None or copy[0] != key or position >= len(copy[1]):
-
-            def read(asked: StoreQuestion) -> None:
-                self._copy = (key, self._ownership.log(key).behind(DrainMark()).records)
-
-            try:
-                if not self._asked(read) or self._copy is None:
-                    return None
-            except StoreError:
-                return None
-            copy = self._copy
-        return copy[1][position] if copy[0] == key and 0 <= position < len(copy[1]) else None
-
-    # -- inside -------------------------------------------------------------------------------------------------
-
-    def _move_here(self, key: SessionKey, asked: StoreQuestion) -> None:
-        self._prepare(key.tenant)
-        drained, log = self._journal.drained(key), self._ownership.log(key)
-        tail = log.tail(drained.number)
-        log.check_not_erased()
-        if tail and (tail > drained.number or drained.epoch <= 0):
-            asked.takes_long.set()
-            self._ownership.catch_up(key, claim="always", wanted=asked.wanted)
-        self._parents(key, asked.wanted, asked)
-
-    def _parents(self, key: SessionKey, wanted: Callable[[], bool], asked: StoreQuestion | None = None) -> None:
-        """What a fork shares with its parent lies in the parent's log."""
-        while True:
-            origin = fork_point(self._journal.read(key, 0, 1))
-            if origin is None:
-                return
-            key = SessionKey(key.tenant, origin.session)
-            if self._journal.length(key) < origin.position:
-                if asked is not None:
-                    asked.takes_long.set()
-                self._ownership.catch_up(key, claim="never", wanted=wanted)
-
-    def _is_ours(self, key: SessionKey) -> bool:
-        return self._journal.drained(key).epoch > 0
-
-    def _go_on_unchecked(self, key: SessionKey) -> None:
-        """Let the first segment decide whose the session is, as it was opened to be written to."""
-        drained = self._journal.drained(key)
-        if drained.epoch < 0:
-            self._journal.set_drained(key, DrainMark(drained.position, drained.number, 0))
-
-    def _asked(self, work: Callable[[StoreQuestion], None]) -> bool:
-        """Whether the store has answered in time."""
-        try:
-            self._asker.ask(work, self._deadlines.check_seconds, self._deadlines.move_seconds)
-        except (StoreUnavailable, OutcomeUnknown):
-            return False
-        return True
-
-
-_LATE = "the object store did not answer in time when a session was opened"
-_UNCHECKED = (
-    "the object store did not answer, so whether another machine has taken this session over is not known: what is "
-    "written here is kept, and becomes a fork if it has"
-)
-
-
-def _fenced(fork: str) -> Finding:
-    text = (
-        f"another machine took this session over; what had been written here and nowhere else is in session {fork!r}: "
-        "open it, or append it again"
-    )
-    return Finding(kind="fenced", field="session", text=text)
-
-
 T = TypeVar("T")
 
 DRAIN_PATIENCE_SECONDS = 6.0
 """A link whose outcome is not known is asked about for so long, then by the next pass."""
 _LOOK_SECONDS = 0.02
+_LATE = "the object store did not answer in time when a session was opened"
+_UNCHECKED = (
+    "the object store did not answer, so whether another machine has taken this session over is not known: what is "
+    "written here is kept, and becomes a fork if it has"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -257,25 +81,23 @@ class WriteBehind:
         lock_path: Path | None = None,
         probe: Callable[[], None] | None = None,
         patience: Patience | None = None,
-        pace: Pace | None = None,
-        pauses: Pauses | None = None,
-        deadlines: Deadlines | None = None,
-        clock: Callable[[], float] = time.monotonic,
+        timing: Timing | None = None,
         background: bool = True,
     ) -> None:
         """Without `background` there are no threads: opening asks in the caller's, and `drainer.run_once` drains."""
-        patience = patience or Patience(total_seconds=DRAIN_PATIENCE_SECONDS)
-        self._journal, self._objects, self._keys, self._probe = journal, objects, keys, probe
-        self._patience, self._clock, self._background = patience, clock, background
+        self._timing = timing = timing or Timing()
+        self._patience = patience = patience or Patience(total_seconds=DRAIN_PATIENCE_SECONDS)
+        self._journal, self._objects, self._keys, self._vault, self._probe = journal, objects, keys, vault, probe
+        self._background = background
         self._checked: set[str] = set()
-        self.breaker: Breaker = Breaker(pauses)
+        self._copy: tuple[SessionKey, tuple[JournalRecord, ...]] | None = None
+        """The session that was asked for last, to mend its journal."""
+        self.breaker: Breaker = Breaker(timing)
         self.ownership: Ownership = Ownership(journal, objects, keys, vault, patience=patience)
         self.drainer: Drainer = Drainer(
-            journal, self.ownership, self.breaker, self.prepare, erased=erased, lock_path=lock_path, pace=pace
+            journal, self.ownership, self.breaker, self.prepare, erased=erased, lock_path=lock_path, timing=timing
         )
-        self.opening: SessionFetcher = SessionFetcher(
-            journal, objects, vault, self.ownership, self.breaker, self.prepare, deadlines, background=background
-        )
+        self._asker = Asker("sessions", MAX_ASKING, late=_LATE, breaker=self.breaker, background=background)
 
     def prepare(self, tenant: str, *, write: bool = True) -> None:
         """Before a tenant's objects are touched for the first time: is the endpoint fit, are these its keys?"""
@@ -288,28 +110,55 @@ class WriteBehind:
         if write:
             self._checked.add(tenant)
 
+    # -- opening sessions -----------------------------------------------------------------------------------------
+
     def opened(self, key: SessionKey) -> list[Finding]:
-        """A session is about to be written to here."""
+        """Become the owner of a session that is about to be written to, if the store can be asked; findings to show."""
         self.start()
-        return self.opening.for_writing(key)
+        findings = []
+        if not self._asked(lambda asked: self._move_here(key, asked)):
+            drained = self._journal.drained(key)
+            if drained.epoch < 0:  # the first segment decides whose the session is
+                self._journal.set_drained(key, DrainMark(drained.position, drained.number, 0))
+            findings.append(Finding(kind="ownership_unchecked", text=_UNCHECKED))
+        for fork in forks_of(self._journal, key) if self.ownership.was_fenced(key) else ():
+            text = (
+                "another machine took this session over; what had been written here and nowhere else is in session "
+                f"{fork!r}: open it, or append it again"
+            )
+            findings.append(Finding(kind="fenced", field="session", text=text))
+        return findings
 
     def readable(self, key: SessionKey, length: int | None = None) -> None:
-        """A session is about to be read, up to `length` records. Where the store does not answer, what is here has to
+        """Read a session in, up to at least `length` records. Where the store does not answer, what is here has to
         do; `StoreUnavailable` where that is nothing."""
         try:
-            self._reach(lambda: self.opening.for_reading(key, length))
+            self._reach(lambda: self._read_in(key, length))
         except StoreUnavailable:
             if self._journal.length(key) < (length or 1):
                 raise
 
     def all_readable(self, tenant: str) -> tuple[Finding, ...]:
-        """All sessions of a tenant are about to be searched; which ones cannot be. Raises `StoreUnavailable`."""
-        return self._reach(lambda: self.opening.everything(tenant))
+        """Read all sessions of a tenant in; which ones cannot be, and why. Raises `StoreUnavailable`."""
+
+        def read_all() -> tuple[Finding, ...]:
+            stored = self.sessions(tenant)
+            findings = list(stored.findings)
+            for session in stored.names:
+                try:
+                    self._read_in(SessionKey(tenant, session))
+                except (Damaged, ObjectMissing, UnsupportedVersion) as error:
+                    findings.append(unreached(session, error))
+                except Erased:
+                    continue  # there is nothing of it to read
+            return tuple(findings)
+
+        return self._reach(read_all)
 
     def stored_sessions(self, tenant: str) -> ReachedSessions:
         """Ids of the sessions in the object store; none where it does not answer."""
         try:
-            return self._reach(lambda: self.opening.stored_sessions(tenant))
+            return self._reach(lambda: self.sessions(tenant))
         except StoreUnavailable as error:
             return ReachedSessions(
                 (), (Finding(kind="store_unreachable", text=f"sessions there are not named: {error}"),)
@@ -317,7 +166,23 @@ class WriteBehind:
 
     def is_stored(self, key: SessionKey) -> bool:
         """Whether the object store holds the session. Raises `StoreUnavailable`."""
-        return self._reach(lambda: self.opening.is_stored(key))
+        return self._reach(lambda: self.holds(key))
+
+    def stored_record(self, key: SessionKey, position: int) -> JournalRecord | None:
+        """A record as the object store has it; None where it has none, or does not answer in a moment."""
+        copy = self._copy
+        if copy is None or copy[0] != key or position >= len(copy[1]):
+
+            def read(asked: StoreQuestion) -> None:
+                self._copy = (key, self.ownership.log(key).behind(DrainMark()).records)
+
+            try:
+                if not self._asked(read) or self._copy is None:
+                    return None
+            except StoreError:
+                return None
+            copy = self._copy
+        return copy[1][position] if copy[0] == key and 0 <= position < len(copy[1]) else None
 
     def stored_report(self, tenant: str, address: str) -> Wire | None:
         """The compression report that this address names in the object store; None where it has none, or does not
@@ -330,7 +195,7 @@ class WriteBehind:
             self.prepare(tenant, write=False)
             vault = Vault(self._objects, self._keys, tenant)
             try:
-                return read_report(self._objects, vault, address).report
+                return read_report(self._objects, vault, address)
             except ObjectMissing:
                 return None
 
@@ -350,24 +215,21 @@ class WriteBehind:
     def flush(self, timeout_seconds: float, *, patient: bool = True) -> bool:
         """Wait until nothing waits any more; False where something still does. Without `patient`, a store that does
         not answer is not waited for."""
-        until = self._clock() + timeout_seconds
+        until = self._timing.clock() + timeout_seconds
         try:
             while self._journal.waiting(1):
-                if self._clock() >= until or not (patient or self.breaker.last_error is None):
+                if self._timing.clock() >= until or not (patient or self.breaker.last_error is None):
                     return False
                 self.drainer.hurry = True
-                self._look_again()
+                if self._background:
+                    self.drainer.start()
+                    self.drainer.wake()
+                    time.sleep(_LOOK_SECONDS)
+                else:
+                    self.drainer.run_once()
             return True
         finally:
             self.drainer.hurry = False
-
-    def _look_again(self) -> None:
-        if self._background:
-            self.drainer.start()
-            self.drainer.wake()
-            time.sleep(_LOOK_SECONDS)
-        else:
-            self.drainer.run_once()
 
     def start(self) -> None:
         """Have what waits drained, in a process that is a child of the one that began with it, too."""
@@ -390,15 +252,44 @@ class WriteBehind:
             breaker=self.breaker.state,
         )
 
+    def close(self, timeout_seconds: float) -> bool:
+        """Drain what waits, as far as the time goes, and end the thread."""
+        drained = self.flush(timeout_seconds, patient=False)
+        return self.drainer.stop(timeout_seconds) and drained
+
     # -- for erasure: `RemoteSessions` -----------------------------------------------------------------------
 
     def sessions(self, tenant: str) -> ReachedSessions:
-        """Ids of the sessions in the object store that are not forgotten."""
-        return self.opening.stored_sessions(tenant)
+        """Ids of the sessions in the object store that are not forgotten; findings are chains of which that cannot be
+        told, and what was there once and is not listed.
+        """
+        self.prepare(tenant, write=False)
+        vault = self._vault(tenant)
+        known = {vault.subject_address(session): session for session in self._journal.sessions(tenant)}
+        folder = f"sessions/{part_of(tenant)}/"
+        listed = dict.fromkeys(key.removeprefix(folder).partition("/")[0] for key in list_twice(self._objects, folder))
+        names, findings = [], []
+        for address in dict.fromkeys((*listed, *self._seen(folder))):
+            chain = f"{folder}{address}/log"
+            try:
+                name = known.get(address) or self.ownership.stored_id(tenant, address)
+            except (Damaged, ObjectMissing, UnsupportedVersion) as error:
+                missing = f"{error.key} is missing" if isinstance(error, ObjectMissing) else ""
+                findings.append(unreached(chain, missing or error))
+                continue
+            if address not in listed:
+                text = "it is there, and the store's listing leaves it out: there may be more"
+                findings.append(Finding(kind="listing_incomplete", field=chain, text=text))
+            if name is not None:
+                names.append(name)
+                if address not in known:
+                    self._journal.see(chain, 1)
+        return ReachedSessions(tuple(sorted(names)), tuple(findings))
 
     def holds(self, key: SessionKey) -> bool:
-        """Whether the object store holds the session."""
-        return self.opening.is_stored(key)
+        """Whether the object store holds the session; asked for by its name."""
+        self.prepare(key.tenant, write=False)
+        return self.ownership.log(key).is_there()
 
     def parent(self, key: SessionKey) -> str | None:
         """Of which session it is a fork."""
@@ -413,16 +304,57 @@ class WriteBehind:
     def claim(self, key: SessionKey) -> None:
         """Take a session over, and bring the local journal up to date."""
         self.ownership.catch_up(key, claim="always")
-        self.opening.for_reading(key)
+        self._read_in(key)
 
     def rewritten(self, key: SessionKey, positions: Iterable[int]) -> None:
         """Records at these positions were replaced, or have lost their key: drain them again."""
         self.ownership.rewrite(key, positions)
 
-    def close(self, timeout_seconds: float) -> bool:
-        """Drain what waits, as far as the time goes, and end the thread."""
-        drained = self.flush(timeout_seconds, patient=False)
-        return self.drainer.stop(timeout_seconds) and drained
+    # -- inside ---------------------------------------------------------------------------------------------------
+
+    def _read_in(self, key: SessionKey, length: int | None = None) -> None:
+        """Read the session in, up to at least `length` records (default: all of it), without taking it over."""
+        if not (length is not None and self._journal.length(key) >= length > 0):
+            self.prepare(key.tenant, write=False)
+            log, drained = self.ownership.log(key), self._journal.drained(key)
+            if log.tail(drained.number) > drained.number or (not drained.number and log.is_there()):
+                self.ownership.catch_up(key, claim="if_unchanged" if drained.epoch > 0 else "never")
+        self._read_parents(key)
+
+    def _move_here(self, key: SessionKey, asked: StoreQuestion) -> None:
+        self.prepare(key.tenant)
+        drained, log = self._journal.drained(key), self.ownership.log(key)
+        tail = log.tail(drained.number)
+        log.check_not_erased()
+        if tail and (tail > drained.number or drained.epoch <= 0):
+            asked.takes_long.set()
+            self.ownership.catch_up(key, claim="always", wanted=asked.wanted)
+        self._read_parents(key, asked)
+
+    def _read_parents(self, key: SessionKey, asked: StoreQuestion | None = None) -> None:
+        """What a fork shares with its parent lies in the parent's log."""
+        while (origin := fork_point(self._journal.read(key, 0, 1))) is not None:
+            key = SessionKey(key.tenant, origin.session)
+            if self._journal.length(key) < origin.position:
+                if asked is not None:
+                    asked.takes_long.set()
+                wanted = (lambda: True) if asked is None else asked.wanted
+                self.ownership.catch_up(key, claim="never", wanted=wanted)
+
+    def _seen(self, folder: str) -> Iterator[str]:
+        """Addresses of sessions that this journal has ever seen in the object store."""
+        if isinstance(self._journal, CheckedJournal):
+            for name in self._journal.witnessed():
+                if name.startswith(folder) and name.endswith("/log"):
+                    yield name[len(folder) : -len("/log")]
+
+    def _asked(self, work: Callable[[StoreQuestion], None]) -> bool:
+        """Whether the store has answered in time."""
+        try:
+            self._asker.ask(work, self._timing.check_seconds, self._timing.move_seconds)
+        except (StoreUnavailable, OutcomeUnknown):
+            return False
+        return True
 
     def _reach(self, read: Callable[[], T]) -> T:
         if self.breaker.pause_seconds() > 0:

@@ -25,10 +25,10 @@ from ctxsteward.schemas.eval_suite import AskJudge, SuiteAsk, SuiteFile, SuiteSc
 from ctxsteward.schemas.message import Wire
 from ctxsteward.schemas.profile import ProfileDocument
 from ctxsteward.store.profiles.text import Profile
-from ctxsteward.store.strict_yaml import YamlSource, read_mapping, read_text, show
+from ctxsteward.store.strict_yaml import DocumentKind, read_mapping, read_text, show, written
 
 from ..canaries import normalize, shows
-from ..placed import PlacedPart, checked, refused, written
+from ..placed import PlacedPart, checked, refused
 from ..prompt_cost import Prices, openai_faults
 from ..suites.catalogue import NAMES
 from ..suites.gates import Gates, for_all, gates_of
@@ -46,7 +46,7 @@ def _refuse_key(where: str, key: str, found: str, todo: str) -> InputError:
     return refused(where, written(key.split(".")), found, todo)
 
 
-_YAML = YamlSource(
+_YAML = DocumentKind(
     what="suite",
     refuse=_refuse_key,
     max_bytes=MAX_BYTES,
@@ -83,9 +83,9 @@ class FileSuite:
 def load_suite(path: str | Path) -> FileSuite:
     """Read a suite and the files that it names."""
     path = Path(path)
-    tree, lines = read_mapping(read_text(path, _YAML, max_bytes=MAX_BYTES).removeprefix("\ufeff"), str(path), _YAML)
-    root = PlacedPart.of(str(path), lines)
-    document = checked(SuiteFile, tree, root, "eval_suite")
+    tree = read_mapping(read_text(path, _YAML), str(path), _YAML)
+    root = PlacedPart(tree.place)
+    document = checked(SuiteFile, tree.value, root, "eval_suite")
     placed = _with_asks_apart(document, _scenarios(document, path, root), root)
     metrics = _metrics(document, root)
     if document.judge.kind == "model" or any(ask.judge for conversation in placed for ask, _ in conversation.asks):

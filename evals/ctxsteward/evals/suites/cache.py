@@ -39,7 +39,7 @@ from ctxsteward.store.facts.fact_store import FactLookup
 from ctxsteward.store.journal.memory import MemoryJournal
 from ctxsteward.store.objects.memory import MemoryObjects
 from ctxsteward.store.objects.port import Patience
-from ctxsteward.store.replication.drain import Pace, Pauses
+from ctxsteward.store.replication.drain import Timing
 
 from .kit.suite import Draw, PlayCounts, Scenario, Score, Scores, Setup, holds
 from .kit.talk import SmallTalk, assistant, deck, head, revised, user
@@ -61,9 +61,7 @@ def drained_store(journal: Journal, objects: ObjectStore, keys: Keys, clock: Sim
     behind = {
         "background": False,
         "patience": patience(1.0),
-        "clock": clock,
-        "pace": Pace(clock=clock),
-        "pauses": Pauses(clock=clock, jitter=lambda: 0.5),
+        "timing": Timing(clock=clock, jitter=lambda: 0.5),
     }
     store = Store(
         journal,

@@ -45,7 +45,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool
 from ctxsteward.schemas import InputError
 from ctxsteward.schemas.eval_result import GateResult, MetricResult, ScenarioPart, Verdict
 from ctxsteward.schemas.eval_suite import FigureGate
-from ctxsteward.store.strict_yaml import YamlSource, read_mapping
+from ctxsteward.store.strict_yaml import DocumentKind, read_mapping, read_text
 
 from ..intervals import Spread, detects, promise_detects
 from ..placed import PlacedPart, checked, refused
@@ -189,14 +189,7 @@ def shipped_gates() -> Mapping[str, Gates]:
 
 def load_gates(path: Path) -> Mapping[str, Gates]:
     """Read the gates of a file, by suite."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = "is not UTF-8" if isinstance(error, UnicodeDecodeError) else error.strerror
-        raise InputError(
-            f"{path}: {reason}; write a file of gates, or pass --gate alone for the shipped ones"
-        ) from error
-    return read_gates(text, str(path))
+    return read_gates(read_text(path, _READING), str(path))
 
 
 class _GatesFile(BaseModel):
@@ -208,16 +201,16 @@ class _GatesFile(BaseModel):
     gates: Annotated[dict[str, Annotated[dict[str, FigureGate], Field(min_length=1)]], Field(min_length=1)]
 
 
-_READING = YamlSource(
+_READING = DocumentKind(
     what="gates", refuse=refused, max_bytes=1 << 20, max_depth=6, expected="a mapping with `schema_version` and `gates`"
 )
 
 
 def read_gates(text: str, source: str) -> Mapping[str, Gates]:
     """Parse gates, by suite."""
-    tree, lines = read_mapping(text, source, _READING)
-    root = PlacedPart.of(source, lines)
-    file = checked(_GatesFile, tree, root, "gates")
+    tree = read_mapping(text, source, _READING)
+    root = PlacedPart(tree.place)
+    file = checked(_GatesFile, tree.value, root, "gates")
     return {
         suite: for_all(
             {name: tuple(gates_of(gate, root.at("gates", suite, name))) for name, gate in gates.items()},

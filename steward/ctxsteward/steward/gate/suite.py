@@ -53,8 +53,8 @@ from ctxsteward.store.crypto.keyring import memory_keys
 from ctxsteward.store.journal.memory import MemoryJournal
 from ctxsteward.store.objects.memory import MemoryObjects
 from ctxsteward.store.profiles.text import Profile
+from ctxsteward.store.strict_yaml import DocumentKind, message_clause, read_document
 
-from ..config_file import ConfigFileKind, message_clause, read
 from ..drift.entries import opposed
 from ..drift.report import report
 from .port import GateReport, Guard, GuardScores, digest_of, judge_guards
@@ -177,10 +177,10 @@ def read_suite(text: str) -> FrozenSuite:
 
 def load_suite(path: str) -> FrozenSuite:
     """An application's own cases, from a YAML or JSON file."""
-    return read(path, FrozenSuite, _FORM)
+    return read_document(path, FrozenSuite, _FORM)
 
 
-_FORM = ConfigFileKind(
+_FORM = DocumentKind(
     what="gate cases", max_bytes=MAX_BYTES, max_depth=8, expected="write a mapping with: name, cases, held"
 )
 

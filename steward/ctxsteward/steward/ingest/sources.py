@@ -139,7 +139,7 @@ class StoreSource:
     def read(self, name: str, version: str, *, cap_bytes: int) -> LoadedItem:
         meta = self._describe(name)
         session = self.store.at(self.tenant, name)
-        log = Log(session.journal, session.key, session.address_key, session.repair)
+        log = Log(session.journal, session.key, session.address_key, session.replica.log.repair)
         entries: list[list[object]] = []
         heads: list[SessionHead] = []
         turns: dict[str, int] = {}

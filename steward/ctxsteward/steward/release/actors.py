@@ -33,8 +33,7 @@ from ctxsteward.schemas import InputError
 from ctxsteward.schemas.profile_changes import Who
 from ctxsteward.store.names import skeleton, unseen
 from ctxsteward.store.profiles.people import PersonStatement, statement_data
-
-from ..config_file import ConfigFileKind, parse, read
+from ctxsteward.store.strict_yaml import DocumentKind, parse_document, read_document
 
 Role = Literal["reviewer", "operator"]
 """reviewer: approves and rejects. operator: promotes by hand and rolls back."""
@@ -103,12 +102,12 @@ class Actors(BaseModel):
     @classmethod
     def load(cls, path: str | Path) -> Actors:
         """Read a YAML file."""
-        return read(path, cls, _FORM)
+        return read_document(path, cls, _FORM)
 
     @classmethod
     def from_yaml(cls, text: str, source: str = "actors") -> Actors:
         """Read YAML text; `source` names it in errors."""
-        return parse(text, cls, _FORM, source)
+        return parse_document(text, cls, _FORM, source)
 
     @model_validator(mode="after")
     def _have_names_of_their_own(self) -> Actors:
@@ -222,7 +221,7 @@ def statements(actors: Actors) -> Iterator[PersonStatement]:
         yield PersonStatement(who=name, roles=(), key=None, replaces=gone.key, by=gone.by, signature=gone.signature)
 
 
-_FORM = ConfigFileKind(
+_FORM = DocumentKind(
     what="actors",
     max_bytes=MAX_CONFIG_BYTES,
     max_depth=5,

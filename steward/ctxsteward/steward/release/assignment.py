@@ -54,7 +54,7 @@ class PinnedSessions(NamedTuple):
 def profile_for(store: Store, profile: str, session: str, *, tenant: str = "default") -> Profile:
     """The profile that a new session is to be opened with."""
     versions = store.profiles(profile, tenant=tenant)
-    return Profile.from_document(versions.at(_number(store, versions, session)).profile)
+    return versions.at(_number(store, versions, session)).profile
 
 
 def version_for(store: Store, profile: str, session: str, *, tenant: str = "default") -> int:
@@ -129,7 +129,7 @@ def move(
     store: Store, profile: str, sessions: Collection[PinnedSession], *, tenant: str = "default"
 ) -> tuple[PinnedSession, ...]:
     """Move open sessions to the version in force; gives those that could not be moved."""
-    head = Profile.head(store, profile, tenant)
+    head = store.profiles(profile, tenant=tenant).newest().profile
     left = []
     for pinned in sessions:
         try:
