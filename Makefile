@@ -29,9 +29,13 @@ IMAGE_EXTRAS := console postgres s3 steward telemetry mcp
 SOAKED = $(shell grep -rlE --include='test_*.py' \
   'CTXSTEWARD_(SOAK|DAMAGES)|examples import|hypothesis import|mark.soak' tests | sort)
 MEASURED := tests/store/replication/test_outage.py::test_latencies_stay_where_they_were
-# Files that `make test` leaves out: processes that are killed, flooded or cut off, and input that wants to be slow.
+# Files that `make test` leaves out: processes that are killed, flooded or cut off, servers and users that mean harm,
+# and input that wants to be slow.
 ATTACKS := tests/console/service/test_attacks.py tests/console/service/test_openapi.py \
-  tests/console/service/test_process.py tests/test_linear.py tests/test_linear_shapes.py tests/store/crashes \
+  tests/console/service/test_process.py tests/console/service/test_limits.py tests/envelope/cards/test_kept.py \
+  tests/envelope/cards/test_worker.py tests/envelope/layout/test_noninterference.py \
+  tests/summarizers/models/test_hostile_server.py tests/summarizers/models/test_faults.py \
+  tests/steward/test_poison.py tests/test_linear.py tests/test_linear_shapes.py tests/store/crashes \
   tests/store/forks tests/store/journal/test_machines.py tests/store/journal/test_processes.py \
   tests/store/erasure/test_table.py tests/store/erasure/test_crashes.py tests/store/replication/test_outage.py \
   tests/store/maintenance/test_damage.py tests/store/profiles/test_commit_processes.py \
@@ -41,7 +45,9 @@ ATTACKS := tests/console/service/test_attacks.py tests/console/service/test_open
 JOURNEYS := flows tests/flows tests/browser $(wildcard tests/test_guide_*.py) tests/test_examples.py tests/test_docs.py \
   tests/test_site.py tests/test_installed.py tests/test_deploy.py tests/test_distribution.py \
   tests/envelope/integrations/test_frameworks.py tests/envelope/integrations/test_agent_framework.py \
-  tests/envelope/integrations/test_litellm.py tests/summarizers/models/test_local_server.py \
+  tests/envelope/integrations/test_litellm.py tests/console/test_mcp.py tests/console/test_telemetry_options.py \
+  tests/console/test_postgres_store.py tests/store/replication/test_s3_end_to_end.py \
+  tests/store/replication/test_report_objects.py tests/dashboards tests/summarizers/models/test_local_server.py \
   tests/evals/test_inspect_tasks.py tests/evals/subjects/test_inspect_solvers.py tests/benchmarks
 # One quick file of each room, and the bytes that are promised to stay.
 SMOKE := tests/golden tests/steward/golden tests/store/golden tests/schemas/test_publish.py tests/language \

@@ -71,7 +71,13 @@ APART = (
     "tests/steward/ingest/test_worker_pool.py",
 )
 """Long files whose tests share little: each test goes to a process by itself."""
-OF_THE_CODE = ("tests/test_house.py", "tests/test_architecture.py", "tests/schemas/test_findings.py")
+OF_THE_CODE = (
+    "tests/test_house.py",
+    "tests/test_architecture.py",
+    "tests/schemas/test_findings.py",
+    "tests/test_named_things.py",
+    "tests/test_plain_english.py",
+)
 """Files that share what was parsed: all modules of the product."""
 
 
@@ -120,6 +126,8 @@ def pytest_collection() -> Generator[None, object, object]:
     finally:
         gc.enable()
         gc.freeze()
+        # By default it runs at every 700 new objects: a twelfth of the time of all tests.
+        gc.set_threshold(50_000, 20, 20)
 
 
 @pytest.hookimpl(wrapper=True)

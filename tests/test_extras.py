@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 from importlib.metadata import packages_distributions
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -78,6 +79,7 @@ def imports(tree: ast.AST, module: str) -> Iterator[Imported]:
                 yield Imported(module, getattr(node, "lineno", 0), name)
 
 
+@cache
 def always_there() -> set[str]:
     """Top-level modules of the packages that every installation has."""
     wanted = {canonical(one) for one in PROJECT["project"]["dependencies"]}

@@ -91,7 +91,8 @@ def test_the_window_it_is_compared_with_is_the_newest_that_fits(told: Told) -> N
         sent += head + sum(tokens[start:])
         if call == story.ASKED_AT:
             assert run.asked_window is not None
-            assert (call - start, head + sum(tokens[start:])) == run.asked_window[1:]
+            asked = run.asked_window
+            assert (call - start, head + sum(tokens[start:])) == (len(asked.entries), asked.prompt_tokens)
             assert run.asked_window.text.startswith(f"{entries[start].ref} ")
     assert run.window.sent_tokens == sent == told.summary["window_tokens"]
     assert sent < told.summary["full_history_tokens"]

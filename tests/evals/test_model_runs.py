@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from click.testing import CliRunner
 from ctxsteward.console.cli import cli
 from ctxsteward.evals.model_runs import MEANT, ModelRun, price_of, run_model
 from ctxsteward.evals.result_history import compare
-from ctxsteward.evals.suites.kit.suite import Draw, Setup
+from ctxsteward.evals.suites.kit.suite import Draw, ScenarioResult, Setup
 from ctxsteward.evals.suites.results import play_one, played
 from ctxsteward.schemas import ChatReply, ChatRequest, InputError, ModelPrice, ModelUnavailable, TokenUsage
 from ctxsteward.summarizers.models import CallLimits
@@ -54,12 +55,17 @@ def test_a_model_plays_the_same_scenarios_and_is_compared_with_rules_pair_by_pai
     assert by_model.errors == {}
 
 
+@cache
+def by_rules() -> ScenarioResult:
+    return play_one(DRAW, Setup())
+
+
 @pytest.mark.parametrize("what", ["down", "over its limit"])
 def test_a_model_that_is_down_or_over_its_limit_leaves_what_rules_give(what: str) -> None:
     spent = what != "down"
     price, most = (ModelPrice(prompt=1e6), 0.01) if spent else (None, None)
     run = ModelRun(FakeModel(helpful if spent else down), price=price, max_dollars=most, limits=QUICK)
-    plain, by_model = play_one(DRAW, Setup()), play_one(DRAW, run.setup(Setup(), "compression"))
+    plain, by_model = by_rules(), play_one(DRAW, run.setup(Setup(), "compression"))
     summaries, selections = run.told("compression")[-2:]
 
     assert by_model.error is None

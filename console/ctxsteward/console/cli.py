@@ -35,30 +35,21 @@ class Root(LazyGroup):
         **extra: Any,
     ) -> Any:
         extra.update(windows_expand_args=windows_expand_args)
-        code = self._code(args, prog_name, complete_var, extra)
-        if standalone_mode:
-            sys.exit(code)
-        return code
-
-    def _code(
-        self,
-        args: Sequence[str] | None,
-        prog_name: str | None,
-        complete_var: str | None,
-        extra: dict[str, Any],
-    ) -> int:
         try:
             result = super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
+            code = result if isinstance(result, int) else 0
         except click.exceptions.Abort:
-            return INTERRUPTED
+            code = INTERRUPTED
         except Exception as error:
             from .terminal.failures import failure_line, report_failure
 
             line = failure_line(error)
             if line is None:
                 raise
-            return report_failure(line)
-        return result if isinstance(result, int) else 0
+            code = report_failure(line)
+        if standalone_mode:
+            sys.exit(code)
+        return code
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -68,15 +59,10 @@ class Root(LazyGroup):
         except KeyboardInterrupt:
             raise click.exceptions.Exit(INTERRUPTED) from None
         except BrokenPipeError:
-            _point_stdout_nowhere()
+            # So that the flush at exit does not complain about the same pipe again.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise click.exceptions.Exit(BROKEN_PIPE) from None
         return result
-
-
-def _point_stdout_nowhere() -> None:
-    """So that the flush at exit does not complain about the same pipe again."""
-    devnull = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(devnull, sys.stdout.fileno())
 
 
 @click.group(

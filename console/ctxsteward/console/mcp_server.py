@@ -37,37 +37,36 @@ _READ_ONLY = ToolAnnotations(read_only_hint=True, destructive_hint=False, idempo
 
 def serve(session: Session, version: str) -> None:
     """Answer on stdin and stdout until the client goes away."""
-    run(_serve, _server(session, version))
 
-
-async def _serve(server: Server[Any]) -> None:
-    async with stdio_server() as (incoming, outgoing):
-        await server.run(incoming, outgoing, server.create_initialization_options())
-
-
-def _server(session: Session, version: str) -> Server[Any]:
     async def list_tools(_: ServerRequestContext[Any], __: PaginatedRequestParams | None) -> ListToolsResult:
-        return ListToolsResult(tools=[_tool(wire["function"]) for wire in _tools()])
+        functions = [wire["function"] for wire in _tools()]
+        return ListToolsResult(
+            tools=[
+                Tool(
+                    name=function["name"],
+                    description=function["description"],
+                    input_schema=function["parameters"],
+                    annotations=_READ_ONLY,
+                )
+                for function in functions
+            ]
+        )
 
     async def call_tool(_: ServerRequestContext[Any], params: CallToolRequestParams) -> CallToolResult:
         return answered(session, params.name, params.arguments or {})
 
-    return Server(
-        "ctxsteward", version=version, instructions=INSTRUCTIONS, on_list_tools=list_tools, on_call_tool=call_tool
-    )
+    async def answer_all() -> None:
+        server: Server[Any] = Server(
+            "ctxsteward", version=version, instructions=INSTRUCTIONS, on_list_tools=list_tools, on_call_tool=call_tool
+        )
+        async with stdio_server() as (incoming, outgoing):
+            await server.run(incoming, outgoing, server.create_initialization_options())
+
+    run(answer_all)
 
 
 def _tools() -> list[Wire]:
     return [*model_tools(), what_was_dropped_tool()]
-
-
-def _tool(function: dict[str, Any]) -> Tool:
-    return Tool(
-        name=function["name"],
-        description=function["description"],
-        input_schema=function["parameters"],
-        annotations=_READ_ONLY,
-    )
 
 
 def answered(session: Session, name: str, arguments: dict[str, Any]) -> CallToolResult:

@@ -73,7 +73,7 @@ class DerivedFolder:
         try:
             for folder in (self._folder.parent, self._folder):  # not the journal's: where that is gone, nothing is kept
                 folder.mkdir(exist_ok=True, mode=0o700)
-            with open(new, "wb", opener=_private) as file:
+            with open(new, "wb", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
                 file.write(state)
             new.replace(path)
         except OSError:
@@ -175,10 +175,6 @@ class DerivedFile:
 
     def _code(self, name: str, body: bytes) -> bytes:
         return code(self._code_key, f"{self._session}.{name} {byteorder}\0".encode() + body).encode()
-
-
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
 
 
 def packed(state: list[Any]) -> bytes:

@@ -60,12 +60,12 @@ class SuiteGate:
                     yield Guard(name, metric.better, self.margins.get(name, MARGINS[metric.kind]))
 
     def _pairs(self, champion: ProfileDocument, challenger: ProfileDocument) -> Iterator[GuardScores]:
+        profiles = (champion,) if champion == challenger else (champion, challenger)
         for suite in self.suites:
             short = (draw for draw in drawn(suite, self.split, MOST) if draw.turns < LONG_TURNS[0])
             for draw in islice(short, self.scenarios):
-                old, new = (
-                    _values(play_one(draw, replace(self.setup, profile=profile))) for profile in (champion, challenger)
-                )
+                figures = [_values(play_one(draw, replace(self.setup, profile=profile))) for profile in profiles]
+                old, new = figures[0], figures[-1]
                 for name in (name for name in old if name in new and name not in UNTIMED):
                     yield GuardScores(draw.id, f"{suite}.{name}", old[name], new[name])
 

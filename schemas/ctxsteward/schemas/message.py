@@ -1,17 +1,20 @@
-"""A message: the provider's wire dict, verbatim, and a typed view of it.
+"""A message: the provider's wire dict, kept verbatim, and a typed view of it.
 
-These wire dialects are read: OpenAI chat completions (``tool_calls``, role ``tool``), Anthropic messages (content
-blocks ``tool_use``, ``tool_result``, ``thinking``) and Gemini contents (``parts`` in place of `content`, the roles
-``user`` and ``model``). A dict that means the same to OpenAI and Anthropic (plain text content) has the
-dialect ``shared``. What comes of OpenAI's responses has the dialect ``responses``: blocks ``input_…`` and
-``output_text``, an assistant message whose blocks are output items, a tool message whose `type` ends in ``_output``.
-An item without a role (a call, its output, reasoning) is put into such a message as it came (`message_of_item`).
-The wire dict is kept as it came, unknown fields and key order included; `parts` is a view that
-never feeds back into it. What goes back to a provider (`sent`) lacks the fields by which an operator governs us
-(`CONTROL_FIELDS`) and those a framework keeps for itself (`FRAMEWORK_FIELDS`), and is otherwise the same, byte for
-byte. Shapes: the providers' published API references.
+Five dialects of wire dicts are read:
 
-Raises `InvalidMessage` (field, found, expected) and `InputTooLarge`.
+    openai      chat completions: ``tool_calls``, role ``tool``
+    anthropic   messages: content blocks ``tool_use``, ``tool_result``, ``thinking``
+    shared      plain text content, which means the same to OpenAI and Anthropic
+    responses   OpenAI's responses: blocks ``input_…`` and ``output_text``, an assistant message whose blocks are output
+                items, a tool message whose `type` ends in ``_output``; an item without a role (a call, its output,
+                reasoning) is put into such a message as it came (`message_of_item`)
+    gemini      contents: ``parts`` in place of `content`, the roles ``user`` and ``model``
+
+The wire dict keeps unknown fields and the order of keys; `parts` is a view and never changes it. The dict that goes
+back to a provider (`sent`) lacks the fields by which an operator governs this product (`CONTROL_FIELDS`) and those that
+a framework keeps for itself (`FRAMEWORK_FIELDS`); otherwise it is the same, byte for byte.
+
+Raises `InvalidMessage` (field, found, expected) and `InputTooLarge`. Source: the providers' published API references.
 """
 
 from __future__ import annotations
@@ -62,10 +65,10 @@ CONTROL_FIELDS = frozenset(
         *BLOCKS,
     )
 )
-"""What an operator sets beside messages and in profiles, in lower case; no provider has a field of such a name in a
-message. In one, it comes from whoever wrote the message, and governs nothing."""
+"""Names of fields that an operator sets beside messages and in profiles, in lower case. No provider has such a field in
+a message: there it was written by the message's author, and governs nothing."""
 FRAMEWORK_FIELDS = frozenset(("langchain", "openai_agents", "pydantic_ai"))
-"""What a framework keeps beside a message of its own: it goes back to that framework, and to no provider."""
+"""Fields that a framework adds to its own messages; they go back to that framework and to no provider."""
 _RESPONSES_KINDS = frozenset(("input_text", "input_image", "input_file", "output_text"))
 _MESSAGE_KEYS = frozenset(("role", "content"))
 _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
@@ -79,7 +82,7 @@ GEMINI_ROLES: dict[str, Role] = {
     "function": "user",
     "model": "assistant",
 }
-"""Roles of a Gemini content; results of tools come in any of those that are not the model's."""
+"""Our role by Gemini's; tool results come under any role but the model's."""
 _TAGS = frozenset(("type", "kind"))
 """Tell the parts of user interfaces and agents apart; no Gemini part has one."""
 _CAMEL = re.compile(r"(?<=[a-z])[A-Z]")
@@ -158,7 +161,7 @@ class Message(FrozenModel):
 
     @property
     def content_field(self) -> str:
-        """The field of `wire` that holds its blocks: `parts` of a Gemini content, else `content`."""
+        """Name of the field of `wire` that holds its blocks: `parts` of a Gemini content, else `content`."""
         return "parts" if self.dialect == "gemini" else "content"
 
     @property
@@ -185,7 +188,10 @@ class Message(FrozenModel):
 
 
 def encode_wire(wire: object) -> str:
-    """The canonical-free JSON text of a wire dict: key order kept, no NaN, no lone surrogates, within the caps."""
+    """Return the JSON text of a wire dict; refuse NaN, lone surrogates, and sizes and depths above the caps.
+
+    The order of keys is kept.
+    """
     if isinstance(wire, Message):
         wire = wire.wire
     elif not isinstance(wire, dict) and hasattr(wire, "model_dump"):
@@ -210,7 +216,7 @@ def encode_wire(wire: object) -> str:
 
 
 def control_fields(wire: Wire) -> tuple[str, ...]:
-    """Paths of the control fields of a message: its own, those of its blocks and of its calls.
+    """Return the paths of a message's control fields: its own, and those of its blocks and calls.
 
     >>> control_fields({"role": "user", "content": [{"type": "text", "text": "hi", "trust": 1}], "Budgets": {}})
     ('content[0].trust', 'Budgets')
@@ -219,7 +225,7 @@ def control_fields(wire: Wire) -> tuple[str, ...]:
 
 
 def sent(wire: Wire) -> Wire:
-    """A message as it goes back to its provider: without control and framework fields; the same dict where it has none.
+    """Return the message for its provider, without control and framework fields; the same dict where it has none.
 
     >>> sent({"role": "user", "content": "hi", "budgets": {"dynamic_tokens": 9}, "langchain": {}, "x_vendor": 1})
     {'role': 'user', 'content': 'hi', 'x_vendor': 1}
@@ -234,7 +240,7 @@ def sent(wire: Wire) -> Wire:
 
 
 def _is_plain(wire: Wire) -> bool:
-    """A role and a text, as most messages are."""
+    """Return whether a message is a role and a text, as most messages are: such a one has no field to look into."""
     return wire.keys() <= _MESSAGE_KEYS and not isinstance(wire.get("content"), list)
 
 
@@ -243,7 +249,7 @@ def _is_control(key: str) -> bool:
 
 
 def _inside(wire: Wire, key: str, value: object) -> bool:
-    """Whether a field holds the message's blocks or calls; anything else is its provider's, or the model's."""
+    """Return whether a field holds blocks or calls; the content of any other belongs to the provider or the model."""
     return isinstance(value, list) and (key in ("content", "tool_calls") or (key == "parts" and is_gemini(wire)))
 
 
@@ -268,7 +274,7 @@ def _without_controls(wire: Wire) -> Wire:
 
 
 def take_wire(wire: object) -> tuple[str, Message]:
-    """The JSON text of a wire dict and its message, which shares nothing with it."""
+    """Return the JSON text of a wire dict and its message; the message shares no object with the dict."""
     text = encode_wire(wire)
     if isinstance(wire, dict) and "role" in wire and all(map(_FLAT.__contains__, map(type, wire.values()))):
         return text, _message(dict(wire))
@@ -276,7 +282,7 @@ def take_wire(wire: object) -> tuple[str, Message]:
 
 
 def decode_wire(text: str) -> Message:
-    """The message whose wire dict is this JSON text (as `encode_wire` made it)."""
+    """Return the message for a JSON text that `encode_wire` made."""
     wire = cast(Wire, json.loads(text))
     if text.count("{") + text.count("[") > MAX_DEPTH and _depth(wire) > MAX_DEPTH:
         raise InvalidMessage("content", "deeper nesting", f"at most {MAX_DEPTH} levels")
@@ -284,7 +290,7 @@ def decode_wire(text: str) -> Message:
 
 
 def _checked(message: Message) -> Message:
-    """Refuse a message whose `parts` would be lost. Logs skip this check: old ones may hold such messages."""
+    """Refuse a message whose `parts` would be lost. Logs skip this check: old logs may hold such messages."""
     parts = message.wire.get("parts")
     if message.dialect == "gemini" or not isinstance(parts, list) or not parts:
         return message
@@ -318,7 +324,9 @@ def _message(wire: Wire) -> Message:
 def _parts(wire: Wire, role: str) -> Iterator[Part]:
     content = wire.get("content")
     if role == "tool":
-        yield _openai_result(wire, content)
+        text, images = _result_content(content, "content")
+        name = wire.get("name") if isinstance(wire.get("name"), str) else None
+        yield ToolResultPart(call_id=_id(wire, "tool_call_id"), name=name, text=text, images=images)
         return
     if isinstance(content, str):
         if content:
@@ -374,7 +382,9 @@ def _block(block: object, where: str) -> Part:
             arguments = json.dumps(block.get("input", {}), ensure_ascii=False)
             return ToolCallPart(id=_id(block, "id"), name=_str(block, "name", where), arguments=arguments)
         case "tool_result":
-            return _anthropic_result(block, where)
+            text, images = _result_content(block.get("content"), f"{where}.content")
+            is_error = block.get("is_error") is True
+            return ToolResultPart(call_id=_id(block, "tool_use_id"), text=text, is_error=is_error, images=images)
         case "thinking":
             return ThinkingPart(text=_str(block, "thinking", where))
         case "redacted_thinking":
@@ -386,7 +396,7 @@ def _block(block: object, where: str) -> Part:
 
 
 def _item(block: object) -> Part | None:
-    """An output item of OpenAI's responses, as a run of them is the content of an assistant message; else None."""
+    """Read an output item of OpenAI's responses; None for a block that is none. An assistant's content may be items."""
     if not isinstance(block, dict) or not isinstance(kind := block.get("type"), str):
         return None
     if kind == "message":
@@ -458,24 +468,6 @@ def _openai_call(call: object, where: str) -> ToolCallPart:
     return ToolCallPart(id=_id(call, "id"), name=_str(function, "name", f"{where}.function"), arguments=arguments)
 
 
-def _openai_result(wire: Wire, content: object) -> ToolResultPart:
-    text, images = _result_content(content, "content")
-    name = wire.get("name")
-    return ToolResultPart(
-        call_id=_id(wire, "tool_call_id"),
-        name=name if isinstance(name, str) else None,
-        text=text,
-        images=images,
-    )
-
-
-def _anthropic_result(block: Wire, where: str) -> ToolResultPart:
-    text, images = _result_content(block.get("content"), f"{where}.content")
-    return ToolResultPart(
-        call_id=_id(block, "tool_use_id"), text=text, is_error=block.get("is_error") is True, images=images
-    )
-
-
 def _result_content(content: object, where: str) -> tuple[str, tuple[ImagePart, ...]]:
     if content is None:
         return "", ()
@@ -483,18 +475,18 @@ def _result_content(content: object, where: str) -> tuple[str, tuple[ImagePart, 
         return content, ()
     if not isinstance(content, list):
         raise InvalidMessage(where, type(content).__name__, "text or a list of blocks")
-    parts = [_block(block, f"{where}[{index}]") for index, block in enumerate(content)]
-    texts = [
-        part.text if isinstance(part, TextPart) else _unread(part, block)
-        for part, block in zip(parts, content, strict=True)
-        if not isinstance(part, ImagePart)
-    ]
-    return "\n".join(texts), tuple(part for part in parts if isinstance(part, ImagePart))
-
-
-def _unread(part: Part, block: object) -> str:
-    kind = part.type if isinstance(part, OpaquePart) else part.kind
-    return f"[{kind}]" if kind in MEDIA_TYPES else _encode(block)
+    texts: list[str] = []
+    images: list[ImagePart] = []
+    for index, block in enumerate(content):
+        part = _block(block, f"{where}[{index}]")
+        if isinstance(part, ImagePart):
+            images.append(part)
+        elif isinstance(part, TextPart):
+            texts.append(part.text)
+        else:
+            kind = part.type if isinstance(part, OpaquePart) else part.kind
+            texts.append(f"[{kind}]" if kind in MEDIA_TYPES else _encode(block))
+    return "\n".join(texts), tuple(images)
 
 
 def _image_url(block: Wire, where: str) -> ImagePart:
@@ -650,7 +642,15 @@ def with_results(wire: Wire, text: Callable[[object], str]) -> Wire:
     {'role': 'tool', 'tool_call_id': 'c1', 'content': '[expired]'}
     """
     if is_gemini(wire):
-        return {**wire, "parts": [_gemini_result_as(part, text) for part in wire["parts"]]}
+        parts = []
+        for part in wire["parts"]:
+            field = gemini_field(part)
+            if field.kind == "function_response":
+                result = {key: value for key, value in field.value.items() if key not in ("response", "parts")}
+                shown = text(_gemini_result(field.value, field.key).text)
+                part = {**part, field.key: {**result, "response": {"output": shown}}}
+            parts.append(part)
+        return {**wire, "parts": parts}
     if wire["role"] == "tool":
         return {**wire, "content": text(wire.get("content"))}
     blocks = [
@@ -660,15 +660,6 @@ def with_results(wire: Wire, text: Callable[[object], str]) -> Wire:
         for block in wire["content"]
     ]
     return {**wire, "content": blocks}
-
-
-def _gemini_result_as(part: Wire, text: Callable[[object], str]) -> Wire:
-    field = gemini_field(part)
-    if field.kind != "function_response":
-        return part
-    result = {key: value for key, value in field.value.items() if key not in ("response", "parts")}
-    shown = text(_gemini_result(field.value, field.key).text)
-    return {**part, field.key: {**result, "response": {"output": shown}}}
 
 
 def _dialect(wire: Wire, parts: tuple[Part, ...]) -> Dialect:

@@ -43,7 +43,7 @@ from .night.batch_harvest import HarvestResult, HarvestWorker, WorkerPools, harv
 from .night.chain import NightChain
 from .night.environment import ProcessEnvironment, draft_store
 from .night.run import DueTranscripts, LedgerUpdate, Marks, OpenNight, Tell
-from .release.decision import DecisionStage, Records, in_force
+from .release.decision import Decisions, Records, in_force
 from .settings import NightSettings
 
 MAX_NAMES_SHOWN = 5
@@ -129,7 +129,7 @@ def open_night(
             watch=ledger.uses.watched,
         )
         chain = NightChain(store, settings.tenant, settings.profile)
-        deciding = DecisionStage(settings, store, ledger, model=here.models)
+        deciding = Decisions(settings, store, ledger, model=here.models)
         yield OpenNight(
             settings=settings,
             store=store,

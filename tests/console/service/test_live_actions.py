@@ -12,12 +12,12 @@ from ctxsteward.console.pages.health import health_of, health_of_call
 from ctxsteward.console.pages.profiles import governed_profile, text_changes
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, Store, open_store, past_calls
 
-from ..steward.conftest import desk, night
+from ..steward.conftest import desk, night, staffed
 from ..steward.scenes import Desk, value
 from ..test_view import check, taken_apart
 from .serving import FREE, Served, served, tenants
 
-__all__ = ["desk", "night"]
+__all__ = ["desk", "night", "staffed"]
 SMALL = Budgets(dynamic_tokens=400)
 
 
@@ -132,16 +132,13 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize(("fields", "said"), REFUSED.values(), ids=REFUSED)
-def test_what_is_refused_is_told_on_the_page(
-    fields: dict[str, str], said: str, office: Served, desk: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_refused_is_told_on_the_page(office: Served, desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where this process has a token in its environment: nobody answers with that."""
     monkeypatch.setenv("CTXSTEWARD_TOKEN", desk.tokens["otto"])
-    fields = {"id": desk.record()} | fields
-    page = form(office, PROFILE, 422, **fields).text
-    alert = page.partition('role="alert"')[2].partition("</p>")[0]
-    assert said in alert
+    record = desk.record()
+    for case, (fields, said) in REFUSED.items():
+        page = form(office, PROFILE, 422, **{"id": record} | fields).text
+        assert said in page.partition('role="alert"')[2].partition("</p>")[0], case
     assert office.store.profiles("fernhollow-desk").newest().number == 2
 
 
@@ -214,10 +211,10 @@ def test_pages_of_the_steward_as_files(desk: Desk, tmp_path: Path) -> None:
     }
     page = apart["en/steward/fernhollow-desk/index.html"]
     assert page.tags["form"] == 0
-    assert [one.record.text for one in shown.questions if one.record.text not in "".join(page.text)] == []
+    assert [one.record.text for one in shown.questions.rows if one.record.text not in "".join(page.text)] == []
     assert any("sessions/dora-2/messages.html#m3" in link for _, link in page.links)
     asked = [one["id"] for one in value("review", *desk.where)["records"]]
-    assert [one.record.id for one in shown.questions] == asked
+    assert [one.record.id for one in shown.questions.rows] == asked
 
 
 def test_what_two_texts_differ_in() -> None:

@@ -597,14 +597,14 @@ def test_the_run_that_is_killed_has_all_there_is(
     assert ledger.all("used-")  # counts were corrected on the way
 
 
-@pytest.mark.parametrize("after", [False, True])
 def test_killed_at_any_write_it_goes_on_to_the_same_envelopes_byte_for_byte(
-    after: bool, unbroken: tuple[RunEnd, dict[str, Any], list[tuple[str, ...]]]
+    unbroken: tuple[RunEnd, dict[str, Any], list[tuple[str, ...]]],
 ) -> None:
-    """At a tenth of the writes, of each kind to each session one at least; at all with CTXSTEWARD_SOAK=1."""
+    """Before or after a write, one of each kind to each session at least; at all with CTXSTEWARD_SOAK=1."""
     expected_end, expected, writes = unbroken
     assert len(writes) > 100
-    for place in drawn(range(len(writes)), len(writes) // 10, f"cascade {after}", kind=lambda place: writes[place]):
+    cases = [(place, after) for place in range(len(writes)) for after in (False, True)]
+    for place, after in drawn(cases, len(writes) // 10, "cascade", kind=lambda case: writes[case[0]]):
         store, journal = mortal_store()
         journal.left, journal.after = place, after
         with pytest.raises(Crashed):

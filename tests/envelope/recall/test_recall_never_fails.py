@@ -16,7 +16,7 @@ from ctxsteward.envelope.testing import memory_store
 from ctxsteward.envelope.transcripts.files import read_transcripts
 from ctxsteward.schemas import publish
 
-from ...examples import examples
+from ...examples import drawn, examples
 from ..agent_histories import agent_history
 from ..messages import CHARS, char_builder
 
@@ -110,7 +110,7 @@ def test_recall_never_fails_on_generated_runs(dynamic_tokens: int) -> None:
 
 
 @pytest.mark.skipif(not DATA.is_dir(), reason="the real data (../shared/data) is not here")
-@pytest.mark.parametrize("dynamic_tokens", [8_000, 16_000])
+@pytest.mark.parametrize("dynamic_tokens", drawn([8_000, 16_000], 1, "recall on real runs"))
 def test_recall_never_fails_on_real_runs(dynamic_tokens: int) -> None:
     """Several runs behind one another, so that 16,000 tokens do not hold all of them."""
     files = [DATA / "tau_bench_airline/runs_even_tasks.jsonl", *sorted((DATA / "swe_agent").glob("*.traj"))]

@@ -161,10 +161,11 @@ UNWELL: dict[str, tuple[Respond, str]] = {
 
 @pytest.mark.parametrize(("respond", "told"), UNWELL.values(), ids=UNWELL)
 def test_what_a_server_does_instead_of_answering_is_told(respond: Respond, told: str) -> None:
-    with serving(handler(respond)) as address, pytest.raises(InputError) as refused:
+    with serving(handler(respond)) as address:
         subject = Made(lambda task, tokens: HttpDialogue(address, task, 0.3))
         subject.name = address
-        moments(subject)
+        with pytest.raises(InputError) as refused:
+            moments(subject)
     assert told in str(refused.value)
     assert address in str(refused.value)
 

@@ -16,6 +16,8 @@ from typing import Any
 
 from ctxsteward.envelope.store import Store
 from ctxsteward.schemas.profile import MetaRecord, ProfileEntry
+from ctxsteward.schemas.profile_changes import DriftLevel, DriftLimits, DriftReport
+from ctxsteward.steward.gate.port import GateReport, GuardResult
 from ctxsteward.steward.harvest.batches import (
     Batch,
     BatchRecords,
@@ -59,8 +61,9 @@ class Lines:
         self.records = BatchRecords(store, TENANT, PROFILE, extractor="lines/1")
         self.read: list[str] = []
         self._note = note
-        self.drift = CheckVerdict(level="INFO", ok=True)
-        self.gate = CheckVerdict(level="passed", ok=True)
+        self.drift: DriftLevel = "INFO"
+        self.falls = False
+        """Whether the challenger falls below the champion."""
 
     def due(self, marks: Marks) -> DueTranscripts:
         listed = {path.name: _digest(path) for path in self.folder.iterdir()}
@@ -128,8 +131,10 @@ class Lines:
     def promote(
         self,
         challenger: Challenger | None,
-        drift: CheckVerdict | None,
-        gate: CheckVerdict | None,
+        drift: DriftReport | None,
+        gate: GateReport | None,
+        admitted: AdmittedRecords,
+        fitted: FittedSlice,
         writing: CommitContext,
     ) -> PromotionResult:
         versions = self.store.profiles(PROFILE, tenant=TENANT)
@@ -138,7 +143,7 @@ class Lines:
         if challenger is not None:
             assert drift is not None
             assert gate is not None
-            outcome = "promoted" if drift.ok and gate.ok else "held" if gate.ok else "rejected"
+            outcome = "held" if drift.level == "BLOCK" else "promoted" if gate.passed else "rejected"
         if challenger is not None and outcome == "promoted":
             head = versions.commit(
                 challenger.document,
@@ -183,12 +188,42 @@ def shell(
         admit=lines.admit,
         fit=lines.fit,
         stage=lines.stage,
-        drift=lambda challenger, commit: lines.drift,
-        gate=lambda challenger: lines.gate,
+        drift=lambda challenger, commit: drift_report(lines.drift),
+        gate=lambda challenger, drift, admitted: gate_report(falls=lines.falls),
         promote=lines.promote,
-        canary=lambda commit: CheckVerdict(level="none", ok=True),
+        canary=lambda admitted, commit: CheckVerdict(level="none", ok=True),
         **more,
     )
+
+
+def drift_report(level: DriftLevel) -> DriftReport:
+    return DriftReport(
+        profile=PROFILE,
+        champion=None,
+        level=level,
+        delta=0.0,
+        removed=0.0,
+        meta_delta=0.0,
+        findings=(),
+        touched=(),
+        touches_locked=False,
+        approves=(),
+        cumulative=None,
+        limits=DriftLimits(),
+    )
+
+
+def gate_report(*, falls: bool) -> GateReport:
+    guard = GuardResult(
+        guard="lines",
+        direction="higher",
+        margin=0.0,
+        cases=1,
+        champion=1.0,
+        challenger=0.0 if falls else 1.0,
+        passed=not falls,
+    )
+    return GateReport(suite="lines/1", results=(guard,), pairs=(), digests=("", ""))
 
 
 def write(folder: Path, texts: dict[str, str]) -> None:

@@ -85,27 +85,38 @@ def die(root: str, stop: str) -> None:
     night(settings_of(Path(root), batch_transcripts=4), tell=tell)
 
 
+def only_night(shared: Path, root: Path, stop: str | None = None) -> tuple[object, ...]:
+    """What a night leaves behind in `root`, repeated if it was killed at a boundary."""
+    keys_in(root / "store", shared / "keys")
+    shutil.copytree(shared / "in", root / "in", copy_function=shutil.copy2)
+    settings = settings_of(root, batch_transcripts=4)
+    if stop:
+        killed(die, str(root), stop)
+    report = night(settings)
+    with open_store(settings.store) as store:
+        found, *more = NightChain(store, "acme", "support").history()
+        assert more == []
+        version = store.profiles("support", tenant="acme").newest()
+        plain = replace(found, marks={}, batches=())  # they name the folder, which is another one here
+        damage = [finding.kind for finding in fsck(store, read_data=True).damage]
+        assert damage == ["journal_missing"], "its keys were there before its journal"
+    return plain, version.profile.meta, report.final
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, tuple[object, ...]]:
+    """Keys and transcripts, and what a night over them leaves behind that nobody kills."""
+    shared = tmp_path_factory.mktemp("whole")
+    fill(shared / "in", 15)
+    return shared, only_night(shared, shared / "night")
+
+
 @pytest.mark.parametrize("stop", ["batch", "absorbed", "admitted", "gate", "promoted", "linked"])
-def test_killed_at_a_boundary_it_is_repeated_to_the_same_bytes(tmp_path: Path, stop: str) -> None:
-    fill(tmp_path / "in", 15)
-    kept = {}
-    for name in ("whole", "killed"):
-        root = tmp_path / name
-        keys_in(root / "store", tmp_path / "keys")
-        shutil.copytree(tmp_path / "in", root / "in", copy_function=shutil.copy2)
-        settings = settings_of(root, batch_transcripts=4)
-        if name == "killed":
-            killed(die, str(root), stop)
-        report = night(settings)
-        with open_store(settings.store) as store:
-            found, *more = NightChain(store, "acme", "support").history()
-            assert more == []
-            version = store.profiles("support", tenant="acme").newest()
-            plain = replace(found, marks={}, batches=())  # they name the folder, which is another one here
-            kept[name] = (plain, version.profile.meta, report.final)
-            damage = [finding.kind for finding in fsck(store, read_data=True).damage]
-            assert damage == ["journal_missing"], "its keys were there before its journal"
-    assert kept["killed"] == kept["whole"]
+def test_killed_at_a_boundary_it_is_repeated_to_the_same_bytes(
+    stop: str, whole: tuple[Path, tuple[object, ...]], tmp_path: Path
+) -> None:
+    shared, unbroken = whole
+    assert only_night(shared, tmp_path, stop) == unbroken
 
 
 def test_a_dry_run_says_what_the_night_would_do_and_leaves_no_trace(tmp_path: Path) -> None:

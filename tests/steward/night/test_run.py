@@ -9,9 +9,9 @@ from random import Random
 import pytest
 
 from ctxsteward.envelope.store import Store, open_store
+from ctxsteward.schemas.profile_changes import DriftLevel
 from ctxsteward.steward.harvest.batches import DueTranscript, batched
 from ctxsteward.steward.night.chain import NightChain
-from ctxsteward.steward.night.report import CheckVerdict
 from ctxsteward.steward.night.run import run_night
 from ctxsteward.store.maintenance.fsck import fsck
 from ctxsteward.store.maintenance.gc import gc
@@ -163,11 +163,10 @@ def test_a_broken_batch_stays_due_and_sinks_nothing_else(store: Store, folder: P
     [("BLOCK", "passed", "held", 3), ("INFO", "failed", "rejected", 3), ("INFO", "passed", "promoted", 0)],
 )
 def test_what_a_check_stops_is_not_committed_and_the_night_is_kept(
-    store: Store, folder: Path, drift: str, gate: str, outcome: str, code: int
+    store: Store, folder: Path, drift: DriftLevel, gate: str, outcome: str, code: int
 ) -> None:
     lines = Lines(store, folder)
-    lines.drift = CheckVerdict(level=drift, ok=drift != "BLOCK")
-    lines.gate = CheckVerdict(level=gate, ok=gate == "passed")
+    lines.drift, lines.falls = drift, gate == "failed"
     report = run_night(shell(store, lines))
     assert (report.outcome, report.exit_code, report.number) == (outcome, code, 1)
     assert (store.profiles(PROFILE, tenant=TENANT).head() is not None) == (outcome == "promoted")

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import click
+from rich.console import Console
 
 from ctxsteward.envelope import EnvelopeBuilder, Profile, Store
 from ctxsteward.envelope.building.snapshots import Snapshots
@@ -14,12 +15,11 @@ from ctxsteward.store.profiles.proposal import bootstrap
 from ctxsteward.store.profiles.versions import profile_names
 
 from ..steward.context import author
-from ..terminal import tables
 from ..terminal.failures import FOUND
 from ..terminal.options import DEFAULT_MODEL, common, read_builder, read_profile
-from ..terminal.output import print_json, table_console
+from ..terminal.output import print_result
 from ..terminal.stores import open_stored, open_uri
-from ..terminal.tables import say
+from ..terminal.tables import grid, say, short
 
 WHO, WHY = "backfill", "the first version, of a profile file"
 
@@ -57,19 +57,12 @@ def backfill(
         raise click.UsageError("say what to write: --snapshot", ctx)
     builder = read_builder(model, budgets)
     governed = read_profile(profile)
-    with _opened(store, governed) as opened:
+    # The store is only made where there is something to put into it.
+    with open_stored(store) if governed is None else open_uri(store) as opened:
         result = _backfilled(opened, tenant, governed, builder, who)
-    if as_json:
-        print_json(result)
-    else:
-        _print_table(result)
+    print_result(result, _show, as_json=as_json)
     if any(row["error"] for row in result["profiles"]):
         ctx.exit(FOUND)
-
-
-def _opened(store: str, governed: Profile | None) -> Store:
-    """The store; it is only made where there is something to put into it."""
-    return open_stored(store) if governed is None else open_uri(store)
 
 
 def _backfilled(
@@ -120,20 +113,19 @@ def _plain(findings: list[Any]) -> list[Any]:
     return [finding.model_dump(mode="json") for finding in findings]
 
 
-def _print_table(result: dict[str, Any]) -> None:
-    console = table_console()
-    table = tables.grid("profile", "version", "snapshot", "tokens", "envelope", "")
-    for row in result["profiles"]:
-        done = [word for word in ("committed", "written") if row[word]] or ["unchanged"]
-        table.add_row(
+def _show(console: Console, result: dict[str, Any]) -> None:
+    rows = (
+        (
             row["profile"],
             str(row["version"]),
             str(row["snapshot"] or "-"),
             f"{sum(row['tokens'].values()):,}" if row["tokens"] else "-",
-            tables.short(row["address"] or "-"),
-            "failed" if row["error"] else ", ".join(done),
+            short(row["address"] or "-"),
+            "failed" if row["error"] else ", ".join(w for w in ("committed", "written") if row[w]) or "unchanged",
         )
-    console.print(table)
+        for row in result["profiles"]
+    )
+    console.print(grid("profile", "version", "snapshot", "tokens", "envelope", "", rows=rows))
     for row in result["profiles"]:
         for text in [row["error"]] if row["error"] else [finding["text"] for finding in row["findings"]]:
             say(console, f"{row['profile']}: {text}")

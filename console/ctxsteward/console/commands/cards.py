@@ -19,13 +19,12 @@ from ctxsteward.envelope.cards import (
     rebuild as made_anew,
 )
 from ctxsteward.schemas import InputError
-from ctxsteward.schemas.cards import ContextCard
 
 from ..terminal.failures import one_line
 from ..terminal.options import common
 from ..terminal.output import note, print_document, print_json, progress, table_console
 from ..terminal.stores import open_stored, stored_session
-from ..terminal.tables import grid, shown
+from ..terminal.tables import grid
 
 index_option = click.option(
     "--cards", "cards_uri", metavar="URI", help="The index: sqlite:PATH or postgresql://USER@HOST/DATABASE."
@@ -98,7 +97,20 @@ def list_cards(
     if as_json:
         print_document("context_card", [card.model_dump(mode="json") for card in listed])
         return
-    _print_cards(listed)
+    rows = [
+        (
+            card.ref,
+            card.role,
+            one_line(card.phase_name or ""),
+            str(card.turn_number or ""),
+            f"{card.estimated_tokens:,}",
+            one_line((card.callout_name or ("anchor" if card.is_anchor else "callout")) if card.is_callout else ""),
+            one_line(card.summary),
+        )
+        for card in listed
+    ]
+    columns = ("ref", "role", "phase", "turn", "tokens", "pin", "summary")
+    table_console().print(grid(*columns, rows=rows, numbers=("turn", "tokens")) if rows else "no cards")
     if carded < len(session) and not (phase or refs):
         note(f"carded up to §{carded} of {len(session)} messages; `ctxsteward cards rebuild` makes the rest")
 
@@ -108,20 +120,3 @@ def _index(store: Store, given: str | None, *, must_exist: bool = False) -> Card
     if given is None and store.cards_uri == "memory:":
         raise InputError(f"--store {store.uri}: its cards are elsewhere; name them with --cards")
     return open_cards(store.cards_uri, must_exist=must_exist)
-
-
-def _print_cards(found: list[ContextCard]) -> None:
-    table = grid("ref", "role", "phase", "turn", "tokens", "pin", numbers=("turn", "tokens"))
-    table.add_column("summary")
-    for card in found:
-        pin = (card.callout_name or ("anchor" if card.is_anchor else "callout")) if card.is_callout else ""
-        table.add_row(
-            card.ref,
-            card.role,
-            shown(one_line(card.phase_name or "")),
-            str(card.turn_number or ""),
-            f"{card.estimated_tokens:,}",
-            shown(one_line(pin)),
-            shown(one_line(card.summary)),
-        )
-    table_console().print(table if found else shown("no cards"))

@@ -26,23 +26,6 @@ from ..terminal.output import note, print_json, progress, table_console
 from ..terminal.tables import grid, shown
 
 
-def describe_suites() -> list[dict[str, Any]]:
-    """Each suite with its figures and shipped gates, as JSON values."""
-    gates = shipped_gates()
-    return [
-        {
-            "suite": name,
-            "about": suite_named(name).about,
-            "scenarios": suite_named(name).scenarios,
-            "promise_detects": promise_detects(suite_named(name).scenarios),
-            "metrics": {metric.name: metric.about for metric in suite_named(name).metrics},
-            "unplayable": suite_named(name).unplayable(),
-            "gates": {metric: [str(gate) for gate in each] for metric, each in gates.get(name, {}).items()},
-        }
-        for name in NAMES
-    ]
-
-
 def suites_table(rows: Iterable[Mapping[str, Any]]) -> Table:
     """A row a figure, below its suite."""
     table = grid("suite, figures", "gate")
@@ -62,7 +45,19 @@ def suites_table(rows: Iterable[Mapping[str, Any]]) -> Table:
 @json_option
 def list_suites(as_json: bool) -> None:
     """List the suites with their figures and the shipped gates, and what those need that cannot be played here."""
-    rows = describe_suites()
+    gates = shipped_gates()
+    rows = [
+        {
+            "suite": suite.name,
+            "about": suite.about,
+            "scenarios": suite.scenarios,
+            "promise_detects": promise_detects(suite.scenarios),
+            "metrics": {metric.name: metric.about for metric in suite.metrics},
+            "unplayable": suite.unplayable(),
+            "gates": {metric: [str(gate) for gate in each] for metric, each in gates.get(suite.name, {}).items()},
+        }
+        for suite in map(suite_named, NAMES)
+    ]
     if as_json:
         for row in rows:
             print_json(row)
@@ -79,10 +74,7 @@ def list_subjects(as_json: bool) -> None:
         for name, about in rows:
             print_json({"subject": name, "about": about})
         return
-    table = grid("subject", "what it does")
-    for name, about in rows:
-        table.add_row(name, shown(about))
-    table_console().print(table)
+    table_console().print(grid("subject", "what it does", rows=rows))
 
 
 # -- from-transcripts -------------------------------------------------------------------------------------------------
@@ -115,7 +107,6 @@ def check_out(out: Path, overwrite: bool, read: Sequence[Path]) -> None:
 
 def drafted_table(draft: SuiteDraft) -> Table:
     """What became of the transcripts."""
-    table = grid("drafted", "", numbers=("",))
     kinds = Counter(ask.kind for scenario in draft.scenarios for ask in scenario.asks)
     rows = [("files", draft.files), ("transcripts", draft.transcripts), ("conversations", len(draft.scenarios))]
     rows += [("  that fit their budget whole: nothing is told apart", draft.fit)] if draft.fit else []
@@ -123,9 +114,7 @@ def drafted_table(draft: SuiteDraft) -> Table:
     rows += [("asks that transcripts share, dropped", draft.shared)]
     rows += [("redacted", draft.redacted.total()), *((f"  {kind}", n) for kind, n in sorted(draft.redacted.items()))]
     rows += [(f"left out: {reason}", count) for reason, count in sorted(draft.left_out.items())]
-    for name, count in rows:
-        table.add_row(shown(name), f"{count:,}")
-    return table
+    return grid("drafted", "", rows=((name, f"{count:,}") for name, count in rows), numbers=("",))
 
 
 @click.command("from-transcripts")

@@ -15,7 +15,6 @@ from ctxsteward.envelope.cascade.phase import PhaseContext
 from ctxsteward.envelope.cascade.run import RecordedRun, past_of_rows, read_rows, recorded_of
 from ctxsteward.envelope.history.tool_groups import NewMessage, text_of
 from ctxsteward.schemas import InputError, Message
-from ctxsteward.schemas.documents import SelectionLog
 
 from ..terminal import tables
 from ..terminal.options import DEFAULT_MODEL, common, provider, read_builder, read_input, read_provider
@@ -130,43 +129,34 @@ def _rendered(shown: PhaseContext, builder: EnvelopeBuilder, provider: str) -> A
     session = open_store("memory:").session(shown.phase, system=system, counter=builder.counter)
     rest = [message for message in shown.messages if message.wire["role"] != "system"]
     session.extend(NewMessage(message=message.wire, origin=message.origin) for message in rest)
-    instructions = shown.instructions
-    if instructions.strip():
-        session.append({"role": "user", "content": instructions}, phase=shown.phase)
+    if shown.instructions.strip():
+        session.append({"role": "user", "content": shown.instructions}, phase=shown.phase)
     return builder.build(session).render(provider)  # type: ignore[arg-type]
 
 
 def _print(cascade_id: str, shown: PhaseContext) -> None:
-    from ..terminal.failures import visible
-
-    console = table_console()
+    console, log = table_console(), shown.log
     console.print(tables.shown(f"{cascade_id}: {shown.phase} ({shown.mode}), {shown.tokens} tokens"))
     table = Table("role", "from", "tokens", "text", box=None, pad_edge=False)
     for message in shown.messages:
         read = Message.from_wire(message.wire)
         text = " ".join(text_of(read).split())[:300] or ", ".join(part.kind for part in read.parts)
-        table.add_row(read.role, message.origin, str(message.tokens), visible(text))
-    instructions = shown.instructions
-    if instructions.strip():
-        table.add_row("user", "instructions", "", visible(" ".join(instructions.split())[:300]))
+        table.add_row(read.role, message.origin, str(message.tokens), tables.shown(text))
+    if shown.instructions.strip():
+        table.add_row("user", "instructions", "", tables.shown(" ".join(shown.instructions.split())[:300]))
     console.print(table)
-    log = shown.log
     console.print(
         f"selection {log.strategy}: {log.context_size} of {log.full_history_size} messages, "
         f"{len(log.anchor_refs)} anchors, {log.tokens_saved} tokens saved"
     )
     if log.reasoning:
-        console.print(tables.shown(f"because: {visible(log.reasoning)}"))
+        console.print(tables.shown(f"because: {log.reasoning}"))
     if log.candidates:
-        console.print(_candidates(log))
+        table = Table("ref", "score", "", "why", "signals", box=None, pad_edge=False)
+        for each in log.candidates:
+            signals = ", ".join(f"{name} {value:g}" for name, value in each.signals.items())
+            table.add_row(each.ref, f"{each.score:.3f}", "in" if each.in_ else "out", each.why, signals)
+        console.print(table)
     if shown.findings:
         console.print("findings")
         console.print(tables.finding_list(shown.findings))
-
-
-def _candidates(log: SelectionLog) -> Table:
-    table = Table("ref", "score", "", "why", "signals", box=None, pad_edge=False)
-    for candidate in log.candidates:
-        signals = ", ".join(f"{name} {value:g}" for name, value in candidate.signals.items())
-        table.add_row(candidate.ref, f"{candidate.score:.3f}", "in" if candidate.in_ else "out", candidate.why, signals)
-    return table

@@ -11,9 +11,8 @@ from __future__ import annotations
 import json
 import re
 import textwrap
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
@@ -21,7 +20,6 @@ from typing import NamedTuple
 import click
 from rich.console import Console
 from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
 from ctxsteward.envelope import (
@@ -120,14 +118,6 @@ class SlidingWindow:
         return "\n".join(f"{entry.ref} {entry.message.role}: {text_of(entry.message)}" for entry in self.entries)
 
 
-class AskedWindow(NamedTuple):
-    """A `SlidingWindow` at the call that answers `ASKED_AT`."""
-
-    text: str
-    messages: int
-    prompt_tokens: int
-
-
 @dataclass(slots=True)
 class DemoRun:
     """What the replay came to."""
@@ -141,7 +131,8 @@ class DemoRun:
     refs_resolved: int = 0
     asked: Envelope | None = None
     """Of the call that answers `ASKED_AT`."""
-    asked_window: AskedWindow | None = None
+    asked_window: SlidingWindow | None = None
+    """As it was at that call."""
     last: Envelope | None = None
     checks: list[DemoCheck] = field(default_factory=list)
 
@@ -183,7 +174,7 @@ def replay_shipped(
         run.anthropic_valid_calls += not anthropic_faults(envelope.render("anthropic"))
         if len(session) == ASKED_AT:
             run.asked = envelope
-            run.asked_window = AskedWindow(window.text, len(window.entries), window.prompt_tokens)
+            run.asked_window = replace(window, entries=[*window.entries])
         for report in envelope.reports:
             run.losses += len(report.losses)
             on_compaction(replayed, report)
@@ -213,36 +204,6 @@ def lines_about(text: str) -> list[str]:
     found = [line for line in text.splitlines() if line.startswith("§") and SUBJECT.search(line)]
     told = [line for line in found if not line.startswith(f"§{ASKED_AT} ")]
     return sorted(told, key=lambda line: re.match(r"§\d+ user\b", line) is None)
-
-
-def check_calls(run: DemoRun) -> None:
-    """Every call within its budgets and valid for both providers."""
-    calls = run.tally.calls
-    run.checks += [
-        DemoCheck("every call is within its budgets", run.tally.over_budget_calls == 0),
-        DemoCheck("every request is valid for OpenAI", run.openai_valid_calls == calls),
-        DemoCheck("every request is valid for Anthropic", run.anthropic_valid_calls == calls),
-    ]
-
-
-def check_originals(run: DemoRun, session: Session, shipped: DemoData) -> None:
-    """Every message resolves to the bytes of the file, and so does a tool output by its number."""
-    run.refs_resolved = sum(wire_text(session, f"§{number}") == line for number, line in enumerate(shipped.lines, 1))
-    whole = wire_text(session, f"tool:{TOOL_OUTPUT}") == shipped.tool_outputs[TOOL_OUTPUT - 1]
-    run.checks += [
-        DemoCheck("every message resolves, byte for byte", run.refs_resolved == len(shipped.lines)),
-        DemoCheck(f"tool output {TOOL_OUTPUT} resolves, byte for byte", whole),
-    ]
-
-
-def check_rebuild(run: DemoRun, store: Store, tenant: str) -> None:
-    """The last envelope, out of the log alone, is the same for every provider."""
-    assert run.last is not None
-    again = rebuild(store, run.last.address, tenant=tenant)
-    same = again.document() == run.last.document() and all(
-        json.dumps(again.render(provider)) == json.dumps(run.last.render(provider)) for provider in PROVIDERS
-    )
-    run.checks.append(DemoCheck("the last envelope rebuilds, byte for byte", same))
 
 
 def wire_text(session: Session, ref: str) -> str:
@@ -297,16 +258,15 @@ class Narrator:
         tally, window, asked, slid = run.tally, run.window, run.asked, run.asked_window
         self._scene(f"1  One question, two prompts with {window.budget_tokens:,} tokens of the conversation")
         self._line(f"§{ASKED_AT}: {one_line(text_of(session.resolve(f'§{ASKED_AT}')))}")
-        table = tables.grid("", "sliding window", "ctxsteward")
         reachable = sum(wire_text(session, f"§{at}") == line for at, line in enumerate(shipped.lines[:ASKED_AT], 1))
-        for name, theirs, ours in (
+        rows = (
             ("it says of that", _told(slid.text), _told(asked.section("dynamic").text)),
-            ("messages in reach", f"{slid.messages} of {ASKED_AT}", f"{reachable} of {ASKED_AT}, by reference"),
+            ("messages in reach", f"{len(slid.entries)} of {ASKED_AT}", f"{reachable} of {ASKED_AT}, by reference"),
             ("this prompt", f"{slid.prompt_tokens:,} tokens", f"{asked.tokens:,} tokens"),
             (f"all {tally.calls} calls", f"{window.sent_tokens:,} tokens", f"{tally.sent_tokens:,} tokens"),
             ("with cached prefix at 0.1", f"{window.sent_priced:,.0f}", f"{tally.sent_priced:,.0f}"),
-        ):
-            table.add_row(name, tables.shown(theirs), tables.shown(ours))
+        )
+        table = tables.grid("", "sliding window", "ctxsteward", rows=rows)
         self._console.print(Padding(table, (0, 0, 0, 2), expand=False))
 
     def comes_in(self, shipped: DemoData, builder: EnvelopeBuilder) -> None:
@@ -364,7 +324,8 @@ class Narrator:
         assert run.last is not None
         tally, calls = run.tally, run.tally.calls
         self._scene("6  The last envelope again, out of the log alone")
-        self._line(f"replay --from {tables.short(run.last.address)}…: {_verdict(run.checks[-1].passed)}")
+        verdict = "byte for byte the same, for every provider" if run.checks[-1].passed else "NOT the same"
+        self._line(f"replay --from {tables.short(run.last.address)}…: {verdict}")
         self._scene("Checked")
         good, bad = ("✓", "✗") if unicode_console(self._console) else ("ok", "FAILED")
         for check in run.checks:
@@ -372,32 +333,27 @@ class Narrator:
             self._console.print(Text("  ").append_text(mark).append(f" {check.name}"))
         self._console.print()
         self._console.print(costs_table(tally))
-        table = Table(box=None, show_header=False, pad_edge=False)
-        table.add_column(no_wrap=True)
-        table.add_column(no_wrap=True, justify="right")
-        for name, value in (
+        rows = (
             ("calls over budget", f"{tally.over_budget_calls} of {calls}"),
             ("valid requests, OpenAI", f"{run.openai_valid_calls} of {calls}"),
             ("valid requests, Anthropic", f"{run.anthropic_valid_calls} of {calls}"),
             ("references resolved", f"{run.refs_resolved} of {len(shipped.lines)}"),
             ("compactions, losses recorded", f"{tally.compactions}, {run.losses}"),
             ("build, p50 / p95", f"{tally.build_ms_at(0.5):.2f} / {tally.build_ms_at(0.95):.2f} ms"),
-        ):
-            table.add_row(name, value)
-        self._console.print(Padding(table, (0, 0, 0, 1), expand=False))
+        )
+        self._console.print(tables.pairs(rows, justify="right", indent=1))
 
     def _bullets(self, envelope: Envelope) -> None:
         """The bullets that the story is about, and the first others."""
         rows = tables.bullet_rows(envelope)
         wanted = [index for index, row in enumerate(rows) if RULE[1] in row or NEW_DECISION[1] in row]
         others = [index for index in range(len(rows)) if index not in wanted]
-        table = Table(box=None, show_header=False, pad_edge=False)
-        table.add_column(no_wrap=True)
-        table.add_column()
+        lines = []
         for index in sorted([*wanted, *others[: SHOWN_BULLETS - len(wanted)]]):
             text, refs = _CITED.fullmatch(rows[index]).groups()  # type: ignore[union-attr]
-            table.add_row(refs, tables.shown(text), style="bold" if index in wanted else "")
-        self._console.print(Padding(table, (0, 0, 0, 2), expand=False))
+            style = "bold" if index in wanted else ""
+            lines.append((tables.shown(refs, style), tables.shown(text, style)))
+        self._console.print(tables.pairs(lines, indent=2))
         if len(rows) > SHOWN_BULLETS:
             self._line(f"… and {len(rows) - SHOWN_BULLETS} more bullets")
 
@@ -420,10 +376,6 @@ def _told(window: str) -> str:
     )
 
 
-def _verdict(passed: bool) -> str:
-    return "byte for byte the same, for every provider" if passed else "NOT the same"
-
-
 @click.command()
 @common
 @click.pass_context
@@ -435,27 +387,13 @@ def demo(ctx: click.Context, as_json: bool, store: str, tenant: str) -> None:
     """
 
     given = ctx.get_parameter_source("store") is not click.core.ParameterSource.DEFAULT
-    narrator = None if as_json else _narrator()
-    with _store_uri(store if given else None) as uri:
-        run, shipped = _tell(uri, tenant, narrator)
+    narrator = None if as_json else Narrator(table_console())
+    with TemporaryDirectory(prefix="ctxsteward-demo-") as folder:
+        run, shipped = _tell(store if given else f"file:{folder}", tenant, narrator)
     if as_json:
         print_json(summary(run, shipped))
     if not all(check.passed for check in run.checks):
         raise click.exceptions.Exit(FOUND)
-
-
-def _narrator() -> Narrator:
-    return Narrator(table_console())
-
-
-@contextmanager
-def _store_uri(given: str | None) -> Iterator[str]:
-    if given is not None:
-        yield given
-        return
-
-    with TemporaryDirectory(prefix="ctxsteward-demo-") as folder:
-        yield f"file:{folder}"
 
 
 def _tell(uri: str, tenant: str, narrator: Narrator | None) -> tuple[DemoRun, DemoData]:
@@ -467,9 +405,19 @@ def _tell(uri: str, tenant: str, narrator: Narrator | None) -> tuple[DemoRun, De
             shipped, builder, store, tenant, lambda step, report: compactions.append((step, report))
         )
         check_answer(run)
-        check_calls(run)
+        calls, lines = run.tally.calls, shipped.lines
+        run.checks += [
+            DemoCheck("every call is within its budgets", run.tally.over_budget_calls == 0),
+            DemoCheck("every request is valid for OpenAI", run.openai_valid_calls == calls),
+            DemoCheck("every request is valid for Anthropic", run.anthropic_valid_calls == calls),
+        ]
         check_window(run)
-        check_originals(run, session, shipped)
+        run.refs_resolved = sum(wire_text(session, f"§{number}") == line for number, line in enumerate(lines, 1))
+        whole = wire_text(session, f"tool:{TOOL_OUTPUT}") == shipped.tool_outputs[TOOL_OUTPUT - 1]
+        run.checks += [
+            DemoCheck("every message resolves, byte for byte", run.refs_resolved == len(lines)),
+            DemoCheck(f"tool output {TOOL_OUTPUT} resolves, byte for byte", whole),
+        ]
         if narrator:
             narrator.question(run, session, shipped)
             narrator.comes_in(shipped, builder)
@@ -480,7 +428,12 @@ def _tell(uri: str, tenant: str, narrator: Narrator | None) -> tuple[DemoRun, De
         if uri != "memory:":  # as another process would find it
             store.close()
             store = open_uri(uri)
-        check_rebuild(run, store, tenant)
+        assert run.last is not None
+        again = rebuild(store, run.last.address, tenant=tenant)
+        same = again.document() == run.last.document() and all(
+            json.dumps(again.render(provider)) == json.dumps(run.last.render(provider)) for provider in PROVIDERS
+        )
+        run.checks.append(DemoCheck("the last envelope rebuilds, byte for byte", same))
         if narrator:
             narrator.closing(run, shipped)
     finally:

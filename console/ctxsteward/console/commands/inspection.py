@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from importlib.metadata import version
 from importlib.util import find_spec
-from itertools import islice
+from itertools import chain, islice
 
 import click
 
@@ -53,7 +54,16 @@ def report(name: str, losses: int, as_json: bool, store: str, tenant: str) -> No
     if as_json:
         print_document("compression_report", [compaction.model_dump(mode="json") for compaction in reports])
     else:
-        _print_tables(name, reports, losses)
+        console = table_console()
+        console.print(tables.reports_table(reports) if reports else tables.shown(f"{name}: no compactions"))
+        left = losses
+        for compaction in reports:
+            if left > 0 and compaction.losses:
+                say(console, f"report {compaction.id}")
+                console.print(tables.losses_table(compaction, left))
+            left -= len(compaction.losses)
+        if left < 0 < losses:
+            console.print(f"{-left:,} more losses; --losses {losses - left} lists all, --json too")
 
 
 def _reports(store: Store, name: str, tenant: str) -> list[CompressionReport]:
@@ -75,22 +85,6 @@ def _reports(store: Store, name: str, tenant: str) -> list[CompressionReport]:
     session = store.at(tenant, manifest["session"], manifest["position"])
     compactions = session.compactions()[: session.state.compactions]
     return [*(event.report for event in compactions), *session.meta_reports()]
-
-
-def _print_tables(name: str, reports: list[CompressionReport], losses: int) -> None:
-    console = table_console()
-    if not reports:
-        console.print(tables.shown(f"{name}: no compactions"))
-        return
-    console.print(tables.reports_table(reports))
-    left = losses
-    for compaction in reports:
-        if left > 0 and compaction.losses:
-            say(console, f"report {compaction.id}")
-            console.print(tables.losses_table(compaction, left))
-        left -= len(compaction.losses)
-    if left < 0 < losses:
-        console.print(f"{-left:,} more losses; --losses {losses - left} lists all, --json too")
 
 
 @click.command()
@@ -194,10 +188,8 @@ def audit(expected: str, sent: str, provider: str | None, as_json: bool, store: 
     else:
         console = table_console()
         if findings:
-            table = tables.grid("class", "ref", "place", "what")
-            for one in findings:
-                table.add_row(one.kind, one.ref or "", tables.shown(one.field or ""), tables.shown(one.text))
-            console.print(table)
+            rows = ((each.kind, each.ref or "", each.field or "", each.text) for each in findings)
+            console.print(tables.grid("class", "ref", "place", "what", rows=rows))
         else:
             console.print(f"sent as built: {tables.short(envelope.address)}, {envelope.tokens:,} tokens")
         if left:
@@ -238,25 +230,19 @@ def _expected(store: Store, text: str, tenant: str, uri: str) -> Envelope:
 
 
 def _known(store: Store, envelope: Envelope) -> Iterator[Envelope]:
-    """Other envelopes of the store, to be recognized: read only where something differs."""
-    for tenant, address in _addresses(store, envelope):
-        if address != envelope.address:
-            try:
-                yield rebuild(store, address, tenant=tenant)
-            except ContextError:
-                continue
+    """Other envelopes of the store, to be recognized, read only where something differs.
 
-
-def _addresses(store: Store, envelope: Envelope) -> Iterator[tuple[str, str]]:
-    """Of this session newest first, then the newest one of other sessions and tenants."""
+    Those of this session come newest first, then the newest one of other sessions and tenants.
+    """
     own = SessionKey(envelope.tenant, envelope.session)
-    for manifest in store.journal.manifests(own)[: -MAX_KNOWN - 1 : -1]:
-        yield own.tenant, manifest.address
     tenants = store.journal.tenants()
     others = (SessionKey(tenant, id) for tenant in tenants for id in store.journal.sessions(tenant))
-    for key in islice((key for key in others if key != own), MAX_KNOWN):
-        for manifest in store.journal.manifests(key)[-1:]:
-            yield key.tenant, manifest.address
+    newest = ((key, 1) for key in islice((key for key in others if key != own), MAX_KNOWN))
+    for key, most in chain([(own, MAX_KNOWN)], newest):
+        for manifest in store.journal.manifests(key)[: -most - 1 : -1]:
+            if manifest.address != envelope.address:
+                with suppress(ContextError):
+                    yield rebuild(store, manifest.address, tenant=key.tenant)
 
 
 @click.command()

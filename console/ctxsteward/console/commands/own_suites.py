@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ctxsteward.evals.suite_files.file_scenarios import FileAsk, FileScenario
-from ctxsteward.evals.suite_files.run_record import RunHead, RunRecord, Shard
+from ctxsteward.evals.suite_files.run_record import RunRecord, Shard
 from ctxsteward.evals.suite_files.suite_reader import FileSuite, load_suite
 from ctxsteward.evals.suites import gates
 from ctxsteward.evals.suites.gates import Gates
@@ -28,74 +28,59 @@ def is_suite_file(suite: str) -> bool:
     return suite.endswith((".yaml", ".yml"))
 
 
-@dataclass(frozen=True, slots=True)
-class OwnSuite:
-    """A suite file that was asked for, with what of it is to be played."""
-
-    file: FileSuite
-    jobs: tuple[FileScenario, ...]
-    gates: Gates
-
-    @property
-    def name(self) -> str:
-        return self.file.eval_suite.name
-
-    def panel(
-        self, judges: Sequence[ModelJudge], setup: Setup, shard: Shard | None, finished: Iterable[ScenarioResult] = ()
-    ) -> JudgePanel | None:
-        """The models that judge it, less what an earlier part of the run has spent; a shard has its share of bounds."""
-        if not judges:
-            return None
-        if not any(isinstance(ask, FileAsk) and ask.asked for job in self.jobs for ask in job.asks):
-            raise InputError(
-                f"--judge-model: no ask of {self.file.path} is put to a model; add `judge: {{kind: model}}`"
-            )
-        held, parts = self.file.document.judge, shard.of if shard else 1
-        panel = JudgePanel(
-            judges,
-            setup.counter().text,
-            held.prices,
-            max_calls=None if held.max_calls is None else held.max_calls // parts,
-            max_cost=None if held.max_cost is None else held.max_cost / parts,
-        )
-        panel.spend(finished)
-        return panel
-
-
-def own_suite(path: str, asked_gates: str | None, only: Sequence[str], scenarios: int | None, full: bool) -> OwnSuite:
-    """The suite of a file; `asked_gates` None: none are held."""
+def own_suite(
+    path: str, asked_gates: str | None, only: Sequence[str], scenarios: int | None, full: bool
+) -> tuple[FileSuite, tuple[FileScenario, ...], Gates]:
+    """The suite of a file, what of it is to be played, and its gates; `asked_gates` None: none are held."""
     if full:
         raise InputError(f"--full: {path} has the conversations that it has; leave the option out")
     file = load_suite(path)
-    return OwnSuite(file, _jobs(file, only, scenarios), _gates(file, asked_gates))
-
-
-def _jobs(file: FileSuite, only: Sequence[str], scenarios: int | None) -> tuple[FileScenario, ...]:
     by_id = {job.id: job for job in file.jobs}
     for id in only:
         if id not in by_id:
-            told = ", ".join(list(by_id)[:5]) + (", …" if len(by_id) > 5 else "")
-            raise InputError(f"--only {id}: {file.path} has no such conversation; there are: {told}")
-    return tuple(by_id[id] for id in only) or file.jobs[:scenarios]
-
-
-def _gates(file: FileSuite, asked: str | None) -> Gates:
-    if asked is None:
-        return {}
+            known = ", ".join(list(by_id)[:5]) + (", …" if len(by_id) > 5 else "")
+            raise InputError(f"--only {id}: {file.path} has no such conversation; there are: {known}")
+    jobs = tuple(by_id[id] for id in only) or file.jobs[:scenarios]
+    if asked_gates is None:
+        return file, jobs, {}
     if file.is_draft:
         what = "a draft is held to no gates"
         raise InputError(f"{file.path}: {what}; read its asks, drop what makes no sense, and write `status: kept`")
-    held = file.gates if asked == SHIPPED_GATES else gates.load_gates(Path(asked)).get(file.document.name, {})
+    is_shipped, name = asked_gates == SHIPPED_GATES, file.document.name
+    held = file.gates if is_shipped else gates.load_gates(Path(asked_gates)).get(name, {})
     if not held:
-        raise InputError(
-            f"{file.path if asked == SHIPPED_GATES else asked}: no gates for {file.document.name}; "
-            "write some under `gates`"
-        )
+        raise InputError(f"{file.path if is_shipped else asked_gates}: no gates for {name}; write some under `gates`")
     try:
-        gates.check(held, file.document.name, (metric.name for metric in file.eval_suite.metrics))
+        gates.check(held, name, (metric.name for metric in file.eval_suite.metrics))
     except InputError as error:
-        raise InputError(f"{asked}: {error}") from error
-    return held
+        raise InputError(f"{asked_gates}: {error}") from error
+    return file, jobs, held
+
+
+def judge_panel(
+    file: FileSuite,
+    jobs: Sequence[Job],
+    judges: Sequence[ModelJudge],
+    setup: Setup,
+    shard: Shard | None,
+    finished: Iterable[ScenarioResult] = (),
+) -> JudgePanel | None:
+    """The models that judge a suite, less what finished scenarios have spent; a shard has its share of bounds."""
+    if not judges:
+        return None
+    asks = (ask for job in jobs if isinstance(job, FileScenario) for ask in job.asks)
+    if not any(isinstance(ask, FileAsk) and ask.asked for ask in asks):
+        raise InputError(f"--judge-model: no ask of {file.path} is put to a model; add `judge: {{kind: model}}`")
+    held, parts = file.document.judge, shard.of if shard else 1
+    panel = JudgePanel(
+        judges,
+        setup.counter().text,
+        held.prices,
+        max_calls=None if held.max_calls is None else held.max_calls // parts,
+        max_cost=None if held.max_cost is None else held.max_cost / parts,
+    )
+    panel.spend(finished)
+    return panel
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +116,3 @@ def read_shard(text: str | None, resume: Path | None, forbidden: Mapping[str, ob
         if value is not None:
             raise InputError(f"--{name} beside --shard: a part tells too little; give it to `evals merge`")
     return shard
-
-
-def kept_run(shard: Shard | None, resume: Path | None, heads: Sequence[RunHead]) -> KeptRun:
-    """Begin a run, or go on with one."""
-    return KeptRun(shard, None if resume is None else RunRecord.open(resume, heads))

@@ -9,7 +9,7 @@ time.
 from __future__ import annotations
 
 from collections import Counter as Count
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import NamedTuple
@@ -18,7 +18,7 @@ import click
 from pydantic import BaseModel, ConfigDict
 from rich.table import Table
 
-from ctxsteward.envelope import Envelope, EnvelopeBuilder, Prices, Profile, Session, Store, model_info, rebuild
+from ctxsteward.envelope import Envelope, EnvelopeBuilder, Prices, Profile, Session, model_info, rebuild
 from ctxsteward.envelope.telemetry.spans import prefix_tokens
 from ctxsteward.envelope.tokens.models import DEFAULT_CACHE_BLOCK_TOKENS
 from ctxsteward.envelope.transcripts.transcript import Transcript
@@ -79,27 +79,24 @@ def replay_calls(builder: EnvelopeBuilder, session: Session, transcript: Transcr
         counted = len(session)
         prefix = prefix_tokens(before, envelope, builder.counter.text)
         full = envelope.tokens - envelope.section("dynamic").tokens + history_tokens
-        yield ReplayStep(_call(envelope, session, call.number, prefix), envelope, full, full_before)
+        tokens = {name: section.tokens for name, section in envelope.sections.items()}
+        numbers = ReplayCall(
+            transcript=session.id,
+            call=call.number,
+            turn=session.state.turns,
+            prompt_tokens=envelope.tokens,
+            prefix_tokens=prefix,
+            tokens_by_section={**tokens, "tools": envelope.head.tools_tokens},
+            overflow_tokens=sum(section.overflow_tokens for section in envelope.sections.values()),
+            compacted=bool(envelope.reports),
+            report_ids=tuple(report.id for report in envelope.reports),
+            build_ms=envelope.build_ms,
+            selection_ms=envelope.selection_ms,
+            findings=envelope.findings,
+            envelope=envelope.address,
+        )
+        yield ReplayStep(numbers, envelope, full, full_before)
         before, full_before = envelope, full
-
-
-def _call(envelope: Envelope, session: Session, number: int, prefix_tokens: int) -> ReplayCall:
-    tokens = {name: section.tokens for name, section in envelope.sections.items()}
-    return ReplayCall(
-        transcript=session.id,
-        call=number,
-        turn=session.state.turns,
-        prompt_tokens=envelope.tokens,
-        prefix_tokens=prefix_tokens,
-        tokens_by_section={**tokens, "tools": envelope.head.tools_tokens},
-        overflow_tokens=sum(section.overflow_tokens for section in envelope.sections.values()),
-        compacted=bool(envelope.reports),
-        report_ids=tuple(report.id for report in envelope.reports),
-        build_ms=envelope.build_ms,
-        selection_ms=envelope.selection_ms,
-        findings=envelope.findings,
-        envelope=envelope.address,
-    )
 
 
 @dataclass(slots=True)
@@ -156,36 +153,31 @@ class ReplayTotals:
 
 def costs_table(tally: ReplayTotals) -> Table:
     """Prompt tokens sent against the whole history, raw and with the cached prefix at its price."""
-    table = tables.grid("prompt tokens", "whole history", "sent", "change", numbers=("whole history", "sent", "change"))
+    rows = (
+        (name, f"{full:,.0f}", f"{sent:,.0f}", tables.change(sent, full))
+        for name, full, sent in (
+            ("as counted", tally.full_tokens, tally.sent_tokens),
+            ("cached prefix at 0.1", tally.full_priced, tally.sent_priced),
+        )
+    )
+    numbers = ("whole history", "sent", "change")
+    table = tables.grid("prompt tokens", *numbers, rows=rows, numbers=numbers)
     table.caption = f"same head in both; cached from {tally.cache_block_tokens:,} tokens"
     table.caption_justify = "left"
-    rows = (
-        ("as counted", tally.full_tokens, tally.sent_tokens),
-        ("cached prefix at 0.1", tally.full_priced, tally.sent_priced),
-    )
-    for name, full, sent in rows:
-        table.add_row(name, f"{full:,.0f}", f"{sent:,.0f}", tables.change(sent, full))
     return table
 
 
-def tally_table(tally: ReplayTotals) -> Table:
-    """A replay in a few lines."""
-    table = Table(box=None, show_header=False, pad_edge=False)
-    table.add_column(no_wrap=True)
-    table.add_column()
-    times = f"{tally.build_ms_at(0.5):.2f} / {tally.build_ms_at(0.95):.2f} ms"
-    kinds = ", ".join(f"{count} {kind}" for kind, count in tally.findings.most_common()) or "none"
-    for name, value in (
+def tally_rows(tally: ReplayTotals) -> list[tuple[str, str]]:
+    """A replay in a few lines, each with its name."""
+    return [
         ("transcripts", f"{tally.transcripts:,}"),
         ("format", ", ".join(tally.formats)),
         ("model calls", f"{tally.calls:,}"),
         ("compactions", f"{tally.compactions:,}"),
         ("calls over budget", f"{tally.over_budget_calls:,}"),
-        ("build p50 / p95", times),
-        ("findings", kinds),
-    ):
-        table.add_row(name, value)
-    return table
+        ("build p50 / p95", f"{tally.build_ms_at(0.5):.2f} / {tally.build_ms_at(0.95):.2f} ms"),
+        ("findings", ", ".join(f"{count} {kind}" for kind, count in tally.findings.most_common()) or "none"),
+    ]
 
 
 @click.command()
@@ -227,68 +219,52 @@ def replay(
     elif transcript is not None:
         if provider is not None:
             raise click.UsageError("--provider goes with --from, which rebuilds one envelope")
-        job = _Job(read_builder(model, budgets, policy), read_profile(profile), transcript, format, run, tenant)
-        _replay(job, store, as_json)
-
-
-class _Job(NamedTuple):
-    builder: EnvelopeBuilder
-    profile: Profile | None
-    path: str
-    format: str
-    run: int | None
-    tenant: str
-
-    def transcripts(self) -> Iterator[Transcript]:
-        if self.run is None:
-            yield from read_file(self.path, self.format)
+        builder, governed = read_builder(model, budgets, policy), read_profile(profile)
+        if run is None:
+            transcripts = read_file(transcript, format)
         else:
-            yield choose_transcript(self.path, self.format, self.run)[0]
+            transcripts = iter([choose_transcript(transcript, format, run)[0]])
+        _replay(builder, governed, transcripts, store, tenant, as_json)
 
 
-def _replay(job: _Job, store: str, as_json: bool) -> None:
-    tally = ReplayTotals.for_builder(job.builder)
+def _replay(
+    builder: EnvelopeBuilder,
+    profile: Profile | None,
+    transcripts: Iterator[Transcript],
+    store: str,
+    tenant: str,
+    as_json: bool,
+) -> None:
+    tally = ReplayTotals.for_builder(builder)
     calls: list[ReplayCall] = []
-    transcripts = job.transcripts()
-    first = next(transcripts)  # a file that is none leaves no store behind
+    first = next(transcripts)  # a file without a transcript leaves no store behind
     with open_uri(store) as opened, progress("replaying", shown=not as_json) as tell:
-        for call in _calls(job, chain([first], transcripts), opened, tally):
-            tell(f"{call.transcript}, call {call.call}")
-            if as_json:
-                print_json(call.model_dump(mode="json"))
-            elif tally.transcripts == 1:
-                calls.append(call)
-    if not as_json:
-        _print_tables(job, tally, calls if tally.transcripts == 1 else [])
-
-
-def _calls(job: _Job, transcripts: Iterable[Transcript], store: Store, tally: ReplayTotals) -> Iterator[ReplayCall]:
-    for transcript in transcripts:
-        tally.transcripts += 1
-        tally.formats[transcript.format] += 1
-        id = unused_id(store, transcript.session, job.tenant)
-        session = open_session(
-            store, transcript, id, tenant=job.tenant, profile=job.profile, counter=job.builder.counter
-        )
-        tally.notice(id, transcript.findings)
-        for replayed in replay_calls(job.builder, session, transcript):
-            tally.add(replayed)
-            yield replayed.call
-
-
-def _print_tables(job: _Job, tally: ReplayTotals, calls: Iterable[ReplayCall]) -> None:
+        for transcript in chain([first], transcripts):
+            tally.transcripts += 1
+            tally.formats[transcript.format] += 1
+            id = unused_id(opened, transcript.session, tenant)
+            session = open_session(opened, transcript, id, tenant=tenant, profile=profile, counter=builder.counter)
+            tally.notice(id, transcript.findings)
+            for step in replay_calls(builder, session, transcript):
+                tally.add(step)
+                tell(f"{step.call.transcript}, call {step.call.call}")
+                if as_json:
+                    print_json(step.call.model_dump(mode="json"))
+                elif tally.transcripts == 1:
+                    calls.append(step.call)
+    if as_json:
+        return
     console = table_console()
-    console.print(tally_table(tally))
+    console.print(tables.pairs(tally_rows(tally)))
     console.print(costs_table(tally))
-    rows = list(calls)
-    if rows:
-        budget = job.builder.budgets.dynamic_tokens
-        values = [call.tokens_by_section["dynamic"] for call in rows]
+    if calls and tally.transcripts == 1:
+        values = [call.tokens_by_section["dynamic"] for call in calls]
         blocks = tables.BLOCKS if unicode_console(console) else tables.ASCII_BLOCKS
-        console.print(f"dynamic tokens by call, {min(values):,} to {max(values):,} of {budget:,}; ^ compacted")
-        console.print(tables.sparkline(values, [call.compacted for call in rows], console.width - 2, blocks=blocks))
-        say(console, f"session {rows[-1].transcript}")
-        say(console, f"last envelope {rows[-1].envelope}")
+        between = f"{min(values):,} to {max(values):,} of {builder.budgets.dynamic_tokens:,}"
+        console.print(f"dynamic tokens by call, {between}; ^ compacted")
+        console.print(tables.sparkline(values, [call.compacted for call in calls], console.width - 2, blocks=blocks))
+        say(console, f"session {calls[-1].transcript}")
+        say(console, f"last envelope {calls[-1].envelope}")
 
 
 def _rebuild(address: str, provider: str | None, as_json: bool, store: str, tenant: str) -> None:
@@ -301,10 +277,7 @@ def _rebuild(address: str, provider: str | None, as_json: bool, store: str, tena
             raise InputError(
                 f"--from {address}: no such envelope of tenant {tenant!r} in {store}; take one from a build"
             ) from None
-        if provider is None:
-            print_document("envelope", envelope.document(), indent=None if as_json else 2)
-        else:
-            print_json(envelope.render(provider), indent=None if as_json else 2)  # type: ignore[arg-type]
+        _print_value(envelope, provider, None if as_json else 2)
     if envelope.address != address:
         note(
             f"--from {address}: rebuilt as {envelope.address}; "
@@ -364,28 +337,26 @@ def build(
             note(f"{transcript} holds {count} transcripts; this is number {run}, --run takes another")
         if provider or as_json:
             note(f"{transcript}: format {kind}")
-            _print_value(envelope, provider, as_json)
-        else:
-            _print_envelope(envelope, chosen, f"format {kind}, {len(session)} messages, {appended} appended now")
+            _print_value(envelope, provider, None if as_json or not provider else 2)
+            return
+        console = table_console()
+        counts = f"format {kind}, {len(session)} messages, {appended} appended now"
+        console.print(tables.shown(f"{envelope.session}: {counts}"))
+        console.print(tables.sections_table(envelope))
+        if envelope.dynamic.bullets is not None:
+            console.print("compacted history")
+            console.print(tables.bullet_list(envelope))
+            console.print()
+        if findings := (*chosen.findings, *envelope.findings):
+            console.print("findings")
+            console.print(tables.finding_list(findings))
+            console.print()
+        say(console, f"envelope {envelope.address}")
 
 
-def _print_value(envelope: Envelope, provider: str | None, as_json: bool) -> None:
+def _print_value(envelope: Envelope, provider: str | None, indent: int | None) -> None:
+    """Print the envelope as JSON, or the request of a provider that it becomes."""
     if provider is None:
-        print_document("envelope", envelope.document())
+        print_document("envelope", envelope.document(), indent=indent)
     else:
-        print_json(envelope.render(provider), indent=None if as_json else 2)  # type: ignore[arg-type]
-
-
-def _print_envelope(envelope: Envelope, transcript: Transcript, origin: str) -> None:
-    console = table_console()
-    console.print(tables.shown(f"{envelope.session}: {origin}"))
-    console.print(tables.sections_table(envelope))
-    if envelope.dynamic.bullets is not None:
-        console.print("compacted history")
-        console.print(tables.bullet_list(envelope))
-        console.print()
-    if findings := (*transcript.findings, *envelope.findings):
-        console.print("findings")
-        console.print(tables.finding_list(findings))
-        console.print()
-    say(console, f"envelope {envelope.address}")
+        print_json(envelope.render(provider), indent=indent)  # type: ignore[arg-type]

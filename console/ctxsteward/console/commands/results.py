@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +45,7 @@ from ctxsteward.schemas.eval_result import EvalResult, GateResult, Verdict
 
 from ..pages.evals import page
 from ..terminal.options import completer, json_option
-from ..terminal.output import note, print_document, print_json, table_console
+from ..terminal.output import note, print_document, print_json, table_console, write_text
 from ..terminal.tables import grid, shown
 from .own_suites import SHIPPED_GATES
 
@@ -189,42 +188,34 @@ def exit_by(results: Sequence[EvalResult]) -> None:
 
 
 def conclude(results: Sequence[EvalResult]) -> None:
-    scenarios, turns = sum(one.scenarios for one in results), sum(one.turns for one in results)
-    gates = [gate for one in results for gate in one.gates]
+    scenarios, turns = sum(each.scenarios for each in results), sum(each.turns for each in results)
+    gates = [gate for each in results for gate in each.gates]
     held = tally(gates) if gates else "no gates (--gate holds them)"
-    if broken := sum(len(one.errors) for one in results):
+    if broken := sum(len(each.errors) for each in results):
         held += f"; {broken} {'scenario' if broken == 1 else 'scenarios'} broke off"
-    long = sum(one.long_scenarios for one in results)
-    seconds = sum(one.cpu_seconds for one in results)
+    long = sum(each.long_scenarios for each in results)
+    seconds = sum(each.cpu_seconds for each in results)
     many = "scenario" if scenarios == 1 else "scenarios"
     note(f"{scenarios:,} {many}, {long} of 200 and more turns, {turns:,} turns, {seconds:.0f} s of CPU; {held}")
 
 
 def write_results(outputs: SuiteOutputs, results: Sequence[EvalResult], earlier: Sequence[EvalResult]) -> None:
     """Write every file that can be; raises `InputError` for the first that cannot."""
-    texts: list[tuple[Path | None, Callable[[], str]]] = [
-        (outputs.junit, lambda: junit(results)),
-        (outputs.markdown, lambda: markdown(results, earlier)),
-        (outputs.html, lambda: page(results, earlier)),
+    writes: list[tuple[Path | None, Callable[[Path], None]]] = [
+        (outputs.junit, lambda path: write_text(path, junit(results))),
+        (outputs.markdown, lambda path: write_text(path, markdown(results, earlier))),
+        (outputs.html, lambda path: write_text(path, page(results, earlier))),
+        (outputs.history, lambda path: append(path, results)),
     ]
-    writes = [partial(_write_text, path, text) for path, text in texts if path is not None]
-    if outputs.history:
-        writes.append(partial(append, outputs.history, results))
     failed: list[InputError] = []
-    for write in writes:
+    for path, write in writes:
         try:
-            write()
+            if path is not None:
+                write(path)
         except InputError as error:
             failed.append(error)
     if failed:
         raise failed[0]
-
-
-def _write_text(path: Path, text: Callable[[], str]) -> None:
-    try:
-        path.write_text(text(), encoding="utf-8", newline="\n")
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written ({error.strerror})") from error
 
 
 COLOURS = {"better": "green", "worse": "bold red", "": ""}
@@ -240,11 +231,11 @@ def comparison_table(compared: ResultComparison) -> Table:
     return table
 
 
-def print_model_run(compared: ResultComparison, told: Sequence[str], as_json: bool) -> None:
+def print_model_run(compared: ResultComparison, lines: Sequence[str], as_json: bool) -> None:
     """A run with a model in the loop beside the one by rules; beside JSON on stderr, since stdout has the results."""
     console = table_console(stderr=as_json)
     console.print(comparison_table(compared))
-    for line in (*compared_runs(compared), *told):
+    for line in (*compared_runs(compared), *lines):
         console.print(shown(f"  {line}"))
     console.print(shown(f"  {summary((compared,))}"))
 
@@ -253,8 +244,8 @@ def comparison_json(compared: ResultComparison) -> dict[str, Any]:
     """One suite as JSON values."""
 
     def run(result: EvalResult) -> dict[str, Any]:
-        told = ("product", "revision", "when", "scenarios", "reproduce")
-        return {name: getattr(result, name) for name in told}
+        names = ("product", "revision", "when", "scenarios", "reproduce")
+        return {name: getattr(result, name) for name in names}
 
     figures = [{name: getattr(figure, name) for name in figure.__slots__} for figure in compared.figures]
     return {
@@ -264,7 +255,7 @@ def comparison_json(compared: ResultComparison) -> dict[str, Any]:
         "after": run(compared.after),
         "scenario_ids": compared.scenario_ids,
         "broke_off": compared.broke_off,
-        "meant": [one._asdict() for one in compared.meant],
+        "meant": [each._asdict() for each in compared.meant],
         "figures": figures,
         "gates": [gate._asdict() for gate in compared.gates],
     }
@@ -329,16 +320,16 @@ def compare(
         check_output("--markdown", markdown)
     compared = compare_runs(before, after, suite=suite, metrics=metrics, meant=meant)
     if markdown is not None:
-        _write_text(markdown, lambda: comparison(compared))
+        write_text(markdown, comparison(compared))
     if as_json:
-        for one in compared:
-            print_json(comparison_json(one))
+        for each in compared:
+            print_json(comparison_json(each))
         return
 
     console = table_console()
-    for one in compared:
-        console.print(comparison_table(one))
-        for line in (*compared_runs(one), *map(gate_change, one.gates)):
+    for each in compared:
+        console.print(comparison_table(each))
+        for line in (*compared_runs(each), *map(gate_change, each.gates)):
             console.print(shown(f"  {line}"))
     note(summary(compared))
 

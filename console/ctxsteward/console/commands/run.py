@@ -13,7 +13,7 @@ import json
 import os
 import re
 import subprocess
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -23,7 +23,7 @@ from urllib.parse import urlsplit
 import click
 from rich.console import Console
 
-from ctxsteward.envelope import EnvelopeBuilder, Prices, Store, SummaryAhead, model_info
+from ctxsteward.envelope import EnvelopeBuilder, Prices, SummaryAhead, model_info
 from ctxsteward.envelope.cascade import CascadeRunner, handoff_of, resume
 from ctxsteward.envelope.cascade.auto_selection import Strategies
 from ctxsteward.envelope.cascade.config import load_tree, selection
@@ -31,7 +31,6 @@ from ctxsteward.envelope.cascade.continuity import Workspace, opening_of
 from ctxsteward.envelope.cascade.run import recorded_of
 from ctxsteward.envelope.cascade.runner import RunEnd, every_cascade, progress_of, recording_of
 from ctxsteward.envelope.cascade.script import (
-    EvaluatedAttempt,
     FunctionPlayer,
     ModelAnswer,
     ModelRequest,
@@ -40,7 +39,7 @@ from ctxsteward.envelope.cascade.script import (
     tool_schema,
 )
 from ctxsteward.envelope.telemetry.spans import spanned
-from ctxsteward.evals.run_cost import PhaseEfficiency, efficiency_of
+from ctxsteward.evals.run_cost import efficiency_of
 from ctxsteward.evals.subjects.http import post_json
 from ctxsteward.evals.subjects.registry import named_object
 from ctxsteward.schemas import InputError
@@ -84,8 +83,8 @@ class ChatEndpoint:
         raw = post_json(f"{self.address}/chat/completions", body, headers, answer_seconds=ANSWER_SECONDS)
         try:
             answer = json.loads(raw)
-            said = answer["choices"][0]["message"]
-            message = {key: said[key] for key in ("content", "tool_calls") if said.get(key)}
+            reply = answer["choices"][0]["message"]
+            message = {key: reply[key] for key in ("content", "tool_calls") if reply.get(key)}
             usage = answer.get("usage") or {}
             counts = {name: count for name, count in usage.items() if type(count) is int}
         except (ValueError, LookupError, TypeError, AttributeError) as error:
@@ -121,10 +120,10 @@ def chat_endpoint(address: str, model: str, key: str | None) -> ChatEndpoint:
 
 def selecting(cascade: Cascade, endpoint: ChatEndpoint) -> Strategies:
     """Strategies whose models are behind the endpoint: its own, and those that a `selector_model` names."""
-    found = [endpoint.model]
-    for one in every_cascade(cascade):
-        found += [name for phase in one.phases if (name := selection(one, phase).selector_model)]
-    return Strategies(models={name: replace(endpoint, model=name).ask for name in found})
+    names = [endpoint.model]
+    for each in every_cascade(cascade):
+        names += [name for phase in each.phases if (name := selection(each, phase).selector_model)]
+    return Strategies(models={name: replace(endpoint, model=name).ask for name in names})
 
 
 class Functions:
@@ -219,6 +218,9 @@ def run(
     cascade = recorded.cascade
     asked = read_builder(model, budgets)
     prices = Prices(cached=cached_price, write=write_price, block_tokens=model_info(model).cache_block_tokens)
+    judge = None if evaluator is None else named_object("--evaluator", evaluator)
+    if evaluator is not None and not callable(judge):
+        raise InputError(f"--evaluator {evaluator}: {judge!r:.60} is no function")
     functions = Functions("--tool", tools, "ctxsteward.tools")
     judges = Functions("--validator", validators, "ctxsteward.validators")
     strategies: Strategies | None = None
@@ -228,12 +230,19 @@ def run(
     else:
         assert replies is not None
         answer = replies.answer
-    named = {name: functions.find(name) for name in (*functions.named, *_tool_names(cascade))}
+    phases = [phase for each in every_cascade(cascade) for phase in each.phases]
+    tool_names = [name for phase in phases if phase.tackle != MANIFEST for name in phase.tackle]
+    named = {name: functions.find(name) for name in (*functions.named, *tool_names)}
     for tool, function in named.items():
         tool_schema(tool, function)  # refused before anybody is asked
     _check_functions(cascade, replies, named, judges)
     name = run_id or re.sub(r"[^\w.-]", "-", cascade.cascade_id)[:100]
-    read, (summaries, spending) = read_budgets(budgets), _structuring(summary_model)
+    read, spending = read_budgets(budgets), SpendingLedger()
+    summaries: dict[str, Any] = {}  # what builders are given so that a model structures compactions
+    if summary_model is not None:
+        key = os.environ.get(SUMMARY_KEY_VARIABLE) or None
+        writer = ModelSummarizer(GovernedModel(model_at(summary_model, key), spending=spending), sections=True)
+        summaries = {"summarizer": "structured", "ahead": SummaryAhead(writer)}
     with open_uri(store) as opened, progress("run", shown=not as_json) as tell:
         runner = CascadeRunner(
             store=opened,
@@ -243,7 +252,7 @@ def run(
                 model=answer,
                 tools=named,
                 validators=judges.named,
-                evaluate=None if evaluator is None else _evaluator(evaluator),
+                evaluate=judge,
                 script=replies,
             ),
             tenant=tenant,
@@ -263,27 +272,19 @@ def run(
         script_rows = list(recording_of(opened, cascade, name, tenant=tenant)) if record is not None else []
     if record is not None:
         record.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in script_rows), encoding="utf-8")
-    _tell_efficiency(cascade, rows)
+    for row in rows:
+        figures = {f"context.efficiency.{key}": value for key, value in row.document().items()}
+        with spanned("context.efficiency", {"context.cascade": cascade.cascade_id, **figures}):
+            pass
     document = {**end_document(end), "efficiency": [row.document(price) for row in rows]}
-    document |= {} if summary_model is None else {"summaries": list(_spent(spending))}
+    if summary_model is not None:
+        document["summaries"] = [
+            {"session": spent.name, "calls": spent.calls, "failures": spent.failures, **spent.usage.model_dump()}
+            for spent in spending.rows()
+            if spent.account == "session"
+        ]
     print_result(document, _show, as_json=as_json)
     return FOUND if end.status == "failed" else 0
-
-
-def _structuring(address: str | None) -> tuple[dict[str, Any], SpendingLedger]:
-    """What builders of a run are given so that a model structures its compactions, and what it spends."""
-    spending = SpendingLedger()
-    if address is None:
-        return {}, spending
-    model = GovernedModel(model_at(address, os.environ.get(SUMMARY_KEY_VARIABLE) or None), spending=spending)
-    return {"summarizer": "structured", "ahead": SummaryAhead(ModelSummarizer(model, sections=True))}, spending
-
-
-def _spent(spending: SpendingLedger) -> Iterator[dict[str, Any]]:
-    """By session of the run, what its summaries took."""
-    for row in spending.rows():
-        if row.account == "session":
-            yield {"session": row.name, "calls": row.calls, "failures": row.failures, **row.usage.model_dump()}
 
 
 def end_document(end: RunEnd) -> dict[str, Any]:
@@ -299,28 +300,14 @@ def end_document(end: RunEnd) -> dict[str, Any]:
     }
 
 
-def _tell_efficiency(cascade: Cascade, rows: Sequence[PhaseEfficiency]) -> None:
-    """A span for each row, where OpenTelemetry listens."""
-    for row in rows:
-        figures = {f"context.efficiency.{key}": value for key, value in row.document().items()}
-        with spanned("context.efficiency", {"context.cascade": cascade.cascade_id, **figures}):
-            pass
-
-
-def _tool_names(cascade: Cascade) -> Iterator[str]:
-    for one in every_cascade(cascade):
-        for phase in one.phases:
-            yield from () if phase.tackle == MANIFEST else phase.tackle
-
-
 def _check_functions(
     cascade: Cascade, replies: ModelScript | None, tools: Mapping[str, object], judges: Functions
 ) -> None:
     """Refuse before the first call what would stop the run in its midst."""
     validators = [
         (phase.name, name)
-        for one in every_cascade(cascade)
-        for phase in one.phases
+        for each in every_cascade(cascade)
+        for phase in each.phases
         if (name := phase.rules.loop_until) is not None and judges.find(name) is None
     ]
     if replies is not None:
@@ -333,27 +320,24 @@ def _check_functions(
         raise InputError(f"{cascade.cascade_id}: validator {validator!r} of {phase!r} has no function; {hint}")
 
 
-def _evaluator(path: str) -> Callable[[str, Sequence[EvaluatedAttempt]], int]:
-    function = named_object("--evaluator", path)
-    if not callable(function):
-        raise InputError(f"--evaluator {path}: {function!r:.60} is no function")
-    return function  # type: ignore[no-any-return]
-
-
-def _show(console: Console, found: dict[str, Any]) -> None:
-    console.print(shown(f"run {found['run']}: {found['status']}"))
-    table = grid("phase", "status", "calls", "tries", "attempts", "output", numbers=("calls", "tries", "attempts"))
-    for phase in found["phases"]:
-        text = " ".join((phase["reason"] or phase["text"]).split())[:200]
-        attempts = str(phase["attempts"]) if phase["chosen"] is None else f"{phase['attempts']}, #{phase['chosen']}"
-        table.add_row(phase["phase"], phase["status"], str(phase["calls"]), str(phase["tries"]), attempts, shown(text))
-    console.print(table)
-    dollars = any("dollars" in row for row in found["efficiency"])
-    columns = ("calls", "compactions", "sent", "everything", "saved")
-    priced = ("cache-priced", "everything", "ratio", *(("$ sent", "$ everything") if dollars else ()))
-    table, costs = grid("phase", *columns, numbers=columns), grid("phase", *priced, numbers=priced)
-    for row in found["efficiency"]:
-        table.add_row(
+def _show(console: Console, document: dict[str, Any]) -> None:
+    console.print(shown(f"run {document['run']}: {document['status']}"))
+    rows = [
+        (
+            phase["phase"],
+            phase["status"],
+            str(phase["calls"]),
+            str(phase["tries"]),
+            str(phase["attempts"]) if phase["chosen"] is None else f"{phase['attempts']}, #{phase['chosen']}",
+            " ".join((phase["reason"] or phase["text"]).split())[:200],
+        )
+        for phase in document["phases"]
+    ]
+    columns: tuple[str, ...] = ("calls", "tries", "attempts")
+    console.print(grid("phase", "status", *columns, "output", rows=rows, numbers=columns))
+    costs = document["efficiency"]
+    sent = [
+        (
             row["phase"],
             f"{row['calls']:,}",
             f"{row['compactions']:,}",
@@ -361,17 +345,27 @@ def _show(console: Console, found: dict[str, Any]) -> None:
             f"{row['everything_tokens']:,}",
             f"{100 * row['saved']:.1f} %",
         )
-        both = ("sent_priced", "everything_priced")
-        paid = [f"{row['dollars'][name]:.4f}" for name in both] if dollars else []
-        costs.add_row(row["phase"], *(f"{row[name]:,.0f}" for name in both), f"{row['priced_ratio']:.2f}", *paid)
-    console.print(table)
-    console.print(costs)
-    for row in found.get("summaries", ()):
-        text = (
-            "{session}: {calls:,} calls for summaries, {failures:,} without an answer; {prompt_tokens:,} tokens read, "
+        for row in costs
+    ]
+    columns = ("calls", "compactions", "sent", "everything", "saved")
+    console.print(grid("phase", *columns, rows=sent, numbers=columns))
+    both, dollars = ("sent_priced", "everything_priced"), any("dollars" in row for row in costs)
+    priced = [
+        (
+            row["phase"],
+            *(f"{row[name]:,.0f}" for name in both),
+            f"{row['priced_ratio']:.2f}",
+            *(f"{row['dollars'][name]:.4f}" for name in both if dollars),
         )
-        console.print(shown(text.format(**row) + f"{row['output_tokens']:,} written"))
-    for phase in found["phases"]:
+        for row in costs
+    ]
+    columns = ("cache-priced", "everything", "ratio", *(("$ sent", "$ everything") if dollars else ()))
+    console.print(grid("phase", *columns, rows=priced, numbers=columns))
+    for row in document.get("summaries", ()):
+        calls = f"{row['calls']:,} calls for summaries, {row['failures']:,} without an answer"
+        tokens = f"{row['prompt_tokens']:,} tokens read, {row['output_tokens']:,} written"
+        console.print(shown(f"{row['session']}: {calls}; {tokens}"))
+    for phase in document["phases"]:
         for finding in phase["findings"]:
             console.print(shown(f"{phase['phase']}: {finding['kind']}: {finding['text']}"))
 
@@ -402,7 +396,7 @@ def handoff(
     with open_stored(store) as opened:
         progress = progress_of(opened, session, tenant=tenant)
         read = session if progress is None or progress.session is None else progress.session
-        found = handoff_of(
+        document = handoff_of(
             stored_session(opened, read, tenant),
             workspace=git_workspace(workspace),
             now=utc_now,
@@ -412,18 +406,14 @@ def handoff(
             remaining=[f"phase {name}" for name in progress.left] if progress else (),
         )
         if start is not None:
-            _start(opened, found, start, read, tenant)
+            head = opened.at(tenant, read).state.head
+            resume(opened, document, start, tenant=tenant, system=list(head.system), tools=list(head.tools))
     if as_json:
-        print_document("handoff", found.model_dump(mode="json"))
+        print_document("handoff", document.model_dump(mode="json"))
     else:
-        click.echo(shown(opening_of(found)).plain)
+        click.echo(shown(opening_of(document)).plain)
     if start is not None:
         note(f"session {start} begins with it")
-
-
-def _start(store: Store, found: Any, id: str, old: str, tenant: str) -> None:
-    head = store.at(tenant, old).state.head
-    resume(store, found, id, tenant=tenant, system=list(head.system), tools=list(head.tools))
 
 
 def git_workspace(folder: Path) -> Workspace:

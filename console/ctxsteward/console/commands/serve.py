@@ -10,9 +10,8 @@ import json
 import os
 import socket
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from functools import partial
 from ipaddress import ip_address
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -114,11 +113,18 @@ def serve(
     if ctx.invoked_subcommand is not None:
         return
     need(CONSOLE, "serve")
-    if openapi:
-        click.echo(json.dumps(_document(), indent=2, ensure_ascii=False))
-        return
     from ..service.access import TokenFile
+    from ..service.app import StoppableServer, create_app
     from ..service.desk import LOOPBACK_HOSTS, ServiceLimits, ServiceSettings
+
+    if openapi:
+        with open_uri("memory:") as empty:
+            document = create_app(ServiceSettings(store=empty)).openapi()
+        click.echo(json.dumps(document, indent=2, ensure_ascii=False))
+        return
+    from ctxsteward.envelope.audit import auditor as audits
+    from ctxsteward.envelope.telemetry.sdk import scraped
+    from ctxsteward.steward.night import telemetry as nights
 
     tokens = None if tokens_path is None else TokenFile(tokens_path)
     if tokens is None and not is_loopback(host):
@@ -131,8 +137,7 @@ def serve(
     with ExitStack() as stack:
         stack.enter_context(listening)
         opened = stack.enter_context(_demo_store(tenant) if demo else open_uri(store))
-        settings: Callable[..., ServiceSettings] = partial(
-            ServiceSettings,
+        settings = ServiceSettings(
             store=opened,
             tenant=tenant,
             tokens=tokens,
@@ -141,42 +146,23 @@ def serve(
             model=model,
             budgets=builder.budgets,
             eval_history=eval_history,
-            log=_log,
+            log=lambda row: print(json.dumps(row, ensure_ascii=True), file=sys.stderr, flush=True),
+            scrape=stack.enter_context(scraped((audits.board(), nights.board()))),
             limits=ServiceLimits(
                 requests_per_second=rate or None, burst=max(1, round(2 * rate)), build_seconds=build_seconds
             ),
         )
-        _serve(stack, settings, listening, stop_seconds, as_json)
+        address, at = listening.getsockname()[:2]
+        url = f"http://{f'[{address}]' if ':' in address else address}:{at}/"
 
+        def ready() -> None:
+            if as_json:
+                print_json({"url": url, "pid": os.getpid(), "store": opened.uri, "tenants": tokens is not None})
+            else:
+                click.echo(f"serving {url}")
+            sys.stdout.flush()
 
-def _serve(
-    stack: ExitStack, settings: Callable[..., Any], listening: socket.socket, stop_seconds: float, as_json: bool
-) -> None:
-    from ctxsteward.envelope.telemetry.sdk import scraped
-
-    from ..service.app import StoppableServer, create_app
-
-    made = settings(scrape=stack.enter_context(scraped(_boards())))
-    app = create_app(made)
-    address, port = listening.getsockname()[:2]
-    url = f"http://{f'[{address}]' if ':' in address else address}:{port}/"
-
-    def ready() -> None:
-        if as_json:
-            print_json({"url": url, "pid": os.getpid(), "store": made.store.uri, "tenants": made.tokens is not None})
-        else:
-            click.echo(f"serving {url}")
-        sys.stdout.flush()
-
-    StoppableServer(app, stop_seconds).serve_on(listening, ready)
-
-
-def _boards() -> tuple[Any, ...]:
-    """What is counted beside builds."""
-    from ctxsteward.envelope.audit import auditor as audits
-    from ctxsteward.steward.night import telemetry as nights
-
-    return audits.board(), nights.board()
+        StoppableServer(create_app(settings), stop_seconds).serve_on(listening, ready)
 
 
 def is_loopback(host: str) -> bool:
@@ -205,19 +191,6 @@ def _listen(host: str, port: int) -> socket.socket:
         listening.close()
         what = (error.strerror or str(error)).lower()
         raise InputError(f"--host {host} --port {port}: cannot listen there: {what}; choose another --port") from error
-
-
-def _log(row: dict[str, Any]) -> None:
-    print(json.dumps(row, ensure_ascii=True), file=sys.stderr, flush=True)
-
-
-def _document() -> dict[str, Any]:
-    from ..service.app import create_app
-    from ..service.desk import ServiceSettings
-
-    with open_uri("memory:") as store:
-        described: dict[str, Any] = create_app(ServiceSettings(store=store)).openapi()
-    return described
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Iterable
 from dataclasses import asdict, fields
 from datetime import UTC, datetime
 from typing import Any
@@ -15,20 +16,18 @@ from typing import Any
 import click
 
 from ctxsteward.envelope.cards import open_cards
-from ctxsteward.schemas import InputError
+from ctxsteward.schemas import Finding, InputError
 from ctxsteward.store.erasure.forget import forget as erase
-from ctxsteward.store.journal.erasures import Erasure
 from ctxsteward.store.maintenance.damage import StoreShare
-from ctxsteward.store.maintenance.fsck import Fsck, fsck as check
-from ctxsteward.store.maintenance.gc import GarbageReport, gc as collect
-from ctxsteward.store.maintenance.inventory import ListingRow, Stats, ls as names, stats as count
+from ctxsteward.store.maintenance.fsck import fsck as check
+from ctxsteward.store.maintenance.gc import gc as collect
+from ctxsteward.store.maintenance.inventory import ls as list_names, stats as count
 
 from ..terminal import tables
 from ..terminal.failures import FOUND, one_line
 from ..terminal.options import common, of_whole_store
 from ..terminal.output import print_json, progress, table_console
 from ..terminal.stores import check_tenant, open_stored
-from ..terminal.tables import say
 
 _REPEAT = "mend what is named above (`ctxsteward store fsck`), and repeat the command"
 
@@ -63,48 +62,31 @@ def forget(
 
     ordered_at = when or datetime.now(UTC).isoformat(timespec="seconds")
     with open_stored(store, cards=cards_uri) as opened:
-        _check_cards(cards_uri)
+        if cards_uri is not None:
+            open_cards(cards_uri, must_exist=True).close()  # raises before anything is gone
         done = erase(opened, tenant=tenant, session=session, principal=principal, who=who, why=why, when=ordered_at)
     if as_json:
-        print_json(_document(done))
+        values = {field.name: getattr(done, field.name) for field in fields(done)}
+        print_json(values | {"complete": done.complete, "findings": _plain(done.findings)})
     else:
-        _print(done, session, principal)
+        what = f"principal {principal}" if principal is not None else f"session {session}"
+        where = f" in {len(done.sessions)} sessions" if principal is not None else f" and {len(done.forks)} forks of it"
+        click.echo(one_line(f"forgot {what}{where}"))
+        counts = {
+            "messages": done.messages,
+            "derived records": done.derived,
+            "manifests": done.manifests,
+            "recommendations withdrawn": done.recommendations,
+            "texts elsewhere": done.elsewhere,
+            "subjects erased": done.subjects,
+        }
+        click.echo(", ".join(f"{number:,} {name}" for name, number in counts.items()))
+        for finding in done.findings:
+            click.echo(one_line(f"{finding.kind}: {finding.field}: {finding.text}"))
+        click.echo(f"out of reach: {OUT_OF_REACH}; delete them where they lie")
     if not done.complete:
         click.echo(one_line(f"not everything is forgotten: {done.findings[0].field}; {_REPEAT}"), err=True)
         raise click.exceptions.Exit(1)
-
-
-def _check_cards(uri: str | None) -> None:
-    """Raise where an index that is named is not there: better before anything is gone."""
-    if uri is not None:
-        open_cards(uri, must_exist=True).close()
-
-
-def _document(done: Erasure) -> dict[str, Any]:
-    values = {field.name: getattr(done, field.name) for field in fields(done)}
-    return (
-        values
-        | {"complete": done.complete}
-        | {"findings": [finding.model_dump(mode="json") for finding in done.findings]}
-    )
-
-
-def _print(done: Erasure, session: str | None, principal: str | None) -> None:
-    what = f"principal {principal}" if principal is not None else f"session {session}"
-    where = f" in {len(done.sessions)} sessions" if principal is not None else f" and {len(done.forks)} forks of it"
-    click.echo(one_line(f"forgot {what}{where}"))
-    counts = {
-        "messages": done.messages,
-        "derived records": done.derived,
-        "manifests": done.manifests,
-        "recommendations withdrawn": done.recommendations,
-        "texts elsewhere": done.elsewhere,
-        "subjects erased": done.subjects,
-    }
-    click.echo(", ".join(f"{number:,} {name}" for name, number in counts.items()))
-    for finding in done.findings:
-        click.echo(one_line(f"{finding.kind}: {finding.field}: {finding.text}"))
-    click.echo(f"out of reach: {OUT_OF_REACH}; delete them where they lie")
 
 
 OUT_OF_REACH = (
@@ -139,9 +121,29 @@ def fsck(read_data: bool, subset: str | None, repair: bool, as_json: bool, store
         check_tenant(opened, tenant)
         result = check(opened, tenant=tenant, read_data=read_data, subset=subset, repair=repair, tell=tell)
     if as_json:
-        print_json(_fsck_document(result))
+        print_json(
+            {
+                "damaged": result.damaged,
+                "first": result.first,
+                "checked": dict(result.checked),
+                "damage": _plain(result.damage),
+                "notes": _plain(result.notes),
+                "repaired": _plain(result.repaired),
+                "read_data": result.read_data,
+                "subset": str(result.subset),
+            }
+        )
     else:
-        _print_fsck(result)
+        console = table_console()
+        rows = ((kind.replace("_", " "), f"{number:,}") for kind, number in result.checked.items())
+        console.print(tables.grid("checked", "number", rows=rows, numbers=("number",)))
+        for title, findings in (("damage", result.damage), ("repaired", result.repaired), ("notes", result.notes)):
+            if findings:
+                console.print(title)
+                console.print(tables.finding_list(findings[:_FINDINGS_SHOWN]))
+                if len(findings) > _FINDINGS_SHOWN:
+                    console.print(f"  {len(findings) - _FINDINGS_SHOWN:,} more; --json lists all")
+        tables.say(console, result.closing)
     if result.damaged or (result.is_empty and result.subset.parts == 1):
         raise click.exceptions.Exit(FOUND)
 
@@ -163,8 +165,17 @@ def gc(grace: str, dry_run: bool, as_json: bool, store: str, tenant: str | None)
         result = collect(opened, now=time.time(), tenant=tenant, grace_seconds=seconds, dry_run=dry_run, tell=tell)
     if as_json:
         print_json({"dry_run": dry_run, **asdict(result)})
-    else:
-        _print_gc(result)
+        return
+    console = table_console()
+    names = ("blobs", "keys", "reports", "probes", "temporaries")
+    rows = ((name, f"{len(getattr(result, name)):,}") for name in names)
+    console.print(tables.grid("garbage", "number", rows=rows, numbers=("number",)))
+    if result.restored:
+        console.print(f"{len(result.restored):,} blobs put back: a commit has come to refer to them")
+    verb = "would go" if result.dry_run else "removed"
+    console.print(
+        f"{result.bytes:,} bytes {verb}; {result.kept_blobs:,} blobs in use, {result.young_blobs:,} within the grace"
+    )
 
 
 @store.command(short_help="List names in a store.")
@@ -178,12 +189,17 @@ def ls(prefix: str, as_json: bool, store: str, tenant: str | None) -> None:
     faults = 0
     with open_stored(store) as opened:
         check_tenant(opened, tenant)
-        for one in names(opened, prefix, tenant=tenant):
-            faults += one.fault is not None
+        for row in list_names(opened, prefix, tenant=tenant):
+            faults += row.fault is not None
             if as_json:
-                print_json(one._asdict())
-            else:
-                click.echo(_listed(one))
+                print_json(row._asdict())
+                continue
+            unit = "records" if row.kind == "log" else "bytes"
+            when = "-" * 20
+            if row.modified_seconds is not None:
+                when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(row.modified_seconds))
+            size = "?" if row.size is None else f"{row.size:,}"
+            click.echo(f"{when}  {size:>12} {unit:<7}  {row.name}{'' if row.fault is None else f'  {row.fault}'}")
     if faults:
         raise click.exceptions.Exit(FOUND)
 
@@ -195,10 +211,20 @@ def stats(as_json: bool, store: str, tenant: str | None) -> None:
     with open_stored(store) as opened, progress("counting", shown=not as_json) as tell:
         check_tenant(opened, tenant)
         result = count(opened, tenant=tenant, tell=tell)
+    counted = ("tenants", "sessions", "messages", "compactions", "stored_sessions", "versions")
+    waiting = ("waiting_sessions", "waiting_bytes", "oldest_waiting", "forgotten")
     if as_json:
-        print_json(_stats_document(result))
-    else:
-        _print_stats(result)
+        kinds = {kind: kept._asdict() for kind, kept in result.kinds.items()}
+        document = {name: getattr(result, name) for name in counted} | {"objects": kinds}
+        print_json(document | {name: getattr(result, name) for name in waiting})
+        return
+    rows = [(name.replace("_", " "), f"{getattr(result, name):,}", "") for name in (*counted, "forgotten")]
+    rows += [(f"objects: {kind}", f"{kept.objects:,}", f"{kept.bytes:,}") for kind, kept in result.kinds.items()]
+    rows += [("waiting to be drained", f"{result.waiting_sessions:,}", f"{result.waiting_bytes:,}")]
+    console = table_console()
+    console.print(tables.grid("in the store", "number", "bytes", rows=rows, numbers=("number", "bytes")))
+    if result.oldest_waiting is not None:
+        tables.say(console, f"waiting longest: session {result.oldest_waiting}")
 
 
 store.add_command(forget)
@@ -212,84 +238,5 @@ def read_grace(text: str) -> int:
     return int(found[1]) * _SECONDS[found[2]]
 
 
-# -- what is printed -----------------------------------------------------------------------------------------
-
-
-def _fsck_document(result: Fsck) -> dict[str, Any]:
-    return {
-        "damaged": result.damaged,
-        "first": result.first,
-        "checked": dict(result.checked),
-        "damage": [one.model_dump(mode="json") for one in result.damage],
-        "notes": [one.model_dump(mode="json") for one in result.notes],
-        "repaired": [one.model_dump(mode="json") for one in result.repaired],
-        "read_data": result.read_data,
-        "subset": str(result.subset),
-    }
-
-
-def _stats_document(result: Stats) -> dict[str, Any]:
-    return {
-        "tenants": result.tenants,
-        "sessions": result.sessions,
-        "messages": result.messages,
-        "compactions": result.compactions,
-        "stored_sessions": result.stored_sessions,
-        "versions": result.versions,
-        "objects": {kind: kept._asdict() for kind, kept in result.kinds.items()},
-        "waiting_sessions": result.waiting_sessions,
-        "waiting_bytes": result.waiting_bytes,
-        "oldest_waiting": result.oldest_waiting,
-        "forgotten": result.forgotten,
-    }
-
-
-def _print_fsck(result: Fsck) -> None:
-    console = table_console()
-    counts = tables.grid("checked", "number", numbers=("number",))
-    for kind, number in result.checked.items():
-        counts.add_row(kind.replace("_", " "), f"{number:,}")
-    console.print(counts)
-    for title, findings in (("damage", result.damage), ("repaired", result.repaired), ("notes", result.notes)):
-        if findings:
-            console.print(title)
-            console.print(tables.finding_list(findings[:_FINDINGS_SHOWN]))
-            if len(findings) > _FINDINGS_SHOWN:
-                console.print(f"  {len(findings) - _FINDINGS_SHOWN:,} more; --json lists all")
-    say(console, result.closing)
-
-
-def _print_gc(result: GarbageReport) -> None:
-    console = table_console()
-    table = tables.grid("garbage", "number", numbers=("number",))
-    for name in ("blobs", "keys", "reports", "probes", "temporaries"):
-        table.add_row(name, f"{len(getattr(result, name)):,}")
-    console.print(table)
-    if result.restored:
-        console.print(f"{len(result.restored):,} blobs put back: a commit has come to refer to them")
-    verb = "would go" if result.dry_run else "removed"
-    console.print(
-        f"{result.bytes:,} bytes {verb}; {result.kept_blobs:,} blobs in use, {result.young_blobs:,} within the grace"
-    )
-
-
-def _print_stats(result: Stats) -> None:
-    console = table_console()
-    table = tables.grid("in the store", "number", "bytes", numbers=("number", "bytes"))
-    for name in ("tenants", "sessions", "messages", "compactions", "stored_sessions", "versions", "forgotten"):
-        table.add_row(name.replace("_", " "), f"{getattr(result, name):,}", "")
-    for kind, kept in result.kinds.items():
-        table.add_row(f"objects: {kind}", f"{kept.objects:,}", f"{kept.bytes:,}")
-    table.add_row("waiting to be drained", f"{result.waiting_sessions:,}", f"{result.waiting_bytes:,}")
-    console.print(table)
-    if result.oldest_waiting is not None:
-        console.print(tables.shown(f"waiting longest: session {result.oldest_waiting}"))
-
-
-def _listed(one: ListingRow) -> str:
-    unit = "records" if one.kind == "log" else "bytes"
-    when = "-" * 20
-    if one.modified_seconds is not None:
-        when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(one.modified_seconds))
-    size = "?" if one.size is None else f"{one.size:,}"
-    return f"{when}  {size:>12} {unit:<7}  {one.name}{'' if one.fault is None else f'  {one.fault}'}"
+def _plain(findings: Iterable[Finding]) -> list[dict[str, Any]]:
+    return [finding.model_dump(mode="json") for finding in findings]

@@ -20,7 +20,8 @@ from ctxsteward.evals.model_runs import MEANT, ModelRun, price_of, run_model
 from ctxsteward.evals.phrasings import SPLITS, Split
 from ctxsteward.evals.subjects.registry import BASELINES, OURS, SUBJECTS, subject_named, try_out
 from ctxsteward.evals.suite_files.file_scenarios import play_job
-from ctxsteward.evals.suite_files.run_record import RunHead, Shard, run_head
+from ctxsteward.evals.suite_files.run_record import RunHead, RunRecord, Shard, run_head
+from ctxsteward.evals.suite_files.suite_reader import FileSuite
 from ctxsteward.evals.suites import catalogue, gates
 from ctxsteward.evals.suites.catalogue import NAMES, suite_named
 from ctxsteward.evals.suites.gates import Gates
@@ -43,7 +44,7 @@ from ..terminal.options import (
     unknown_model,
 )
 from ..terminal.output import note, progress
-from .own_suites import SHIPPED_GATES, KeptRun, OwnSuite, is_suite_file, kept_run, own_suite, read_shard
+from .own_suites import SHIPPED_GATES, KeptRun, is_suite_file, judge_panel, own_suite, read_shard
 from .results import (
     SuiteOutputs,
     conclude,
@@ -111,7 +112,8 @@ def run_suites(asked: SuiteOptions, outputs: SuiteOutputs, *, as_json: bool) -> 
     """Run what was asked, write and print what came of it."""
     chosen = [one for one in chosen_suites(asked) if one.jobs]
     outputs.check()
-    run = kept_run(asked.shard, asked.resume, [one.head(asked) for one in chosen] if asked.resume else ())
+    record = RunRecord.open(asked.resume, [each.head(asked) for each in chosen]) if asked.resume else None
+    run = KeptRun(asked.shard, record)
     earlier = outputs.recorded()
     results: list[EvalResult] = []
     with progress("evals", shown=not as_json) as tell:
@@ -120,7 +122,10 @@ def run_suites(asked: SuiteOptions, outputs: SuiteOutputs, *, as_json: bool) -> 
             if not jobs:
                 continue
             plain = _played(one, jobs, run, asked, tell) if asked.model_run else None
-            result = _played(one, jobs, run, _with_model(asked, one.suite.name), tell)
+            with_model = asked
+            if asked.model_run is not None:  # it is in the loop of this suite, in one process
+                with_model = replace(asked, setup=asked.model_run.setup(asked.setup, one.suite.name), workers=1)
+            result = _played(one, jobs, run, with_model, tell)
             results.append(result)
             print_result(result, earlier, as_json)
             if plain is not None and asked.model_run is not None:
@@ -134,13 +139,6 @@ def run_suites(asked: SuiteOptions, outputs: SuiteOutputs, *, as_json: bool) -> 
     return results
 
 
-def _with_model(asked: SuiteOptions, suite: str) -> SuiteOptions:
-    """The same with the model in the loop of this suite, in one process; as it is where none was named."""
-    if asked.model_run is None:
-        return asked
-    return replace(asked, setup=asked.model_run.setup(asked.setup, suite), workers=1)
-
-
 @dataclass(frozen=True, slots=True)
 class ChosenSuite:
     """A suite that is to be run: all scenarios that were asked for, and its gates."""
@@ -148,12 +146,12 @@ class ChosenSuite:
     suite: EvalSuite
     jobs: Sequence[Job]
     gates: Gates
-    file: OwnSuite | None = None
-    """None: a shipped one."""
+    file: FileSuite | None = None
+    """None for a shipped suite."""
 
     def head(self, asked: SuiteOptions) -> RunHead:
         """What a record says of it."""
-        content, gates = (self.file.file.digest, self.file.file.gates) if self.file else ("", {})
+        content, gates = (self.file.digest, self.file.gates) if self.file else ("", {})
         return run_head(
             self.suite,
             [job.id for job in self.jobs],
@@ -171,17 +169,17 @@ def chosen_suites(asked: SuiteOptions) -> list[ChosenSuite]:
     if is_suite_file(asked.suite):
         if asked.split != "ci":
             raise InputError(f"{asked.suite} has the conversations that it has: leave out --split")
-        own = own_suite(asked.suite, asked.gates, asked.only, asked.scenarios, asked.full)
-        own.panel(asked.judges, asked.setup, asked.shard)
-        return [ChosenSuite(own.file.eval_suite, own.jobs, own.gates, own)]
+        file, jobs, gates = own_suite(asked.suite, asked.gates, asked.only, asked.scenarios, asked.full)
+        judge_panel(file, jobs, asked.judges, asked.setup, asked.shard)  # refuses judges without an ask
+        return [ChosenSuite(file.eval_suite, jobs, gates, file)]
     if asked.judges:
         raise InputError(f"--judge-model: {asked.suite} is judged by code alone; a suite file has asks for models")
     names = catalogue.NAMES if asked.suite == "all" else (asked.suite,)
     suites = [catalogue.suite_named(name) for name in names]
     for suite in suites:
         suite.check(asked.setup)
-    gates = _gates(asked.gates, names)
-    return [ChosenSuite(suite, drawn_for(asked, suite.name), gates.get(suite.name, {})) for suite in suites]
+    by_suite = _gates(asked.gates, names)
+    return [ChosenSuite(suite, drawn_for(asked, suite.name), by_suite.get(suite.name, {})) for suite in suites]
 
 
 def drawn_for(asked: SuiteOptions, name: str) -> tuple[Draw, ...]:
@@ -236,7 +234,9 @@ def _played(
         finished=finished,
         keep=lambda scenario: run.keep(name, scenario),
         play=play,
-        judge=chosen.file.panel(asked.judges, asked.setup, asked.shard, finished) if chosen.file else None,
+        judge=judge_panel(chosen.file, chosen.jobs, asked.judges, asked.setup, asked.shard, finished)
+        if chosen.file
+        else None,
     )
 
 

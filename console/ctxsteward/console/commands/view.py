@@ -96,7 +96,8 @@ def view(
         return
     if as_grid or number is not None:
         raise click.UsageError("--static and --grid or --call: take one of them")
-    most = _most(calls)
+    if calls != "all" and not (calls.isascii() and calls.isdecimal() and 0 < int(calls) < 10**9):
+        raise click.UsageError(f"--calls {calls:.20}: neither a number from 1 nor `all`")
     if history is not None and not history.is_file():
         raise click.UsageError(
             f"--history {history}: no such file; `ctxsteward evals run all --history {history}` writes it"
@@ -111,19 +112,11 @@ def view(
         site = Site(
             store=opened, tenant=tenant, sessions=tuple(dict.fromkeys(sessions)) or None, history=history, price=price
         )
-        pages = site.write(folder, calls=most)
+        pages = site.write(folder, calls=None if calls == "all" else int(calls))
     if as_json:
         print_json({"folder": str(folder), "index": str(folder / "index.html"), "pages": pages})
     else:
         note(f"{pages:,} pages; open {folder / 'index.html'}")
-
-
-def _most(calls: str) -> int | None:
-    if calls == "all":
-        return None
-    if not (calls.isascii() and calls.isdecimal() and 0 < int(calls) < 10**9):
-        raise click.UsageError(f"--calls {calls:.20}: neither a number from 1 nor `all`")
-    return int(calls)
 
 
 def print_call(
@@ -132,19 +125,19 @@ def print_call(
     """One call of a session as a grid, or as JSON."""
     with open_stored(store) as opened:
         stored_session(opened, session, tenant)
-        found = inspect_call(opened, session, number or 0, tenant=tenant)
+        shown_call = inspect_call(opened, session, number or 0, tenant=tenant)
     if as_json:
-        print_json(found.model_dump(mode="json"))
+        print_json(shown_call.model_dump(mode="json"))
     else:
-        _print(table_console(), found, price)
+        _print(table_console(), shown_call, price)
 
 
-def _print(console: Console, found: CallView, price: float | None) -> None:
-    call, priced = found.call, priced_call(found.call, price)
+def _print(console: Console, shown_call: CallView, price: float | None) -> None:
+    call, priced = shown_call.call, priced_call(shown_call.call, price)
     cost = f"{priced.priced_tokens:,.0f} plain tokens" if priced.dollars is None else f"$ {priced.dollars:.5f}"
-    console.print(shown(f"{found.session}: call {call.number} of {found.count}, {call.model or 'no model'}"))
+    console.print(shown(f"{shown_call.session}: call {call.number} of {shown_call.count}, {call.model or 'no model'}"))
     beside = Table(box=None, show_header=False, pad_edge=False, padding=(0, 3, 0, 0))
-    beside.add_row(Text("\n").join(_rows(console, found)), _legend(console, found))
+    beside.add_row(Text("\n").join(_rows(console, shown_call)), _legend(console, shown_call))
     console.print(beside)
     say(
         console,
@@ -158,18 +151,18 @@ def _print(console: Console, found: CallView, price: float | None) -> None:
         )
 
 
-def _tokens(found: CallView) -> dict[str, int]:
+def _tokens(shown_call: CallView) -> dict[str, int]:
     """By source, in the order of the prompt."""
-    return {source: getattr(found.call, f"{source}_tokens") for source in SOURCES}
+    return {source: getattr(shown_call.call, f"{source}_tokens") for source in SOURCES}
 
 
-def _rows(console: Console, found: CallView) -> Iterator[Text]:
+def _rows(console: Console, shown_call: CallView) -> Iterator[Text]:
     """The cells, row by row; a source with any tokens has at least the half of one."""
     cells: list[tuple[str, str]] = []
-    most = max(found.call.limit_tokens, found.call.prompt_tokens) or 1
+    most = max(shown_call.call.limit_tokens, shown_call.call.prompt_tokens) or 1
     is_coloured = console.is_terminal and console.color_system is not None and unicode_console(console)
     used = 0
-    for source, tokens in _tokens(found).items():
+    for source, tokens in _tokens(shown_call).items():
         used += tokens
         letter, colour = LOOKS[source]
         upto = min(COLUMNS * ROWS, round(COLUMNS * ROWS * used / most))
@@ -183,16 +176,16 @@ def _rows(console: Console, found: CallView) -> Iterator[Text]:
         yield row
 
 
-def _legend(console: Console, found: CallView) -> RenderableType:
+def _legend(console: Console, shown_call: CallView) -> RenderableType:
     table = Table(box=None, show_header=False, pad_edge=False)
     for justify in ("left", "left", "right", "right"):
         table.add_column(justify=justify, no_wrap=True)
-    most = found.call.limit_tokens or 1
-    for source, tokens in _tokens(found).items():
+    most = shown_call.call.limit_tokens or 1
+    for source, tokens in _tokens(shown_call).items():
         if tokens:
             letter, colour = LOOKS[source]
             sign = Text(f"■ {letter}" if unicode_console(console) else letter, style=colour)
             table.add_row(sign, NAMES.get(source, source), f"{tokens:,}", f"{100 * tokens / most:.0f} %")
-    free = max(0, most - found.call.prompt_tokens)
+    free = max(0, most - shown_call.call.prompt_tokens)
     table.add_row("·" if unicode_console(console) else ".", "free", f"{free:,}", f"{100 * free / most:.0f} %")
     return table

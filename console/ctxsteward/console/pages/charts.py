@@ -57,28 +57,29 @@ def bars(title: str, rows: Sequence[Bar], parts: Sequence[str] = ()) -> Markup:
         return _nothing(title)
     top = 26 if len(parts) > 1 else 4
     most = max(sum(row.parts) for row in shown) or 1
-    said = f"{title}: " + ", ".join(f"{row.name} {sum(row.parts):,}" for row in shown)
-    shapes = [*_key(parts), *(one for at, row in enumerate(shown) for one in _row(at, row, most, top))]
-    return drawing(said, WIDTH, top + len(shown) * (ROW + GAP) + 4, shapes)
+    alt_text = f"{title}: " + ", ".join(f"{row.name} {sum(row.parts):,}" for row in shown)
+    shapes = [*_key(parts), *(drawn for at, row in enumerate(shown) for drawn in _row(at, row, most, top))]
+    return drawing(alt_text, WIDTH, top + len(shown) * (ROW + GAP) + 4, shapes)
 
 
 def lines(
     title: str, series: Sequence[Series], nights: Sequence[str], *, top: float = 1.0, percent: bool = True
 ) -> Markup:
     """Lines over nights, from 0 to `top`; a night without a figure is a gap."""
-    known = [one for one in series if any(value is not None for value in one.values)]
-    if not known or not nights:
+    drawn = [line for line in series if any(value is not None for value in line.values)]
+    if not drawn or not nights:
         return _nothing(title)
-    last = ", ".join(f"{one.name} {_figure(_last(one), percent)}" for one in known)
-    shapes = [*_key([one.name for one in known]), *_axes(nights, top, percent)]
-    for at, one in enumerate(known):
-        shapes += _line(one, top, f"c{at % COLOURS}")
+    newest = {line.name: next(value for value in reversed(line.values) if value is not None) for line in drawn}
+    last = ", ".join(f"{name} {_figure(value, percent)}" for name, value in newest.items())
+    shapes = [*_key([line.name for line in drawn]), *_axes(nights, top, percent)]
+    for at, line in enumerate(drawn):
+        shapes += _line(line, top, f"c{at % COLOURS}")
     return drawing(f"{title}, last: {last}", WIDTH, PLOT_HEIGHT + 60, shapes)
 
 
 def counted(counts: Mapping[str, int]) -> list[Bar]:
     """A bar for each count, the longest first."""
-    return [Bar(name, (number,)) for name, number in sorted(counts.items(), key=lambda one: (-one[1], one[0]))]
+    return [Bar(name, (number,)) for name, number in sorted(counts.items(), key=lambda bar: (-bar[1], bar[0]))]
 
 
 def _row(at: int, row: Bar, most: int, top: int) -> Iterator[Shape]:
@@ -102,15 +103,15 @@ def _axes(nights: Sequence[str], top: float, percent: bool) -> Iterator[Shape]:
         yield shape("label", "s", x=_x(at, len(nights)), y=PLOT_HEIGHT + 46, text=nights[at], anchor="middle")
 
 
-def _line(one: Series, top: float, colour: str) -> Iterator[Shape]:
+def _line(series: Series, top: float, colour: str) -> Iterator[Shape]:
     """Runs of known figures, and a point on each."""
     runs: list[list[tuple[float, float]]] = [[]]
     dots = []
-    for at, value in enumerate(one.values):
+    for at, value in enumerate(series.values):
         if value is None:
             runs.append([])
             continue
-        x, y = _x(at, len(one.values)), _y(min(value, top), top)
+        x, y = _x(at, len(series.values)), _y(min(value, top), top)
         runs[-1].append((x, y))
         dots.append(shape("dot", colour, x=x, y=y, said=f"{value:.3g}"))
     yield from (shape("path", colour, points=run) for run in runs if len(run) > 1)
@@ -133,14 +134,8 @@ def _y(value: float, top: float) -> float:
     return 28 + PLOT_HEIGHT * (1 - value / top)
 
 
-def _figure(value: float | None, percent: bool) -> str:
-    if value is None:
-        return "-"
+def _figure(value: float, percent: bool) -> str:
     return f"{value:.0%}" if percent else f"{value:,.0f}"
-
-
-def _last(one: Series) -> float | None:
-    return next((value for value in reversed(one.values) if value is not None), None)
 
 
 def _nothing(title: str) -> Markup:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -36,23 +37,29 @@ def page(results: Sequence[EvalResult], history: Sequence[EvalResult]) -> str:
 
 def history_contents(path: Path | None) -> dict[str, Any]:
     """The newest result of each suite in a history, beside the ones before; None: there is none."""
-    known = () if path is None else read(path, "name another history")
-    return contents(tuple({result.suite: result for result in known}.values()), known)
+    results = () if path is None else read(path, "name another history")
+    return contents(tuple({result.suite: result for result in results}.values()), results)
 
 
 def contents(results: Sequence[EvalResult], history: Sequence[EvalResult]) -> dict[str, Any]:
     """What the page shows, for a template; the results may stand in the history, too."""
-    history = (*history, *(result for result in results if not any(result is one for one in history)))
+    history = (*history, *(result for result in results if not any(result is each for each in history)))
     gates = [gate for result in results for gate in result.gates]
-    trends = [(result.suite, _trend(result, history)) for result in results]
-    seconds = bars("CPU seconds", [Bar(one.suite, (round(one.cpu_seconds),)) for one in results])
+    plots: list[tuple[str, Markup]] = []
+    figures = []  # what the plots show, as tables: days, and a row a rate
+    for result in results:
+        days, rates = _trends(result, history)
+        plots.append((result.suite, lines("Rates", [Series(*rate) for rate in rates.items()], days)))
+        cells = [[name, *("-" if each is None else f"{each:.1%}" for each in rate)] for name, rate in rates.items()]
+        figures.append((result.suite, days, cells))
+    seconds = bars("CPU seconds", [Bar(each.suite, (round(each.cpu_seconds),)) for each in results])
     return {
         "about": _about(results),
         "outcome": outcome(results),
         "tally": tally(gates) if gates else "",
-        "suites": [_suite(one, history) for one in results],
-        "trends": [*trends, ("CPU seconds", seconds)],
-        "figures": [(result.suite, *_trend_figures(result, history)) for result in results],
+        "suites": [_suite(each, history) for each in results],
+        "trends": [*plots, ("CPU seconds", seconds)],
+        "figures": figures,
     }
 
 
@@ -60,8 +67,8 @@ def _about(results: Sequence[EvalResult]) -> str:
     if not results:
         return ""
     first = results[0]
-    scenarios, turns = sum(one.scenarios for one in results), sum(one.turns for one in results)
-    long = sum(one.long_scenarios for one in results)
+    scenarios, turns = sum(each.scenarios for each in results), sum(each.turns for each in results)
+    long = sum(each.long_scenarios for each in results)
     revision = f", revision {first.revision}" if first.revision else ""
     return (
         f"{first.product}{revision}; {scenarios:,} scenarios of split {first.split}, {long} of 200 and more turns, "
@@ -113,20 +120,12 @@ def _forest(metric: MetricResult, gates: Sequence[GateResult]) -> Markup | str:
         shape("dot", "point", x=6 + scale * metric.value, y=middle, radius=4),
     ]
     for gate in gates:
-        bound = next((float(word) for word in gate.rule.split() if _is_number(word)), None)
-        if bound is not None and 0 <= bound <= 1:
-            at = 6 + scale * bound
+        bound = re.search(r"(?<!\S)[0-9.]+(?!\S)", gate.rule)
+        if bound is not None and float(bound[0]) <= 1:
+            at = 6 + scale * float(bound[0])
             shapes.append(shape("rule", "bound", x1=at, x2=at, y1=2, y2=FOREST_HEIGHT - 2))
-    said = f"{metric.name}: {figure(metric, metric.value)}, {interval(metric)}"
-    return drawing(said, FOREST_WIDTH, FOREST_HEIGHT, shapes, kind="forest")
-
-
-def _is_number(word: str) -> bool:
-    try:
-        float(word)
-    except ValueError:
-        return False
-    return True
+    alt_text = f"{metric.name}: {figure(metric, metric.value)}, {interval(metric)}"
+    return drawing(alt_text, FOREST_WIDTH, FOREST_HEIGHT, shapes, kind="forest")
 
 
 def _failures(result: EvalResult) -> Iterator[tuple[str, str, str, str]]:
@@ -141,27 +140,9 @@ def _failures(result: EvalResult) -> Iterator[tuple[str, str, str, str]]:
         yield "broke off", id, "", error
 
 
-def _trend_figures(result: EvalResult, history: Sequence[EvalResult]) -> tuple[list[str], list[list[str]]]:
-    """What the plot of the suite's rates shows, as a table: days, and a row a rate."""
+def _trends(result: EvalResult, history: Sequence[EvalResult]) -> tuple[list[str], dict[str, tuple[float | None, ...]]]:
+    """Days of the suite's runs, and by name the values of rates that have a gate, or of all where none has."""
     runs = trend(history, result)
-    rows = [
-        [rate.name, *("-" if value is None else f"{value:.1%}" for value in values(runs, rate.name))]
-        for rate in _rates(result)
-    ]
-    return [one.when[:10] for one in runs], rows
-
-
-def _rates(result: EvalResult) -> list[MetricResult]:
-    """Rates that have a gate, or all where none has."""
     gated = {gate.metric for gate in result.gates}
-    return [metric for metric in result.metrics if metric.kind == "rate" and (metric.name in gated or not gated)]
-
-
-def _trend(result: EvalResult, history: Sequence[EvalResult]) -> Markup:
-    """Rates of the suite that have a gate, run by run."""
-    runs = trend(history, result)
-    return lines(
-        "Rates",
-        [Series(rate.name, values(runs, rate.name)) for rate in _rates(result)],
-        [one.when[:10] for one in runs],
-    )
+    rates = [one.name for one in result.metrics if one.kind == "rate" and (one.name in gated or not gated)]
+    return [run.when[:10] for run in runs], {name: values(runs, name) for name in rates}

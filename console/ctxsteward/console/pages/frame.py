@@ -117,7 +117,8 @@ class Frame:
         if self.mode == "live":
             asked = [*place.query, *([("page", str(place.page))] if place.page > 1 else [])]
             asked += [("lang", language)] if language != LANGUAGES[0] else []
-            link = f"{self.root}/{_live_path(place)}" + (f"?{urlencode(asked)}" if asked else "")
+            path = _filled(ROUTES[place.name].live, place, quote(quote(place.session, safe=""), safe=""))
+            link = f"{self.root}/{path}" + (f"?{urlencode(asked)}" if asked else "")
         else:
             link = quote(relpath(static_path(place, language), dirname(static_path(self.at, self.language))))
         return f"{link}#{quote(place.anchor)}" if place.anchor else link
@@ -143,17 +144,13 @@ class Frame:
 
     def page(self, template: str, **values: Any) -> str:
         """A whole page out of this template, which extends ``base.html.j2``; `f` is the frame there, `t` its texts."""
-        return render(template, f=self, t=self.text, languages=NAMES, policy=POLICY, place=Place, **values)
+        return render(template, f=self, t=self.text, languages=NAMES, policy=POLICY, **values)
 
 
 def _filled_in(key: str, language: str, values: Mapping[str, object]) -> str:
     """A page that is one file by itself has no frame, and is in the first language."""
     shown = {name: f"{value:,}" if isinstance(value, int) else value for name, value in values.items()}
     return texts()[key][language].format_map(shown)
-
-
-def _live_path(place: Place) -> str:
-    return _filled(ROUTES[place.name].live, place, quote(quote(place.session, safe=""), safe=""))
 
 
 def static_path(place: Place, language: str) -> str:
@@ -173,9 +170,9 @@ def place_of(path: str, asked: Mapping[str, str]) -> Place | None:
     Place(name='call', session='trip-42', number=3, since=0, page=2, query=(('q', 'hana'),), anchor='')
     """
     for name, pattern in _patterns().items():
-        found = pattern.fullmatch(path.strip("/"))
-        if found is not None:
-            parts = found.groupdict()
+        match = pattern.fullmatch(path.strip("/"))
+        if match is not None:
+            parts = match.groupdict()
             session = unquote(unquote(parts.get("session") or ""))
             page = asked.get("page", "1")
             query = tuple(sorted((key, value) for key, value in asked.items() if key not in ("page", "lang")))
@@ -226,25 +223,50 @@ def seen(text: object) -> Markup:
     >>> print(seen("pay \\u202e<b>"))
     pay <span class="unseen">\\u202e</span>&lt;b&gt;
     """
-    said = str(text)
+    plain_text = str(text)
     parts: list[Markup] = []
     start = 0
-    for found in _UNSEEN.finditer(said):
-        written = found[0].encode("unicode_escape", "surrogatepass").decode()
-        parts += (escape(said[start : found.start()]), Markup('<span class="unseen">{}</span>').format(written))
-        start = found.end()
-    return Markup("").join((*parts, escape(said[start:])))
+    for match in _UNSEEN.finditer(plain_text):
+        written = match[0].encode("unicode_escape", "surrogatepass").decode()
+        parts += (escape(plain_text[start : match.start()]), Markup('<span class="unseen">{}</span>').format(written))
+        start = match.end()
+    return Markup("").join((*parts, escape(plain_text[start:])))
 
 
 def plain(text: object) -> str:
     """The same for an attribute or a title: what could not be seen is written out, and nothing is marked."""
-    return _UNSEEN.sub(lambda found: found[0].encode("unicode_escape", "surrogatepass").decode(), str(text))
+    return _UNSEEN.sub(lambda match: match[0].encode("unicode_escape", "surrogatepass").decode(), str(text))
 
 
 def _ordinal(ref: str) -> int:
     """Of the message that a reference names; 0: it names none."""
-    found = re.match(r"§([1-9]\d{0,11})(?:\.\d+(?:-\d+)?)?$", ref, re.ASCII)
-    return int(found[1]) if found else 0
+    match = re.match(r"§([1-9]\d{0,11})(?:\.\d+(?:-\d+)?)?$", ref, re.ASCII)
+    return int(match[1]) if match else 0
+
+
+MESSAGES, CALLS = 50, 200
+"""Messages of a session, and calls, on one page."""
+
+
+def page_of_message(ordinal: int) -> int:
+    """The page of the log that has this message."""
+    return (ordinal - 1) // MESSAGES + 1
+
+
+def page_of_call(number: int, count: int, size: int = CALLS) -> int:
+    """The page of the timeline that has this call of so many; page 1 has the newest."""
+    return (count - number) // size + 1
+
+
+def window(numbers: int, at: int, beside: int = 3) -> Sequence[int]:
+    """Numbers for a bar of pages: the first, the last, and those beside this one; 0 stands for pages left out."""
+    named = sorted({1, numbers, *range(max(1, at - beside), min(numbers, at + beside) + 1)})
+    bar: list[int] = []
+    for number in named:
+        if bar and number > bar[-1] + 1:
+            bar.append(0)
+        bar.append(number)
+    return bar
 
 
 _templates = Environment(
@@ -254,7 +276,13 @@ _templates = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-_templates.globals["t"] = lambda key, **values: _filled_in(key, LANGUAGES[0], values)
+_templates.globals |= {
+    "t": lambda key, **values: _filled_in(key, LANGUAGES[0], values),
+    "place": Place,
+    "window": window,
+    "page_of": page_of_message,
+    "page_with": page_of_call,
+}
 _templates.filters |= {"seen": seen, "plain": plain, "number": lambda value: f"{value:,}", "ordinal": _ordinal}
 
 
@@ -269,14 +297,3 @@ def asset(name: str) -> bytes:
         raise KeyError(name)
     folder = "templates" if name == "pages.css" else "assets"
     return (files(__package__) / folder / name.replace("pages.css", "style.css")).read_bytes()
-
-
-def window(numbers: int, at: int, beside: int = 3) -> Sequence[int]:
-    """The pages that a bar of page numbers names: the first, the last, and those beside this one; 0: left out."""
-    named = sorted({1, numbers, *range(max(1, at - beside), min(numbers, at + beside) + 1)})
-    bar: list[int] = []
-    for number in named:
-        if bar and number > bar[-1] + 1:
-            bar.append(0)
-        bar.append(number)
-    return bar

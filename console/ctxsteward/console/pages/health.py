@@ -84,9 +84,10 @@ def _health(
     of_budget = dynamic / budget if budget else 0.0
     of_window = None if window is None else prompt / window
     most = max(of_budget, of_window or 0.0)
+    level: HealthLevel = "critical" if most >= COMPACTS else "warning" if most >= WARNS else "healthy"
     return SessionHealth(
         session=session.id,
-        level=_level(most) if len(session) else "idle",
+        level=level if len(session) else "idle",
         utilization=round(most, 4),
         budget_utilization=round(of_budget, 4),
         window_utilization=None if of_window is None else round(of_window, 4),
@@ -99,7 +100,3 @@ def _health(
         compactions=session.state.compactions,
         next_call=next_call,
     )
-
-
-def _level(share: float) -> HealthLevel:
-    return "critical" if share >= COMPACTS else "warning" if share >= WARNS else "healthy"

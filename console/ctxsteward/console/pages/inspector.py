@@ -16,13 +16,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 
 from ctxsteward.envelope import Envelope, EnvelopeBuilder, Session, Store, past_calls, rebuild
 from ctxsteward.envelope.building.past_calls import PastCall, holds_task_first, prefix_between
-from ctxsteward.envelope.layout.fragments import DerivedText, Fragment, MessageStep, Step, ToolResults
+from ctxsteward.envelope.layout.fragments import DerivedText, Fragment, MessageStep, Step
 from ctxsteward.envelope.layout.rows import cited, recalled_text, rows_of, unfenced
 from ctxsteward.schemas import CompressionReport, Finding, InputError, Loss
 from ctxsteward.store.profiles.text import META_REF, Profile, static_blocks, system_blocks
@@ -110,45 +111,50 @@ class CallView(BaseModel):
     """Of compactions that this call made."""
 
 
-class Difference(BaseModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptUnit:
     """Something that one of two calls, or both, were shown."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    status: Status
+    key: tuple[str, ...]
+    """Names it, whatever it says."""
+    says: str
+    """All of it, for comparison."""
     source: Source
     label: str
     ref: str
     ordinal: int
     text: str
     tokens: int
+    messages: frozenset[str]
+    """References of the messages in it."""
+    status: Status = "new"
     why: Literal["", "bullet", "recalled", "compacted", "weighed", "turn", "replaced"] = ""
-    """Of what was dropped: it stands in a bullet, is recalled, left with a compaction, made room for other bullets, was
+    """Why it was dropped: it stands in a bullet, is recalled, left with a compaction, made room for other bullets, was
     recalled for another turn, has a newer text."""
     report: str = ""
     """Id of the compaction that dropped it."""
     losses: tuple[Loss, ...] = ()
-    """Of it, that the window no longer shows."""
+    """Losses of it that the window no longer shows."""
     bullets: tuple[str, ...] = ()
-    """That cite it now."""
+    """Bullets that cite it now."""
 
 
-class CallDifference(BaseModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallDifference:
     """Two calls beside each other."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     session: str
     before: PastCall
     after: PastCall
     count: int
+    """Calls of the session."""
     prefix_tokens: int
     broke_in: str | None
     break_at: int
     """So many of `shown` stand at the beginning as they stood before."""
-    shown: tuple[Difference, ...]
+    shown: tuple[PromptUnit, ...]
     """What the later call was shown, in its order."""
-    dropped: tuple[Difference, ...]
+    dropped: tuple[PromptUnit, ...]
     reports: tuple[CompressionReport, ...]
 
 
@@ -218,17 +224,23 @@ def _sections(past: PastEnvelope) -> Iterator[SectionView]:
         blocks=tuple(_tool_blocks(past)),
     )
     for name, section in envelope.sections.items():
-        blocks = _dynamic_blocks(past) if name == "dynamic" else _head_blocks(past, name)
-        threshold = int(section.budget_tokens * budgets.compact_at_fraction) if name == "dynamic" else None
+        is_dynamic = name == "dynamic"
         yield SectionView(
             name=name,
             tokens=section.tokens,
             budget_tokens=section.budget_tokens,
-            threshold_tokens=threshold,
+            threshold_tokens=int(section.budget_tokens * budgets.compact_at_fraction) if is_dynamic else None,
             overflow_tokens=section.overflow_tokens,
             epoch=section.epoch,
-            blocks=tuple(blocks),
+            blocks=tuple(_dynamic_blocks(past) if is_dynamic else _head_blocks(past, name)),
         )
+
+
+def _head_blocks(past: PastEnvelope, name: str) -> Iterator[Block]:
+    source: Source = "system" if name == "system" else "static" if name == "static" else "meta"
+    for at, fragment in enumerate(past.envelope.head.section(name)):
+        items = _meta_items(past, fragment) if name == "meta" else _governed_items(past, name, fragment)
+        yield Block(id=f"{name}-{at + 1}", source=source, tokens=past.tokens(fragment.tokens), items=tuple(items))
 
 
 def _item(
@@ -269,13 +281,6 @@ def _tool_blocks(past: PastEnvelope) -> Iterator[Block]:
         yield Block(id="tools-1", source="tools", tokens=total, items=tuple(items))
 
 
-def _head_blocks(past: PastEnvelope, name: str) -> Iterator[Block]:
-    source: Source = "system" if name == "system" else "static" if name == "static" else "meta"
-    for at, fragment in enumerate(past.envelope.head.section(name)):
-        items = _meta_items(past, fragment) if name == "meta" else _governed_items(past, name, fragment)
-        yield Block(id=f"{name}-{at + 1}", source=source, tokens=past.tokens(fragment.tokens), items=tuple(items))
-
-
 def _governed_items(past: PastEnvelope, section: str, fragment: Fragment) -> Iterator[Item]:
     profile = past.session.state.head.profile
     if fragment.name != "profile" or profile is None:
@@ -306,18 +311,26 @@ def _dynamic_blocks(past: PastEnvelope) -> Iterator[Block]:
     is_task_first = bool(layout.task_upto) or holds_task_first(past.envelope, state)
     live = {id(fragment) for fragment in (*layout.live, *layout.after)}
     for at, fragment in enumerate(layout.fragments):
-        items: Iterable[Item]
+        items: list[Item] = []
         source: Source
         if fragment in layout.derived:
-            source, items = "bullets", _bullet_items(past, fragment)
+            source = "bullets"
+            for row in _rows(past, fragment):
+                bullet = cited(row)
+                originals = [original_of(past.session, ref, bullet.text) for ref in bullet.citations]
+                refs = " ".join(bullet.citations)
+                items.append(_item("", bullet.text, tokens=past.counted(row), note=refs, originals=originals))
         elif fragment is layout.context:
-            source, items = "recall", _recall_items(past, fragment)
+            source, items = "recall", list(_recall_items(past, fragment))
         elif fragment is layout.notes:
-            source, items = "notes", _note_items(past, fragment)
+            source = "notes"
+            for row in _rows(past, fragment):
+                name, _, text = row.partition(": ")
+                items.append(_item(name, text, tokens=past.counted(row)))
         else:
             is_task = is_task_first and fragment.refs == (state.task,) and id(fragment) not in live
             source = "task" if is_task else "live" if id(fragment) in live else "verbatim"
-            items = (item for step in fragment.steps for item in _step_items(past, step))
+            items = [item for step in fragment.steps for item in _step_items(past, step)]
         yield Block(id=f"dynamic-{at + 1}", source=source, tokens=past.tokens(fragment.tokens), items=tuple(items))
 
 
@@ -328,39 +341,26 @@ def _rows(past: PastEnvelope, fragment: Fragment) -> list[str]:
         return [fragment.text]
 
 
-def _bullet_items(past: PastEnvelope, fragment: Fragment) -> Iterator[Item]:
-    for row in _rows(past, fragment):
-        bullet = cited(row)
-        originals = [original_of(past.session, ref, bullet.text) for ref in bullet.citations]
-        yield _item("", bullet.text, tokens=past.counted(row), note=" ".join(bullet.citations), originals=originals)
-
-
 def _recall_items(past: PastEnvelope, fragment: Fragment) -> Iterator[Item]:
     for row in _rows(past, fragment):
-        found = _ROW.match(row)
-        if found is None:
+        match = _ROW.match(row)
+        if match is None:
             label = "fact" if row.startswith("fact ") else ""
             yield _item(label, row, tokens=past.counted(row))
             continue
-        text, message = row[found.end() :], found[1].partition(".")[0]
+        text, message = row[match.end() :], match[1].partition(".")[0]
         whole = original_of(past.session, message, text)
         is_part = not whole.missing and text.strip() != recalled_text(past.session.resolve(message)).strip()
         yield _item(
-            found[2],
+            match[2],
             text,
-            ref=found[1],
+            ref=match[1],
             ordinal=whole.ordinal,
             tokens=past.counted(row),
-            note=f"→ {found[3]}" if found[3] else "",
+            note=f"→ {match[3]}" if match[3] else "",
             shown="excerpt" if is_part else "whole",
             originals=(whole,) if is_part else (),
         )
-
-
-def _note_items(past: PastEnvelope, fragment: Fragment) -> Iterator[Item]:
-    for row in _rows(past, fragment):
-        name, _, text = row.partition(": ")
-        yield _item(name, text, tokens=past.counted(row))
 
 
 def _step_items(past: PastEnvelope, step: Step) -> Iterator[Item]:
@@ -382,44 +382,25 @@ def _step_items(past: PastEnvelope, step: Step) -> Iterator[Item]:
             shown="excerpt" if part else "whole",
         )
     else:
-        yield from _result_items(past, step)
-
-
-def _result_items(past: PastEnvelope, step: ToolResults) -> Iterator[Item]:
-    for answer in step.answers:
-        tokens = past.counted(answer.text)
-        if answer.entry is None:
-            yield _item("tool", answer.text, tokens=tokens, note=answer.name, shown="placeholder")
-            continue
-        results = answer.entry.message.tool_results
-        ref = answer.entry.ref if len(results) == 1 else f"{answer.entry.ref}.{answer.index + 1}"
-        whole = results[answer.index].text
-        masked = len(answer.text) < 120 and answer.text.startswith("[") and answer.text.endswith(f", {ref}]")
-        shown: Shown = "whole" if answer.text == whole else "masked" if masked else "excerpt"
-        yield _item(
-            "tool", answer.text, ref=ref, ordinal=answer.entry.ordinal, tokens=tokens, note=answer.name, shown=shown
-        )
-    for trailing in step.trailing:
-        yield from _step_items(past, trailing)
+        for answer in step.answers:
+            tokens = past.counted(answer.text)
+            if answer.entry is None:
+                yield _item("tool", answer.text, tokens=tokens, note=answer.name, shown="placeholder")
+                continue
+            entry = answer.entry
+            results = entry.message.tool_results
+            ref = entry.ref if len(results) == 1 else f"{entry.ref}.{answer.index + 1}"
+            is_whole = answer.text == results[answer.index].text
+            masked = len(answer.text) < 120 and answer.text.startswith("[") and answer.text.endswith(f", {ref}]")
+            shown: Shown = "whole" if is_whole else "masked" if masked else "excerpt"
+            yield _item(
+                "tool", answer.text, ref=ref, ordinal=entry.ordinal, tokens=tokens, note=answer.name, shown=shown
+            )
+        for trailing in step.trailing:
+            yield from _step_items(past, trailing)
 
 
 # -- two calls ----------------------------------------------------------------------------------------------------
-
-
-class _Unit(NamedTuple):
-    """Something that may be the same in two prompts."""
-
-    key: tuple[str, ...]
-    """What it is, whatever it says."""
-    says: str
-    source: Source
-    label: str
-    ref: str
-    ordinal: int
-    text: str
-    tokens: int
-    messages: frozenset[str]
-    """References of the messages in it."""
 
 
 def compare_calls(
@@ -442,7 +423,10 @@ def compare_calls(
     )
     old, new = _by_key(_units(before)), _by_key(_units(after))
     broken = prefix_between(before.envelope, after.envelope, after.builder)
-    shown = tuple(_shown(unit, old.get(unit.key)) for unit in new.values())
+    shown = tuple(
+        unit if key not in old else replace(unit, status="kept" if old[key].says == unit.says else "changed")
+        for key, unit in new.items()
+    )
     gone = (unit for key, unit in old.items() if key not in new)
     return CallDifference(
         session=session,
@@ -451,113 +435,78 @@ def compare_calls(
         count=len(calls),
         prefix_tokens=broken.prefix_tokens,
         broke_in=broken.broke_in,
-        break_at=_break_at(shown),
+        break_at=next((at for at, unit in enumerate(shown) if unit.status != "kept"), len(shown)),
         shown=shown,
+        dropped=tuple(_dropped(unit, list(new.values()), reports) for unit in gone),
         reports=reports,
-        dropped=tuple(_dropped(unit, new.values(), reports) for unit in gone),
     )
 
 
-def _by_key(units: Iterable[_Unit]) -> dict[tuple[str, ...], _Unit]:
-    """In their order; what stands there twice is two."""
-    found: dict[tuple[str, ...], _Unit] = {}
+def _by_key(units: Iterable[PromptUnit]) -> dict[tuple[str, ...], PromptUnit]:
+    """Units in their order; what stands there twice is two."""
+    by_key: dict[tuple[str, ...], PromptUnit] = {}
     for unit in units:
-        times = sum(key[: len(unit.key)] == unit.key for key in found) if unit.key in found else 0
-        found[(*unit.key, *([str(times)] if times else []))] = unit
-    return found
+        times = sum(key[: len(unit.key)] == unit.key for key in by_key) if unit.key in by_key else 0
+        by_key[(*unit.key, *([str(times)] if times else []))] = unit
+    return by_key
 
 
-def _break_at(shown: Sequence[Difference]) -> int:
-    """How many stand at the beginning as they stood before."""
-    return next((at for at, unit in enumerate(shown) if unit.status != "kept"), len(shown))
+def _units(past: PastEnvelope) -> Iterator[PromptUnit]:
+    """The pieces of a prompt: a tool group is one; of what stands in a fence, each row is."""
+    for block in (block for section in _sections(past) for block in section.blocks):
+        if block.source in ("task", "verbatim", "live"):
+            first = block.items[0] if block.items else _item("", "")
+            says = "\n".join(f"{item.ref} {item.label} {item.shown}: {item.text}" for item in block.items)
+            several = "\n".join(f"{item.label}: {item.text}" for item in block.items)
+            yield PromptUnit(
+                key=("group", first.ref or says),
+                says=says,
+                source=block.source,
+                label=first.label,
+                ref=first.ref,
+                ordinal=first.ordinal,
+                text=first.text if len(block.items) == 1 else several,
+                tokens=block.tokens,
+                messages=_messages(" ".join(item.ref for item in block.items)),
+            )
+            continue
+        for at, item in enumerate(block.items):
+            is_named = bool(item.ref) or block.source in ("tools", "system", "static", "notes")
+            names = (item.label, item.ref) if is_named else (item.text,)
+            yield PromptUnit(
+                key=(block.source, *names, *(() if any(names) else (str(at),))),
+                says=f"{item.label} {item.text} {item.note}",
+                source=block.source,
+                label=item.label,
+                ref=item.ref or item.note,
+                ordinal=item.ordinal,
+                text=item.text,
+                tokens=item.tokens or block.tokens,
+                messages=_messages(f"{item.ref} {item.note}"),
+            )
 
 
-def _units(past: PastEnvelope) -> Iterator[_Unit]:
-    for section in _sections(past):
-        for block in section.blocks:
-            yield from _block_units(section.name, block)
-
-
-def _block_units(section: str, block: Block) -> Iterator[_Unit]:
-    """A tool group is one; of what stands in a fence, each row is."""
-    if block.source in ("task", "verbatim", "live"):
-        first = block.items[0] if block.items else _item("", "")
-        says = "\n".join(f"{item.ref} {item.label} {item.shown}: {item.text}" for item in block.items)
-        text = first.text if len(block.items) == 1 else "\n".join(f"{item.label}: {item.text}" for item in block.items)
-        yield _Unit(
-            ("group", first.ref or says),
-            says,
-            block.source,
-            first.label,
-            first.ref,
-            first.ordinal,
-            text,
-            block.tokens,
-            _messages(" ".join(item.ref for item in block.items)),
-        )
-        return
-    for at, item in enumerate(block.items):
-        said = (
-            (item.label, item.ref)
-            if item.ref or block.source in ("tools", "system", "static", "notes")
-            else (item.text,)
-        )
-        yield _Unit(
-            (block.source, *said, *(() if any(said) else (str(at),))),
-            f"{item.label} {item.text} {item.note}",
-            block.source,
-            item.label,
-            item.ref or item.note,
-            item.ordinal,
-            item.text,
-            item.tokens or block.tokens,
-            _messages(f"{item.ref} {item.note}"),
-        )
-
-
-def _shown(unit: _Unit, before: _Unit | None) -> Difference:
-    status: Status = "new" if before is None else "kept" if before.says == unit.says else "changed"
-    return _difference(unit, status)
-
-
-def _difference(unit: _Unit, status: Status) -> Difference:
-    return Difference(
-        status=status,
-        source=unit.source,
-        label=unit.label,
-        ref=unit.ref,
-        ordinal=unit.ordinal,
-        text=unit.text,
-        tokens=unit.tokens,
-    )
-
-
-def _dropped(unit: _Unit, now: Iterable[_Unit], reports: Sequence[CompressionReport]) -> Difference:
-    """What is no longer shown, and why."""
-    gone = _difference(unit, "dropped")
+def _dropped(unit: PromptUnit, now: Sequence[PromptUnit], reports: Sequence[CompressionReport]) -> PromptUnit:
+    """A unit that is no longer shown, with the reason."""
+    gone = replace(unit, status="dropped")
     if unit.source in ("tools", "system", "static", "meta", "notes"):
-        return gone.model_copy(update={"why": "replaced"})
+        return replace(gone, why="replaced")
     if unit.source == "recall":
-        return gone.model_copy(update={"why": "turn"})
+        return replace(gone, why="turn")
+    every = [(report.id, loss) for report in reports for loss in report.losses]
     if unit.source == "bullets":
-        fitting = [
-            (report.id, loss) for report in reports for loss in report.losses if loss.text.strip() == unit.text.strip()
-        ]
-        return gone.model_copy(
-            update={
-                "why": "weighed",
-                "report": fitting[0][0] if fitting else "",
-                "losses": tuple(loss for _, loss in fitting[:1]),
-            }
-        )
-    now = list(now)
+        same = [(report, loss) for report, loss in every if loss.text.strip() == unit.text.strip()][:1]
+        report = same[0][0] if same else ""
+        return replace(gone, why="weighed", report=report, losses=tuple(loss for _, loss in same))
     bullets = tuple(one.text for one in now if one.source == "bullets" and unit.messages & one.messages)
     is_recalled = any(one.source == "recall" and f"§{one.ordinal}" in unit.messages for one in now)
-    losses = [(report.id, loss) for report in reports for loss in report.losses if _messages(loss.ref) & unit.messages]
-    why = "recalled" if is_recalled else "bullet" if bullets else "compacted"
-    report = losses[0][0] if losses else reports[-1].id if reports else ""
-    return gone.model_copy(
-        update={"why": why, "report": report, "bullets": bullets, "losses": tuple(loss for _, loss in losses)}
+    losses = [(report, loss) for report, loss in every if _messages(loss.ref) & unit.messages]
+    return replace(
+        gone,
+        why="recalled" if is_recalled else "bullet" if bullets else "compacted",
+        report=losses[0][0] if losses else reports[-1].id if reports else "",
+        bullets=bullets,
+        losses=tuple(loss for _, loss in losses),
     )
 
 

@@ -9,42 +9,32 @@ Raises `InputError` where the extra `steward` is missing or the store has no suc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from ctxsteward.envelope import Store
 from ctxsteward.schemas import ContextError, MetaRecommendation, ReferenceNotFound
+from ctxsteward.schemas.profile_changes import ChangelogEntry
 from ctxsteward.steward.release.approvals import ApprovalRequest
 
 from ..steward.context import StewardContext, is_installed, profiles_in, stored_context
 from ..steward.questions import ReviewQuestion, questions
-from ..steward.records import records_at, whose
+from ..steward.records import records_at
 from ..steward.versions import VersionComparison, basis_text, changelog_rows, compare_versions, texts
-from .sessions import ordinal_of, pages_of
+from .sessions import RowsPage, ordinal_of
 
 QUESTIONS, VERSIONS = 20, 100
 """Candidates of a page, and versions that are listed."""
 
 
-class ProfileRow(NamedTuple):
-    """A profile in the list."""
+def profile_rows(store: Store, tenant: str, *, with_pages: bool = False) -> list[tuple[str, ChangelogEntry]]:
+    """The tenant's profiles by name, each with the changelog entry of its newest version.
 
-    name: str
-    version: int
-    when: str
-    who: str
-
-
-def profile_rows(store: Store, tenant: str, *, with_pages: bool = False) -> list[ProfileRow]:
-    """The tenant's profiles by name; `with_pages`: those that can have pages here, none without the extra `steward`."""
-    rows: list[ProfileRow] = []
-    if with_pages and not is_installed():
-        return rows
-    for name in profiles_in(store, tenant):
-        newest = store.profiles(name, tenant=tenant).newest()
-        rows.append(ProfileRow(name, newest.number, newest.changelog.when, newest.changelog.who))
-    return rows
+    `with_pages`: those that can have pages here, which is no profile without the extra `steward`.
+    """
+    names = profiles_in(store, tenant) if is_installed() or not with_pages else []
+    return [(name, store.profiles(name, tenant=tenant).newest().changelog) for name in names]
 
 
 class WaitingRequest(NamedTuple):
@@ -57,7 +47,7 @@ class WaitingRequest(NamedTuple):
 
     @property
     def agreed(self) -> int:
-        return sum(one.verdict == "approve" for one in self.request.verdicts)
+        return sum(verdict.verdict == "approve" for verdict in self.request.verdicts)
 
 
 class TextChange(NamedTuple):
@@ -73,19 +63,12 @@ class TextChange(NamedTuple):
 class GovernedProfile:
     """All that the page of one profile shows."""
 
-    profile: str
     head: int
     requests: tuple[WaitingRequest, ...]
     """That wait, and that were approved and are not in force."""
-    questions: tuple[ReviewQuestion, ...]
-    """Of this page."""
-    asked: int
-    page: int
-    pages: int
+    questions: RowsPage[ReviewQuestion]
     held: int
     put_off: int
-    whom: Mapping[str, str]
-    """Whom each candidate is for, by its id."""
     approved: tuple[MetaRecommendation, ...]
     """Records that people approved and that no version has yet."""
     in_force: tuple[MetaRecommendation, ...]
@@ -105,36 +88,30 @@ def governed_profile(store: Store, tenant: str, profile: str, *, page: int = 1) 
     with records_at(place, keep=False) as records:
         asked = questions(place, records)
         approved = tuple(
-            one
-            for one in records.by_id.values()
-            if one.id not in in_force
-            and one.scope.is_shared
-            and one.review
-            and one.review.state == "approved"
-            and one.status == "active"
+            record
+            for record in records.by_id.values()
+            if record.id not in in_force
+            and record.scope.is_shared
+            and record.review
+            and record.review.state == "approved"
+            and record.status == "active"
         )
         active = tuple(records.by_id[id] for id in in_force if id in records.by_id)
-    pages = pages_of(len(asked.questions), QUESTIONS)
-    page = min(page, pages)
     actors = place.actors.actors
-    versions = [dict(row) | {"basis": basis_text(row)} for row in changelog_rows(place, VERSIONS)]
     return GovernedProfile(
-        profile=place.profile,
         head=head.number,
-        questions=asked.questions[(page - 1) * QUESTIONS : page * QUESTIONS],
-        requests=tuple(_waiting(place, one) for one in place.requests() if one.state in ("waiting", "approved")),
-        asked=len(asked.questions),
-        page=page,
-        pages=pages,
+        questions=RowsPage.of(asked.questions, page, QUESTIONS),
+        requests=tuple(
+            _waiting(place, record) for record in place.requests() if record.state in ("waiting", "approved")
+        ),
         held=asked.held,
         put_off=asked.put_off,
         approved=approved,
-        whom={one.record.id: whose(one.record) for one in asked.questions},
-        in_force=tuple(sorted(active, key=lambda one: (one.kind, one.text, one.id))),
+        in_force=tuple(sorted(active, key=lambda record: (record.kind, record.text, record.id))),
         reviewers=tuple(sorted(name for name, actor in actors.items() if "reviewer" in actor.roles)),
         operators=tuple(sorted(name for name, actor in actors.items() if "operator" in actor.roles)),
         is_configured=place.actors_path is not None,
-        versions=tuple(versions),
+        versions=tuple(row | {"basis": basis_text(row)} for row in changelog_rows(place, VERSIONS)),
     )
 
 
@@ -147,24 +124,13 @@ def _waiting(place: StewardContext, request: ApprovalRequest) -> WaitingRequest:
     return WaitingRequest(request, text_changes(texts(before), texts(after)), "")
 
 
-class VersionDifference(NamedTuple):
-    """Two versions beside each other."""
-
-    profile: str
-    comparison: VersionComparison
-    changes: tuple[TextChange, ...]
-    head: int
-
-
-def version_difference(store: Store, tenant: str, profile: str, before: int, after: int) -> VersionDifference:
+def version_difference(store: Store, tenant: str, profile: str, before: int, after: int) -> VersionComparison:
     """What differs between two versions, and the drift report on it; raises for a version that is not there."""
     place = stored_context(store, tenant, profile)
-    head = place.head
     for number in (before, after):
-        if not 0 < number <= head:
-            raise ReferenceNotFound(f"version {number}", "", f"profile {place.profile!r} has 1 to {head}")
-    found = compare_versions(place, before, after)
-    return VersionDifference(place.profile, found, text_changes(texts(found.old), texts(found.new)), head)
+        if not 0 < number <= place.head:
+            raise ReferenceNotFound(f"version {number}", "", f"profile {place.profile!r} has 1 to {place.head}")
+    return compare_versions(place, before, after)
 
 
 def text_changes(before: dict[str, str], after: dict[str, str]) -> tuple[TextChange, ...]:
@@ -184,11 +150,11 @@ def text_changes(before: dict[str, str], after: dict[str, str]) -> tuple[TextCha
 
 def evidence_links(store: Store, tenant: str, is_shown: Callable[[str], bool]) -> Callable[[str, str], int]:
     """A function that says which message of a session a piece of evidence is; 0: the session is not shown here."""
-    known: dict[str, bool] = {}
+    shown_here: dict[str, bool] = {}
 
     def ordinal(session: str, ref: str) -> int:
-        if session not in known:
-            known[session] = is_shown(session) and store.exists(session, tenant=tenant)
-        return ordinal_of(ref) if known[session] else 0
+        if session not in shown_here:
+            shown_here[session] = is_shown(session) and store.exists(session, tenant=tenant)
+        return ordinal_of(ref) if shown_here[session] else 0
 
     return ordinal

@@ -1,8 +1,7 @@
 """What is shown of a tenant's sessions, and of the messages in one: listings, by pages.
 
-View models are frozen values, functions of a store and what is asked; pages show them, and an API can send them as they
-are. A row of the index costs a few reads of the journal, whatever the length of its session. Text of sessions stands in
-them as it is: who shows it escapes it.
+A row of the index costs a few reads of the journal, whatever the length of its session. Text of sessions stands in rows
+as it is, and templates escape it.
 """
 
 from __future__ import annotations
@@ -11,13 +10,14 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
+from typing import Generic, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
 from ctxsteward.envelope import Session, Store, past_calls
 from ctxsteward.envelope.building.past_calls import PastCall
 from ctxsteward.envelope.history.tool_groups import text_of
-from ctxsteward.schemas import ContextError, InputError, Loss, Ref, ReferenceNotFound
+from ctxsteward.schemas import CompressionReport, ContextError, InputError, Loss, Ref, ReferenceNotFound
 from ctxsteward.schemas.errors import Damaged
 from ctxsteward.schemas.message import decode_wire
 from ctxsteward.store.journal.events import MessageAppended, WindowCompacted
@@ -25,7 +25,9 @@ from ctxsteward.store.journal.log import Log
 from ctxsteward.store.journal.port import SessionKey
 from ctxsteward.store.profiles.text import META_REF
 
-SESSIONS, MESSAGES, LOSSES = 50, 50, 200
+from .frame import MESSAGES
+
+SESSIONS, LOSSES = 50, 200
 """Rows of a page."""
 TITLE_CHARS = 120
 _LOOK_BACK = 16
@@ -34,6 +36,9 @@ ORIGINAL_CHARS, AROUND_CHARS = 600, 200
 _EDGES = " \n\t.…\"'-"
 _QUOTE_CHARS = 12
 """A shorter run of words says nothing about where it stands."""
+
+
+T = TypeVar("T")
 
 
 def pages_of(count: int, size: int) -> int:
@@ -65,82 +70,78 @@ class Original(BaseModel):
     """Why it cannot be shown."""
 
 
-class SessionRow(BaseModel):
+class RowsPage(NamedTuple, Generic[T]):
+    """One page of a listing."""
+
+    rows: tuple[T, ...]
+    page: int
+    pages: int
+    total: int
+    """Rows of all pages."""
+
+    @classmethod
+    def of(cls, rows: Sequence[T], page: int, size: int) -> RowsPage[T]:
+        """This page of these rows, or the last one where there are fewer."""
+        pages = pages_of(len(rows), size)
+        page = min(page, pages)
+        return cls(tuple(rows[(page - 1) * size : page * size]), page, pages, len(rows))
+
+
+class SessionRow(NamedTuple):
     """A session in the index."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
     id: str
-    messages: int | None
-    """None: this machine does not hold its log."""
-    compactions: int | None
-    title: str
+    messages: int | None = None
+    """None if this machine does not hold its log."""
+    compactions: int | None = None
+    title: str = ""
     """How its first message begins; empty where that cannot be read."""
     is_damaged: bool = False
     """Whether its log cannot be read here; the other sessions are shown all the same."""
 
 
-class SessionsPage(BaseModel):
-    """A page of the index."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    tenant: str
-    query: str
-    page: int
-    pages: int
-    total: int
-    """Sessions that the query finds."""
-    rows: tuple[SessionRow, ...]
-
-
 def sessions_page(
     store: Store, tenant: str, *, query: str = "", page: int = 1, only: Sequence[str] | None = None
-) -> SessionsPage:
+) -> RowsPage[SessionRow]:
     """The sessions whose id has the query in it, in the order of their ids; `only`: of these."""
     ids = store.sessions(tenant=tenant) if only is None else sorted(only)
     words = query.lower().split()
-    found = [id for id in ids if all(word in id.lower() for word in words)]
-    pages = pages_of(len(found), SESSIONS)
-    page = min(page, pages)
-    rows = found[(page - 1) * SESSIONS : page * SESSIONS]
-    return SessionsPage(
-        tenant=tenant,
-        query=query,
-        page=page,
-        pages=pages,
-        total=len(found),
-        rows=tuple(_session_row(store, SessionKey(tenant, id)) for id in rows),
-    )
+    listed = RowsPage.of([id for id in ids if all(word in id.lower() for word in words)], page, SESSIONS)
+    return RowsPage(tuple(_session_row(store, SessionKey(tenant, id)) for id in listed.rows), *listed[1:])
 
 
 def _session_row(store: Store, key: SessionKey) -> SessionRow:
     try:
-        return _read_row(store, key)
+        journal = store.journal
+        length = journal.length(key)
+        if not length:
+            return SessionRow(key.session)
+        log = Log(journal, key, store.keys.address_key(key.tenant))
+        newest = journal.checkpoint(key)
+        compacted = log.at(newest) if newest else None
+        count = compacted.checkpoint["compactions"] if isinstance(compacted, WindowCompacted) else 0
+        first, title = log.message(1), ""
+        if isinstance(first, MessageAppended) and not first.erased:
+            title = " ".join(text_of(decode_wire(first.wire)).split())[:TITLE_CHARS]
+        return SessionRow(key.session, _newest_ordinal(store, key, length), count, title)
     except Damaged:
-        return SessionRow(id=key.session, messages=None, compactions=None, title="", is_damaged=True)
+        return SessionRow(key.session, is_damaged=True)
 
 
-def _read_row(store: Store, key: SessionKey) -> SessionRow:
-    journal = store.journal
-    length = journal.length(key)
-    if not length:
-        return SessionRow(id=key.session, messages=None, compactions=None, title="")
-    log = Log(journal, key, store.keys.address_key(key.tenant))
-    newest = journal.checkpoint(key)
-    compacted = log.at(newest) if newest else None
-    count = compacted.checkpoint["compactions"] if isinstance(compacted, WindowCompacted) else 0
-    first = log.message(1)
-    title = ""
-    if isinstance(first, MessageAppended) and not first.erased:
-        title = _title(first)
-    return SessionRow(id=key.session, messages=_ordinal(store, key, length), compactions=count, title=title)
+def _newest_ordinal(store: Store, key: SessionKey, length: int) -> int:
+    """Ordinal of the newest message, which is seldom far from the end."""
+    stop, step = length, _LOOK_BACK
+    while stop > 0:
+        start = max(0, stop - step)
+        ordinals = [record.ordinal for record in store.journal.read(key, start, stop) if record.ordinal]
+        if ordinals:
+            return ordinals[-1]
+        stop, step = start, step * 4
+    return 0
 
 
-class LogMessage(BaseModel):
+class LogMessage(NamedTuple):
     """A message of the log."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     ordinal: int
     role: str
@@ -158,49 +159,13 @@ class LogMessage(BaseModel):
     """Why it cannot be shown: it was erased, or is damaged."""
 
 
-class MessagesPage(BaseModel):
-    """A page of a session's log."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    session: str
-    page: int
-    pages: int
-    total: int
-    messages: tuple[LogMessage, ...]
-
-
-class LossRow(BaseModel):
+class LossRow(NamedTuple):
     """A loss, and the compaction that it is of."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
     loss: Loss
-    ordinal: int
-    """Of the message; 0: it is a record of meta."""
-    report: str
+    report: CompressionReport
     call: int
-    """That made the compaction; 0: no call of this session did."""
-    pre_tokens: int
-    post_tokens: int
-
-
-class LossesPage(BaseModel):
-    """A page of what a session's windows no longer show."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    session: str
-    query: str
-    kind: str
-    page: int
-    pages: int
-    total: int
-    """That the query finds."""
-    kinds: tuple[tuple[str, int], ...]
-    """Of all losses, the most frequent first."""
-    rows: tuple[LossRow, ...]
-    """The newest compaction's first."""
+    """The call that made the compaction; 0 if no call of this session did."""
 
 
 CUT_CHARS = 4000
@@ -236,14 +201,11 @@ Spans = Mapping[int, Sequence[tuple[int, int]]]
 """Places in the texts of messages, by their ordinals."""
 
 
-def messages_page(session: Session, spans: Spans, *, page: int = 1, size: int = MESSAGES) -> MessagesPage:
+def messages_page(session: Session, spans: Spans, *, page: int = 1, size: int = MESSAGES) -> RowsPage[LogMessage]:
     """A page of the log, in its order, with these places marked; what cannot be read says so."""
-    pages = pages_of(len(session), size)
-    page = min(page, pages)
-    first = (page - 1) * size + 1
-    last = min(len(session), page * size)
-    messages = tuple(log_message(session, ordinal, spans.get(ordinal, ())) for ordinal in range(first, last + 1))
-    return MessagesPage(session=session.id, page=page, pages=pages, total=len(session), messages=messages)
+    listed = RowsPage.of(range(1, len(session) + 1), page, size)
+    messages = tuple(log_message(session, ordinal, spans.get(ordinal, ())) for ordinal in listed.rows)
+    return RowsPage(messages, *listed[1:])
 
 
 def whole_message(session: Session, ordinal: int, spans: Spans) -> LogMessage:
@@ -281,11 +243,6 @@ def log_message(
     )
 
 
-def page_of_message(ordinal: int, size: int = MESSAGES) -> int:
-    """The page of the log that has this message."""
-    return (ordinal - 1) // size + 1
-
-
 def loss_spans(session: Session) -> dict[int, list[tuple[int, int]]]:
     """What losses name of each message."""
     spans: dict[int, list[tuple[int, int]]] = {}
@@ -304,65 +261,30 @@ def ordinal_of(ref: str) -> int:
         return 0
 
 
-def losses_page(
-    session: Session, calls: Sequence[PastCall], *, query: str = "", kind: str = "", page: int = 1, size: int = LOSSES
-) -> LossesPage:
-    """Losses whose kind, reference or text has every word of the query."""
-    rows = _loss_rows(session, calls)
-    counts = Counter(row.loss.kind for row in rows)
-    words = query.lower().split()
-    found = [row for row in rows if (not kind or row.loss.kind == kind) and _has(row.loss, words)]
-    pages = pages_of(len(found), size)
-    page = min(page, pages)
-    kinds = sorted(counts.items(), key=lambda one: (-one[1], one[0]))
-    return LossesPage(
-        session=session.id,
-        query=query,
-        kind=kind,
-        page=page,
-        pages=pages,
-        total=len(found),
-        kinds=tuple(kinds),
-        rows=tuple(found[(page - 1) * size : page * size]),
-    )
-
-
-def _has(loss: Loss, words: Sequence[str]) -> bool:
-    said = f"{loss.kind} {loss.ref} {loss.text}".lower() if words else ""
-    return all(word in said for word in words)
-
-
-def _loss_rows(session: Session, calls: Sequence[PastCall]) -> list[LossRow]:
+def loss_rows(session: Session, calls: Sequence[PastCall]) -> list[LossRow]:
+    """All losses of a session, those of the newest compaction first."""
     made_by = {made.report: call.number for call in calls for made in call.compactions}
     reports = [event.report for event in session.reports()]
-    return [
-        LossRow(
-            loss=loss,
-            ordinal=ordinal_of(loss.ref),
-            report=report.id,
-            call=made_by.get(report.id, 0),
-            pre_tokens=report.pre_tokens,
-            post_tokens=report.post_tokens,
-        )
-        for report in reversed(reports)
-        for loss in report.losses
+    return [LossRow(loss, report, made_by.get(report.id, 0)) for report in reversed(reports) for loss in report.losses]
+
+
+def loss_kinds(rows: Iterable[LossRow]) -> list[tuple[str, int]]:
+    """How many losses there are of each kind, the most frequent first."""
+    return sorted(Counter(row.loss.kind for row in rows).items(), key=lambda kind: (-kind[1], kind[0]))
+
+
+def losses_page(
+    rows: Sequence[LossRow], *, query: str = "", kind: str = "", page: int = 1, size: int = LOSSES
+) -> RowsPage[LossRow]:
+    """Losses of this kind whose kind, reference or text has every word of the query."""
+    words = query.lower().split()
+    matches = [
+        row
+        for row in rows
+        if (not kind or row.loss.kind == kind)
+        and all(word in f"{row.loss.kind} {row.loss.ref} {row.loss.text}".lower() for word in words)
     ]
-
-
-def _title(first: MessageAppended) -> str:
-    return " ".join(text_of(decode_wire(first.wire)).split())[:TITLE_CHARS]
-
-
-def _ordinal(store: Store, key: SessionKey, length: int) -> int:
-    """Of the newest message, which is seldom far from the end."""
-    stop, step = length, _LOOK_BACK
-    while stop > 0:
-        start = max(0, stop - step)
-        ordinals = [record.ordinal for record in store.journal.read(key, start, stop) if record.ordinal]
-        if ordinals:
-            return ordinals[-1]
-        stop, step = start, step * 4
-    return 0
+    return RowsPage.of(matches, page, size)
 
 
 # -- originals, and what is marked of them ---------------------------------------------------------------------------
@@ -391,19 +313,19 @@ def quoted(text: str, quote: str) -> list[tuple[int, int]]:
     if not words:
         return []
     for parts in ([words], re.split(r"…|\[\.\.\.\]|\n", words), re.split(r"[;:|()。；，,]", words)):
-        spans = [span for part in parts for span in _places(text, part)]
+        spans = [span for part in parts if (span := _place_of(text, part)) is not None]
         if spans:
             return merged(spans)
     return []
 
 
-def _places(text: str, part: str) -> list[tuple[int, int]]:
+def _place_of(text: str, part: str) -> tuple[int, int] | None:
     words = part.strip(_EDGES).split()
     is_all = words == text.strip(_EDGES).split()
     if not words or (len("".join(words)) < _QUOTE_CHARS and not is_all):
-        return []
-    found = re.search(r"\s+".join(map(re.escape, words)) + "[.!?。！？]*", text, re.IGNORECASE)
-    return [] if found is None else [found.span()]
+        return None
+    match = re.search(r"\s+".join(map(re.escape, words)) + "[.!?。！？]*", text, re.IGNORECASE)
+    return None if match is None else match.span()
 
 
 def merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -24,24 +24,21 @@ from ctxsteward.envelope.cascade.continuity import handoff_of
 from ctxsteward.schemas import ContextError, InputError, ReferenceNotFound
 from ctxsteward.schemas.errors import without_secrets
 
+from ..steward.records import whose
+from ..steward.versions import texts
 from . import timeline as drawn
 from .evals import history_contents
-from .frame import ASSETS, LANGUAGES, TABS, Frame, Place, asset, place_of, static_path, window
+from .frame import ASSETS, CALLS, LANGUAGES, MESSAGES, TABS, Frame, Place, asset, place_of, static_path
 from .health import COMPACTS, WARNS, health_of_call
 from .inspector import compare_calls, inspect_call
-from .profiles import (
-    evidence_links,
-    governed_profile,
-    profile_rows,
-    version_difference,
-)
+from .profiles import evidence_links, governed_profile, profile_rows, text_changes, version_difference
 from .sessions import (
-    CUT_CHARS,
-    MESSAGES,
+    LOSSES,
     SessionSource,
+    loss_kinds,
+    loss_rows,
     losses_page,
     messages_page,
-    page_of_message,
     pages_of,
     sessions_page,
     whole_message,
@@ -87,13 +84,6 @@ class Answer(NamedTuple):
     kind: str
     """Media type."""
     body: bytes
-
-
-class View(NamedTuple):
-    """How the pages of a name are made."""
-
-    template: str
-    values: Callable[[Site, Frame], dict[str, Any]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,8 +146,8 @@ class Site:
 
     def page(self, frame: Frame) -> bytes:
         """The page at a place."""
-        view = VIEWS[frame.at.name]
-        return frame.page(view.template, **view.values(self, frame)).encode()
+        template, values = VIEWS[frame.at.name]
+        return frame.page(template, **values(self, frame)).encode()
 
     # -- files --------------------------------------------------------------------------------------------------
 
@@ -186,11 +176,10 @@ class Site:
         yield "index.html", frame.page("front.html.j2", to="index.html").encode()
         for place in places:
             here = frame.moved(place)
-            view = VIEWS[place.name]
-            values = view.values(self, here)
+            template, made = VIEWS[place.name]
+            values = made(self, here)  # once, for all languages
             for language in LANGUAGES:
-                page = replace(here, language=language).page(view.template, **values)
-                yield static_path(place, language), page.encode()
+                yield static_path(place, language), replace(here, language=language).page(template, **values).encode()
 
     def _places(self, calls: int | None) -> Iterator[Place]:
         """All pages that are written, in their order."""
@@ -207,29 +196,29 @@ class Site:
         for id in sorted(ids):
             read = self.reading(id)
             count = len(read.calls)
-            yield from (Place("timeline", id, page=page) for page in range(1, pages_of(count, drawn.CALLS) + 1))
+            yield from (Place("timeline", id, page=page) for page in range(1, pages_of(count, CALLS) + 1))
             yield Place("health", id)
             for number in range(1 if calls is None else max(1, count - calls + 1), count + 1):
                 if read.calls[number - 1].prompt_tokens:
                     yield Place("call", id, number)
                     if number > 1 and read.calls[number - 2].prompt_tokens:
                         yield Place("diff", id, number, number - 1)
-            losses = losses_page(read.session, (), size=STATIC_LOSSES)
+            losses = losses_page(loss_rows(read.session, ()), size=STATIC_LOSSES)
             yield from (Place("losses", id, page=page) for page in range(1, losses.pages + 1))
             for page in range(1, pages_of(len(read.session), MESSAGES) + 1):
                 yield Place("messages", id, page=page)
                 shown = messages_page(read.session, {}, page=page)
-                yield from (Place("message", id, one.ordinal) for one in shown.messages if one.is_cut)
+                yield from (Place("message", id, message.ordinal) for message in shown.rows if message.is_cut)
 
     def _governed_places(self) -> Iterator[Place]:
         rows = profile_rows(self.store, self.tenant, with_pages=True)
         if rows:
             yield Place("steward")
-        for row in rows:
-            pages = governed_profile(self.store, self.tenant, row.name).pages
-            yield from (Place("profile", row.name, page=page) for page in range(1, pages + 1))
-            numbers = range(max(2, row.version - STATIC_CALLS + 1), row.version + 1)
-            yield from (Place("version", row.name, number, number - 1) for number in numbers)
+        for name, entry in rows:
+            pages = governed_profile(self.store, self.tenant, name).questions.pages
+            yield from (Place("profile", name, page=page) for page in range(1, pages + 1))
+            numbers = range(max(2, entry.version - STATIC_CALLS + 1), entry.version + 1)
+            yield from (Place("version", name, number, number - 1) for number in numbers)
 
 
 def _written_before(folder: Path) -> set[str]:
@@ -254,9 +243,9 @@ def _failed(frame: Frame, status: int, why: str) -> Answer:
 
 
 def _sessions(site: Site, frame: Frame) -> dict[str, Any]:
-    asked = dict(frame.at.query)
-    shown = sessions_page(site.store, site.tenant, query=asked.get("q", ""), page=frame.at.page, only=site.sessions)
-    return {"shown": shown, "numbers": window(shown.pages, shown.page)}
+    query = dict(frame.at.query).get("q", "")
+    shown = sessions_page(site.store, site.tenant, query=query, page=frame.at.page, only=site.sessions)
+    return {"shown": shown, "tenant": site.tenant, "query": query}
 
 
 def _timeline(site: Site, frame: Frame) -> dict[str, Any]:
@@ -264,11 +253,9 @@ def _timeline(site: Site, frame: Frame) -> dict[str, Any]:
     shown = drawn.timeline_page(read.session.id, read.calls, page=frame.at.page, price=site.price)
     return {
         "shown": shown,
-        "numbers": window(shown.pages, shown.page),
         "tokens": drawn.tokens_plot(shown),
         "cost": drawn.cost_plot(shown),
         "overview": drawn.overview_plot(shown),
-        "page_with": drawn.page_with,
         "messages": len(read.session),
     }
 
@@ -276,55 +263,40 @@ def _timeline(site: Site, frame: Frame) -> dict[str, Any]:
 def _call(site: Site, frame: Frame) -> dict[str, Any]:
     read = site.reading(frame.at.session)
     shown = inspect_call(site.store, read.session.id, frame.at.number, tenant=site.tenant, calls=read.calls)
-    priced = drawn.priced_call(shown.call, site.price)
     return {
         "shown": shown,
-        "priced": priced,
+        "priced": drawn.priced_call(shown.call, site.price),
         "bar": drawn.prompt_bar(shown),
         "bars": drawn.section_bars(shown),
-        "page_of": page_of_message,
-        "page_with": drawn.page_with,
     }
 
 
 def _diff(site: Site, frame: Frame) -> dict[str, Any]:
     read, at = site.reading(frame.at.session), frame.at
     shown = compare_calls(site.store, read.session.id, at.number, at.since, tenant=site.tenant, calls=read.calls)
-    return {"shown": shown, "page_of": page_of_message, "counts": _counts(shown)}
-
-
-def _counts(shown: Any) -> dict[str, tuple[int, int]]:
-    """How many of each status, and their tokens."""
-    every = (*shown.shown, *shown.dropped)
-    return {
-        status: (sum(one.status == status for one in every), sum(one.tokens for one in every if one.status == status))
-        for status in ("kept", "new", "changed", "dropped")
-    }
+    counts = {}
+    for status in ("kept", "new", "changed", "dropped"):
+        tokens = [unit.tokens for unit in (*shown.shown, *shown.dropped) if unit.status == status]
+        counts[status] = (len(tokens), sum(tokens))
+    return {"shown": shown, "counts": counts}
 
 
 def _losses(site: Site, frame: Frame) -> dict[str, Any]:
     read, asked = site.reading(frame.at.session), dict(frame.at.query)
-    more = {"size": STATIC_LOSSES} if frame.mode == "static" else {}
-    shown = losses_page(
-        read.session, read.calls, query=asked.get("q", ""), kind=asked.get("kind", ""), page=frame.at.page, **more
-    )
-    return {"shown": shown, "numbers": window(shown.pages, shown.page), "page_of": page_of_message}
+    query, kind, rows = asked.get("q", ""), asked.get("kind", ""), loss_rows(read.session, read.calls)
+    size = STATIC_LOSSES if frame.mode == "static" else LOSSES
+    shown = losses_page(rows, query=query, kind=kind, page=frame.at.page, size=size)
+    return {"shown": shown, "query": query, "kind": kind, "kinds": loss_kinds(rows)}
 
 
 def _messages(site: Site, frame: Frame) -> dict[str, Any]:
     read = site.reading(frame.at.session)
-    shown = messages_page(read.session, read.spans, page=frame.at.page)
-    return {"shown": shown, "numbers": window(shown.pages, shown.page), "cut_chars": CUT_CHARS}
+    return {"shown": messages_page(read.session, read.spans, page=frame.at.page)}
 
 
 def _message(site: Site, frame: Frame) -> dict[str, Any]:
     read = site.reading(frame.at.session)
-    message = whole_message(read.session, frame.at.number, read.spans)
-    return {"session": read.session.id, "message": message, "page": page_of_message(message.ordinal)}
-
-
-def _evals(site: Site, frame: Frame) -> dict[str, Any]:
-    return history_contents(site.history)
+    return {"message": whole_message(read.session, frame.at.number, read.spans)}
 
 
 def _health(site: Site, frame: Frame) -> dict[str, Any]:
@@ -338,7 +310,6 @@ def _health(site: Site, frame: Frame) -> dict[str, Any]:
         "warns": WARNS,
         "compacts": COMPACTS,
         "calls": len(read.calls),
-        "page_of": page_of_message,
     } | _acting(site, frame)
 
 
@@ -353,20 +324,16 @@ def _acting(site: Site, frame: Frame) -> dict[str, Any]:
     }
 
 
-def _steward(site: Site, frame: Frame) -> dict[str, Any]:
-    return {"rows": profile_rows(site.store, site.tenant), "tenant": site.tenant}
-
-
 def _profile(site: Site, frame: Frame) -> dict[str, Any]:
     shown = governed_profile(site.store, site.tenant, frame.at.session, page=frame.at.page)
     links = evidence_links(site.store, site.tenant, lambda id: site.sessions is None or id in site.sessions)
-    more = {"numbers": window(shown.pages, shown.page), "ordinal_in": links, "page_of": page_of_message}
-    return {"shown": shown} | more | _acting(site, frame)
+    return {"shown": shown, "ordinal_in": links, "whose": whose} | _acting(site, frame)
 
 
 def _version(site: Site, frame: Frame) -> dict[str, Any]:
     at = frame.at
-    return {"shown": version_difference(site.store, site.tenant, at.session, at.since, at.number)}
+    found = version_difference(site.store, site.tenant, at.session, at.since, at.number)
+    return {"found": found, "changes": text_changes(texts(found.old), texts(found.new))}
 
 
 def _widget(site: Site, frame: Frame) -> dict[str, Any]:
@@ -376,19 +343,22 @@ def _widget(site: Site, frame: Frame) -> dict[str, Any]:
     return {"session": asked if asked in ids else ids[0] if ids else "", "samples": SAMPLES, "source": site.root}
 
 
-VIEWS: dict[str, View] = {
-    "sessions": View("sessions.html.j2", _sessions),
-    "timeline": View("timeline.html.j2", _timeline),
-    "call": View("call.html.j2", _call),
-    "diff": View("diff.html.j2", _diff),
-    "losses": View("losses.html.j2", _losses),
-    "messages": View("messages.html.j2", _messages),
-    "message": View("message.html.j2", _message),
-    "health": View("health.html.j2", _health),
-    "evals": View("evals_page.html.j2", _evals),
-    "steward": View("profiles.html.j2", _steward),
-    "profile": View("profile.html.j2", _profile),
-    "version": View("version.html.j2", _version),
-    "widget": View("widget.html.j2", _widget),
+VIEWS: dict[str, tuple[str, Callable[[Site, Frame], dict[str, Any]]]] = {
+    "sessions": ("sessions.html.j2", _sessions),
+    "timeline": ("timeline.html.j2", _timeline),
+    "call": ("call.html.j2", _call),
+    "diff": ("diff.html.j2", _diff),
+    "losses": ("losses.html.j2", _losses),
+    "messages": ("messages.html.j2", _messages),
+    "message": ("message.html.j2", _message),
+    "health": ("health.html.j2", _health),
+    "evals": ("evals_page.html.j2", lambda site, frame: history_contents(site.history)),
+    "steward": (
+        "profiles.html.j2",
+        lambda site, frame: {"rows": profile_rows(site.store, site.tenant), "tenant": site.tenant},
+    ),
+    "profile": ("profile.html.j2", _profile),
+    "version": ("version.html.j2", _version),
+    "widget": ("widget.html.j2", _widget),
 }
-"""What makes the pages of each name."""
+"""The template of each page, and the function that makes its values."""

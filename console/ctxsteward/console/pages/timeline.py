@@ -19,20 +19,13 @@ from ctxsteward.envelope import Prices
 from ctxsteward.envelope.building.past_calls import PastCall
 from ctxsteward.envelope.tokens.models import prices_of
 
+from .frame import CALLS
 from .inspector import Block, CallView
 from .sessions import pages_of
 
-CALLS, POINTS = 200, 240
+POINTS = 240
 SOURCES = ("tools", "system", "static", "meta", "task", "bullets", "verbatim", "recall", "live", "notes")
 """What a prompt is made of, in its order. All from `task` on are the dynamic section."""
-
-
-class SourceTokens(NamedTuple):
-    """Tokens of one source."""
-
-    source: str
-    """One of `SOURCES`."""
-    tokens: int
 
 
 class TimelineCall(BaseModel):
@@ -55,9 +48,9 @@ class TimelineCall(BaseModel):
     """False: the model's prices are not known, and those of most models are taken."""
 
     @property
-    def sources(self) -> tuple[SourceTokens, ...]:
-        """What the prompt is made of, in its order."""
-        return tuple(SourceTokens(source, getattr(self.call, f"{source}_tokens")) for source in SOURCES)
+    def sources(self) -> tuple[tuple[str, int], ...]:
+        """Tokens by source, in the order of the prompt."""
+        return tuple((source, getattr(self.call, f"{source}_tokens")) for source in SOURCES)
 
 
 class TimelineTotals(BaseModel):
@@ -121,15 +114,10 @@ def timeline_page(
     )
 
 
-def page_with(number: int, count: int, size: int = CALLS) -> int:
-    """The page that has this call of so many."""
-    return (count - number) // size + 1
-
-
 def priced_call(call: PastCall, price: float | None = None) -> TimelineCall:
     """What this call costs."""
-    known = prices_of(call.model)
-    prices = known or Prices()
+    published = prices_of(call.model)
+    prices = published or Prices()
     prompt = call.prompt_tokens
     read = min(call.prefix_tokens, prompt) if prices.served(call.prefix_tokens) else 0
     written = prompt - read if prompt >= prices.block_tokens else 0
@@ -141,24 +129,24 @@ def priced_call(call: PastCall, price: float | None = None) -> TimelineCall:
         fresh_tokens=prompt - read - written,
         priced_tokens=round(priced, 1),
         dollars=None if price is None else round(priced * price / 1e6, 8),
-        is_priced=known is not None,
+        is_priced=published is not None,
     )
 
 
 def _totals(calls: Sequence[TimelineCall], price: float | None) -> TimelineTotals:
-    compactions = [made for one in calls for made in one.call.compactions]
+    compactions = [made for each in calls for made in each.call.compactions]
     return TimelineTotals(
         calls=len(calls),
-        prompt_tokens=sum(one.call.prompt_tokens for one in calls),
-        read_tokens=sum(one.read_tokens for one in calls),
-        written_tokens=sum(one.written_tokens for one in calls),
-        priced_tokens=round(sum(one.priced_tokens for one in calls), 1),
-        dollars=None if price is None else round(sum(one.dollars or 0.0 for one in calls), 8),
+        prompt_tokens=sum(each.call.prompt_tokens for each in calls),
+        read_tokens=sum(each.read_tokens for each in calls),
+        written_tokens=sum(each.written_tokens for each in calls),
+        priced_tokens=round(sum(each.priced_tokens for each in calls), 1),
+        dollars=None if price is None else round(sum(each.dollars or 0.0 for each in calls), 8),
         compactions=len(compactions),
         losses=sum(made.losses for made in compactions),
-        prefix_breaks=sum(one.call.broke_in is not None for one in calls),
-        over_budget=sum(one.call.overflow_tokens > 0 for one in calls),
-        peak_tokens=max((one.call.prompt_tokens for one in calls), default=0),
+        prefix_breaks=sum(each.call.broke_in is not None for each in calls),
+        over_budget=sum(each.call.overflow_tokens > 0 for each in calls),
+        peak_tokens=max((each.call.prompt_tokens for each in calls), default=0),
     )
 
 
@@ -178,39 +166,6 @@ SECTION_WIDTH = 320
 HEIGHT, COST_HEIGHT, OVERVIEW_HEIGHT = 220, 70, 60
 
 
-class Layer(NamedTuple):
-    """One source over all calls."""
-
-    source: str
-    path: str
-
-
-class Mark(NamedTuple):
-    """A sign at one call."""
-
-    kind: str
-    """compaction, break or fault."""
-    x: float
-    y: float
-    number: int
-
-
-class PlotColumn(NamedTuple):
-    """Where one call stands, to point at."""
-
-    x: float
-    width: float
-    at: int
-    """Index among the calls."""
-
-
-class Tick(NamedTuple):
-    """A figure on an axis."""
-
-    place: float
-    text: str
-
-
 class Plot(NamedTuple):
     """Stacked steps, as SVG draws them; lengths are user units."""
 
@@ -218,38 +173,36 @@ class Plot(NamedTuple):
     height: int
     bottom: float
     """Where the axis is."""
-    layers: tuple[Layer, ...]
-    limit: str
+    layers: list[tuple[str, str]]
+    """Each source with its path."""
+    columns: list[tuple[float, float]]
+    """Left edge and width of each call."""
+    left: list[tuple[float, str]]
+    """Figures on the upright axis, each with its place."""
+    below: list[tuple[float, str]]
+    limit: str = ""
     """Path of the budget."""
-    threshold: str
+    threshold: str = ""
     """Path of where dynamic is compacted."""
-    marks: tuple[Mark, ...]
-    columns: tuple[PlotColumn, ...]
-    left: tuple[Tick, ...]
-    below: tuple[Tick, ...]
+    marks: tuple[tuple[str, float, float], ...] = ()
+    """Signs at calls: compaction, break or fault, with their places."""
 
 
 def tokens_plot(shown: Timeline) -> Plot:
     """Tokens of each call by source, under the budget."""
-    calls = [one.call for one in shown.calls]
+    calls = [priced.call for priced in shown.calls]
     most = max((max(call.prompt_tokens, call.limit_tokens) for call in calls), default=0) or 1
     stacks = {source: [getattr(call, f"{source}_tokens") for call in calls] for source in SOURCES}
     plot = _plot(stacks, [call.number for call in calls], most, HEIGHT)
-    y = _Scale(most, HEIGHT)
     marks = [
-        Mark(
-            kind,
-            column.x + column.width / 2,
-            y(call.prompt_tokens) if kind == "compaction" else plot.bottom,
-            call.number,
-        )
-        for column, call in zip(plot.columns, calls, strict=True)
+        (kind, x + width / 2, _y(call.prompt_tokens, most, HEIGHT) if kind == "compaction" else plot.bottom)
+        for (x, width), call in zip(plot.columns, calls, strict=True)
         for kind, there in (("compaction", call.compactions), ("break", call.broke_in), ("fault", call.fault))
         if there
     ]
     return plot._replace(
-        limit=_steps([call.limit_tokens for call in calls], plot.columns, y),
-        threshold=_steps([call.threshold_tokens for call in calls], plot.columns, y),
+        limit=_steps([call.limit_tokens for call in calls], plot, most, HEIGHT),
+        threshold=_steps([call.threshold_tokens for call in calls], plot, most, HEIGHT),
         marks=tuple(marks),
     )
 
@@ -257,13 +210,13 @@ def tokens_plot(shown: Timeline) -> Plot:
 def cost_plot(shown: Timeline) -> Plot:
     """What the cache serves of each call, what is written to it, and what is neither."""
     calls = shown.calls
-    most = max((one.call.prompt_tokens for one in calls), default=0) or 1
+    most = max((priced.call.prompt_tokens for priced in calls), default=0) or 1
     stacks = {
-        "read": [one.read_tokens for one in calls],
-        "write": [one.written_tokens for one in calls],
-        "fresh": [one.fresh_tokens for one in calls],
+        "read": [priced.read_tokens for priced in calls],
+        "write": [priced.written_tokens for priced in calls],
+        "fresh": [priced.fresh_tokens for priced in calls],
     }
-    return _plot(stacks, [one.call.number for one in calls], most, COST_HEIGHT)
+    return _plot(stacks, [priced.call.number for priced in calls], most, COST_HEIGHT)
 
 
 def overview_plot(shown: Timeline) -> Plot:
@@ -272,86 +225,60 @@ def overview_plot(shown: Timeline) -> Plot:
     most = max((max(point.prompt_tokens, point.limit_tokens) for point in points), default=0) or 1
     stacks = {"verbatim": [point.prompt_tokens for point in points]}
     plot = _plot(stacks, [point.first for point in points], most, OVERVIEW_HEIGHT)
-    return plot._replace(limit=_steps([p.limit_tokens for p in points], plot.columns, _Scale(most, OVERVIEW_HEIGHT)))
+    return plot._replace(limit=_steps([point.limit_tokens for point in points], plot, most, OVERVIEW_HEIGHT))
 
 
 def _plot(stacks: dict[str, list[int]], numbers: Sequence[int], most: int, height: int) -> Plot:
     count = len(numbers)
     step = (WIDTH - LEFT - RIGHT) / max(1, count, 12)
-    columns = tuple(PlotColumn(LEFT + at * step, step, at) for at in range(count))
-    y = _Scale(most, height)
+    columns = [(LEFT + at * step, step) for at in range(count)]
     below = [0] * count
     layers = []
     for source, tokens in stacks.items():
         above = [low + own for low, own in zip(below, tokens, strict=True)]
         if any(tokens):
-            layers.append(Layer(source, _area(below, above, columns, y)))
+            # A closed path over the columns; those without height are left out.
+            ends = ((_y(low, most, height), _y(high, most, height)) for low, high in zip(below, above, strict=True))
+            parts = [
+                f"M{x:.1f} {low:.1f}V{high:.1f}h{width:.2f}V{low:.1f}z"
+                for (x, width), (low, high) in zip(columns, ends, strict=True)
+                if low > high
+            ]
+            layers.append((source, "".join(parts)))
         below = above
+    # Round figures from 0 up, about one to 45 units.
+    rough = most / max(2, height // 45)
+    power = 10 ** max(0, len(str(int(rough))) - 1)
+    tick = next(tick for tick in (power, 2 * power, 5 * power, 10 * power) if tick >= rough)
     every = max(1, -(-count // 16))
     return Plot(
-        WIDTH,
-        TOP + height + 24,
-        TOP + height,
-        tuple(layers),
-        "",
-        "",
-        (),
-        columns,
-        tuple(Tick(y(value), f"{value:,}") for value in _ticks(most, height)),
-        tuple(Tick(columns[at].x + step / 2, f"{numbers[at]:,}") for at in range(0, count, every)),
+        width=WIDTH,
+        height=TOP + height + 24,
+        bottom=TOP + height,
+        layers=layers,
+        columns=columns,
+        left=[(_y(value, most, height), f"{value:,}") for value in range(0, most + 1, int(tick))],
+        below=[(columns[at][0] + step / 2, f"{numbers[at]:,}") for at in range(0, count, every)],
     )
 
 
-class _Scale(NamedTuple):
-    """From tokens to the place where they stand."""
-
-    most: int
-    height: int
-
-    def __call__(self, tokens: int) -> float:
-        return TOP + self.height * (1 - tokens / self.most)
+def _y(tokens: int, most: int, height: int) -> float:
+    return TOP + height * (1 - tokens / most)
 
 
-def _ticks(most: int, height: int) -> list[int]:
-    """Round figures from 0 up, about one to 45 units."""
-    rough = most / max(2, height // 45)
-    power = 10 ** max(0, len(str(int(rough))) - 1)
-    step = next(step for step in (power, 2 * power, 5 * power, 10 * power) if step >= rough)
-    return list(range(0, most + 1, int(step)))
-
-
-def _area(below: Sequence[int], above: Sequence[int], columns: Sequence[PlotColumn], y: _Scale) -> str:
-    """A closed path over the columns; those without height are left out."""
+def _steps(tokens: Sequence[int], plot: Plot, most: int, height: int) -> str:
     parts = []
-    for column, low, high in zip(columns, below, above, strict=True):
-        if high > low:
-            parts.append(f"M{column.x:.1f} {y(low):.1f}V{y(high):.1f}h{column.width:.2f}V{y(low):.1f}z")
+    for at, ((x, width), value) in enumerate(zip(plot.columns, tokens, strict=True)):
+        parts.append(f"{'L' if at else 'M'}{x:.1f} {_y(value, most, height):.1f}h{width:.2f}")
     return "".join(parts)
-
-
-def _steps(tokens: Sequence[int], columns: Sequence[PlotColumn], y: _Scale) -> str:
-    parts = []
-    for at, (column, value) in enumerate(zip(columns, tokens, strict=True)):
-        parts.append(f"{'L' if at else 'M'}{column.x:.1f} {y(value):.1f}h{column.width:.2f}")
-    return "".join(parts)
-
-
-class BarSegment(NamedTuple):
-    """A block in a bar."""
-
-    source: str
-    block: str
-    """Its id."""
-    x: float
-    width: float
-    tokens: int
 
 
 class PromptBar(NamedTuple):
     """A prompt, or a section of it, from left to right; lengths are user units."""
 
     width: int
-    segments: tuple[BarSegment, ...]
+    segments: list[tuple[Block, float, float]]
+    """Each block with its left edge and its width."""
     limit_x: float | None
     threshold_x: float | None
 
@@ -383,7 +310,7 @@ def _bar(blocks: Sequence[Block], most: int, limit: int, threshold: int | None, 
     segments, x = [], 0.0
     for block in blocks:
         length = width * block.tokens / most
-        segments.append(BarSegment(block.source, block.id, x, length, block.tokens))
+        segments.append((block, x, length))
         x += length
     limit_x = None if limit >= most else width * limit / most
-    return PromptBar(width, tuple(segments), limit_x, None if threshold is None else width * threshold / most)
+    return PromptBar(width, segments, limit_x, None if threshold is None else width * threshold / most)

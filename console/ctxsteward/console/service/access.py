@@ -39,6 +39,7 @@ from fastapi import Depends, Request
 from pydantic import BaseModel, ConfigDict, Field
 from ruamel.yaml import YAML
 from starlette.exceptions import HTTPException
+from starlette.requests import cookie_parser
 
 from ctxsteward.schemas import (
     BudgetExceeded,
@@ -250,7 +251,11 @@ class TokenFile:
         with self._lock:
             now = self._clock()
             if now - self._looked >= LOOK_SECONDS:
-                stamp = _stamp(self.path)
+                try:
+                    stat = self.path.stat()
+                    stamp = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
+                except OSError:
+                    stamp = None
                 if stamp != self._seen or stamp is None:
                     self._seen, self._entries = None, ()
                     self._entries, self._seen = read_tokens(self.path), stamp
@@ -262,19 +267,11 @@ class TokenFile:
         return self.by_digest(digest_of(secret))
 
     def by_digest(self, digest: str) -> ServiceToken | None:
-        found = None
-        for entry in self.entries():
+        owner = None
+        for entry in self.entries():  # each is compared, so that the time tells nothing
             is_same = self._same(entry.sha256, digest)
-            found = entry if is_same and not entry.revoked else found
-        return found
-
-
-def _stamp(path: Path) -> tuple[int, ...] | None:
-    try:
-        stat = path.stat()
-    except OSError:
-        return None
-    return stat.st_mtime_ns, stat.st_size, stat.st_ino
+            owner = entry if is_same and not entry.revoked else owner
+        return owner
 
 
 def read_tokens(path: Path) -> tuple[ServiceToken, ...]:
@@ -361,7 +358,8 @@ def principal_of(
     if tokens is None:
         return Principal("loopback", tenant, frozenset(SCOPES), True)
     shown = [value for name, value in headers if name == b"authorization"]
-    cookie = None if shown else _cookie(headers)
+    cookies = (cookie_parser(value.decode("latin-1")) for name, value in headers if name == b"cookie")
+    cookie = None if shown else next((each[COOKIE][:200] for each in cookies if COOKIE in each), None)
     match = _BEARER.fullmatch(shown[0].strip()) if len(shown) == 1 else None
     try:
         if cookie is not None:
@@ -373,15 +371,6 @@ def principal_of(
     if entry is None:
         raise Refusal("unauthorized", UNAUTHORIZED, headers={"WWW-Authenticate": 'Bearer realm="ctxsteward"'})
     return Principal(entry.name, entry.tenant, frozenset(entry.scopes), cookie is not None)
-
-
-def _cookie(headers: Sequence[tuple[bytes, bytes]]) -> str | None:
-    for name, value in headers:
-        for part in value.decode("latin-1").split(";") if name == b"cookie" else ():
-            key, _, text = part.strip().partition("=")
-            if key == COOKIE:
-                return text[:200]
-    return None
 
 
 def check_host(headers: Mapping[bytes, bytes], hosts: Sequence[str]) -> None:

@@ -14,14 +14,13 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import suppress
 from functools import partial
 from itertools import islice
-from pathlib import Path as FilePath
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Path, Query, Request
 from sse_starlette import EventSourceResponse, ServerSentEvent
 from starlette.responses import PlainTextResponse, Response
 
-from ctxsteward.envelope import Budgets, EnvelopeBuilder, Policy, Session, rebuild
+from ctxsteward.envelope import Budgets, EnvelopeBuilder, Policy, rebuild
 from ctxsteward.envelope.cascade.continuity import handoff_of
 from ctxsteward.envelope.compaction.policy import asked_policy
 from ctxsteward.envelope.history.originals import META_REPORT, report_in
@@ -93,15 +92,15 @@ def builder_of(
     service: Service, model: str | None, budgets: BudgetsInput | None, policy: PolicyName | None = None
 ) -> EnvelopeBuilder:
     """The builder that a request asks for."""
-    told = {} if budgets is None else budgets.model_dump(exclude_none=True)
+    named = {} if budgets is None else budgets.model_dump(exclude_none=True)
     stated = service.settings.budgets
-    return service.builder(model, Budgets(**stated.model_dump(exclude_unset=True) | told) if told else stated, policy)
+    return service.builder(model, Budgets(**stated.model_dump(exclude_unset=True) | named) if named else stated, policy)
 
 
 def page_of(rows: Iterable[Any], after: int, limit: int) -> tuple[tuple[Any, ...], str | None]:
     """A page of rows, and the `after` of the next one."""
-    found = tuple(islice(rows, after, after + limit + 1))
-    return found[:limit], str(after + limit) if len(found) > limit else None
+    window = tuple(islice(rows, after, after + limit + 1))
+    return window[:limit], str(after + limit) if len(window) > limit else None
 
 
 # -- the process ----------------------------------------------------------------------------------------------------
@@ -145,9 +144,9 @@ async def list_sessions(
     """The tenant's sessions, by id."""
 
     def listed() -> SessionPage:
-        known = service.store.sessions(tenant=who.tenant)
+        ids_of_tenant = service.store.sessions(tenant=who.tenant)
         findings = tuple(finding.model_dump(mode="json") for finding in service.store.unreached)
-        wanted = (id for id in known if (after is None or id > after) and (q or "").lower() in id.lower())
+        wanted = (id for id in ids_of_tenant if (after is None or id > after) and (q or "").lower() in id.lower())
         ids = list(islice(wanted, limit + 1))
         rows, unreadable = [], []
         for id in ids[:limit]:
@@ -181,23 +180,18 @@ async def envelope(
 def _past_envelope(service: Service, opened: OpenSession, address: str | None) -> dict[str, Any]:
     tenant, id = opened.key
     if address is None:
-        found = opened.newest or _newest_address(opened.session)
-        if found is None:
+        if opened.newest is None:  # costs a listing of the session's manifests, once
+            assert opened.session is not None
+            manifests = reversed(opened.session.journal.manifests(opened.key))
+            opened.newest = next((each.address for each in manifests if META_REPORT not in each.body), None)
+        if opened.newest is None:
             raise Refusal("not_found", "no envelope of this session was built yet")
-        opened.newest = found
-    else:
-        found = service.store.address(address, tenant=tenant, session=id)
-        manifest = service.store.manifest(found, tenant=tenant, session=id)
-        if manifest["session"] != id or report_in(manifest) is not None:
-            raise Refusal("not_found", "no envelope of this session has this address")
-    return rebuild(service.store, found, tenant=tenant).document()
-
-
-def _newest_address(session: Session | None) -> str | None:
-    """Of the newest manifest that is an envelope's; costs a listing of the session's manifests, once."""
-    assert session is not None
-    kept = reversed(session.journal.manifests(session.key))
-    return next((one.address for one in kept if META_REPORT not in one.body), None)
+        return rebuild(service.store, opened.newest, tenant=tenant).document()
+    whole = service.store.address(address, tenant=tenant, session=id)
+    manifest = service.store.manifest(whole, tenant=tenant, session=id)
+    if manifest["session"] != id or report_in(manifest) is not None:
+        raise Refusal("not_found", "no envelope of this session has this address")
+    return rebuild(service.store, whole, tenant=tenant).document()
 
 
 @router.get("/api/sessions/{session:path}/reports", tags=["sessions"])
@@ -219,8 +213,8 @@ async def handoff(session: SessionId, service: ServiceDep, who: Reader) -> Hando
         assert opened.session is not None
         if not opened.session.state.task:
             raise Refusal("not_found", "no handoff summary available")
-        found = await service.run(who.tenant, partial(handoff_of, opened.session, now=service.settings.now))
-    return found.model_dump(mode="json")
+        document = await service.run(who.tenant, partial(handoff_of, opened.session, now=service.settings.now))
+    return document.model_dump(mode="json")
 
 
 @router.get("/api/sessions/{session:path}/refs/{ref}", tags=["sessions"])
@@ -280,9 +274,9 @@ def _appended(service: Service, opened: OpenSession, body: AppendInput) -> Appen
     return AppendResult(session=session.id, length=len(session), messages=rows, findings=findings_of(session.findings))
 
 
-def followed(one: MessageInput) -> object:
+def followed(message: MessageInput) -> object:
     """A message of a history with what stands beside it; one that comes alone is cheaper to recognize."""
-    beside = dict(one)
+    beside = dict(message)
     wire = beside.pop("message")
     return wire if all(value is None for value in beside.values()) else NewMessage(message=wire, **beside)
 
@@ -360,7 +354,7 @@ def _compacted(
             opened.newest = built.address
             made = next((report for report in built.reports if report.section == "dynamic"), None)
             service.call(service.hub.built, session, built)
-    reasons = [one.text for one in after.findings if one.kind in ("compaction_refused", "build_deadline")]
+    reasons = [finding.text for finding in after.findings if finding.kind in ("compaction_refused", "build_deadline")]
     return Compaction(
         session=session.id,
         dry_run=is_dry,
@@ -451,19 +445,19 @@ async def evals(
     path = service.settings.eval_history
     if path is None or who.tenant != service.settings.tenant:
         return ResultPage(items=(), next=None)
+
+    def read_results() -> tuple[EvalResult, ...]:
+        from ctxsteward.evals.result_history import read  # in a worker thread: it imports the room of evals
+
+        return read(path)
+
     try:
-        results = await service.run(who.tenant, _results, path)
+        results = await service.run(who.tenant, read_results)
     except InputError as error:
         raise Refusal("unavailable", "the history of evals cannot be read now") from error
     rows = (one.model_dump(mode="json") for one in reversed(results) if suite in (None, one.suite))
     items, more = page_of(rows, after, limit)
     return ResultPage(items=items, next=more)
-
-
-def _results(path: FilePath) -> tuple[EvalResult, ...]:
-    from ctxsteward.evals.result_history import read
-
-    return read(path)
 
 
 # -- events ---------------------------------------------------------------------------------------------------------

@@ -26,6 +26,7 @@ import traceback
 import uuid
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
+from functools import cache, partial
 from importlib.metadata import version
 from types import FrameType
 from typing import Any
@@ -255,15 +256,12 @@ class RequestGate:
             "tenant": exchange.tenant,
         }
         if exchange.error is not None:
-            told = traceback.format_exception(exchange.error) if exchange.status == 500 else [_cause(exchange.error)]
-            row["error"] = without_secrets("".join(told))
+            behind = exchange.error.__cause__ or exchange.error
+            text = f"{type(behind).__name__}: {behind.detail if isinstance(behind, Refusal) else behind}"
+            if exchange.status == 500:
+                text = "".join(traceback.format_exception(exchange.error))
+            row["error"] = without_secrets(text)
         service.settings.log(row)
-
-
-def _cause(error: BaseException) -> str:
-    """What is behind an error that has an answer, in a line."""
-    behind = error.__cause__ or error
-    return f"{type(behind).__name__}: {behind.detail if isinstance(behind, Refusal) else behind}"
 
 
 _METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"))
@@ -294,18 +292,11 @@ def create_app(settings: ServiceSettings) -> FastAPI:
     app.add_middleware(RequestGate, service=service)
     for error in (Refusal, ContextError, RequestValidationError, HTTPException):
         app.add_exception_handler(error, _problem)
-    document: list[dict[str, Any]] = []
-
-    def openapi() -> dict[str, Any]:
-        if not document:
-            document.append(openapi_of(app))
-        return document[0]
-
-    app.openapi = openapi  # type: ignore[method-assign]
+    app.openapi = cache(partial(openapi_of, app))  # type: ignore[method-assign]
 
     @app.get("/openapi.json", include_in_schema=False)
     async def described() -> dict[str, Any]:
-        return openapi()
+        return app.openapi()
 
     return app
 
@@ -361,7 +352,7 @@ class PatientProtocol(H11Protocol):
         super().connection_lost(exc)
 
     def send_400_response(self, msg: str) -> None:
-        """Instead of a plain text."""
+        """Answer with a problem instead of a plain text."""
         problem = Refusal("bad_request", "this is no HTTP request, or its headers are too large")
         body = problem.problem(uuid.uuid4().hex).model_dump_json().encode()
         head = f"HTTP/1.1 400 Bad Request\r\ncontent-type: {MEDIA_TYPE}\r\ncontent-length: {len(body)}\r\n"

@@ -72,12 +72,6 @@ def _parts_in(parts: list[Any]) -> int:
     return len(parts) + sum(len(one) for one in inner if isinstance(one, list))
 
 
-def _within_tool_bounds(tool: dict[str, Any]) -> dict[str, Any]:
-    if len(tool) > MAX_FIELDS:
-        raise PydanticCustomError("too_long", f"{len(tool):,} fields; a tool may have {MAX_FIELDS}")
-    return tool
-
-
 _MESSAGE_BOUNDS = {
     "maxProperties": MAX_FIELDS,
     "properties": {
@@ -91,7 +85,7 @@ SentMessage = Annotated[
 """A message that a client sends, within bounds."""
 SentTool = Annotated[
     dict[str, Any],
-    AfterValidator(_within_tool_bounds),
+    Field(max_length=MAX_FIELDS),
     WithJsonSchema({"type": "object", "additionalProperties": True, "maxProperties": MAX_FIELDS}),
 ]
 WireMessage = Annotated[dict[str, Any], WithJsonSchema({"x-published": "message"})]

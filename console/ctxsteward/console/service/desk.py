@@ -54,7 +54,6 @@ class ServiceLimits:
     times its size."""
     messages: int = 1_000
     """Of one request."""
-    page_rows: int = 200
     requests: int = 64
     """At once; one more is answered with 503."""
     tenant_requests: int = 32
@@ -207,14 +206,14 @@ class Service:
 
     def figures(self) -> str:
         """Requests and what is open, in Prometheus' text format."""
-        told = [
+        routes = [
             (f'{{method="{method}",route="{route}",status="{status}"}}', number, seconds)
             for (method, route, status), (number, seconds) in sorted(self.counts.items())
         ]
         rows = ["# TYPE ctxsteward_http_requests_total counter"]
-        rows += [f"ctxsteward_http_requests_total{labels} {number}" for labels, number, _ in told]
+        rows += [f"ctxsteward_http_requests_total{labels} {number}" for labels, number, _ in routes]
         rows += ["# TYPE ctxsteward_http_request_seconds_total counter"]
-        rows += [f"ctxsteward_http_request_seconds_total{labels} {seconds:.6f}" for labels, _, seconds in told]
+        rows += [f"ctxsteward_http_request_seconds_total{labels} {seconds:.6f}" for labels, _, seconds in routes]
         for name, value in (
             ("requests_under_way", self.in_flight),
             ("open_sessions", len(self._open)),
@@ -285,8 +284,8 @@ class Service:
             opened.session.refresh()
 
     def _write(self, opened: OpenSession, head: dict[str, Any] | None, create: bool) -> None:
-        told = json.dumps(head, sort_keys=True, default=str) if head else ""
-        if opened.session is not None and opened.head is not None and told in ("", opened.head):
+        head_text = json.dumps(head, sort_keys=True, default=str) if head else ""
+        if opened.session is not None and opened.head is not None and head_text in ("", opened.head):
             return
         is_there = opened.session is not None or self.store.exists(opened.key.session, tenant=opened.key.tenant)
         if not create:
@@ -300,7 +299,7 @@ class Service:
         session = self.store.session(
             opened.key.session, tenant=opened.key.tenant, counter=self.builder().counter, **more
         )
-        opened.session, opened.head = session, told
+        opened.session, opened.head = session, head_text
 
     def _refuse_absent(self, key: SessionKey) -> None:
         """Somebody else's session and none at all are one and the same: names are looked up within the tenant."""
@@ -405,7 +404,7 @@ class EventHub:
     def listen(self, tenant: str, session: str | None, after: int | None = None) -> EventListener:
         """Begin to listen; with `after`, from the event behind that number on, as far as it is remembered."""
         limits = self._service.limits
-        same = sum(one.tenant == tenant for one in self._listeners)
+        same = sum(each.tenant == tenant for each in self._listeners)
         if self.is_closed or len(self._listeners) >= limits.listeners or same >= max(1, limits.listeners // 2):
             raise Refusal("unavailable", "too many listen already; ask again later", headers={"Retry-After": "5"})
         listener = EventListener(tenant, session, deque(maxlen=limits.listener_events))

@@ -73,19 +73,19 @@ async def _health_page(
     request: Request, service: ServiceDep, who: Principal, given: Mapping[str, Any], status: int | None = None
 ) -> Response:
     place, asked = _place(request), dict(request.query_params)
-    told = dict(given)
+    values = dict(given)
     try:
         builder = builder_of(service, None, None)
         async with service.reading(who.tenant, place.session) as opened:
             assert opened.session is not None
-            told["health"] = await service.run(who.tenant, health_of, opened.session, builder)
+            values["health"] = await service.run(who.tenant, health_of, opened.session, builder)
         if asked.get("preview") == "1":
-            told["compaction"] = await compact(place.session, service, who, None, "true")
+            values["compaction"] = await compact(place.session, service, who, None, "true")
     except (Refusal, ReferenceNotFound):
         pass  # the page says that there is no such session
     except WindowExceeded as error:
-        status, told["problem"] = _told(error)
-    return await _shown(request, service, who, told, status)
+        status, values["problem"] = _told(error)
+    return await _shown(request, service, who, values, status)
 
 
 @router.post("/sessions/{session}/health", include_in_schema=False)
@@ -136,10 +136,10 @@ def _decided(service: ServiceDep, who: Principal, profile: str, fields: Mapping[
     if action in DECISIONS:
         return _answered(place, action, fields)
     if action == "promote":
-        told = promoted(place, fields.get("id", ""), _operator(service, who, place, fields), None)
-        if told["obstacle"] is not None:
-            raise InputError(told["why"])
-        return "promote" if told["written"] else "unchanged"
+        result = promoted(place, fields.get("id", ""), _operator(service, who, place, fields), None)
+        if result["obstacle"] is not None:
+            raise InputError(result["why"])
+        return "promote" if result["written"] else "unchanged"
     if action == "rollback":
         version = fields.get("version", "")
         if not (version.isascii() and version.isdecimal() and 0 < int(version[:9]) <= place.head):
@@ -147,8 +147,8 @@ def _decided(service: ServiceDep, who: Principal, profile: str, fields: Mapping[
         note = " ".join(fields.get("note", "").split())
         if not note:
             raise InputError("a rollback needs a reason; it is kept in the changelog")
-        told = rolled_back(place, int(version), _operator(service, who, place, fields), note)
-        return "rollback" if told["written"] else "unchanged"
+        result = rolled_back(place, int(version), _operator(service, who, place, fields), note)
+        return "rollback" if result["written"] else "unchanged"
     raise InputError("the form says what to do: `action` is approve, reject, edit, later, promote or rollback")
 
 
@@ -158,7 +158,7 @@ def _answered(place: StewardContext, decision: Any, fields: Mapping[str, str]) -
     check_people(place)
     if decision == "reject" and not fields.get("note", "").strip():
         raise InputError("a rejection needs a reason; it is remembered and shown to whoever is asked next")
-    told = answer(
+    result = answer(
         place,
         ReviewerAnswer(
             id=fields.get("id", "") or "-",
@@ -169,7 +169,7 @@ def _answered(place: StewardContext, decision: Any, fields: Mapping[str, str]) -
             seen=fields.get("seen") or None,
         ),
     )
-    return "more" if decision == "approve" and told["state"] == "waiting" else str(decision)
+    return "more" if decision == "approve" and result["state"] == "waiting" else str(decision)
 
 
 def _secret(fields: Mapping[str, str]) -> str:
@@ -200,10 +200,10 @@ def _path(request: Request) -> str:
 
 
 def _place(request: Request) -> Place:
-    found = place_of(_path(request), dict(request.query_params))
-    if found is None:
+    place = place_of(_path(request), dict(request.query_params))
+    if place is None:
         raise Refusal("not_found", "there is no such page")
-    return found
+    return place
 
 
 async def _fields(request: Request) -> dict[str, str]:
@@ -215,19 +215,19 @@ async def _fields(request: Request) -> dict[str, str]:
     if kind != "application/x-www-form-urlencoded":
         raise Refusal("unsupported_media_type", "send the form as application/x-www-form-urlencoded")
     try:
-        found = parse_qs(body.decode(), keep_blank_values=True, max_num_fields=FIELDS, errors="strict")
+        values_by_name = parse_qs(body.decode(), keep_blank_values=True, max_num_fields=FIELDS, errors="strict")
     except ValueError:
         raise Refusal("invalid", f"a form has at most {FIELDS} fields, in UTF-8") from None
-    return {name: values[0] for name, values in found.items()}
+    return {name: values[0] for name, values in values_by_name.items()}
 
 
 async def _shown(
     request: Request, service: ServiceDep, who: Principal, given: Mapping[str, Any], status: int | None
 ) -> Response:
     site: Site = replace(site_of(service, who), given=given)
-    found: Answer = await service.run(who.tenant, site.answer, _path(request), dict(request.query_params))
-    code = status if status is not None and found.status == 200 else found.status
-    return Response(found.body, code, headers={"content-type": found.kind})
+    page: Answer = await service.run(who.tenant, site.answer, _path(request), dict(request.query_params))
+    code = status if status is not None and page.status == 200 else page.status
+    return Response(page.body, code, headers={"content-type": page.kind})
 
 
 def _again(request: Request, place: Place, done: str) -> Response:

@@ -59,8 +59,8 @@ def read_body(body: bytes, form: TypeAdapter[Any] | None) -> Any:
     try:
         return form.validate_python(value)
     except ValidationError as error:
-        found = error.errors(include_url=False, include_context=False, include_input=False)
-        faults = field_faults([{**fault, "loc": ("body", *fault["loc"])} for fault in found[:MAX_FAULTS]])
+        errors = error.errors(include_url=False, include_context=False, include_input=False)
+        faults = field_faults([{**fault, "loc": ("body", *fault["loc"])} for fault in errors[:MAX_FAULTS]])
         raise Refusal("invalid", DOES_NOT_FIT, errors=faults) from None
 
 

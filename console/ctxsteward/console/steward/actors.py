@@ -13,20 +13,19 @@ from __future__ import annotations
 import os
 import re
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import click
-from rich.console import Console
 
 from ctxsteward.schemas import InputError
 from ctxsteward.steward.release.actors import ActionRefused, Actor, Actors, RemovedActor, signed_person, token_signer
 from ctxsteward.store.profiles.people import PersonStatement
 
-from ..terminal import tables
 from ..terminal.options import json_option, store_option
 from ..terminal.output import print_json, table_console
+from ..terminal.tables import grid
 from .context import ACTORS_FILE, actors_path, read_token
 from .records import actors_option, as_actor, token as token_option
 
@@ -37,27 +36,11 @@ _ACTOR_NAME = re.compile(r"[\w.@-]{1,80}")
 ACTORS_FILE_HEAD = "# Who may approve (reviewer) and promote or roll back (operator). No secret is in this file.\n"
 
 
-def list_actors(path: str | None, store: str) -> dict[str, list[str]]:
-    """Everybody with their roles, by name."""
-    file = actors_path(path, store)
-    if file is None:
-        raise InputError("nobody is configured; begin with `ctxsteward steward actors --add NAME --role reviewer`")
-    return {name: list(actor.roles) for name, actor in sorted(Actors.load(file).actors.items())}
-
-
-def show_actors(console: Console, people: Mapping[str, Sequence[str]]) -> None:
-    """A row each."""
-    table = tables.grid("who", "roles")
-    for name, roles in people.items():
-        table.add_row(tables.shown(name), ", ".join(roles))
-    console.print(table)
-
-
 def actors_file(path: str | None, store: str) -> Path:
     """The file to write to: the one named by option or environment, else the one beside a ``file:`` store."""
-    told = actors_path(path, store)
-    if told is not None:
-        return told
+    named = actors_path(path, store)
+    if named is not None:
+        return named
     scheme, _, folder = store.partition(":")
     if scheme == "file" and folder:
         return Path(folder) / ACTORS_FILE
@@ -126,25 +109,12 @@ def _vouched(before: Actors, name: str, actor: Actor | None, by: Voucher | None)
     if not has_reviewer(before):
         return None
     if by is None:
-        reviewers = ", ".join(who for who, one in before.actors.items() if "reviewer" in one.roles)
+        reviewers = ", ".join(who for who, person in before.actors.items() if "reviewer" in person.roles)
         text = f"a change of who may approve needs a reviewer's signature ({reviewers})"
         raise ActionRefused("not_enrolled", f"{text}: --as NAME, with their token in CTXSTEWARD_TOKEN or --token")
     signer = token_signer(by.secret, before.salt)
     who = before.whose(signer, "reviewer", by.name)
     return signed_person(before.salt, name, actor, before.actors.get(name), who, signer)
-
-
-def check_token_file(path: Path) -> None:
-    """Refuse a file for a token that is there already, before anybody is given another one."""
-    if path.exists() or path.is_symlink():
-        raise InputError(f"--token-file {path}: file exists; name one that does not")
-
-
-def write_token_file(path: Path, token: str) -> None:
-    """A file that only its owner reads; one that is there is not overwritten."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, SECRET_FILE_MODE)
-    with os.fdopen(descriptor, "w") as stream:
-        stream.write(f"{token}\n")
 
 
 def _write_actors(path: Path, actors: Actors) -> None:
@@ -165,9 +135,10 @@ def _write_actors(path: Path, actors: Actors) -> None:
 
 def _line(person: Actor | RemovedActor) -> str:
     """A person in one line of YAML."""
-    told = person.model_dump(mode="json", exclude_none=True)
+    values = person.model_dump(mode="json", exclude_none=True)
     fields = (
-        f"{name}: [{', '.join(one)}]" if isinstance(one, list) else f"{name}: {one!r}" for name, one in told.items()
+        f"{name}: [{', '.join(value)}]" if isinstance(value, list) else f"{name}: {value!r}"
+        for name, value in values.items()
     )
     return "{" + ", ".join(fields) + "}"
 
@@ -206,8 +177,12 @@ def actors(
     if not asked:
         if roles or token_file or actor or token:
             raise click.UsageError("--role, --token-file, --as and --token go with --add, --remove or --new-token", ctx)
-        people = list_actors(actors, store)
-        print_json(people) if as_json else show_actors(table_console(), people)
+        file = actors_path(actors, store)
+        if file is None:
+            raise InputError("nobody is configured; begin with `ctxsteward steward actors --add NAME --role reviewer`")
+        people = {name: list(actor.roles) for name, actor in sorted(Actors.load(file).actors.items())}
+        rows = ((name, ", ".join(has)) for name, has in people.items())
+        print_json(people) if as_json else table_console().print(grid("who", "roles", rows=rows))
         return
     if len(asked) > 1:
         raise click.UsageError("give one of --add, --remove and --new-token", ctx)
@@ -216,8 +191,8 @@ def actors(
     if remove is not None and (roles or token_file):
         raise click.UsageError("--role and --token-file go with --add or --new-token", ctx)
     target = actors_file(actors, store)
-    if token_file is not None:
-        check_token_file(Path(token_file))
+    if token_file is not None and os.path.lexists(token_file):  # refused before anybody is given another token
+        raise InputError(f"--token-file {token_file}: file exists; name one that does not")
     by = Voucher(actor, read_token(token)) if (actor or token) and has_reviewer(_read_actors(target)) else None
     if remove is not None:
         remove_actor(target, remove, by)
@@ -226,7 +201,9 @@ def actors(
         return
     fresh = add_actor(target, add, roles, by) if add is not None else renew_actor(target, asked[0], roles, by)
     if token_file is not None:
-        write_token_file(Path(token_file), fresh)
+        descriptor = os.open(token_file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, SECRET_FILE_MODE)
+        with os.fdopen(descriptor, "w") as stream:
+            stream.write(f"{fresh}\n")
     has = list(Actors.load(target).named(asked[0]).roles)
     result = {"file": str(target), "name": asked[0], "roles": has, "token": None if token_file else fresh}
     if as_json:

@@ -266,9 +266,9 @@ def night_settings(file: Mapping[str, Any], options: Mapping[str, Any]) -> Night
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         name = str(first["loc"][0]) if first["loc"] else ""
-        found = str(first["input"])[:80]
+        value = str(first["input"])[:80]
         raise InputError(
-            f"{OPTIONS.get(name, name)} {found}: {message_clause(first['msg'])}; {hint(first, FORM)}"
+            f"{OPTIONS.get(name, name)} {value}: {message_clause(first['msg'])}; {hint(first, FORM)}"
         ) from error
 
 

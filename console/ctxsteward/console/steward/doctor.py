@@ -11,7 +11,7 @@ machine, which catches up with the store.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from datetime import date
 from typing import Literal, NamedTuple
@@ -30,9 +30,9 @@ from ctxsteward.steward.release.assignment import running
 from ctxsteward.store.profiles.people import PeopleRegister
 from ctxsteward.store.profiles.versions import WriterLease
 
-from ..terminal import tables
-from ..terminal.failures import FLOWS, FOUND, S3, STEWARD, Package, failure_line, installed, missing
+from ..terminal.failures import FLOWS, FOUND, S3, STEWARD, failure_line, installed, missing
 from ..terminal.output import print_json, progress, table_console
+from ..terminal.tables import grid, shown
 from .context import SETTINGS_VARIABLE, StewardContext, actors_path, read_settings
 from .records import ProfileOptions, about_a_profile, records_at
 
@@ -54,49 +54,34 @@ class DoctorCheck(NamedTuple):
 
 def checked(where: ProfileOptions, settings: str | None, tell: Callable[[str], object]) -> list[DoctorCheck]:
     """All checks, in order; none shows the password of a URI."""
-    return [
-        DoctorCheck(one.name, one.state, without_secrets(one.found), without_secrets(one.do))
-        for one in _checked(where, settings, tell)
-    ]
-
-
-def _checked(where: ProfileOptions, settings: str | None, tell: Callable[[str], object]) -> list[DoctorCheck]:
-    checks = [*_packages(where.store), _keys(), *_prefect(), *_settings(settings)]
+    checks = [*_packages(where.store), *_keys(), *_prefect(), *_settings(settings)]
     tell("configuration")
-    people = _people(where.actors, where.store)
+    checks += _people(where.actors, where.store)
     with ExitStack() as stack:
         try:
             place = stack.enter_context(where.open())
         except (ContextError, OSError) as error:
-            return [
-                *checks,
-                people,
-                DoctorCheck("store", "wrong", _said(error), "correct it; the rest was not looked at"),
-            ]
-        checks += [people, *_profile(place)]
-        for name, check in (
-            ("approvals", _approvals),
-            ("lease", _lease),
-            ("nights", _nights),
-            ("waiting", _waiting),
-            ("ledger", _ledger),
-        ):
-            tell(name)
-            checks += _guarded(name, check, place)
-    return checks
+            checks.append(DoctorCheck("store", "wrong", _text_of(error), "correct it; the rest was not looked at"))
+        else:
+            for name, check in STORE_CHECKS.items():
+                tell(name)
+                try:
+                    checks += list(check(place))  # all of a check, or that it failed
+                except (ContextError, OSError) as error:
+                    checks.append(DoctorCheck(name, "wrong", _text_of(error), FSCK))
+    return [check._replace(found=without_secrets(check.found), do=without_secrets(check.do)) for check in checks]
 
 
-def show(console: Console, found: list[DoctorCheck]) -> None:
-    table = tables.grid("check", "", "found")
-    for check in found:
-        text = check.found if not check.do else f"{check.found}\n{check.do}"
-        style = {"ok": "green", "note": "yellow", "wrong": "red"}[check.state]
-        table.add_row(check.name, tables.shown(check.state, style=style), tables.shown(text))
-    console.print(table)
-    wrong = sum(check.state == "wrong" for check in found)
-    notes = sum(check.state == "note" for check in found)
+def show(console: Console, checks: Sequence[DoctorCheck]) -> None:
+    styles = {"ok": "green", "note": "yellow", "wrong": "red"}
+    rows = (
+        (check.name, shown(check.state, styles[check.state]), "\n".join(filter(None, (check.found, check.do))))
+        for check in checks
+    )
+    console.print(grid("check", "", "found", rows=rows))
+    wrong, notes = (sum(check.state == state for check in checks) for state in ("wrong", "note"))
     worth = f", {notes} worth a look" if notes else ""
-    console.print(f"{len(found)} checks: {wrong} wrong{worth}" if wrong else f"{len(found)} checks: none wrong{worth}")
+    console.print(f"{len(checks)} checks: {wrong or 'none'} wrong{worth}")
 
 
 # -- configuration ------------------------------------------------------------------------------------------------
@@ -110,20 +95,18 @@ def _packages(store: str) -> Iterator[DoctorCheck]:
             uses = "; ".join(f"{one.distribution}: {one.use}" for one in gone)
             yield DoctorCheck(f"extra {extra}", needed, f"missing {uses}", f"pip install 'ctxsteward[{extra}]'")
         else:
-            yield DoctorCheck(f"extra {extra}", "ok", ", ".join(_version(one) for one in packages))
+            versions = (f"{one.distribution} {installed(one) or ''}".strip() for one in packages)
+            yield DoctorCheck(f"extra {extra}", "ok", ", ".join(versions))
 
 
-def _version(package: Package) -> str:
-    return f"{package.distribution} {installed(package) or ''}".strip()
-
-
-def _keys() -> DoctorCheck:
+def _keys() -> Iterator[DoctorCheck]:
     try:
         keys = environment_keys()
     except ContextError as error:
-        return DoctorCheck("keys", "wrong", str(error))
-    told = f"derived from {KEY_VARIABLE}" if keys is not None else "files beside the store or its journal"
-    return DoctorCheck("keys", "ok", told)
+        yield DoctorCheck("keys", "wrong", str(error))
+        return
+    origin = f"derived from {KEY_VARIABLE}" if keys is not None else "files beside the store or its journal"
+    yield DoctorCheck("keys", "ok", origin)
 
 
 def _prefect() -> Iterator[DoctorCheck]:
@@ -155,53 +138,41 @@ def _settings(path: str | None) -> Iterator[DoctorCheck]:
     if path is None:
         return
     try:
-        told = read_settings(path)
+        names = read_settings(path)
     except ContextError as error:
         yield DoctorCheck("settings", "wrong", str(error))
         return
-    yield DoctorCheck("settings", "ok", f"{path}: {', '.join(told)}")
+    yield DoctorCheck("settings", "ok", f"{path}: {', '.join(names)}")
 
 
-def _people(actors: str | None, store: str) -> DoctorCheck:
+def _people(actors: str | None, store: str) -> Iterator[DoctorCheck]:
     path = actors_path(actors, store)
-    add = "`ctxsteward steward actors --add NAME --role reviewer`"
     if path is None:
-        return DoctorCheck("people", "note", "nobody is configured; what needs people waits", add)
+        add = "`ctxsteward steward actors --add NAME --role reviewer`"
+        yield DoctorCheck("people", "note", "nobody is configured; what needs people waits", add)
+        return
     try:
-        people = Actors.load(path).actors
+        people = Actors.load(path).actors.values()
     except ContextError as error:
-        return DoctorCheck("people", "wrong", str(error))
-    reviewers = sum("reviewer" in actor.roles for actor in people.values())
-    operators = sum("operator" in actor.roles for actor in people.values())
+        yield DoctorCheck("people", "wrong", str(error))
+        return
+    reviewers, operators = (sum(role in actor.roles for actor in people) for role in ("reviewer", "operator"))
     roles = f"{reviewers} reviewers, {operators} operators in {path}"
     if reviewers < REVIEWERS_FOR_BLOCK or not operators:
-        return DoctorCheck(
-            "people", "note", roles, "a BLOCK or a locked entry needs two reviewers; promoting an operator"
-        )
-    return DoctorCheck("people", "ok", roles)
+        do = "a BLOCK or a locked entry needs two reviewers; promoting an operator"
+        yield DoctorCheck("people", "note", roles, do)
+    else:
+        yield DoctorCheck("people", "ok", roles)
 
 
 # -- the store ----------------------------------------------------------------------------------------------------
 
 
-def _guarded(
-    name: str, check: Callable[[StewardContext], Iterator[DoctorCheck]], place: StewardContext
-) -> list[DoctorCheck]:
-    try:
-        return list(check(place))
-    except (ContextError, OSError) as error:
-        return [DoctorCheck(name, "wrong", _said(error), "run `ctxsteward store fsck --read-data`")]
-
-
 def _profile(place: StewardContext) -> Iterator[DoctorCheck]:
-    try:
-        number = 0
-        for version in place.versions.told():
-            number = version.entry.version
-        head = place.versions.newest()
-    except ContextError as error:
-        yield DoctorCheck("profile", "wrong", _said(error), "run `ctxsteward store fsck --read-data`")
-        return
+    number = 0
+    for version in place.versions.told():
+        number = version.entry.version
+    head = place.versions.newest()
     yield DoctorCheck("store", "ok", place.store.uri)
     yield DoctorCheck("profile", "ok", f"{place.profile}: {number} versions, {len(head.profile.meta)} records in force")
 
@@ -292,7 +263,18 @@ def _ledger(place: StewardContext) -> Iterator[DoctorCheck]:
             yield DoctorCheck("spans", "ok", f"all {spans:,} spans of {len(active):,} active records verify")
 
 
-def _said(error: Exception) -> str:
+FSCK = "run `ctxsteward store fsck --read-data`"
+STORE_CHECKS: dict[str, Callable[[StewardContext], Iterator[DoctorCheck]]] = {
+    "profile": _profile,
+    "approvals": _approvals,
+    "lease": _lease,
+    "nights": _nights,
+    "waiting": _waiting,
+    "ledger": _ledger,
+}
+
+
+def _text_of(error: Exception) -> str:
     return (failure_line(error) or str(error)).removeprefix("ctxsteward: ")
 
 

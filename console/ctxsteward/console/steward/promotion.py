@@ -14,8 +14,8 @@ Raises `InputError`, `Refused`, and what the store raises.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -25,12 +25,14 @@ from rich.console import Console
 
 from ctxsteward.schemas import InputError
 from ctxsteward.schemas.profile import ProfileDocument, ProfileEntry
+from ctxsteward.schemas.profile_changes import DriftReport
 from ctxsteward.steward import promote as commit_challenger, rollback as commit_rollback
+from ctxsteward.steward.gate.port import GateReport
 from ctxsteward.steward.night.environment import draft_store
 from ctxsteward.steward.release.approvals import ApprovalRequest
 from ctxsteward.steward.release.assignment import keeping, move, started
-from ctxsteward.steward.release.decision import DecisionStage
-from ctxsteward.steward.release.promotion import Promotion, judge, stage
+from ctxsteward.steward.release.decision import Decisions
+from ctxsteward.steward.release.promotion import judge, stage
 from ctxsteward.steward.release.slice import fits_slice
 from ctxsteward.store.profiles.proposal import Proposal, by_people, of_entry, of_file, resolver
 from ctxsteward.store.profiles.text import Profile
@@ -120,14 +122,14 @@ def rolled_back(place: StewardContext, version: int, who: str, note: str, *, mov
     }
 
 
-def show_rollback(console: Console, found: Mapping[str, Any]) -> None:
-    restored, kept = found["restores"], found["open_sessions"]
-    if found["written"]:
-        say(console, f"version {found['version']} is in force; it says what version {restored} said")
+def show_rollback(console: Console, outcome: Mapping[str, Any]) -> None:
+    restored, kept = outcome["restores"], outcome["open_sessions"]
+    if outcome["written"]:
+        say(console, f"version {outcome['version']} is in force; it says what version {restored} said")
     else:
         say(console, f"version {restored} says what is in force; nothing was written")
-    if found["moved"]:
-        say(console, f"{found['moved']:,} open sessions were moved to it")
+    if outcome["moved"]:
+        say(console, f"{outcome['moved']:,} open sessions were moved to it")
     if kept:
         named = (f"{session['session']} (version {session['version']})" for session in kept[:MAX_SESSIONS_SHOWN])
         some = ", ".join(named)
@@ -135,21 +137,23 @@ def show_rollback(console: Console, found: Mapping[str, Any]) -> None:
         some += f" and {more:,} more (--json lists all)" if more > 0 else ""
         line = f"it does not reach {len(kept):,} open sessions, which keep the version they began with: {some}"
         say(console, f"{line}; --move-sessions moves them")
-    unassigned = found["unknown_sessions"]
+    unassigned = outcome["unknown_sessions"]
     if unassigned:
         say(console, f"of {unassigned:,} sessions it is not known which version they keep")
 
 
-def show(console: Console, found: Mapping[str, Any]) -> None:
-    if found["obstacle"] is None:
-        line = f"version {found['version']} is in force" + (" for some sessions" if found["canary"] else "")
-        console.print(tables.shown(line if found["written"] else f"nothing to commit: {found['why']}", style="bold"))
+def show(console: Console, outcome: Mapping[str, Any]) -> None:
+    if outcome["obstacle"] is None:
+        line = f"version {outcome['version']} is in force" + (" for some sessions" if outcome["canary"] else "")
+        console.print(
+            tables.shown(line if outcome["written"] else f"nothing to commit: {outcome['why']}", style="bold")
+        )
     else:
-        say(console, f"in the way: {found['why']}", "bold")
-    for line in found["changes"]:
+        say(console, f"in the way: {outcome['why']}", "bold")
+    for line in outcome["changes"]:
         say(console, f"  {line}")
-    if found["request"]:
-        console.print(tables.shown(f"see `ctxsteward steward review {found['request']}`"))
+    if outcome["request"]:
+        console.print(tables.shown(f"see `ctxsteward steward review {outcome['request']}`"))
 
 
 def _request_promoted(
@@ -158,17 +162,7 @@ def _request_promoted(
     when = place.here.when
     challenger = place.approvals.challenger(request)
     champion = place.versions.at(request.parent).profile if request.parent else None
-    settings = place.settings()
-    drift, gate = judge(
-        place.store,
-        place.profile,
-        challenger,
-        parent=request.parent,
-        when=when,
-        limits=settings.drift,
-        gate=settings.gate,
-        tenant=place.tenant,
-    )
+    drift, gate = _judged(place, challenger, request.parent)
     canary = started(share, request.parent) if share and request.parent else None
     why = f"request {request.id}, promoted by {who}" + (f": {request.note}" if request.note else "")
     landed = commit_challenger(
@@ -193,6 +187,21 @@ def _request_promoted(
     return _told(request.id, place, None, landed.why, written=written, canary=canary, changes=lines)
 
 
+def _judged(place: StewardContext, challenger: ProfileDocument, parent: int) -> tuple[DriftReport, GateReport]:
+    """Compare a challenger with the version it was made from: drift report and evals."""
+    settings = place.settings()
+    return judge(
+        place.store,
+        place.profile,
+        challenger,
+        parent=parent,
+        when=place.here.when,
+        limits=settings.drift,
+        gate=settings.gate,
+        tenant=place.tenant,
+    )
+
+
 def _record_promoted(place: StewardContext, id: str, who: str, share: float | None, lease: Lease) -> dict[str, Any]:
     """The deciding half of a night, over records as they are now."""
     with records_at(place) as records:
@@ -206,9 +215,10 @@ def _record_promoted(place: StewardContext, id: str, who: str, share: float | No
         if not record.scope.is_shared:
             why = f"record {record.id} is for one person, project or session; only records for everybody are promoted"
             return _told(record.id, place, "not_shared", why)
-        deciding = DecisionStage(place.settings(canary_share=share), place.store, records.ledger)
+        deciding = Decisions(place.settings(canary_share=share), place.store, records.ledger)
         writing = writing_by_hand(place, records.date, record.id, who, lease)
-        fitted = deciding.fit(deciding.admit(records.date, writing.run), writing)
+        admitted = deciding.admit(records.date, writing.run)
+        fitted = deciding.fit(admitted, writing)
         if record.id not in {entry.id for entry in fitted}:
             if deciding.keeps_out(record.id):
                 why = f"a rollback took record {record.id} back; a reviewer approves it anew first"
@@ -218,8 +228,9 @@ def _record_promoted(place: StewardContext, id: str, who: str, share: float | No
         challenger = deciding.stage(fitted, writing)
         if challenger is None:
             return _told(record.id, place, None, f"record {record.id} stands in version {place.head} already")
-        verdicts = deciding.drift(challenger, writing), deciding.gate(challenger)
-        landed = deciding.promote(challenger, *verdicts, writing)
+        drift = deciding.drift(challenger, writing)
+        gate = deciding.gate(challenger, drift, admitted)
+        landed = deciding.promote(challenger, drift, gate, admitted, fitted, writing)
     if not landed.is_new:
         waits = place.pending()
         *lines, why = landed.changes or ("it was refused",)
@@ -350,42 +361,36 @@ def proposed(place: StewardContext, asked: ProposalOptions, who: str) -> dict[st
     note = " ".join(asked.note.split())
     if len(note) > MAX_NOTE_CHARS:
         raise InputError(f"--note: {len(note):,} characters; write at most {MAX_NOTE_CHARS}")
-    with _kept_or_not(place, asked.dry_run) as at:
+    with ExitStack() as stack:
+        at = place
+        if asked.dry_run:  # over a draft of the store, which is thrown away
+            at = replace(place, store=stack.enter_context(draft_store(place.store, place.tenant)))
         head = at.versions.newest()
         proposal = _of_record(at, asked, head) if asked.record is not None else _of_file(at, asked, head)
         why = f"from record {asked.record}; {note}".rstrip("; ") if asked.record is not None else note
         return _staged(at, proposal, head, who, why) | {"dry_run": asked.dry_run}
 
 
-def show_proposal(console: Console, found: Mapping[str, Any]) -> None:
-    for finding in found["findings"]:
+def show_proposal(console: Console, outcome: Mapping[str, Any]) -> None:
+    for finding in outcome["findings"]:
         say(console, f"finding: {finding['text']}")
-    if found["outcome"] == "unchanged":
-        line = f"version {found['parent']} of {found['profile']} says that already; nothing was staged"
-    elif found["outcome"] == "blocked":
-        line = f"in the way: {found['why']}"
+    if outcome["outcome"] == "unchanged":
+        line = f"version {outcome['parent']} of {outcome['profile']} says that already; nothing was staged"
+    elif outcome["outcome"] == "blocked":
+        line = f"in the way: {outcome['why']}"
     else:
-        verb = "would be staged" if found["dry_run"] else "staged"
-        people = f"{found['people']} must approve" if found["people"] > 1 else "1 other person must approve"
-        line = f"{verb} as request {found['request']} after version {found['parent']}: drift {found['level']}, {people}"
+        verb = "would be staged" if outcome["dry_run"] else "staged"
+        people = f"{outcome['people']} must approve" if outcome["people"] > 1 else "1 other person must approve"
+        staged = f"{verb} as request {outcome['request']} after version {outcome['parent']}"
+        line = f"{staged}: drift {outcome['level']}, {people}"
     say(console, line, "bold")
-    for change in found["changes"]:
+    for change in outcome["changes"]:
         say(console, f"  {change}")
-    for drift in found["drift"]:
+    for drift in outcome["drift"]:
         line = f"  {drift['level']} {drift['key'] or drift['block'] or '-'}: {drift['text']}"
         say(console, line)
-    if found["outcome"] == "staged" and not found["dry_run"]:
-        say(console, f"next: `ctxsteward steward review {found['request']} --approve`")
-
-
-@contextmanager
-def _kept_or_not(place: StewardContext, dry_run: bool) -> Iterator[StewardContext]:
-    """The place itself; for a dry run the same over a draft of the store, which is thrown away."""
-    if not dry_run:
-        yield place
-        return
-    with draft_store(place.store, place.tenant) as draft:
-        yield replace(place, store=draft)
+    if outcome["outcome"] == "staged" and not outcome["dry_run"]:
+        say(console, f"next: `ctxsteward steward review {outcome['request']} --approve`")
 
 
 def _of_file(place: StewardContext, asked: ProposalOptions, head: Version) -> Proposal:
@@ -416,7 +421,7 @@ def _of_record(place: StewardContext, asked: ProposalOptions, head: Version) -> 
         raise InputError(f"--record {record.id}: say which entry it becomes, such as --to surface.length")
     if not asked.text:
         raise InputError(f"--record {record.id} says “{record.text}”; write the entry in your own words: --text TEXT")
-    old = next((one for one in getattr(head.profile, block, ()) if one.id == key), None)
+    old = next((existing for existing in getattr(head.profile, block, ()) if existing.id == key), None)
     try:
         entry = ProfileEntry.model_validate((old.model_dump() if old else {}) | {"id": key, "text": asked.text})
     except ValidationError as error:
@@ -427,18 +432,8 @@ def _of_record(place: StewardContext, asked: ProposalOptions, head: Version) -> 
 
 
 def _staged(place: StewardContext, proposal: Proposal, head: Version, who: str, why: str) -> dict[str, Any]:
-    settings, when = place.settings(), place.here.when
     document, parent = proposal.document, head.number
-    drift, gate = judge(
-        place.store,
-        place.profile,
-        document,
-        parent=parent,
-        when=when,
-        limits=settings.drift,
-        gate=settings.gate,
-        tenant=place.tenant,
-    )
+    drift, gate = _judged(place, document, parent)
     promotion = stage(
         place.store,
         place.profile,
@@ -448,13 +443,14 @@ def _staged(place: StewardContext, proposal: Proposal, head: Version, who: str, 
         place.approvals,
         who,
         why,
-        when,
+        place.here.when,
         tenant=place.tenant,
         parent=parent,
     )
     request = promotion.request
+    waits = request is not None and request.state in ("waiting", "approved")
     return {
-        "outcome": _outcome(promotion),
+        "outcome": "unchanged" if promotion.kind == "unchanged" else "staged" if waits else "blocked",
         "profile": place.profile,
         "parent": parent,
         "author": who,
@@ -471,13 +467,6 @@ def _staged(place: StewardContext, proposal: Proposal, head: Version, who: str, 
         "gate": {"passed": gate.passed, "failed": list(gate.failed)},
         "findings": [row.model_dump(mode="json") for row in proposal.findings],
     }
-
-
-def _outcome(found: Promotion) -> str:
-    if found.kind == "unchanged":
-        return "unchanged"
-    waits = found.request is not None and found.request.state in ("waiting", "approved")
-    return "staged" if waits else "blocked"
 
 
 @click.command()

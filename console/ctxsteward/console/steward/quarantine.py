@@ -53,16 +53,22 @@ DO: Mapping[str, str] = {
     "memory_limit": "split it, or raise limit_bytes",
     "worker_died": "try it alone; then report it",
     "failed": "report it: a reader or harvester failed",
+    READS: "it is harvested once it changes, or by `steward run --full`",
 }
 
 
 def document(place: StewardContext, limit: int, tell: Callable[[str], object]) -> dict[str, Any]:
-    """All of it as JSON; at most `limit` transcripts are read again."""
+    """Everything in quarantine as JSON; at most `limit` transcripts are read again."""
     need(STEWARD, "quarantine")
+    newest = place.nights.head()
+    sources: dict[str, TranscriptSource] = {}
     with ExitStack() as stack:
-        sources = _sources(place, stack)
-        refused = _refused(place, sources)
-        rows = list(_rows(refused, sources, limit, tell))
+        for uri in sorted(newest.marks) if newest else ():  # sources that nights have read
+            sources[uri] = open_source(
+                uri, store=place.store, tenant=place.tenant, profile=place.profile, now_seconds=place.here.clock()
+            )
+            stack.callback(sources[uri].close)
+        transcripts = list(_transcripts(_refused(place, sources), sources, limit, tell))
     with records_at(place) as records:
         flawed = [{"id": record.id, "flaw": record.flaw} for record in records.ledger.flawed()]
         aside = [
@@ -76,24 +82,24 @@ def document(place: StewardContext, limit: int, tell: Callable[[str], object]) -
             for record in records
             if record.status == "quarantined"
         ]
-    standing = sum(row["now"] not in (READS, GONE, SKIPPED) for row in rows)
-    return {"transcripts": rows, "standing": standing, "records": flawed, "set_aside": aside}
+    standing = sum(row["now"] not in (READS, GONE, SKIPPED) for row in transcripts)
+    return {"transcripts": transcripts, "standing": standing, "records": flawed, "set_aside": aside}
 
 
-def show(console: Console, found: Mapping[str, Any]) -> None:
-    if not any(found[what] for what in ("transcripts", "records", "set_aside")):
+def show(console: Console, document: Mapping[str, Any]) -> None:
+    if not any(document[what] for what in ("transcripts", "records", "set_aside")):
         console.print("nothing is in quarantine")
         return
-    for row in found["transcripts"]:
+    for row in document["transcripts"]:
         where = "a transcript that is listed no more"
         if row["name"]:
             where = f"{row['name']} in {source_name(row['source'])}"
         say(console, f"{where}: {row['reason'].replace('_', ' ')}", "bold")
         detail = row["detail"] or row["now"]
         say(console, f"  {detail}; {row['do']}" if row["do"] else f"  {detail}")
-    for row in found["records"]:
+    for row in document["records"]:
         say(console, f"record {row['id']}: {row['flaw']}")
-    for row in found["set_aside"]:
+    for row in document["set_aside"]:
         about = f"record {row['id']}, for {row['for']}: {row['text']}"
         say(console, about, "bold")
         detail = rule_text(row["against"]) if row["against"] else row["why"]
@@ -103,19 +109,6 @@ def show(console: Console, found: Mapping[str, Any]) -> None:
 def refusals(settings: IngestSettings, loaded: LoadedItem) -> tuple[QuarantinedItem, ...]:
     """What is wrong with an item."""
     return tuple(outcome for outcome in ingest(loaded, settings) if isinstance(outcome, QuarantinedItem))
-
-
-def _sources(place: StewardContext, stack: ExitStack) -> dict[str, TranscriptSource]:
-    """The sources that nights have read, opened."""
-    newest = place.nights.head()
-    opened = {}
-    for uri in sorted(newest.marks) if newest else ():
-        source = open_source(
-            uri, store=place.store, tenant=place.tenant, profile=place.profile, now_seconds=place.here.clock()
-        )
-        stack.callback(source.close)
-        opened[uri] = source
-    return opened
 
 
 def _refused(place: StewardContext, sources: Mapping[str, TranscriptSource]) -> list[tuple[DueTranscript | None, str]]:
@@ -136,47 +129,39 @@ def _refused(place: StewardContext, sources: Mapping[str, TranscriptSource]) -> 
     return sorted(refusals_by_item, key=lambda one: (one[0] is None, one[0] or (), one[1]))
 
 
-def _rows(
+def _transcripts(
     refused: Sequence[tuple[DueTranscript | None, str]],
     sources: Mapping[str, TranscriptSource],
     limit: int,
     tell: Callable[[str], object],
 ) -> Iterator[dict[str, Any]]:
-
+    """Each transcript that was refused, with what is wrong with it now and what to do."""
     limits = ItemLimits(wall_seconds=LIMIT_SECONDS, cpu_seconds=LIMIT_SECONDS, memory_bytes=LIMIT_BYTES)
     with WorkerPool[tuple[QuarantinedItem, ...]](partial(refusals, IngestSettings()), 1, limits) as workers:
         for at, (item, reason) in enumerate(refused):
+            detail: str | None = None
             if item is None:
-                yield _row(None, reason, GONE, None)
-                continue
-            if at >= limit:
-                yield _row(item, reason, NOT_READ, None)
-                continue
-            tell(item.name)
-            loaded = load(sources[item.source], item.name, item.version)
-            if isinstance(loaded, SkippedItem):
-                yield _row(item, reason, SKIPPED, loaded.reason)
-                continue
-            bad: list[QuarantinedItem] = []
-            if isinstance(loaded, QuarantinedItem):
-                bad = [loaded]
+                now = GONE
+            elif at >= limit:
+                now = NOT_READ
             else:
-                for answer in workers.run([loaded]):
-                    bad += [answer.result] if isinstance(answer.result, QuarantinedItem) else answer.result
-            now = bad[0].reason if bad else READS
-            yield _row(item, reason, now, "; ".join(one.detail for one in bad[:3]) or None)
-
-
-def _row(item: DueTranscript | None, reason: str, now: str, detail: str | None) -> dict[str, Any]:
-    do = DO.get(now, "it is harvested once it changes, or by `steward run --full`" if now == READS else "")
-    return {
-        "source": item.source if item else None,
-        "name": item.name if item else None,
-        "reason": reason,
-        "now": now,
-        "detail": detail,
-        "do": do,
-    }
+                tell(item.name)
+                loaded = load(sources[item.source], item.name, item.version)
+                if isinstance(loaded, SkippedItem):
+                    now, detail = SKIPPED, loaded.reason
+                else:
+                    bad = [loaded] if isinstance(loaded, QuarantinedItem) else []
+                    for answer in workers.run([loaded]) if isinstance(loaded, LoadedItem) else ():
+                        bad += [answer.result] if isinstance(answer.result, QuarantinedItem) else answer.result
+                    now, detail = bad[0].reason if bad else READS, "; ".join(one.detail for one in bad[:3]) or None
+            yield {
+                "source": item.source if item else None,
+                "name": item.name if item else None,
+                "reason": reason,
+                "now": now,
+                "detail": detail,
+                "do": DO.get(now, ""),
+            }
 
 
 @click.command()
@@ -250,5 +235,5 @@ def erasure_text(done: dict[str, Any]) -> str:
 
 
 def _whom(session: str | None, principal: str | None) -> str:
-    told = [f"principal {principal}" if principal is not None else "", f"session {session}" if session else ""]
-    return " in ".join(part for part in told if part)
+    names = [f"principal {principal}" if principal is not None else "", f"session {session}" if session else ""]
+    return " in ".join(part for part in names if part)

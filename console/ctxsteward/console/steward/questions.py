@@ -16,7 +16,6 @@ from typing import Any
 
 import click
 from rich.console import Console
-from rich.table import Table
 
 from ctxsteward.schemas import MetaRecommendation
 from ctxsteward.schemas.recommendation import Relation
@@ -24,10 +23,9 @@ from ctxsteward.steward.ledger.judgement import EvidenceKind, RecordBasis, Tried
 from ctxsteward.steward.release.record_reviews import WAITING, RecordRejection
 from ctxsteward.steward.release.slice import HIGH_TOKENS, WEIGHTS, line_counter, line_of
 
-from ..terminal import tables
 from ..terminal.failures import FOUND
 from ..terminal.output import print_json, table_console
-from ..terminal.tables import say
+from ..terminal.tables import pairs, say
 from .context import StewardContext
 from .records import (
     LedgerView,
@@ -134,16 +132,16 @@ class ReviewQuestion:
     put_off_by: str | None
 
     def document(self) -> dict[str, Any]:
-        one = self.record
-        told = {
-            "id": one.id,
-            "kind": one.kind,
-            "status": one.status,
-            "for": whose(one),
-            "text": one.text,
-            "reasons": list(one.reasons),
+        record = self.record
+        fields = {
+            "id": record.id,
+            "kind": record.kind,
+            "status": record.status,
+            "for": whose(record),
+            "text": record.text,
+            "reasons": list(record.reasons),
             "why": self.why,
-            "support": one.support.model_dump(mode="json"),
+            "support": record.support.model_dump(mode="json"),
             "line": self.line,
             "evidence": [span.document() for span in self.spans],
             "contrast": list(self.contrast),
@@ -153,7 +151,7 @@ class ReviewQuestion:
             "rejected": [asdict(each) for each in self.rejected],
             "put_off_by": self.put_off_by,
         }
-        return told | ({} if self.against is None else {"against": self.against})
+        return fields | ({} if self.against is None else {"against": self.against})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,12 +168,14 @@ class QuestionList:
 def questions(place: StewardContext, records: LedgerView, *, every: bool = False) -> QuestionList:
     """Records that a person may lift; with `every`, all that are held back or were rejected, and what was put off."""
     asking = _QuestionWriter(place, records)
-    held = [one for one in records.by_id.values() if one.status in WAITING or asking.is_out(one)]
-    chosen = [one for one in records.by_id.values() if asking.is_asked(one, every=every)]
-    chosen.sort(key=lambda one: (not one.scope.is_shared, one.kind, one.text, one.id))
-    off = {one.id: who for one in chosen if (who := asking.put_off_by(one)) is not None}
-    shown = (one for one in chosen if every or one.id not in off)
-    asked = tuple(asking.question(one, off.get(one.id), quotes=at < MAX_QUOTED) for at, one in enumerate(shown))
+    held = [record for record in records.by_id.values() if record.status in WAITING or asking.is_out(record)]
+    chosen = [record for record in records.by_id.values() if asking.is_asked(record, every=every)]
+    chosen.sort(key=lambda record: (not record.scope.is_shared, record.kind, record.text, record.id))
+    off = {record.id: who for record in chosen if (who := asking.put_off_by(record)) is not None}
+    shown = (record for record in chosen if every or record.id not in off)
+    asked = tuple(
+        asking.question(record, off.get(record.id), quotes=at < MAX_QUOTED) for at, record in enumerate(shown)
+    )
     return QuestionList(questions=asked, held=len(held), put_off=len(off))
 
 
@@ -189,125 +189,125 @@ class _QuestionWriter:
         self._postponed = place.record_reviews.postponed()
         self._counter = line_counter()
         self._uses = records.ledger.uses.of_records()
-        self._refused = [one for one in records.by_id.values() if one.status == "rejected"]
+        self._refused = [record for record in records.by_id.values() if record.status == "rejected"]
         self.is_out = taken_back_from(place)
 
-    def is_asked(self, one: MetaRecommendation, *, every: bool) -> bool:
-        if self.is_out(one) or (every and one.status in (*WAITING, "rejected")):
+    def is_asked(self, record: MetaRecommendation, *, every: bool) -> bool:
+        if self.is_out(record) or (every and record.status in (*WAITING, "rejected")):
             return True
-        if not one.scope.is_shared or one.kind not in WEIGHTS:
+        if not record.scope.is_shared or record.kind not in WEIGHTS:
             return False
-        if one.status == "rejected":
-            return bool(self._news(one, self._records.ledger.basis(one.id)))
-        return one.status in WAITING and bool(FOR_PEOPLE & set(one.reasons))
+        if record.status == "rejected":
+            return bool(self._news(record, self._records.ledger.basis(record.id)))
+        return record.status in WAITING and bool(FOR_PEOPLE & set(record.reasons))
 
-    def put_off_by(self, one: MetaRecommendation) -> str | None:
+    def put_off_by(self, record: MetaRecommendation) -> str | None:
         """Who answers later; None: it is asked now."""
-        found = self._postponed.get(one.id)
-        return found.who if found and found.holds(self._records.date, self._place.here.today) else None
+        postponed = self._postponed.get(record.id)
+        return postponed.who if postponed and postponed.holds(self._records.date, self._place.here.today) else None
 
-    def question(self, one: MetaRecommendation, put_off_by: str | None, *, quotes: bool) -> ReviewQuestion:
-        basis = self._records.ledger.basis(one.id)
-        against = against_rule(self._place, one) if RULED & set(one.reasons) else None
-        why = TAKEN_BACK if self.is_out(one) else reason_text(one) if against is None else rule_text(against)
+    def question(self, record: MetaRecommendation, put_off_by: str | None, *, quotes: bool) -> ReviewQuestion:
+        basis = self._records.ledger.basis(record.id)
+        against = against_rule(self._place, record) if RULED & set(record.reasons) else None
+        why = TAKEN_BACK if self.is_out(record) else reason_text(record) if against is None else rule_text(against)
         tried = basis.tried if basis is not None else ()
         return ReviewQuestion(
-            record=one,
-            line=line_of(one),
-            spans=tuple(self._records.spans(one) if quotes else ()),
+            record=record,
+            line=line_of(record),
+            spans=tuple(self._records.spans(record) if quotes else ()),
             tried=tried,
-            contrast=tuple(self._contrast(one, tried)),
-            waits=self._waits(one, basis, why),
+            contrast=tuple(self._contrast(record, tried)),
+            waits=self._waits(record, basis, why),
             why=why,
-            effect=" ".join(self._effect(one, basis)),
-            rejected=tuple(self._rejected(one)),
+            effect=" ".join(self._effect(record, basis)),
+            rejected=tuple(self._rejected(record)),
             against=against,
             put_off_by=put_off_by,
         )
 
-    def _waits(self, one: MetaRecommendation, basis: RecordBasis | None, why: str) -> str:
-        if one.status == "rejected":
-            news = [NEW_EVIDENCE[kind] for kind in self._news(one, basis)]
+    def _waits(self, record: MetaRecommendation, basis: RecordBasis | None, why: str) -> str:
+        if record.status == "rejected":
+            news = [NEW_EVIDENCE[kind] for kind in self._news(record, basis)]
             since = f"; since then {' and '.join(news)}" if news else ""
-            found = self._rejections.get(one.id)
-            return _sentence(why) if found is None else f"{found.who} rejected it{since}."
-        if "edited" in one.reasons and one.review is not None:
-            who, when = one.review.who[0], (one.review.when or "")[:10]
+            rejection = self._rejections.get(record.id)
+            return _sentence(why) if rejection is None else f"{rejection.who} rejected it{since}."
+        if "edited" in record.reasons and record.review is not None:
+            who, when = record.review.who[0], (record.review.when or "")[:10]
             return f"{who} gave it these words on {when}; somebody else must approve them."
-        people = _count(one.support.principals, "person", "people")
+        people = _count(record.support.principals, "person", "people")
         counted = {"people": people, "People": people[0].upper() + people[1:], "recoveries": self._policy.recoveries}
         counted["k"] = self._policy.independent_principals
-        codes = list(one.reasons) if not self.is_out(one) else []
+        codes = list(record.reasons) if not self.is_out(record) else []
         if basis is not None and basis.tried:
             counted["helped"] = _count(basis.helped, "person or task", "people or tasks")
             codes = ["needs_helped" if code == "needs_principals" else code for code in codes]
-        told = [WAITS[code].format(**counted) for code in codes if code in WAITS]
-        return " ".join(told) or _sentence(why)
+        reasons = [WAITS[code].format(**counted) for code in codes if code in WAITS]
+        return " ".join(reasons) or _sentence(why)
 
-    def _news(self, one: MetaRecommendation, basis: RecordBasis | None) -> list[EvidenceKind]:
+    def _news(self, record: MetaRecommendation, basis: RecordBasis | None) -> list[EvidenceKind]:
         """Kinds of evidence for a record that it has gained since it was rejected."""
-        found = self._rejections.get(one.id)
-        if found is None or found.stood_on is None or basis is None:
+        rejection = self._rejections.get(record.id)
+        if rejection is None or rejection.stood_on is None or basis is None:
             return []
-        return [kind for kind in basis.kinds if kind in NEW_EVIDENCE and kind not in found.stood_on]
+        return [kind for kind in basis.kinds if kind in NEW_EVIDENCE and kind not in rejection.stood_on]
 
-    def _contrast(self, one: MetaRecommendation, tried: Sequence[TriedFix]) -> Iterator[str]:
+    def _contrast(self, record: MetaRecommendation, tried: Sequence[TriedFix]) -> Iterator[str]:
         """What was done otherwise and how that ended; or who says the opposite."""
-        own_first = sorted(tried, key=lambda each: each.action != one.action)
+        own_first = sorted(tried, key=lambda each: each.action != record.action)
         for each in own_first[:SHOWN_TRIED] if len(tried) > 1 else ():
-            what = "this" if each.action == one.action else f"“{each.action}”"
+            what = "this" if each.action == record.action else f"“{each.action}”"
             ends = ((each.succeeded, "succeeded"), (each.failed, "failed"), (each.untold, "ended nobody says how"))
             counted = ", ".join(f"{count:,} {end}" for count, end in ends if count)
             yield f"Of runs that did {what}: {counted}."
-        for id in one.conflicts:
+        for id in record.conflicts:
             other = self._records.by_id.get(id)
             if other is not None:
                 yield f"Against it {_count(other.support.principals, 'person says', 'people say')}: “{other.text}”"
 
-    def _effect(self, one: MetaRecommendation, basis: RecordBasis | None) -> Iterator[str]:
+    def _effect(self, record: MetaRecommendation, basis: RecordBasis | None) -> Iterator[str]:
         """What to expect of a record in prompts, by what was counted so far."""
         if basis is not None:
-            first, last = ((moment or "")[:10] for moment in (one.support.first, one.support.last))
+            first, last = ((moment or "")[:10] for moment in (record.support.first, record.support.last))
             dates = "" if not first else f", on {first}" if first == last else f", from {first} to {last}"
             came = _count(
                 basis.voices, *(("person or task", "people or tasks") if basis.tried else ("person", "people"))
             )
             yield f"It came up in {basis.transcripts:,} of {basis.read:,} transcripts, with {came}{dates}."
-            done = next((each for each in basis.tried if each.action == one.action), None)
+            done = next((each for each in basis.tried if each.action == record.action), None)
             if done is not None:
                 yield _ends(done)
-        use = self._uses.get(one.id)
+        use = self._uses.get(record.id)
         if use is not None and use.shown:
             judged = use.complied + use.contradicted
             obeyed = f", and it was obeyed in {use.complied:,} of {judged:,}" if judged else ""
             yield f"Shown in {use.shown:,} sessions, it applied in {use.fired:,} of {use.judged:,}{obeyed}."
-        if one.tokens:
-            tokens = self._counter.text(line_of(one) + "\n")
+        if record.tokens:
+            tokens = self._counter.text(line_of(record) + "\n")
             yield f"It costs {tokens} of the {HIGH_TOKENS} tokens that all such lines may have in each prompt."
 
-    def _rejected(self, one: MetaRecommendation) -> Iterator[EarlierRejection]:
+    def _rejected(self, record: MetaRecommendation) -> Iterator[EarlierRejection]:
         """Of this record, and of others of its slot."""
-        slot = (one.kind, one.scope, one.slot)
+        slot = (record.kind, record.scope, record.slot)
         alike = (each.id for each in self._refused if (each.kind, each.scope, each.slot) == slot)
-        for other in dict.fromkeys((one.id, *alike)):
-            found: RecordRejection | None = self._rejections.get(other)
-            if found is not None:
-                text = self._records.by_id[other].text if other in self._records.by_id else one.text
-                yield EarlierRejection(text=text, who=found.who, when=found.when, note=found.note)
+        for other in dict.fromkeys((record.id, *alike)):
+            rejection: RecordRejection | None = self._rejections.get(other)
+            if rejection is not None:
+                text = self._records.by_id[other].text if other in self._records.by_id else record.text
+                yield EarlierRejection(text=text, who=rejection.who, when=rejection.when, note=rejection.note)
 
 
 def _ends(done: TriedFix) -> str:
     """How the runs ended that did what a record says."""
-    known = done.succeeded + done.failed
-    untold = f"; of {done.untold:,} more nobody says how they ended" if known and done.untold else ""
-    if known == 1:
+    ended_runs = done.succeeded + done.failed
+    untold = f"; of {done.untold:,} more nobody says how they ended" if ended_runs and done.untold else ""
+    if ended_runs == 1:
         return f"The one run that did so {'succeeded' if done.succeeded else 'failed'}{untold}."
-    ended = f"{done.succeeded:,} succeeded and {done.failed:,} failed" if known else "none has a known end"
-    return f"Of {_count(known or done.untold, 'run', 'runs')} that did so {ended}{untold}."
+    ended = f"{done.succeeded:,} succeeded and {done.failed:,} failed" if ended_runs else "none has a known end"
+    return f"Of {_count(ended_runs or done.untold, 'run', 'runs')} that did so {ended}{untold}."
 
 
-def _count(number: int, one: str, more: str) -> str:
-    return f"{number:,} {one if number == 1 else more}"
+def _count(number: int, single: str, several: str) -> str:
+    return f"{number:,} {single if number == 1 else several}"
 
 
 def _sentence(text: str) -> str:
@@ -317,23 +317,23 @@ def _sentence(text: str) -> str:
 # -- for people ---------------------------------------------------------------------------------------------------
 
 
-def question_lines(one: ReviewQuestion, *, every_span: bool = False) -> Iterator[str]:
+def question_lines(question: ReviewQuestion, *, every_span: bool = False) -> Iterator[str]:
     """A question, line by line; the first is the line in question."""
-    yield one.line
-    yield f"  {one.record.id}: {one.record.status}, for {whose(one.record)}"
-    spans = one.spans if every_span else _first_of_each(one.spans)
+    yield question.line
+    yield f"  {question.record.id}: {question.record.status}, for {whose(question.record)}"
+    spans = question.spans if every_span else _first_of_each(question.spans)
     for span in spans:
-        yield f"  {quoted(span, one.record, None if every_span else SPAN_CHARS)}"
+        yield f"  {quoted(span, question.record, None if every_span else SPAN_CHARS)}"
     if not spans:
-        yield f"  evidence: `ctxsteward steward why {one.record.id}`"
-    if len(one.spans) > len(spans):
-        yield f"  and {len(one.spans) - len(spans)} more"
-    yield from (f"  {line}" for line in one.contrast)
-    yield f"  Why you: {one.waits}"
-    yield f"  To expect: {one.effect}"
-    yield from (f"  Before: {each.sentence(one.record.text)}" for each in one.rejected)
-    if one.put_off_by is not None:
-        yield f"  Put off by {one.put_off_by}"
+        yield f"  evidence: `ctxsteward steward why {question.record.id}`"
+    if len(question.spans) > len(spans):
+        yield f"  and {len(question.spans) - len(spans)} more"
+    yield from (f"  {line}" for line in question.contrast)
+    yield f"  Why you: {question.waits}"
+    yield f"  To expect: {question.effect}"
+    yield from (f"  Before: {each.sentence(question.record.text)}" for each in question.rejected)
+    if question.put_off_by is not None:
+        yield f"  Put off by {question.put_off_by}"
 
 
 def _first_of_each(spans: Sequence[QuotedSpan]) -> list[QuotedSpan]:
@@ -349,12 +349,12 @@ UNKNOWN_SPEAKER = "unknown speaker"
 
 def quoted(span: QuotedSpan, of: MetaRecommendation, most: int | None = SPAN_CHARS) -> str:
     """Where a span of a record stands, who said it, when, and its words."""
-    one = span.evidence
-    who = (one.principal or UNKNOWN_SPEAKER) if one.role == "user" else one.role
-    failed = (one.relation, one.role) == ("contradicts", "tool") and of.scope.tool is not None
-    how = FAILED if failed else RELATIONS[one.relation]
-    told = [who, *([one.ts[:10]] if one.ts else ()), *([how] if how else ())]
-    head = f"{one.session}{one.ref} {', '.join(told)}"
+    at = span.evidence
+    who = (at.principal or UNKNOWN_SPEAKER) if at.role == "user" else at.role
+    failed = (at.relation, at.role) == ("contradicts", "tool") and of.scope.tool is not None
+    how = FAILED if failed else RELATIONS[at.relation]
+    parts = [who, *([at.ts[:10]] if at.ts else ()), *([how] if how else ())]
+    head = f"{at.session}{at.ref} {', '.join(parts)}"
     if span.text is None:
         return f"{head}: (forgotten)"
     line = " ".join(span.text.split())
@@ -363,11 +363,9 @@ def quoted(span: QuotedSpan, of: MetaRecommendation, most: int | None = SPAN_CHA
 
 
 def show_questions(console: Console, asked: Collection[ReviewQuestion]) -> None:
-    for one in asked:
-        first, *rest = question_lines(one)
-        say(console, first, "bold")
-        for line in rest:
-            say(console, line)
+    for each in asked:
+        for at, line in enumerate(question_lines(each)):
+            say(console, line, "" if at else "bold")
 
 
 # -- one record laid open ------------------------------------------------------------------------------------------
@@ -376,7 +374,7 @@ def show_questions(console: Console, asked: Collection[ReviewQuestion]) -> None:
 def version_showing(place: StewardContext, record: MetaRecommendation) -> int | None:
     """The version in force, where this record stands in it."""
     head = place.versions.head()
-    if head is None or record.id not in {one.id for one in head.profile.meta}:
+    if head is None or record.id not in {line.id for line in head.profile.meta}:
         return None
     return head.number
 
@@ -393,30 +391,19 @@ def record_document(record: MetaRecommendation, spans: Sequence[QuotedSpan], sho
 
 def show_record(console: Console, record: MetaRecommendation, spans: Sequence[QuotedSpan], shown: int | None) -> None:
     say(console, record.text, "bold")
-    table = _record_table()
-    for name, value in _record_rows(record, shown):
-        table.add_row(name, tables.shown(value))
-    console.print(table)
+    console.print(pairs(_record_rows(record, shown), style="dim"))
     console.print()
     for span in spans:
-        evidence = span.evidence
+        at = span.evidence
         mark = "" if span.verified else "  (not what its address says)" if span.text is not None else "  (forgotten)"
-        head = f"{evidence.session}{evidence.ref}  {evidence.role}, trust {evidence.trust}, {evidence.relation}"
-        head += f", {evidence.principal or UNKNOWN_SPEAKER}{mark}"
-        say(console, head)
+        head = f"{at.session}{at.ref}  {at.role}, trust {at.trust}, {at.relation}"
+        say(console, f"{head}, {at.principal or UNKNOWN_SPEAKER}{mark}")
         words = f"“{' '.join(span.text.split())}”" if span.text else "-"
         say(console, f"  {words}")
 
 
-def _record_table() -> Any:
-    table = Table(box=None, show_header=False, pad_edge=False)
-    table.add_column(no_wrap=True, style="dim")
-    table.add_column()
-    return table
-
-
 def _record_rows(record: MetaRecommendation, shown: int | None) -> Iterator[tuple[str, str]]:
-    support, validity = record.support, record.validity
+    support, validity, sure = record.support, record.validity, record.confidence
     yield "id", record.id
     yield "kind", record.kind
     yield "for", whose(record)
@@ -427,7 +414,6 @@ def _record_rows(record: MetaRecommendation, shown: int | None) -> Iterator[tupl
         yield "value", f"{record.value}{' ' + record.unit if record.unit else ''}"
     counted = f"{support.principals} independent, {support.sessions} sessions, {support.events} events"
     yield "support", counted + (f", {support.contradicts} against" if support.contradicts else "")
-    sure = record.confidence
     yield "confidence", f"{sure.score:.2f}, at least {sure.lower95:.2f} ({sure.method})"
     yield "trust", record.trust
     half_life = f"halves in {validity.half_life_days:g} days" if validity.half_life_days else "does not fade"

@@ -106,7 +106,7 @@ class LedgerView:
         same = self.ledger.record(id, self._as_of)
         if same is not None and same.id == id:
             return same
-        near = [record for known, record in self.by_id.items() if known.startswith(id)]
+        near = [record for id_of_record, record in self.by_id.items() if id_of_record.startswith(id)]
         if len(near) == 1:
             return near[0]
         if not near and same is not None:
@@ -119,8 +119,11 @@ class LedgerView:
     def spans(self, record: MetaRecommendation) -> list[QuotedSpan]:
         """What a record rests on, word by word."""
         broken = set(self.ledger.broken(record.evidence))
-        told = zip(record.evidence, self.ledger.why(record.id), strict=True)
-        return [QuotedSpan(evidence=one, text=quote.text, verified=one not in broken) for one, quote in told]
+        quotes = zip(record.evidence, self.ledger.why(record.id), strict=True)
+        return [
+            QuotedSpan(evidence=evidence, text=quote.text, verified=evidence not in broken)
+            for evidence, quote in quotes
+        ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,8 +136,8 @@ class QuotedSpan:
     verified: bool
 
     def document(self) -> dict[str, Any]:
-        told = self.evidence.model_dump(mode="json")
-        return told | {"text": self.text, "verified": self.verified}
+        fields = self.evidence.model_dump(mode="json")
+        return fields | {"text": self.text, "verified": self.verified}
 
 
 @contextmanager
@@ -151,8 +154,8 @@ def records_at(place: StewardContext, *, keep: bool = True) -> Iterator[LedgerVi
     path = kept_at if kept_at.exists() or (keep and newest is not None) else Path(":memory:")
     with Ledger.open(path, place.store, place.tenant, place.profile) as ledger:
         if newest is not None and newest.ledger != ledger.digest():
-            kept = BatchRecords(place.store, place.tenant, place.profile, extractor="")
-            ledger.absorb_kept(one for batch in kept.every() for one in batch.artifacts)
+            batches = BatchRecords(place.store, place.tenant, place.profile, extractor="")
+            ledger.absorb_kept(artifact for batch in batches.every() for artifact in batch.artifacts)
         date = newest.night if newest else place.here.today
         head = place.versions.head()
         policy = place.settings().admission.under(head.profile if head else None)
@@ -171,16 +174,16 @@ def whose(record: MetaRecommendation) -> str:
 def against_rule(place: StewardContext, record: MetaRecommendation) -> dict[str, Any] | None:
     """The rule in force that a record plainly contradicts; None: none was found."""
     head = place.versions.head()
-    found = against(rules_of(head.profile if head else None), record.text)
-    if found is None:
+    rule = against(rules_of(head.profile if head else None), record.text)
+    if rule is None:
         return None
-    return {"rule": found.key, "locked": found.locked, "says": found.text, "how": "gainsays"}
+    return {"rule": rule.key, "locked": rule.locked, "says": rule.text, "how": "gainsays"}
 
 
-def rule_text(found: Mapping[str, Any]) -> str:
+def rule_text(rule: Mapping[str, Any]) -> str:
     """What `against_rule` gave, in words."""
-    locked = ", which is locked" if found["locked"] else ""
-    return f"it contradicts {found['rule']}{locked}: {found['says']}"
+    locked = ", which is locked" if rule["locked"] else ""
+    return f"it contradicts {rule['rule']}{locked}: {rule['says']}"
 
 
 def taken_back_from(place: StewardContext) -> Callable[[MetaRecommendation], bool]:
@@ -198,11 +201,11 @@ def taken_back_from(place: StewardContext) -> Callable[[MetaRecommendation], boo
 
 def reason_text(record: MetaRecommendation) -> str:
     """Why a record has its status, in words; of a rejection whoever said it, and their reason."""
-    told = "; ".join(REASONS.get(code, code.replace("_", " ")) for code in record.reasons)
+    text = "; ".join(REASONS.get(code, code.replace("_", " ")) for code in record.reasons)
     if record.review is None or record.review.state != "rejected":
-        return told
+        return text
     note = f": “{record.review.note}”" if record.review.note else ""
-    return told.replace(REASONS["rejected_by_person"], f"{record.review.who[0]} rejected it{note}")
+    return text.replace(REASONS["rejected_by_person"], f"{record.review.who[0]} rejected it{note}")
 
 
 # -- options ------------------------------------------------------------------------------------------------------
@@ -233,10 +236,10 @@ class ProfileOptions(NamedTuple):
 def _completer(names: Callable[[ProfileOptions], Iterable[str]]) -> Completer:
     def complete(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
         try:
-            found = [name for name in names(ProfileOptions.of(ctx)) if name.startswith(incomplete)]
+            matches = [name for name in names(ProfileOptions.of(ctx)) if name.startswith(incomplete)]
         except Exception:  # a shell that completes has no use for an error
             return []
-        return found[:MAX_COMPLETIONS]
+        return matches[:MAX_COMPLETIONS]
 
     return complete
 
@@ -246,29 +249,22 @@ def _profiles(where: ProfileOptions) -> list[str]:
         return profiles_in(store, where.tenant)
 
 
-def _versions(where: ProfileOptions) -> list[str]:
-    with where.open() as place:
-        return [str(number) for number in range(place.head, 0, -1)]
+def _of_place(names: Callable[[StewardContext], Iterable[str]]) -> Completer:
+    def opened(where: ProfileOptions) -> list[str]:
+        with where.open() as place:
+            return list(names(place))
+
+    return _completer(opened)
 
 
-def _requests(where: ProfileOptions) -> list[str]:
-    with where.open() as place:
-        return [request.id for request in place.pending()]
-
-
-def _records(where: ProfileOptions) -> list[str]:
-    with where.open() as place, records_at(place, keep=False) as records:
+def _records(place: StewardContext) -> list[str]:
+    with records_at(place, keep=False) as records:
         return [record.id for record in records]
 
 
-def _actors(where: ProfileOptions) -> list[str]:
-    with where.open() as place:
-        return sorted(place.actors.actors)
-
-
-complete_versions = _completer(_versions)
-complete_records = _completer(_records)
-complete_waiting = _completer(lambda where: [*_requests(where), *_records(where)])
+complete_versions = _of_place(lambda place: map(str, range(place.head, 0, -1)))
+complete_records = _of_place(_records)
+complete_waiting = _of_place(lambda place: [*(request.id for request in place.pending()), *_records(place)])
 
 profile_name = click.option(
     "--profile-name",
@@ -282,7 +278,13 @@ actors_option = click.option(
     metavar="FILE",
     help="Who may approve and operate (YAML); default: CTXSTEWARD_ACTORS, or actors.yaml in the store's folder.",
 )
-as_actor = click.option("--as", "actor", metavar="ACTOR", shell_complete=_completer(_actors), help="Who you are.")
+as_actor = click.option(
+    "--as",
+    "actor",
+    metavar="ACTOR",
+    shell_complete=_of_place(lambda place: sorted(place.actors.actors)),
+    help="Who you are.",
+)
 token = click.option(
     "--token", metavar="TOKEN", help="Your token; safer: CTXSTEWARD_TOKEN, or - for a line on standard input."
 )
@@ -293,12 +295,12 @@ def about_a_profile(*, people: bool = True) -> Callable[[_Command], _Command]:
 
     def decorate(command: _Command) -> _Command:
         @wraps(command)
-        def told(
+        def with_place(
             *args: Any, store: str, tenant: str, profile_name: str | None, actors: str | None = None, **more: Any
         ) -> Any:
             return command(*args, where=ProfileOptions(store, tenant, profile_name, actors), **more)
 
-        wrapped: Any = profile_name(common(told))
+        wrapped: Any = profile_name(common(with_place))
         with_people: _Command = actors_option(wrapped) if people else wrapped
         return with_people
 

@@ -50,8 +50,8 @@ class WaitingList:
 
     def document(self) -> dict[str, Any]:
         return {
-            "requests": [_request(one) for one in self.requests],
-            "records": [one.document() for one in self.records.questions],
+            "requests": [_request(each) for each in self.requests],
+            "records": [each.document() for each in self.records.questions],
             "held": self.records.held,
             "put_off": self.records.put_off,
             "reviewers": list(self.reviewers),
@@ -130,16 +130,16 @@ def _answer_record(place: StewardContext, given: ReviewerAnswer, note: str, when
         night = records.date
     if given.seen is not None and record.text != given.seen:
         raise InputError(f"record {record.id} says something else now: “{record.text}”; look at it again")
-    reviews, told = place.record_reviews, {"kind": "record", "id": record.id}
+    reviews, about = place.record_reviews, {"kind": "record", "id": record.id}
     if given.decision == "later":
         off = reviews.put_off(record, given.secret, when=when, night=night, who=given.who)
-        return told | {"verdict": "later", "who": off.who, "when": when, "state": "put off", "night": night}
+        return about | {"verdict": "later", "who": off.who, "when": when, "state": "put off", "night": night}
     if given.decision == "edit":
         edited = reviews.edit(
             record, given.text or "", given.secret, when=when, who=given.who, note=note, support=support
         )
         more = {"text": edited.text, "approved": 0, "people": place.people_for(record)}
-        return told | {"verdict": "edit", "who": edited.who[0], "when": when, "state": "waiting"} | more
+        return about | {"verdict": "edit", "who": edited.who[0], "when": when, "state": "waiting"} | more
     names, stood_on = (basis.names, basis.kinds) if basis else ((), ())
     review = reviews.answer(
         record, given.decision, given.secret, when=when, who=given.who, note=note, names=names, stood_on=stood_on
@@ -150,41 +150,43 @@ def _answer_record(place: StewardContext, given: ReviewerAnswer, note: str, when
     acts = given.decision == "reject" or (is_personal and state == "approved")
     in_effect = take_effect(place, record.id, review.who[0]) if acts else None
     more = {"state": state, "approved": agreed, "people": people, "personal": is_personal, "in_effect": in_effect}
-    return told | {"verdict": given.decision, "who": review.who[0], "when": when} | more
+    return about | {"verdict": given.decision, "who": review.who[0], "when": when} | more
 
 
 DONE = {"approve": "approved", "reject": "rejected", "edit": "gave other words to", "later": "put off"}
 
 
-def answer_text(told: Mapping[str, Any]) -> str:
+def answer_text(answered: Mapping[str, Any]) -> str:
     """An answer in a line, with what comes next."""
-    line = f"{told['who']} {DONE[told['verdict']]} {told['kind']} {told['id']}: "
-    if told["verdict"] == "reject":
-        if told["kind"] == "request":
+    line = f"{answered['who']} {DONE[answered['verdict']]} {answered['kind']} {answered['id']}: "
+    if answered["verdict"] == "reject":
+        if answered["kind"] == "request":
             return line + "it will not come into force"
-        return line + ("it is used no more" if told["in_effect"] else f"{LATER} takes it out of use")
-    if told["verdict"] == "later":
+        return line + ("it is used no more" if answered["in_effect"] else f"{LATER} takes it out of use")
+    if answered["verdict"] == "later":
         return line + "it is asked again after the next night, or tomorrow"
-    if told["verdict"] == "edit":
-        return line + f"“{told['text']}”; somebody else must approve them"
-    if told["state"] == "waiting":
-        return line + f"{told['approved']} of {told['people']} have, somebody else must, too"
-    if told.get("personal"):
-        return line + ("it is used from the next request on" if told["in_effect"] else f"{LATER} brings it into use")
-    does = "brings it into force" if told["kind"] == "request" else "stages it"
-    return line + f"`ctxsteward steward promote {told['id']}` or the next night {does}"
+    if answered["verdict"] == "edit":
+        return line + f"“{answered['text']}”; somebody else must approve them"
+    if answered["state"] == "waiting":
+        return line + f"{answered['approved']} of {answered['people']} have, somebody else must, too"
+    if answered.get("personal"):
+        return line + (
+            "it is used from the next request on" if answered["in_effect"] else f"{LATER} brings it into use"
+        )
+    does = "brings it into force" if answered["kind"] == "request" else "stages it"
+    return line + f"`ctxsteward steward promote {answered['id']}` or the next night {does}"
 
 
-def show_waiting(console: Console, found: WaitingList) -> None:
-    for one in found.requests:
-        for at, line in enumerate(_request_lines(one)):
+def show_waiting(console: Console, waits: WaitingList) -> None:
+    for request in waits.requests:
+        for at, line in enumerate(_request_lines(request)):
             say(console, line, "" if at else "bold")
-    if not found.requests:
+    if not waits.requests:
         console.print("no request waits")
-    if found.records.questions:
+    if waits.records.questions:
         console.print(tables.shown("records that a person may lift:", style="bold"))
-    show_questions(console, found.records.questions)
-    show_rest(console, found.records)
+    show_questions(console, waits.records.questions)
+    show_rest(console, waits.records)
 
 
 def show_rest(console: Console, asked: QuestionList) -> None:
@@ -195,13 +197,13 @@ def show_rest(console: Console, asked: QuestionList) -> None:
         console.print(f"{asked.held:,} records are held back; --all lists them")
 
 
-def _request_lines(one: ApprovalRequest) -> Iterator[str]:
-    agreed = sum(each.verdict == "approve" for each in one.verdicts)
-    yield f"request {one.id}: drift {one.level}, {agreed} of {one.people} have approved"
-    touched = f"; touches {', '.join(one.touched)}" if one.touched else ""
-    yield f"  by {one.author}, after version {one.parent}{touched}; until {one.expires}"
-    if one.note:
-        yield f"  {one.note}"
+def _request_lines(request: ApprovalRequest) -> Iterator[str]:
+    agreed = sum(each.verdict == "approve" for each in request.verdicts)
+    yield f"request {request.id}: drift {request.level}, {agreed} of {request.people} have approved"
+    touched = f"; touches {', '.join(request.touched)}" if request.touched else ""
+    yield f"  by {request.author}, after version {request.parent}{touched}; until {request.expires}"
+    if request.note:
+        yield f"  {request.note}"
 
 
 def show_one(console: Console, place: StewardContext, id: str, *, as_json: bool) -> None:
@@ -245,22 +247,22 @@ def _show_request(console: Console, place: StewardContext, request: ApprovalRequ
         say(console, f"  {each.who}, {each.when}: {each.verdict}{note}")
 
 
-def _request(one: ApprovalRequest) -> dict[str, Any]:
-    verdicts = [{"who": v.who, "verdict": v.verdict, "when": v.when, "note": v.note} for v in one.verdicts]
+def _request(request: ApprovalRequest) -> dict[str, Any]:
+    verdicts = [{"who": v.who, "verdict": v.verdict, "when": v.when, "note": v.note} for v in request.verdicts]
     return {
-        "id": one.id,
-        "state": one.state,
-        "level": one.level,
-        "parent": one.parent,
-        "author": one.author,
-        "people": one.people,
+        "id": request.id,
+        "state": request.state,
+        "level": request.level,
+        "parent": request.parent,
+        "author": request.author,
+        "people": request.people,
         "approved": sum(v["verdict"] == "approve" for v in verdicts),
         "verdicts": verdicts,
-        "touched": list(one.touched),
-        "when": one.when,
-        "expires": one.expires,
-        "challenger": one.challenger,
-        "note": one.note,
+        "touched": list(request.touched),
+        "when": request.when,
+        "expires": request.expires,
+        "challenger": request.challenger,
+        "note": request.note,
     }
 
 
@@ -289,11 +291,11 @@ class ReviewWalk:
     def run(self, waits: WaitingList) -> None:
         """Ask all of them."""
         asked: list[ApprovalRequest | ReviewQuestion] = [*waits.requests, *waits.records.questions]
-        for at, one in enumerate(asked, 1):
+        for at, each in enumerate(asked, 1):
             self._say(f"{at} of {len(asked)}", "dim")
-            self._show(one, more=False)
+            self._show(each, more=False)
             try:
-                if not self._dealt_with(one):
+                if not self._dealt_with(each):
                     break
             except (KeyboardInterrupt, EOFError, click.Abort):
                 self._say("")
@@ -301,7 +303,7 @@ class ReviewWalk:
         self._say(f"{self._answers:,} of {len(asked):,} answered")
         show_rest(self._console, waits.records)
 
-    def _dealt_with(self, one: ApprovalRequest | ReviewQuestion) -> bool:
+    def _dealt_with(self, item: ApprovalRequest | ReviewQuestion) -> bool:
         """Wait for a key that answers; False: quit."""
         while True:
             click.echo(f"{LEGEND}: ", nl=False)
@@ -310,12 +312,12 @@ class ReviewWalk:
             if key == "q":
                 return False
             if key == "s":
-                self._show(one, more=True)
-            elif key == "l" and isinstance(one, ApprovalRequest):
+                self._show(item, more=True)
+            elif key == "l" and isinstance(item, ApprovalRequest):
                 return True  # it waits as it is, until it expires
             elif key in KEYS:
                 try:
-                    given = self._given(one, KEYS[key])
+                    given = self._given(item, KEYS[key])
                     if given is not None:
                         self._say(answer_text(answer(self._place, given)))
                         self._answers += 1
@@ -324,16 +326,21 @@ class ReviewWalk:
                     self._secret = self._secret if self._answers else None  # it may have been mistyped
                     self._say(str(error), "yellow")
 
-    def _given(self, one: ApprovalRequest | ReviewQuestion, decision: Decision) -> ReviewerAnswer | None:
+    def _given(self, item: ApprovalRequest | ReviewQuestion, decision: Decision) -> ReviewerAnswer | None:
         """The answer that a key begins; None: it was not finished."""
-        note, text, seen, id = "", None, None, one.id if isinstance(one, ApprovalRequest) else one.record.id
+        note, text, seen, id = (
+            "",
+            None,
+            None,
+            item.id if isinstance(item, ApprovalRequest) else item.record.id,
+        )
         if decision == "reject":
             note = click.prompt("why", default="", show_default=False)
             if not note.strip():
                 self._say("nothing was decided: a rejection needs a reason", "yellow")
                 return None
-        if isinstance(one, ReviewQuestion):
-            seen = one.record.text
+        if isinstance(item, ReviewQuestion):
+            seen = item.record.text
             text = _other_words(seen) if decision == "edit" else None
             if decision == "edit" and text is None:
                 self._say("nothing was decided: these are its words", "yellow")
@@ -344,14 +351,14 @@ class ReviewWalk:
             id=id, decision=decision, secret=self._secret, who=self._who, note=note, text=text, seen=seen
         )
 
-    def _show(self, one: ApprovalRequest | ReviewQuestion, *, more: bool) -> None:
-        if isinstance(one, ReviewQuestion):
-            for at, line in enumerate(question_lines(one, every_span=more)):
+    def _show(self, item: ApprovalRequest | ReviewQuestion, *, more: bool) -> None:
+        if isinstance(item, ReviewQuestion):
+            for at, line in enumerate(question_lines(item, every_span=more)):
                 self._say(line, "" if at else "bold")
         elif more:
-            _show_request(self._console, self._place, one, as_json=False)
+            _show_request(self._console, self._place, item, as_json=False)
         else:
-            for at, line in enumerate(_request_lines(one)):
+            for at, line in enumerate(_request_lines(item)):
                 self._say(line, "" if at else "bold")
 
     def _say(self, text: str, style: str = "") -> None:
@@ -361,23 +368,19 @@ class ReviewWalk:
 def _other_words(text: str) -> str | None:
     """Words that a person writes in an editor, or on a line where none is set; None: they left them as they were."""
     if os.environ.get("VISUAL") or os.environ.get("EDITOR"):
-        found = click.edit(f"{text}\n") or ""
+        written = click.edit(f"{text}\n") or ""
     else:
-        found = click.prompt("its words", default="", show_default=False)
-    words = " ".join(found.split())
+        written = click.prompt("its words", default="", show_default=False)
+    words = " ".join(written.split())
     return words if words and words != text else None
-
-
-def _on_a_terminal() -> bool:
-    return sys.stdin.isatty() and sys.stdout.isatty()
 
 
 def _decision(ctx: click.Context, id: str | None, given: Mapping[Decision, str | None]) -> tuple[Decision, str] | None:
     """What was decided of what, as the options say it; None: nothing was."""
-    told = {decision: named for decision, named in given.items() if named is not None}
-    if len(told) > 1:
-        raise click.UsageError(f"--{' and --'.join(told)}: one decision at a time", ctx)
-    for decision, named in told.items():
+    decided = {decision: named for decision, named in given.items() if named is not None}
+    if len(decided) > 1:
+        raise click.UsageError(f"--{' and --'.join(decided)}: one decision at a time", ctx)
+    for decision, named in decided.items():
         if named and id is not None and named != id:
             raise click.UsageError(f"--{decision} {named}: {id} is named, too; name one", ctx)
         if not named and id is None:
@@ -433,7 +436,7 @@ def review(
     """
     given = {name: options[name] for name in DONE}
     decided = _decision(ctx, id, cast("Mapping[Decision, str | None]", given))
-    asks = decided is None and id is None and not every and not as_json and _on_a_terminal()
+    asks = decided is None and id is None and not every and not as_json and sys.stdin.isatty() and sys.stdout.isatty()
     if decided is None and (note or (actor and not asks)):
         raise click.UsageError("--as and --note go with --approve or --reject, --edit or --later", ctx)
     if (text is not None) != (decided is not None and decided[0] == "edit"):

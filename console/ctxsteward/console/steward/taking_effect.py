@@ -15,7 +15,7 @@ from contextlib import contextmanager
 
 from ctxsteward.schemas import MetaRecommendation
 from ctxsteward.steward.night.run import CommitContext
-from ctxsteward.steward.release.decision import DecisionStage
+from ctxsteward.steward.release.decision import Decisions
 from ctxsteward.store import Audience
 from ctxsteward.store.crypto.keyring import address_of
 from ctxsteward.store.profiles.versions import Lease, WriterLease
@@ -90,11 +90,15 @@ def _without_rejected(
         return True
     if not _is_shown(place, record.id):
         return True
-    deciding = DecisionStage(place.settings(canary_share=None), place.store, records.ledger)
+    deciding = Decisions(place.settings(canary_share=None), place.store, records.ledger)
     writing = writing_by_hand(place, records.date, record.id, who, lease)
-    challenger = deciding.stage(deciding.fit(deciding.admit(records.date, writing.run), writing), writing)
+    admitted = deciding.admit(records.date, writing.run)
+    fitted = deciding.fit(admitted, writing)
+    challenger = deciding.stage(fitted, writing)
     if challenger is not None:
-        deciding.promote(challenger, deciding.drift(challenger, writing), deciding.gate(challenger), writing)
+        drift = deciding.drift(challenger, writing)
+        gate = deciding.gate(challenger, drift, admitted)
+        deciding.promote(challenger, drift, gate, admitted, fitted, writing)
     return not _is_shown(place, record.id)
 
 

@@ -1,4 +1,4 @@
-"""What a failed command says: one line on stderr ``ctxsteward: where: what; what to do``, and an exit code.
+"""The message of a failed command: one line on stderr ``ctxsteward: where: what; what to do``, and an exit code.
 
 Only errors that the user can do something about get such a line; any other keeps its traceback. One of them is an
 optional package that is missing: `EXTRAS` says what to install. Packages are looked for, never imported: a worker
@@ -30,9 +30,18 @@ _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\
 def failure_line(error: Exception) -> str | None:
     """The line for an error that the user can do something about; None for any other."""
     if isinstance(error, click.UsageError):
-        path = _command(error)
+        context = error.ctx
+        path = context.command_path if context is not None else "ctxsteward"
         where = f"ctxsteward: {path.partition(' ')[2]}".rstrip(": ")
-        return f"{where}: {_usage(error)}; see `{path} --help`"
+        text = error.format_message().rstrip(".?")
+        if (
+            isinstance(error, click.exceptions.NoArgsIsHelpError)
+            and context
+            and isinstance(context.command, click.Group)
+        ):
+            # Click's own answer to a group without a command is its whole help.
+            text = f"Missing command; one of: {', '.join(context.command.list_commands(context))}"
+        return f"{where}: {text}; see `{path} --help`"
     if isinstance(error, click.ClickException):
         return f"ctxsteward: {error.format_message()}"
     if isinstance(error, ContextError):
@@ -62,38 +71,21 @@ def visible(text: str, *, keep: str = "") -> str:
     >>> visible("red: \\x1b[31m")
     'red: \\\\x1b[31m'
     """
-    return _UNPRINTABLE.sub(lambda found: found[0] if found[0] in keep else _escape(found[0]), text)
-
-
-def _escape(character: str) -> str:
-    return character.encode("unicode_escape").decode()
-
-
-def _usage(error: click.UsageError) -> str:
-    """What was wrong; click's own answer to a group without a command is its whole help."""
-    context = error.ctx
-    if isinstance(error, click.exceptions.NoArgsIsHelpError) and context and isinstance(context.command, click.Group):
-        return f"Missing command; one of: {', '.join(context.command.list_commands(context))}"
-    return error.format_message().rstrip(".?")
+    return _UNPRINTABLE.sub(
+        lambda match: match[0] if match[0] in keep else match[0].encode("unicode_escape").decode(), text
+    )
 
 
 def _missing_package(error: ImportError) -> str | None:
     """Which extra brings what is missing; None where none does."""
-    found = next((package for package in EXTRAS if _is_of(package.module, error.name or "")), None)
-    if found is None:
+    name = f"{error.name or ''}."
+    package = next((package for package in EXTRAS if name.startswith(f"{package.module}.")), None)
+    if package is None:
         return None
     if not isinstance(error, ModuleNotFoundError):  # one of ours: it says what needs the package, and what to install
         return f"ctxsteward: {error}"
-    needed = f"this needs {found.distribution}, which the extra `{found.extra}` brings"
-    return f"ctxsteward: {needed}; pip install 'ctxsteward[{found.extra}]'"
-
-
-def _is_of(package: str, module: str) -> bool:
-    return f"{module}.".startswith(f"{package}.")
-
-
-def _command(error: click.UsageError) -> str:
-    return error.ctx.command_path if error.ctx is not None else "ctxsteward"
+    needed = f"this needs {package.distribution}, which the extra `{package.extra}` brings"
+    return f"ctxsteward: {needed}; pip install 'ctxsteward[{package.extra}]'"
 
 
 # -- optional packages -------------------------------------------------------------------------------------------

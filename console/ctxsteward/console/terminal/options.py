@@ -8,10 +8,10 @@
 from __future__ import annotations
 
 import logging
+import re
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from functools import wraps
@@ -132,23 +132,16 @@ def read_budgets(texts: Sequence[str]) -> Budgets:
     allowed = ", ".join(Budgets.model_fields)
     values: dict[str, float] = {}
     for text in texts:
-        key, separator, number = text.partition("=")
+        key, _, number = text.partition("=")
         if key not in Budgets.model_fields:
             raise InputError(f"--budget {text}: {key!r} is no budget; allowed keys: {allowed}")
-        value = _number(number) if separator else None
-        if value is None:
-            raise InputError(f"--budget {text}: {number!r} is not a number; write KEY=NUMBER, keys: {allowed}")
-        values[key] = value
-    return Budgets(**values)
-
-
-def _number(text: str) -> float | None:
-    for read in (int, float):
         try:
-            return read(text)
+            values[key] = int(number) if re.fullmatch(r"\s*[+-]?[0-9_]+\s*", number) else float(number)
         except ValueError:
-            continue
-    return None
+            raise InputError(
+                f"--budget {text}: {number!r} is not a number; write KEY=NUMBER, keys: {allowed}"
+            ) from None
+    return Budgets(**values)
 
 
 def read_builder(model: str, budgets: Sequence[str], policy: str | None = None) -> EnvelopeBuilder:
@@ -168,13 +161,11 @@ def utc_now() -> str:
 
 
 def unknown_model(name: str) -> InputError:
-    """What to say of a model that is none: the nearest names."""
-    return InputError(f"--model {name}: no such model is known; {_nearest(name, known_models())}")
-
-
-def _nearest(name: str, known: Sequence[str]) -> str:
+    """The error for a model that is not known, with the nearest names."""
+    known = known_models()
     near = get_close_matches(name, known, n=3)
-    return f"did you mean {' or '.join(near)}?" if near else f"one of: {', '.join(known)}"
+    hint = f"did you mean {' or '.join(near)}?" if near else f"one of: {', '.join(known)}"
+    return InputError(f"--model {name}: no such model is known; {hint}")
 
 
 def read_input(text: str) -> object:
@@ -196,10 +187,9 @@ def read_profile(path: str | None) -> Profile | None:
 
 
 TELEMETRY_VARIABLE = "CTXSTEWARD_TELEMETRY"
-_LongCommand = TypeVar("_LongCommand", bound=Callable[..., Any])
 
 
-def telemetry(command: _LongCommand) -> _LongCommand:
+def telemetry(command: _Command) -> _Command:
     """Give a command both options; what it does is told while it runs."""
 
     @click.option(
@@ -218,35 +208,26 @@ def telemetry(command: _LongCommand) -> _LongCommand:
         help="With --telemetry, stay so long after the work, to be scraped.",
     )
     @wraps(command)
-    def told(*args: Any, destination: str | None, linger_seconds: float, **options: Any) -> Any:
+    def exporting(*args: Any, destination: str | None, linger_seconds: float, **options: Any) -> Any:
         if not destination:
             if linger_seconds:
                 raise click.UsageError("--linger goes with --telemetry; give both")
             return command(*args, **options)
-        with _exported(destination):
+        from ctxsteward.envelope.audit import auditor as audits
+        from ctxsteward.envelope.telemetry.sdk import exported
+        from ctxsteward.evals import telemetry as evals
+        from ctxsteward.steward.night import telemetry as steward
+
+        # A failed attempt is not logged, only that exporting failed in the end.
+        logging.getLogger("opentelemetry.exporter").setLevel(logging.ERROR)
+        boards = (audits.board(), steward.board(), evals.board())
+        with exported(destination, stream=sys.stderr, boards=boards) as where:
+            note(f"telemetry goes to {where}")
             try:
                 return command(*args, **options)
             finally:
-                if not isinstance(sys.exc_info()[1], KeyboardInterrupt):
-                    _linger(linger_seconds)
+                if linger_seconds and not isinstance(sys.exc_info()[1], KeyboardInterrupt):
+                    note(f"staying for {linger_seconds:g} s; interrupt to leave earlier")
+                    time.sleep(linger_seconds)
 
-    return told  # type: ignore[return-value]
-
-
-@contextmanager
-def _exported(destination: str) -> Iterator[None]:
-    from ctxsteward.envelope.audit import auditor as audits
-    from ctxsteward.envelope.telemetry.sdk import exported
-    from ctxsteward.evals import telemetry as evals
-    from ctxsteward.steward.night import telemetry as steward
-
-    logging.getLogger("opentelemetry.exporter").setLevel(logging.ERROR)  # not each attempt: that it failed in the end
-    with exported(destination, stream=sys.stderr, boards=(audits.board(), steward.board(), evals.board())) as where:
-        note(f"telemetry goes to {where}")
-        yield
-
-
-def _linger(seconds: float) -> None:
-    if seconds:
-        note(f"staying for {seconds:g} s; interrupt to leave earlier")
-        time.sleep(seconds)
+    return exporting  # type: ignore[return-value]

@@ -48,7 +48,8 @@ def write_text(path: str | Path, text: str) -> None:
     try:
         Path(path).write_text(text, encoding="utf-8", newline="\n")
     except OSError as error:
-        raise InputError(f"{path}: cannot be written ({error.strerror}); name another file") from error
+        what = (error.strerror or "cannot be written").lower()
+        raise InputError(f"{path}: {what}; check the path and its permissions") from error
 
 
 def note(text: str) -> None:

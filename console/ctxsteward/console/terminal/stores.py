@@ -41,20 +41,15 @@ def open_stored(uri: str, *, cards: str | None = None) -> Store:
         )
     store = open_uri(uri, cards=cards)
     if scheme in ("s3", "postgresql", "postgres"):
-        _refuse_empty(store, uri)
+        # A bucket is there or not, but any prefix can be written: one that holds nothing is a mistyped one.
+        what = "bucket and prefix" if scheme == "s3" else "database and schema"
+        try:
+            if next(iter(store.objects.list("")), None) is None and not store.journal.tenants():
+                raise InputError(f"--store {shown_uri(uri)}: nothing is there; check {what}, or name another store")
+        except BaseException:
+            store.close()
+            raise
     return store
-
-
-def _refuse_empty(store: Store, uri: str) -> None:
-    """A bucket or database is there or not, and a prefix or schema is whatever one writes: one that holds nothing is a
-    mistyped one."""
-    what = "bucket and prefix" if uri.startswith("s3:") else "database and schema"
-    try:
-        if next(iter(store.objects.list("")), None) is None and not store.journal.tenants():
-            raise InputError(f"--store {shown_uri(uri)}: nothing is there; check {what}, or name another store")
-    except BaseException:
-        store.close()
-        raise
 
 
 def stored_session(store: Store, id: str, tenant: str) -> Session:

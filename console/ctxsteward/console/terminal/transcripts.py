@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from itertools import islice
+from itertools import chain, count, islice
 
 from ctxsteward.envelope import Counter, EnvelopeBuilder, Profile, Session, Store
 from ctxsteward.envelope.history.tool_groups import NewMessage
@@ -35,15 +35,15 @@ def choose_transcript(path: str, format: str, run: int) -> tuple[Transcript, int
 
     Raises `InvalidTranscript`, `InputTooLarge`.
     """
-    chosen, count = None, 0
+    chosen, number = None, 0
     for transcript in read_file(path, format):
-        if count == run:
+        if number == run:
             chosen = transcript
-        count += 1
+        number += 1
     if chosen is None:
-        found = f"none of its {count} transcripts is number {run}"
-        raise InvalidTranscript(path, "", found, f"take --run 0 to {count - 1}" if count > 1 else "leave out --run")
-    return chosen, count
+        found = f"none of its {number} transcripts is number {run}"
+        raise InvalidTranscript(path, "", found, f"take --run 0 to {number - 1}" if number > 1 else "leave out --run")
+    return chosen, number
 
 
 def open_session(
@@ -89,16 +89,7 @@ def _missing(session: Session, transcript: Transcript, held: int) -> Iterator[Ne
 
 def unused_id(store: Store, id: str, tenant: str) -> str:
     """The id itself, or with ``@2``, ``@3`` … if a session under it already holds messages."""
-    return next(name for name in _numbered(id) if not _holds_messages(store, name, tenant))
-
-
-def _numbered(id: str) -> Iterator[str]:
-    yield id
-    number = 2
-    while True:
-        yield f"{id}@{number}"
-        number += 1
-
-
-def _holds_messages(store: Store, id: str, tenant: str) -> bool:
-    return store.exists(id, tenant=tenant) and len(store.session(id, tenant=tenant)) > 0
+    names = chain([id], (f"{id}@{number}" for number in count(2)))
+    return next(
+        name for name in names if not (store.exists(name, tenant=tenant) and len(store.session(name, tenant=tenant)))
+    )

@@ -52,7 +52,7 @@ _Settings = TypeVar("_Settings", bound=BaseModel)
 
 
 def phase_named(cascade: Cascade, name: str) -> Phase:
-    """The phase of this name; raises `InvalidCascade` naming those there are."""
+    """Return the phase of this name; `InvalidCascade` lists the names."""
     phase = cascade.phase(name)
     if phase is None:
         raise InvalidCascade(
@@ -104,7 +104,7 @@ def is_pattern(ref: str) -> bool:
 
 
 def matching(ref: str, names: Iterable[str]) -> tuple[str, ...]:
-    """The names that a name or pattern stands for.
+    """Return the names that a name or pattern matches.
 
     >>> matching("research_*", ["research_a", "plan", "research_b"])
     ('research_a', 'research_b')
@@ -132,14 +132,14 @@ def phases_named(cascade: Cascade, phase: Phase, ref: str, ran: Collection[str])
 
 
 def excluded(cascade: Cascade, phase: Phase, ran: Collection[str]) -> frozenset[str]:
-    """Phases that `exclude` names."""
+    """Return the phases that `exclude` names."""
     refs = phase.context.exclude if phase.context else ()
     last = [name for name in before(cascade, phase) if name in ran][-1:]
     return frozenset(name for ref in refs for name in (last if ref == PREVIOUS else matching(ref, cascade.names)))
 
 
 def before(cascade: Cascade, phase: Phase) -> tuple[str, ...]:
-    """Names of the phases that stand before this one."""
+    """Return the names of the phases before this one."""
     return cascade.names[: cascade.names.index(phase.name)]
 
 
@@ -174,7 +174,7 @@ def cascade_of(value: Mapping[str, Any], source: str = "cascade") -> Cascade:
 
 
 def cascade_of_tree(tree: Tree) -> Cascade:
-    """Check what a file holds."""
+    """Check the content of a file."""
     try:
         with counted("cascade"):
             cascade = Cascade.model_validate(tree.value)
@@ -186,13 +186,13 @@ def cascade_of_tree(tree: Tree) -> Cascade:
 
 
 def load_tree(path: str | Path) -> Tree:
-    """The mapping in a file."""
+    """Read the mapping in a file."""
     text = read_text(path, _READING, max_bytes=MAX_JSON_BYTES, forms="YAML or JSON")
     return parse_tree(text, str(path), json=str(path).endswith(".json"))
 
 
 def parse_tree(text: str, source: str, *, json: bool = False) -> Tree:
-    """The mapping in a text."""
+    """Read the mapping in a text."""
     if not (json or _looks_like_json(text)):
         return read_mapping(text, source, _READING)
     try:
@@ -212,7 +212,7 @@ def _looks_like_json(text: str) -> bool:
 
 
 def refused(tree: Tree, keys: Keys, found: str, hint: str) -> InvalidCascade:
-    """The error for a place in the file."""
+    """Return the error for a place in the file."""
     return InvalidCascade(tree.place(keys), written(keys), found, hint)
 
 
@@ -256,7 +256,7 @@ def _explained(tree: Tree, error: ErrorDetails) -> InvalidCascade:
 
 
 _Reference = tuple[Keys, str, bool]
-"""Where it stands, what it says, and whether something is taken from there."""
+"""Its place, the phase or pattern that it names, and whether it is a source."""
 
 
 def _check_phases(tree: Tree, cascade: Cascade, above: Keys) -> None:
@@ -360,7 +360,7 @@ def _subs(cascade: Cascade) -> Iterator[tuple[Keys, str, str]]:
 
 
 def _way_back(defined: Mapping[str, Cascade], start: str, goal: str) -> tuple[str, ...] | None:
-    """The ids from `start` to `goal` along sub-cascades; None where there is no way."""
+    """Return the ids from `start` to `goal` along sub-cascades, or None."""
     queue: list[tuple[str, ...]] = [(start,)]
     seen = {start}
     while queue:

@@ -58,7 +58,7 @@ class PhaseMessage:
 
 @dataclass(slots=True, kw_only=True)
 class ContextBuilder:
-    """A context in the making."""
+    """Builds the context of a phase."""
 
     cascade: Cascade
     phase: Phase
@@ -70,24 +70,24 @@ class ContextBuilder:
     messages: list[PhaseMessage] = dataclasses.field(default_factory=list)
     findings: list[Finding] = dataclasses.field(default_factory=list)
     shown: set[int] = dataclasses.field(default_factory=set)
-    """Numbers of past messages that were brought."""
+    """Numbers of the past messages that were added."""
     shown_images: set[bytes] = dataclasses.field(default_factory=set)
     expiries: dict[str, Expiry] = dataclasses.field(default_factory=dict)
 
     # -- noting -----------------------------------------------------------------------------------------------
 
     def note(self, kind: str, text: str, field: str | None = None) -> None:
-        """Leave a finding, each once."""
+        """Add a finding, unless it is there already."""
         finding = Finding(kind=kind, field=field, text=text)
         if finding not in self.findings:
             self.findings.append(finding)
 
     def place(self, field: str) -> str:
-        """A field of this phase, as the configuration has it."""
+        """Return the place of a field of this phase in the configuration."""
         return f"phases[{self.cascade.names.index(self.phase.name)}].{field}"
 
     def refused(self, field: str, found: str, hint: str) -> InvalidCascade:
-        """The error for a field of this phase."""
+        """Return the error for a field of this phase."""
         return InvalidCascade(f"cascade {self.cascade.cascade_id!r}", self.place(field), found, hint)
 
     def instructions(self) -> str:
@@ -108,7 +108,7 @@ class ContextBuilder:
         numbers: tuple[int, ...] = (),
         tokens: int | None = None,
     ) -> None:
-        """Take a message; one that is ours is counted here."""
+        """Add a message; a message without `tokens` is counted here."""
         tokens = self.counter.message(Message.from_wire(wire)) if tokens is None else tokens
         self.messages.append(
             PhaseMessage(wire=wire, kind=kind, phase=phase, origin=origin, numbers=numbers, tokens=tokens)
@@ -116,13 +116,13 @@ class ContextBuilder:
         self.shown.update(numbers)
 
     def add_input(self) -> None:
-        """The cascade's input; nothing where there is none."""
+        """Add the cascade's input, if there is one."""
         if self.input is not None:
             text = f"[Original Input]:\n{as_json(self.input, 'input')}"
             self.add({"role": "user", "content": text}, "input", INPUT_ORIGIN)
 
     def add_sources(self) -> None:
-        """Everything that the phase's sources name, in their order."""
+        """Add what the phase's sources name, in their order."""
         ran, earlier = self.past.ran, before(self.cascade, self.phase)
         for field, source in sources_of(self.phase):
             names = phases_named(self.cascade, self.phase, source.phase, ran)
@@ -191,7 +191,7 @@ class ContextBuilder:
             self.messages[-1] = replace(self.messages[-1], numbers=held)
 
     def add_output(self, phase: str, role: str, field: str | None) -> None:
-        """A phase's final text, unless it was shown before."""
+        """Add a phase's final text, unless it was added before."""
         output = self.past.output(phase)
         if output is None:
             self.note("no_output", f"phase {phase!r} left no assistant text", field)
@@ -210,7 +210,7 @@ class ContextBuilder:
     def add_replay(
         self, phase: str, own: tuple[PastMessage, ...], role: str = "user", *, texts_only: bool = False
     ) -> None:
-        """A phase's messages under their label, those that were shown before left out."""
+        """Add a phase's messages under their label, without those that were added before."""
         lefts = [left for left in self.expiry(phase).applied(own) if left.message.number not in self.shown]
         rows = [(left, self._replayed(left, texts_only)) for left in lefts]
         shown = [(left, wire) for left, wire in rows if wire is not None]
@@ -222,7 +222,7 @@ class ContextBuilder:
             self.add_own(left, wire, "replay")
 
     def add_own(self, left: ShownMessage, wire: Wire, kind: MessageKind) -> None:
-        """A past message in its own role."""
+        """Add a past message in its own role."""
         message = left.message
         tokens = message.tokens(self.counter) if wire is left.original.wire else None
         self.add(wire, kind, message.origin, message.phase, (message.number,), tokens)
@@ -236,7 +236,7 @@ class ContextBuilder:
         return wire
 
     def safe(self, left: ShownMessage) -> Wire:
-        """The message, but for one that claims to be the operator's."""
+        """Return the message; one in the operator's role gets the user's."""
         if left.original.role not in ("system", "developer"):
             return left.wire
         text = "a system message arrived in a log; it is shown in the user's role, not as the operator's"
@@ -254,7 +254,7 @@ class ContextBuilder:
     # -- the snowball -----------------------------------------------------------------------------------------
 
     def add_snowball(self) -> None:
-        """Everything that flows on from before this phase, in its own role."""
+        """Add everything from before this phase, in its own role."""
         later = frozenset(self.cascade.names) - frozenset(before(self.cascade, self.phase))
         for message in self.past.messages:
             if message.phase in later or not self.retains(message):
@@ -268,7 +268,7 @@ class ContextBuilder:
             self.add_own(left, self.safe(left), "snowball")
 
     def retains(self, message: PastMessage) -> bool:
-        """Whether later phases may see this message at all."""
+        """Return whether later phases may see this message."""
         configured = self.cascade.phase(message.phase or "")
         if configured is None or configured.context_retention == "full":
             return True
@@ -276,7 +276,7 @@ class ContextBuilder:
         return output is not None and output[0].number == message.number
 
     def expiry(self, phase: str) -> Expiry:
-        """What of a phase has expired."""
+        """Return the time limits of a phase."""
         if phase not in self.expiries:
             configured = self.cascade.phase(phase)
             self.expiries[phase] = Expiry(self.past, phase, (configured.context_ttl if configured else None) or {})
@@ -291,7 +291,7 @@ class ContextBuilder:
         candidates: Collection[SelectionCandidate] = (),
         reasoning: str | None = None,
     ) -> SelectionLog:
-        """The published log; refs are numbers in the past."""
+        """Return the published log; its refs are numbers in the past."""
         brought = {number for message in self.messages for number in message.numbers}
         after = frozenset(self.cascade.names) - frozenset(before(self.cascade, self.phase))
         history = [message for message in self.past.messages if message.phase not in after]
@@ -313,7 +313,7 @@ class ContextBuilder:
 
 
 def as_json(value: object, what: str) -> str:
-    """JSON as labels have it; raises `InputError` for what JSON has no word for."""
+    """Return JSON for a label; raise `InputError` for a value that JSON does not have."""
     try:
         return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:

@@ -58,7 +58,7 @@ class PastImage(NamedTuple):
 
 
 def images_in(message: Message, held_by: PastMessage) -> Iterator[PastImage]:
-    """The images of a message, those in its tool results included."""
+    """Yield the images of a message and of its tool results."""
     for block in _image_blocks(message.wire.get("content")):
         yield PastImage(block, _FORMS[block["type"]], image_key(block), held_by)
 
@@ -74,7 +74,7 @@ def _image_blocks(content: object) -> Iterator[Wire]:
 
 
 def image_key(block: Wire) -> bytes:
-    """The same for the same image, whichever provider's block it is in."""
+    """Return a digest of an image's data or URL; it is the same in every provider's block."""
     image = block.get("image_url", block.get("source"))
     if isinstance(image, dict):
         image = image.get("url") or image.get("data") or json.dumps(image, sort_keys=True)
@@ -84,7 +84,7 @@ def image_key(block: Wire) -> bytes:
 
 
 def chosen_images(images: Sequence[PastImage], source: Source) -> list[PastImage]:
-    """Those that the source's filter lets through."""
+    """Return the images that the source's filter selects."""
     match source.images_filter:
         case "last":
             return list(images[-1:])
@@ -95,7 +95,7 @@ def chosen_images(images: Sequence[PastImage], source: Source) -> list[PastImage
 
 
 def image_messages(label: str, images: Iterable[PastImage], role: str) -> Iterator[tuple[Wire, list[PastImage]]]:
-    """Labelled messages of images, one for each run of the same provider's blocks.
+    """Yield labelled messages of images, one for each run of blocks of one provider.
 
     Images of a numbered attempt follow a line with the attempt's number and the image's place in it.
     """
@@ -144,9 +144,9 @@ class PhaseLog(NamedTuple):
 
     session: Session
     attempt: int | None = None
-    """Of the one phase that ran in it."""
+    """Number of the attempt, if the session is one attempt at a phase."""
     phase: str | None = None
-    """Only this phase's messages count; None: all."""
+    """Read only the messages of this phase; None reads all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,14 +160,14 @@ class PastMessage:
     attempt: int | None
     is_pinned: bool
     joins: bool
-    """It belongs to the tool group of the message before it."""
+    """Whether it belongs to the tool group of the message before it."""
     stored_tokens: Mapping[str, int]
     held: LogEntry | None = field(default=None, repr=False, compare=False)
-    """The entry where the session's window holds it anyway."""
+    """The entry, if the session's window holds it."""
 
     @property
     def origin(self) -> str:
-        """Where it stands, as the `origin` of its copies in other logs."""
+        """Its session and ordinal: the `origin` of its copies in other logs."""
         return f"{self.session.id}§{self.ordinal}"
 
     @property
@@ -185,27 +185,27 @@ class PastMessage:
 
 @dataclass(frozen=True, kw_only=True)
 class Past:
-    """What earlier phases left."""
+    """The messages and state of earlier phases."""
 
     messages: tuple[PastMessage, ...]
     states: Mapping[str, Mapping[str, Any]]
-    """State by phase: the keys that it set."""
+    """State that each phase set, by phase."""
     copied: frozenset[str] = frozenset()
-    """Origins of messages that were injected into the first log already."""
+    """Origins of the messages that the first log holds as copies."""
 
     @cached_property
     def ran(self) -> frozenset[str]:
-        """Phases that left anything."""
+        """Phases that left messages or state."""
         return frozenset(self.states) | frozenset(m.phase for m in self.messages if m.phase is not None)
 
     @property
     def state(self) -> dict[str, Any]:
-        """All state together, later phases winning."""
+        """All state; later phases override earlier ones."""
         return {key: value for values in self.states.values() for key, value in values.items()}
 
     @cached_property
     def groups(self) -> tuple[tuple[PastMessage, ...], ...]:
-        """Messages that move as one."""
+        """The messages in tool groups."""
         groups: list[list[PastMessage]] = []
         for message in self.messages:
             if message.joins and groups and groups[-1][-1].session is message.session:
@@ -219,19 +219,19 @@ class Past:
         return tuple(message for message in self.messages if message.phase == phase)
 
     def output(self, phase: str) -> tuple[PastMessage, str] | None:
-        """The assistant message that a phase ended with, and its text; None where it said nothing."""
-        for said in reversed(self.of(phase)):
-            message = said.message
+        """Return the newest assistant message of a phase that has text, and the text; None without one."""
+        for past in reversed(self.of(phase)):
+            message = past.message
             if message.role == "assistant" and message.text.strip():
-                return said, message.text
+                return past, message.text
         return None
 
     def images(self, phase: str) -> tuple[PastImage, ...]:
-        """Every image in a phase's messages, in order."""
+        """Return all images of a phase in order."""
         return tuple(image for message in self.of(phase) for image in images_in(message.message, message))
 
     def last_turn(self, phase: str) -> tuple[PastMessage, ...]:
-        """A phase's messages from the last one that a person wrote."""
+        """Return a phase's messages from its newest user turn on."""
         own = self.of(phase)
         for at in range(len(own) - 1, -1, -1):
             if is_user_turn(own[at].message):
@@ -239,7 +239,7 @@ class Past:
         return own
 
     def ages(self, phase: str) -> dict[int, int]:
-        """Steps (assistant messages) of the phase that came after each of its messages, by number."""
+        """Count the steps (assistant messages) after each of the phase's messages, by number."""
         ages: dict[int, int] = {}
         steps = 0
         for message in reversed(self.of(phase)):
@@ -254,7 +254,7 @@ def read_past(
     states: Mapping[str, Mapping[str, Any]] | None = None,
     chosen: Mapping[str, int] | None = None,
 ) -> Past:
-    """Read logs: the one that goes on first, then those that single phases had for themselves.
+    """Read a past from logs: first the stream, then the sessions of single phases.
 
     `order` names the phases as they stand in the cascade; `states` adds to what the logs' notes say; `chosen` is the
     attempt that counts, by phase.
@@ -295,7 +295,7 @@ def read_past(
 
 
 def state_notes(session: Session) -> dict[str, dict[str, Any]]:
-    """State by phase, as noted in a log."""
+    """Read the state notes of a log, by phase."""
     states: dict[str, dict[str, Any]] = {}
     for name, text in session.state.notes.items():
         if not name.startswith(STATE_NOTE):
@@ -311,7 +311,7 @@ def state_notes(session: Session) -> dict[str, dict[str, Any]]:
 
 
 def _entries(session: Session, held: Mapping[int, LogEntry]) -> Iterator[LogEntry]:
-    """All entries in order, one at a time."""
+    """Yield all entries in order."""
     for ordinal in range(1, len(session) + 1):
         yield held[ordinal] if ordinal in held else session.entry(ordinal)
 
@@ -332,7 +332,7 @@ def _past_message(log: PhaseLog, entry: LogEntry, held: Mapping[int, LogEntry]) 
 
 
 def origins_of(messages: Iterable[PastMessage]) -> str:
-    """Where several messages stand, in at most 200 characters: ``s-1§3,§5``."""
+    """Name the places of several messages in at most 200 characters: ``s-1§3,§5``."""
     text, session = "", ""
     for message in {message.number: message for message in messages}.values():
         piece = f"§{message.ordinal}" if message.session.id == session else message.origin
@@ -347,12 +347,12 @@ EXPIRED_IMAGE = "[image expired]"
 
 
 class ShownMessage(NamedTuple):
-    """A message that is still shown."""
+    """A message that has not expired."""
 
     message: PastMessage
     original: Message
     wire: Wire
-    """As it is shown; the original's own where nothing of it expired."""
+    """As it is shown; the original's own dict if nothing of it expired."""
 
 
 class Expiry:
@@ -365,11 +365,11 @@ class Expiry:
         """Messages that were shortened or left out."""
 
     def hides_images(self, message: PastMessage) -> bool:
-        """Whether the message's images are too old."""
+        """Return whether the message's images are too old."""
         return self._over("images", message)
 
     def applied(self, messages: Iterable[PastMessage]) -> Iterator[ShownMessage]:
-        """The messages that are still shown, and how."""
+        """Yield the messages that have not expired, as they are shown."""
         leaving = False
         for message in messages:
             original = message.message

@@ -68,9 +68,9 @@ class OpenedPhase:
     session: Session
     context: PhaseContext
     is_new: bool
-    """Whether this call opened it; else the session keeps what it was opened with."""
+    """Whether this call opened it; a session opened before keeps its messages."""
     policy: Policy
-    """What keeps the phase's own history short, as `intra_context` says: for `EnvelopeBuilder.build`."""
+    """The compaction policy of `intra_context`, for `EnvelopeBuilder.build`."""
 
 
 def open_phase(
@@ -149,9 +149,9 @@ def read_run(
     upto: Phase | None = None,
     attempt: int | None = None,
 ) -> Past:
-    """What the phases of a run have left so far; with `upto`, those before it (and itself).
+    """Return what the phases of a run have left so far, up to and including `upto`.
 
-    `attempt` is the one at `upto` that asks: it sees none of the others.
+    `attempt` is the attempt at `upto` that asks; it does not see the others.
     """
     logs: list[PhaseLog] = []
     if store.exists(run, tenant=tenant):
@@ -179,7 +179,7 @@ def read_run(
 
 
 def record_state(store: Store, run: str, phase: str, values: Mapping[str, Any], *, tenant: str = "default") -> None:
-    """Set keys of a phase's state; keys set before and not named now stay."""
+    """Set keys of a phase's state; other keys stay."""
     plain(dict(values), "state")
     ledger = store.session(_ledger_id(run), tenant=tenant)
     known = json.loads(ledger.state.notes.get(f"{STATE_NOTE}{phase}", "{}"))
@@ -187,7 +187,7 @@ def record_state(store: Store, run: str, phase: str, values: Mapping[str, Any], 
 
 
 def choose_attempt(store: Store, run: str, phase: str, attempt: int, *, tenant: str = "default") -> None:
-    """Say which attempt at a phase counts; the others are no longer shown to later phases."""
+    """Choose the attempt at a phase that counts; later phases do not see the others."""
     if not store.exists(session_id(run, phase, attempt), tenant=tenant):
         raise InputError(f"run {run!r} has no attempt {attempt} at phase {phase!r}; open it first")
     store.session(_ledger_id(run), tenant=tenant).note(f"{_CHOSEN_NOTE}{phase}", str(attempt))
@@ -196,7 +196,7 @@ def choose_attempt(store: Store, run: str, phase: str, attempt: int, *, tenant: 
 def close_phase(
     store: Store, cascade: Cascade, phase_name: str, *, run: str, tenant: str = "default"
 ) -> tuple[dict[str, Any], tuple[Finding, ...]]:
-    """Record the state that `output_extraction` finds in a phase's output; what was set, and what was not found."""
+    """Record the state that `output_extraction` finds in an output; return it, and a finding if there is none."""
     phase = phase_named(cascade, phase_name)
     extraction = phase.output_extraction
     if extraction is None:
@@ -212,7 +212,7 @@ def close_phase(
 
 
 def extracted(phase: Phase, text: str) -> dict[str, Any] | None:
-    """State from an output; None where nothing matches, or what matches is not the JSON it should be."""
+    """Extract state from an output; None if nothing matches, or the match is not the JSON that is asked for."""
     extraction = phase.output_extraction
     if extraction is None:
         return {}
@@ -233,12 +233,12 @@ def extracted(phase: Phase, text: str) -> dict[str, Any] | None:
 
 
 def session_id(run: str, phase: str, attempt: int | None = None) -> str:
-    """The session that a phase (or one attempt at it) has for itself."""
+    """Return the id of the session of a phase, or of one attempt at it."""
     return f"{run}.{phase}" if attempt is None else f"{run}.{phase}.{attempt}"
 
 
 def _is_opened(store: Store, run: str, phase: Phase, attempt: int | None, tenant: str) -> bool:
-    """Whether this attempt at a phase (None: the phase itself) was opened before."""
+    """Return whether this attempt at a phase (None: the phase itself) was opened before."""
     ledger = _ledger_id(run)
     if not store.exists(ledger, tenant=tenant):
         return False
@@ -246,7 +246,7 @@ def _is_opened(store: Store, run: str, phase: Phase, attempt: int | None, tenant
 
 
 def _note_opened(store: Store, run: str, phase: Phase, attempt: int | None, tenant: str) -> None:
-    """Add an attempt to those noted, whatever others have noted meanwhile: written on exactly what was read."""
+    """Add an attempt to those noted; a write of another process meanwhile is read and kept."""
     ledger = store.session(_ledger_id(run), tenant=tenant)
     for _ in range(_TRIES):
         noted = sorted({*_attempts_noted(ledger, phase), attempt or 0})
@@ -259,9 +259,9 @@ def _note_opened(store: Store, run: str, phase: Phase, attempt: int | None, tena
 
 
 def _attempts_noted(ledger: Session, phase: Phase) -> list[int]:
-    """Attempts at a phase that were opened; 0 stands for the phase without a numbered one."""
-    found: list[int] = json.loads(ledger.state.notes.get(f"{_OPENED_NOTE}{phase.name}", "[]"))
-    return found
+    """Return the opened attempts at a phase; 0 stands for the phase without numbered attempts."""
+    attempts: list[int] = json.loads(ledger.state.notes.get(f"{_OPENED_NOTE}{phase.name}", "[]"))
+    return attempts
 
 
 def _ledger_id(run: str) -> str:
@@ -276,7 +276,7 @@ def _check_run(run: str, attempt: int | None) -> None:
 
 
 def _catch_up(stream: Session, context: PhaseContext, past: Past) -> None:
-    """Copy into the stream what earlier phases left elsewhere."""
+    """Copy messages of earlier phases from their own sessions into the stream."""
     stream.extend(
         NewMessage(message=message.wire, origin=message.origin, id=f"copy of {message.origin}"[:200])
         for message in context.messages[context.injected :]
@@ -307,11 +307,11 @@ _STREAM = "run"
 
 
 RecordedRow = tuple[int | None, NewMessage]
-"""One recorded message, and of which attempt it is."""
+"""The number of the attempt, or None, and the recorded message."""
 
 
 class RecordedRun(NamedTuple):
-    """What a file holds."""
+    """A cascade and the run beside it, as a file holds them."""
 
     cascade: Cascade
     input: Any
@@ -321,7 +321,7 @@ class RecordedRun(NamedTuple):
 
 
 def recorded_of(tree: Tree) -> RecordedRun:
-    """A cascade and the run beside it."""
+    """Read a cascade and the run beside it."""
     own = {key: value for key, value in tree.value.items() if key not in RECORDED_KEYS}
     cascade = cascade_of_tree(Tree(own, tree.lines, tree.source))
     for key in ("state", "states"):
@@ -340,7 +340,7 @@ def recorded_of(tree: Tree) -> RecordedRun:
 
 
 def read_rows(cascade: Cascade, path: str | Path) -> tuple[RecordedRow, ...]:
-    """A transcript in a file of its own."""
+    """Read a transcript from a file of its own."""
     raw = open_input(path)
     first = next(iter(raw.lines()), None)
     if first is not None and not first.data.lstrip().startswith(b"["):
@@ -359,7 +359,7 @@ def past_of_rows(
     store: Store,
     counter: Counter,
 ) -> Past:
-    """The past that recorded rows make, kept in a store; pass one in memory."""
+    """Return the past of recorded rows, which are kept in `store`; pass one in memory."""
     stream = store.session(_STREAM, counter=counter)
     logs = [PhaseLog(stream)]
     attempts: dict[tuple[str | None, int], PhaseLog] = {}

@@ -67,7 +67,7 @@ from .turns import (
 
 WORKERS = 4
 MAX_DEPTH = 8
-"""Of sub-cascades in sub-cascades."""
+"""Levels of nested sub-cascades."""
 
 
 class PhaseEnd(NamedTuple):
@@ -76,14 +76,14 @@ class PhaseEnd(NamedTuple):
     phase: str
     status: Ended
     text: str
-    """Its output."""
+    """The phase's output."""
     calls: int
-    """Of the model, over all attempts; those of sub-cascades and of the evaluator do not count."""
+    """Model calls over all attempts, without those of sub-cascades and of the evaluator."""
     tries: int
-    """Of the attempt that counts."""
+    """Tries of the attempt that counts."""
     attempts: int
     chosen: int | None
-    """Which sounding; None: there was but one."""
+    """Number of the chosen sounding, or None without soundings."""
     reason: str
     findings: tuple[tuple[str, str], ...] = ()
     """Kind and text."""
@@ -117,13 +117,13 @@ class CascadeRunner:
     scratchpad: bool = True
     """Whether the model is told how to keep a scratchpad."""
     max_calls: int | None = None
-    """Of the model by this process, sub-cascades and evaluators too."""
+    """Most model calls by this process, those of sub-cascades and evaluators included."""
     workers: int = WORKERS
-    """Attempts of one phase that are played at once."""
+    """Attempts of one phase that play in parallel."""
     tell: Callable[[str], None] = lambda text: None
 
     def play(self) -> RunEnd:
-        """Play what has not ended yet."""
+        """Play the phases that have not ended."""
         return _CascadeRun(self, self.cascade, self.run, self.input, {}, CallMeter(self.max_calls), 0).play()
 
 
@@ -170,7 +170,7 @@ class _CascadeRun:
         return RunEnd(self.run, status, tuple(ends), self._state())
 
     def _begin(self) -> None:
-        """Note what is played, or refuse to go on in a run of something else."""
+        """Note cascade and input, or refuse a run that began with others."""
         document = self.cascade.model_dump(mode="json", by_alias=True)
         try:
             data = json.dumps([document, self.input], sort_keys=True, ensure_ascii=False, allow_nan=False)
@@ -232,7 +232,7 @@ class _CascadeRun:
     def _attempts(
         self, index: int, phase: Phase, numbers: Sequence[int | None], findings: list[Finding]
     ) -> dict[int | None, AttemptEnd]:
-        """Open all, then play all."""
+        """Open all attempts, then play them."""
         opened = [self._open(index, phase, number) for number in numbers]
         findings += opened[0].context.findings
         attempts = [self._attempt(index, phase, number, one) for number, one in zip(numbers, opened, strict=True)]
@@ -288,7 +288,7 @@ class _CascadeRun:
         plays: Mapping[int | None, AttemptEnd],
         findings: list[Finding],
     ) -> int:
-        """The attempt that counts, noted."""
+        """Choose the attempt that counts, and note it."""
         passed = [EvaluatedAttempt(n, end.text) for n, end in plays.items() if n and end.status != "failed"]
         chosen = passed[0].attempt if passed else 1
         instructions = phase.soundings.evaluator_instructions if phase.soundings else None
@@ -311,7 +311,7 @@ class _CascadeRun:
         return chosen
 
     def _ask_evaluator(self, index: int, phase: Phase, instructions: str, passed: Sequence[EvaluatedAttempt]) -> str:
-        """What the model says of the attempts, in a session of its own."""
+        """Ask the model to choose, in a session of its own, and return its reply."""
         session = self.store.session(f"{self.run}.{phase.name}..evaluator", tenant=self.tenant)
         if not len(session):
             shown = "\n\n".join(f"[Attempt {candidate.attempt}]\n{candidate.text}" for candidate in passed)
@@ -344,7 +344,7 @@ class _CascadeRun:
     # -- sub-cascades -------------------------------------------------------------------------------------------
 
     def _play_subs(self, index: int, phase: Phase) -> tuple[str, str]:
-        """Play them in order; the last one's output, and why one failed."""
+        """Play the sub-cascades in order; return the last output, and why one failed."""
         text = ""
         if self.depth >= MAX_DEPTH and phase.sub_cascades:
             raise InputError(f"phase {phase.name!r}: sub-cascades are nested deeper than {MAX_DEPTH}; flatten them")
@@ -384,15 +384,15 @@ class RunProgress(NamedTuple):
     cascade: str
     ended: tuple[str, ...]
     left: tuple[str, ...]
-    """Phases that have not ended; the first of them is under way."""
+    """Phases that have not ended; the first one is under way."""
     session: str | None
-    """That the newest call of a model was made in; None: there was none."""
+    """Session of the newest model call, or None before the first."""
     notes: Mapping[str, str]
     """The newest scratchpad and plan of its sessions."""
 
 
 def progress_of(store: Store, run: str, *, tenant: str = "default") -> RunProgress | None:
-    """How far a run is; None where no run of this id was begun."""
+    """Return the progress of a run, or None if no run of this id was begun."""
     if not store.exists(f"{run}..ledger", tenant=tenant):
         return None
     notes = store.at(tenant, f"{run}..ledger").state.notes
@@ -416,7 +416,7 @@ def progress_of(store: Store, run: str, *, tenant: str = "default") -> RunProgre
 
 
 def recording_of(store: Store, cascade: Cascade, run: str, *, tenant: str = "default") -> Iterator[Wire]:
-    """Rows of a script that plays what the model, tools and validators gave this run, sub-cascades included."""
+    """Yield script rows that play this run again, sub-cascades included."""
     ledger = RunLedger(store, run, tenant)
     places = {phase.name: at for at, phase in enumerate(cascade.phases)}
     for sub in ledger.all("sub-").values():
@@ -442,7 +442,7 @@ def recording_of(store: Store, cascade: Cascade, run: str, *, tenant: str = "def
 
 
 def sub_input(sub: SubCascade, *, input: object, state: Mapping[str, Any]) -> object:
-    """The sub-cascade's input: each template of `input_map` filled in; without one, the parent's input."""
+    """Return a sub-cascade's input: its rendered `input_map`, else the parent's input."""
     if not sub.input_map:
         return input
     filled: dict[str, str] = {}
@@ -455,7 +455,7 @@ def sub_input(sub: SubCascade, *, input: object, state: Mapping[str, Any]) -> ob
 
 
 def sub_state(passes: bool | tuple[str, ...], state: Mapping[str, Any]) -> dict[str, Any]:
-    """The state that `context_in` lets in, or `context_out` out.
+    """Return the part of the state that `context_in` or `context_out` passes.
 
     >>> sub_state(("plan",), {"plan": "tea", "budget": 3})
     {'plan': 'tea'}
@@ -466,7 +466,7 @@ def sub_state(passes: bool | tuple[str, ...], state: Mapping[str, Any]) -> dict[
 
 
 def sub_cascade_of(cascade: Cascade, ref: str) -> Cascade:
-    """The sub-cascade of this id, with all that it may name in turn."""
+    """Return the sub-cascade of this id, with the cascades that it may name."""
     known = {defined.cascade_id: defined for defined in every_cascade(cascade)}
     if ref not in known:
         raise InputError(f"no cascade {ref!r}; defined: {', '.join(known)}")
@@ -477,14 +477,14 @@ def sub_cascade_of(cascade: Cascade, ref: str) -> Cascade:
 
 
 def every_cascade(cascade: Cascade) -> Iterator[Cascade]:
-    """It, and all that are defined in it, however deep."""
+    """Yield the cascade and all cascades that are defined in it."""
     yield cascade
     for further in cascade.cascades:
         yield from every_cascade(further)
 
 
 def choice_in(text: str, allowed: Sequence[int]) -> int | None:
-    """The attempt that an evaluator's reply names: of its JSON object, else its only number.
+    """Return the attempt that an evaluator's reply names in a JSON object or as its only number.
 
     >>> choice_in('{"chosen": 2, "reasoning": "it names the port"}', [1, 2])
     2

@@ -1,4 +1,4 @@
-"""What a running cascade asks of the world: a model, tools, validators; and a script that plays all three.
+"""The port of a running cascade (`Player`: a model, tools, validators), and a script that plays all three.
 
 A script is rows, one for each reply of the model in the order in which it gives them: a YAML file with `replies`, or
 JSONL of rows (which is what a recording is). A row names its phase and says what the model answers:
@@ -45,41 +45,41 @@ class ModelRequest(NamedTuple):
     """Its `cascade_id`."""
     phase: str
     attempt: int | None
-    """Which sounding; None: there is but one."""
+    """Number of the sounding, or None without soundings."""
     number: int
-    """Which call of this attempt, from 1, retries counted on."""
+    """Number of the call in this attempt, from 1; retries count on."""
     purpose: Purpose
     request: Wire
-    """As OpenAI's chat completions take it: `messages`, and `tools` where there are any."""
+    """Arguments of OpenAI's chat completions: `messages`, and `tools` if there are any."""
 
 
 class ModelAnswer(NamedTuple):
-    """What the model said."""
+    """The model's reply."""
 
     message: Wire
-    """Of the assistant, as OpenAI's chat completions give it."""
+    """The assistant's message, as OpenAI's chat completions return it."""
     usage: Wire | None = None
-    """What the provider says it counted: `prompt_tokens`, `completion_tokens`."""
+    """Usage as the provider reported it: `prompt_tokens`, `completion_tokens`."""
 
 
 class ToolUse(NamedTuple):
-    """A call of a tool that wants its result."""
+    """A call of a tool that needs its result."""
 
     cascade: str
     phase: str
     attempt: int | None
     number: int
-    """Of the model's reply that made it."""
+    """Number of the model's reply that made the call."""
     place: int
-    """Among that reply's calls, from 0."""
+    """Position among that reply's calls, from 0."""
     id: str
     tool: str
     arguments: str
-    """As the model wrote them: JSON, one hopes."""
+    """As the model wrote them; they may be no JSON."""
 
 
 class ToolAnswer(NamedTuple):
-    """What a tool gave."""
+    """A tool's result."""
 
     text: str
     is_error: bool = False
@@ -92,7 +92,7 @@ class PhaseOutput(NamedTuple):
     phase: str
     attempt: int | None
     number: int
-    """Of the reply."""
+    """Number of the reply."""
     validator: str
     text: str
 
@@ -116,7 +116,7 @@ class Player(Protocol):
         """Return the result of a tool, or None for an unknown tool."""
 
     def verdict(self, output: PhaseOutput) -> str | None:
-        """Why an output is refused, or None if it passes. Raises `InputError` for an unknown validator."""
+        """Return why an output is refused, or None if it passes. Raises `InputError` for an unknown validator."""
 
     def choose(self, phase: str, attempts: Sequence[EvaluatedAttempt]) -> int | None:
         """Return the number of the best attempt, or None to let the model choose by `evaluator_instructions`."""
@@ -131,9 +131,9 @@ class ScriptedCall(BaseModel):
     arguments: dict[str, Any] | StrictStr = Field(default_factory=dict)
     id: Annotated[StrictStr, Field(min_length=1, max_length=200)] | None = None
     result: Any = None
-    """Text as it is, other values as JSON; null: somebody else plays the tool."""
+    """Text as it is, other values as JSON; null if a function plays the tool."""
     error: bool = False
-    """Whether the result tells of a failure."""
+    """Whether the result reports a failure."""
 
 
 class ScriptedReply(BaseModel):
@@ -168,7 +168,7 @@ class ScriptedReply(BaseModel):
 
 
 _Place = tuple[str | None, str, int | None, bool]
-"""Cascade, phase, attempt, whether it is the evaluator's."""
+"""Cascade, phase, attempt, and whether the row is the evaluator's."""
 
 
 @dataclass(frozen=True)
@@ -183,7 +183,7 @@ class ModelScript:
         return ModelAnswer(row.wire(request.number), row.usage)
 
     def tool(self, use: ToolUse) -> ToolAnswer | None:
-        """The scripted result; None where the script has none for this call."""
+        """Return the scripted result of this call, or None."""
         row = self._row(use.cascade, use.phase, use.attempt, use.number)
         call = row.calls[use.place] if use.place < len(row.calls) else None
         return None if call is None or call.result is None else ToolAnswer(_text(call.result), call.error)
@@ -192,11 +192,11 @@ class ModelScript:
         return self._row(output.cascade, output.phase, output.attempt, output.number).refused
 
     def choose(self, phase: str, attempts: Sequence[EvaluatedAttempt]) -> None:
-        """Nothing: the choice is a row, as the model gives it."""
+        """Return None: the choice is a row, as the model gives it."""
 
     @property
     def judges(self) -> frozenset[str]:
-        """Phases with a reply that says `refused`."""
+        """Phases with a refused reply."""
         return frozenset(row.phase for rows in self.rows.values() for row in rows if row.refused is not None)
 
     def _row(
@@ -229,13 +229,13 @@ class FunctionPlayer:
         return self.model(request)
 
     def tool(self, use: ToolUse) -> ToolAnswer | None:
-        """The script's result where it has one, else the function's."""
+        """Return the script's result, else the function's."""
         scripted = None if self.script is None else self.script.tool(use)
         function = self.tools.get(use.tool)
         return scripted if scripted is not None or function is None else called(function, use)
 
     def verdict(self, output: PhaseOutput) -> str | None:
-        """The function's verdict, else the script's."""
+        """Return the function's verdict, else the script's."""
         function = self.validators.get(output.validator)
         if function is not None:
             return judged(function, output)
@@ -245,7 +245,7 @@ class FunctionPlayer:
         return self.script.verdict(output)
 
     def choose(self, phase: str, attempts: Sequence[EvaluatedAttempt]) -> int | None:
-        """The evaluator's choice, where there is an evaluator."""
+        """Return the evaluator's choice, or None without an evaluator."""
         return None if self.evaluate is None else self.evaluate(phase, attempts)
 
 
@@ -266,7 +266,7 @@ def load_script(path: str | Path) -> ModelScript:
 
 
 def script_of(rows: Iterable[Mapping[str, Any]], source: str = "script") -> ModelScript:
-    """A script of dicts."""
+    """Make a script of dicts."""
     tree = Tree({}, {}, source)
     return _script(source, (_row_of(tree, dict(row), (str(at),)) for at, row in enumerate(rows)))
 
@@ -315,7 +315,7 @@ def _text(value: object) -> str:
 
 
 def tool_schema(name: str, function: Callable[..., object] | None) -> Wire:
-    """A tool as OpenAI's chat completions take it; its arguments are the function's, of a scripted one any.
+    """Return a tool's schema for OpenAI's chat completions; a scripted tool takes any arguments.
 
     Raises `InputError` for a function whose arguments JSON Schema cannot describe.
 
@@ -353,9 +353,9 @@ def _arguments_schema(name: str, function: Callable[..., object]) -> Wire:
 
 
 def called(function: Callable[..., object], use: ToolUse) -> ToolAnswer:
-    """What a function gives for a call; what it raises, and arguments that are none, the model is told of.
+    """Call a function for a tool use. Errors, bad arguments included, become the result that the model sees.
 
-    What JSON does not have is told as Python writes it, half a surrogate pair as ``?``.
+    A value that JSON does not have is shown as Python writes it, half a surrogate pair as ``?``.
     """
     try:
         arguments = json.loads(use.arguments or "{}")
@@ -368,7 +368,7 @@ def called(function: Callable[..., object], use: ToolUse) -> ToolAnswer:
 
 
 def judged(function: Callable[..., object], output: PhaseOutput) -> str | None:
-    """A validator's verdict: it gives whether the text is valid, a pair (valid, reason), or {valid, reason}."""
+    """Return a validator's verdict from what it returned: valid, (valid, reason), or {valid, reason}."""
     given: Any = function(output.text)
     valid, reason = given if isinstance(given, tuple) and len(given) == 2 else (given, "")
     if isinstance(given, Mapping):

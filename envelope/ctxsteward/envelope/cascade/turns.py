@@ -1,4 +1,4 @@
-"""One attempt at a phase: model calls, their tools, the validator's word, and the next try where that refuses.
+"""One attempt at a phase: model calls, tool results, the validator's verdict, and retries after a refusal.
 
 A *turn* is one call of the model with the results of the tools it asked for. A reply without calls ends a try. With
 `loop_until` a validator judges that reply; what it refuses is tried again, at most `max_attempts` times, each try of at
@@ -8,8 +8,8 @@ hold the scratchpad, and sentences in which earlier tries decided something. Wha
 phase's session. Without it the refusal is appended and the history goes on.
 
 Everything is in the logs: before a call its envelope's address is noted in the run's ledger, after it the reply is
-appended. So whoever comes after a killed process reads where it was, builds the same envelope and asks again. A model,
-tool or validator may be asked twice for one thing, never for more.
+appended. The process after a killed one therefore reads where the run was, builds the same envelope and asks again. A
+model, tool or validator may be asked twice for one step.
 
 Raises what ports raise; `InputError` where a limit on calls is reached, or nobody plays a tool or validator.
 """
@@ -57,21 +57,21 @@ MakeBuilder = Callable[[Policy], EnvelopeBuilder]
 
 
 class RunLedger:
-    """Notes of a run that no envelope is built of: JSON values by name; safe with threads."""
+    """Notes of a run, kept out of every envelope: JSON values by name. Threads may share it."""
 
     def __init__(self, store: Store, run: str, tenant: str) -> None:
         self._session = store.session(f"{run}..ledger", tenant=tenant)
         self._lock = threading.RLock()
 
     def get(self, name: str) -> Any:
-        """The value; None where there is none."""
+        """Return the value of this name, or None."""
         with self._lock:
             self._session.refresh()
             text = self._session.state.notes.get(name)
         return None if text is None else json.loads(text)
 
     def put(self, name: str, value: object) -> None:
-        """Set a value; one that is there already is not written again."""
+        """Set a value; an equal value is not written again."""
         text = json.dumps(value, ensure_ascii=False)
         with self._lock:
             self._session.refresh()
@@ -79,7 +79,7 @@ class RunLedger:
                 self._session.note(name, text)
 
     def all(self, prefix: str) -> dict[str, Any]:
-        """Values whose names begin so, in the order of the names."""
+        """Return the values whose names have this prefix, sorted by name."""
         with self._lock:
             self._session.refresh()
             notes = dict(self._session.state.notes)
@@ -87,7 +87,7 @@ class RunLedger:
 
 
 class CallMeter:
-    """Counts a run's calls of the model, those of its sub-cascades too, against a limit."""
+    """Counts the model calls of a run and its sub-cascades against a limit."""
 
     def __init__(self, limit: int | None = None) -> None:
         self.limit: int | None = limit
@@ -95,7 +95,7 @@ class CallMeter:
         self._lock = threading.Lock()
 
     def take(self) -> None:
-        """Count one; raises `InputError` where that is over the limit."""
+        """Count one call; raise `InputError` over the limit."""
         with self._lock:
             if self.limit is not None and self.calls >= self.limit:
                 hint = "resume it with a higher one"
@@ -121,7 +121,7 @@ class AttemptEnd(NamedTuple):
 
     status: Ended
     text: str
-    """What it ended with."""
+    """Its last text."""
     calls: int
     tries: int
     reason: str = ""
@@ -130,12 +130,12 @@ class AttemptEnd(NamedTuple):
 
 @dataclass(slots=True, kw_only=True)
 class PhaseAttempt:
-    """One attempt, from where its logs say it is."""
+    """One attempt, continued from its logs."""
 
     run: CascadeRun
     phase: Phase
     index: int
-    """Of the phase in its cascade."""
+    """Position of the phase in its cascade."""
     attempt: int | None
     session: Session
     """The phase's, opened."""
@@ -144,11 +144,12 @@ class PhaseAttempt:
     """Schemas of the tools that the model may call."""
     _is_calibrated: bool = False
     _sent: dict[str, int] = field(default_factory=dict)
-    """Tokens of this attempt's prompts by call; so of its replies."""
+    """Prompt tokens of this attempt, by call."""
     _received: dict[str, int] = field(default_factory=dict)
+    """Completion tokens of this attempt, by call."""
 
     def play(self) -> AttemptEnd:
-        """Go on until the attempt has ended."""
+        """Play until the attempt has ended."""
         ledger, ended = self.run.ledger, f"end-{self.tag}"
         known = ledger.get(ended)
         if known is not None:
@@ -189,7 +190,7 @@ class PhaseAttempt:
 
     @property
     def tag(self) -> str:
-        """In names of the ledger's notes."""
+        """The attempt in names of the ledger's notes."""
         return tag_of(self.index, self.attempt)
 
     # -- tries --------------------------------------------------------------------------------------------------
@@ -201,7 +202,7 @@ class PhaseAttempt:
         return intra if intra is not None and intra.enabled else IntraContext(compress_loops=False)
 
     def _session_of_try(self, failures: Sequence[Mapping[str, Any]]) -> Session:
-        """Where the next try goes on, with what it is shown of the ones before in it."""
+        """Return the session of the next try, with the earlier failures that the try is shown."""
         if not failures:
             return self.session
         refused = [(failure["output"], failure["reason"]) for failure in failures]
@@ -228,7 +229,7 @@ class PhaseAttempt:
         return session
 
     def _task(self) -> tuple[int, str]:
-        """How many messages the phase was shown before its instructions, and these."""
+        """Return how many messages stand before the phase's instructions, and the instructions."""
         for entry in self.session.entries():
             if self._is_own(entry):
                 return entry.ordinal - 1, entry.message.text
@@ -247,7 +248,7 @@ class PhaseAttempt:
     # -- turns --------------------------------------------------------------------------------------------------
 
     def _turns(self, session: Session, before: int, is_fresh: bool) -> tuple[int, str, bool]:
-        """Take turns until the model ends its own; the calls so far, its last text, whether it did."""
+        """Take turns until the model ends its turn; return the calls so far, the last text, and whether it ended."""
         own = [entry for entry in session.entries() if self._is_own(entry) and entry.message.role == "assistant"]
         number = len(own) + (before if is_fresh else 0)
         last = own[-1] if own and number > before else None
@@ -265,7 +266,7 @@ class PhaseAttempt:
             last = self._call(session, number)
 
     def _call(self, session: Session, number: int) -> LogEntry:
-        """Build, note, ask, append."""
+        """Build an envelope, note its address, ask the model and append the reply."""
         run, place = self.run, f"{self.tag}-{number:05}"
         envelope = self.builder.build(session)
         request = envelope.render("openai-chat")
@@ -311,7 +312,7 @@ class PhaseAttempt:
         return entry
 
     def _calibrate(self, number: int) -> None:
-        """Once: correct the builder's counts by what was reported for the calls that have their reply; add all up."""
+        """Calibrate the builder once by the usage of earlier calls, and add up their tokens."""
         if self._is_calibrated:
             return
         self._is_calibrated = True
@@ -323,7 +324,7 @@ class PhaseAttempt:
         self._received = {name: int(used.get("completion_tokens") or 0) for name, used in reported.items()}
 
     def _answer_calls(self, session: Session, message: Message, number: int) -> None:
-        """Append the results that are missing, each once."""
+        """Append the results that are missing."""
         group = session.state.groups[-1]
         known = {result.call_id: result.text for entry in group.entries for result in entry.message.tool_results}
         for index, call in enumerate(message.tool_calls):
@@ -359,7 +360,7 @@ class PhaseAttempt:
     # -- beside the messages ------------------------------------------------------------------------------------
 
     def _take_signals(self, session: Session, text: str, *, of_model: bool = True) -> None:
-        """Keep what the newest message signals as notes; what is kept already is not kept again."""
+        """Set the notes that a text signals."""
         _note(session, dict(signals_in(text, session.state.notes, of_model=of_model)))
 
     def _checkpoint(self, session: Session, number: int, error: str | None = None) -> None:
@@ -375,7 +376,7 @@ class PhaseAttempt:
         self.run.ledger.put(f"checkpoint-{self.tag}", checkpoint)
 
     def _append(self, session: Session, wires: Sequence[Wire], id: str, origin: str | None = None) -> list[LogEntry]:
-        """Append messages of this phase, each once."""
+        """Append messages of this phase; an id that is there already is not appended again."""
         return session.extend(
             NewMessage(message=wire, phase=self.phase.name, id=f"{id} {at}", origin=origin)
             for at, wire in enumerate(wires)
@@ -386,7 +387,7 @@ class PhaseAttempt:
 
 
 def calibrated_builder(make: MakeBuilder, policy: Policy, ledger: RunLedger, index: int) -> EnvelopeBuilder:
-    """A builder for the phase at an index that knows what the provider reported in the phases before."""
+    """Make a builder for the phase at an index, calibrated by the usage of the phases before it."""
     builder = make(policy)
     for name, used in ledger.all("used-").items():
         if name < f"used-{index:03}":
@@ -402,19 +403,19 @@ def _note(session: Session, notes: Mapping[str, str]) -> None:
 
 
 def _carried(session: Session) -> dict[str, str]:
-    """Notes that go with the work into another session."""
+    """Return the notes that a retry takes over into its session."""
     return {name: text for name, text in session.state.notes.items() if name in (SCRATCHPAD_NOTE, QUALITY_NOTE)}
 
 
 def tag_of(index: int, attempt: int | None) -> str:
-    """A phase and its attempt in names of the ledger's notes, so that they sort in the order of the run."""
+    """Name a phase and its attempt so that the ledger's notes sort in the order of the run."""
     return f"{index:03}-{attempt or 0:03}"
 
 
 def reply_row(
     call: Mapping[str, Any], cascade: str, entries: Sequence[LogEntry], refused: str | None, used: Wire | None = None
 ) -> Wire:
-    """The row that plays a recorded call's reply again; `entries` are the reply and the results that follow it."""
+    """Return the script row of a recorded call; `entries` are its reply and the results that follow."""
     message = entries[0].message
     results = {result.call_id: result.text for entry in entries[1:] for result in entry.message.tool_results}
     row: Wire = {"cascade": cascade, "phase": call["phase"]}

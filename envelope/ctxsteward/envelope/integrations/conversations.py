@@ -193,11 +193,6 @@ class OpenConversation:
         return is_new
 
 
-def open_memory_session(name: ConversationName, profile: Profile | None) -> Session:
-    """A session of that name in no store."""
-    return open_store("memory:").session(name.id, tenant=name.tenant, profile=profile, project=name.project)
-
-
 class ConversationOptions(TypedDict, total=False):
     """Options of `Conversations`, which adapters hand on."""
 
@@ -290,27 +285,17 @@ class Conversations:
         what the framework keeps of its plan: each is set where it says something else than before.
         """
         try:
-            return self._prepared(name, messages, system, tools, model, notes or {})
+            leading, history = split_head(messages)
+            texts = [*([system] if isinstance(system, str) else system or ()), *leading]
+            try:
+                opened = self._opened(name)
+                return self._followed(opened, name, history, texts, tools, model, notes or {})
+            except Erased as gone:
+                aside, rest = self._after_erasure(name, history, gone)
+                return self._followed(aside, name, rest, texts, tools, model, notes or {})
         except Exception as error:
             self.fall_back("could not build the context of this call; the caller's own request is sent", error)
             return None
-
-    def _prepared(
-        self,
-        name: ConversationName,
-        messages: Sequence[object],
-        system: str | Sequence[str | Wire] | None,
-        tools: Sequence[Wire] | None,
-        model: str | None,
-        notes: Mapping[str, str],
-    ) -> PreparedCall:
-        leading, history = split_head(messages)
-        texts = [*([system] if isinstance(system, str) else system or ()), *leading]
-        try:
-            return self._followed(self._opened(name), name, history, texts, tools, model, notes)
-        except Erased as gone:
-            aside, rest = self._after_erasure(name, history, gone)
-            return self._followed(aside, name, rest, texts, tools, model, notes)
 
     def _after_erasure(
         self, name: ConversationName, history: Sequence[object], gone: Erased
@@ -321,7 +306,8 @@ class Conversations:
         """
         with self.lock:
             open_before = self._open.get((name.tenant, name.id))
-        root = open_memory_session(name, self.profile)
+        memory = open_store("memory:")
+        root = memory.session(name.id, tenant=name.tenant, profile=self.profile, project=name.project)
         before = root if open_before is None else open_before.root
         with before.lock:
             rest = before.follower.beyond_last(history)
@@ -456,15 +442,15 @@ class Conversations:
         if usage is not None:
             call.usage = usage
         call.sent = sent
-        steps: list[tuple[str, Callable[[], None]]] = []
+        steps: list[tuple[str, Callable[[], object]]] = []
         if answers:
             steps.append(("could not keep the answer; the next history brings it", lambda: self._keep(call, answers)))
         if usage is not None:
             steps.append(("could not read the usage report", lambda: self._learn(call)))
         if sent is not None:
             steps.append(("could not audit what was sent", lambda: self._audit(call, provider)))
-        if self.on_call is not None:
-            steps.append(("on_call failed", lambda: self._tell(call)))
+        if (on_call := self.on_call) is not None:
+            steps.append(("on_call failed", lambda: on_call(call)))
         for what, step in steps:
             try:
                 step()
@@ -499,10 +485,6 @@ class Conversations:
         if differences:
             kinds = ", ".join(sorted({finding.kind for finding in differences}))
             _log.warning("what was sent is not the envelope that was built: %s", kinds)
-
-    def _tell(self, call: PreparedCall) -> None:
-        assert self.on_call is not None
-        self.on_call(call)
 
     def fall_back(self, what: str, error: Exception) -> None:
         """Before the call: raise what the caller got wrong; of a failure of ours, say that the call goes on without."""

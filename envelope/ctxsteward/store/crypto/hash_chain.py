@@ -22,7 +22,7 @@ from __future__ import annotations
 import hmac
 import json
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -73,13 +73,11 @@ class Chain:
         *,
         witness: ChainWitness | None = None,
         patience: Patience | None = None,
-        new_commit_id: Callable[[], str] = lambda: secrets.token_hex(16),
     ) -> None:
         self.folder = folder
         self._objects, self._witness = objects, witness
         self._secret = hmac.digest(key, b"ctxsteward chain 1", "sha256")
         self._patience = patience or Patience()
-        self._new_commit_id = new_commit_id
 
     def read(self, number: int) -> Link:
         """The link with this number, its code checked."""
@@ -159,7 +157,7 @@ class Chain:
         that nothing of this call landed, and nothing about earlier calls.
         """
         number = parent.number + 1 if parent else 1
-        link = self._sealed(number, commit_id or self._new_commit_id(), epoch, parent.mac if parent else "", body)
+        link = self._sealed(number, commit_id or secrets.token_hex(16), epoch, parent.mac if parent else "", body)
         key, data = numbered(self.folder, number), _encode(link)
         landing = put_once(
             self._objects,

@@ -290,7 +290,7 @@ class StoredKeys:
         return found
 
 
-def file_keys(folder: Path, random_bytes: Callable[[int], bytes] = secrets.token_bytes) -> StoredKeys:
+def file_keys(folder: Path) -> StoredKeys:
     """Keys in files of mode 0600 below `folder`, named by SHA-256 of the tenant; beside each key its digest (`.sum`).
 
     A key that is not what its digest says, or is gone while its digest is there, is an error that names the file: it is
@@ -326,7 +326,7 @@ def file_keys(folder: Path, random_bytes: Callable[[int], bytes] = secrets.token
         except OSError as error:
             raise StoreError(f"{folder}: the tenant's keys cannot be made: {error}") from error
 
-    return StoredKeys(load, create, random_bytes, lost=lambda name: not os.path.exists(_path(folder, name)))
+    return StoredKeys(load, create, lost=lambda name: not os.path.exists(_path(folder, name)))
 
 
 def memory_keys(random_bytes: Callable[[int], bytes] = secrets.token_bytes) -> StoredKeys:

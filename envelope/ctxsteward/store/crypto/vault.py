@@ -99,7 +99,6 @@ class Vault:
         keys: Keys,
         tenant: str,
         *,
-        random_bytes: Callable[[int], bytes] = secrets.token_bytes,
         patience: Patience | None = None,
         erasures: Callable[[], int] = lambda: 0,
     ) -> None:
@@ -107,7 +106,7 @@ class Vault:
         again."""
         self.tenant = tenant
         self.objects = objects
-        self._keys, self._random_bytes = keys, random_bytes
+        self._keys = keys
         self._patience = patience or Patience()
         self._address_key = keys.address_key(tenant)
         self._lock = forking.lock()
@@ -165,7 +164,7 @@ class Vault:
             return None
 
     def _created(self, name: str) -> bytes:
-        secret = self._random_bytes(KEY_BYTES)
+        secret = secrets.token_bytes(KEY_BYTES)
         wrapped = self._keys.wrap(self.tenant, secret, name.encode())
         body = json.dumps({"schema_version": VAULT_VERSION, "wrapped": base64.b64encode(wrapped).decode()}).encode()
         key = names.data_key_name(self.tenant, name)
@@ -205,7 +204,7 @@ class Vault:
 
     def encrypt(self, key: DataKey, data: bytes, context: bytes) -> bytes:
         """Ciphertext that only this subject's key opens, and only in this context."""
-        return encrypt(key.secret, data, context, self._random_bytes(NONCE_BYTES))
+        return encrypt(key.secret, data, context, secrets.token_bytes(NONCE_BYTES))
 
     def decrypt(self, key: DataKey, data: bytes, context: bytes) -> bytes:
         """The inverse of `encrypt`; raises `Damaged`."""

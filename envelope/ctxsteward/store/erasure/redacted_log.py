@@ -37,7 +37,8 @@ from __future__ import annotations
 
 import hmac
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -244,18 +245,18 @@ def redacted_rows(
 
 def redacted_manifests(key: AddressKey, manifests: Sequence[Manifest], share: PrincipalShare) -> list[Manifest]:
     """Manifests of a session; those made since have no findings, which may quote what an exception said."""
-    return [_manifest(key, manifest, share.since) for manifest in manifests]
-
-
-def _manifest(key: AddressKey, manifest: Manifest, since: int) -> Manifest:
-    try:
-        fields = read_manifest(key, manifest.address, manifest.body)
-    except Damaged:
-        return manifest if manifest.body == "{}" else Manifest(manifest.address, "{}")
-    if fields["position"] <= since or not fields.get("findings"):
-        return manifest
-    kept = {name: value for name, value in fields.items() if name not in ("findings", "mac")}
-    return Manifest(manifest.address, coded_manifest(key, manifest.address, json.dumps(kept)[1:-1]))
+    left = []
+    for address, body in manifests:
+        try:
+            fields = read_manifest(key, address, body)
+        except Damaged:
+            body = "{}"  # what it holds is not known
+        else:
+            if fields["position"] > share.since and fields.get("findings"):
+                kept = {name: value for name, value in fields.items() if name not in ("findings", "mac")}
+                body = coded_manifest(key, address, json.dumps(kept)[1:-1])
+        left.append(Manifest(address, body))
+    return left
 
 
 def _message(key: AddressKey, session: str, record: JournalRecord) -> JournalRecord:
@@ -354,7 +355,11 @@ class _DerivedRecords:
             checkpoint["selection"] = [chosen[0], chosen[1], _log(chosen[2]), *chosen[3:]]
 
     def _cites_erased(self, refs: Sequence[str]) -> bool:
-        return any(ordinal in self._erased for ordinal in _ordinals(refs))
+        for ref in refs:
+            with suppress(InvalidReference):
+                if Ref.parse(ref).ordinal in self._erased:
+                    return True
+        return False
 
 
 def _log(log: object) -> dict[str, Any]:
@@ -363,19 +368,11 @@ def _log(log: object) -> dict[str, Any]:
         return {}
     kept = {name: log[name] for name in _LOG_FIELDS if name in log}
     candidates = log.get("candidates")
-    return kept | {"candidates": [_candidate(row) for row in candidates] if isinstance(candidates, list) else []}
-
-
-def _candidate(row: Any) -> dict[str, Any]:
-    return {"ref": row["ref"], "score": row["score"], "signals": {}, "in": row["in"], "why": ""}
-
-
-def _ordinals(refs: Sequence[str]) -> Iterator[int]:
-    for ref in refs:
-        try:
-            yield Ref.parse(ref).ordinal
-        except InvalidReference:
-            continue
+    rows = [
+        {"ref": row["ref"], "score": row["score"], "signals": {}, "in": row["in"], "why": ""}
+        for row in (candidates if isinstance(candidates, list) else ())
+    ]
+    return kept | {"candidates": rows}
 
 
 def readable_notes(journal: Journal, tenant: str) -> tuple[list[ForgottenSubject], dict[str, Damaged]]:

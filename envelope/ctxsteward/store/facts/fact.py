@@ -25,7 +25,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Annotated, Any, Literal, NamedTuple, get_args
 from urllib.parse import quote
 
@@ -135,24 +135,19 @@ def fact_line(fact: Fact) -> str:
     >>> fact_line(Fact(id="r-1a2b", text="Prefers aisle seats.", sources=(source,), ts="2026-03-02T09:00:00"))
     'fact r-1a2b: Prefers aisle seats. [s-7§12, 2026-03-02]'
     """
-    return f"fact {fact.id}: {fact.text} [{', '.join(_marks(fact))}]"
+    marks: dict[str, None] = {}
+    for source in fact.sources[:SHOWN_SOURCES]:
+        # what would end a pointer is percent-encoded
+        name = _UNUSABLE.sub(lambda match: quote(match.group(), safe=""), source.session)
+        shown = name if len(name) <= SHOWN_NAME_CHARS else "…" + name[1 - SHOWN_NAME_CHARS :]
+        marks[f"{shown}{source.ref}"] = None
+    day = [fact.ts[:10]] if fact.ts else []
+    return f"fact {fact.id}: {fact.text} [{', '.join([*marks, *day])}]"
 
 
 def in_order(facts: Iterable[Fact]) -> list[Fact]:
     """In the order in which they were said, whatever order they came in."""
     return sorted(facts, key=lambda fact: (instant(fact.ts), fact.sources[0].session, fact.sources[0].ordinal, fact.id))
-
-
-def _marks(fact: Fact) -> Iterator[str]:
-    yield from dict.fromkeys(_pointer(source) for source in fact.sources[:SHOWN_SOURCES])
-    if fact.ts:
-        yield fact.ts[:10]
-
-
-def _pointer(source: FactSource) -> str:
-    """``session§ref``; what would end a pointer is percent-encoded."""
-    name = _UNUSABLE.sub(lambda match: quote(match.group(), safe=""), source.session)
-    return f"{name if len(name) <= SHOWN_NAME_CHARS else '…' + name[1 - SHOWN_NAME_CHARS :]}{source.ref}"
 
 
 VERSION = 1

@@ -1,18 +1,18 @@
-"""`store fsck`: whether a store is whole, and what `repair` can put right from inside it.
+"""`store fsck`: check whether a store is whole, and repair what can be repaired from inside it.
 
-Always checked: whether the journal is the one that belongs here; SQLite's own check of its file, and the codes of its
-own rows; each session's log; each chain; each data key and tombstone; that every blob a version names is there. With
-`read_data` also: every blob decrypted and its address computed anew, every record of every segment, every session
-opened (`checks`). Of a chain every number must be there, every code right, every link on the one before. A link that
-cannot be read breaks the line: what follows it is checked by its own code and on its own predecessor. That a chain lost
-its tail is known to the journal alone, which has noted the highest number it has seen.
+Each check covers: that the journal is the one that belongs here, SQLite's own check of its file, and the codes of the
+journal's own rows; each session's log; each chain; each data key and tombstone; that every blob a version names is
+there. With `read_data` it also decrypts every blob and computes its address anew, reads every record of every segment,
+and opens every session (`checks`). In a chain every number must be there, every code must be right, and every link must
+follow the one before. A link that cannot be read breaks the line: the next one is checked by its own code alone. Only
+the journal knows that a chain lost its tail, because it has noted the highest number it has seen.
 
-What no check from inside can see, because nothing in the store contradicts it:
+Nothing in the store contradicts the following, so no check from inside finds it:
 
-- the whole store, journal and objects and keys, put back to an older consistent copy;
-- the last links of a chain gone, where no journal has seen them (another machine's journal has, and says so);
+- the whole store (journal, objects and keys) put back to an older consistent copy;
+- the last links of a chain gone, where no journal has seen them (another machine's journal has, and reports it);
 - the last records of a log gone together with the log's own row put back to an older one, before they were drained;
-- a data key gone that nothing was written under, or an orphan blob gone;
+- a data key gone under which nothing was written, or an orphan blob gone;
 - whole sessions or whole tenants taken out of every place that names them.
 
 Keep a copy of the heads' codes elsewhere where this matters: one of them vouches for the whole chain below it.
@@ -20,14 +20,15 @@ Keep a copy of the heads' codes elsewhere where this matters: one of them vouche
 `repair` puts a copy from elsewhere in the place of what is damaged, and invents nothing:
 
     record_altered, record_missing      the journal's record, from the session's segments in the object store
-    manifest_altered, manifest_missing  the same; where it is not there, dropped: the envelope can be built again
-    log_altered                         the log's row is counted anew, where its records are whole from the first on,
-                                        and where they begin as the object store's do; in any case where the session
-                                        was forgotten, so that its records can be erased
+    manifest_altered, manifest_missing  the same; a manifest that is not there is dropped, as the envelope can be built
+                                        again
+    log_altered                         the log's row is counted anew, where its records are whole from the first on
+                                        and begin as the object store's do; in any case where the session was
+                                        forgotten, so that its records can be erased
     key_after_tombstone                 the key is destroyed: the erasure ends as it was meant to
 
 Everything else is left as it is. A link of a chain cannot be made again, because its code covers bytes that are gone;
-a backup's copy can be put back under its key, and is checked by its code like any other. Segments are taken only where
+a backup's copy can be put back under its key, and is checked by its code like any other. Segments are used only where
 the session's whole chain is sound: a link that cannot be read might have replaced what an earlier one holds.
 Raises `StoreError` where the store cannot be asked or written, `InputError`. Source: the state design.
 """
@@ -69,7 +70,7 @@ from .inventory import TenantObjects, complete, seen_chains, take_inventory
 
 
 def restore_damaged(store: Backend, broken: Iterable[Broken]) -> int:
-    """Put right what can be; how many things were touched. Whether it helped is for a new check to say."""
+    """Repair what can be repaired; return how many things were touched. Only a new check tells whether it helped."""
     records: defaultdict[SessionKey, set[int]] = defaultdict(set)
     manifests: defaultdict[SessionKey, set[str]] = defaultdict(set)
     touched = 0
@@ -94,7 +95,7 @@ def restore_damaged(store: Backend, broken: Iterable[Broken]) -> int:
 
 
 def _recount(store: Backend, key: SessionKey) -> int:
-    """How many rows of logs were counted anew."""
+    """Count a log's row anew where its records allow it; return how many rows that were."""
     if not isinstance(store.journal, CheckedJournal):
         return 0
     vault = store.vault(key.tenant)
@@ -117,7 +118,7 @@ def _recount(store: Backend, key: SessionKey) -> int:
 
 
 def _replace_manifests(store: Backend, key: SessionKey, addresses: set[str], drained: NewSegments | None) -> int:
-    """A journal drops all manifests of a session or none, so the sound ones are written again."""
+    """Drop damaged manifests; a journal drops all of a session or none, so the sound ones are written again."""
     sound = {one.address: one.body for one in drained.manifests} if drained is not None else {}
     sound |= {one.address: one.body for one in store.journal.manifests(key) if one.address not in addresses}
     if addresses:
@@ -128,7 +129,7 @@ def _replace_manifests(store: Backend, key: SessionKey, addresses: set[str], dra
 
 
 def sound_links(chain: Chain, listed: Mapping[int, ObjectInfo], seen: int, tally: CheckTally) -> Iterator[Link]:
-    """Links that can be read, in order, each checked; `seen` is the witness's number."""
+    """Yield the links that can be read, in order, each checked; `seen` is the highest number the journal has seen."""
     last = max(listed, default=0)
     before: Link | None = None
     for number in range(1, last + 1):
@@ -159,7 +160,7 @@ def _read(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fsck:
-    """What a check has seen."""
+    """The result of a check."""
 
     checked: Mapping[str, int]
     """How many of each kind: sessions, records, manifests, links, keys, tombstones, blobs; bytes decrypted."""
@@ -176,7 +177,7 @@ class Fsck:
 
     @property
     def first(self) -> str | None:
-        """Class of the first damage found."""
+        """Kind of the first damage found, or None."""
         return self.damage[0].kind if self.damage else None
 
     @property
@@ -191,7 +192,7 @@ class Fsck:
 
     @property
     def closing(self) -> str:
-        """One line: how it stands, and the first class of damage by name."""
+        """One line for people: whole or damaged, and the first kind of damage."""
         total = self.total
         scope = "" if self.subset.parts == 1 else f" of share {self.subset}"
         mended = f", {len(self.repaired):,} repaired" if self.repaired else ""
@@ -341,7 +342,7 @@ def _check_versions(versions: ProfileVersions, tally: CheckTally) -> None:
 
 
 def _altered_rows(store: Backend, tenant: str, tally: CheckTally) -> Set[str]:
-    """Sessions whose log's row cannot be believed: nothing of them can be looked up by it."""
+    """Return the sessions whose log row was altered: nothing can be looked up by it."""
     rows = store.journal.altered(tenant) if isinstance(store.journal, CheckedJournal) else ()
     for session, row in rows:
         if tally.share.holds(f"{tenant}\x00{session}"):
@@ -352,7 +353,7 @@ def _altered_rows(store: Backend, tenant: str, tally: CheckTally) -> Set[str]:
 
 
 def _keys_fit(store: Backend, tenant: str, tally: CheckTally) -> bool:
-    """Whether the tenant's objects were written with the keys we have."""
+    """Return whether the tenant's objects were written with the keys of this store."""
     where = check_name(tenant)
     try:
         check_keys(store.objects, store.keys, tenant, write=False)

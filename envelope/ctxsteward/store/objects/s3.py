@@ -119,15 +119,11 @@ class S3Objects:
         self._clients = None
 
     @property
-    def _puts(self) -> Any:
-        """The client for conditional writes."""
-        return self._own()[0]
-
-    @property
     def _reads(self) -> Any:
         return self._own()[1]
 
     def _own(self) -> tuple[Any, Any]:
+        """This process's clients: for conditional writes, and for all else."""
         clients = self._clients
         if clients is None:
             with self._making:
@@ -146,15 +142,16 @@ class S3Objects:
     def put(self, key: str, body: bytes) -> PutOutcome:
         name = self._name(key)
         checksum = base64.b64encode(zlib.crc32(body).to_bytes(4, "big")).decode()
+        encryption = {"ServerSideEncryption": self.location.sse, "SSEKMSKeyId": self.location.sse_kms_key_id}
         try:
-            answer = self._puts.put_object(
+            answer = self._own()[0].put_object(
                 Bucket=self.location.bucket,
                 Key=name,
                 Body=body,
                 IfNoneMatch="*",
                 ChecksumAlgorithm="CRC32",
                 ChecksumCRC32=checksum,
-                **_encryption(self.location),
+                **{field: value for field, value in encryption.items() if value},
             )
         except _FAILURES as error:
             outcome = _outcome_of(error)
@@ -187,10 +184,16 @@ class S3Objects:
                     yield ObjectInfo(key, entry["Size"], entry["LastModified"].timestamp())
 
     def delete(self, key: str) -> None:
-        name = self._name(key)
+        name, bucket = self._name(key), self.location.bucket
         for _ in range(READ_ATTEMPTS):  # somebody may put it again meanwhile
             with self._asking(key):
-                self._delete_versions(name)
+                answer = self._reads.delete_object(Bucket=bucket, Key=name)
+                marker = answer.get("VersionId")
+                versions = self._versions(name, needed=marker is not None or "DeleteMarker" in answer)
+                if marker is not None and marker not in versions:
+                    raise _Foreign(what=f"a listing of versions without {marker:.40}, which it has just made")
+                for version in versions:
+                    self._reads.delete_object(Bucket=bucket, Key=name, VersionId=version)
             with suppress(ObjectMissing):
                 self.get(key)
                 continue
@@ -229,17 +232,6 @@ class S3Objects:
 
     def _name(self, key: str) -> str:
         return self.location.folder + checked_key(key)
-
-    def _delete_versions(self, name: str) -> None:
-        """Delete the object, and every version of it where the bucket keeps them."""
-        bucket = self.location.bucket
-        answer = self._reads.delete_object(Bucket=bucket, Key=name)
-        marker = answer.get("VersionId")
-        versions = self._versions(name, needed=marker is not None or "DeleteMarker" in answer)
-        if marker is not None and marker not in versions:
-            raise _Foreign(what=f"a listing of versions without {marker:.40}, which it has just made")
-        for version in versions:
-            self._reads.delete_object(Bucket=bucket, Key=name, VersionId=version)
 
     def _versions(self, name: str, *, needed: bool) -> tuple[str, ...]:
         """Version ids of an object, markers of deletion too; none where the endpoint has no versions."""
@@ -358,11 +350,6 @@ def _wrong_with(page: dict[str, Any], bucket: str, prefix: str, entries: list[di
         return f"a listing of {len(entries)} keys that counts {page['KeyCount']}"
     stray = next((entry["Key"] for entry in entries if not entry["Key"].startswith(prefix)), None)
     return "" if stray is None else f"a listing with {stray!r:.80} in it"
-
-
-def _encryption(location: S3Location) -> dict[str, str]:
-    asked = {"ServerSideEncryption": location.sse, "SSEKMSKeyId": location.sse_kms_key_id}
-    return {name: value for name, value in asked.items() if value}
 
 
 def _outcome_of(error: Exception) -> PutOutcome | None:

@@ -84,19 +84,14 @@ def _query(uri: str, text: str) -> dict[str, str]:
     pairs = parse_qsl(text, keep_blank_values=True)
     for name, value in pairs:
         if name not in QUERY_KEYS:
-            raise _refused(
-                uri, f"unknown query key {_name(name, value)}", f"the allowed ones are {', '.join(QUERY_KEYS)}"
-            )
+            # what has no value may be a secret whose key was left out
+            shown = f"{name!r:.40}" if value and "@" not in name else "without a value"
+            raise _refused(uri, f"unknown query key {shown}", f"the allowed ones are {', '.join(QUERY_KEYS)}")
         if not value:
             raise _refused(uri, f"`{name}` is empty", "give it a value or leave it out")
     if len(dict(pairs)) != len(pairs):
         raise _refused(uri, "a query key stands twice", "say it once")
     return dict(pairs)
-
-
-def _name(name: str, value: str) -> str:
-    """A key in quotes; what has no value may be a secret whose key was left out."""
-    return f"{name!r:.40}" if value and "@" not in name else "without a value"
 
 
 def _is_endpoint(text: str) -> bool:

@@ -24,13 +24,9 @@ def readable_promotion(stored: object) -> dict[str, Any] | None:
         return None
     if not isinstance(stored, Mapping):
         return {UNREADABLE: ["promotion"]}
-    spoiled = sorted(name for name, value in stored.items() if not _FORMS.get(name, _any)(value))
+    spoiled = sorted(name for name, value in stored.items() if name in _FORMS and not _FORMS[name](value))
     readable = {name: value for name, value in stored.items() if name not in spoiled}
     return readable | ({UNREADABLE: spoiled} if spoiled else {})
-
-
-def _any(value: object) -> bool:
-    return True
 
 
 def _is_number(value: object) -> bool:
@@ -39,11 +35,6 @@ def _is_number(value: object) -> bool:
 
 def _is_reference(value: object) -> bool:
     return isinstance(value, Mapping) and all(isinstance(value.get(name), str) for name in ("blob", "key"))
-
-
-def _are_times(value: object) -> bool:
-    """When each change was taken back."""
-    return isinstance(value, Mapping) and all(isinstance(when, str) for when in value.values())
 
 
 def _is_canary(value: object) -> bool:
@@ -63,7 +54,9 @@ _FORMS: Mapping[str, Callable[[object], bool]] = MappingProxyType(
         "drift": _is_reference,
         "gate": _is_reference,
         "patch": _is_reference,
-        "taken_back": _are_times,
+        "taken_back": lambda value: (
+            isinstance(value, Mapping) and all(isinstance(when, str) for when in value.values())
+        ),
         UNREADABLE: lambda value: False,
     }
 )

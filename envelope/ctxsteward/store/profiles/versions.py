@@ -74,8 +74,6 @@ class ProfileVersions:
         store: Backend,
         name: str,
         tenant: str = "default",
-        *,
-        new_commit_id: Callable[[], str] = lambda: secrets.token_hex(16),
     ) -> None:
         self.name: str = checked_profile_name(name)
         self.tenant: str = tenant
@@ -85,7 +83,6 @@ class ProfileVersions:
         key = store.keys.address_key(tenant)
         self._shelf = MetaRecordVault(store.vault(tenant), key, name)
         self._form = VersionForm(self.folder, name, tenant, key, self._shelf)
-        self._new_commit_id = new_commit_id
         self._newest: Link | None = None
         self._store = store
 
@@ -197,7 +194,7 @@ class ProfileVersions:
         commit_id: str | None,
         promotion: Mapping[str, Any] | None = None,
     ) -> Version:
-        chosen = commit_id or self._new_commit_id()
+        chosen = commit_id or secrets.token_hex(16)
         while True:
             link = self._head_link()
             if commit_id is not None and (earlier := self._repeated(commit_id, link, parent)):

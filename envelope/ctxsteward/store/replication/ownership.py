@@ -29,7 +29,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import takewhile
-from typing import Any, Literal
+from typing import Literal
 
 from ctxsteward.schemas import Erased, StoreUnavailable
 from ctxsteward.schemas.errors import Conflict, VersionTaken
@@ -82,14 +82,35 @@ def moved_tail(
     """What `Journal.adopt` needs to make a fork of the records at `position` and after."""
     fork = fork_key(journal, key, position, epoch)
     shift = 1 - position if position else 0
-    moving = _TailMover(address_key, key, fork, position, shift)
     first = journal.read(key, 0, 1)
     opened = from_record(first[0]) if first else None
     records = []
     if position and isinstance(opened, SessionOpened):
-        origin = ForkPoint(key.session, position, _ordinal_before(journal, key, position, opened))
+        before = (
+            record.ordinal
+            for stop in range(position, 0, -256)
+            for record in reversed(journal.read(key, max(0, stop - 256), stop))
+            if record.ordinal
+        )
+        parent = opened.parent
+        origin = ForkPoint(key.session, position, next(before, parent.ordinal if parent is not None else 0))
         records.append(coded(address_key, fork.session, 0, to_record(SessionOpened(nonce=opened.nonce, parent=origin))))
-    records += [moving.record(record, n + shift) for n, record in enumerate(tail, position)]
+    addresses: dict[str, str] = {}  # new by old; the messages that a compaction stands for come before it
+
+    for place, record in enumerate(tail, position + shift):
+        body = json.loads(record.body) if record.kind in ("message", "compaction") else {}
+        if record.kind == "message" and not body.get("erased"):
+            subject = subject_of(fork.session, body.get("principal"))
+            address = address_of(address_key, subject, "message", (record.wire or "").encode())
+            addresses[body["address"]] = body["address"] = address
+        elif record.kind == "compaction":
+            report, checkpoint = body["report"], body["checkpoint"]
+            report["source_addresses"] = [addresses.get(old, old) for old in report["source_addresses"]]
+            where = checkpoint["head_at"]
+            if where is not None and where[0] == key.session and where[1] >= position:
+                checkpoint["head_at"] = [fork.session, where[1] + shift]
+        moved = record._replace(body=encoded_body(body)) if body else record
+        records.append(coded(address_key, fork.session, place, moved))
     manifests = {}
     for manifest in journal.manifests(key):
         fields = json.loads(manifest.body)
@@ -117,48 +138,6 @@ def forked_off(
                 renamed = to_record(SessionOpened(nonce=opened.nonce, parent=origin))
                 first_records[child] = coded(address_key, session, 0, renamed)
     return first_records
-
-
-class _TailMover:
-    """Writes records anew for the log they go to."""
-
-    def __init__(self, address_key: AddressKey, key: SessionKey, fork: SessionKey, position: int, shift: int) -> None:
-        self._address_key, self._key, self._fork = address_key, key, fork
-        self._position, self._shift = position, shift
-        self._addresses: dict[str, str] = {}
-
-    def record(self, record: JournalRecord, position: int) -> JournalRecord:
-        if record.kind in ("message", "compaction"):
-            body = json.loads(record.body)
-            if record.kind == "message":
-                self._message(record, body)
-            else:
-                self._compaction(body)
-            record = record._replace(body=encoded_body(body))
-        return coded(self._address_key, self._fork.session, position, record)
-
-    def _message(self, record: JournalRecord, body: dict[str, Any]) -> None:
-        if not body.get("erased"):
-            subject = subject_of(self._fork.session, body.get("principal"))
-            address = address_of(self._address_key, subject, "message", (record.wire or "").encode())
-            self._addresses[body["address"]] = body["address"] = address
-
-    def _compaction(self, body: dict[str, Any]) -> None:
-        report, checkpoint = body["report"], body["checkpoint"]
-        report["source_addresses"] = [self._addresses.get(found, found) for found in report["source_addresses"]]
-        where = checkpoint["head_at"]
-        if where is not None and where[0] == self._key.session and where[1] >= self._position:
-            checkpoint["head_at"] = [self._fork.session, where[1] + self._shift]
-
-
-def _ordinal_before(journal: Journal, key: SessionKey, position: int, opened: SessionOpened) -> int:
-    """Ordinal of the newest message before `position`."""
-    for stop in range(position, 0, -256):
-        records = journal.read(key, max(0, stop - 256), stop)
-        for record in reversed(records):
-            if record.ordinal:
-                return record.ordinal
-    return opened.parent.ordinal if opened.parent is not None else 0
 
 
 def _stem(session: str) -> str:

@@ -31,13 +31,36 @@ def alerts(counts: Mapping[str, int], earlier: Sequence[Night]) -> tuple[str, ..
     >>> alerts({"due": 5, "harvested": 0}, [])
     ('harvested: nothing, though 5 were due',)
     """
-    return tuple(_alerts(counts, [night.counts for night in earlier[-ALERT_NIGHTS:]]))
+    before = [night.counts for night in earlier[-ALERT_NIGHTS:]]
+    reading = [each for each in before if _readable(each)]
+    lines: list[str] = []
+    for stage in JUDGED:
+        count = counts.get(stage)
+        if count == 0:
+            lines += _nothing(stage, _readable(counts), before)
+        elif count is not None and len(reading) >= FEWEST_NIGHTS:
+            usual = max(statistics.median(each.get(stage, 0) for each in reading), 1)
+            if count >= MOST_RATIO * usual:
+                lines.append(f"{stage}: {count:,}, {count / usual:.1f} × the median of {len(reading)} nights")
+    if undated := counts.get(UNDATED, 0):
+        lines.append(f"times: {undated:,} transcripts tell none, so what they say never fades; give messages a `ts`")
+    return tuple(lines)
 
 
-def dated_counts(dated: Mapping[str, int]) -> dict[str, int]:
-    """What a night counts of where times are from (`transcript.Dated`); nothing where all have their own."""
-    counts = {UNDATED: dated.get("undated", 0), DATED_BY_FILE: dated.get("file", 0)}
-    return {name: count for name, count in counts.items() if count}
+def _nothing(stage: str, due: int, before: Sequence[Mapping[str, int]]) -> Iterator[str]:
+    last = before[-1].get(stage, 0) if before else 0
+    if stage in READING and due:
+        yield f"{stage}: nothing, though {due:,} were due"
+    elif stage in KNOWING and last:
+        yield f"{stage}: nothing, though the night before had {last:,}"
+    elif stage == "due" and len(before) >= FEWEST_NIGHTS:
+        usual = statistics.median(each.get(stage, 0) for each in before)
+        if usual:
+            yield f"due: nothing, though nights have {usual:,.0f}"
+
+
+def _readable(counts: Mapping[str, int]) -> int:
+    return counts.get(READABLE, counts.get("due", 0))
 
 
 def alerts_of(nights: Sequence[Night]) -> list[tuple[str, ...]]:
@@ -45,38 +68,7 @@ def alerts_of(nights: Sequence[Night]) -> list[tuple[str, ...]]:
     return [alerts(night.counts, nights[:at]) for at, night in enumerate(nights)]
 
 
-def _alerts(counts: Mapping[str, int], earlier: Sequence[Mapping[str, int]]) -> Iterator[str]:
-    reading = [night for night in earlier if _readable(night)]
-    for stage in JUDGED:
-        count = counts.get(stage)
-        if count is None:
-            continue
-        if count == 0:
-            yield from _nothing(stage, counts, earlier)
-        elif len(reading) >= FEWEST_NIGHTS:
-            usual = statistics.median(night.get(stage, 0) for night in reading)
-            if count >= MOST_RATIO * max(usual, 1):
-                yield f"{stage}: {count:,}, {count / max(usual, 1):.1f} × the median of {len(reading)} nights"
-    yield from _times(counts)
-
-
-def _times(counts: Mapping[str, int]) -> Iterator[str]:
-    if undated := counts.get(UNDATED, 0):
-        yield f"times: {undated:,} transcripts tell none, so what they say never fades; give messages a `ts`"
-
-
-def _nothing(stage: str, counts: Mapping[str, int], earlier: Sequence[Mapping[str, int]]) -> Iterator[str]:
-    due = _readable(counts)
-    before = earlier[-1].get(stage, 0) if earlier else 0
-    if stage in READING and due:
-        yield f"{stage}: nothing, though {due:,} were due"
-    elif stage in KNOWING and before:
-        yield f"{stage}: nothing, though the night before had {before:,}"
-    elif stage == "due" and len(earlier) >= FEWEST_NIGHTS:
-        usual = statistics.median(night.get(stage, 0) for night in earlier)
-        if usual:
-            yield f"due: nothing, though nights have {usual:,.0f}"
-
-
-def _readable(counts: Mapping[str, int]) -> int:
-    return counts.get(READABLE, counts.get("due", 0))
+def dated_counts(dated: Mapping[str, int]) -> dict[str, int]:
+    """Counts of where times are from (`transcript.Dated`); empty where all transcripts have their own."""
+    counts = {UNDATED: dated.get("undated", 0), DATED_BY_FILE: dated.get("file", 0)}
+    return {name: count for name, count in counts.items() if count}

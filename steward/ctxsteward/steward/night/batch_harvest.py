@@ -209,11 +209,11 @@ class _BatchTotals:
     def loaded(self, source: TranscriptSource, items: Mapping[str, DueTranscript]) -> Iterator[LoadedItem]:
         """Items that could be read; the others are added at once."""
         for name, item in items.items():
-            found = load(source, name, item.version)
-            if isinstance(found, LoadedItem):
-                yield found
+            outcome = load(source, name, item.version)
+            if isinstance(outcome, LoadedItem):
+                yield outcome
             else:
-                self.add((found,), item)
+                self.add((outcome,), item)
 
     def add(self, outcomes: HarvestResult, item: DueTranscript) -> None:
         for outcome in outcomes:
@@ -280,11 +280,11 @@ class _BatchTotals:
         )
 
 
-def _counts(found: UseTally) -> dict[str, int]:
-    total = found.total
+def _counts(tally: UseTally) -> dict[str, int]:
+    total = tally.total
     return {
-        "events": found.events,
-        "anticipated": found.anticipated,
+        "events": tally.events,
+        "anticipated": tally.anticipated,
         "shown": total.shown,
         "judged": total.judged,
         "fired": total.fired,

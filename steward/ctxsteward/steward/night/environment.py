@@ -158,7 +158,7 @@ def draft_store(store: Store, tenant: str) -> Store:
     """A store that reads through to this one and writes nothing to it; not even the keys of a new tenant."""
     objects = DraftObjects(store.objects)
     journal = DraftJournal(store.journal, _NOBODY, 0)
-    known = bool(store.journal.sessions(tenant)) or any(
+    has_tenant = bool(store.journal.sessions(tenant)) or any(
         next(iter(store.objects.list(f"{family}/{part_of(tenant)}/")), None) for family in _FAMILIES
     )
-    return Store(journal, objects, store.keys if known else memory_keys(), uri=store.uri, patience=store.patience)
+    return Store(journal, objects, store.keys if has_tenant else memory_keys(), uri=store.uri, patience=store.patience)

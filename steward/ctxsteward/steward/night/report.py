@@ -154,7 +154,7 @@ class NightReport(ReportValue):
     def violations(self) -> dict[str, int]:
         """Transcripts and records that were refused by schema."""
         refused = {
-            "transcript": sum(one.reason in SCHEMA_REASONS for one in self.quarantined),
+            "transcript": sum(transcript.reason in SCHEMA_REASONS for transcript in self.quarantined),
             "record": self.refused_records,
         }
         return {what: number for what, number in refused.items() if number}
@@ -180,7 +180,7 @@ class NightReport(ReportValue):
         """The report without whatever quotes somebody or names a transcript: others than the store may keep it."""
         checks = {name: getattr(self, name) for name in ("drift", "gate", "canary")}
         bare = {name: check and check.model_copy(update={"why": ()}) for name, check in checks.items()}
-        nameless = tuple(one.model_copy(update={"source": "", "name": ""}) for one in self.quarantined)
+        nameless = tuple(transcript.model_copy(update={"source": "", "name": ""}) for transcript in self.quarantined)
         return self.model_copy(update={"changes": (), "quarantined": nameless, **bare})
 
     def markdown(self) -> str:

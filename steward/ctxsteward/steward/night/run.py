@@ -27,6 +27,8 @@ from typing import TYPE_CHECKING, Any
 from ctxsteward.envelope import Store
 from ctxsteward.schemas import MetaRecommendation, StoreError
 from ctxsteward.schemas.profile import MetaRecord, ProfileDocument
+from ctxsteward.schemas.profile_changes import DriftReport
+from ctxsteward.schemas.recommendation import Review
 from ctxsteward.store.crypto.keyring import address_of
 from ctxsteward.store.profiles.versions import Version, WriterLease
 
@@ -46,6 +48,7 @@ from .chain import Night, NightChain, Outcome
 from .report import CheckVerdict, NightReport, QuarantinedTranscript, StageYield, WordingReport
 
 if TYPE_CHECKING:
+    from ..gate.port import GateReport
     from ..ledger.facade import Ledger
 
 Marks = Mapping[str, Any]
@@ -81,6 +84,10 @@ class AdmittedRecords:
     """Active records that reach more than one person."""
     digest: str
     """Digest of what all records say, without the time since when they say it."""
+    now: str = ""
+    """The night's moment, by which records age; ISO 8601."""
+    reviews: Mapping[str, Review] = field(default_factory=dict)
+    """Decisions of people by record."""
     statuses: Mapping[str, int] = field(default_factory=dict)
     """Records by status."""
     refused: int = 0
@@ -182,10 +189,13 @@ class OpenNight:
     fit: Callable[[AdmittedRecords, CommitContext], FittedSlice]
     stage: Callable[[FittedSlice, CommitContext], Challenger | None]
     """Returns the challenger, or None where it is what is in force."""
-    drift: Callable[[Challenger, CommitContext], CheckVerdict]
-    gate: Callable[[Challenger], CheckVerdict]
-    promote: Callable[[Challenger | None, CheckVerdict | None, CheckVerdict | None, CommitContext], PromotionResult]
-    canary: Callable[[CommitContext], CheckVerdict | None]
+    drift: Callable[[Challenger, CommitContext], DriftReport]
+    gate: Callable[[Challenger, DriftReport, AdmittedRecords], GateReport]
+    promote: Callable[
+        [Challenger | None, DriftReport | None, GateReport | None, AdmittedRecords, FittedSlice, CommitContext],
+        PromotionResult,
+    ]
+    canary: Callable[[AdmittedRecords, CommitContext], CheckVerdict | None]
     """Returns None where no canary is under way."""
     wording: Callable[[], WordingReport | None] = lambda: None
     """Returns what came of a model's wordings."""
@@ -257,9 +267,9 @@ def _pass_stages(night: OpenNight, epoch: int) -> NightReport:
     passed("staged", int(challenger is not None))
     drift = night.drift(challenger, commit) if challenger else None
     passed("drift")
-    gate = night.gate(challenger) if challenger else None
+    gate = night.gate(challenger, drift, admitted) if challenger and drift else None
     passed("gate")
-    promoted = night.promote(challenger, drift, gate, commit)
+    promoted = night.promote(challenger, drift, gate, admitted, fitted, commit)
     passed("promoted", int(promoted.is_new))
     finished = Night(
         night=date,
@@ -276,14 +286,14 @@ def _pass_stages(night: OpenNight, epoch: int) -> NightReport:
         counts=counts | {READABLE: read.readable} | dict(read.hits) | dated_counts(read.dated),
         quarantined=dict(sorted(Counter(refused.reason for refused in read.quarantined).items())),
         drift=drift.level if drift else None,
-        gate=gate.level if gate else None,
+        gate=_gate_level(gate) if gate else None,
         supports=promoted.supports,
     )
     odd = alerts(finished.counts, list(night.chain.history(ALERT_NIGHTS)))
     is_new = earlier is None or not finished.repeats(earlier)
     number = night.chain.append(earlier, finished, epoch=epoch).number if is_new else None
     passed("linked")
-    canary = night.canary(commit)
+    canary = night.canary(admitted, commit)
     passed("canary")
     wording = night.wording()
     outcome = finished.outcome if is_new or not promoted.is_new else "unchanged"  # it was there already
@@ -304,8 +314,8 @@ def _pass_stages(night: OpenNight, epoch: int) -> NightReport:
         refused_records=admitted.refused,
         failed_batches=len(read.failed),
         found_batches=read.found,
-        drift=drift,
-        gate=gate,
+        drift=_drift_verdict(drift) if drift else None,
+        gate=CheckVerdict(level=_gate_level(gate), ok=gate.passed, why=gate.failed) if gate else None,
         canary=canary,
         changes=promoted.changes,
         waiting=promoted.waiting,
@@ -371,6 +381,15 @@ class _BatchSums:
 
     def unfinished(self) -> frozenset[DueTranscript]:
         return frozenset(item for failed in self.failed for item in failed.batch.items)
+
+
+def _drift_verdict(report: DriftReport) -> CheckVerdict:
+    why = tuple(f"{finding.level}: {finding.text}" for finding in report.findings if finding.level != "INFO")
+    return CheckVerdict(level=report.level, ok=report.level != "BLOCK", why=why)
+
+
+def _gate_level(report: GateReport) -> str:
+    return "passed" if report.passed else "failed"
 
 
 def _yields(counts: Mapping[str, int]) -> tuple[StageYield, ...]:

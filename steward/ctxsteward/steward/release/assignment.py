@@ -5,7 +5,7 @@
 A chat service calls `profile_for` when it opens a session. A session is assigned by a hash of its id under the tenant's
 key: the same session always to the same version, in every process, and a session that was in stays in when the share
 grows. It keeps the profile it was created with, so a later decision about the canary, or a rollback, moves no session
-that is open: `keeping` says which those are, and `move` moves them. Without a canary this is `Profile.head`.
+that is open: `keeping` says which those are, and `move` moves them. Without a canary this is `ProfileVersions.newest`.
 
 What stands beside a version that began as a canary: ``{"share": 0.1, "champion": 6}``; how it ended stands in the chain
 of reviews (`approvals`). Costs what reading the head costs; while a canary runs, the links of that chain as well.

@@ -1,6 +1,6 @@
 """The canary: a new version for some of the sessions, until what they show says keep it, wait, or go back.
 
-`DecisionStage.canary` runs it at the end of a night: `arms_of` counts, `decide` judges, `settle` acts. Which session
+`Decisions.canary` runs it at the end of a night: `arms_of` counts, `decide` judges, `settle` acts. Which session
 gets which version is decided in `assignment`.
 
 **Deciding** is pure:

@@ -1,4 +1,4 @@
-"""The decisions of a night as its stages: admission, the slice, the challenger and its checks, promotion, canary.
+"""The decisions of a night as its steps: admission, the slice, the challenger and its checks, promotion, canary.
 
 These adapters stand between the order of a night (`night.run`) and what decides: ledger, slice, drift, gate,
 promotion. Decisions depend on the ledger, the night's date and what is in force, never on the clock.
@@ -12,7 +12,7 @@ Source: the state design (scopes: a record scoped to a user is shown to that use
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
@@ -22,7 +22,6 @@ from ctxsteward.envelope import Store
 from ctxsteward.schemas import ChatModel, Erased, InputError, MetaRecommendation
 from ctxsteward.schemas.profile import BLOCKS, MetaRecord, ProfileDocument
 from ctxsteward.schemas.profile_changes import DriftReport
-from ctxsteward.schemas.recommendation import Review
 from ctxsteward.store.crypto.keyring import address_of
 from ctxsteward.store.profiles.version_codec import canonical
 from ctxsteward.store.profiles.versions import Version
@@ -61,8 +60,8 @@ def in_force(settings: NightSettings, store: Store, ledger: Ledger) -> Records:
     return ledger.judged(now).shared
 
 
-class DecisionStage:
-    """One profile's decisions."""
+class Decisions:
+    """One profile's decisions, as steps of a night: each is given what the steps before it have found."""
 
     def __init__(
         self,
@@ -84,17 +83,10 @@ class DecisionStage:
         if settings.sent is not None:
             logs(settings.sent)
         self._approvals = Approvals.of(store, settings)
-        self._drift: DriftReport | None = None
-        self._gate_report: GateReport | None = None
         self._nights = NightChain(store, settings.tenant, settings.profile)
         self._versions = store.profiles(settings.profile, tenant=settings.tenant)
         self._key = store.keys.address_key(settings.tenant)
         self._vault = store.vault(settings.tenant)
-        self._reviews: Mapping[str, Review] = {}
-        self._date = ""
-        self._aside = 0
-        self._active: Sequence[MetaRecommendation] = ()
-        self._fitted: FittedSlice = ()
         wanted = settings.wording
         self._wordings: RecordWordings | None = None
         if wanted is not None and model is not None:
@@ -103,17 +95,18 @@ class DecisionStage:
 
     def admit(self, date: str, run: str) -> AdmittedRecords:
         """Records as the gates see them on this date: those that are for many, and what all of them come to."""
-        self._date = moment_of(date)
-        self._reviews = reviews_of(self._store, self._settings, self._ledger, self._date)
+        now = moment_of(date)
+        reviews = reviews_of(self._store, self._settings, self._ledger, now)
         head, counter = self._versions.head(), self._slicing.counter
         policy = self._settings.admission.under(head.profile if head else None)
         judged = self._ledger.judged(
-            JudgementContext(now=self._date, policy=policy, reviews=self._reviews, counter=counter, run=run)
+            JudgementContext(now=now, policy=policy, reviews=reviews, counter=counter, run=run)
         )
-        self._aside = judged.statuses.get("quarantined", 0)
         return AdmittedRecords(
             active=judged.shared,
             digest=judged.digest,
+            now=now,
+            reviews=reviews,
             statuses={str(status): count for status, count in judged.statuses.items()},
             refused=len(self._ledger.flawed()),
             looked_at=judged.looked_at,
@@ -122,15 +115,13 @@ class DecisionStage:
     def fit(self, admitted: AdmittedRecords, writing: CommitContext) -> FittedSlice:
         """Choose shared records for the meta slice within its tokens; entries by people are kept and counted first."""
         base, document = self._base(writing)
-        self._active = admitted.active
         asked, before = self._asked(writing.when, base), document.meta
         if self._wordings is not None:
             before = self._wordings.plain(before, asked.values(), admitted.active)
-        fitted = self._slicing.fitted(admitted.active, self._reviews, before, base, self._date)
+        fitted = self._slicing.fitted(admitted.active, admitted.reviews, before, base, admitted.now)
         if self._wordings is not None:
             fitted = self._wordings.worded(fitted, before, self._slicing.is_out)
-        self._fitted = tuple(_as_asked(fitted, asked))
-        return self._fitted
+        return tuple(_as_asked(fitted, asked))
 
     def wording(self) -> WordingReport | None:
         """What came of a model's wordings; None where none was named."""
@@ -162,35 +153,30 @@ class DecisionStage:
         base = writing.base(self._versions.head())
         return base, self._versions.at(base).profile if base else ProfileDocument(name=self._settings.profile)
 
-    def drift(self, challenger: Challenger, writing: CommitContext) -> CheckVerdict:
+    def drift(self, challenger: Challenger, writing: CommitContext) -> DriftReport:
         """Compare the challenger with the version in force; a BLOCK stops it."""
         limits = self._settings.drift
-        report = assess(self._versions, challenger.document, parent=challenger.base, when=writing.when, limits=limits)
-        self._drift = report
-        why = tuple(f"{finding.level}: {finding.text}" for finding in report.findings if finding.level != "INFO")
-        return CheckVerdict(level=report.level, ok=report.level != "BLOCK", why=why)
+        return assess(self._versions, challenger.document, parent=challenger.base, when=writing.when, limits=limits)
 
-    def gate(self, challenger: Challenger) -> CheckVerdict:
+    def gate(self, challenger: Challenger, drift: DriftReport, admitted: AdmittedRecords) -> GateReport:
         """Champion and challenger on the same frozen cases."""
         champion = self._versions.at(challenger.base).profile if challenger.base else None
-        reviewed = frozenset(self._drift.touched) if self._drift else frozenset[str]()
-        make = self._eval_gate or (lambda reviewed: self._frozen(reviewed, challenger.base))
-        self._gate_report = found = make(reviewed)(champion, challenger.document)
-        return CheckVerdict(level="passed" if found.passed else "failed", ok=found.passed, why=found.failed)
+        make = self._eval_gate or (lambda reviewed: self._frozen(reviewed, admitted, challenger.base))
+        return make(frozenset(drift.touched))(champion, challenger.document)
 
-    def _frozen(self, reviewed: frozenset[str], *versions: int) -> EvalGate:
+    def _frozen(self, reviewed: frozenset[str], admitted: AdmittedRecords, *versions: int) -> EvalGate:
         """The frozen suite; replays that stand beside these versions are not made again."""
         kept = [PromotionCodec(self._store, self._versions).known(number) for number in versions if number]
         found = configured(
             self._settings.gate,
-            self._held(),
+            self._held(admitted.active),
             known=lambda key: next(filter(None, (known(key) for known in kept)), None),
         )
         return with_suites(self._settings.gate, replace(found, reviewed=reviewed))
 
-    def _held(self) -> Iterator[HeldOutRequest]:
+    def _held(self, active: Iterable[MetaRecommendation]) -> Iterator[HeldOutRequest]:
         """Evals that failed on enough people: what they asked for, an active record should have anticipated."""
-        for record in self._active:
+        for record in active:
             if record.kind == "eval_failure" and record.scope.is_shared:
                 name = address_of(self._key, self._settings.profile, "held", record.id.encode())
                 event = record.text.partition(": ")[2] or record.slot.attribute.replace("_", " ")
@@ -199,29 +185,32 @@ class DecisionStage:
     def promote(
         self,
         challenger: Challenger | None,
-        drift: CheckVerdict | None,
-        gate: CheckVerdict | None,
+        drift: DriftReport | None,
+        gate: GateReport | None,
+        admitted: AdmittedRecords,
+        fitted: FittedSlice,
         writing: CommitContext,
     ) -> PromotionResult:
-        """Commit the challenger, or say what is in the way; judged by the reports that drift and gate made here.
+        """Commit the challenger, or say what is in the way; judged by the reports of drift and gate.
 
         What is for one user, project or session alone needs no challenger: it goes onto the shelves of facts.
         """
         self.publish_facts(writing)
-        if challenger is None or self._drift is None or self._gate_report is None:
-            return self._promoted("unchanged", self._versions.head(), tuple(self._why_left_out()))
+        left_out = tuple(self._why_left_out(admitted))
+        if challenger is None or drift is None or gate is None:
+            return self._promoted("unchanged", self._versions.head(), admitted, fitted, left_out)
         settings, head = self._settings, self._versions.head()
         if head is not None and head.number == challenger.base and self._running(head):
             why = f"version {head.number} is a canary still; the challenger is staged anew when that has ended"
-            return self._promoted("unchanged", head, (why,))
+            return self._promoted("unchanged", head, admitted, fitted, (why,))
         share = settings.canary_share if challenger.base else None
         canary = started(share, challenger.base) if share else None
         landed = promote(
             self._store,
             settings.profile,
             challenger.document,
-            self._drift,
-            self._gate_report,
+            drift,
+            gate,
             self._approvals,
             writing.who,
             f"night {writing.run}",
@@ -235,11 +224,12 @@ class DecisionStage:
         before = self._versions.at(challenger.base).profile if challenger.base else ProfileDocument()
         changes = (
             *_changes(before, challenger.document),
-            *self._why_left_out(),
+            *left_out,
             *([landed.why] if landed.why else ()),
         )
         outcome = "canary" if canary and landed.kind == "committed" else _outcome(landed)
-        return self._promoted(outcome, landed.version, changes, waiting=int(landed.request is not None))
+        waiting = int(landed.request is not None)
+        return self._promoted(outcome, landed.version, admitted, fitted, changes, waiting=waiting)
 
     def publish_facts(self, writing: CommitContext) -> None:
         """Bring the shelves to what the ledger knows."""
@@ -253,7 +243,7 @@ class DecisionStage:
             shelves.keep_only(audiences, **note)
         self._ledger.shelved(writing.run)
 
-    def canary(self, writing: CommitContext) -> CheckVerdict | None:
+    def canary(self, admitted: AdmittedRecords, writing: CommitContext) -> CheckVerdict | None:
         """Judge the canary that was under way when the night began, by what sessions have shown since it began."""
         head = self._versions.head()
         canary = self._running(head) if head else None
@@ -266,7 +256,7 @@ class DecisionStage:
         found = decide(
             *arms_of(self._store, self._settings, since[1:], (champion, head.number)),
             nights=len(since) - 1,
-            failed_guards=self._fallen(champion, head),
+            failed_guards=self._fallen(champion, head, admitted),
             limits=self._settings.canary,
         )
         settle(
@@ -294,39 +284,45 @@ class DecisionStage:
     def _running(self, head: Version) -> Mapping[str, Any] | None:
         return running(self._store, head, profile=self._settings.profile, tenant=self._settings.tenant)
 
-    def _fallen(self, champion: int, head: Version) -> tuple[str, ...]:
+    def _fallen(self, champion: int, head: Version, admitted: AdmittedRecords) -> tuple[str, ...]:
         """Guards that have fallen since: of tonight's suite, replayed with both versions."""
         promotion = next(iter(self._versions.told(head.number))).promotion or {}
-        make = self._eval_gate or (lambda reviewed: self._frozen(reviewed, champion, head.number))
+        make = self._eval_gate or (lambda reviewed: self._frozen(reviewed, admitted, champion, head.number))
         return make(frozenset(promotion.get("touched", ())))(self._versions.at(champion).profile, head.profile).failed
 
-    def _why_left_out(self) -> Iterator[str]:
-        """What could stand in the slice and does not, for the report."""
+    def _why_left_out(self, admitted: AdmittedRecords) -> Iterator[str]:
+        """Records that could stand in the slice and do not, for the report."""
         yield from self._slicing.why_left_out()
-        if self._aside:
-            what = "record contradicts a rule and is" if self._aside == 1 else "records contradict a rule and are"
-            yield f"{self._aside} {what} set aside: `ctxsteward steward quarantine` names each, and the rule"
+        if aside := admitted.statuses.get("quarantined", 0):
+            what = "record contradicts a rule and is" if aside == 1 else "records contradict a rule and are"
+            yield f"{aside} {what} set aside: `ctxsteward steward quarantine` names each, and the rule"
 
     def _promoted(
-        self, outcome: Outcome, head: Version | None, changes: tuple[str, ...] = (), waiting: int = 0
+        self,
+        outcome: Outcome,
+        head: Version | None,
+        admitted: AdmittedRecords,
+        fitted: FittedSlice,
+        changes: tuple[str, ...] = (),
+        waiting: int = 0,
     ) -> PromotionResult:
-        number = head.number if head else None
         if outcome in ("promoted", "canary", "unchanged"):
-            self._ledger.publish(self._active)
-        supports = tuple(self._supports(head))
+            self._ledger.publish(admitted.active)
         return PromotionResult(
             outcome=outcome,
-            version=number,
+            version=head.number if head else None,
             final=self._final(head),
             changes=changes,
             waiting=waiting,
-            supports=supports,
+            supports=tuple(self._supports(head, admitted, fitted)),
         )
 
-    def _supports(self, head: Version | None) -> Iterator[Mapping[str, str]]:
+    def _supports(
+        self, head: Version | None, admitted: AdmittedRecords, fitted: FittedSlice
+    ) -> Iterator[Mapping[str, str]]:
         """Keep who stands behind what is in force, and behind what may come into force."""
-        known = {record.id: record for record in self._active}
-        for record in dict.fromkeys((*(head.profile.meta if head else ()), *self._fitted)):
+        known = {record.id: record for record in admitted.active}
+        for record in dict.fromkeys((*(head.profile.meta if head else ()), *fitted)):
             support = self._ledger.support(known[record.id], self._settings.admission) if record.id in known else None
             if support is not None:
                 with suppress(Erased):  # withdrawn meanwhile

@@ -1,6 +1,6 @@
 """The meta slice: which active records are worth their tokens, the most valuable first.
 
-`DecisionStage.fit` calls `MetaSliceBuilder`, which calls `fit`.
+`Decisions.fit` calls `MetaSliceBuilder`, which calls `fit`.
 
     value = worth x P(it fires) x P(it is obeyed, where it fired)
     worth = effect x lower end of the confidence x log2(1 + independent principals) x decay
