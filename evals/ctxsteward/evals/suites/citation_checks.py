@@ -375,21 +375,21 @@ def _names(draw: Draw) -> Texts:
     return texts("tool_outputs", "words", "en", draw.split)
 
 
-class ToolOutput(NamedTuple):
+class ScriptedToolOutput(NamedTuple):
     """A tool output of a conversation."""
 
     place: Ref
     text: str
 
 
-def outputs_of(messages: Sequence[Wire]) -> list[ToolOutput]:
+def outputs_of(messages: Sequence[Wire]) -> list[ScriptedToolOutput]:
     """Return all tool outputs in order; the n-th is ``tool:n``."""
-    outputs: list[ToolOutput] = []
+    outputs: list[ScriptedToolOutput] = []
     for ordinal, wire in enumerate(messages, 1):
         # Parsing is slow, and this runs at each ask: only these messages can hold results.
         if wire["role"] == "tool" or (wire["role"] == "user" and not isinstance(wire["content"], str)):
             results = enumerate(take_wire(wire)[1].tool_results, 1)
-            outputs += [ToolOutput(Ref(ordinal, part), result.text) for part, result in results]
+            outputs += [ScriptedToolOutput(Ref(ordinal, part), result.text) for part, result in results]
     return outputs
 
 
